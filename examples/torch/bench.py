@@ -5,7 +5,8 @@
                                              [--rounds 7] [--seconds 0.05] [--symmetric] [--json FILE]
 
 Prints the median over rounds of the slowest rank's time per call, Python included, and the ratio. "free" is a backend
-that does nothing: what torch itself takes for the call. --backends peal,gloo,mpi adds torch's MPI backend, where torch is built
+that does nothing: what torch itself takes for the call. "copies" is the limit by memory: all ranks at once copy and add, in their own
+memory, what the call cannot do without, and do not communicate. --backends peal,gloo,mpi adds torch's MPI backend, where torch is built
 with it and mpirun is there. A round makes 2 to 500 calls, as many as fit into --seconds by the
 round before the first, which is not counted. The size is that of the larger buffer. Lists of tensors are
 separate tensors, as programs have them. --symmetric adds Peal on tensors in symmetric memory. --between N does some Python
@@ -37,6 +38,31 @@ class Buffers:
         part = max(1, n // world)
         self.vector, self.whole, self.other = torch.ones(n), torch.ones(part * world), torch.ones(part * world)
         self.own, self.parts = torch.ones(part), [torch.ones(part) for _ in range(world)]
+        self.peer = torch.ones(n)  # stands for the other ranks' memory
+
+    def copies(self, name, rank):
+        """What every rank has to read and write itself, whatever the algorithm."""
+        part = self.own.numel()
+
+        def add():
+            for _ in range(len(self.parts) - 1):
+                self.own.add_(self.peer[:part])
+
+        def all_reduce():  # each rank adds up its part, and has the others' sums from them
+            add()
+            self.vector[part:].copy_(self.peer[part:])
+
+        def all_gather():
+            for to in self.parts:
+                to.copy_(self.peer[:part])
+
+        return {
+            "all_reduce": all_reduce,
+            "all_gather": all_gather,
+            "reduce_scatter": add,
+            "broadcast": lambda: rank == 0 or self.vector.copy_(self.peer),
+            "all_to_all": lambda: self.whole.copy_(self.other),
+        }[name]
 
     def call(self, name, group):
         return {
@@ -100,7 +126,8 @@ def run(rank, world, groups, options):
             repetitions = dict.fromkeys(groups, 2)
             for round_ in range(options.rounds + 1):  # the first is to warm up
                 for backend, group in groups.items():
-                    call = buffers.get(backend, buffers["peal"]).call(name, group)
+                    own = buffers.get(backend, buffers["peal"])
+                    call = own.copies(name, rank) if backend == "copies" else own.call(name, group)
                     seconds = max(timed(call, repetitions[backend], steps) - options.between * 1e-6, 1e-9)
                     if round_:
                         times[backend].append(seconds * 1e6)
@@ -112,7 +139,7 @@ def run(rank, world, groups, options):
                 launch.keep(options, "calls", **row)
                 print(f"{name:15} {world:2} ranks {count:10} B  " +
                       "  ".join(f"{backend} {row[backend]:9.1f} us" for backend in groups) +
-                      "".join(f"  {backend} / peal {row[backend] / row['peal']:6.1f}" for backend in ("gloo", "mpi") if backend in groups),
+                      "".join(f"  {backend} / peal {row[backend] / row['peal']:6.1f}" for backend in ("gloo", "mpi", "copies") if backend in groups),
                       flush=True)
 
 
@@ -121,7 +148,7 @@ def worker(rank, world_size, rendezvous, options):
     peal_torch.register_free()
     dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
     names = {"peal": "peal", "gloo": "gloo", "mpi": "mpi", "free": "peal_free"}
-    groups = {name: dist.new_group(backend=names[name]) for name in options.backends.split(",")}
+    groups = {name: dist.new_group(backend=names[name]) if name != "copies" else None for name in options.backends.split(",")}
     if options.symmetric:
         groups["symmetric"] = dist.new_group(backend="peal")
     run(rank, world_size, groups, options)
@@ -133,7 +160,7 @@ if __name__ == "__main__":
     parser.add_argument("--world", default="2")
     parser.add_argument("--calls", default=CALLS)
     parser.add_argument("--bytes", default=BYTES)
-    parser.add_argument("--backends", default="peal,gloo,free", help="peal among them")
+    parser.add_argument("--backends", default="peal,gloo,free,copies", help="peal among them")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.05, help="of a round's calls, about")
     parser.add_argument("--symmetric", action="store_true")

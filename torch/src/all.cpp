@@ -9,4 +9,5 @@
 #include "queue.cpp"
 #include "sparse.cpp"
 #include "translate.cpp"
+#include "turns.cpp"
 #include "work.cpp"

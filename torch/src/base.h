@@ -6,6 +6,7 @@
 //   comm.h        a communicator with its lock; how ranks find each other
 //   queue.h       calls in order, and the thread that makes those which nobody waits for
 //   work.h        what torch waits for            messages.h     send and recv
+//   turns.h       how that thread shares its core
 //   sparse.h      sums of sparse tensors          options.h      what new_group may say about a group
 //   group.h       the backend: start reading here
 //   interpreter.h Python's interpreter: waiting without it, signals, its end

@@ -2,6 +2,7 @@
 // See queue.h. Works are let go of without the lock: their tensors may need Python's interpreter for it.
 #include "queue.h"
 
+#include "turns.h"
 #include "work.h"
 
 #include <thread>
@@ -89,13 +90,16 @@ c10::intrusive_ptr<QueuedWork> Queue::run_first(std::unique_lock<std::mutex> &lo
 
 void Queue::loop()
 {
+    const Turns turns;
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
         changed_.wait_for(lock, LINGER, [this] { return !works_.empty(); });
         changed_.wait(lock, [this] { return !busy_ || works_.empty(); });
         if (works_.empty())
             break;
+        turns.begin_short();
         auto work = run_first(lock);
+        turns.end_short();
         bool may_take_long = work->has_future();
         if (may_take_long) {
             posted_ = false;
@@ -131,10 +135,18 @@ void Queue::finish(const QueuedWork &work)
         if (changed_.wait_for(lock, SIGNAL_CHECK) == std::cv_status::no_timeout)
             continue;
         lock.unlock();
-        if (std::exception_ptr raised = raised_by_signal())
-            std::rethrow_exception(raised);
+        give_up_on_signal();
         lock.lock();
     }
+}
+
+void Queue::give_up_on_signal()
+{
+    std::exception_ptr raised = raised_by_signal();
+    if (!raised)
+        return;
+    peal_comm_revoke(comm_->get());
+    std::rethrow_exception(raised);
 }
 
 void Queue::drain(Milliseconds patience)

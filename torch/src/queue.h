@@ -45,6 +45,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
     void push(c10::intrusive_ptr<QueuedWork> work);
     // Returns when the call has been made, by this thread or another. Ends with what a signal handler raised.
     void finish(const QueuedWork &work);
+    // By a thread that waits while another makes the call: ends with what a signal handler raised, if one did. The group is
+    // finished then, on all ranks, as if the waiting thread had made the call itself.
+    void give_up_on_signal();
     // Returns when all calls have been made. After `patience` the communicator is revoked, so that they end; 0: never.
     void drain(Milliseconds patience);
 

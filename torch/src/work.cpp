@@ -100,8 +100,7 @@ bool QueuedWork::wait_until(Clock::time_point until)
         if (cv_.wait_until(lock, next) == std::cv_status::no_timeout)
             continue;
         lock.unlock();
-        if (std::exception_ptr raised = raised_by_signal())
-            std::rethrow_exception(raised);
+        queue_->give_up_on_signal();
         lock.lock();
     }
     return completed_;

@@ -25,9 +25,15 @@ def waiting_calls():
         dist.all_reduce(x, async_op=True)
         dist.all_reduce(x)
 
+    def made_by_the_thread():
+        work = dist.all_reduce(x, async_op=True)
+        time.sleep(0.1)  # in which the group's thread takes it; if it does not, the same must happen
+        work.wait()
+
     return {
         "all_reduce": lambda: dist.all_reduce(x),
         "async": lambda: dist.all_reduce(x, async_op=True).wait(),
+        "async, which the thread has taken": made_by_the_thread,
         "async with a time-out": lambda: dist.all_reduce(x, async_op=True).wait(LONG),
         "sync after async": pending_then_sync,
         "recv": lambda: dist.recv(x, 1),
@@ -35,7 +41,7 @@ def waiting_calls():
 
 
 def interrupted(rank, world, folder):
-    """Rank 0 waits and is interrupted; the others only come when it says so, and raise too."""
+    """Rank 0 waits and is interrupted; the others only come when it says so, and raise too, while it is still there."""
     kind = os.environ["PEAL_TEST_KIND"]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     joined(rank, world, folder, "interrupt", timeout=LONG)
@@ -56,6 +62,8 @@ def interrupted(rank, world, folder):
             note(folder, rank, f"interrupted {time.monotonic() - began:.2f}")
         os.waitpid(child, 0)
         store.set("over", "yes")
+        if kind != "recv":
+            store.wait([f"noted {peer}" for peer in range(1, world)])
         os._exit(0)  # as Python would end, with calls under way
     store.wait(["over"])
     try:
@@ -63,6 +71,7 @@ def interrupted(rank, world, folder):
         note(folder, rank, "ended")
     except RuntimeError as error:
         note(folder, rank, str(error))
+    store.set(f"noted {rank}", "yes")
     os._exit(0)
 
 
@@ -88,6 +97,7 @@ def main(world):
         texts = ranks(interrupted, world, join=False)
         assert texts["0"].startswith("interrupted"), (kind, texts)
         assert float(texts["0"].split()[1]) < 0.5 + 5, texts  # the machine may be busy
+        assert all(texts[str(peer)] != "ended" for peer in range(1, world)), (kind, texts)
         print(f"ok Ctrl-C in {kind}: {texts['0']} s after it began; a peer: {texts['1'][:100]}", flush=True)
     for kind in ("sync", "async"):
         os.environ["PEAL_TEST_KIND"] = kind

@@ -13,10 +13,9 @@ import table
 
 SHOWN = (4, 1 << 16, 1 << 20, 1 << 22, 1 << 26)  # sizes that the document has a column for
 UNITS = {1 << 20: "MiB", 1 << 10: "KiB"}
-TIMES = {"calls": ("peal", "gloo", "mpi", "free", "symmetric"), "ddp": ("peal", "symmetric", "gloo", "mpi", "free"),
+TIMES = {"calls": ("peal", "gloo", "mpi", "free", "symmetric", "copies"), "ddp": ("peal", "symmetric", "gloo", "mpi", "free"),
          "overlap": ("alone_ms", "asleep_ms", "sleep_ms", "compute_ms", "best_ms", "used_ms", "after_ms", "slept", "computed"),
-         "neighbour": ("beside_waits", "beside_calls", "alone_us", "with_them_us"), "new_group": ("ms", "kib", "descriptors"),
-         "limit": ("us",)}
+         "neighbour": ("beside_waits", "beside_calls", "alone_us", "with_them_us"), "new_group": ("ms", "kib", "descriptors")}
 
 
 def add_ratios(row):
@@ -69,7 +68,7 @@ def versions(rows):
     return ", ".join(sorted({table.version(row) for row in rows}))
 
 
-def calls(rows, limits, title):
+def calls(rows, title):
     """A line for each call and number of ranks, a column for each size."""
     columns = sorted({row["bytes"] for row in rows})
     lines = []
@@ -78,12 +77,10 @@ def calls(rows, limits, title):
         backends = [name for name in TIMES["calls"][:3] if any(name in row for row in own.values())]
         cells = [" / ".join(number(own[count].get(name)) for name in backends) if count in own else "" for count in columns]
         lines.append([key[0], str(key[1]), *cells])
-        for name, text in (("symmetric", "... in symmetric memory"), ("free", "... by a backend that does nothing")):
+        for name, text in (("symmetric", "... in symmetric memory"), ("free", "... by a backend that does nothing"),
+                           ("copies", "... the copies alone")):
             if any(name in row for row in own.values()):
                 lines.append([text, str(key[1]), *(number(own[c].get(name)) if c in own else "" for c in columns)])
-        limit = {row["bytes"]: row["us"] for row in limits if (row["call"], row["world"]) == key}
-        if limit:
-            lines.append(["... the copies alone", str(key[1]), *(number(limit.get(c)) if c in limit else "" for c in columns)])
     return [title.format(versions(rows)), ""] + lines_of(["call", "ranks", *map(size, columns)], lines) + [""]
 
 
@@ -123,9 +120,9 @@ def new_group(rows):
 def text(by_bench):
     plain = [row for row in by_bench["calls"] if not row["between"] and row["bytes"] in SHOWN]
     between = [row for row in by_bench["calls"] if row["between"]]
-    lines = calls(plain, by_bench["limit"], "Microseconds of the slowest rank, Peal / Gloo / torch's MPI backend, torch {}:")
+    lines = calls(plain, "Microseconds of the slowest rank, Peal / Gloo / torch's MPI backend, torch {}:")
     if between:
-        lines += calls(between, [], "The same with 50 microseconds of Python between the calls, which are taken off, torch {}:")
+        lines += calls(between, "The same with 50 microseconds of Python between the calls, which are taken off, torch {}:")
     for bench, function in (("ddp", ddp), ("overlap", overlap), ("neighbour", neighbour), ("new_group", new_group)):
         if by_bench[bench]:
             lines += function(by_bench[bench])

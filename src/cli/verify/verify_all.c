@@ -38,12 +38,11 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
                           const struct peal_forall *all, struct peal_text *out)
 {
     const char *name = claim->request.kernel->name;
-    uint64_t last = 0;
-    if (claim->nranks)
-        last = (uint64_t)claim->ranks[claim->nranks - 1];
     if (all->proved) {
-        peal_text_printf(out, "\n%s: %s (%s%s),\n  every count, every root, any number of ", name,
-                         proved, all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
+        peal_text_printf(out, "\n%s: ", name);
+        peal_text_toned(out, PEAL_TONE_GOOD, proved);
+        peal_text_printf(out, " (%s%s),\n  every count, every root, any number of ",
+                         all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
                          peal_forall_class_name(all->in));
         peal_text_puts(out, all->in_place ? "launches, in place or not.\n" : "launches.\n");
         put_how(all, out);
@@ -53,9 +52,14 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
                  "  buffers.\n");
         return;
     }
-    peal_text_printf(out, "\n%s: %s", name, undecided);
-    if (peal_claim_verdict(t) == PEAL_PROVED)
-        peal_text_printf(out, "; proved at %" PRId64 "..%" PRIu64, claim->ranks[0], last);
+    peal_text_printf(out, "\n%s: ", name);
+    if (peal_claim_verdict(t) == PEAL_REFUTED) {
+        peal_text_toned(out, PEAL_TONE_BAD, "refuted");
+        peal_text_puts(out, ", so not right for every number of ranks.\n");
+        return;
+    }
+    peal_text_toned(out, PEAL_TONE_UNSURE, undecided);
+    peal_verify_report_proved(claim, out);
     peal_text_puts(out, ".\n  ");
     put_reason(all, out);
     peal_text_puts(out, "\n");
@@ -81,11 +85,14 @@ static void put_solvers(struct peal_json *json, const struct peal_forall *all)
     peal_json_array_end(json);
 }
 
-void peal_verify_all_json(const struct peal_claim *claim, const struct peal_forall *all,
-                          struct peal_json *json)
+void peal_verify_all_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
+                          const struct peal_forall *all, struct peal_json *json)
 {
+    const char *verdict = all->proved ? proved : undecided;
+    if (peal_claim_verdict(t) == PEAL_REFUTED)
+        verdict = peal_outcome_name(PEAL_REFUTED);
     peal_json_put_object(json, "all_ranks");
-    peal_json_put_string(json, "verdict", all->proved ? proved : undecided);
+    peal_json_put_string(json, "verdict", verdict);
     peal_json_put_string(json, "class", peal_forall_class_name(all->in));
     put_number(json, "cutoff", all->cutoff);
     peal_json_put_int(json, "examined_up_to", claim->nranks ? claim->ranks[claim->nranks - 1] : 0);

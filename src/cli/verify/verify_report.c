@@ -33,14 +33,17 @@ static void put_row(const struct peal_claim_task *t, struct peal_report_table *t
         peal_report_table_cell(table, "%" PRId64, t->count);
     if (!v && !t->sequences) {
         peal_report_table_cell(table, "no plan");
+        peal_report_table_tone(table, PEAL_TONE_UNSURE);
         for (int i = 0; i < 5; i++)
             peal_report_table_cell(table, "-");
         return;
     }
     if (!v) {
         bool sampled = t->proved < t->all;
-        const char *verdict = peal_outcome_name(sampled ? PEAL_SAMPLED : PEAL_PROVED);
-        peal_report_table_cell(table, "%s", t->status == PEAL_OK ? verdict : "no plan");
+        enum peal_outcome verdict = sampled ? PEAL_SAMPLED : PEAL_PROVED;
+        bool planned = t->status == PEAL_OK;
+        peal_report_table_cell(table, "%s", planned ? peal_outcome_name(verdict) : "no plan");
+        peal_report_table_tone(table, planned ? peal_outcome_tone(verdict) : PEAL_TONE_UNSURE);
         if (sampled)
             peal_report_table_cell(table, "%" PRIu64 " of %" PRIu64 " orders", t->proved, t->all);
         else
@@ -52,6 +55,7 @@ static void put_row(const struct peal_claim_task *t, struct peal_report_table *t
     peal_report_table_cell(table, "%s",
                            v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault)
                                                       : peal_outcome_name(v->verdict));
+    peal_report_table_tone(table, peal_outcome_tone(v->verdict));
     peal_report_table_cell(table, "%s", peal_reuse_name(v->reuse));
     peal_report_table_cell(table, "%s", bits[v->bits]);
     peal_report_table_cell(table, "%u", v->launches);
@@ -139,12 +143,34 @@ static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
     return worst;
 }
 
+void peal_verify_report_proved(const struct peal_claim *claim, struct peal_text *out)
+{
+    PEAL_VEC(int64_t) some = {0};
+    for (size_t i = 0; i < claim->nranks; i++) {
+        if (outcome_of(claim, claim->ranks[i]) == OUTCOME_PROVED)
+            (void)peal_vec_push(&some, claim->ranks[i]);
+    }
+    if (some.len) {
+        peal_text_puts(out, "; proved at ");
+        put_list(some.at, some.len, out);
+    }
+    peal_vec_release(&some);
+}
+
 /* "proved at 2, 4 ranks; refuted at 3 ranks"; true if some are proved, which come last. */
 static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
 {
-    static const char *const names[OUTCOMES] = {"proved", "sampled, not proved", "no plan",
-                                                "not decided", "refuted"};
+    static const struct {
+        const char *name;
+        enum peal_tone tone;
+    } outcomes[OUTCOMES] = {
+        [OUTCOME_PROVED] = {"proved", PEAL_TONE_GOOD},
+        [OUTCOME_SAMPLED] = {"sampled, not proved", PEAL_TONE_UNSURE},
+        [OUTCOME_NO_PLAN] = {"no plan", PEAL_TONE_UNSURE},
+        [OUTCOME_UNDECIDED] = {"not decided", PEAL_TONE_UNSURE},
+        [OUTCOME_REFUTED] = {"refuted", PEAL_TONE_BAD},
+    };
     int64_t *some = peal_arena_alloc(arena, (claim->nranks + 1) * sizeof *some);
     bool first = true;
     size_t n = 0;
@@ -157,7 +183,9 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *clai
             }
             if (!n)
                 continue;
-            peal_text_printf(out, "%s%s at ", first ? "" : "; ", names[o]);
+            peal_text_puts(out, first ? "" : "; ");
+            peal_text_toned(out, outcomes[o].tone, outcomes[o].name);
+            peal_text_puts(out, " at ");
             put_list(some, n, out);
             peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
             if (claim->request.bind.nodes) {
@@ -212,7 +240,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
             peal_text_printf(out,
                              ", and all %" PRIu64 " sequences of two different roots or counts",
                              t->sequences);
-        else if (t->sequences && !stopped)
+        else if (t->all_sequences && !stopped)
             peal_text_printf(out,
                              ", and %" PRIu64 " of %" PRIu64
                              " sequences of two different roots or counts (a sample: no proof for "
@@ -378,10 +406,13 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
                              const struct peal_forall *all, struct peal_text *out)
 {
     struct peal_json json;
+    enum peal_outcome verdict = peal_claim_verdict(t);
+    if (all && !all->proved && verdict == PEAL_PROVED)
+        verdict = PEAL_UNDECIDED;
     peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
     peal_json_object(&json);
     peal_json_put_string(&json, "kernel", claim->request.kernel->name);
-    peal_json_put_string(&json, "verdict", peal_outcome_name(peal_claim_verdict(t)));
+    peal_json_put_string(&json, "verdict", peal_outcome_name(verdict));
     peal_json_put_uint(&json, "proved", t->proved);
     peal_json_put_uint(&json, "refuted", t->refuted);
     peal_json_put_uint(&json, "undecided", t->undecided);
@@ -397,7 +428,7 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
     }
     peal_json_array_end(&json);
     if (all)
-        peal_verify_all_json(claim, all, &json);
+        peal_verify_all_json(claim, t, all, &json);
     peal_json_object_end(&json);
     peal_text_puts(out, "\n");
 }

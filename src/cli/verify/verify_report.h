@@ -14,10 +14,12 @@ void peal_verify_report_text(struct peal_arena *arena, const struct peal_claim *
 /* all: what is known of every number of ranks, or NULL if that was not the question. */
 void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
                              const struct peal_forall *all, struct peal_text *out);
+/* "; proved at 2..5", or nothing. */
+void peal_verify_report_proved(const struct peal_claim *claim, struct peal_text *out);
 /* verify_all.c: the paragraph and the JSON member on every number of ranks. */
 void peal_verify_all_text(const struct peal_claim *claim, const struct peal_claim_sum *t,
                           const struct peal_forall *all, struct peal_text *out);
-void peal_verify_all_json(const struct peal_claim *claim, const struct peal_forall *all,
-                          struct peal_json *json);
+void peal_verify_all_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
+                          const struct peal_forall *all, struct peal_json *json);
 
 #endif

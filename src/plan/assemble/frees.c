@@ -10,28 +10,57 @@
  * slot that is never used is given back at once. */
 #include "plan/assemble/lane.h"
 
+#include "base/base.h"
+
 #include <stdlib.h>
+
+/* A channel that the lane receives slots of. A plan may have a million channels, a lane a thousand of them. */
+struct used {
+    uint32_t channel;
+    uint32_t received; /* messages, in this launch */
+    uint32_t freed;
+};
 
 struct slot {
     uint32_t channel;
     uint32_t message; /* its number on the channel */
-    size_t last_use;  /* op index */
-    bool freed;       /* by the author */
+    size_t receipt;   /* op index */
+    size_t last_use;
+    bool freed; /* by the author */
 };
 
 struct slots {
-    PEAL_VEC(struct slot) list;  /* in order of receipt */
-    PEAL_VEC(uint32_t) received; /* per channel, in this launch */
-    PEAL_VEC(uint32_t) freed;
+    PEAL_VEC(struct slot) list; /* in order of receipt */
+    PEAL_VEC(struct used) used;
+    struct peal_index index; /* of used, by channel */
 };
 
-static bool want_channel(struct slots *s, uint32_t channel)
+static uint64_t hash_channel(uint32_t channel)
 {
-    while (s->received.len <= channel) {
-        if (!peal_vec_push(&s->received, 0) || !peal_vec_push(&s->freed, 0))
-            return false;
+    return peal_hash_u64(channel, 7);
+}
+
+static uint64_t hash_used(const void *slots, uint32_t row)
+{
+    const struct slots *s = slots;
+    return hash_channel(s->used.at[row].channel);
+}
+
+/* NULL: out of memory. Valid until the next call. */
+static struct used *find_used(struct slots *s, uint32_t channel)
+{
+    if (!peal_index_reserve(&s->index, hash_used, s))
+        return NULL;
+    size_t at = peal_index_begin(&s->index, hash_channel(channel));
+    for (; peal_index_is_used(&s->index, at); at = peal_index_next(&s->index, at)) {
+        struct used *used = &s->used.at[peal_index_row(&s->index, at)];
+        if (used->channel == channel)
+            return used;
     }
-    return true;
+    if (!peal_vec_push(&s->used, ((struct used){.channel = channel})))
+        return NULL;
+    peal_index_put(&s->index, at, (uint32_t)s->used.len - 1);
+    return &s->used.at[s->used.len - 1];
 }
 
 static struct slot *find_slot(struct slots *s, uint32_t channel, uint32_t message)
@@ -55,18 +84,18 @@ static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
 {
     for (size_t i = 0; i < lane->ops.len; i++) {
         const struct peal_op *op = &lane->ops.at[i];
-        if (op->kind == PEAL_OP_RECV_SLOT) {
-            if (!want_channel(s, op->mem.channel))
+        bool receives = op->kind == PEAL_OP_RECV_SLOT;
+        if (receives || op->kind == PEAL_OP_FREE) {
+            struct used *used = find_used(s, op->mem.channel);
+            if (!used)
                 return false;
-            struct slot slot = {op->mem.channel, s->received.at[op->mem.channel]++, i, false};
-            if (!peal_vec_push(&s->list, slot))
+            struct slot slot = {op->mem.channel, used->received, i, i, false};
+            if (receives && !peal_vec_push(&s->list, slot))
                 return false;
-        } else if (op->kind == PEAL_OP_FREE) {
-            if (!want_channel(s, op->mem.channel))
-                return false;
-            struct slot *slot = find_slot(s, op->mem.channel, s->freed.at[op->mem.channel]++);
-            if (slot)
-                slot->freed = true;
+            used->received += receives;
+            struct slot *freed = receives ? NULL : find_slot(s, op->mem.channel, used->freed++);
+            if (freed)
+                freed->freed = true;
         }
         for (uint32_t k = 0; k < ref_count(op); k++) {
             const struct peal_ref *ref = &lane->refs.at[op->mem.ref + k];
@@ -77,22 +106,26 @@ static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
                 slot->last_use = i;
         }
     }
-    for (size_t i = 0; i < s->freed.len; i++)
-        s->freed.at[i] = 0;
+    for (size_t i = 0; i < s->used.len; i++)
+        s->used.at[i].freed = 0;
     return true;
 }
 
 /* Frees what is due after op i: a channel's oldest slots whose last use is past. */
 static bool free_due(struct slots *s, size_t *first, size_t i, struct peal_lane_ops *out)
 {
-    for (size_t k = *first; k < s->list.len; k++) {
+    for (size_t k = *first; k < s->list.len && s->list.at[k].receipt <= i; k++) {
         struct slot *slot = &s->list.at[k];
         if (slot->freed) {
             *first += k == *first;
             continue;
         }
-        bool oldest = slot->message == s->freed.at[slot->channel];
-        if (slot->last_use > i || !oldest)
+        if (slot->last_use > i)
+            continue;
+        struct used *used = find_used(s, slot->channel);
+        if (!used)
+            return false;
+        if (slot->message != used->freed) /* an elder one is in use */
             continue;
         struct peal_op op = {.kind = PEAL_OP_FREE, .pos = out->ops.at[out->ops.len - 1].pos};
         op.mem.ref = (uint32_t)out->refs.len;
@@ -100,7 +133,7 @@ static bool free_due(struct slots *s, size_t *first, size_t i, struct peal_lane_
         if (!peal_vec_push(&out->ops, op))
             return false;
         slot->freed = true;
-        s->freed.at[slot->channel]++;
+        used->freed++;
         *first += k == *first;
     }
     return true;
@@ -111,13 +144,22 @@ static bool rewrite(struct slots *s, struct peal_lane_ops *lane, struct peal_lan
     size_t first = 0; /* slots before this one are done */
     for (size_t i = 0; i < lane->ops.len; i++) {
         struct peal_op op = lane->ops.at[i];
+        struct used *used;
         for (uint32_t k = 0; k < ref_count(&op); k++) {
             struct peal_ref *ref = &lane->refs.at[op.mem.ref + k];
-            if (ref->buf == PEAL_BUF_SLOT)
-                ref->rank -= s->freed.at[ref->row];
+            if (ref->buf != PEAL_BUF_SLOT)
+                continue;
+            used = find_used(s, ref->row);
+            if (!used)
+                return false;
+            ref->rank -= used->freed;
         }
-        if (op.kind == PEAL_OP_FREE)
-            s->freed.at[op.mem.channel]++;
+        if (op.kind == PEAL_OP_FREE) {
+            used = find_used(s, op.mem.channel);
+            if (!used)
+                return false;
+            used->freed++;
+        }
         if (!peal_vec_push(&out->ops, op) || !free_due(s, &first, i, out))
             return false;
     }
@@ -151,8 +193,8 @@ bool peal_lane_insert_frees(struct peal_lane_ops *lane, struct peal_lane_ops *sc
         scratch->ops.len = 0;
     }
     peal_vec_release(&s.list);
-    peal_vec_release(&s.received);
-    peal_vec_release(&s.freed);
+    peal_vec_release(&s.used);
+    peal_index_release(&s.index);
     return ok;
 }
 

@@ -3,7 +3,7 @@
  *
  * A signal of one cell per rank has nranks^2 cells, and a kernel with a root uses 2 * nranks of
  * them. Everything that walks cells would cost the square, so one-writer cells get a number only if
- * some launch uses them; `cell_of` maps a signal's rank and index to that number. Cells are numbered
+ * some launch uses them; a bit per cell, and the number of bits before each 64, give that number. Cells are numbered
  * by signal, rank and index, used or not, so that whatever goes through cells in order comes to them
  * in the same order. Shared cells are numbered all: the owner's total of a cell that no step adds to
  * is compared too. Raw cells are few, and their first value may be unknown: all of them as well.
@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-enum { UNUSED, USED }; /* in cell_of, until the numbers are given */
-
 static uint8_t kind_of(const struct signal *signal)
 {
     if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
@@ -26,7 +24,12 @@ static uint8_t kind_of(const struct signal *signal)
 
 /* --- which cells are used -------------------------------------------------------------------- */
 
-/* Cells of an op outside of its signal are an early fault of unroll.c. */
+static void use(struct program *p, uint64_t place)
+{
+    p->places[place / 64].used |= UINT64_C(1) << place % 64;
+}
+
+/* Cells of an op outside its signal are an early fault of unroll.c. */
 static void mark_op(struct program *p, uint32_t launch, const struct peal_op *op)
 {
     const struct peal_plan *plan = p->plans[launch];
@@ -35,7 +38,7 @@ static void mark_op(struct program *p, uint32_t launch, const struct peal_op *op
     uint32_t index = peal_op_cell(plan, op, launch) - peal_plan_signals(plan)[s].first_cell;
     if (index >= mine->cells || op->sync.rank >= p->nranks)
         return;
-    p->cell_of[mine->first_cell + (uint64_t)op->sync.rank * mine->cells + index] = USED;
+    use(p, mine->first_cell + (uint64_t)op->sync.rank * mine->cells + index);
 }
 
 /* Has a launch of the same plan in the same phase been marked? */
@@ -64,15 +67,18 @@ static void mark_used(struct program *p)
         if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
             continue;
         for (uint64_t i = 0; i < (uint64_t)signal->cells * p->nranks; i++)
-            p->cell_of[signal->first_cell + i] = USED;
+            use(p, signal->first_cell + i);
     }
 }
 
-static uint64_t count_used(const struct program *p, uint64_t places)
+/* Gives the numbers; how many there are. */
+static uint64_t count_used(struct program *p, uint64_t places)
 {
     uint64_t n = 0;
-    for (uint64_t i = 0; i < places; i++)
-        n += p->cell_of[i];
+    for (uint64_t i = 0; i < places / 64 + 1; i++) {
+        p->places[i].first = n;
+        n += (uint64_t)__builtin_popcountll(p->places[i].used);
+    }
     return n;
 }
 
@@ -83,11 +89,18 @@ static uint32_t make_signals(struct program *p)
     uint32_t at = 0;
     for (uint32_t s = 0; s < p->signals.len; s++) {
         const struct signal *signal = &p->signals.at[s];
-        uint32_t *number = p->cell_of + signal->first_cell;
-        for (uint64_t i = 0; i < (uint64_t)signal->cells * p->nranks; i++) {
-            if (number[i] == UNUSED)
+        uint64_t place = signal->first_cell;
+        uint64_t end = place + (uint64_t)signal->cells * p->nranks;
+        while (place < end) {
+            uint64_t left = p->places[place / 64].used >> place % 64;
+            if (!left) {
+                place = (place / 64 + 1) * 64;
                 continue;
-            number[i] = at;
+            }
+            place += (uint64_t)__builtin_ctzll(left);
+            if (place >= end)
+                break;
+            uint64_t i = place++ - signal->first_cell;
             p->cells[at++] = (struct cell){
                 .kind = kind_of(signal),
                 .uninitialised = signal->kind == PEAL_SIGNAL_RAW_UNINITIALISED,
@@ -133,7 +146,7 @@ void peal_program_make_cells(struct program *p)
         peal_program_fail(p, PEAL_NO_MEMORY, "a proof covers at most 2147483646 cells");
         return;
     }
-    p->cell_of = peal_program_take(p, places, sizeof *p->cell_of);
+    p->places = peal_program_take(p, places / 64 + 1, sizeof *p->places);
     if (p->status != PEAL_OK)
         return;
     mark_used(p);

@@ -38,7 +38,7 @@ enum step_kind {
     STEP_WHEN
 };
 
-/* INSERTED: put in by an edit, no op of the plan is behind it; AT_END: after the launch's last op.
+/* INSERTED: put in by an edit, no op of the plan stands for it; AT_END: after the launch's last op.
  */
 enum { STEP_RELAXED = 1, STEP_HAS_REG = 2, STEP_INSERTED = 4, STEP_AT_END = 8 };
 
@@ -126,8 +126,14 @@ struct signal {
     const char *name;
     uint32_t kind;
     uint32_t cells;      /* the longest of all launches */
-    uint64_t first_cell; /* its place in cell_of: rank 0's cells, then those of rank 1, ... */
+    uint64_t first_cell; /* its first place: rank 0's cells, then those of rank 1, ... */
     uint32_t named;      /* while building: the last launch that has it, + 1 */
+};
+
+/* 64 places of cells. */
+struct places {
+    uint64_t used;  /* a bit where some launch uses the cell */
+    uint64_t first; /* the number of the first of these */
 };
 
 struct channel {
@@ -188,7 +194,8 @@ struct program {
     uint32_t *thread_of_rank; /* [nranks + 1] first thread */
     struct step *steps;
     uint32_t *step_op; /* unrolled op number of each step; PEAL_NONE = fork or join */
-    uint32_t *cell_of; /* [signal's first_cell + rank * its cells + index] where a launch uses it */
+    struct places
+        *places; /* [place / 64]; a place: signal's first_cell + rank * its cells + index */
     struct cell *cells;
     int64_t *initial;
     int64_t *base; /* [launch * ncells + cell]: shared cells' base; NULL without shared cells */
@@ -248,10 +255,13 @@ void peal_program_unroll(struct program *p);
 static inline uint32_t peal_program_cell(const struct program *p, const struct signal *signal,
                                          uint32_t rank, uint32_t index)
 {
-    return p->cell_of[signal->first_cell + (uint64_t)rank * signal->cells + index];
+    uint64_t place = signal->first_cell + (uint64_t)rank * signal->cells + index;
+    const struct places *at = &p->places[place / 64];
+    uint64_t before = at->used & ((UINT64_C(1) << place % 64) - 1);
+    return (uint32_t)(at->first + (uint64_t)__builtin_popcountll(before));
 }
 
-/* The op and launch behind an unrolled op number. */
+/* The op and launch of an unrolled op number. */
 const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
                                       uint32_t *launch);
 /* The launch that a step belongs to (fork and join: the launch they begin or end). */
@@ -265,7 +275,7 @@ int64_t peal_program_effect(const struct program *p, uint32_t thread, uint32_t s
 bool peal_program_enabled(const struct program *p, uint32_t thread, uint32_t step,
                           const int64_t *regs, int64_t value);
 
-/* The byte range of one row of an operand in its location; false: it is outside of the buffer. */
+/* The byte range of one row of an operand in its location; false: it is outside the buffer. */
 struct range {
     uint64_t lo, hi;
 };

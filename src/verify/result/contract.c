@@ -30,7 +30,7 @@ static uint64_t param_value(const struct peal_plan *plan, const struct peal_para
 }
 
 /* Where part r of n starts: by `counts` if the kernel has them, otherwise even parts. */
-uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r)
+static uint64_t part_begin(const struct peal_plan *plan, uint64_t n, uint32_t r)
 {
     const struct peal_param *counts = find_param(plan, "counts");
     if (!counts || counts->is_local || counts->count != plan->nranks)
@@ -39,6 +39,26 @@ uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r
     for (uint32_t i = 0; i < r; i++)
         sum += param_value(plan, counts, 0, i);
     return sum;
+}
+
+uint64_t peal_contract_part(struct symbolic *s, const struct peal_plan *plan, uint64_t n,
+                            uint32_t r)
+{
+    if (s->begins_of != plan) {
+        const struct peal_param *counts = find_param(plan, "counts");
+        bool given = counts && !counts->is_local && counts->count == plan->nranks;
+        s->begins_of = plan;
+        s->begins.len = 0;
+        if (given && peal_vec_reserve(&s->begins, plan->nranks + 1u)) {
+            uint64_t sum = 0;
+            for (uint32_t i = 0; i < plan->nranks; i++) {
+                s->begins.at[s->begins.len++] = sum;
+                sum += param_value(plan, counts, 0, i);
+            }
+            s->begins.at[s->begins.len++] = sum;
+        }
+    }
+    return s->begins.len ? s->begins.at[r] : part_begin(plan, n, r);
 }
 
 uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
@@ -63,7 +83,7 @@ uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_
     uint64_t whole = peal_plan_len(plan, rank, b->alias), own = peal_plan_len(plan, rank, buf);
     bool parts = peal_contract_gathers(contract) || peal_contract_scatters(contract);
     if (parts && own < whole)
-        *offset = peal_contract_part(plan, whole, rank);
+        *offset = part_begin(plan, whole, rank);
     return b->alias;
 }
 
@@ -152,7 +172,7 @@ static bool is_left_fold(const struct judge *j, uint32_t node, int64_t shift, bo
     return is_input(j, n, 0, shift);
 }
 
-/* Are the leaves x of ranks *next, *next + 1, ... from left to right? `next` goes on behind the last one. Each leaf moves
+/* Are the leaves x of ranks *next, *next + 1, ... from left to right? `next` goes on after the last one. Each leaf moves
  * it, so that no node is walked more often than there are ranks. */
 static bool is_sequence(const struct judge *j, uint32_t node, int64_t shift, uint32_t *next)
 {
@@ -346,21 +366,21 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
         whole = peal_plan_len(plan, plan->contract == PEAL_CONTRACT_SCATTER ? plan->root : r,
                               plan->contract_in);
         e->reduces = plan->contract == PEAL_CONTRACT_REDUCE_SCATTER;
-        e->index = peal_contract_part(plan, whole, r);
+        e->index = peal_contract_part(j->s, plan, whole, r);
         return i == 0;
     case PEAL_CONTRACT_ALLGATHER:
     case PEAL_CONTRACT_GATHER:
         if (plan->contract == PEAL_CONTRACT_GATHER && r != plan->root)
             return false;
         e->from = i;
-        e->lo = peal_contract_part(plan, len, i);
-        e->hi = peal_contract_part(plan, len, i + 1);
+        e->lo = peal_contract_part(j->s, plan, len, i);
+        e->hi = peal_contract_part(j->s, plan, len, i + 1);
         e->index = one_buffer(plan) ? e->lo : 0;
         return true;
     case PEAL_CONTRACT_ALL_TO_ALL:
         whole = peal_plan_len(plan, i, plan->contract_in);
         e->from = i;
-        e->index = peal_contract_part(plan, whole, r);
+        e->index = peal_contract_part(j->s, plan, whole, r);
         e->lo = len / n * i;
         e->hi = len / n * (i + 1);
         return true;
@@ -375,12 +395,13 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
     }
 }
 
-/* Into how many stretches, one per rank, is y cut? */
-static uint32_t stretches(const struct peal_plan *plan)
+/* Into how many stretches, one per rank, is the rank's y cut? */
+static uint32_t stretches(const struct peal_plan *plan, uint32_t rank)
 {
     switch ((enum peal_contract)plan->contract) {
-    case PEAL_CONTRACT_ALLGATHER:
     case PEAL_CONTRACT_GATHER:
+        return rank == plan->root ? plan->nranks : 0;
+    case PEAL_CONTRACT_ALLGATHER:
     case PEAL_CONTRACT_ALL_TO_ALL:
     case PEAL_CONTRACT_ALL_TO_ALL_V:
         return plan->nranks;
@@ -399,9 +420,9 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     uint64_t offset, len = peal_plan_len(plan, rank, plan->contract_out);
     uint32_t y = peal_contract_place(plan, plan->contract_out, rank, &offset);
     if (peal_contract_scatters((enum peal_contract)plan->contract) && one_buffer(plan)) {
-        /* One buffer for both: y is the own part of it. */
-        offset = peal_contract_part(plan, len, rank);
-        len = peal_contract_part(plan, len, rank + 1) - offset;
+        /* One buffer for both: y is its own part of it. */
+        offset = part_begin(plan, len, rank);
+        len = part_begin(plan, len, rank + 1) - offset;
     }
     uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
     j.ranks = peal_contract_reduced((enum peal_contract)plan->contract, rank, plan->nranks);
@@ -418,7 +439,8 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
         return;
     }
     struct expected e;
-    for (uint32_t i = 0; i < stretches(plan); i++) {
+    uint32_t n = stretches(plan, rank);
+    for (uint32_t i = 0; i < n; i++) {
         if (s->done)
             break;
         if (expect(&j, i, len, &e) && e.hi <= len)

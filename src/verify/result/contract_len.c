@@ -10,19 +10,21 @@ static uint64_t len_of(const struct peal_plan *plan, uint32_t rank, uint32_t buf
     return peal_plan_len(plan, rank, buf);
 }
 
-static uint64_t part_len(const struct peal_plan *plan, uint64_t n, uint32_t r)
+static uint64_t part_len(struct symbolic *s, const struct peal_plan *plan, uint64_t n, uint32_t r)
 {
-    return peal_contract_part(plan, n, r + 1) - peal_contract_part(plan, n, r);
+    return peal_contract_part(s, plan, n, r + 1) - peal_contract_part(s, plan, n, r);
 }
 
 /* All parts together: those of `counts`, or as much as there is. */
-static uint64_t whole_len(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
+static uint64_t whole_len(struct symbolic *s, const struct peal_plan *plan, uint32_t rank,
+                          uint32_t buf)
 {
-    return peal_contract_part(plan, len_of(plan, rank, buf), plan->nranks);
+    return peal_contract_part(s, plan, len_of(plan, rank, buf), plan->nranks);
 }
 
 /* How long x and y are on a rank, where the contract says so; what it leaves open stays. */
-static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64_t *y)
+static void expect(struct symbolic *s, const struct peal_plan *plan, uint32_t r, uint64_t *x,
+                   uint64_t *y)
 {
     uint32_t in = plan->contract_in, out = plan->contract_out, n = plan->nranks;
     uint32_t root = 0;
@@ -44,37 +46,37 @@ static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64
         *y = len_of(plan, root, in);
         break;
     case PEAL_CONTRACT_REDUCE_SCATTER:
-        *x = whole_len(plan, 0, in);
+        *x = whole_len(s, plan, 0, in);
         if (one)
             *y = *x;
         else
-            *y = part_len(plan, *x, r);
+            *y = part_len(s, plan, *x, r);
         break;
     case PEAL_CONTRACT_SCATTER:
         if (r == root)
-            *x = whole_len(plan, root, in);
+            *x = whole_len(s, plan, root, in);
         if (!one)
-            *y = part_len(plan, len_of(plan, root, in), r);
+            *y = part_len(s, plan, len_of(plan, root, in), r);
         break;
     case PEAL_CONTRACT_ALLGATHER:
-        *y = whole_len(plan, 0, out);
+        *y = whole_len(s, plan, 0, out);
         if (one)
             *x = *y;
         else
-            *x = part_len(plan, *y, r);
+            *x = part_len(s, plan, *y, r);
         break;
     case PEAL_CONTRACT_GATHER:
         if (r == root)
-            *y = whole_len(plan, root, out);
+            *y = whole_len(s, plan, root, out);
         if (!one)
-            *x = part_len(plan, len_of(plan, root, out), r);
+            *x = part_len(s, plan, len_of(plan, root, out), r);
         break;
     case PEAL_CONTRACT_ALL_TO_ALL:
-        *x = whole_len(plan, 0, in);
+        *x = whole_len(s, plan, 0, in);
         if (one)
             *y = *x;
         else
-            *y = n * part_len(plan, *x, r);
+            *y = n * part_len(s, plan, *x, r);
         break;
     case PEAL_CONTRACT_ALL_TO_ALL_V:
         *x = peal_contract_sum(plan, "sends", r, n);
@@ -118,7 +120,7 @@ void peal_contract_lengths(struct symbolic *s, uint32_t launch)
             break;
         uint64_t x = len_of(plan, r, plan->contract_in), y = len_of(plan, r, plan->contract_out);
         uint64_t want_x = x, want_y = y;
-        expect(plan, r, &want_x, &want_y);
+        expect(s, plan, r, &want_x, &want_y);
         if (x != want_x)
             report_length(s, launch, r, plan->contract_in, want_x);
         else if (y != want_y)

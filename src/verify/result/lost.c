@@ -4,7 +4,8 @@
  *
  * Writes of the caller's parameters are noted while values are computed. For the last question the
  * program is executed once more with one input element watched: a write that takes it away from where
- * it was, without keeping it, is where it was lost. The last such write counts.
+ * it was, without keeping it, is where it was lost. The last such write of the output element counts, and if
+ * there is none, the last of all.
  */
 #include "verify/result/symbolic.h"
 
@@ -70,9 +71,11 @@ void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *
             break;
         is = piece_holds(s, &with[i], lo, hi);
     }
-    if (!was || is)
+    bool there = location == w->location && w->at >= lo && w->at < hi;
+    if (!was || is || (w->lost_there && !there))
         return;
     w->lost = true;
+    w->lost_there = there;
     w->thread = s->thread;
     w->op = s->op[s->thread];
 }
@@ -163,6 +166,10 @@ void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
     peal_text_release(&text);
     free(seen);
     if (first != PEAL_NONE && s->p->monotone)
-        find_loss(s, (struct watched){
-                         .launch = e->launch, .rank = first, .memory = e->x, .element = e->index});
+        find_loss(s, (struct watched){.launch = e->launch,
+                                      .rank = first,
+                                      .memory = e->x,
+                                      .element = e->index,
+                                      .location = e->location,
+                                      .at = e->at});
 }

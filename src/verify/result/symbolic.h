@@ -42,7 +42,9 @@ struct written {
 struct watched {
     uint32_t launch, rank, memory;
     uint64_t element;
-    bool lost;
+    uint32_t location; /* of the output element that it is missing from, which is `at` there */
+    uint64_t at;
+    bool lost, lost_there;
     uint32_t thread, op;
 };
 
@@ -79,6 +81,8 @@ struct symbolic {
     struct watched *watched;               /* or NULL */
     PEAL_VEC(struct reduction) reductions; /* [node], as far as they were needed */
     uint64_t opaque;
+    const struct peal_plan *begins_of; /* the plan that `begins` are of: */
+    PEAL_VEC(uint64_t) begins;         /* where its parts begin, if it has `counts`; or empty */
 };
 
 /* Sets fault, wrong, bits and order of the answer. unordered: see race_report; NULL = none.
@@ -102,12 +106,13 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);
 /* Ends the run with an undecided verdict. */
 void peal_symbolic_no_memory(struct symbolic *s);
 
-/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise tells which is
+/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise reports which is
  * not, and ends the run. */
 void peal_contract_lengths(struct symbolic *s, uint32_t launch);
-/* contract.c. Where part r of n begins; value i of an array parameter, or NULL where there is none.
- */
-uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r);
+/* contract.c. Where part r of n begins; the sum of the first `count` values of an array parameter as a rank
+ * knows it. */
+uint64_t peal_contract_part(struct symbolic *s, const struct peal_plan *plan, uint64_t n,
+                            uint32_t r);
 uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
