@@ -329,8 +329,12 @@ static const struct {
     {PEAL_CALL_SCATTER, STAGE, 1, 2, 2, 2 << 20, "send", 64 << 10},
     {PEAL_CALL_SCATTER, STAGE, 2, 3, 4, 176 << 10, "send", 64 << 10},
     {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    /* What goes up goes over channels, so that low ranks run ahead: see
+     * docs/decisions/0074-calls-in-a-row-beside-open-mpi.md. */
+    {PEAL_CALL_SCAN, STAGE, 2, 3, 4, 4 << 10, "doubling", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, 16 << 10, "small", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, UINT64_MAX, "relay", 64 << 10},
+    {PEAL_CALL_EXSCAN, STAGE, 2, 3, 4, 4 << 10, "doubling", 64 << 10},
     {PEAL_CALL_EXSCAN, STAGE, 3, 1, 256, 16 << 10, "small", 64 << 10},
     {PEAL_CALL_EXSCAN, STAGE, 3, 1, 256, UINT64_MAX, "relay", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
