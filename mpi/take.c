@@ -23,11 +23,18 @@ static _Atomic bool over;
 /* The communicator of the last call of this thread; not after one has been freed since, because its
  * handle may have been given to another. */
 static _Atomic uint64_t frees;
-static _Thread_local struct {
+/* The library is loaded with the program, so that its own place among the thread's data is known. */
+#define OWN_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
+static OWN_THREAD struct {
     void *comm;
     struct peal_mpi_comm *state;
     uint64_t frees;
 } last;
+
+/* The last call of this thread that the table left to the MPI: the same call is left again, at the cost of a
+ * comparison, because such calls are the shortest. What it does not compare, buffers, decides only between
+ * Peal and an error of the MPI's. */
+static OWN_THREAD struct peal_mpi_call left;
 
 /* True once MPI_Finalize has begun. */
 static bool is_over(void)
@@ -182,6 +189,7 @@ static __attribute__((noinline)) struct peal_mpi_comm *find_comm(const struct pe
         return NULL;
     if (!found)
         state = new_comm(abi, comm);
+    left.state = NULL; /* another communicator may be where the last one was */
     last.comm = comm;
     last.state = state;
     last.frees = atomic_load_explicit(&frees, memory_order_relaxed); /* as in `forget` */
@@ -199,6 +207,23 @@ static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void
 }
 
 /* ---- decisions ---- */
+
+static bool is_left_again(const struct peal_mpi_call *call, const struct peal_mpi_comm *state)
+{
+    return left.state == state && left.what == call->what && left.root == call->root &&
+           left.sendcount == call->sendcount && left.recvcount == call->recvcount &&
+           left.sendtype == call->sendtype && left.recvtype == call->recvtype &&
+           left.op == call->op && state->request_score <= peal_mpi_settings()->attach;
+}
+
+/* Nothing changes the decision on an attached communicator; statistics and checks want every call. */
+static void note_left(const struct peal_mpi_call *call)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    if (call->reason == PEAL_MPI_SLOWER && call->state->phase == PEAL_MPI_ATTACHED &&
+        !settings->stats && !settings->check)
+        left = *call;
+}
 
 /* After greeting; what holds for the communicator, then for the call. */
 static enum peal_mpi_reason decide(struct peal_mpi_call *call)
@@ -257,7 +282,7 @@ bool peal_mpi_take(struct peal_mpi_call *call, int *code)
     call->comm = peal_mpi_handle(abi, call->comm);
     call->state = look_up(abi, call->comm);
     call->reason = PEAL_MPI_WRONG;
-    if (!call->state)
+    if (!call->state || is_left_again(call, call->state))
         return false;
     if (__builtin_expect(call->state->phase == PEAL_MPI_NEW, 0))
         peal_mpi_greet(call->state);
@@ -268,8 +293,10 @@ bool peal_mpi_take(struct peal_mpi_call *call, int *code)
         count_call(call);
     if (__builtin_expect(settings->check, 0) && !peal_mpi_check(call, code))
         return true;
-    if (call->reason != PEAL_MPI_TAKEN)
+    if (call->reason != PEAL_MPI_TAKEN) {
+        note_left(call);
         return false;
+    }
     *code = run_call(call);
     if (settings->stats)
         peal_mpi_stats_add(call);

@@ -369,6 +369,10 @@ enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective
                                       .count = bytes, .dtype = PEAL_U8);
     struct peal_call call = {0};
     enum peal_status status = peal_comm_check(comm);
+    /* It was open when the program's call began: what has failed is a part of that call. */
+    if (status == PEAL_CLOSED)
+        return peal_comm_fail(comm, peal_team_failure(comm->team), "%s",
+                              peal_text_get(&comm->team->error));
     if (status == PEAL_OK)
         status = peal_arguments_resolve(comm, &args, comm->bounds, &call);
     if (status != PEAL_OK)

@@ -14,7 +14,7 @@ struct peal_symmetric {
     uint64_t bytes;
     char **at; /* by rank; NULL: it is on another host, and has it as this segment: */
     uint32_t *segments;
-    bool isolated; /* the own part is a copy that no peer can reach */
+    bool isolated; /* this rank's part is a copy that no peer can reach */
 };
 
 /* What the last call of a collective resolved to, for calls that repeat: its plan where type, count
@@ -98,7 +98,7 @@ struct peal_request {
     struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */
 };
 
-/* A request with room for a collective's bounds, and `words` behind them; NULL, and the status is
+/* A request with room for a collective's bounds, and `words` after them; NULL, and the status is
  * set, if there is no memory or no place for it. */
 struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_request **out,
                                       size_t words, enum peal_status *status);
@@ -151,7 +151,8 @@ void peal_comm_forget(struct peal_comm *comm);
 /* PEAL_CALL_NONE: there is none of this name. */
 uint32_t peal_collective_named(const char *name);
 
-/* A small allgather for the communicator's own use: `bytes` from everyone. */
+/* A small allgather for the communicator's own use, within a call that has checked it: `bytes` from everyone. Once the
+ * communicator has failed, what it failed with. */
 enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,
                                     const void *own, void *all, uint64_t bytes);
 

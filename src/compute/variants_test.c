@@ -403,9 +403,9 @@ static void nothing_beyond_the_operands_is_touched(void **state)
 
 static void check_copies(const struct peal_compute *variant)
 {
-    static char from[1400], to[1400], expected[1400];
+    static char from[3400], to[3400], expected[3400];
     for (int i = 0; i < 4000; i++) {
-        size_t bytes = below(1000), a = below(64), b = below(64);
+        size_t bytes = below(i & 2 ? 3000 : 1000), a = below(64), b = below(64);
         fill(from, PEAL_U8, sizeof from);
         memset(to, 0xa5, sizeof to);
         memset(expected, 0xa5, sizeof expected);

@@ -65,6 +65,7 @@ static void wish_of(const struct peal_comm *comm, struct peal_wish *out)
 {
     *out = (struct peal_wish){.ranks = comm->team->size,
                               .cores = comm->team->policy.cores,
+                              .keeps_writes = comm->team->policy.keeps_writes,
                               .reads = peal_remote_agree(comm->team),
                               .writes = comm->team->threads,
                               .hosts = comm->team->span ? comm->team->span->nodes : 0};

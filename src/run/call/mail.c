@@ -134,7 +134,7 @@ static void grow(struct peal_mail *mail)
     *mail = bigger;
 }
 
-/* The own mailbox for messages from a sender. */
+/* This rank's mailbox for messages from a sender. */
 static char *box(const struct peal_mail *mail, uint32_t sender)
 {
     return mail->in + sender * peal_mail_bytes();
@@ -174,7 +174,8 @@ static bool send_some(struct peal_mail *mail, struct peal_letter *letter)
         struct peal_slot *slot = slot_at(mailbox, mail->sent[to]);
         uint64_t bytes = peal_mail_fragment(letter->bytes - letter->moved);
         if (bytes > 0)
-            memcpy(payload_of(slot, letter->bytes), letter->data + letter->moved, bytes);
+            team->compute->copy(payload_of(slot, letter->bytes), letter->data + letter->moved,
+                                bytes);
         slot->signature = letter->tag;
         slot->launch = letter->moved == 0;
         slot->bytes = letter->bytes;
@@ -321,7 +322,7 @@ static void serve(struct peal_mail *mail, struct peal_letter *letter, struct pea
     else
         bytes = letter->bytes;
     if (bytes > 0)
-        memcpy(letter->data, aside->data, bytes);
+        mail->team->compute->copy(letter->data, aside->data, bytes);
     letter->begun = true;
     letter->length = aside->bytes;
     letter->sender = aside->sender;
@@ -373,11 +374,11 @@ static bool take_fragment(struct peal_mail *mail, uint32_t from)
         if (letter->bytes > moved)
             room = letter->bytes - moved;
         if (bytes > 0 && room > 0)
-            memcpy(letter->data + moved, payload, bytes < room ? bytes : room);
+            mail->team->compute->copy(letter->data + moved, payload, bytes < room ? bytes : room);
         letter->moved += bytes;
     } else {
         if (bytes > 0)
-            memcpy(aside->data + moved, payload, bytes);
+            mail->team->compute->copy(aside->data + moved, payload, bytes);
         aside->moved += bytes;
     }
     free_slot(mail, from);

@@ -340,14 +340,32 @@ static void keep_cell_writers(struct peal_algo_plans *algo_plans, uint32_t root,
     algo_plans->cell_writers = kept;
 }
 
-/* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
- * way round is faster, up to what caches hold; with many ranks memory counts more. */
-static uint32_t depth_for(uint32_t ranks, uint64_t slot_bytes)
+/* True if slots should have left the sender's cache before they are read. For two collectives, because
+ * the memory of all kernels has to fit a context. */
+static bool goes_round(const struct peal_team *team, uint32_t collective, uint64_t slot_bytes)
 {
-    uint64_t depth = (UINT64_C(1) << 20) / ranks / (slot_bytes + PEAL_LINE);
-    if (depth < 4)
-        return 4;
-    return depth > 32 ? 32 : (uint32_t)depth;
+    enum { LEAST_BYTES = 4096 };
+    if (!team->policy.keeps_writes || team->span || team->size != 2 || team->policy.cores < 2)
+        return false;
+    return slot_bytes >= LEAST_BYTES &&
+           (collective == PEAL_CALL_ALLREDUCE || collective == PEAL_CALL_REDUCE_SCATTER);
+}
+
+/* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
+ * way round is faster, up to what caches hold; with many ranks memory counts more. Where a shared cache
+ * takes what leaves a core's, a way round past the core's is faster still. */
+static uint32_t depth_for(const struct peal_team *team, uint32_t collective, uint64_t slot_bytes)
+{
+    enum { LEAST = 4, MOST = 32, MOST_ROUND = 512 };
+    uint64_t most = MOST, bytes = (UINT64_C(1) << 20) / team->size;
+    if (goes_round(team, collective, slot_bytes)) {
+        most = MOST_ROUND;
+        bytes = UINT64_C(2) << 20; /* twice what a core has */
+    }
+    uint64_t depth = bytes / (slot_bytes + PEAL_LINE);
+    if (depth < LEAST)
+        return LEAST;
+    return (uint32_t)(depth > most ? most : depth);
 }
 
 /* ---- plans by key ---- */
@@ -389,19 +407,19 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
         out->values[nvalues++] = (struct peal_bind_value){"most", &out->most, 1, false};
     if (key->algo->has_groups)
         out->values[nvalues++] = (struct peal_bind_value){"groups", &out->groups, 1, false};
-    out->bind =
-        (struct peal_bind){.nranks = plans->team->size,
-                           .dtype = (enum peal_dtype)key->dtype,
-                           .reduce = (enum peal_reduction)key->reduce,
-                           .formula = formula_of(plans, key),
-                           .values = out->values,
-                           .nvalues = nvalues,
-                           .root = key->root,
-                           .in_place = key->in_place,
-                           .symmetric = key->symmetric,
-                           .nodes = plans->team->span ? plans->team->span->places : NULL,
-                           .channel_depth = depth_for(plans->team->size, key->count * element),
-                           .slot_bytes = key->count * element};
+    out->bind = (struct peal_bind){
+        .nranks = plans->team->size,
+        .dtype = (enum peal_dtype)key->dtype,
+        .reduce = (enum peal_reduction)key->reduce,
+        .formula = formula_of(plans, key),
+        .values = out->values,
+        .nvalues = nvalues,
+        .root = key->root,
+        .in_place = key->in_place,
+        .symmetric = key->symmetric,
+        .nodes = plans->team->span ? plans->team->span->places : NULL,
+        .channel_depth = depth_for(plans->team, key->algo->collective, key->count * element),
+        .slot_bytes = key->count * element};
 }
 
 /* The template that serves a key, made at its first use. NULL: there is none, or no memory. */

@@ -103,17 +103,6 @@ void peal_resolve(const struct peal_table_of_rules *rules, const struct peal_alg
         forget_type(&out->key);
 }
 
-/* What leaves the second-level cache goes to the third, which takes it as fast as it comes, and a peer reads it
- * there: docs/decisions/0097-streams-begin-later-on-amd.md. */
-static bool keeps_writes(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_is("amd");
-#else
-    return false;
-#endif
-}
-
 bool peal_call_streams(const struct peal_team *team, uint32_t collective, uint64_t bytes,
                        uint64_t *core_cache)
 {
@@ -128,5 +117,6 @@ bool peal_call_streams(const struct peal_team *team, uint32_t collective, uint64
     uint64_t limit = *core_cache * 3 / (writes_much ? 2 : 4);
     if (team->size > team->policy.cores)
         limit = limit * team->policy.cores / team->size;
-    return bytes >= limit * (keeps_writes() ? KEPT : 1);
+    /* docs/decisions/0097-streams-begin-later-on-amd.md */
+    return bytes >= limit * (team->policy.keeps_writes ? KEPT : 1);
 }

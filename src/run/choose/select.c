@@ -180,7 +180,7 @@ static const struct {
     uint8_t memory; /* SYMMETRIC; REACH: private, and peers can reach it; IN_PLACE: the same, where
                        no rule of REACH covers a call in place; HOSTS: ranks are on several hosts; STAGE:
                        any */
-    int cores;      /* 1: a core for each rank; 2: fewer; 3: either */
+    int cores; /* 1: a core for each rank; 2: fewer; 3: either; 4: as 1, on a machine that keeps writes */
     uint16_t least_ranks, most_ranks;
     uint64_t bytes;
     const char *algo;
@@ -217,6 +217,7 @@ static const struct {
     {PEAL_CALL_SCAN, HOSTS, 3, 1, 256, UINT64_MAX, "doubling", 64 << 10},
     {PEAL_CALL_EXSCAN, HOSTS, 3, 1, 256, UINT64_MAX, "doubling", 64 << 10},
     {PEAL_CALL_BARRIER, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 0},
+    {PEAL_CALL_ALLREDUCE, STAGE, 4, 1, 2, 8 << 20, "direct", 65536},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 2, 65536, "direct", 65536},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 40, "direct", 40},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 8192, "small", 65536},
@@ -266,6 +267,7 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 9, 256, 512, "central", 4 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALLREDUCE, REACH, 4, 1, 2, 8 << 20, "direct", 65536},
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
     /* Where peers may be read and not written, these are passed over, and what is staged is faster
      * than what is read, up to where the copies no longer fit a cache. */
@@ -358,7 +360,7 @@ bool peal_tune_path(char *out, size_t cap)
     return len > 0 && (size_t)len < cap;
 }
 
-/* The number behind "hosts:"; 0: the word is another one. */
+/* The number after "hosts:"; 0: the word is another one. */
 static uint16_t read_hosts(const char *memory)
 {
     unsigned hosts = 0;
@@ -469,6 +471,8 @@ static bool is_allowed(const struct peal_algo *algo, const struct peal_wish *wis
 static bool covers(size_t rule, const struct peal_wish *wish, uint32_t memory)
 {
     int kind = wish->ranks <= wish->cores ? 1 : 2;
+    if (kind == 1 && wish->keeps_writes)
+        kind |= 4;
     return builtin[rule].collective == wish->collective && builtin[rule].memory == memory &&
            (builtin[rule].cores & kind) && wish->ranks >= builtin[rule].least_ranks &&
            wish->ranks <= builtin[rule].most_ranks && wish->bytes <= builtin[rule].bytes;

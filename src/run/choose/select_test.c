@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 enum { PRIVATE, READS, IN_PLACE, WRITES, SYMMETRIC }; /* IN_PLACE: and peers read */
+enum { KEEPS = 100 };                                 /* with these: the machine keeps writes */
 static const struct {
     int line;
     uint32_t collective, ranks, cores;
@@ -25,6 +26,13 @@ static const struct {
     {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, READS, "rows"},
     {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, IN_PLACE, "rows"},
     {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, SYMMETRIC, "push"},
+    /* Where a shared cache keeps writes, long rings of channels, unless cores are shared. */
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, KEEPS + READS, "direct"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, KEEPS + IN_PLACE, "direct"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, KEEPS + PRIVATE, "direct"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, KEEPS + PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 1, 1 << 20, KEEPS + PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 4, 4, 1 << 20, KEEPS + PRIVATE, "rows"},
     /* Few bytes, more ranks than cores: one sums for all, from five ranks on. */
     {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8, READS, "small"},
     {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, READS, "central"},
@@ -97,14 +105,16 @@ static void built_in_table(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int memory = rows[i].memory % KEEPS;
         struct peal_wish wish = {.collective = rows[i].collective,
                                  .ranks = rows[i].ranks,
                                  .cores = rows[i].cores,
+                                 .keeps_writes = rows[i].memory >= KEEPS,
                                  .bytes = rows[i].bytes,
-                                 .symmetric = rows[i].memory == SYMMETRIC,
-                                 .reads = rows[i].memory >= READS && rows[i].memory <= WRITES,
-                                 .writes = rows[i].memory == WRITES,
-                                 .in_place = rows[i].memory == IN_PLACE};
+                                 .symmetric = memory == SYMMETRIC,
+                                 .reads = memory >= READS && memory <= WRITES,
+                                 .writes = memory == WRITES,
+                                 .in_place = memory == IN_PLACE};
         struct peal_choice choice = peal_choose(NULL, NULL, &wish);
         if (!choice.algo || strcmp(choice.algo->name, rows[i].expected) != 0)
             fail_msg("%s:%d: '%s' instead of '%s'", __FILE__, rows[i].line,

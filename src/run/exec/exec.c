@@ -133,7 +133,8 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
             const char *src = peal_place_address(frame, &places[1], row);
             if (dst == src)
                 continue; /* in place: the plan's copy onto itself */
-            bool past = step->flags & PEAL_STEP_PAST && bytes >= PAST_LEAST && bytes <= PAST_MOST;
+            bool past = step->flags & PEAL_STEP_PAST && bytes >= PAST_LEAST && bytes <= PAST_MOST &&
+                        !frame->team->policy.keeps_writes;
             if (past || (stream && bytes >= STREAM_LEAST))
                 frame->team->compute->copy_stream(dst, src, bytes);
             else if (bytes <= 64)
@@ -266,14 +267,17 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
     uint64_t bytes = count << places[0].shift;
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
     char *payload = peal_slot_payload(slot, channel);
-    bool past = bytes >= PAST_LEAST && bytes <= PAST_SENT && frame->team->policy.round_spins == 0;
+    bool past = bytes >= PAST_LEAST && bytes <= PAST_SENT && frame->team->policy.round_spins == 0 &&
+                !frame->team->policy.keeps_writes;
     if (bytes > 0) {
         for (uint32_t row = 0; row < step->mem.rows; row++) {
             const char *from = peal_place_address(frame, &places[0], row);
             if (past)
                 frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
-            else
+            else if (bytes <= 64)
                 memcpy(payload + row * bytes, from, bytes);
+            else
+                frame->team->compute->copy(payload + row * bytes, from, bytes);
         }
     }
     slot->signature = frame->signature;
@@ -407,7 +411,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
                                                             const struct peal_step *step,
                                                             uint32_t spins)
 {
-    enum { LOOKS = 8 }; /* at the own memory, each less than the system call that progress is */
+    enum { LOOKS = 8 }; /* at this rank's memory, each less than the system call that progress is */
     uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_LOOKS * LOOKS : LOOKS;
     enum peal_step_end end = try_far(frame, lane, step);
     for (uint32_t i = 0; i < spins; i += LOOKS) {
@@ -426,7 +430,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
 
 /* ---- lanes ---- */
 
-/* Was the step behind it done with it? */
+/* Was the step after it done with it? */
 static uint32_t one_more(enum peal_step_end *end)
 {
     if (*end != PEAL_STEP_DONE_TWO)

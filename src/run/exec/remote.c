@@ -91,7 +91,7 @@ void peal_remote_probe(struct peal_team *team)
 
 bool peal_remote_expect(const struct peal_team *team)
 {
-    /* Relaxed: the own word. */
+    /* Relaxed: this rank's word. */
     return team->reads == PEAL_READS_YES ||
            atomic_load_explicit(&peal_team_own(team)->reads, memory_order_relaxed) ==
                PEAL_READS_YES;
@@ -171,9 +171,9 @@ static bool copy_row(struct peal_frame *frame, const struct peal_place *places, 
         return fetch(frame, base, own, other, bytes);
     char *at = (char *)(uintptr_t)other;
     if (writes)
-        memcpy(at, own, bytes);
+        frame->team->compute->copy(at, own, bytes);
     else
-        memcpy(own, at, bytes);
+        frame->team->compute->copy(own, at, bytes);
     return true;
 }
 
@@ -263,7 +263,7 @@ static void repeat(struct peal_frame *frame, const struct peal_step *step, uint3
         assert(!base || frame->team->threads); /* mark_remote has refused it */
         char *to = base ? (char *)(uintptr_t)home_of(base, &places[d], row)
                         : peal_place_address(frame, &places[d], row);
-        memcpy(to + first * element, own, count * element);
+        frame->team->compute->copy(to + first * element, own, count * element);
     }
 }
 
