@@ -121,17 +121,18 @@ static void note_sent(struct peal_far_lane *far, uint32_t rank)
     far->asked[rank / 64] &= ~(UINT64_C(1) << rank % 64);
 }
 
-enum peal_step_end peal_far_put(struct peal_frame *frame, struct peal_far_lane *far,
-                                const struct peal_far_place *to, const void *from, uint64_t bytes,
-                                const struct peal_net_signal *signal, struct peal_net_token *token)
+enum peal_step_end peal_far_put_parts(struct peal_frame *frame, struct peal_far_lane *far,
+                                      const struct peal_far_place *to,
+                                      const struct peal_net_part *parts, uint32_t nparts,
+                                      const struct peal_net_signal *signal,
+                                      struct peal_net_token *token)
 {
     const struct peal_span *span = frame->team->span;
-    struct peal_net_part part = {from, bytes};
     struct peal_net_put put = {.rank = span->peers[to->rank].at,
                                .segment = to->segment,
                                .offset = to->offset,
-                               .parts = &part,
-                               .nparts = 1};
+                               .parts = parts,
+                               .nparts = nparts};
     if (signal)
         put.signal = *signal;
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
@@ -142,6 +143,14 @@ enum peal_step_end peal_far_put(struct peal_frame *frame, struct peal_far_lane *
     note_sent(far, to->rank);
     frame->moved = true;
     return PEAL_STEP_DONE;
+}
+
+enum peal_step_end peal_far_put(struct peal_frame *frame, struct peal_far_lane *far,
+                                const struct peal_far_place *to, const void *from, uint64_t bytes,
+                                const struct peal_net_signal *signal, struct peal_net_token *token)
+{
+    const struct peal_net_part part = {from, bytes};
+    return peal_far_put_parts(frame, far, to, &part, 1, signal, token);
 }
 
 enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_place *from,
@@ -265,8 +274,7 @@ bool peal_far_has_begun(const struct peal_frame *frame, const struct peal_frame_
 
 /* ---- order ---- */
 
-/* Has everything arrived that this lane has sent to others than `rank`? */
-static bool is_flushed(struct peal_frame *frame, struct peal_far_lane *far, uint32_t rank)
+bool peal_far_is_flushed(struct peal_frame *frame, struct peal_far_lane *far, uint32_t rank)
 {
     const struct peal_span *span = frame->team->span;
     bool flushed = true;
@@ -321,7 +329,7 @@ enum peal_step_end peal_far_notify(struct peal_frame *frame, struct peal_frame_l
     struct peal_far_lane *far = peal_far_of(frame, lane);
     const struct peal_team *team = frame->team;
     uint32_t rank = step->sync.rank;
-    if (!is_flushed(frame, far, rank))
+    if (!peal_far_is_flushed(frame, far, rank))
         return PEAL_STEP_BLOCKS;
     if (!team->span->far[rank]) {
         peal_cell_notify(frame, step, lane->regs, peal_far_cell(frame, rank, step->sync.offset));
@@ -343,7 +351,7 @@ bool peal_far_joins(struct peal_frame *frame, const struct peal_frame_lane *lane
     uint32_t kind = step[1].kind;
     return kind >= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY) &&
            kind <= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY_RAW) && step[1].sync.rank == rank &&
-           !frame->trace && is_flushed(frame, peal_far_of(frame, lane), rank);
+           !frame->trace && peal_far_is_flushed(frame, peal_far_of(frame, lane), rank);
 }
 
 /* ---- atomics ---- */
@@ -381,7 +389,7 @@ enum peal_step_end peal_far_atomic(struct peal_frame *frame, struct peal_frame_l
 {
     struct peal_far_lane *far = peal_far_of(frame, lane);
     uint32_t rank = step->sync.rank;
-    if (far->begun == 0 && !is_flushed(frame, far, rank))
+    if (far->begun == 0 && !peal_far_is_flushed(frame, far, rank))
         return PEAL_STEP_BLOCKS;
     if (!frame->team->span->far[rank]) {
         struct peal_cell *cell = peal_far_cell(frame, rank, step->sync.offset);
@@ -484,116 +492,4 @@ enum peal_step_end peal_far_work(struct peal_frame *frame, struct peal_frame_lan
     if (copies && far_source && !far_destination)
         return copy_here(frame, lane, step, count << places[0].shift);
     return peal_far_blocks(frame, lane, step, count);
-}
-
-/* ---- channels ---- */
-
-/* The header after the slot's number, and a small payload in it. */
-struct header {
-    char bytes[sizeof(struct peal_slot)];
-};
-
-static struct header header_of(const struct peal_frame *frame, uint64_t bytes)
-{
-    struct peal_slot slot = {
-        .signature = frame->signature, .launch = (uint32_t)frame->launch, .bytes = bytes};
-    struct header header;
-    memcpy(header.bytes, &slot, sizeof slot);
-    return header;
-}
-
-static enum peal_step_end end_send(struct peal_far_lane *far, struct peal_port_state *port)
-{
-    port->sent++;
-    far->begun = 0;
-    return PEAL_STEP_DONE;
-}
-
-/* Rows that do not travel with their header, for which there is one put each. */
-static enum peal_step_end send_rows(struct peal_frame *frame, struct peal_far_lane *far,
-                                    const struct peal_step *step, struct peal_far_place to,
-                                    uint64_t bytes)
-{
-    const struct peal_place *places = &frame->image->places[step->mem.first];
-    uint64_t slot = to.offset;
-    while (far->begun < step->mem.rows) {
-        uint32_t row = (uint32_t)far->begun;
-        to.offset = slot + sizeof(struct peal_slot) + row * bytes;
-        const char *from = peal_place_address(frame, &places[0], row);
-        enum peal_step_end end = peal_far_put(frame, far, &to, from, bytes, NULL, &far->sources);
-        if (end != PEAL_STEP_DONE)
-            return end;
-        far->begun++;
-    }
-    return PEAL_STEP_DONE;
-}
-
-enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lane *lane,
-                                 const struct peal_step *step)
-{
-    enum { SEQ = sizeof(uint64_t) };
-    struct peal_far_lane *far = peal_far_of(frame, lane);
-    const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
-    struct peal_port_state *port = &frame->family->ports[step->mem.extra];
-    const struct peal_place *places = &frame->image->places[step->mem.first];
-    if (!peal_channel_can_send(frame, channel, port) || !is_flushed(frame, far, channel->receiver))
-        return PEAL_STEP_BLOCKS;
-    uint64_t count = step->mem.count;
-    if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc);
-    uint64_t bytes = count << places[0].shift, all = bytes * step->mem.rows;
-    uint64_t number = channel->mask ? port->sent & channel->mask : port->sent % channel->depth;
-    struct peal_far_place to = {.rank = channel->receiver,
-                                .segment = frame->team->span->peers[channel->receiver].window};
-    to.offset = frame->family->window + channel->slots + number * channel->stride;
-    struct peal_net_signal signal = {.segment = to.segment,
-                                     .change = PEAL_NET_SET,
-                                     .offset = to.offset,
-                                     .value = port->sent + 1};
-    struct header header = header_of(frame, all);
-    uint64_t length = sizeof header - SEQ;
-    char whole[PEAL_NET_EAGER];
-    memcpy(whole, header.bytes + SEQ, length);
-    bool is_inline = channel->slot_bytes <= PEAL_SLOT_INLINE;
-    bool fits = is_inline || all + length <= sizeof whole;
-    uint64_t at = is_inline ? offsetof(struct peal_slot, payload) - SEQ : length;
-    for (uint32_t row = 0; fits && bytes > 0 && row < step->mem.rows; row++)
-        memcpy(whole + at + row * bytes, peal_place_address(frame, &places[0], row), bytes);
-    if (fits && !is_inline)
-        length += all;
-    enum peal_step_end end = fits ? PEAL_STEP_DONE : send_rows(frame, far, step, to, bytes);
-    if (end != PEAL_STEP_DONE)
-        return end;
-    to.offset += SEQ;
-    end = peal_far_put(frame, far, &to, whole, length, &signal, NULL);
-    return end == PEAL_STEP_DONE ? end_send(far, port) : end;
-}
-
-enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_frame_lane *lane,
-                                      const struct peal_step *step)
-{
-    struct peal_far_lane *far = peal_far_of(frame, lane);
-    const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
-    struct peal_port_state *port = &frame->family->ports[step->mem.extra];
-    const struct peal_span *span = frame->team->span;
-    if (!span->far[channel->sender]) { /* it only had to wait for its memory */
-        peal_channel_free(frame, channel, port);
-        peal_wake_if_sleeping(frame->team, channel->sender);
-        return PEAL_STEP_DONE;
-    }
-    struct peal_net_signal signal = {.segment = span->peers[channel->sender].window,
-                                     .change = PEAL_NET_SET,
-                                     .offset = frame->family->window + channel->credit,
-                                     .value = port->freed + 1};
-    /* The sender does not need it while it has other slots. */
-    bool later = channel->depth > 1 && signal.value % (channel->depth / 2) != 0;
-    uint32_t at = span->peers[channel->sender].at;
-    struct peal_net *net = peal_endpoint_lock(span->endpoint);
-    enum peal_status status = (later ? peal_net_signal_later : peal_net_signal)(net, at, &signal);
-    peal_endpoint_unlock(span->endpoint);
-    enum peal_step_end end = peal_far_judge(frame, status, channel->sender);
-    far->begun = end == PEAL_STEP_BLOCKS; /* what was received is not received again */
-    if (end == PEAL_STEP_DONE)
-        port->freed++;
-    return end;
 }

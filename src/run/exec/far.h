@@ -7,7 +7,7 @@
  *                         put from a block if the destination is far: the same bits as on one host
  *   accumulate            the owner computes
  *   notify                a signal; in the frame of the copy before it if both go to one rank
- *   send                  one put of slot and payload, with the slot's number as its signal
+ *   send                  one put of slot and payload, with the slot's number as its signal (far_channel.c)
  *   receive, free         as on one host; the credit is a signal
  *   wait, peek            of this rank's cell, while the network moves
  *   fetch_add, ...        the owner does it, and answers; a take asks again until it has the cell
@@ -31,7 +31,7 @@
 #include "run/exec/exec.h"
 #include "run/net/net.h"
 
-enum { PEAL_FAR_DEPTH = 3, PEAL_FAR_BLOCK = 64 << 10, PEAL_FAR_RANGES = 32 };
+enum { PEAL_FAR_DEPTH = 3, PEAL_FAR_BLOCK = 64 << 10, PEAL_FAR_RANGES = 32, PEAL_FAR_HEADERS = 16 };
 
 /* What a lane has under way. */
 struct peal_far_lane {
@@ -42,6 +42,11 @@ struct peal_far_lane {
         uint64_t bytes;
     } ranges[PEAL_FAR_RANGES]; /* which bytes of it; more than there is room for: all of it */
     uint32_t nranges;
+    /* Headers of messages whose payload is being sent with them: part of `sources`. */
+    struct peal_far_header {
+        char bytes[sizeof(struct peal_slot)];
+    } headers[PEAL_FAR_HEADERS];
+    uint32_t nheaders;
     /* Of the step that is under way: */
     uint64_t begun, ended; /* rows; or blocks, see far_block.c */
     uint32_t operand;      /* of the block that is being begun */
@@ -89,7 +94,7 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
 enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_frame_lane *lane,
                                       const struct peal_step *step);
 
-/* ---- shared by far.c and far_block.c ---- */
+/* ---- shared by far.c, far_block.c and far_channel.c ---- */
 
 static inline struct peal_far_lane *peal_far_of(const struct peal_frame *frame,
                                                 const struct peal_frame_lane *lane)
@@ -105,10 +110,17 @@ struct peal_far_place {
 /* Where element `first` of a far operand's row is. */
 struct peal_far_place peal_far_find(const struct peal_frame *frame, const struct peal_place *place,
                                     uint32_t row, uint64_t first);
+/* Has everything arrived that this lane has sent to others than `rank`? */
+bool peal_far_is_flushed(struct peal_frame *frame, struct peal_far_lane *far, uint32_t rank);
 /* One put or get of this frame. PEAL_STEP_BLOCKS: there is no room. */
 enum peal_step_end peal_far_put(struct peal_frame *frame, struct peal_far_lane *far,
                                 const struct peal_far_place *to, const void *from, uint64_t bytes,
                                 const struct peal_net_signal *signal, struct peal_net_token *token);
+enum peal_step_end peal_far_put_parts(struct peal_frame *frame, struct peal_far_lane *far,
+                                      const struct peal_far_place *to,
+                                      const struct peal_net_part *parts, uint32_t nparts,
+                                      const struct peal_net_signal *signal,
+                                      struct peal_net_token *token);
 enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_place *from,
                                 void *to, uint64_t bytes, struct peal_net_token *token);
 /* Can the notify after a step travel with the last bytes that the step sends to `rank`? */

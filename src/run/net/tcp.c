@@ -17,7 +17,7 @@ enum {
     BUSY_TURNS = 4,     /* ... and while connections are being made */
     EVENTS = 64,
     SILENCE_MS = 3200, /* of a peer's system: three questions without an answer */
-    SILENCE_EVERY_MS = 100
+    SILENCE_EVERY_MS = 50
 };
 
 static struct peal_tcp *of(struct peal_net *net)

@@ -107,11 +107,12 @@ void peal_span_tell(struct peal_span *span)
 void peal_span_inquire(struct peal_span *span)
 {
     enum { MOST_MS = 120 }; /* longer than what counts as silence in a report */
-    uint64_t end = peal_now_ms() + MOST_MS;
     peal_span_ask(span);
     for (uint32_t r = 0; r < span->team->size;) {
-        bool waits = span->far[r] && peal_span_silence(span, r) > 0 &&
-                     !peal_span_is_dead(span, r, NULL) && peal_now_ms() < end;
+        double silent = peal_span_silence(span, r);
+        /* Who has not answered for longer will not do so now: behind a cut link, that is everyone. */
+        bool waits = span->far[r] && silent > 0 && silent * 1000 < MOST_MS &&
+                     !peal_span_is_dead(span, r, NULL);
         if (!waits) {
             r++;
             continue;
@@ -261,16 +262,24 @@ void peal_endpoint_pay(struct peal_endpoint *endpoint)
     }
 }
 
+/* Is something owed to a rank that might take it? One that has not answered for long does not: the time would be
+ * lost to the caller, who is to be told soon. */
+static bool has_debts(struct peal_span *span, uint32_t most_ms)
+{
+    bool found = false;
+    (void)peal_endpoint_lock(span->endpoint);
+    for (uint32_t r = 0; r < span->team->size && span->debts > 0; r++)
+        found |= (span->dirty[r] != 0 || span->owed[r] != 0) &&
+                 peal_span_silence(span, r) * 1000 < most_ms;
+    peal_endpoint_unlock(span->endpoint);
+    return found;
+}
+
 /* Pays all debts, or gives up: what is still owed then is for ranks that do not take anything. */
 static void settle_debts(struct peal_span *span, uint32_t most_ms)
 {
     uint64_t end = peal_now_ms() + most_ms;
-    for (;;) {
-        (void)peal_endpoint_lock(span->endpoint);
-        uint32_t debts = span->debts;
-        peal_endpoint_unlock(span->endpoint);
-        if (debts == 0 || peal_now_ms() >= end)
-            return;
+    while (has_debts(span, most_ms) && peal_now_ms() < end) {
         peal_span_progress(span);
         nanosleep(&(struct timespec){0, 50000}, NULL);
     }
