@@ -162,7 +162,7 @@ def steadiness(cells):
 
 
 def machine():
-    """Processor, processors, caches and system, as the kernel tells them."""
+    """Processor, processors, caches and system, as the kernel reports them."""
     model, caches = platform.machine(), []
     try:
         with open("/proc/cpuinfo") as file:

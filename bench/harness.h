@@ -57,7 +57,7 @@ struct bench_call {
     size_t count; /* elements of the larger buffer; a multiple of the number of ranks where the
                      collective has blocks */
     /* Of uneven blocks, by rank: elements, and where they begin. What all_to_all_v receives is as many blocks of
-     * the own length, one after the other. */
+     * its own length, one after the other. */
     const size_t *counts, *offsets;
 };
 

@@ -16,6 +16,7 @@
 #include "harness.h"
 #include "measure.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -231,7 +232,7 @@ static void measure_size(struct limit *l, size_t bytes, double seconds)
             l->fresh = fresh;
             l->calls = 11;
             double fits = seconds * 1e6 / (measure(l) * (fresh ? 3 : 1));
-            l->calls = fits > MOST_CALLS ? MOST_CALLS : fits < 11 ? 11 : (int)fits;
+            l->calls = (int)fmin(fmax(fits, 11), MOST_CALLS);
             double median = measure(l);
             if (best == 0 || median < best) {
                 best = median;

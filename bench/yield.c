@@ -12,7 +12,7 @@ unsigned ucp_worker_progress(void *worker);
 
 unsigned ucp_worker_progress(void *worker)
 {
-    /* Set once to the same value by whoever comes first. */
+    /* Set once to the same value by the thread that comes first. */
     static unsigned (*progress)(void *);
     if (!progress)
         *(void **)&progress = dlsym(RTLD_NEXT, "ucp_worker_progress");

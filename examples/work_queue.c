@@ -11,7 +11,7 @@
 
 enum { TASKS = 2000 };
 
-/* Steps of the Collatz sequence from n: nobody knows how many. */
+/* Steps of the Collatz sequence from n: how many is not known beforehand. */
 static uint64_t work(uint64_t n)
 {
     uint64_t steps = 0;

@@ -186,7 +186,7 @@ function paintArrows(diagram, c, colours, firstRow, lastRow) {
   c.lineWidth = 1;
 }
 
-// Too many to tell apart: plain lines, one stroke a colour.
+// Too many to tell apart: plain lines, one stroke per colour.
 function paintThinArrows(diagram, c, colours) {
   const { arrows } = diagram.model;
   const byColour = new Map();

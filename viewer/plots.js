@@ -3,7 +3,7 @@
 
 const PLOT = { width: 620, height: 360, left: 78, right: 16, top: 12, bottom: 46 };
 
-function plotScale(values, log, label, low, high) {
+function plotScale(values, log, unit, low, high) {
   const usable = values.filter(value => isFinite(value) && (!log || value > 0));
   let min = Math.min(...usable), max = Math.max(...usable);
   if (usable.length === 0) [min, max] = [1, 10];
@@ -13,7 +13,7 @@ function plotScale(values, log, label, low, high) {
   const pad = (map(max) - map(min)) * 0.03;
   const from = map(min) - (log ? pad : 0), to = map(max) + pad;
   const at = value => low + (map(value) - from) / (to - from) * (high - low);
-  return { at, ticks: log ? logTicks(min, max, label) : linearTicks(min, max) };
+  return { at, ticks: log ? logTicks(min, max, unit) : linearTicks(min, max) };
 }
 
 function linearTicks(min, max) {
@@ -23,16 +23,16 @@ function linearTicks(min, max) {
 }
 
 // Powers of two for bytes and where the range is short, powers of ten otherwise; times at 1, 2 and 5 of each power.
-function logTicks(min, max, label) {
+function logTicks(min, max, unit) {
   const ticks = [];
-  if (isTime(label) && max / min <= 1000) {
+  if (unit === 'ps' && max / min <= 1000) {
     for (let e = Math.floor(Math.log10(min)); Math.pow(10, e) <= max; e++)
       for (const digit of [1, 2, 5])
         if (digit * Math.pow(10, e) >= min && digit * Math.pow(10, e) <= max) ticks.push(digit * Math.pow(10, e));
     if (ticks.length > 1) return ticks;
     ticks.length = 0;
   }
-  const base = isBytes(label) || max / min <= 256 ? 2 : 10;
+  const base = unit === 'bytes' || max / min <= 256 ? 2 : 10;
   let step = 1;
   while (Math.log(max / min) / Math.log(base) / step > 9) step++;
   for (let e = Math.floor(Math.log(min) / Math.log(base) / step) * step; Math.pow(base, e) <= max * 1.0001; e += step)
@@ -40,43 +40,37 @@ function logTicks(min, max, label) {
   return ticks;
 }
 
-const isBytes = label => /\bbytes?\b/i.test(label);
-const isTime = label => /\bps\b/.test(label);
-
-// Bytes and times by the unit their label names; other numbers with few digits.
-function tickText(value, label) {
-  if (isBytes(label)) return formatBytes(value).replace(' ', '');
-  if (isTime(label)) return value === 0 ? '0' : formatTime({ unit: 'ps' }, value, 4);
+// Bytes and times with their unit; other numbers with few digits.
+function tickText(value, unit) {
+  if (unit === 'bytes') return formatBytes(value).replace(' ', '');
+  if (unit === 'ps') return value === 0 ? '0' : formatTime({ unit: 'ps' }, value, 4);
   if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3)) return value.toExponential(1).replace('.0e', 'e');
   return significant(value, 4);
 }
 
-// Ticks carry their unit, so the axis need not.
-const axisName = label => label.replace(/ in ps\b/, '');
-
 function plotCard(plot) {
   const xs = plot.curves.flatMap(curve => curve.points.filter((_, i) => i % 2 === 0));
   const ys = plot.curves.flatMap(curve => curve.points.filter((_, i) => i % 2 === 1));
-  const x = plotScale(xs, plot.xLog, plot.x, PLOT.left, PLOT.width - PLOT.right);
-  const y = plotScale(ys, plot.yLog, plot.y, PLOT.height - PLOT.bottom, PLOT.top);
-  const names = [...new Set(plot.curves.filter(curve => !curve.closedForm).map(curve => curve.name))];
-  // A closed form has the colour of the curve it is for, if its name ends in that curve's.
+  const x = plotScale(xs, plot.xLog, plot.xUnit, PLOT.left, PLOT.width - PLOT.right);
+  const y = plotScale(ys, plot.yLog, plot.yUnit, PLOT.height - PLOT.bottom, PLOT.top);
+  const measured = plot.curves.filter(curve => !curve.closedForm);
+  // A closed form has the colour of the curve it is for.
   const colourOf = curve => {
-    const index = curve.closedForm ? names.findIndex(name => curve.name.endsWith(name)) : names.indexOf(curve.name);
+    const index = measured.indexOf(curve.closedForm ? plot.curves[curve.of] : curve);
     return index < 0 ? 'var(--text)' : 'var(--q' + (index % 8 + 1) + ')';
   };
   const picture = svg('svg', { viewBox: '0 0 ' + PLOT.width + ' ' + PLOT.height, role: 'img', 'aria-label': plot.title });
   const readout = el('div', { class: 'empty', 'aria-live': 'polite' }, 'Point at a mark to read it.');
   for (const t of x.ticks) picture.append(
     svg('line', { class: 'grid', x1: x.at(t), x2: x.at(t), y1: PLOT.top, y2: PLOT.height - PLOT.bottom }),
-    svg('text', { x: x.at(t), y: PLOT.height - PLOT.bottom + 18, 'text-anchor': 'middle' }, tickText(t, plot.x)));
+    svg('text', { x: x.at(t), y: PLOT.height - PLOT.bottom + 18, 'text-anchor': 'middle' }, tickText(t, plot.xUnit)));
   for (const t of y.ticks) picture.append(
     svg('line', { class: 'grid', x1: PLOT.left, x2: PLOT.width - PLOT.right, y1: y.at(t), y2: y.at(t) }),
-    svg('text', { x: PLOT.left - 8, y: y.at(t) + 4, 'text-anchor': 'end' }, tickText(t, plot.y)));
+    svg('text', { x: PLOT.left - 8, y: y.at(t) + 4, 'text-anchor': 'end' }, tickText(t, plot.yUnit)));
   picture.append(svg('polyline', { class: 'axis', fill: 'none',
     points: [[PLOT.left, PLOT.top], [PLOT.left, PLOT.height - PLOT.bottom], [PLOT.width - PLOT.right, PLOT.height - PLOT.bottom]].join(' ') }),
-  svg('text', { x: (PLOT.left + PLOT.width - PLOT.right) / 2, y: PLOT.height - 8, 'text-anchor': 'middle' }, axisName(plot.x)),
-  svg('text', { x: 0, y: 0, 'text-anchor': 'middle', transform: 'translate(14 ' + (PLOT.height - PLOT.bottom) / 2 + ') rotate(-90)' }, axisName(plot.y)));
+  svg('text', { x: (PLOT.left + PLOT.width - PLOT.right) / 2, y: PLOT.height - 8, 'text-anchor': 'middle' }, plot.x),
+  svg('text', { x: 0, y: 0, 'text-anchor': 'middle', transform: 'translate(14 ' + (PLOT.height - PLOT.bottom) / 2 + ') rotate(-90)' }, plot.y));
   for (const curve of plot.curves) paintCurve(picture, plot, curve, x, y, colourOf(curve), readout);
   return el('section', { class: 'card plot' }, el('h2', {}, plot.title), picture,
     el('div', { class: 'legend' }, ...plot.curves.map(curve => el('span', {},
@@ -96,7 +90,7 @@ function paintCurve(picture, plot, curve, x, y, colour, readout) {
     'stroke-dasharray': curve.closedForm ? '5 4' : null, 'stroke-linejoin': 'round' }));
   if (curve.closedForm) return;
   for (const [a, b] of points) {
-    const say = () => { readout.textContent = curve.name + ': ' + tickText(a, plot.x) + ' → ' + tickText(b, plot.y); };
+    const say = () => { readout.textContent = curve.name + ': ' + tickText(a, plot.xUnit) + ' → ' + tickText(b, plot.yUnit); };
     picture.append(svg('circle', { cx: x.at(a), cy: y.at(b), r: 4, fill: colour, stroke: 'var(--panel)', 'stroke-width': 1.5, tabindex: 0,
       role: 'img', 'aria-label': curve.name + ' ' + a + ' ' + b, onpointerenter: say, onfocus: say }));
   }

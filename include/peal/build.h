@@ -147,7 +147,7 @@ PEAL_API struct peal_expr *peal_build_recv(struct peal_builder *b, struct peal_e
 PEAL_API struct peal_expr *peal_build_recv_slot(struct peal_builder *b, struct peal_expr *peer,
                                                 struct peal_expr *channel);
 PEAL_API struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell);
-/* Atomics on a cell of a raw signal, the own rank's or a peer's (docs/language.md, "Atomics"): what the cell held
+/* Atomics on a cell of a raw signal, this rank's or a peer's (docs/language.md, "Atomics"): what the cell held
  * before, to be named by peal_build_let or peal_build_var. */
 PEAL_API struct peal_expr *peal_build_fetch_add(struct peal_builder *b, struct peal_expr *cell,
                                                 struct peal_expr *amount);

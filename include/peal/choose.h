@@ -79,7 +79,7 @@ PEAL_API enum peal_status peal_comm_set_tuning(struct peal_comm *comm,
 /* Where communicators look for a table: $PEAL_TUNE_FILE, or peal/tune in $XDG_CONFIG_HOME or ~/.config.
  * PEAL_INVALID: none of these variables is set, or the path does not fit. */
 PEAL_API enum peal_status peal_tuning_path(char *out, size_t cap);
-/* Calls `each` for every rule of a file, in order; a missing file has none. Lines that are no rules are
+/* Calls `each` for every rule of a file, in order; a missing file has none. Lines that are not rules are
  * left out. The rule and its texts are valid during the call. */
 PEAL_API void peal_tuning_read(const char *path,
                                void (*each)(void *context, const struct peal_tuned *rule),

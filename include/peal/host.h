@@ -222,7 +222,7 @@ PEAL_API enum peal_status peal_tensor_write_part(struct peal_host *host, struct 
                                                  uint32_t rank, const void *data, uint64_t bytes);
 PEAL_API enum peal_status peal_tensor_read_part(struct peal_host *host, struct peal_tensor tensor,
                                                 uint32_t rank, void *data, uint64_t bytes);
-/* Bytes of the whole, and of one member's part; 0 of what is no tensor. */
+/* Bytes of the whole, and of one member's part; 0 of what is not a tensor. */
 PEAL_API uint64_t peal_tensor_bytes(const struct peal_host *host, struct peal_tensor handle);
 PEAL_API uint64_t peal_tensor_part_bytes(const struct peal_host *host, struct peal_tensor handle,
                                          uint32_t rank);

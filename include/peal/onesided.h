@@ -6,8 +6,8 @@
  *     peal_put_notify(comm, halo, edge, bytes, arrived, 1, right);
  *     peal_wait_until(comm, arrived, PEAL_GE, step);
  *
- * Addresses. `remote` is an address in the own copy of symmetric memory (peal_symmetric_alloc) and stands
- * for the same place in the copy of `rank`, which may be the own rank. A signal is a uint64_t in symmetric
+ * Addresses. `remote` is an address in this rank's copy of symmetric memory (peal_symmetric_alloc) and stands
+ * for the same place in the copy of `rank`, which may be this rank. A signal is a uint64_t in symmetric
  * memory, at a multiple of its size; it is the program's to set and to read, and nothing resets it.
  *
  * Order. A put may be seen at any time from its call on, and has been seen
@@ -23,7 +23,7 @@
  *
  * PEAL_INVALID: not symmetric memory (freed memory is not), past its end, not aligned, no such rank:
  * nothing has happened then. PEAL_CLOSED: the communicator has failed. A rank that has died is noticed by
- * whoever waits, and by peal_quiet (PEAL_PEER_DEAD). PEAL_MISMATCH: the rank has closed the communicator.
+ * the waiting rank, and by peal_quiet (PEAL_PEER_DEAD). PEAL_MISMATCH: the rank has closed the communicator.
  */
 #ifndef PEAL_ONESIDED_H
 #define PEAL_ONESIDED_H
@@ -40,7 +40,7 @@ PEAL_API enum peal_status peal_put(struct peal_comm *comm, void *remote, const v
 /* Reads the peer's memory into `local`. */
 PEAL_API enum peal_status peal_get(struct peal_comm *comm, void *local, const void *remote,
                                    uint64_t bytes, uint32_t rank);
-/* A put, then `add` to the peer's signal: whoever sees it sees this put and all earlier ones of this
+/* A put, then `add` to the peer's signal: a rank that sees it sees this put and all earlier ones of this
  * thread to that rank. */
 PEAL_API enum peal_status peal_put_notify(struct peal_comm *comm, void *remote, const void *local,
                                           uint64_t bytes, uint64_t *signal, uint64_t add,
@@ -60,7 +60,7 @@ PEAL_API enum peal_status peal_iput_notify(struct peal_comm *comm, void *remote,
 
 enum peal_compare { PEAL_EQ, PEAL_NE, PEAL_GE, PEAL_GT, PEAL_LE, PEAL_LT };
 
-/* Blocks until the own signal compares so with the value, as unsigned numbers; what was put before that
+/* Blocks until this rank's signal compares so with the value, as unsigned numbers; what was put before that
  * signal was sent can then be read. Fails as collectives do: PEAL_TIMEOUT, PEAL_PEER_DEAD, PEAL_REVOKED;
  * PEAL_MISMATCH if all other ranks have closed the communicator. */
 PEAL_API enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,

@@ -20,19 +20,26 @@
  *
  * Buffers. Once a call has returned, however it ended, no peer writes to its buffers: a peer that was
  * stopped in it meanwhile may still read them, and its own call then fails. Symmetric memory of a
- * communicator that has failed is each rank's own from then on. Any address, any alignment. Input and output are the same address (in place) or do not
- * overlap; anything else is refused. Counts are elements. A count of 0 is legal. In place:
- * allreduce, broadcast, reduce, scan, exscan: send == recv. allgather: send is the own block of recv, or NULL.
- * reduce_scatter, scatter: recv is the own block of send (scatter: on the root). gather: on the
- * root, send is the own block of recv. all_to_all: send == recv is refused. allreduce, allgather and
- * reduce_scatter are in place on all ranks or on none, whatever their size and memory: PEAL_MISMATCH
- * otherwise. With uneven counts (allgather_v, reduce_scatter_v) each rank does as it likes.
+ * communicator that has failed is each rank's own from then on. Buffers may have any address and any
+ * alignment. Input and output are the same address (in place) or do not overlap; anything else is
+ * refused. Counts are elements. A count of 0 is legal. In place:
+ *
+ *     allreduce, broadcast, reduce, scan, exscan   send == recv
+ *     allgather                                    send is this rank's block of recv, or NULL
+ *     gather                                       on the root, send is its block of recv
+ *     reduce_scatter                               recv is this rank's block of send
+ *     scatter                                      on the root, recv is its block of send
+ *     all_to_all                                   never: send == recv is refused
+ *
+ * allreduce, allgather and reduce_scatter are in place on all ranks or on none, whatever their size and
+ * memory: PEAL_MISMATCH otherwise. With uneven counts (allgather_v, reduce_scatter_v) each rank may
+ * choose.
  *
  * Threads. Different communicators may be used from different threads at the same time. One
  * communicator belongs to one thread at a time; its requests too.
  *
- * Processes. A child that is forked while a communicator is open is no rank of it: it may close its
- * copy, which the group does not notice, and do nothing else with it: calls are PEAL_INVALID.
+ * Processes. A child that is forked while a communicator is open is not a rank of it: it may close
+ * its copy, which the group does not notice, and do nothing else with it: calls are PEAL_INVALID.
  *
  * Memory. Opening takes PEAL_WINDOW_POOL bytes of shared memory per rank: 8 MiB by default, and 16
  * with 5 to 16 ranks where the system makes large pages. Calls add to it as they need, whatever
@@ -141,7 +148,7 @@ PEAL_API void peal_comm_revoke(struct peal_comm *comm);
  * until 16 others have been closed; then its memory is used again. */
 PEAL_API void peal_comm_close(struct peal_comm *comm);
 
-/* The own rank, and how many there are; known without asking anyone. 0 of one that is closed. */
+/* This rank, and the number of ranks; known without asking anyone. 0 of one that is closed. */
 PEAL_API uint32_t peal_comm_rank(const struct peal_comm *comm);
 PEAL_API uint32_t peal_comm_size(const struct peal_comm *comm);
 
@@ -161,8 +168,8 @@ PEAL_API void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
  * It runs in the waiting thread, inside the call, and should take microseconds. It may use other
  * communicators, also waiting in them. On this one it may ask for rank, size and error, set the
  * time-out and test requests, and is not called again meanwhile; whatever starts or allocates
- * something returns PEAL_INVALID and changes nothing. It must not close it. A wait that ends while still polling never calls it. Tests of requests do not wait, so
- * they do not call it either. To be set while no call of this communicator is under way. */
+ * something returns PEAL_INVALID and changes nothing. It must not close it. A wait that ends while still
+ * polling never calls it. Tests of requests do not wait, so they do not call it either. To be set while no call of this communicator is under way. */
 PEAL_API void peal_comm_set_idle(struct peal_comm *comm, void (*idle)(void *context),
                                  void *context);
 
@@ -278,15 +285,16 @@ PEAL_API enum peal_status peal_comm_set_observer(struct peal_comm *comm,
 PEAL_API enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void **out);
 /* Collective. NULL is ignored. */
 PEAL_API enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory);
-/* Where rank's copy of symmetric memory is, or NULL: also if it is on another host. For loads and stores of the caller's own. */
+/* Where that rank's copy of symmetric memory is; NULL if there is none, or it is on another host. For the
+ * caller's own loads and stores. */
 PEAL_API void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uint32_t rank);
 
 /* ---- collectives ---- */
 
-/* All of these are collective and block until the own part is done: send may be written and recv
+/* All of these are collective and block until this rank's part is done: send may be written and recv
  * be read. Buffers stay the caller's; send is not changed unless it is recv. PEAL_INVALID: a
- * buffer that is NULL where elements are, a type that lacks the operation, a root that is no
- * rank. */
+ * buffer that is NULL where elements are, a type that lacks the operation, a root that is not
+ * a rank. */
 
 /* Declares a user-defined reduction: `text` has a line like "reduce mine(a, b) = a + b - a * b" (docs/language.md,
  * "User-defined reductions"), `name` says which one if it has several (NULL: the last). *out is an operation for the
@@ -314,7 +322,7 @@ PEAL_API enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, u
 /* send: count elements; recv: size * count, block r from rank r. */
 PEAL_API enum peal_status peal_allgather(struct peal_comm *comm, const void *send, void *recv,
                                          uint64_t count, enum peal_dtype dtype);
-/* send: size * count elements; recv: count, the own block of the reduction. */
+/* send: size * count elements; recv: count, this rank's block of the reduction. */
 PEAL_API enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                               uint64_t count, enum peal_dtype dtype,
                                               enum peal_reduction op);
@@ -355,7 +363,7 @@ PEAL_API enum peal_status peal_scatter_v(struct peal_comm *comm, const void *sen
                                          const uint64_t *counts, const uint64_t *offsets,
                                          enum peal_dtype dtype, uint32_t root);
 
-/* The own blocks of an all_to_all_v; every rank knows its own only. What rank a sends to b must be
+/* This rank's blocks of an all_to_all_v; every rank knows its own only. What rank a sends to b must be
  * what b receives from a: PEAL_MISMATCH otherwise. */
 struct peal_blocks {
     const uint64_t *counts;  /* elements for, or from, each rank */

@@ -46,7 +46,7 @@ enum peal_outcome {
  * at the end. */
 enum peal_fault {
     PEAL_FAULT_NONE,
-    PEAL_FAULT_BOUNDS,        /* an access outside of its buffer, a cell outside of its array */
+    PEAL_FAULT_BOUNDS,        /* an access outside its buffer, a cell outside its array */
     PEAL_FAULT_OVERLAP,       /* a source of an op overlaps its destination, but not exactly */
     PEAL_FAULT_CHANNEL,       /* unequal sends and recvs, a payload that does not fit, a bad slot */
     PEAL_FAULT_SIGNAL,        /* two unordered writers of one cell, totals that differ */

@@ -184,6 +184,30 @@ static void some_calls(void)
 
 /* ---- ranks that end ---- */
 
+/* Calls that the table leaves to the MPI, again and again, between others that look almost the same:
+ * another size, root, operation, or communicator, also one where a freed one was. */
+static void repeats(void)
+{
+    int sent[1024], got[1024];
+    for (int round = 0; round < 12; round++) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        for (int i = 0; i < 200; i++) {
+            int count = i % 7 == 6 ? 1024 : 16, root = i / 20 % check_size;
+            MPI_Comm where = i % 5 == 4 ? MPI_COMM_WORLD : comm;
+            for (int k = 0; k < 1024; k++)
+                sent[k] = got[k] = check_rank * 1000 + i + k;
+            MPI_Bcast(sent, count, MPI_INT, root, where);
+            MPI_Reduce(sent, got, count, MPI_INT, i / 30 % 2 ? MPI_SUM : MPI_MAX, root, where);
+            if (check_rank != root)
+                memset(got, 0, sizeof got);
+            check_say("repeats", sent, sizeof sent);
+            check_say("repeats", got, sizeof got);
+        }
+        MPI_Comm_free(&comm);
+    }
+}
+
 static void print_handler(MPI_Comm *comm, int *code, ...)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -239,6 +263,7 @@ static const struct {
     {"threads", threads},
     {"attributes", attributes},
     {"some", some_calls},
+    {"repeats", repeats},
     {"killed", killed},
     {"aborts", aborts},
     {"mismatch", mismatch},

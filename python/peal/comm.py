@@ -264,7 +264,7 @@ class Comm:
         return self._even("allgather", x, out, dtype, (self.size, *b.shape), b.count, request)
 
     def reduce_scatter(self, x: Any, op: str = "sum", out: Any = None, dtype: Optional[str] = None, request: bool = False) -> Any:
-        """The own block of the reduction; x has a block per rank."""
+        """Its own block of the reduction; x has a block per rank."""
         b = Buffer(x, dtype)
         count = b.count // self.size
         return self._even("reduce_scatter", x, out, dtype, (count,), count, request, o=self._operation(op))

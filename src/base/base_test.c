@@ -2,18 +2,14 @@
 /* The small containers of base. */
 #include "base/sha256.h"
 #include "base/base.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void arena_stops_at_its_limit(void **state)
+TEST(arena_stops_at_its_limit)
 {
-    (void)state;
     struct peal_arena arena;
     peal_arena_init(&arena, 10000);
     size_t got = 0;
@@ -24,9 +20,8 @@ static void arena_stops_at_its_limit(void **state)
     peal_arena_release(&arena);
 }
 
-static void equal_names_intern_to_equal_pointers(void **state)
+TEST(equal_names_intern_to_equal_pointers)
 {
-    (void)state;
     struct peal_arena arena;
     struct peal_intern intern;
     peal_arena_init(&arena, 0);
@@ -46,9 +41,8 @@ static void equal_names_intern_to_equal_pointers(void **state)
     peal_arena_release(&arena);
 }
 
-static void sizes_parse_and_format(void **state)
+TEST(sizes_parse_and_format)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text;
@@ -81,9 +75,8 @@ static void sizes_parse_and_format(void **state)
     assert_string_equal(peal_size_format(64 << 20, buf), "64M");
 }
 
-static void diagnostics_point_at_the_place(void **state)
+TEST(diagnostics_point_at_the_place)
 {
-    (void)state;
     struct peal_source source = {"a.peal", "first\n  second line\n", 20};
     struct peal_diags diags;
     struct peal_text out = {0};
@@ -101,9 +94,8 @@ static void diagnostics_point_at_the_place(void **state)
     peal_diags_release(&diags);
 }
 
-static void diagnostics_keep_the_terminal_safe(void **state)
+TEST(diagnostics_keep_the_terminal_safe)
 {
-    (void)state;
     static const char text[] = "\x1b[2J \xc3\xa9 \xff\xc2\x9b x\n";
     struct peal_source source = {"a.peal", text, sizeof text - 1};
     struct peal_source empty = {"b.peal", "", 0};
@@ -121,9 +113,8 @@ static void diagnostics_keep_the_terminal_safe(void **state)
     peal_diags_release(&diags);
 }
 
-static void the_name_that_was_meant_is_found(void **state)
+TEST(the_name_that_was_meant_is_found)
 {
-    (void)state;
     static const char *const names[] = {"verify", "version", "n", "sum", "root", NULL};
     static const struct {
         int line;
@@ -142,9 +133,8 @@ static void the_name_that_was_meant_is_found(void **state)
     }
 }
 
-static void only_the_first_errors_are_kept(void **state)
+TEST(only_the_first_errors_are_kept)
 {
-    (void)state;
     struct peal_diags diags;
     struct peal_text out = {0};
     peal_diags_init(&diags);
@@ -157,9 +147,8 @@ static void only_the_first_errors_are_kept(void **state)
     peal_diags_release(&diags);
 }
 
-static void every_function_has_a_name_and_is_found_by_it(void **state)
+TEST(every_function_has_a_name_and_is_found_by_it)
 {
-    (void)state;
     for (int i = 0; i < PEAL_FN_COUNT; i++) {
         enum peal_fn fn;
         const char *name = peal_fn_info((enum peal_fn)i)->name;
@@ -171,9 +160,8 @@ static void every_function_has_a_name_and_is_found_by_it(void **state)
     assert_false(peal_reduce_takes(PEAL_AVG, PEAL_I64));
 }
 
-static void test_text_folds(void **state)
+TEST(test_text_folds)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text, *folded; /* at 10 columns, hang 2 */
@@ -198,9 +186,30 @@ static void test_text_folds(void **state)
     }
 }
 
-static void test_sha256_is_the_standard(void **state)
+/* Colours take no column, and leave no trace where they are not wanted. */
+TEST(test_text_tones)
 {
-    (void)state;
+    static const struct {
+        bool colors;
+        const char *folded;
+    } rows[] = {
+        {false, "it is\n  proved at\n  2 ranks"},
+        {true, "it is\n  \033[32mproved\033[0m at\n  2 ranks"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_text text = {.colors = rows[i].colors};
+        peal_text_puts(&text, "it is ");
+        peal_text_toned(&text, PEAL_TONE_GOOD, "proved");
+        assert_int_equal(peal_text_columns(peal_text_get(&text), text.len), 12);
+        peal_text_puts(&text, " at 2 ranks");
+        peal_text_fold(&text, 0, 2, 11);
+        assert_string_equal(peal_text_get(&text), rows[i].folded);
+        peal_text_release(&text);
+    }
+}
+
+TEST(test_sha256_is_the_standard)
+{
     static const struct {
         int line;
         const char *text, *digits;
@@ -222,9 +231,8 @@ static void test_sha256_is_the_standard(void **state)
     }
 }
 
-static void hashes_tell_lengths_seeds_and_bytes_apart(void **state)
+TEST(hashes_tell_lengths_seeds_and_bytes_apart)
 {
-    (void)state;
     enum { LONGEST = 40 };
     unsigned char bytes[LONGEST] = {0};
     uint64_t seen[3 * (LONGEST + 1)];
@@ -250,9 +258,8 @@ static uint64_t hash_square(const void *rows, uint32_t row)
     return ((const uint64_t *)rows)[row] % 7; /* many collide */
 }
 
-static void an_index_finds_every_row_and_no_other(void **state)
+TEST(an_index_finds_every_row_and_no_other)
 {
-    (void)state;
     enum { ROWS = 300 };
     uint64_t rows[ROWS];
     struct peal_index index = {0};
@@ -289,9 +296,8 @@ static void an_index_finds_every_row_and_no_other(void **state)
     peal_index_release(&index);
 }
 
-static void the_clock_does_not_go_back(void **state)
+TEST(the_clock_does_not_go_back)
 {
-    (void)state;
     uint64_t start = peal_now_ns(), last = start;
     for (int i = 0; i < 1000; i++) {
         uint64_t now = peal_now_ns();
@@ -303,9 +309,8 @@ static void the_clock_does_not_go_back(void **state)
 }
 
 /* The rows of collectives.def: what shares memory in place follows from the sides. */
-static void collectives_share_what_their_sides_allow(void **state)
+TEST(collectives_share_what_their_sides_allow)
 {
-    (void)state;
     for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++) {
         enum peal_contract contract = (enum peal_contract)i, found;
         const struct peal_contract_info *c = peal_contract_info(contract);
@@ -328,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_folds),
+        cmocka_unit_test(test_text_tones),
         cmocka_unit_test(test_sha256_is_the_standard),
         cmocka_unit_test(arena_stops_at_its_limit),
         cmocka_unit_test(equal_names_intern_to_equal_pointers),

@@ -157,7 +157,8 @@ static void put_severity(enum peal_severity severity, bool color, struct peal_te
     peal_text_puts(out, color ? bright[severity] : plain[severity]);
 }
 
-void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out)
+/* `quoted`: inside another message, in which only notes and places are marked. */
+static void print(const struct peal_diags *diags, bool color, bool quoted, struct peal_text *out)
 {
     for (size_t i = 0; i < diags->list.len; i++) {
         const struct peal_diag *diag = &diags->list.at[i];
@@ -167,10 +168,21 @@ void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_te
                 peal_text_printf(out, ":%u:%u", diag->pos.line, diag->pos.col);
             peal_text_puts(out, ": ");
         }
-        put_severity(diag->severity, color, out);
+        if (!quoted || diag->pos.source || diag->severity == PEAL_NOTE)
+            put_severity(diag->severity, color, out);
         put_message(diag->message, out);
         print_caret(diag->pos, color, out);
     }
     if (diags->errors > PEAL_DIAG_MOST)
         peal_text_printf(out, "and %zu more errors\n", diags->errors - PEAL_DIAG_MOST);
+}
+
+void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out)
+{
+    print(diags, color, false, out);
+}
+
+void peal_diags_quote(const struct peal_diags *diags, struct peal_text *out)
+{
+    print(diags, false, true, out);
 }

@@ -67,5 +67,7 @@ void peal_diag_add(struct peal_diags *diags, enum peal_severity severity, struct
 
 /* All diagnostics as text, source line and caret included; `color` adds terminal colours. */
 void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out);
+/* The same inside another message: an error that has no place does not begin with "error:". */
+void peal_diags_quote(const struct peal_diags *diags, struct peal_text *out);
 
 #endif

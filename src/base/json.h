@@ -71,7 +71,7 @@ void peal_json_put_real(struct peal_json *json, const char *key, double value);
 void peal_json_put_fixed(struct peal_json *json, const char *key, double value, int decimals);
 void peal_json_put_bool(struct peal_json *json, const char *key, bool value);
 
-/* The next element starts on a line of its own, behind `indent` blanks: for long arrays in one-line
+/* The next element starts on a line of its own, after `indent` blanks: for long arrays in one-line
  * layouts. */
 void peal_json_break(struct peal_json *json, unsigned indent);
 

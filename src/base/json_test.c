@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON writer: layout, numbers, and what untrusted bytes become. */
 #include "base/json.h"
+#include "base/tests/unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const struct {
     int line;
@@ -33,9 +31,8 @@ static const struct {
     {__LINE__, "a\0b", 3, "\"a\\u0000b\""},
 };
 
-static void strings_are_quoted_for_json_and_for_a_script_element(void **state)
+TEST(strings_are_quoted_for_json_and_for_a_script_element)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
         struct peal_text text = {0};
         struct peal_json json;
@@ -48,10 +45,9 @@ static void strings_are_quoted_for_json_and_for_a_script_element(void **state)
     }
 }
 
-/* Outside of pages, `<` and the like are themselves; everything else is as above. */
-static void markup_is_escaped_in_scripts_only(void **state)
+/* Outside pages, `<` and the like are themselves; everything else is as above. */
+TEST(markup_is_escaped_in_scripts_only)
 {
-    (void)state;
     struct peal_text text = {0};
     struct peal_json json;
     peal_json_init(&json, &text, 0);
@@ -70,9 +66,8 @@ static const struct {
     {__LINE__, NAN, "null"},     {__LINE__, -INFINITY, "null"},
 };
 
-static void reals_are_the_shortest_that_read_back(void **state)
+TEST(reals_are_the_shortest_that_read_back)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
         struct peal_text text = {0};
         struct peal_json json;
@@ -102,9 +97,8 @@ static void write_sample(struct peal_json *json)
     peal_json_object_end(json);
 }
 
-static void layout_is_compact_or_indented(void **state)
+TEST(layout_is_compact_or_indented)
 {
-    (void)state;
     struct peal_text text = {0};
     struct peal_json json;
     peal_json_init(&json, &text, 0);
@@ -135,9 +129,8 @@ static void layout_is_compact_or_indented(void **state)
     peal_text_release(&text);
 }
 
-static void an_element_may_start_a_line(void **state)
+TEST(an_element_may_start_a_line)
 {
-    (void)state;
     struct peal_text text = {0};
     struct peal_json json;
     peal_json_init(&json, &text, PEAL_JSON_ONE_LINE);

@@ -60,6 +60,47 @@ void peal_text_printf(struct peal_text *text, const char *format, ...)
     va_end(args);
 }
 
+static void set_tone(struct peal_text *text, enum peal_tone tone)
+{
+    static const char *const colors[] = {
+        [PEAL_TONE_NEUTRAL] = "\033[0m",
+        [PEAL_TONE_GOOD] = "\033[32m",
+        [PEAL_TONE_UNSURE] = "\033[33m",
+        [PEAL_TONE_BAD] = "\033[1;31m",
+    };
+    if (text->colors)
+        peal_text_puts(text, colors[tone]);
+}
+
+void peal_text_toned(struct peal_text *text, enum peal_tone tone, const char *string)
+{
+    set_tone(text, tone);
+    peal_text_puts(text, string);
+    set_tone(text, PEAL_TONE_NEUTRAL);
+}
+
+/* The length of the colour that begins at `at`, ESC [ ... m; 0 where none does. */
+static size_t color_length(const char *at, size_t len)
+{
+    if (len < 2 || at[0] != '\033' || at[1] != '[')
+        return 0;
+    const char *end = memchr(at, 'm', len);
+    return end ? (size_t)(end - at) + 1 : 0;
+}
+
+/* The bytes of a line up to that column; colours take no column. */
+static size_t bytes_before(const char *line, size_t len, size_t column)
+{
+    size_t at = 0;
+    while (at < len) {
+        size_t color = color_length(line + at, len - at);
+        if (color == 0 && column-- == 0)
+            break;
+        at += color ? color : 1;
+    }
+    return at;
+}
+
 const char *peal_text_get(const struct peal_text *text)
 {
     if (text->at)
@@ -86,13 +127,14 @@ void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t wid
                     room = width - hang;
                 peal_text_printf(&out, "\n%*s", (int)hang, "");
             }
-            if (len > room) {
-                cut = room;
+            size_t fits = bytes_before(line, len, room);
+            if (fits < len) {
+                cut = fits;
                 while (cut > least && line[cut] != ' ')
                     cut--;
                 /* No space fits: the word goes on to its own end. */
                 if (cut <= least) {
-                    cut = room;
+                    cut = fits;
                     while (cut < len && line[cut] != ' ')
                         cut++;
                 }
@@ -123,8 +165,13 @@ void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t wid
 size_t peal_text_columns(const char *text, size_t len)
 {
     size_t columns = 0;
-    for (size_t i = 0; i < len; i++)
-        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    size_t i = 0;
+    while (i < len) {
+        size_t color = color_length(text + i, len - i);
+        if (!color)
+            columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+        i += color ? color : 1;
+    }
     return columns;
 }
 

@@ -12,7 +12,11 @@ struct peal_text {
     size_t len;
     size_t cap;
     bool failed;
+    bool colors; /* tones are written as colours, for a terminal; otherwise they leave no trace */
 };
+
+/* Whether words are good news. */
+enum peal_tone { PEAL_TONE_NEUTRAL, PEAL_TONE_GOOD, PEAL_TONE_BAD, PEAL_TONE_UNSURE };
 
 void peal_text_release(struct peal_text *text);
 void peal_text_add(struct peal_text *text, const char *bytes, size_t len);
@@ -20,6 +24,7 @@ void peal_text_puts(struct peal_text *text, const char *string);
 void peal_text_printf(struct peal_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void peal_text_vprintf(struct peal_text *text, const char *format, va_list args);
+void peal_text_toned(struct peal_text *text, enum peal_tone tone, const char *string);
 /* Words, with one blank between them, broken before column PEAL_TEXT_WIDTH and going on at column
  * `indent`, then a newline. The cursor is at `column`. */
 enum { PEAL_TEXT_WIDTH = 80 };
@@ -32,7 +37,7 @@ static inline size_t peal_utf8_length(unsigned char first)
         return 4;
     return first >= 0xe0 ? 3 : 2;
 }
-/* How many columns of a terminal a text takes: its code points. */
+/* How many columns of a terminal a text takes: its code points; colours take none. */
 size_t peal_text_columns(const char *text, size_t len);
 /* Breaks lines longer than `width`, from byte `from` on, at the last space that fits; what follows
  * is indented by `hang`. A word longer than a line stays whole. */
@@ -42,7 +47,7 @@ static inline const char *peal_text_plural(long long count)
 {
     return count == 1 ? "" : "s";
 }
-/* Adds a file. At most a little more than `most` bytes are read: a longer text means that the file is
+/* Adds a file. At most a little more than `max_bytes` bytes are read: a longer text means that the file is
  * too large. False: errno says why it cannot be read. */
 bool peal_text_read(struct peal_text *text, const char *path, size_t max_bytes);
 /* For texts that may be missing. */

@@ -47,9 +47,13 @@ struct peal_cli {
     size_t width;             /* columns of that terminal, or $COLUMNS; 0 = as wide as it is */
 };
 
+/* What the arguments of a command name, for completion in shells. */
+enum peal_argument { PEAL_ARGUMENT_OTHER, PEAL_ARGUMENT_KERNEL, PEAL_ARGUMENT_COLLECTIVE };
+
 struct peal_command {
     const char *name;
     const char *args;                  /* as shown after the options: "KERNEL", "FILE...", "" */
+    enum peal_argument arg_names;      /* what those are */
     const char *summary;               /* one line, lower case, no full stop */
     const char *details;               /* paragraphs for `peal help NAME`; NULL = none */
     const struct peal_option *options; /* ends with a row without a name; NULL = none */
@@ -88,8 +92,6 @@ int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code)
 
 /* The same for Peal text and plans: lines wider than a terminal are broken. */
 int peal_cli_print_code(const struct peal_cli *cli, struct peal_text *text, int code);
-/* The same, with verdicts in colour on a terminal. */
-int peal_cli_print_verdict(const struct peal_cli *cli, struct peal_text *text, int code);
 
 /* Reads a whole file into the command's arena; false after a message. Limited to 256 MiB. */
 bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out);

@@ -63,16 +63,6 @@ static void add_bash_values(const struct peal_command *command, struct peal_text
     }
 }
 
-static bool takes_kernel(const struct peal_command *command)
-{
-    return strncmp(command->args, "KERNEL", 6) == 0;
-}
-
-static bool takes_collective(const struct peal_command *command)
-{
-    return strstr(command->args, "COLLECTIVE") != NULL;
-}
-
 static void add_collectives(struct peal_text *out)
 {
     for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
@@ -82,11 +72,11 @@ static void add_collectives(struct peal_text *out)
 
 /* The commands that take such an argument, as a pattern: "plan | verify | run". */
 static void add_commands(const struct peal_command *const *commands, size_t count,
-                         bool (*takes)(const struct peal_command *), struct peal_text *out)
+                         enum peal_argument takes, struct peal_text *out)
 {
     const char *separator = "";
     for (size_t i = 0; i < count; i++) {
-        if (!takes(commands[i]))
+        if (commands[i]->arg_names != takes)
             continue;
         peal_text_printf(out, "%s%s", separator, commands[i]->name);
         separator = " | ";
@@ -134,9 +124,9 @@ void peal_help_bash(struct peal_text *out)
                         "    fi\n"
                         "    case \"$command\" in\n"
                         "    ");
-    add_commands(commands, count, takes_kernel, out);
+    add_commands(commands, count, PEAL_ARGUMENT_KERNEL, out);
     peal_text_puts(out, ") words=$(peal list --names 2>/dev/null) ;;\n    ");
-    add_commands(commands, count, takes_collective, out);
+    add_commands(commands, count, PEAL_ARGUMENT_COLLECTIVE, out);
     peal_text_puts(out, ") words='");
     add_collectives(out);
     peal_text_puts(out, "' ;;\n"
@@ -191,9 +181,9 @@ static void add_zsh_arguments(const struct peal_command *command, struct peal_te
     size_t count;
     const struct peal_command *const *commands = peal_commands(&count);
     peal_text_puts(out, " \\\n            '*:argument:");
-    if (takes_kernel(command)) {
+    if (command->arg_names == PEAL_ARGUMENT_KERNEL) {
         peal_text_puts(out, "_peal_kernels");
-    } else if (takes_collective(command)) {
+    } else if (command->arg_names == PEAL_ARGUMENT_COLLECTIVE) {
         peal_text_puts(out, "(");
         add_collectives(out);
         peal_text_puts(out, ")");

@@ -42,7 +42,7 @@ static uint64_t age_of(const struct peal_control *control)
     return heard == 0 ? UINT64_MAX : heard;
 }
 
-/* The block of that rank that was found before; of a mirror, whoever's it is. NULL: none was. */
+/* The block of that rank that was found before; of a mirror, any rank's. NULL: none was. */
 static const struct peal_control **find_known(struct peal_jobs *jobs,
                                               const struct peal_control *control)
 {
@@ -77,7 +77,7 @@ static void add(const struct peal_control *control, int32_t pid, bool own_only,
 }
 
 /* All communicators of a window file: the one that was opened, and those that were made from it and are
- * not closed, whose control blocks lie behind each other (run/team/windows.h). */
+ * not closed, whose control blocks lie one after the other (run/team/windows.h). */
 static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs *out)
 {
     const struct peal_control *control = map_control(fd, 0);

@@ -30,7 +30,7 @@ static bool read_int(const char *text, int64_t *out)
     return true;
 }
 
-/* Why a text is no number: `what` it should have been, unless it is one and only too large. */
+/* Why a text is not a number: `what` it should have been, unless it is one and only too large. */
 static bool reject_number(const char *text, const char *what, struct peal_text *error)
 {
     const char *digits = text + (*text == '-');

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options are parsed by their table, and wrong ones are told apart. */
+/* Options are parsed by their table, and wrong ones are reported by kind. */
 #include "cli/options.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct sample {
     bool json;
@@ -69,9 +66,8 @@ static void release(struct parsed *parsed)
     peal_arena_release(&parsed->arena);
 }
 
-static void values_reach_their_fields(void **state)
+TEST(values_reach_their_fields)
 {
-    (void)state;
     struct parsed p;
     parse(&p,
           "a --json -r -1 -size=8K -n2..4 --file=x=y --set a=1 --set b= --dtype bf16 --op max "
@@ -95,9 +91,8 @@ static void values_reach_their_fields(void **state)
     release(&p);
 }
 
-static void what_follows_the_program_belongs_to_it(void **state)
+TEST(what_follows_the_program_belongs_to_it)
 {
-    (void)state;
     struct parsed p;
     parse(&p, "-j prog -j --nonsense", true);
     assert_true(p.good);
@@ -110,9 +105,8 @@ static void what_follows_the_program_belongs_to_it(void **state)
     release(&p);
 }
 
-static void wrong_options_are_explained(void **state)
+TEST(wrong_options_are_explained)
 {
-    (void)state;
     static const struct {
         int line;
         const char *words;
@@ -151,9 +145,8 @@ static void wrong_options_are_explained(void **state)
     }
 }
 
-static void code_is_wrapped_so_that_it_means_the_same(void **state)
+TEST(code_is_wrapped_so_that_it_means_the_same)
 {
-    (void)state;
     static const struct {
         int line;
         const char *code, *wrapped;
@@ -180,9 +173,8 @@ static void code_is_wrapped_so_that_it_means_the_same(void **state)
     }
 }
 
-static void ranges_and_lists_give_their_values(void **state)
+TEST(ranges_and_lists_give_their_values)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text;
@@ -212,9 +204,8 @@ static void ranges_and_lists_give_their_values(void **state)
     }
 }
 
-static void help_fits_80_columns(void **state)
+TEST(help_fits_80_columns)
 {
-    (void)state;
     static const struct peal_option wordy[] = {
         {"a-very-long-option-name", 'x', PEAL_OPTION_STRING, 0, "SOMETHING",
          "a help text that is so long that it has to be broken somewhere before column eighty, "

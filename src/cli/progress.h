@@ -50,10 +50,10 @@ struct peal_progress {
     uint64_t phase_ms; /* and when it began */
     struct peal_progress_counts *counts, own_counts;
     uint64_t began_ms;
-    bool draws;      /* stderr is a terminal */
-    bool watches;    /* the thread is there */
-    _Atomic bool up; /* the thread has begun: whoever forks then copies no lock of its beginning */
-    bool drawn;      /* by the thread only: there is a line to be wiped */
+    bool draws;          /* stderr is a terminal */
+    bool watches;        /* the thread is there */
+    _Atomic bool up;     /* the thread has begun: a fork then copies no lock of its beginning */
+    bool drawn;          /* by the thread only: there is a line to be wiped */
     int signals, ending; /* descriptors the thread waits for */
     pthread_t thread;
     sigset_t before; /* what was blocked */

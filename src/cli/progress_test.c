@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line of a progress, and what Ctrl-C leaves behind. */
 #include "cli/progress.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static void the_line_estimates_what_is_left(void **state)
+TEST(the_line_estimates_what_is_left)
 {
-    (void)state;
     static const struct {
         int line;
         struct peal_progress_state state;
@@ -87,9 +82,8 @@ static int run_child(void (*body)(int out), char *text, size_t size)
     return status;
 }
 
-static void an_interrupt_reports_what_was_finished(void **state)
+TEST(an_interrupt_reports_what_was_finished)
 {
-    (void)state;
     char text[256];
     int status = run_child(interrupted_child, text, sizeof text);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
@@ -110,18 +104,16 @@ static void deaf_child(int out)
     _exit(7);
 }
 
-static void an_ignored_signal_stays_ignored(void **state)
+TEST(an_ignored_signal_stays_ignored)
 {
-    (void)state;
     char text[256];
     int status = run_child(deaf_child, text, sizeof text);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     assert_string_equal(text, "");
 }
 
-static void nothing_is_drawn_into_a_pipe(void **state)
+TEST(nothing_is_drawn_into_a_pipe)
 {
-    (void)state;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     int saved = dup(STDERR_FILENO);

@@ -52,10 +52,11 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
     if (!comm)
         return PEAL_INVALID;
     if (__builtin_expect(peal_team_is_forked(comm->team), 0))
-        return peal_comm_fail(comm, PEAL_INVALID,
-                              "this process was forked from rank %u and is no rank itself: it can "
-                              "only close its copy",
-                              comm->team->rank);
+        return peal_comm_fail(
+            comm, PEAL_INVALID,
+            "this process was forked from rank %u and is not a rank itself: it can "
+            "only close its copy",
+            comm->team->rank);
     if (__builtin_expect(comm->team->idling, 0))
         return peal_comm_fail(comm, PEAL_INVALID, "called by the communicator's own idle function");
     enum peal_status failed = peal_team_failure(comm->team);
@@ -225,7 +226,9 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     if (how->struct_size)
         given = how->struct_size;
     if (!peal_growth_read(&known, sizeof known, how, given)) {
-        peal_text_printf(&why, "this libpeal %s does not know all that the program asks for",
+        peal_text_printf(&why,
+                         "this libpeal %s is older than the program: it does not know every option "
+                         "that the program sets",
                          peal_version_text());
         return fail_open(PEAL_UNSUPPORTED, &why);
     }
@@ -335,7 +338,7 @@ void peal_comm_drop(struct peal_comm *comm)
     free(comm);
 }
 
-/* What is left of a closed communicator says so to whoever still uses it, until as many others have
+/* What is left of a closed communicator says so to a caller that still uses it, until as many others have
  * been closed as there are places here. */
 static void keep_closed(struct peal_comm *comm)
 {

@@ -14,7 +14,7 @@ struct peal_symmetric {
     uint64_t bytes;
     char **at; /* by rank; NULL: it is on another host, and has it as this segment: */
     uint32_t *segments;
-    bool isolated; /* the own part is a copy that no peer can reach */
+    bool isolated; /* this rank's part is a copy that no peer can reach */
 };
 
 /* What the last call of a collective resolved to, for calls that repeat: its plan where type, count
@@ -98,7 +98,7 @@ struct peal_request {
     struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */
 };
 
-/* A request with room for a collective's bounds, and `words` behind them; NULL, and the status is
+/* A request with room for a collective's bounds, and `words` after them; NULL, and the status is
  * set, if there is no memory or no place for it. */
 struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_request **out,
                                       size_t words, enum peal_status *status);

@@ -237,8 +237,8 @@ enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why)
             continue;
         if (!read_number(rows[i].rank, &env.rank) || !read_number(rows[i].size, &env.size) ||
             env.size == 0 || env.rank >= env.size) {
-            peal_text_printf(why, "'%s' and '%s' of %s make no sense: '%s' of '%s'", rows[i].rank,
-                             rows[i].size, rows[i].launcher, getenv(rows[i].rank),
+            peal_text_printf(why, "'%s' and '%s' of %s do not fit together: '%s' of '%s'",
+                             rows[i].rank, rows[i].size, rows[i].launcher, getenv(rows[i].rank),
                              getenv(rows[i].size));
             return PEAL_INVALID;
         }

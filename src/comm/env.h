@@ -20,7 +20,7 @@ struct peal_env {
     bool hosts;           /* its ranks may be on several hosts: a service of the launcher says */
 };
 
-/* PEAL_INVALID with a line in `why` when a launcher's variables make no sense. */
+/* PEAL_INVALID with a line in `why` when a launcher's variables do not fit together. */
 enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why);
 /* The settings that opening reads (PEAL_TIMEOUT_MS, ...): PEAL_INVALID with a line in `why` if one
  * is not understood. A setting that is not taken would be worse than none. */

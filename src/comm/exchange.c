@@ -73,11 +73,11 @@ static enum peal_status check(struct peal_comm *comm, const void *send,
     if (peal_blocks_overlap(in->counts, in->offsets, size))
         return peal_comm_fail(comm, PEAL_INVALID, "all_to_all_v: blocks overlap");
     if (out->counts[rank] != in->counts[rank])
-        return peal_comm_fail(comm, PEAL_INVALID,
-                              "all_to_all_v: the own block is sent with %llu elements, received "
-                              "with %llu",
-                              (unsigned long long)out->counts[rank],
-                              (unsigned long long)in->counts[rank]);
+        return peal_comm_fail(
+            comm, PEAL_INVALID,
+            "all_to_all_v: the block to itself is sent with %llu elements, received "
+            "with %llu",
+            (unsigned long long)out->counts[rank], (unsigned long long)in->counts[rank]);
     return PEAL_OK;
 }
 

@@ -45,7 +45,7 @@ static int compare_tickets(const void *a, const void *b)
     return x->rank > y->rank;
 }
 
-/* The own group among all tickets, sorted; returns its size. */
+/* This rank's group among all tickets, sorted; returns its size. */
 static uint32_t select_group(struct ticket *tickets, uint32_t size, uint32_t rank, uint32_t *self)
 {
     int32_t color = tickets[rank].color;
@@ -390,7 +390,7 @@ static enum peal_status shrink_far(struct peal_comm *comm, uint32_t turn, struct
     return begin_child(comm, team, out);
 }
 
-/* One meeting of those who are left. PEAL_PEER_DEAD on all of them: another one has died meanwhile. */
+/* One meeting of those that are left. PEAL_PEER_DEAD on all of them: another one has died meanwhile. */
 static enum peal_status meet_survivors(struct peal_comm *comm, uint32_t turn, struct peal_text *why,
                                        struct peal_comm **out)
 {

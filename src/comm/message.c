@@ -141,7 +141,7 @@ enum peal_status peal_request_look(struct peal_request *request)
         unseal(request);
     if (letter->status == PEAL_INVALID)
         return peal_comm_fail(
-            request->comm, PEAL_INVALID, "rank %u sent %llu bytes, room is for %llu",
+            request->comm, PEAL_INVALID, "rank %u sent %llu bytes, there is room for %llu",
             letter->sender, (unsigned long long)letter->length, (unsigned long long)letter->bytes);
     return peal_comm_end(request->comm, letter->status);
 }

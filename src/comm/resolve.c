@@ -44,7 +44,7 @@ static uint64_t identity_count(const struct peal_comm *comm, const struct peal_a
         return args->count;
     if (args->recv_counts) /* every rank has its own */
         return args->most;
-    /* Offsets may differ between ranks: they are of the own memory. */
+    /* Offsets may differ between ranks: they are of this rank's memory. */
     return peal_hash_bytes(args->counts, comm->team->size * sizeof(uint64_t), 1);
 }
 
@@ -77,7 +77,7 @@ static bool is_symmetric(const struct peal_comm *comm, const struct peal_argumen
     uint32_t rank = comm->team->rank;
     uint64_t send_at = send->offset + (uint64_t)((const char *)args->send - send->at[rank]);
     uint64_t recv_at = recv->offset + (uint64_t)((const char *)args->recv - recv->at[rank]);
-    /* In place, one is the own part of the other: not at the same place everywhere. */
+    /* In place, one is this rank's part of the other: not at the same place everywhere. */
     if (args->in_place)
         *offsets = recv_has_blocks(args->collective) ? recv_at : send_at;
     else
@@ -165,7 +165,7 @@ static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_argum
     return n;
 }
 
-/* Where peers' window parameters are: they lie as the own ones do. */
+/* Where peers' window parameters are: they lie as this rank's do. */
 static void reach_peers(const struct peal_comm *comm, const struct peal_arguments *args,
                         const struct peal_memo *memo, struct peal_call *out)
 {

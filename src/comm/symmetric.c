@@ -6,7 +6,7 @@
  * on none, because peers' calls rely on it. Ranks on other hosts have no mapping: they reach it through a
  * segment that its owner exposes.
  *
- * After a failure a peer that was stopped in the failed call may still write. So the own part is replaced
+ * After a failure a peer that was stopped in the failed call may still write. So this rank's part is replaced
  * by a private copy at the same address: what the program reads from then on is its own. Not between
  * threads, which share one address space and see each other's stores anyway. */
 #include "comm/communicator.h"
@@ -111,7 +111,7 @@ static char *map_part(const struct peal_team *team, uint32_t rank, uint64_t offs
     return at;
 }
 
-/* Gives the own part's memory back. */
+/* Gives this rank's part's memory back. */
 static void discard(const struct peal_team *team, uint64_t offset, uint64_t bytes)
 {
     peal_window_discard(team->fds[team->rank], team->starts[team->rank] + offset, bytes);
@@ -269,7 +269,7 @@ enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory)
     while (*link && (*link)->at[team->rank] != memory)
         link = &(*link)->next;
     if (!*link)
-        return peal_comm_fail(comm, PEAL_INVALID, "this is no symmetric memory");
+        return peal_comm_fail(comm, PEAL_INVALID, "this is not symmetric memory");
     struct peal_symmetric *found = *link;
     uint64_t own = found->offset, all[PEAL_MOST_RANKS];
     /* After this, no peer is in an earlier call that may still use it. */

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions against an oracle of their own: the sorted list of all 16-bit values. */
 #include "compute/convert.h"
+#include "base/tests/unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 /* A positive finite 16-bit float by its definition, not by convert.h. */
 static double value_of(uint16_t bits, int fraction, int bias)
@@ -45,9 +41,8 @@ static void check_one(const struct format *format, double value, uint16_t expect
 }
 
 /* Rounding is monotone, so the ends and the middle of each gap decide every value between. */
-static void narrowing_rounds_to_nearest_even_in_every_gap(void **state)
+TEST(narrowing_rounds_to_nearest_even_in_every_gap)
 {
-    (void)state;
     for (unsigned f = 0; f < 2; f++) {
         const struct format *format = &formats[f];
         uint16_t infinity = (uint16_t)((2 * format->bias + 1) << format->fraction);
@@ -75,9 +70,8 @@ static void narrowing_rounds_to_nearest_even_in_every_gap(void **state)
     }
 }
 
-static void every_nan_becomes_the_canonical_one(void **state)
+TEST(every_nan_becomes_the_canonical_one)
 {
-    (void)state;
     for (unsigned f = 0; f < 2; f++) {
         for (uint32_t payload = 1; payload < 0x800000; payload += 977) {
             assert_int_equal(formats[f].of_f32(peal_f32_of_bits(0x7f800000 | payload)),
@@ -98,9 +92,8 @@ static void every_nan_becomes_the_canonical_one(void **state)
                 UINT64_C(0x7ff8000000000000));
 }
 
-static void integers_saturate_and_truncate(void **state)
+TEST(integers_saturate_and_truncate)
 {
-    (void)state;
     static const struct {
         int line;
         double value;

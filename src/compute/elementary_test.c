@@ -4,15 +4,11 @@
 #include "compute/elementary.h"
 
 #include "compute/convert.h"
+#include "base/tests/unit.h"
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static long double sigmoid_reference(long double x)
 {
@@ -40,9 +36,8 @@ static uint64_t ulps(double a, double b)
     return x > y ? x - y : y - x;
 }
 
-static void functions_are_within_three_units_of_the_library(void **state)
+TEST(functions_are_within_three_units_of_the_library)
 {
-    (void)state;
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
         const struct function *function = &functions[f];
         enum { STEPS = 400001 };
@@ -55,9 +50,8 @@ static void functions_are_within_three_units_of_the_library(void **state)
     }
 }
 
-static void special_arguments_give_their_limits(void **state)
+TEST(special_arguments_give_their_limits)
 {
-    (void)state;
     static const struct {
         int line;
         double (*function)(double);

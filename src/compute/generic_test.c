@@ -3,14 +3,11 @@
 #include "compute/functions.h"
 
 #include "compute/convert.h"
+#include "base/tests/unit.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 /* Operands and result as raw bits of their dtype. */
 struct row {
@@ -112,9 +109,8 @@ static const struct row rows[] = {
     {__LINE__, FN(NEG), PEAL_BF16, 1, {0x0000}, 1, 0x8000},
 };
 
-static void results_have_the_promised_bits(void **state)
+TEST(results_have_the_promised_bits)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
         uint64_t src[3] = {row->src[0], row->src[1], row->src[2]}, got = 0;
@@ -127,9 +123,8 @@ static void results_have_the_promised_bits(void **state)
     }
 }
 
-static void mixed_dtypes_go_through_the_work_type(void **state)
+TEST(mixed_dtypes_go_through_the_work_type)
 {
-    (void)state;
     /* f16 sources into f32 keep what f16 would round away. */
     uint16_t half[2] = {0x6800, 0x3c00};
     float wide = 0;
@@ -158,9 +153,8 @@ static void mixed_dtypes_go_through_the_work_type(void **state)
     assert_int_equal(large, -300);
 }
 
-static void softmax_rows_sum_to_one_and_survive_large_values(void **state)
+TEST(softmax_rows_sum_to_one_and_survive_large_values)
 {
-    (void)state;
     enum { N = 600 }; /* more than two blocks */
     float row[N];
     double total = 0;
@@ -188,9 +182,8 @@ static void *accumulate_ones(void *arg)
 
 /* 4 * 2000 is exact in every dtype but those below f32 (f16 stops at 2048, bf16 at 256, f8 at 16 and
  * 8) and wraps in 8 bits. */
-static void concurrent_accumulates_lose_no_update(void **state)
+TEST(concurrent_accumulates_lose_no_update)
 {
-    (void)state;
     for (enum peal_dtype dtype = 0; dtype < PEAL_SCALAR_DTYPES; dtype++) {
         if (!peal_fn_takes(PEAL_FN_ADD, dtype))
             continue;
@@ -217,9 +210,8 @@ static void concurrent_accumulates_lose_no_update(void **state)
     }
 }
 
-static void accumulate_equals_combine_for_all_functions_and_dtypes(void **state)
+TEST(accumulate_equals_combine_for_all_functions_and_dtypes)
 {
-    (void)state;
     for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
         for (enum peal_dtype d = 0; d < PEAL_SCALAR_DTYPES; d++) {
             for (enum peal_dtype s = 0; s < PEAL_SCALAR_DTYPES; s++) {

@@ -19,13 +19,17 @@
     {                                                                                              \
         if (a != a || b != b)                                                                      \
             return a + b;                                                                          \
-        return a > b ? a : a < b ? b : of_bits(bits(a) & bits(b));                                 \
+        if (a == b)                                                                                \
+            return of_bits(bits(a) & bits(b));                                                     \
+        return a > b ? a : b;                                                                      \
     }                                                                                              \
     static inline type peal_##type##_minimum(type a, type b)                                       \
     {                                                                                              \
         if (a != a || b != b)                                                                      \
             return a + b;                                                                          \
-        return a < b ? a : a > b ? b : of_bits(bits(a) | bits(b));                                 \
+        if (a == b)                                                                                \
+            return of_bits(bits(a) | bits(b));                                                     \
+        return a < b ? a : b;                                                                      \
     }                                                                                              \
     static inline type peal_##type##_pair(enum peal_fn fn, type a, type b)                         \
     {                                                                                              \

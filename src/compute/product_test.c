@@ -2,13 +2,10 @@
 /* The plain loop against sums written out, and the CBLAS, where there is one, against the plain loop:
  * small whole numbers, whose sums are exact in any order, so that results are equal to the bit. */
 #include "compute/compute.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MOST = 64, LONGEST = 44 };
 
@@ -63,7 +60,7 @@ static void check(void (*run)(const struct peal_product *))
         p.b = m.b32;
         p.c = m.c32;
         run(&p);
-        for (int i = 0; i < MOST * MOST; i++) { /* what is between and behind the rows, too */
+        for (int i = 0; i < MOST * MOST; i++) { /* what is between and after the rows, too */
             assert_true(m.c[i] == m.want[i]);
             assert_true(m.c32[i] == m.want[i]);
         }

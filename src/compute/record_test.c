@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Complex numbers and pairs: tables of results, every variant, any address, in place, atomic. */
 #include "compute/compute.h"
+#include "base/tests/unit.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void complex_numbers_add_and_multiply_by_parts(void **state)
+TEST(complex_numbers_add_and_multiply_by_parts)
 {
-    (void)state;
     const double a[2] = {3, -2}, b[2] = {-1.5, 4}, c[2] = {0.5, 0.25};
     const float d[2] = {3, -2}, e[2] = {-1.5F, 4};
     double out[2];
@@ -58,9 +54,8 @@ static struct located locate(enum peal_fn fn, struct located a, struct located b
     return out;
 }
 
-static void the_lower_index_wins_among_equal_values(void **state)
+TEST(the_lower_index_wins_among_equal_values)
 {
-    (void)state;
     const struct {
         int line;
         enum peal_fn fn;
@@ -110,9 +105,8 @@ static uint64_t next(void)
 }
 
 /* Every variant, combine and spread, at odd addresses and in place, against one pair at a time. */
-static void variants_agree_at_any_address(void **state)
+TEST(variants_agree_at_any_address)
 {
-    (void)state;
     enum { MOST = 70, SOURCES = 4 };
     static char memory[SOURCES][16 * MOST + 8], want[16 * MOST], out[2][16 * MOST + 8];
     for (int round = 0; round < 4000; round++) {
@@ -188,9 +182,8 @@ static void *accumulate(void *argument)
     return NULL;
 }
 
-static void accumulations_lose_nothing(void **state)
+TEST(accumulations_lose_nothing)
 {
-    (void)state;
     pthread_t threads[2];
     int numbers[2] = {1, 2};
     for (int t = 0; t < 2; t++)

@@ -3,7 +3,7 @@
  *
  * A thread block has one peer to send to, one to receive from, and one channel number. A lane that
  * fits is a block. Another one becomes a block per channel end, chained by dependencies so that its
- * order stays what it is. Waits for cells of the own rank become dependencies on the step before the
+ * order stays what it is. Waits for cells of this rank become dependencies on the step before the
  * notify; they name steps by their place in this file's lists until all are known, because steps
  * with several dependencies get nops in front of them. */
 #include "export/writer.h"
@@ -62,7 +62,7 @@ struct writer {
     struct slot slots[SLOTS]; /* received and not freed, oldest first */
     uint32_t nslots;
     uint32_t rooms;     /* temporaries that the lane uses */
-    uint64_t temporary; /* chunks of scratch behind the plan's own */
+    uint64_t temporary; /* chunks of scratch after the plan's own */
 };
 
 static void refuse(struct writer *w, const struct peal_op *op, const char *why)

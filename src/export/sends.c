@@ -9,7 +9,7 @@
  *
  * A read of q's window is served by a send in front of the notify of q that the reader waited for
  * last: what is there then is what the read finds, since the plan has no race. A write to q's window
- * is a send where it stands, and a recv behind the wait of q that waits for the writer's next notify.
+ * is a send where it stands, and a recv after the wait of q that waits for the writer's next notify.
  * Signals between ranks have no work left and are dropped; those between lanes of a rank stay.
  *
  * Needs one-writer cells, '>=' waits of the same launch, no accumulates; breaks no other property
@@ -25,7 +25,7 @@
 struct transfer {
     uint32_t from_lane, to_lane; /* of the plan */
     uint64_t send_at;            /* in front of this op; a push: in its place */
-    uint64_t recv_at;            /* for this op; a push: behind this wait */
+    uint64_t recv_at;            /* for this op; a push: after this wait */
     bool push;
     uint32_t operand;    /* of the op: which ref */
     struct peal_ref ref; /* the window's part, on its owner */

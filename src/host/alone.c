@@ -352,7 +352,7 @@ static enum peal_status simulate(const struct peal_simulate *what, struct peal_s
         answer(run, out);
     if (what->error && what->error_cap) {
         if (status != PEAL_OK && !run->why.len)
-            peal_diags_print(&run->diags, false, &run->why);
+            peal_diags_quote(&run->diags, &run->why);
         const char *words;
         if (run->why.len)
             words = peal_text_get(&run->why);

@@ -466,7 +466,7 @@ static void link_rank(struct linker *l, uint32_t worker)
         if (l->failed)
             break;
         uint32_t queue = PEAL_HOST_COMPUTE, lane = i;
-        if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* those of the other queue come behind */
+        if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* those of the other queue come after */
             queue = PEAL_HOST_COMM;
             lane = i - l->lanes[PEAL_HOST_COMPUTE];
         }
@@ -580,7 +580,7 @@ enum peal_status peal_link(struct peal_host *host, struct peal_linked *out)
         peal_assembler_free(l->a);
     if (status != PEAL_OK) {
         struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_host_fail(host, status, "the queued tasks make no plan: %s",
                        why.len ? peal_text_get(&why) : "they are too many, or there is no memory");
         peal_text_release(&why);

@@ -104,7 +104,7 @@ void peal_host_bury(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_shared *shared = host->shared;
     pthread_mutex_lock(&host->mutex);
-    /* release; partner: all who look at `dead` */
+    /* release; partner: all that look at `dead` */
     atomic_store_explicit(&shared->of_worker[worker].dead, 1, memory_order_release);
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
         uint32_t index = worker * PEAL_HOST_QUEUES + q;

@@ -96,7 +96,7 @@ static enum peal_status open_machine(struct peal_host *host, const char *name)
     peal_diags_init(&diags);
     enum peal_status status = peal_machine_open(name, &diags, &host->machine);
     if (status != PEAL_OK) {
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_host_fail(host, status, "%s", peal_text_get(&why));
     } else if (host->workers > host->machine->pes) {
         status = peal_host_fail(host, PEAL_UNSUPPORTED, "%u workers on a machine of %u PEs",

@@ -2,7 +2,7 @@
 /* Which tasks a task must wait for, by byte range.
  *
  * A piece (a tensor's part on one worker) has spans: ranges of bytes that were last touched by the
- * same tasks. A task that writes a span has waited for whoever read or wrote it before; so it alone
+ * same tasks. A task that writes a span has waited for the tasks that read or wrote it before; so it alone
  * is what later tasks have to wait for, and the span forgets the others. A read is added to the
  * span. Queues are in order, so the last task of each is enough.
  *

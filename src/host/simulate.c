@@ -97,7 +97,7 @@ static void note_usage(struct batch *batch)
 
 /* ---- ends ---- */
 
-/* In order of submission: what a failed function was to write is lost, and who reads that fails. */
+/* In order of submission: what a failed function was to write is lost, and what reads that fails. */
 static void end_task(struct batch *batch, uint64_t id)
 {
     struct peal_host *host = batch->host;
@@ -159,10 +159,10 @@ static enum peal_status launch(struct batch *batch)
     struct peal_text why = {0};
     if (status == PEAL_OK && peal_sim_deadlock(batch->sim)) {
         peal_sim_deadlock_print(batch->sim, &why);
-        status =
-            peal_host_fail(host, PEAL_TIMEOUT, "the machine stands still: %s", peal_text_get(&why));
+        status = peal_host_fail(host, PEAL_TIMEOUT, "the machine is deadlocked: %s",
+                                peal_text_get(&why));
     } else if (status != PEAL_OK) {
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_host_fail(host, status, "the machine cannot run the tasks: %s", peal_text_get(&why));
     }
     if (status == PEAL_OK)

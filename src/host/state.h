@@ -391,7 +391,7 @@ struct peal_host {
     struct peal_text error;
 };
 
-/* work.c. NULL: it is no user-defined reduction, or none that was declared. */
+/* work.c. NULL: it is not a user-defined reduction, or none that was declared. */
 const struct peal_formula *peal_host_formula(const struct peal_host *host,
                                              enum peal_reduction reduce);
 /* open.c */
@@ -437,7 +437,7 @@ enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal
 
 /* work.c */
 void peal_host_works_release(struct peal_host *host);
-/* A function's parameters, "in, out, int": one word each. False: it is no such list. */
+/* A function's parameters, "in, out, int": one word each. False: it is not such a list. */
 bool peal_host_signature_read(const char *text, struct peal_host_work *work);
 enum { PEAL_HOST_MOST_VARIANTS = 2048, PEAL_HOST_VARIANT_MAP = 8192 };
 /* The plan for a task: made once for arguments that look alike. */

@@ -20,7 +20,7 @@
 
 enum { RETIRE_EVERY = 512 };
 
-/* Parts of a block behind its head, each on a multiple of 8. */
+/* Parts of a block after its head, each on a multiple of 8. */
 static uint64_t block_bytes(const struct peal_host_block *like, uint64_t ints)
 {
     uint64_t bytes = sizeof *like;
@@ -84,7 +84,7 @@ static struct peal_host_block *new_block(struct peal_host *host, uint64_t at,
     return block;
 }
 
-/* Dimensions' names and arrays of ints lie behind the tables. */
+/* Dimensions' names and arrays of ints lie after the tables. */
 static void fill_tables(struct peal_host_block *block, const struct peal_host_request *r)
 {
     int64_t *ints = (int64_t *)(block->dims + block->ndims);

@@ -41,7 +41,7 @@ static void unlock(struct peal_host_worker *worker)
 
 static bool any(struct peal_host_worker *worker)
 {
-    /* acquire; partner: the release in set_count. Who must see a taint comes after its maker in the
+    /* acquire; partner: the release in set_count. A task that must see a taint comes after its maker in the
      * queues, whose counters order both. */
     return atomic_load_explicit(&worker->ntaints, memory_order_acquire) > 0;
 }

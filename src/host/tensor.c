@@ -427,7 +427,7 @@ static enum peal_status move_one(struct peal_host *host, struct peal_tensor hand
     if (!tensor)
         return status;
     if (rank >= tensor->npieces)
-        return peal_host_fail(host, PEAL_INVALID, "tensor '%s' has %u parts, there is no %u",
+        return peal_host_fail(host, PEAL_INVALID, "tensor '%s' has %u parts; there is no part %u",
                               tensor->name, tensor->npieces, rank);
     status = check_move(host, tensor, data, bytes, tensor->pieces[rank].bytes);
     if (status == PEAL_OK)

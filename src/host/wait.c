@@ -117,7 +117,7 @@ const char *peal_host_failure_text(struct peal_host *host, uint64_t id)
     if (!failure)
         return "";
     if (!failure->text)
-        return "it failed; its words are no longer kept";
+        return "it failed; its message is no longer kept";
     return failure->text;
 }
 

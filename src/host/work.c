@@ -121,7 +121,7 @@ static enum peal_status load_kernel(struct peal_host *host, const char *text, co
         status = PEAL_INVALID;
     if (status != PEAL_OK) {
         struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_host_fail(host, status, "%s", why.len ? peal_text_get(&why) : "no such kernel");
         peal_text_release(&why);
     }
@@ -371,7 +371,7 @@ static enum peal_status make_variant(struct peal_host *host, struct peal_host_re
     enum peal_status status = peal_instantiate(r->work->kernel, &binding->bind, &diags, &made.plan);
     if (status != PEAL_OK) {
         struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_host_fail(host, status, "'%s' has no plan for these arguments: %s", r->work->name,
                        why.len ? peal_text_get(&why) : peal_status_text(status));
         peal_text_release(&why);

@@ -50,13 +50,13 @@ static void pause_briefly(uint32_t round)
 static void wait_count(_Atomic uint32_t *count, _Atomic uint32_t *sleepers, uint32_t wanted)
 {
     for (uint32_t round = 0; round < POLLS + YIELDS; round++) {
-        /* acquire; partner: the release of whoever counts */
+        /* acquire; partner: the release of the thread that counts */
         if ((int32_t)(atomic_load_explicit(count, memory_order_acquire) - wanted) >= 0)
             return;
         pause_briefly(round);
     }
     for (;;) {
-        /* seq_cst, with the counter's: whoever counts sees that we sleep, or we see the count. */
+        /* seq_cst, with the counter's: the thread that counts sees that we sleep, or we see the count. */
         atomic_fetch_add(sleepers, 1);
         uint32_t now = atomic_load(count);
         bool reached = (int32_t)(now - wanted) >= 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fixes of a user's file: proposals for a fault, and edits applied to the text. A proposal is a
- * guess: whoever offers it has verified the edited file first. */
+ * guess: the caller that offers it has verified the edited file first. */
 #ifndef PEAL_IMPORT_FIX_H
 #define PEAL_IMPORT_FIX_H
 

@@ -17,10 +17,22 @@ enum peal_format peal_import_format(const char *text, size_t len)
     return text[i] == '{' ? PEAL_FORMAT_MSCCLPP : PEAL_FORMAT_NONE;
 }
 
+static const struct peal_import_reader readers[] = {
+    [PEAL_FORMAT_NONE] = {.name = "no known format"},
+    [PEAL_FORMAT_MSCCL] = {"MSCCL XML", peal_msccl_read, peal_msccl_make, peal_msccl_count,
+                           peal_msccl_rank_pos, peal_msccl_judge},
+    [PEAL_FORMAT_MSCCLPP] = {"MSCCL++ JSON", peal_mscclpp_read, peal_mscclpp_make,
+                             peal_mscclpp_count, peal_mscclpp_rank_pos, peal_mscclpp_judge},
+};
+
+static const struct peal_import_reader *reader_of(const struct peal_import *import)
+{
+    return &readers[import->facts.format];
+}
+
 const char *peal_format_name(enum peal_format format)
 {
-    static const char *const names[] = {"no known format", "MSCCL XML", "MSCCL++ JSON"};
-    return names[format];
+    return readers[format].name;
 }
 
 enum peal_status peal_import_open(const struct peal_source *source, struct peal_diags *diags,
@@ -39,11 +51,7 @@ enum peal_status peal_import_open(const struct peal_source *source, struct peal_
     peal_arena_init(&import->arena, 0);
     import->source = source;
     import->facts.format = format;
-    enum peal_status status;
-    if (format == PEAL_FORMAT_MSCCL)
-        status = peal_msccl_read(import, diags);
-    else
-        status = peal_mscclpp_read(import, diags);
+    enum peal_status status = reader_of(import)->read(import, diags);
     if (status == PEAL_OK)
         *out = import;
     else
@@ -66,9 +74,7 @@ const struct peal_import_facts *peal_import_facts(const struct peal_import *impo
 
 uint64_t peal_import_count(const struct peal_import *import)
 {
-    if (import->msccl)
-        return peal_msccl_count(import);
-    return peal_mscclpp_count(import);
+    return reader_of(import)->count(import);
 }
 
 /* What an engine does with a step that writes onto a part of its own source depends on which bytes it moves
@@ -105,11 +111,7 @@ enum peal_status peal_import_plan(const struct peal_import *import,
         return PEAL_INVALID;
     }
     struct peal_plan *plan = NULL;
-    enum peal_status status;
-    if (import->msccl)
-        status = peal_msccl_make(import, options, diags, &plan);
-    else
-        status = peal_mscclpp_make(import, options, diags, &plan);
+    enum peal_status status = reader_of(import)->make(import, options, diags, &plan);
     if (status != PEAL_OK)
         return status;
     if (has_overlap(import, plan, diags)) {
@@ -122,18 +124,13 @@ enum peal_status peal_import_plan(const struct peal_import *import,
 
 struct peal_pos peal_import_rank_pos(const struct peal_import *import, uint32_t rank)
 {
-    if (import->msccl)
-        return peal_msccl_rank_pos(import, rank);
-    return peal_mscclpp_rank_pos(import, rank);
+    return reader_of(import)->rank_pos(import, rank);
 }
 
 void peal_import_judge(const struct peal_import *import, uint32_t least_depth,
                        struct peal_findings *out)
 {
-    if (import->msccl)
-        peal_msccl_judge(import, least_depth, out);
-    else
-        peal_mscclpp_judge(import, out);
+    reader_of(import)->judge(import, least_depth, out);
 }
 
 bool peal_import_contract(const char *name, enum peal_contract *out)

@@ -17,7 +17,21 @@ struct peal_import {
     struct mscclpp_plan *mscclpp; /* or NULL */
 };
 
-/* One per format: fill import->facts and the model. */
+/* What a format does; its row is in import.c. */
+struct peal_import_reader {
+    const char *name; /* "MSCCL XML" */
+    /* Fills import->facts and the model. */
+    enum peal_status (*read)(struct peal_import *import, struct peal_diags *diags);
+    enum peal_status (*make)(const struct peal_import *import,
+                             const struct peal_import_options *options, struct peal_diags *diags,
+                             struct peal_plan **out);
+    uint64_t (*count)(const struct peal_import *import);
+    struct peal_pos (*rank_pos)(const struct peal_import *import, uint32_t rank);
+    /* What the engine will do with the file, which needs this depth of its FIFOs (0: not known). */
+    void (*judge)(const struct peal_import *import, uint32_t least_depth,
+                  struct peal_findings *out);
+};
+
 enum peal_status peal_msccl_read(struct peal_import *import, struct peal_diags *diags);
 enum peal_status peal_mscclpp_read(struct peal_import *import, struct peal_diags *diags);
 enum peal_status peal_msccl_make(const struct peal_import *import,
@@ -35,7 +49,8 @@ void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
 
 void peal_mscclpp_propose(const struct peal_import *import, const struct peal_fix_site *site,
                           struct peal_findings *out);
-void peal_mscclpp_judge(const struct peal_import *import, struct peal_findings *out);
+void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
+                        struct peal_findings *out);
 
 /* The collective of that name in any of the engines' spellings; false: unknown. `custom` and the
  * point-to-point ones have no contract. */

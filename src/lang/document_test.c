@@ -5,14 +5,11 @@
 #include "lang/deduce/deduce.h"
 #include "lang/syntax/parse.h"
 #include "lang/syntax/syntax.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int read_document(void **state)
 {

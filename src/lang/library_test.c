@@ -4,15 +4,12 @@
 #include "lang/library.h"
 #include "lang/syntax/parse.h"
 #include "lang/syntax/print.h"
+#include "base/tests/unit.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int open_library(void **state)
 {
@@ -36,9 +33,8 @@ static int close_library(void **state)
     return 0;
 }
 
-static void every_text_of_the_folder_is_listed(void **state)
+TEST(every_text_of_the_folder_is_listed)
 {
-    (void)state;
     DIR *folder = opendir(SOURCE_ROOT "/kernels");
     assert_non_null(folder);
     size_t found = 0;

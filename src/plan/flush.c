@@ -176,7 +176,7 @@ static void walk_plan(struct flusher *f, struct peal_lane *lanes)
     }
 }
 
-/* What stands behind the ops moves by `more` bytes, a multiple of 16. */
+/* What follows the ops moves by `more` bytes, a multiple of 16. */
 static void move_tables(struct peal_plan *plan, uint64_t behind, uint64_t more)
 {
     struct peal_table *tables[] = {&plan->ranks,  &plan->lanes,   &plan->refs,   &plan->bufs,

@@ -26,7 +26,7 @@ static bool table_fits(struct check *c, struct peal_table table, size_t element)
     return expect(c,
                   table.offset % 16 == 0 && table.offset >= sizeof(struct peal_plan) &&
                       table.offset <= c->len && table.count <= (c->len - table.offset) / element,
-                  "a table lies outside of the block");
+                  "a table lies outside the block");
 }
 
 static bool check_tables(struct check *c)
@@ -105,7 +105,7 @@ static bool check_bufs(struct check *c)
             if (!expect(c,
                         buf->kind == PEAL_BUF_PARAM ||
                             (buf->offset <= region && bytes <= region - buf->offset),
-                        "a scratch buffer lies outside of its region"))
+                        "a scratch buffer lies outside its region"))
                 return false;
         }
     }
@@ -256,7 +256,7 @@ bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, ui
             if (meet(plan, op, i, k, launch, elementwise && !peal_op_writes(op, k)))
                 return true;
         }
-        /* Further destinations stand behind the sources. */
+        /* Further destinations follow the sources. */
         if (i <= op->mem.nsrc)
             continue;
         for (uint32_t k = 1; k <= op->mem.nsrc; k++) {

@@ -87,17 +87,17 @@ enum peal_op_flags {
  * A function from PEAL_FN_USER on is one of the plan's formulas, a user-defined reduction (base/tables/formula.h): of a compute only,
  * without a divisor, with operands that are all floating point or all of one dtype.
  *
- * MATMUL has operands in the own rank's memory alone, no constants and no slots, all of f32 or all
+ * MATMUL has operands in this rank's memory alone, no constants and no slots, all of f32 or all
  * of f64; the order in which its products are added is left open. Lowering brings operands there.
  *
  * WHEN compares register `rows` with `count`, an int64_t, by `fn`, an enum peal_relation. If it does
- * not hold, the lane goes on behind the END that belongs to it; they nest like parentheses. What both
+ * not hold, the lane goes on after the END that belongs to it; they nest like parentheses. What both
  * ways must agree on is not between them: messages, and notifies of cells that start a launch at 0.
  *
  * FETCH_ADD, COMPARE_SWAP and TAKE are of raw cells, anyone's. The first two leave what the cell held in
  * register `reg`. COMPARE_SWAP and TAKE have two numbers in `value`: peal_swap_value.
  *
- * Overlap: an op reads all of its sources before it writes. Plans keep that simple for everyone who
+ * Overlap: an op reads all of its sources before it writes. Plans keep that simple for every reader that
  * executes them: a source of a copy, compute or accumulate is a destination of it exactly, or has no
  * byte in common with any (peal_op_overlaps); a source of a matmul has none in common with it. Lowering puts a tile between where a text says
  * otherwise.
@@ -124,7 +124,7 @@ struct peal_op {
         } mem;
         struct {
             uint32_t cell; /* cell number within `rank`: signal.first_cell + index */
-            uint32_t rank; /* whose cell; wait and peek: the own rank, the others: any */
+            uint32_t rank; /* whose cell; wait and peek: this rank, the others: any */
             uint32_t
                 phases; /* start in the phase table of the cell number per phase, or PEAL_NONE */
             union {
@@ -154,7 +154,7 @@ static_assert(sizeof(struct peal_op) == 32, "an op is 32 bytes");
  * bytes; for 1-D buffers row is 0. With phases, the offset is phases[phases + launch % period]
  * instead. */
 struct peal_ref {
-    uint32_t rank; /* whose copy of the buffer; private buffers and tiles: the own rank */
+    uint32_t rank; /* whose copy of the buffer; private buffers and tiles: this rank */
     uint16_t buf;  /* index into bufs, or a pseudo buffer */
     uint8_t dtype;
     uint8_t pad;
@@ -469,7 +469,7 @@ static inline const char *peal_relation_text(enum peal_relation relation)
     return texts[relation];
 }
 
-/* The END of a when, or the last op of a lane that has none; `last` is behind the lane. */
+/* The END of a when, or the last op of a lane that has none; `last` is past the lane. */
 static inline const struct peal_op *peal_when_end(const struct peal_op *op,
                                                   const struct peal_op *last)
 {
@@ -499,7 +499,7 @@ static inline struct peal_op peal_op_of_operand(const struct peal_op *op, uint32
     return out;
 }
 
-/* All operands of a mem op. Those in front of the sources: one, or none; behind them: mem.also. */
+/* All operands of a mem op. Those before the sources: one, or none; after them: mem.also. */
 static inline uint32_t peal_op_nrefs(const struct peal_op *op)
 {
     return (peal_op_has_dst(op) ? 1u : 0u) + op->mem.nsrc + op->mem.also;
@@ -555,7 +555,7 @@ static inline uint32_t peal_op_cell(const struct peal_plan *plan, const struct p
                : (uint32_t)peal_plan_phases(plan)[op->sync.phases + launch % plan->period];
 }
 
-/* Index of the signal that a sync op was written for; its cell may be outside of it (verify finds
+/* Index of the signal that a sync op was written for; its cell may be outside it (verify finds
  * that). */
 static inline uint32_t peal_op_signal(const struct peal_op *op)
 {

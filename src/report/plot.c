@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WIDTH = 860, HEIGHT = 520, LEFT = 78, RIGHT = 230, TOP = 44, BOTTOM = 58 };
 
@@ -23,10 +24,22 @@ void peal_plot_release(struct peal_plot *plot)
     peal_vec_release(&plot->curves);
 }
 
-void peal_plot_curve(struct peal_plot *plot, const char *name, bool dashed)
+void peal_plot_curve(struct peal_plot *plot, const char *name)
 {
-    struct peal_plot_curve curve = {.dashed = dashed};
+    struct peal_plot_curve curve = {.of = PEAL_PLOT_NONE};
     snprintf(curve.name, sizeof curve.name, "%s", name);
+    if (!peal_vec_push(&plot->curves, curve))
+        plot->failed = true;
+}
+
+void peal_plot_closed_form(struct peal_plot *plot, const char *name)
+{
+    struct peal_plot_curve curve = {.dashed = true, .of = PEAL_PLOT_NONE};
+    for (uint32_t i = 0; i < plot->curves.len; i++) {
+        if (!plot->curves.at[i].dashed && strcmp(plot->curves.at[i].name, name) == 0)
+            curve.of = i;
+    }
+    snprintf(curve.name, sizeof curve.name, "closed form: %s", name);
     if (!peal_vec_push(&plot->curves, curve))
         plot->failed = true;
 }

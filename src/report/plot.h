@@ -6,6 +6,8 @@
 
 #include "base/base.h"
 
+#define PEAL_PLOT_NONE UINT32_MAX
+
 struct peal_plot_point {
     double x, y;
 };
@@ -13,12 +15,14 @@ struct peal_plot_point {
 struct peal_plot_curve {
     char name[64];
     bool dashed; /* a closed form: no dots */
+    uint32_t of; /* a closed form: the curve that it is for; PEAL_PLOT_NONE: of none here */
     PEAL_VEC(struct peal_plot_point) points;
 };
 
 struct peal_plot {
     const char *title, *x_label, *y_label;
     bool x_log, y_log;
+    bool x_is_bytes;
     PEAL_VEC(struct peal_plot_curve) curves;
     bool failed;
 };
@@ -26,7 +30,9 @@ struct peal_plot {
 void peal_plot_release(struct peal_plot *plot);
 /* Points go to the curve added last, in order of x; values that a logarithmic axis cannot show are
  * left out. */
-void peal_plot_curve(struct peal_plot *plot, const char *name, bool dashed);
+void peal_plot_curve(struct peal_plot *plot, const char *name);
+/* The closed form of the curve called `name`. */
+void peal_plot_closed_form(struct peal_plot *plot, const char *name);
 void peal_plot_add(struct peal_plot *plot, double x, double y);
 void peal_plot_svg(const struct peal_plot *plot, struct peal_text *out);
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the axes of a plot say. */
 #include "report/plot.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void ticks_are_short_numbers(void **state)
+TEST(ticks_are_short_numbers)
 {
-    (void)state;
     static const struct {
         int line;
         double from, to;
@@ -24,7 +20,7 @@ static void ticks_are_short_numbers(void **state)
         struct peal_plot plot = {
             .title = "t", .x_label = "x", .y_label = "y", .x_log = true, .y_log = true};
         struct peal_text svg = {0};
-        peal_plot_curve(&plot, "a", false);
+        peal_plot_curve(&plot, "a");
         peal_plot_add(&plot, rows[i].from, 1);
         peal_plot_add(&plot, rows[i].to, 10);
         peal_plot_svg(&plot, &svg);

@@ -14,10 +14,15 @@ struct column {
     enum peal_align align;
 };
 
+struct cell {
+    const char *text;
+    enum peal_tone tone;
+};
+
 struct peal_report_table {
     struct peal_arena arena;
     PEAL_VEC(struct column) columns;
-    PEAL_VEC(const char *) cells;
+    PEAL_VEC(struct cell) cells;
     bool failed;
 };
 
@@ -58,9 +63,15 @@ void peal_report_table_cell(struct peal_report_table *table, const char *format,
     va_start(args, format);
     peal_text_vprintf(&text, format, args);
     va_end(args);
-    const char *copy = peal_arena_copy(&table->arena, peal_text_get(&text), text.len);
-    table->failed = text.failed || !copy || !peal_vec_push(&table->cells, copy);
+    struct cell cell = {.text = peal_arena_copy(&table->arena, peal_text_get(&text), text.len)};
+    table->failed = text.failed || !cell.text || !peal_vec_push(&table->cells, cell);
     peal_text_release(&text);
+}
+
+void peal_report_table_tone(struct peal_report_table *table, enum peal_tone tone)
+{
+    if (table && !table->failed && table->cells.len)
+        table->cells.at[table->cells.len - 1].tone = tone;
 }
 
 size_t peal_report_table_columns(const struct peal_report_table *table)
@@ -92,8 +103,16 @@ const char *peal_report_table_get(const struct peal_report_table *table, size_t 
 {
     size_t at = row * table->columns.len + column;
     if (at < table->cells.len)
-        return table->cells.at[at];
+        return table->cells.at[at].text;
     return "";
+}
+
+static enum peal_tone tone_of(const struct peal_report_table *table, long row, size_t column)
+{
+    if (row < 0)
+        return PEAL_TONE_NEUTRAL;
+    size_t at = (size_t)row * table->columns.len + column;
+    return at < table->cells.len ? table->cells.at[at].tone : PEAL_TONE_NEUTRAL;
 }
 
 static size_t text_width(const char *text)
@@ -133,7 +152,11 @@ static void add_line(const struct peal_report_table *table, const size_t *widths
         if (*cell) {
             add_blanks(out, pending);
             pending = 0;
-            peal_text_puts(out, cell);
+            enum peal_tone tone = tone_of(table, row, i);
+            if (tone == PEAL_TONE_NEUTRAL)
+                peal_text_puts(out, cell);
+            else
+                peal_text_toned(out, tone, cell);
         } else {
             pending += widths[i] - rest;
         }

@@ -28,6 +28,8 @@ void peal_report_table_column(struct peal_report_table *table, const char *title
                               enum peal_align align);
 void peal_report_table_cell(struct peal_report_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The tone of the cell that was added last, for texts with colours. */
+void peal_report_table_tone(struct peal_report_table *table, enum peal_tone tone);
 
 size_t peal_report_table_columns(const struct peal_report_table *table);
 /* Whole rows; a row whose last cells are missing counts and has empty ones. */
@@ -40,7 +42,7 @@ const char *peal_report_table_get(const struct peal_report_table *table, size_t 
 void peal_report_table_text(const struct peal_report_table *table, struct peal_text *out);
 /* RFC 4180, with line feeds alone. */
 void peal_report_table_csv(const struct peal_report_table *table, struct peal_text *out);
-/* An array with one object a row; the titles are the keys. */
+/* An array with one object per row; the titles are the keys. */
 void peal_report_table_json(const struct peal_report_table *table, struct peal_json *json);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables as text, CSV and JSON. */
 #include "report/table.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static struct peal_report_table *make_table(void)
 {
@@ -27,9 +25,8 @@ static struct peal_report_table *make_table(void)
     return table;
 }
 
-static void text_is_aligned_without_trailing_blanks(void **state)
+TEST(text_is_aligned_without_trailing_blanks)
 {
-    (void)state;
     struct peal_report_table *table = make_table();
     struct peal_text out = {0};
     peal_report_table_text(table, &out);
@@ -41,9 +38,8 @@ static void text_is_aligned_without_trailing_blanks(void **state)
     peal_report_table_free(table);
 }
 
-static void csv_quotes_what_needs_it(void **state)
+TEST(csv_quotes_what_needs_it)
 {
-    (void)state;
     struct peal_report_table *table = make_table();
     struct peal_text out = {0};
     peal_report_table_csv(table, &out);
@@ -55,9 +51,8 @@ static void csv_quotes_what_needs_it(void **state)
     peal_report_table_free(table);
 }
 
-static void json_writes_only_real_numbers_bare(void **state)
+TEST(json_writes_only_real_numbers_bare)
 {
-    (void)state;
     struct peal_report_table *table = make_table();
     struct peal_text out = {0};
     struct peal_json json;
@@ -72,9 +67,8 @@ static void json_writes_only_real_numbers_bare(void **state)
     peal_report_table_free(table);
 }
 
-static void json_of_no_number_is_null(void **state)
+TEST(json_of_no_number_is_null)
 {
-    (void)state;
     struct peal_report_table *table = peal_report_table_new();
     struct peal_text out = {0};
     struct peal_json json;
@@ -89,9 +83,8 @@ static void json_of_no_number_is_null(void **state)
     peal_report_table_free(table);
 }
 
-static void a_short_last_row_has_empty_cells(void **state)
+TEST(a_short_last_row_has_empty_cells)
 {
-    (void)state;
     struct peal_report_table *table = peal_report_table_new();
     peal_report_table_column(table, "a", PEAL_ALIGN_LEFT);
     peal_report_table_column(table, "b", PEAL_ALIGN_LEFT);

@@ -43,7 +43,7 @@ static uint32_t first_write(const struct program *p, uint32_t thread, const stru
     return i;
 }
 
-/* A one-writer cell that two threads write in one launch holds the count of whoever was last. */
+/* A one-writer cell that two threads write in one launch holds the count of the last writer. */
 static bool check_writers(const struct program *p, struct answer *a)
 {
     uint64_t cells = (uint64_t)p->ncells * p->launches;

@@ -219,6 +219,7 @@ void peal_verification_free(struct peal_verification *v);
 void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
                                    const char *holds_for);
 
+enum peal_tone peal_outcome_tone(enum peal_outcome outcome);
 const char *peal_story_name(enum peal_story story);
 const char *peal_contract_name(enum peal_contract contract);
 

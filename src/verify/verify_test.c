@@ -74,7 +74,7 @@ static void copy(struct maker *m, struct peal_ref dst, struct peal_ref src)
     peal_assembler_copy(m->a, dst, src, 1, m->count);
 }
 
-/* Everybody tells everybody: one cell per notifier, or one shared cell. */
+/* Every rank notifies every other: one cell per notifier, or one shared cell. */
 static void wave(struct maker *m, bool shared, int64_t threshold)
 {
     for (uint32_t k = 1; k < m->n; k++)

@@ -254,25 +254,20 @@ static bool are_zeros(enum peal_dtype dtype, uint64_t a, uint64_t b)
 }
 
 /* Reductions: exact, or within what rounding allows, in which case what came is what was wanted. */
-static void want_reduced(struct rank *me, struct flight *f, uint32_t rank, struct region *to,
-                         uint64_t first)
+static void want_reduced(struct rank *me, struct flight *f, const struct origin *o, uint32_t rank,
+                         struct region *to, uint64_t first)
 {
     const struct spec *s = &f->spec;
     size_t element = value_size(s->dtype);
     uint64_t takes = spec_takes(s, rank), starts[MOST] = {0}, offsets[MOST];
-    uint32_t ranks = s->kind == SCAN ? rank + 1 : s->kind == EXSCAN ? rank : s->size;
-    for (uint32_t q = 0; q < s->size; q++) {
-        if (s->kind == REDUCE_SCATTER || s->kind == REDUCE_SCATTER_V) {
-            (void)spec_offsets(s, q, false, offsets);
-            starts[q] = offsets[rank];
-        }
+    for (uint32_t q = 0; q < o->reduced && o->x_block != ORIGIN_WHOLE; q++) {
+        (void)spec_offsets(s, q, false, offsets);
+        starts[q] = offsets[o->x_block];
     }
-    if (ranks == 0) /* rank 0 of an exscan: its output stays as it was */
-        return;
     for (uint64_t i = 0; i < takes; i++) {
         double slack;
         uint64_t at = to->start + (first + i) * element, got = 0;
-        uint64_t wanted = reduce_of(s, ranks, starts, i, &slack);
+        uint64_t wanted = reduce_of(s, o->reduced, starts, i, &slack);
         memcpy(&got, to->memory + at, element);
         double difference = fabs(value_read(s->dtype, got) - value_read(s->dtype, wanted));
         if (slack > 0 && !(difference <= slack)) {
@@ -294,40 +289,48 @@ static void want_block(const struct flight *f, struct region *to, uint64_t at, u
             spec_value(&f->spec, from, first + i));
 }
 
-static void want_moved(struct flight *f, uint32_t rank, struct region *to, uint64_t own)
+/* Piece i of this rank's result; false: there is none. */
+static bool find_origin(const struct spec *s, uint32_t rank, uint32_t i, struct origin *out)
+{
+    *out = (struct origin){ORIGIN_WHOLE, ORIGIN_WHOLE, (rank + s->size - 1) % s->size, 0};
+    if (s->kind < COLLECTIVES)
+        return origin_find(kind_contract(s->kind), rank, s->size, s->root, i, out);
+    if (s->kind != KERNEL_SHIFT)
+        out->reduced = s->size;
+    return i == 0;
+}
+
+static void want_moved(struct flight *f, const struct origin *o, uint32_t rank, struct region *to,
+                       uint64_t own)
 {
     const struct spec *s = &f->spec;
-    uint64_t offsets[MOST];
-    bool root = rank == s->root;
-    switch (s->kind) {
-    case BROADCAST:
-        want_block(f, to, 0, s->root, 0, s->count);
-        break;
-    case SCATTER:
-    case SCATTER_V:
-        (void)spec_offsets(s, s->root, false, offsets);
-        want_block(f, to, own, s->root, offsets[rank], spec_block(s, s->root, rank));
-        break;
-    case KERNEL_SHIFT:
-        want_block(f, to, 0, (rank + s->size - 1) % s->size, 0, s->count);
-        break;
-    case ALL_TO_ALL:
-    case ALL_TO_ALL_V:
-        for (uint32_t q = 0; q < s->size; q++) {
-            (void)spec_offsets(s, q, false, offsets);
-            want_block(f, to, f->in_offsets[q], q, offsets[rank], f->in_counts[q]);
-        }
-        break;
-    case ALLGATHER:
-    case ALLGATHER_V:
-    case GATHER:
-    case GATHER_V:
-        for (uint32_t q = 0;
-             q < s->size && (root || s->kind == ALLGATHER || s->kind == ALLGATHER_V); q++)
-            want_block(f, to, f->in_offsets[q], q, 0, f->in_counts[q]);
-        break;
-    default:
-        break;
+    uint64_t offsets[MOST], first = 0, count = s->count;
+    if (o->x_block != ORIGIN_WHOLE) {
+        (void)spec_offsets(s, o->rank, false, offsets);
+        first = offsets[o->x_block];
+        count = spec_block(s, o->rank, rank);
+    }
+    if (o->y_block != ORIGIN_WHOLE) {
+        own = f->in_offsets[o->y_block];
+        count = f->in_counts[o->y_block];
+    }
+    want_block(f, to, own, o->rank, first, count);
+}
+
+static void want_all(struct rank *me, struct flight *f, uint32_t rank)
+{
+    const struct spec *s = &f->spec;
+    struct origin o;
+    bool scatters = s->kind == REDUCE_SCATTER || s->kind == REDUCE_SCATTER_V ||
+                    s->kind == SCATTER || s->kind == SCATTER_V;
+    bool here = scatters && !f->recv.memory;
+    struct region *to = here ? &f->send : &f->recv;
+    uint64_t own = here ? f->offsets[rank] : 0;
+    for (uint32_t i = 0; find_origin(s, rank, i, &o); i++) {
+        if (o.reduced)
+            want_reduced(me, f, &o, rank, to, own);
+        else
+            want_moved(f, &o, rank, to, own);
     }
 }
 
@@ -360,15 +363,7 @@ void flight_check(struct rank *me, struct flight *f, const uint64_t *got, const 
         rank_complain(me, "%llu bytes of rank %u, not %llu of rank %u", (unsigned long long)*got,
                       *sender, (unsigned long long)f->length, f->from);
     if (!f->is_message) {
-        bool scatters = s->kind == REDUCE_SCATTER || s->kind == REDUCE_SCATTER_V ||
-                        s->kind == SCATTER || s->kind == SCATTER_V;
-        bool here = scatters && !f->recv.memory;
-        struct region *to = here ? &f->send : &f->recv;
-        uint64_t own = here ? f->offsets[rank] : 0;
-        if (spec_reduces(s))
-            want_reduced(me, f, rank, to, own);
-        else
-            want_moved(f, rank, to, own);
+        want_all(me, f, rank);
         if (s->kind == ALLREDUCE && !me->wrong)
             compare_bits(me, f);
     }

@@ -16,7 +16,7 @@
 #ifndef CHAOS_H
 #define CHAOS_H
 
-#include "comm/tests/any_call.h"
+#include "interp/kinds.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -257,7 +257,7 @@ void flight_check(struct rank *me, struct flight *flight, const uint64_t *got,
 
 /* Runs a program on a communicator, which is closed at the end. */
 void program_run(struct rank *me, struct peal_comm *world);
-/* After a failure: what is left is closed, those who are left meet again. NULL: it is over. */
+/* After a failure: what is left is closed, those that are left meet again. NULL: it is over. */
 struct peal_comm *fault_recover(struct rank *me);
 void fault_give_up(struct rank *me);
 void rank_close(struct rank *me, uint32_t group);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank leaves, stalls or makes a wrong call; those who are left give up what they have, meet
+/* A rank leaves, stalls or makes a wrong call; those that are left give up what they have, meet
  * again and go on. Or it has no descriptors or memory left: one call fails on all, no more. */
 #include "chaos.h"
 

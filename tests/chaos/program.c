@@ -73,7 +73,7 @@ void rank_pause(struct rank *me)
     case 12:
         if (below(&me->own, 8) == 0) {
             atomic_fetch_add(&tally->stopped, 1);
-            raise(SIGSTOP); /* whoever started this rank continues it */
+            raise(SIGSTOP); /* the process that started this rank continues it */
         }
         break;
     default:
@@ -292,7 +292,7 @@ static void make_call(struct rank *me, uint32_t group, uint64_t *state)
     struct group *g = &me->groups[group];
     struct spec spec;
     spec_make(&spec, g->size, true, g->symmetric > 0, draw(state));
-    /* Who leaves early unmaps what a thread may still be reading: not while it is under way. */
+    /* A rank that leaves early unmaps what a thread may still be reading: not while it is under way. */
     if (spec.nonblocking && me->threads && (me->fault != NO_FAULT || me->may_fail))
         spec.send = spec.recv = PRIVATE;
     if (spec.nonblocking) {
@@ -318,7 +318,7 @@ static void make_messages(struct rank *me, uint32_t group, uint64_t *state)
     if (all > 4)
         flights_end(me);
     /* A message that is not sent is missed only when its sender closes, which of the world it does
-     * not before those who are left meet again. */
+     * not before those that are left meet again. */
     if (group == 0 && (me->fault != NO_FAULT || me->may_fail))
         return;
     me->groups[group].waiting += 12;

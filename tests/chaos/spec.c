@@ -19,9 +19,7 @@ bool spec_is_v(const struct spec *spec)
 
 bool spec_reduces(const struct spec *spec)
 {
-    return spec->kind == ALLREDUCE || spec->kind == REDUCE || spec->kind == REDUCE_SCATTER ||
-           spec->kind == REDUCE_SCATTER_V || spec->kind == SCAN || spec->kind == EXSCAN ||
-           spec->kind == KERNEL_FORWARD || spec->kind == KERNEL_BUILTIN;
+    return kind_reduces(spec->kind) || spec->kind == KERNEL_FORWARD || spec->kind == KERNEL_BUILTIN;
 }
 
 static uint64_t draw_count(uint64_t *state, uint32_t size)
@@ -62,7 +60,9 @@ void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmet
     while (!value_takes(spec->dtype, spec->op));
     if (spec->op == PEAL_AVG && (spec->kind == SCAN || spec->kind == EXSCAN))
         spec->op = PEAL_SUM;
-    spec->flavour = !spec_reduces(spec) ? BITS : below(&state, 3) ? EXACT : ROUGH;
+    spec->flavour = BITS;
+    if (spec_reduces(spec))
+        spec->flavour = below(&state, 3) ? EXACT : ROUGH;
     spec->root = below(&state, size);
     spec->in_place = below(&state, 3) == 0;
     bool symmetric = has_symmetric && below(&state, 2);
@@ -72,16 +72,17 @@ void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmet
     spec->repeats = !spec->nonblocking && spec->count < 3000 && below(&state, 4) == 0
                         ? 1 + below(&state, 3)
                         : 0;
-    for (uint32_t r = 0; r < size; r++)
-        spec->counts[r] = !spec_is_v(spec)        ? spec->count
-                          : below(&state, 4) == 0 ? 0
-                                                  : below(&state, (uint32_t)spec->count + 1);
+    for (uint32_t r = 0; r < size; r++) {
+        spec->counts[r] = spec->count;
+        if (spec_is_v(spec))
+            spec->counts[r] = below(&state, 4) == 0 ? 0 : below(&state, (uint32_t)spec->count + 1);
+    }
     if (spec->kind == BROADCAST || spec->kind >= KERNEL_SHIFT)
         spec->in_place = spec->kind == BROADCAST;
     if (spec->kind == ALL_TO_ALL || spec->kind == ALL_TO_ALL_V || spec->kind == BARRIER)
         spec->in_place = false;
     if (spec->kind == KERNEL_BUILTIN || spec->kind == KERNEL_FORWARD || spec->kind == KERNEL_SHIFT)
-        spec->count = spec->count > 3000 ? 3000 : spec->count ? spec->count : 1;
+        spec->count = spec->count > 3000 ? 3000 : spec->count + (spec->count == 0);
     if (spec->kind >= KERNEL_SHIFT)
         spec->send = spec->recv = PRIVATE;
 }

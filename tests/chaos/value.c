@@ -61,9 +61,11 @@ static double read_half(uint16_t bits)
 {
     int exponent = bits >> 10 & 31;
     double fraction = bits & 1023;
-    double value = exponent == 31  ? (fraction > 0 ? NAN : INFINITY)
-                   : exponent == 0 ? ldexp(fraction, -24)
-                                   : ldexp(fraction + 1024, exponent - 25);
+    double value = ldexp(fraction + 1024, exponent - 25);
+    if (exponent == 31)
+        value = fraction > 0 ? NAN : INFINITY;
+    else if (exponent == 0)
+        value = ldexp(fraction, -24);
     return bits & 0x8000 ? -value : value;
 }
 

@@ -4,6 +4,7 @@
 #include "conformance/contract.h"
 
 #include "base/base.h"
+#include "interp/origin.h"
 #include "interp/scalar.h"
 
 #include <math.h>
@@ -203,50 +204,42 @@ static void reduce_element(const struct setting *s, uint32_t ranks, uint64_t i, 
         peal_scalar_store(out, dtype, acc);
 }
 
+/* Where piece i of a rank's y begins; past the last one, where y ends. */
+static uint64_t piece_first(const struct setting *s, uint32_t rank, uint32_t i)
+{
+    if (is_part_in(s->plan->contract))
+        return part_first(s, i);
+    if (s->plan->contract == PEAL_CONTRACT_ALL_TO_ALL)
+        return i * part_len(s, rank);
+    uint64_t first = 0;
+    for (uint32_t from = 0; from < i; from++)
+        first += block_len(s, from, rank);
+    return first;
+}
+
 /* Element i of rank r's y, as the contract says. */
 static void expected(const struct setting *s, uint32_t rank, uint64_t i, unsigned char *out)
 {
-    uint32_t nranks = s->plan->nranks, q = 0;
+    uint32_t nranks = s->plan->nranks, piece = 0;
+    struct origin o;
     uint64_t at = i;
-    switch (s->plan->contract) {
-    case PEAL_CONTRACT_ALLREDUCE:
-    case PEAL_CONTRACT_REDUCE:
-        reduce_element(s, nranks, i, out);
-        return;
-    case PEAL_CONTRACT_SCAN:
-        reduce_element(s, rank + 1, i, out);
-        return;
-    case PEAL_CONTRACT_EXSCAN:
-        reduce_element(s, rank, i, out);
-        return;
-    case PEAL_CONTRACT_REDUCE_SCATTER:
-        reduce_element(s, nranks, part_first(s, rank) + i, out);
-        return;
-    case PEAL_CONTRACT_ALLGATHER:
-    case PEAL_CONTRACT_GATHER:
-        while (q < nranks && i >= part_first(s, q + 1))
-            q++;
-        at = i - part_first(s, q);
-        break;
-    case PEAL_CONTRACT_BROADCAST:
-        q = s->plan->root;
-        break;
-    case PEAL_CONTRACT_SCATTER:
-        q = s->plan->root;
-        at = part_first(s, rank) + i;
-        break;
-    case PEAL_CONTRACT_ALL_TO_ALL:
-        q = (uint32_t)(i / part_len(s, rank));
-        at = part_first(s, rank) + i % part_len(s, rank);
-        break;
-    default: /* PEAL_CONTRACT_ALL_TO_ALL_V */
-        for (; at >= block_len(s, q, rank); q++)
-            at -= block_len(s, q, rank);
-        for (uint32_t to = 0; to < rank; to++)
-            at += block_len(s, q, to);
-        break;
+    (void)origin_find(s->plan->contract, rank, nranks, s->plan->root, 0, &o);
+    if (o.y_block != ORIGIN_WHOLE) {
+        while (piece + 1 < nranks && i >= piece_first(s, rank, piece + 1))
+            piece++;
+        (void)origin_find(s->plan->contract, rank, nranks, s->plan->root, piece, &o);
+        at -= piece_first(s, rank, piece);
     }
-    memcpy(out, x_of(s, q) + at * s->size, s->size);
+    if (s->plan->contract == PEAL_CONTRACT_ALL_TO_ALL_V) {
+        for (uint32_t to = 0; to < rank; to++)
+            at += block_len(s, o.rank, to);
+    } else if (o.x_block != ORIGIN_WHOLE) {
+        at += part_first(s, (uint64_t)o.x_block);
+    }
+    if (o.reduced)
+        reduce_element(s, o.reduced, at, out);
+    else
+        memcpy(out, x_of(s, o.rank) + at * s->size, s->size);
 }
 
 /* Whether got is as near to want as any order of roundings can bring it. */
@@ -258,15 +251,6 @@ static bool is_close(const struct setting *s, const unsigned char *got, const un
     double a = peal_scalar_load(got, dtype, PEAL_F64).real;
     double b = peal_scalar_load(want, dtype, PEAL_F64).real;
     return fabs(a - b) <= 2 * s->plan->nranks * steps[dtype] * fabs(b);
-}
-
-static bool has_result(const struct setting *s, uint32_t rank)
-{
-    bool rooted =
-        s->plan->contract == PEAL_CONTRACT_REDUCE || s->plan->contract == PEAL_CONTRACT_GATHER;
-    if (s->plan->contract == PEAL_CONTRACT_EXSCAN)
-        return rank > 0;
-    return !rooted || rank == s->plan->root;
 }
 
 static bool rank_holds(const struct setting *s, uint32_t r, bool exact, bool same,
@@ -313,7 +297,9 @@ bool contract_holds(struct peal_interp *in, size_t launch, const struct peal_pla
     bool exact = data == DATA_EXACT || order == ORDER_RANKS;
     bool same = order == ORDER_SAME_BITS && plan->contract == PEAL_CONTRACT_ALLREDUCE;
     for (uint32_t r = 0; r < plan->nranks; r++) {
-        if (has_result(&s, r) && !rank_holds(&s, r, exact, same, why))
+        struct origin o;
+        if (origin_find(plan->contract, r, plan->nranks, plan->root, 0, &o) &&
+            !rank_holds(&s, r, exact, same, why))
             return false;
     }
     return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each contract of docs/language.md means, as naive loops over the ranks' inputs. */
+/* Fills the inputs of the interpreter, and holds its outputs against the contract (interp/origin.h). */
 #ifndef PEAL_CONFORMANCE_CONTRACT_H
 #define PEAL_CONFORMANCE_CONTRACT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A check of every kernel of some files, told as TAP, a line per kernel. */
+/* A check of every kernel of some files, reported as TAP, a line per kernel. */
 #ifndef PEAL_CONFORMANCE_EACH_H
 #define PEAL_CONFORMANCE_EACH_H
 

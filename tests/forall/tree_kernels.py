@@ -83,7 +83,7 @@ SUMS = {
                                                       "                notify taken[rank]@child_rank += 1\n                acc = op(acc, slot@child_rank)\n"),
     "a child that is not added": SUM.replace("                acc = op(acc, slot@child_rank)\n", "                if k != 4 { acc = op(acc, slot@child_rank) }\n"),
     "the child's own vector": SUM.replace("slot = acc", "slot = x"),
-    "a sum that is changed behind the loop": SUM_HEAD + SUM_CHILDREN + "    if nranks > 16 { acc = op(acc, x) }\n" + SUM_END,
+    "a sum that is changed after the loop": SUM_HEAD + SUM_CHILDREN + "    if nranks > 16 { acc = op(acc, x) }\n" + SUM_END,
     "a step of two": SUM.replace("log2(nranks) + 1 {", "log2(nranks) + 1 step 2 {"),
     "a count of its own": SUM.replace("v + (1 << k) < nranks", "v + (1 << k) < nranks and (nranks < 17 or k > 0)"),
 }

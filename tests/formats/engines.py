@@ -21,7 +21,7 @@ def rccl_elements(text):
             at += 1
             if c == "=":
                 if not value_allowed:
-                    raise Refused("a value behind an element's name")
+                    raise Refused("a value after an element's name")
                 if text[at] != '"':
                     raise Refused("no double quote")
                 end = text.index('"', at + 1)
@@ -115,7 +115,7 @@ def step(s, block, sizes, number, wants):
     if int(s["s"]) != number or number >= 64 or not 0 <= int(s["cnt"]) < 72 or s["hasdep"] not in ("0", "1"):
         raise Refused(f"step {s}")
     if wants and kind != "nop" and int(s["depid"]) < 0:
-        raise Refused("the step behind a nop does not wait itself")
+        raise Refused("the step after a nop does not wait itself")
     if kind in ("s", "rcs", "rrs", "rrcs") and int(block["send"]) < 0:
         raise Refused("no peer to send to")
     if kind in ("r", "rcs", "rrs", "rrc", "rrcs") and int(block["recv"]) < 0:

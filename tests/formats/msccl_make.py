@@ -59,7 +59,7 @@ def ring_allreduce(p, proto="Simple", in_place=False):
 
 
 def pairs_allreduce(p, proto="LL", waves=1):
-    """Everybody sends its part to everybody, through scratch; a block for each peer, joined by dependencies and nops."""
+    """Every rank sends its part to every other, through scratch; a block for each peer, joined by dependencies and nops."""
     a = Algo("allreduce", p, p, proto, 0, 1, scratch=p)
     for r in range(p):
         peers = [(r + i) % p for i in range(1, p)]
@@ -125,7 +125,7 @@ def ring_reducescatter(p, in_place=False):
 
 
 def alltoall(p, cnt=1, proto="LL"):
-    """Everybody sends `cnt` chunks at once before it receives: in large calls that needs this depth."""
+    """Every rank sends `cnt` chunks at once before it receives: in large calls that needs this depth."""
     a = Algo("alltoall", p, p * cnt, proto)
     for r in range(p):
         own = a.block(r)
@@ -189,7 +189,7 @@ def star_scatter(p, root=0):
 
 
 def eager(p, ahead, proto="Simple"):
-    """Everybody sends `ahead` chunks to its neighbour before it receives any: needs that depth."""
+    """Every rank sends `ahead` chunks to its neighbour before it receives any: needs that depth."""
     a = Algo("alltoall", p, p * ahead, proto)
     for r in range(p):
         for i in range(1, p):

@@ -66,7 +66,7 @@ NOP = {"name": "nop"}
 
 
 def put_allgather(p, inplace=False):
-    """Everybody puts its chunk into everybody's output, and says so; leaving waits for all, so that it can be launched again."""
+    """Every rank puts its chunk into every output, and says so; leaving waits for all, so that it can be launched again."""
     a = Plan("allgather", p, (1, p), inplace=inplace)
     a.connect()
     for r in range(p):
@@ -96,7 +96,7 @@ def early_copy(p, forwarded=False):
 
 
 def get_allreduce(p, relaxed=False, reducer="rre"):
-    """Reads the own part of everybody's input, reduces it, and puts the result into every output; in place."""
+    """Reads its own part of every rank's input, reduces it, and puts the result into every output; in place."""
     a = Plan("allreduce", p, (p, p), inplace=True)
     a.connect()
     for r in range(p):
@@ -115,7 +115,7 @@ def get_allreduce(p, relaxed=False, reducer="rre"):
 
 
 def packet_allreduce(p, copies=False):
-    """Packets of the own parts into scratch, reduced, and the results as packets again; double scratch."""
+    """Packets of its own parts into scratch, reduced, and the results as packets again; double scratch."""
     a = Plan("allreduce", p, (p, p), "LL", inplace=True, scratch=2 * p, use_double_scratch_buffer=True)
     for r in range(p):
         first = a.remote(r, "s")
@@ -134,7 +134,7 @@ def packet_allreduce(p, copies=False):
 
 
 def relay_broadcast(p):
-    """Rank 0 makes packets of its own for rank 1, which sends them on, and so on; everybody unpacks."""
+    """Rank 0 makes packets of its own for rank 1, which sends them on, and so on; every rank unpacks."""
     a = Plan("broadcast", p, (1, 1), "LL", scratch=1, use_double_scratch_buffer=True)
     for r in range(p):
         first = a.remote(r, "s")
@@ -200,7 +200,7 @@ def group_allgather(p):
 
 
 def blocks_allreduce(p, barrier="barrier"):
-    """Two blocks: one fetches everybody's input into scratch, the other reduces locally; joined by a barrier or a semaphore."""
+    """Two blocks: one fetches every rank's input into scratch, the other reduces locally; joined by a barrier or a semaphore."""
     a = Plan("allreduce", p, (1, 1), scratch=p)
     a.connect()
     for r in range(p):
@@ -391,7 +391,7 @@ def cases():
         yield f"no_release{p}", without(blocks_allreduce(p, "semaphore"), "sem_release"), "deadlock"
         one = packet_allreduce(p)
         one.top["use_double_scratch_buffer"] = False
-        yield f"single_scratch{p}", one, "proved"  # everybody's result says that it has read all packets
+        yield f"single_scratch{p}", one, "proved"  # every rank's result says that it has read all packets
         other = packet_allreduce(p)
         other.gpu(0)["scratch_chunks"] = 2 * p - 1
         yield f"other_scratch{p}", other, "refuted"

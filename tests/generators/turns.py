@@ -49,7 +49,7 @@ class Turns:
         read = f'y = {here}' if self.push else f'y = slot@root{s}'
         tells = {'rank': ['notify taken[rank]@root += 1'], 'shared': ['notify taken@root += 1'], 'none': []}[self.taken]
         if self.taken == 'rank' and (self.back or r.random() < 0.2):
-            tells = ['for p in peers { notify taken[rank]@p += 1 }']  # whoever is the next root
+            tells = ['for p in peers { notify taken[rank]@p += 1 }']  # any rank may be the next root
             root += ['for p in peers { notify taken[rank]@p += 1 }'] if self.back else []
         others = [f'wait {ready} >= 1', read] + tells
         if r.random() < 0.08:

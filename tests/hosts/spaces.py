@@ -185,7 +185,7 @@ def enter():
     if INSIDE in os.environ:
         sure("ip", "link", "set", "lo", "up")
         return None
-    # As root of a user namespace of its own where this is no root; the machine's network is left alone either way.
+    # As root of a user namespace of its own where the user is not root; the machine's network is left alone either way.
     command = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
     probe = run(*command, "sh", "-c", "ip link set lo up && ip link add name va type veth peer name vb && ip link add br0 type bridge")
     if probe.returncode != 0:

@@ -5,14 +5,11 @@
 #include "base/base.h"
 #include "compute/compute.h"
 #include "interp/scalar.h"
+#include "base/tests/unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 67, SOURCES = 4 };
 
@@ -51,14 +48,11 @@ static bool agree(enum peal_fn fn, const unsigned char *a, const unsigned char *
     double y = peal_scalar_load(b, dtype, PEAL_F64).real;
     /* One unit of the last place, and of the smallest number. */
     static const double unit[] = {
-        [PEAL_F16] = 0x1p-10, [PEAL_BF16] = 0x1p-7, [PEAL_F32] = 0x1p-23, [PEAL_F64] = 0x1p-50,
-        [PEAL_F8E4M3] = 0x1p-3, [PEAL_F8E5M2] = 0x1p-2};
-    static const double least[] = {[PEAL_F16] = 0x1p-24,
-                                   [PEAL_BF16] = 0x1p-133,
-                                   [PEAL_F32] = 0x1p-149,
-                                   [PEAL_F64] = 0x1p-1070,
-                                   [PEAL_F8E4M3] = 0x1p-9,
-                                   [PEAL_F8E5M2] = 0x1p-16};
+        [PEAL_F16] = 0x1p-10, [PEAL_BF16] = 0x1p-7,   [PEAL_F32] = 0x1p-23,
+        [PEAL_F64] = 0x1p-50, [PEAL_F8E4M3] = 0x1p-3, [PEAL_F8E5M2] = 0x1p-2};
+    static const double least[] = {
+        [PEAL_F16] = 0x1p-24,   [PEAL_BF16] = 0x1p-133, [PEAL_F32] = 0x1p-149,
+        [PEAL_F64] = 0x1p-1070, [PEAL_F8E4M3] = 0x1p-9, [PEAL_F8E5M2] = 0x1p-16};
     return fabs(x - y) <= unit[dtype] * fabs(y) + least[dtype];
 }
 
@@ -102,9 +96,8 @@ static void check(const struct peal_compute *variant, const struct mix *m, uint6
     }
 }
 
-static void compute_and_interpreter_agree(void **state)
+TEST(compute_and_interpreter_agree)
 {
-    (void)state;
     uint64_t seed = 0;
     for (unsigned v = 0; peal_compute_at(v); v++) {
         for (int fn = 0; fn < PEAL_FN_COUNT; fn++) {
@@ -119,9 +112,10 @@ static void compute_and_interpreter_agree(void **state)
                                                  : 1 + (uint32_t)(random >> 8) % SOURCES,
                                 .divisor = random >> 16 & 1 ? 0 : 1 + (random >> 17) % 16};
                 for (uint32_t k = 0; k < SOURCES; k++)
-                    m.src[k] = random >> 24 & 1
-                                   ? m.dst
-                                   : (enum peal_dtype)((random >> (32 + 3 * k)) % PEAL_SCALAR_DTYPES);
+                    m.src[k] =
+                        random >> 24 & 1
+                            ? m.dst
+                            : (enum peal_dtype)((random >> (32 + 3 * k)) % PEAL_SCALAR_DTYPES);
                 check(peal_compute_at(v), &m, seed);
             }
         }

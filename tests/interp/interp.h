@@ -42,7 +42,7 @@ struct peal_interp_schedule {
 enum peal_interp_end {
     PEAL_INTERP_DONE,
     PEAL_INTERP_DEADLOCK, /* no rank can move, and one has not ended */
-    PEAL_INTERP_BROKEN,   /* an access outside of its buffer, a payload of the wrong size, ... */
+    PEAL_INTERP_BROKEN,   /* an access outside its buffer, a payload of the wrong size, ... */
     PEAL_INTERP_NO_MEMORY
 };
 

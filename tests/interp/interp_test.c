@@ -3,14 +3,11 @@
  * that a race shows under some schedule. */
 #include "interp/interp.h"
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LEN = 4 };
 
@@ -123,9 +120,8 @@ static int count_right(const struct peal_plan *plan, int tries)
     return right;
 }
 
-static void a_closed_mesh_is_right_under_every_schedule(void **state)
+TEST(a_closed_mesh_is_right_under_every_schedule)
 {
-    (void)state;
     for (uint32_t nranks = 1; nranks <= 5; nranks++) {
         for (int shared = 0; shared <= 1; shared++) {
             struct peal_plan *plan = make_mesh(nranks, true, shared);
@@ -135,9 +131,8 @@ static void a_closed_mesh_is_right_under_every_schedule(void **state)
     }
 }
 
-static void an_open_mesh_goes_wrong_under_some_schedule(void **state)
+TEST(an_open_mesh_goes_wrong_under_some_schedule)
 {
-    (void)state;
     for (uint32_t nranks = 2; nranks <= 5; nranks++) {
         struct peal_plan *plan = make_mesh(nranks, false, false);
         int right = count_right(plan, 100);
@@ -199,9 +194,8 @@ static enum peal_interp_end run_exchange(uint32_t messages, uint32_t depth, bool
     return end;
 }
 
-static void channels_block_when_full_and_keep_their_order(void **state)
+TEST(channels_block_when_full_and_keep_their_order)
 {
-    (void)state;
     for (int in_slot = 0; in_slot <= 1; in_slot++) {
         assert_int_equal(run_exchange(1, 1, in_slot), PEAL_INTERP_DONE);
         assert_int_equal(run_exchange(3, 3, in_slot), PEAL_INTERP_DONE);
@@ -210,9 +204,8 @@ static void channels_block_when_full_and_keep_their_order(void **state)
 }
 
 /* Two slots by launch parity, the reader a launch behind at most: `wait ... at launch - 2`. */
-static void launch_phases_and_earlier_launches_are_kept_apart(void **state)
+TEST(launch_phases_and_earlier_launches_are_kept_apart)
 {
-    (void)state;
     struct peal_assembler *a = peal_assembler_new(2, 0, 2);
     peal_assembler_header(a)->period = 2;
     uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);
@@ -249,9 +242,8 @@ static void launch_phases_and_earlier_launches_are_kept_apart(void **state)
     free(plan);
 }
 
-static void an_access_outside_is_told_with_its_place(void **state)
+TEST(an_access_outside_is_told_with_its_place)
 {
-    (void)state;
     struct peal_assembler *a = peal_assembler_new(1, 0, 1);
     uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);
     uint32_t y = make_buf(a, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, LEN);
@@ -263,7 +255,7 @@ static void an_access_outside_is_told_with_its_place(void **state)
     peal_interp_launch(in, plan);
     assert_int_equal(peal_interp_run(in, &(struct peal_interp_schedule){0}), PEAL_INTERP_BROKEN);
     assert_string_equal(peal_interp_why(in),
-                        "launch 0, rank 0, op 0 (copy): an access outside of its buffer");
+                        "launch 0, rank 0, op 0 (copy): an access outside its buffer");
     peal_interp_free(in);
     free(plan);
 }

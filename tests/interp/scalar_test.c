@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter's arithmetic: bits by hand, all 16-bit values, the special cases of the rules. */
 #include "interp/scalar.h"
+#include "base/tests/unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint64_t bits_of(double value, enum peal_dtype dtype)
 {
@@ -17,9 +14,8 @@ static uint64_t bits_of(double value, enum peal_dtype dtype)
     return bits;
 }
 
-static void values_are_rounded_once_to_nearest_even(void **state)
+TEST(values_are_rounded_once_to_nearest_even)
 {
-    (void)state;
     static const struct {
         int line;
         enum peal_dtype dtype;
@@ -65,9 +61,8 @@ static void values_are_rounded_once_to_nearest_even(void **state)
     }
 }
 
-static void every_16_bit_value_survives_the_round_trip(void **state)
+TEST(every_16_bit_value_survives_the_round_trip)
 {
-    (void)state;
     static const struct {
         enum peal_dtype dtype;
         uint16_t infinity, nan;
@@ -93,9 +88,8 @@ static struct peal_scalar integer(int64_t v)
     return (struct peal_scalar){.work = PEAL_I64, .integer = v};
 }
 
-static void special_values_follow_the_rules(void **state)
+TEST(special_values_follow_the_rules)
 {
-    (void)state;
     static const struct {
         int line;
         enum peal_fn fn;

@@ -69,7 +69,7 @@ static unsigned char *in_slot(const struct where *w, const struct peal_ref *ref,
     }
     struct message *m = &c->messages.at[ref->rank];
     if (offset > m->len || len > m->len - offset) {
-        broken(w, "an access outside of the payload");
+        broken(w, "an access outside the payload");
         return NULL;
     }
     return m->payload + offset;
@@ -90,7 +90,7 @@ static unsigned char *operand_row(const struct where *w, const struct peal_ref *
         /* Of scratch, whose stride is known, whole rows may be part of the offset. */
         uint64_t column = buf->kind == PEAL_BUF_PARAM ? offset : offset % stride;
         if (column > stride || len > stride - column) {
-            broken(w, "an access outside of its row");
+            broken(w, "an access outside its row");
             return NULL;
         }
         start = (ref->row + (uint64_t)row) * stride + offset;
@@ -98,7 +98,7 @@ static unsigned char *operand_row(const struct where *w, const struct peal_ref *
         start += (uint64_t)row * len;
     }
     if (start > whole || len > whole - start) {
-        broken(w, "an access outside of its buffer");
+        broken(w, "an access outside its buffer");
         return NULL;
     }
     struct rank *owner = &w->in->ranks[ref->rank];
@@ -279,7 +279,7 @@ static const struct peal_signal *signal_of(const struct where *w, uint32_t *cell
     *cell = peal_op_cell(w->plan, w->op, w->launch);
     if (*cell - signal->first_cell < signal->cells)
         return signal;
-    broken(w, "a cell outside of its signal");
+    broken(w, "a cell outside its signal");
     return NULL;
 }
 

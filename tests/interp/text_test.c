@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter on small kernels, each for one thing that the collectives do not use: accumulate,
  * lanes, rows and columns, raw cells, elementwise functions. */
+#include "base/tests/unit.h"
 #include "interp/interp.h"
 #include "plan/tests/made.h"
 
@@ -80,9 +81,8 @@ static struct peal_plan *make(const char *text)
     return plan;
 }
 
-static void kernels_give_what_their_text_says(void **state)
+TEST(kernels_give_what_their_text_says)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_plan *plan = make(rows[i].text);
         if (!plan)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank as the tests of exec, ps and doctor need it.
  *
- *   rank stuck [threads]  all but rank 1 wait in an allreduce, rank 1 outside of any call
+ *   rank stuck [threads]  all but rank 1 wait in an allreduce, rank 1 outside any call
  *   rank code C0 C1 ...   ends with the code of its rank
  *   rank signal           ends with 7 on SIGUSR1, with 8 on SIGTERM
  *   rank lines            two lines, the second without an end

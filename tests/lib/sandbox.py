@@ -35,7 +35,7 @@ class Sandbox:
     def write(self, name, text):
         path = os.path.normpath(os.path.join(self.path, name))
         if not path.startswith(self.path + os.sep):
-            raise ValueError(f"'{name}' is outside of the test's folder")
+            raise ValueError(f"'{name}' is outside the test's folder")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

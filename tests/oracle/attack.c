@@ -141,7 +141,7 @@ static struct oracle_schedule schedule_of(const struct attack *a, uint32_t k)
     return (struct oracle_schedule){peal_hash_u64(k, a->seed), restless[k % 6]};
 }
 
-/* Runs of the plans in this order; what goes wrong is told by `o`, which the caller frees. */
+/* Runs of the plans in this order; what goes wrong is in `o`, which the caller frees. */
 static bool goes_wrong(struct attack *a, struct oracle *o, bool same, uint32_t schedules)
 {
     uint64_t outputs = 0;

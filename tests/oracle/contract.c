@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the caller brings and what the contract makes of it, by the table in docs/language.md. */
+/* What the caller brings, and what the contract (interp/origin.h) makes of it. */
 #include "oracle/oracle.h"
 
 #include "base/base.h"
+#include "interp/origin.h"
 #include "interp/scalar.h"
 
 #include <string.h>
@@ -99,68 +100,50 @@ void oracle_fill(struct oracle *o, uint32_t rank, uint32_t launch)
 /* --- what should come out -------------------------------------------------------------------- */
 
 struct want {
+    struct origin from;
     uint64_t lo, hi; /* elements of y */
-    uint64_t from;   /* of x: the first */
-    uint32_t rank;   /* whose x; a reduction: of this many ranks */
-    bool reduces;
+    uint64_t first;  /* of x */
 };
 
-/* Stretch i of y on a rank; false: there is none. */
+/* Where a block of x begins on a rank, or of y (all_to_all_v only). */
+static uint64_t sum_of(const struct peal_plan *plan, const char *name, uint32_t rank, int blocks)
+{
+    uint64_t sum = 0;
+    for (int k = 0; k < blocks; k++)
+        sum += (uint64_t)param(plan, name, rank, (uint32_t)k, 0);
+    return sum;
+}
+
+/* Piece i of y on a rank; false: there is none. */
 static bool find_want(const struct peal_plan *plan, uint32_t rank, uint32_t i, struct want *w)
 {
-    uint32_t n = plan->nranks;
-    uint64_t x = peal_plan_len(plan, plan->root < n ? plan->root : rank, plan->contract_in);
-    uint64_t len = peal_plan_len(plan, rank, plan->contract_out);
-    bool one = plan->contract_in == plan->contract_out;
-    *w = (struct want){0, len, 0, plan->root, false};
-    switch (plan->contract) {
-    case PEAL_CONTRACT_ALLREDUCE:
-    case PEAL_CONTRACT_REDUCE:
-        w->reduces = true;
-        w->rank = n;
-        w->hi = x;
-        return i == 0 && (plan->contract == PEAL_CONTRACT_ALLREDUCE || rank == plan->root);
-    case PEAL_CONTRACT_SCAN:
-    case PEAL_CONTRACT_EXSCAN:
-        w->reduces = true;
-        w->rank = plan->contract == PEAL_CONTRACT_SCAN ? rank + 1 : rank;
-        w->hi = x;
-        return i == 0 && w->rank > 0;
-    case PEAL_CONTRACT_BROADCAST:
-        w->hi = x;
-        return i == 0;
-    case PEAL_CONTRACT_REDUCE_SCATTER:
-    case PEAL_CONTRACT_SCATTER:
-        w->reduces = plan->contract == PEAL_CONTRACT_REDUCE_SCATTER;
-        w->rank = w->reduces ? n : w->rank;
-        w->from = part(plan, x, rank);
-        w->lo = one ? w->from : 0;
-        w->hi = w->lo + part(plan, x, rank + 1) - w->from;
-        return i == 0;
-    case PEAL_CONTRACT_ALLGATHER:
-    case PEAL_CONTRACT_GATHER:
-        w->rank = i;
-        w->lo = part(plan, len, i);
-        w->hi = part(plan, len, i + 1);
-        w->from = one ? w->lo : 0;
-        return plan->contract == PEAL_CONTRACT_ALLGATHER || rank == plan->root;
-    case PEAL_CONTRACT_ALL_TO_ALL:
-        w->rank = i;
-        w->from = part(plan, x, rank);
-        w->lo = i * (part(plan, x, rank + 1) - w->from);
-        w->hi = (i + 1) * (part(plan, x, rank + 1) - w->from);
-        return true;
-    case PEAL_CONTRACT_ALL_TO_ALL_V:
-        w->rank = i;
-        for (uint32_t k = 0; k < i; k++)
-            w->lo += (uint64_t)param(plan, "recvs", rank, k, 0);
-        w->hi = w->lo + (uint64_t)param(plan, "recvs", rank, i, 0);
-        for (uint32_t k = 0; k < rank; k++)
-            w->from += (uint64_t)param(plan, "sends", i, k, 0);
-        return true;
-    default:
+    struct origin *o = &w->from;
+    if (!origin_find(plan->contract, rank, plan->nranks, plan->root, i, o))
         return false;
+    uint32_t source = plan->root < plan->nranks ? plan->root : rank;
+    uint64_t x = peal_plan_len(plan, source, plan->contract_in);
+    uint64_t y = peal_plan_len(plan, rank, plan->contract_out);
+    bool one = plan->contract_in == plan->contract_out;
+    w->lo = w->first = 0;
+    w->hi = x;
+    if (plan->contract == PEAL_CONTRACT_ALL_TO_ALL_V) {
+        w->first = sum_of(plan, "sends", o->rank, o->x_block);
+        w->lo = sum_of(plan, "recvs", rank, o->y_block);
+        w->hi = sum_of(plan, "recvs", rank, o->y_block + 1);
+    } else if (o->x_block != ORIGIN_WHOLE) {
+        w->first = part(plan, x, (uint32_t)o->x_block);
+        uint64_t len = part(plan, x, (uint32_t)o->x_block + 1) - w->first;
+        if (o->y_block != ORIGIN_WHOLE)
+            w->lo = (uint64_t)o->y_block * len;
+        else if (one)
+            w->lo = w->first;
+        w->hi = w->lo + len;
+    } else if (o->y_block != ORIGIN_WHOLE) {
+        w->lo = part(plan, y, i);
+        w->hi = part(plan, y, i + 1);
+        w->first = one ? w->lo : 0;
     }
+    return true;
 }
 
 static double fold(uint32_t reduce, double a, double b)
@@ -187,11 +170,11 @@ static double fold(uint32_t reduce, double a, double b)
 static double expected(const struct oracle *o, uint32_t launch, const struct want *w, uint64_t at)
 {
     const struct peal_plan *plan = o->plans[launch];
-    uint64_t i = w->from + at;
-    if (!w->reduces)
-        return datum(o, launch, w->rank, plan->contract_in, i);
+    uint64_t i = w->first + at;
+    if (!w->from.reduced)
+        return datum(o, launch, w->from.rank, plan->contract_in, i);
     double value = datum(o, launch, 0, plan->contract_in, i);
-    for (uint32_t r = 1; r < w->rank; r++)
+    for (uint32_t r = 1; r < w->from.reduced; r++)
         value = fold(plan->reduce, value, datum(o, launch, r, plan->contract_in, i));
     return value;
 }
@@ -215,7 +198,7 @@ static void compare(struct oracle *o, uint32_t rank, uint32_t launch, const stru
         unsigned char a[8] = {0}, b[8] = {0};
         peal_scalar_store(a, dtype, (struct peal_scalar){work, have, (int64_t)have});
         struct peal_scalar right = {work, want, (int64_t)want};
-        if (plan->reduce == PEAL_AVG && w->reduces)
+        if (plan->reduce == PEAL_AVG && w->from.reduced)
             right = peal_scalar_divide(right, plan->nranks, dtype);
         peal_scalar_store(b, dtype, right);
         if (!set || memcmp(a, b, size) != 0)
@@ -246,13 +229,10 @@ void oracle_compare(struct oracle *o, uint32_t rank, uint32_t launch)
     const struct peal_plan *plan = o->plans[launch];
     struct want w;
     hash_outputs(o, rank, launch);
-    if (plan->contract == PEAL_CONTRACT_NONE || plan->contract == PEAL_CONTRACT_BARRIER ||
-        plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
+    if (plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
         return;
-    for (uint32_t i = 0; i < plan->nranks; i++) {
-        if (find_want(plan, rank, i, &w))
-            compare(o, rank, launch, &w);
-    }
+    for (uint32_t i = 0; find_want(plan, rank, i, &w); i++)
+        compare(o, rank, launch, &w);
     bool gathers = plan->contract == PEAL_CONTRACT_ALLGATHER ||
                    (plan->contract == PEAL_CONTRACT_GATHER && rank == plan->root);
     uint64_t len = peal_plan_len(plan, rank, plan->contract_out);

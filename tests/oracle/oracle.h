@@ -28,7 +28,7 @@ enum oracle_wrong {
     ORACLE_CHANNEL,
     ORACLE_SIGNAL,  /* two unordered writers of a one-writer cell */
     ORACLE_OVERLAP, /* an op's operands overlap otherwise than exactly */
-    ORACLE_OPEN,    /* a window is reached while its owner is outside of the launch */
+    ORACLE_OPEN,    /* a window is reached while its owner is outside the launch */
     ORACLE_UNABLE   /* more than the oracle takes */
 };
 
@@ -122,7 +122,7 @@ bool oracle_run(struct oracle *o, const struct oracle_schedule *schedule);
 const char *oracle_wrong_name(enum oracle_wrong wrong);
 
 /* For following a story: from the start; one op of a lane; is it at its end; entering and leaving by
- * whoever can; until none can move. */
+ * any lane that can; until none can move. */
 void oracle_start(struct oracle *o);
 bool oracle_can(struct oracle *o, uint32_t rank, uint32_t lane);
 bool oracle_go(struct oracle *o, uint32_t rank, uint32_t lane);

@@ -6,7 +6,11 @@
 #include "oracle/oracle.h"
 #include "verify/verify.h"
 
-enum replay_end { REPLAY_GOOD, REPLAY_BAD, REPLAY_NOTHING /* no schedule is told, or needed */ };
+enum replay_end {
+    REPLAY_GOOD,
+    REPLAY_BAD,
+    REPLAY_NOTHING /* no schedule is reported, or needed */
+};
 
 enum replay_end replay_story(const struct peal_plan *plan, const struct peal_verification *v,
                              uint64_t seed, struct peal_text *why);

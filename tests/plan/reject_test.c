@@ -2,14 +2,11 @@
 /* What instantiate refuses, with the words it uses; and that every refusal is quick. */
 #include "lang/lang.h"
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct row {
     int line;
@@ -44,7 +41,7 @@ static const struct row rows[] = {
      {0}},
     {__LINE__,
      "kernel k(in x: T[n], out y: T[n]) { y[0 +: 4] = x[n / 2 +: 4] }",
-     "4 elements from 2 on are outside of 4",
+     "4 elements from 2 on are outside 4",
      2,
      4,
      PEAL_F32,
@@ -125,7 +122,7 @@ static const struct row rows[] = {
     {__LINE__,
      "kernel k(in x: T[n], out y: T[n]) { signal s[n] notify s[n / 2 * 2]@0 += 1 wait s[0] >= 0 y "
      "= x }",
-     "cell 4 is outside of a signal of 4 cells",
+     "cell 4 is outside a signal of 4 cells",
      2,
      4,
      PEAL_F32,
@@ -282,9 +279,8 @@ static const char *instantiate(const struct row *row, struct peal_diags *diags,
     return diags->list.len ? diags->list.at[0].message : NULL;
 }
 
-static void what_cannot_be_is_refused_in_clear_words(void **state)
+TEST(what_cannot_be_is_refused_in_clear_words)
 {
-    (void)state;
     int failures = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_diags diags;
@@ -304,9 +300,8 @@ static void what_cannot_be_is_refused_in_clear_words(void **state)
 }
 
 /* A part cut out of the whole plan and one made alone are the same ops. */
-static void one_rank_alone_is_the_same_as_cut_out(void **state)
+TEST(one_rank_alone_is_the_same_as_cut_out)
 {
-    (void)state;
     static const char *const kernels[] = {"allreduce_ring", "allreduce_small", "allreduce_chunked",
                                           "broadcast_binomial", "barrier_dissemination"};
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         o = (struct oracle){.p = &p, .seen = o.seen};
         seen_clear(&o.seen);
         enumerate(&o, &(struct clocks){0});
-        /* A deadlock is told first, and then says nothing about races. */
+        /* A deadlock is reported first, and then says nothing about races. */
         if (o.seen.full || v->fault == PEAL_FAULT_DEADLOCK || v->fault == PEAL_FAULT_SIGNAL) {
             skipped++;
         } else if (v->verdict == PEAL_UNDECIDED || (v->fault == PEAL_FAULT_RACE) != o.race) {

@@ -5,7 +5,7 @@
  * random small integers as data, one to three launches back to back. A deadlock, a broken access or
  * a wrong allreduce or broadcast under any schedule makes the kernel wrong; then the verifier must
  * have refuted it for that many launches. Then this many random programs (program.h) run under random
- * schedules: one that stands still under any of them must have a deadlock for the verifier too.
+ * schedules: one that gets stuck under any of them must have a deadlock for the verifier too.
  * Prints TAP.
  */
 #include "lang/lang.h"
@@ -153,7 +153,7 @@ static void try_random(uint64_t count, struct tally *t)
             t->refuted += v->verdict == PEAL_REFUTED;
             if (still && !v->has_deadlock) {
                 t->missed++;
-                printf("#   program %llu stands still, but that is not told\n",
+                printf("#   program %llu gets stuck, but that is not reported\n",
                        (unsigned long long)seed);
             }
         }
@@ -190,8 +190,8 @@ int main(int argc, char **argv)
            good ? "ok" : "not ok");
     printf("# %u kernels and launches, %u go wrong under some schedule tried, %u are refuted\n",
            t.runs, t.wrong, t.refuted);
-    printf("%s 2 - random programs that stand still have a deadlock\n", random ? "ok" : "not ok");
-    printf("# %u random programs, %u stand still under some schedule tried, %u are refuted\n",
-           r.runs, r.wrong, r.refuted);
+    printf("%s 2 - random programs that get stuck have a deadlock\n", random ? "ok" : "not ok");
+    printf("# %u random programs, %u get stuck under some schedule tried, %u are refuted\n", r.runs,
+           r.wrong, r.refuted);
     return good && random ? 0 : 1;
 }

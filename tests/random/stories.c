@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-stories FIRST COUNT: what the verifier tells of random programs, replayed by other means.
+/* random-stories FIRST COUNT: what the verifier reports of random programs, replayed by other means.
  *
  * Every story of a race or a deadlock is followed step by step on a plain interpreter of the same
  * program (clocks.h). It must lead to what it says. Where it is called minimal or shortest, it is followed again
@@ -48,7 +48,7 @@ static bool collide(const struct story *y, const struct clocks *s, uint32_t firs
            random_ops_conflict(&y->p->ops[t][mine], &y->p->ops[u][other]);
 }
 
-/* The core stands where it waits, and no other thread will touch its cells again. Who stands still in a
+/* The core stands where it waits, and no other thread will touch its cells again. Which thread is blocked in a
  * monotone program does so in every schedule: that is checked apart. */
 static bool stands_still(const struct story *y, const struct clocks *s)
 {
@@ -225,7 +225,7 @@ static void check(struct oracle *o, const struct random_program *p, uint64_t see
             enumerate(o, &(struct clocks){0});
             if (!o->seen.full && (y.deadlock ? o->passes : o->fewest != y.count))
                 complain(t, seed,
-                         y.deadlock ? "who waits for ever goes on in some execution"
+                         y.deadlock ? "a rank said to wait for ever goes on in some execution"
                                     : "there is a shorter story");
         }
     }

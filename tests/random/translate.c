@@ -28,7 +28,7 @@ static uint32_t roll(struct maker *m, uint32_t sides)
     return (uint32_t)(peal_hash_u64(m->dice, 31) >> 33) % sides;
 }
 
-/* A part of n elements: of the own window, or of y. */
+/* A part of n elements: of its own window, or of y. */
 static const char *part(struct maker *m)
 {
     static const char *const parts[] = {

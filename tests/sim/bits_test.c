@@ -3,13 +3,11 @@
  * plan and random inputs, on a machine with everything on. */
 #include "interp/interp.h"
 #include "sim_cases.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static uint64_t next_random(uint64_t *state)
 {

@@ -7,12 +7,10 @@
  * a link, 100 ps a byte; what a row does not name costs nothing.
  */
 #include "sim_cases.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #define LINE(x) "math.clock_GHz=.inf topology.flat=0 topology.pes=[" #x ",1]"
 /* Nothing but the engine: 1,000 ps a byte, packets of 64 bytes. */
@@ -215,7 +213,7 @@ static const struct row {
     {__LINE__, copies_first, 2, 48, ENGINE "dma.arb=priority", {256000, 320000}, {384000}},
     /* Three messages into slots of one memory, M = 4,096,000 each, one port: written 50,000 .. + 3
      * M in the order of arrival (50,000, + S, + 2 S), and the copies, asked for from the first
-     * arrival on, come behind: 50,000 + 6 M. */
+     * arrival on, come after: 50,000 + 6 M. */
     {__LINE__,
      to_last,
      4,

@@ -4,12 +4,10 @@
 #include "sim_cases.h"
 
 #include "verify/verify.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 /* Sends three before it receives: needs three slots. */
 static const char eager[] = "kernel eager(in x: T[n], out y: T[n]) {\n"

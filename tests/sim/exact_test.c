@@ -5,12 +5,10 @@
  * math is on. n is in bytes in the formulas, counts are in elements of four bytes.
  */
 #include "sim_cases.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 enum { ALPHA = 50000, BETA = 100, G = 250 };
 #define NO_MATH "math.clock_GHz=.inf"

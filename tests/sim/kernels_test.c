@@ -2,13 +2,11 @@
 /* Library kernels in the simulator: times against the oracle, data against their contracts. */
 #include "oracle.h"
 #include "sim_cases.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const char *const kernels[] = {
     "allreduce_small",     "allreduce_central",   "allreduce_mesh",        "allreduce_mesh2",

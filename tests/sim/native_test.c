@@ -2,18 +2,14 @@
 /* The same kernel on the same random data, simulated and really executed by ranks of this host: the
  * results are the same, bit for bit. */
 #include "sim_cases.h"
+#include "base/tests/unit.h"
 
 #include <peal/peal.h>
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 5, COUNT = 77 };
 
@@ -104,7 +100,7 @@ static void compare(struct peal_comm **comms, const char *kernel, enum peal_dtyp
     }
 }
 
-static void simulated_bits_are_those_of_a_native_run(void **state)
+TEST(simulated_bits_are_those_of_a_native_run)
 {
     static const char *const kernels[] = {
         "allreduce_chunked", "allreduce_bichunked", "allreduce_forward", "allreduce_tree",
@@ -113,7 +109,6 @@ static void simulated_bits_are_those_of_a_native_run(void **state)
     static const enum peal_dtype dtypes[] = {PEAL_F32, PEAL_F16, PEAL_BF16};
     struct peal_comm *comms[RANKS] = {0};
     uint64_t seed = UINT64_C(0x9e3779b97f4a7c15);
-    (void)state;
     printf("seed %llu\n", (unsigned long long)seed);
     assert_int_equal(peal_comm_open_threads(RANKS, comms), PEAL_OK);
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)

@@ -2,12 +2,12 @@
 /* Plans, machines and runs for the simulator's tests, with a naive check of every contract. */
 #include "sim_cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "interp/origin.h"
+#include "base/tests/unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static void stop(const char *what, struct peal_diags *diags)
 {
@@ -194,48 +194,26 @@ static struct buffers make_buffers(const struct peal_plan *plan)
 /* What element i of y on this rank must be; false: nothing is promised. */
 static bool expected(const struct peal_plan *plan, uint32_t rank, uint64_t i, float *out)
 {
-    uint32_t p = plan->nranks, root = plan->root == PEAL_NONE ? 0 : plan->root;
-    uint64_t n = peal_plan_len(plan, 0, plan->contract_in);
-    switch ((enum peal_contract)plan->contract) {
-    case PEAL_CONTRACT_ALLREDUCE:
-        *out = reduced(p, i);
-        return true;
-    case PEAL_CONTRACT_SCAN:
-        *out = reduced(rank + 1, i);
-        return true;
-    case PEAL_CONTRACT_EXSCAN:
-        *out = reduced(rank, i);
-        return rank > 0;
-    case PEAL_CONTRACT_REDUCE:
-        *out = reduced(p, i);
-        return rank == root;
-    case PEAL_CONTRACT_BROADCAST:
-        *out = input(root, i);
-        return true;
-    case PEAL_CONTRACT_REDUCE_SCATTER:
-        *out = reduced(p, part_start(n, rank, p) + i);
-        return true;
-    case PEAL_CONTRACT_SCATTER:
-        n = peal_plan_len(plan, root, plan->contract_in);
-        *out = input(root, part_start(n, rank, p) + i);
-        return true;
-    case PEAL_CONTRACT_ALLGATHER:
-    case PEAL_CONTRACT_GATHER: {
-        uint32_t from = 0;
-        uint64_t total = peal_plan_len(plan, root, plan->contract_out);
-        while (part_start(total, from + 1, p) <= i)
-            from++;
-        *out = input(from, i - part_start(total, from, p));
-        return plan->contract == PEAL_CONTRACT_ALLGATHER || rank == root;
-    }
-    case PEAL_CONTRACT_ALL_TO_ALL: {
-        uint64_t block = part_start(n, rank + 1, p) - part_start(n, rank, p);
-        *out = input((uint32_t)(i / block), part_start(n, rank, p) + i % block);
-        return true;
-    }
-    default:
+    uint32_t p = plan->nranks, root = plan->root == PEAL_NONE ? 0 : plan->root, piece = 0;
+    struct origin o;
+    if (!origin_find(plan->contract, rank, p, root, 0, &o))
         return false;
+    uint64_t x = peal_plan_len(plan, root, plan->contract_in);
+    uint64_t block = part_start(x, rank + 1, p) - part_start(x, rank, p);
+    if (o.y_block != ORIGIN_WHOLE && o.x_block != ORIGIN_WHOLE) {
+        piece = (uint32_t)(i / block);
+        i %= block;
+    } else if (o.y_block != ORIGIN_WHOLE) {
+        uint64_t total = peal_plan_len(plan, root, plan->contract_out);
+        while (part_start(total, piece + 1, p) <= i)
+            piece++;
+        i -= part_start(total, piece, p);
     }
+    (void)origin_find(plan->contract, rank, p, root, piece, &o);
+    if (o.x_block != ORIGIN_WHOLE)
+        i += part_start(x, rank, p);
+    *out = o.reduced ? reduced(o.reduced, i) : input(o.rank, i);
+    return true;
 }
 
 void case_check(const struct peal_plan *plan, const struct peal_machine *machine,
@@ -251,9 +229,8 @@ void case_check(const struct peal_plan *plan, const struct peal_machine *machine
         fail_msg("%s", peal_text_get(&text));
     }
     assert_int_equal(peal_sim_sync(sim), PEAL_OK);
-    bool has_result = plan->contract != PEAL_CONTRACT_NONE &&
-                      plan->contract != PEAL_CONTRACT_BARRIER &&
-                      plan->contract != PEAL_CONTRACT_ALL_TO_ALL_V;
+    bool has_result =
+        plan->contract_out != PEAL_NONE && plan->contract != PEAL_CONTRACT_ALL_TO_ALL_V;
     for (uint32_t rank = 0; rank < plan->nranks && has_result; rank++) {
         const float *y = buffer(&b, rank, plan->contract_out);
         for (uint64_t i = 0; i < peal_plan_len(plan, rank, plan->contract_out); i++) {

@@ -5,15 +5,11 @@
 
 #include "lang/lang.h"
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct compared {
     const struct peal_plan *whole;
@@ -158,9 +154,8 @@ static void count_parts(const struct peal_kernel *kernel, const struct peal_bind
     *streamed += check_parts(kernel, bind);
 }
 
-static void parts_are_the_plan(void **state)
+TEST(parts_are_the_plan)
 {
-    (void)state;
     each_kernel(count_parts);
 }
 
@@ -186,14 +181,13 @@ static void run_both(const struct peal_kernel *kernel, const struct peal_bind *b
     }
 }
 
-static void runs_are_the_plans(void **state)
+TEST(runs_are_the_plans)
 {
-    (void)state;
     each_kernel(run_both);
 }
 
 /* What cannot be done in parts is said, not done wrongly. */
-static void refusals(void **state)
+TEST(refusals)
 {
     static const struct {
         int line;
@@ -205,7 +199,6 @@ static void refusals(void **state)
         {__LINE__, "allreduce_chunked", "", {.data = PEAL_SIM_DATA_FULL}},
         {__LINE__, "allreduce_chunked", "pe.math_async=true", {0}},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_diags diags;
         struct peal_program *program = NULL;

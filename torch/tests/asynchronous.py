@@ -264,7 +264,7 @@ def destroyed_while_pending(rank, world, folder):
 
 
 def forked_while_pending(rank, world, folder):
-    """A forked child is no rank: its calls are refused, and it ends while its parent's call is under way."""
+    """A forked child is not a rank: its calls are refused, and it ends while its parent's call is under way."""
     joined(rank, world, folder, "forked", timeout=SHORT)
     store = dist.distributed_c10d._get_default_store()
     x = torch.ones(1000)

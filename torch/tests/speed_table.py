@@ -96,7 +96,7 @@ def overlap(rows):
     lines = []
     for row in rows:
         lines.append([row["backend"], size(row["bytes"]), number(row["alone_ms"]), f"{number(row['sleep_ms'])} ({row['slept']:.2f})",
-                      f"{number(row['compute_ms'])} ({row['computed']:.2f})", number(row["after_ms"])])
+                      f"{number(row['compute_ms'])} ({row['computed']:.2f})", number(row.get("after_ms"))])
     return ([f"`async_op=True` at two ranks, torch {versions(rows)}, milliseconds: all_reduce alone; beside a sleep as long, and times the longer; "
              "beside computing as long on the caller's core, and times the processor time of both divided by the cores; "
              "a synchronous call and then the computing:", ""] +

@@ -29,8 +29,8 @@ enum peal_side {
 enum peal_in_place {
     PEAL_IN_PLACE_NEVER,
     PEAL_IN_PLACE_SAME,
-    PEAL_IN_PLACE_IN_IS_PART, /* the input is the own block of the output */
-    PEAL_IN_PLACE_OUT_IS_PART /* the output is the own block of the input */
+    PEAL_IN_PLACE_IN_IS_PART, /* the input is this rank's block of the output */
+    PEAL_IN_PLACE_OUT_IS_PART /* the output is this rank's block of the input */
 };
 
 struct peal_contract_info {
@@ -77,7 +77,7 @@ static inline bool peal_contract_gathers(enum peal_contract contract)
     return peal_contract_info(contract)->in_place == PEAL_IN_PLACE_IN_IS_PART;
 }
 
-/* reduce_scatter, scatter: the output is the own block of the input. */
+/* reduce_scatter, scatter: the output is this rank's block of the input. */
 static inline bool peal_contract_scatters(enum peal_contract contract)
 {
     return peal_contract_info(contract)->in_place == PEAL_IN_PLACE_OUT_IS_PART;

@@ -15,7 +15,7 @@ static bool is_applicable(uint32_t fn, uint32_t operands)
     return operands == (wanted ? (uint32_t)wanted : 2);
 }
 
-/* The depth of the stack after a step, or 0 where it is no step. */
+/* The depth of the stack after a step, or 0 where it is not a step. */
 static uint32_t depth_after(const struct peal_formula_step *step, uint32_t depth)
 {
     if (step->kind < PEAL_FORMULA_APPLY)

@@ -3,7 +3,7 @@
  *
  * The steps are those of a machine with a stack: A, B and CONST put a value on it, APPLY takes `operands` of them off and
  * puts the function's value there. One value is left at the end. A formula is plain memory without pointers, so that it
- * is part of a plan's block and of its hash; whoever gets one from outside calls peal_formula_check first, after which
+ * is part of a plan's block and of its hash; a caller that gets one from outside calls peal_formula_check first, after which
  * it can be evaluated with a stack of PEAL_FORMULA_DEPTH values, whatever it holds.
  *
  * Where a formula stands in a plan, functions of data have one number more: PEAL_FN_USER + i is the plan's formula i

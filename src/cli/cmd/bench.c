@@ -332,7 +332,7 @@ static bool write_plot(const struct bench *b)
     struct peal_text text = {0};
     for (int way = 0; way < 2; way++) {
         if (b->points[way].len > 0)
-            peal_plot_curve(&plot, names[way], false);
+            peal_plot_curve(&plot, names[way]);
         for (size_t i = 0; i < b->points[way].len; i++)
             peal_plot_add(&plot, b->points[way].at[i].x, b->points[way].at[i].y);
     }
@@ -526,6 +526,7 @@ static const struct peal_option table[] = {
 const struct peal_command peal_cmd_bench = {
     .name = "bench",
     .args = "COLLECTIVE",
+    .arg_names = PEAL_ARGUMENT_COLLECTIVE,
     .summary = "time a collective over a range of sizes",
     .details = "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, reduce, gather, "
                "scatter, all_to_all or barrier. The size is that of the larger buffer of a rank. "

@@ -24,7 +24,7 @@ struct doctor_options {
 static bool read_report(const struct peal_control *control, const char *indent,
                         struct peal_text *out)
 {
-    /* acquire: partner is the release of whoever wrote the report */
+    /* acquire: partner is the release of the rank that wrote the report */
     if (atomic_load_explicit(&control->report_done, memory_order_acquire) == 0)
         return false;
     for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
@@ -135,7 +135,7 @@ static size_t count_ranks(const struct peal_jobs *jobs, size_t first)
     return end - first;
 }
 
-/* Who holds the others up, as a failure's report would say it; `count`: none of them does. */
+/* The rank that holds the others up, as a failure's report would say it; `count`: none of them does. */
 static size_t find_culprit(const struct peal_jobs *jobs, size_t first, size_t count)
 {
     struct peal_control *controls[PEAL_MOST_RANKS];
@@ -194,7 +194,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     peal_jobs_find((int32_t)pid, &jobs);
     if (jobs.ranks.len == 0) {
         peal_jobs_release(&jobs);
-        return peal_cli_fail(cli, "process %ld is in no job that can be seen", pid);
+        return peal_cli_fail(cli, "process %ld is not in any job that this user can see", pid);
     }
     struct peal_text out = {0};
     if (o->json)
@@ -222,7 +222,7 @@ const struct peal_command peal_cmd_doctor = {
                "or outside "
                "of any; where it waits, for which cell and value, if it has waited for some "
                "milliseconds. An "
-               "arrow marks the rank that holds the others up. Of a rank outside of any call, the "
+               "arrow marks the rank that holds the others up. Of a rank outside any call, the "
                "state of its "
                "process; and the functions it is in, where eu-stack (elfutils) is installed and "
                "allowed to "

@@ -336,7 +336,7 @@ static const struct peal_option table[] = {
      "with --hosts: the process that has started this one is the last rank, over a socket", 3,
      65535},
     {"agent", 0, PEAL_OPTION_FLAG, offsetof(struct exec_options, agent), NULL,
-     "what --hosts starts on each host: takes its orders from standard input", 0, 0},
+     "internal: what --hosts starts on each host, driven through standard input", 0, 0},
     {NULL, 0, 0, 0, NULL, NULL, 0, 0},
 };
 

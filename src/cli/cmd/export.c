@@ -147,6 +147,7 @@ static const struct export_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS};
 const struct peal_command peal_cmd_export = {
     .name = "export",
     .args = "KERNEL",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "write a proved plan for another engine",
     .details =
         "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in kernel. The plan is "

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/graph/graph_file.h"
 #include "report/report.h"
+#include "verify/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static const struct peal_option options_table[] = {
     {"machine", 'm', PEAL_OPTION_STRING, offsetof(struct graph_options, machine), "FILE",
      "the machine to simulate; otherwise the file's", 0, 0},
     {"repeat", 0, PEAL_OPTION_INT, offsetof(struct graph_options, repeat), "N",
-     "submit the tasks that often", 1, 100000},
+     "submit the tasks this many times", 1, 100000},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct graph_options, html), "FILE",
      "write a page: a track per queue, the critical path", 0, 0},
     {"trace", 0, PEAL_OPTION_STRING, offsetof(struct graph_options, trace), "FILE",
@@ -103,21 +104,24 @@ static int finish(struct peal_cli *cli, const struct graph_options *graph, struc
 
 static int prove(struct peal_cli *cli, struct peal_host *host)
 {
-    struct peal_text out = {0};
+    struct peal_text out = {.colors = cli->color};
     struct peal_host_stats stats = {0};
     enum peal_status status = peal_host_check(host);
     if (status == PEAL_OK)
         status = peal_host_stats(host, &stats, sizeof stats);
     if (status == PEAL_OK) {
+        peal_text_toned(&out, PEAL_TONE_GOOD, "proved");
         peal_text_printf(&out,
-                         "proved, tasks: %" PRIu64 "; every kernel for its arguments; any two that "
+                         ", tasks: %" PRIu64 "; every kernel for its arguments; any two that "
                          "touch the same bytes are ordered, and none waits in a circle\n",
                          stats.submitted);
-        return peal_cli_print_verdict(cli, &out, PEAL_EXIT_OK);
+        return peal_cli_print(cli, &out, PEAL_EXIT_OK);
     }
     bool refuted = status == PEAL_INVALID;
-    peal_text_printf(&out, "%s: %s\n", refuted ? "refuted" : "not decided", peal_host_error(host));
-    return peal_cli_print_verdict(cli, &out, refuted ? PEAL_EXIT_NO : PEAL_EXIT_OTHER);
+    enum peal_outcome outcome = refuted ? PEAL_REFUTED : PEAL_UNDECIDED;
+    peal_text_toned(&out, peal_outcome_tone(outcome), peal_outcome_name(outcome));
+    peal_text_printf(&out, ": %s\n", peal_host_error(host));
+    return peal_cli_print(cli, &out, refuted ? PEAL_EXIT_NO : PEAL_EXIT_OTHER);
 }
 
 static int reject(struct peal_cli *cli, enum peal_status status, const struct peal_diags *diags)

@@ -15,7 +15,8 @@ void peal_help_overview(struct peal_text *out)
         peal_text_printf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     peal_text_puts(out, "\n");
     peal_help_wrap(
-        "'peal help COMMAND' and 'peal COMMAND --help' tell more; 'peal --version' says which "
+        "'peal help COMMAND' and 'peal COMMAND --help' explain a command; 'peal --version' says "
+        "which "
         "version this is.\n\n"
         "Ranges are written 2..16, 0..64+8 or 8..64K*2, lists 2,3,8; sizes take K, M and G "
         "(powers of 1024). Colour is used on a terminal only, and not at all if NO_COLOR is "
@@ -112,7 +113,7 @@ const struct peal_command peal_cmd_help = {
     .name = "help",
     .args = "[COMMAND]",
     .summary = "explain a command",
-    .details = "Without a command: what commands there are, and the exit codes.\n",
+    .details = "Without a command: lists the commands and the exit codes.\n",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,

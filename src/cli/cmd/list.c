@@ -13,7 +13,7 @@ struct list_options {
 
 static const struct peal_option options_table[] = {
     {"names", 0, PEAL_OPTION_FLAG, offsetof(struct list_options, names), NULL,
-     "print names only, one a line", 0, 0},
+     "print names only, one per line", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct list_options, json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
@@ -121,8 +121,9 @@ static int reject(struct peal_cli *cli, const char *name)
     for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
         near = peal_nearer(name, near, peal_contract_info((enum peal_contract)i)->name);
     if (near)
-        return peal_cli_usage(cli, "'%s' is no collective; did you mean '%s'?", name, near);
-    return peal_cli_usage(cli, "'%s' is no collective; 'peal show %s' prints a kernel", name, name);
+        return peal_cli_usage(cli, "'%s' is not a collective; did you mean '%s'?", name, near);
+    return peal_cli_usage(cli, "'%s' is not a collective; 'peal show %s' prints a kernel", name,
+                          name);
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
@@ -152,6 +153,7 @@ static const struct list_options defaults = {.json = false};
 const struct peal_command peal_cmd_list = {
     .name = "list",
     .args = "[COLLECTIVE...]",
+    .arg_names = PEAL_ARGUMENT_COLLECTIVE,
     .summary = "list the built-in kernels",
     .details = "All of them, or those that implement one of the given collectives: name and "
                "what it does. 'peal show NAME' prints a kernel's text.\n",

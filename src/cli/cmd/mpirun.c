@@ -383,7 +383,8 @@ const struct peal_command peal_cmd_mpirun = {
         "before the program: collectives that Peal can do go through Peal, all else through the "
         "MPI. The exit code is the launcher's. Without --pass, Open MPI is told to start more "
         "ranks "
-        "than there are cores. PEAL_MPI and its relatives say what goes where; see docs/mpi.md.",
+        "than there are cores. PEAL_MPI and the variables beside it say what goes where; see "
+        "docs/mpi.md.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

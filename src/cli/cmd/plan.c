@@ -120,6 +120,7 @@ static const struct plan_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .ra
 const struct peal_command peal_cmd_plan = {
     .name = "plan",
     .args = "KERNEL",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "show what each rank will do, op by op",
     .details =
         "KERNEL is the path of a file (it has a slash or ends in .peal) or the name of a built-in "

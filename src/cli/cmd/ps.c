@@ -96,7 +96,7 @@ const struct peal_command peal_cmd_ps = {
         "One line for each rank that is a process: what it does right now, and where it "
         "waits if it has waited for a while. Lines are cut to the terminal, or to 80 columns; "
         "'peal doctor PID' says it all. Of ranks on other hosts, what those here were last told. "
-        "Jobs are only looked at, never disturbed.",
+        "Jobs are only read, never disturbed.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -51,8 +51,8 @@ static enum peal_status launch(struct rank *me, double *time_us)
     *time_us = (double)(peal_now_ns() - start) / 1e3;
     if (status != PEAL_OK)
         return status;
-    /* Who is done goes on to check its result: where ranks share cores, that would slow down those
-     * who are still in the launch. */
+    /* A rank that is done goes on to check its result: where ranks share cores, that would slow down those
+     * still in the launch. */
     return peal_barrier(me->comm);
 }
 
@@ -451,6 +451,7 @@ static const struct peal_option table[] = {
 const struct peal_command peal_cmd_run = {
     .name = "run",
     .args = "KERNEL",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "run a kernel on real ranks and check its result",
     .details = "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in's name. Each "
                "launch starts with fresh inputs and is "

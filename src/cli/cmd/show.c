@@ -205,6 +205,7 @@ static const struct show_options defaults = {.kernel = NULL};
 const struct peal_command peal_cmd_show = {
     .name = "show",
     .args = "KERNEL",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "print a kernel as canonical text",
     .details =
         "KERNEL is a file or the name of a built-in kernel; a plan in MSCCL XML or MSCCL++ JSON "

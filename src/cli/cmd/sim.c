@@ -310,6 +310,7 @@ static const struct sim_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .lau
 const struct peal_command peal_cmd_sim = {
     .name = "sim",
     .args = "KERNEL",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "simulate a kernel on a modelled machine: time, causes, data",
     .details =
         "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in kernel; a "

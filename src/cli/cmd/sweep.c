@@ -2,7 +2,7 @@
 /* peal sweep KERNEL... -m MACHINE: many simulations, as a table, CSV, JSON or a plot.
  *
  * What varies: the kernels named, the values of -n and --count, and every --vary KEY=LIST (a
- * machine key or a parameter of the kernel). All combinations are run, one a core.
+ * machine key or a parameter of the kernel). All combinations are run, one per core.
  */
 #include "lang/lang.h"
 #include "cli/sim/sweep.h"
@@ -30,7 +30,7 @@ static const struct peal_option options_table[] = {
      "write an SVG plot of time, closed forms drawn over it", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
      "write a page with plots and table (or a picture: FILE.svg)", 0, 0},
-    {"threads", 0, PEAL_OPTION_INT, AT(threads), "N", "runs at a time (default: one a core)", 1,
+    {"threads", 0, PEAL_OPTION_INT, AT(threads), "N", "runs at a time (default: one per core)", 1,
      256},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
@@ -296,6 +296,7 @@ static const struct peal_sweep_options defaults = {.kernel = PEAL_KERNEL_DEFAULT
 const struct peal_command peal_cmd_sweep = {
     .name = "sweep",
     .args = "KERNEL...",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "simulate over ranges of sizes, ranks, kernels and machine keys",
     .details =
         "Every combination of the kernels, of the values of -n and --count and of each --vary is "

@@ -235,7 +235,7 @@ static const struct peal_option table[] = {
     ROW("factor", 'f', PEAL_OPTION_INT, factor, "F", "from one size to the next (default 4)", 2,
         1 << 20),
     ROW("budget", 0, PEAL_OPTION_INT, budget, "MS",
-        "milliseconds of calls a measurement (default 20)", 1, 60000),
+        "milliseconds of calls per measurement (default 20)", 1, 60000),
     ROW("output", 'o', PEAL_OPTION_STRING, output, "FILE",
         "where the table is kept (default: peal/tune in the configuration folder)", 0, 0),
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},

@@ -161,13 +161,13 @@ static int report(struct peal_cli *cli, const struct verify_options *o,
         code = PEAL_EXIT_OTHER;
     if (o->json) {
         peal_verify_report_json(claim, &sum, all, &out);
-        code = peal_cli_print(cli, &out, code);
     } else {
+        out.colors = cli->color;
         peal_verify_report_text(cli->arena, claim, &sum, &out);
         if (all)
             peal_verify_all_text(claim, &sum, all, &out);
-        code = peal_cli_print_verdict(cli, &out, code);
     }
+    code = peal_cli_print(cli, &out, code);
     if (lacks_required(claim, require) && code != PEAL_EXIT_OTHER)
         code = PEAL_EXIT_NO;
     if (o->html && !write_page(cli, claim, o->html, file))
@@ -523,6 +523,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 const struct peal_command peal_cmd_verify = {
     .name = "verify",
     .args = "KERNEL|FILE...",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "prove a kernel over all schedules, or show how it goes wrong",
     .details =
         "KERNEL is a file or a built-in kernel's name. For every number of ranks and every count, "
@@ -539,7 +540,7 @@ const struct peal_command peal_cmd_verify = {
         "for all' with what is proved for few ranks, and the exit code 3. Rings need an SMT solver "
         "(z3 or cvc5) in the search path; with both, both must agree.\n\n"
         "Where there are too many sequences, some are examined: the verdict is then 'sampled, not "
-        "proved', which is no proof.\n\n"
+        "proved', which is not a proof.\n\n"
         "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
         "decided, sampled (0 with --allow-sample) or no plan at all. Of several kernels: 1 if any "
         "is refuted, else 3 if any is not proved or unreadable.\n\n"

@@ -119,8 +119,9 @@ static bool read_int(struct peal_graph_file *f, const yaml_node_t *node, int64_t
         *out = value;
         return true;
     }
-    peal_diag_error(f->diags, pos_of(f, node), "'%s' is no integer from %" PRId64 " to %" PRId64,
-                    text ? text : "?", least, max_value);
+    peal_diag_error(f->diags, pos_of(f, node),
+                    "'%s' is not an integer from %" PRId64 " to %" PRId64, text ? text : "?", least,
+                    max_value);
     return false;
 }
 
@@ -152,7 +153,8 @@ static bool collect_names(struct peal_graph_file *f, enum section section)
         const yaml_node_t *key = node_at(f, pair->key);
         struct named made = {scalar_of(key), section, node_at(f, pair->value), {0}, {0}, {0}};
         if (!made.name || find_name(f, section, made.name)) {
-            peal_diag_error(f->diags, pos_of(f, key), "a name that is no text, or is there twice");
+            peal_diag_error(f->diags, pos_of(f, key),
+                            "a name that is not a text, or is there twice");
             return false;
         }
         if (f->names.len >= MOST_NAMES || !peal_vec_push(&f->names, made)) {
@@ -234,7 +236,7 @@ static bool read_form(struct peal_graph_file *f)
     const yaml_node_t *tasks = f->sections[TASKS];
     if (tasks && tasks->type == YAML_SEQUENCE_NODE)
         return right;
-    peal_diag_error(f->diags, pos_of(f, tasks ? tasks : root), "'tasks' is no list");
+    peal_diag_error(f->diags, pos_of(f, tasks ? tasks : root), "'tasks' is not a list");
     return false;
 }
 
@@ -297,21 +299,13 @@ const struct peal_function *peal_graph_file_functions(const struct peal_graph_fi
     return file->functions.at;
 }
 
-/* The host's words, at a place of the file. */
-static void say(struct peal_graph_file *f, const yaml_node_t *node, const char *words)
-{
-    if (strncmp(words, "error: ", 7) == 0)
-        words += 7;
-    peal_diag_error(f->diags, pos_of(f, node), "%s", words);
-}
-
 void peal_graph_file_refuse(struct peal_graph_file *file, enum peal_status status,
                             const char *words)
 {
     const yaml_node_t *about = file->machine;
     if (status == PEAL_UNSUPPORTED || !about)
         about = file->workers_node;
-    say(file, about, words);
+    peal_diag_error(file->diags, pos_of(file, about), "%s", words);
 }
 
 /* ---- domains and tensors ---- */
@@ -320,7 +314,7 @@ static enum peal_status pass_on(struct peal_graph_file *f, const yaml_node_t *no
                                 enum peal_status status)
 {
     if (status != PEAL_OK)
-        say(f, node, peal_host_error(f->host));
+        peal_diag_error(f->diags, pos_of(f, node), "%s", peal_host_error(f->host));
     return status;
 }
 
@@ -524,7 +518,7 @@ static enum peal_status read_args(struct peal_graph_file *f, const yaml_node_t *
             args[i].values = f->ints.at + args[i].value;
     }
     if (!list)
-        peal_diag_error(f->diags, pos_of(f, node), "'args' is no list");
+        peal_diag_error(f->diags, pos_of(f, node), "'args' is not a list");
     if (list)
         return PEAL_OK;
     return PEAL_INVALID;

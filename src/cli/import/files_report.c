@@ -44,11 +44,13 @@ static void put_row(const struct peal_file_task *t, const struct peal_file_run *
         peal_report_table_cell(table, "-");
     if (!v) {
         peal_report_table_cell(table, "%s", run ? "no plan" : "unreadable");
+        peal_report_table_tone(table, PEAL_TONE_UNSURE);
         for (int i = 0; i < 5; i++)
             peal_report_table_cell(table, "-");
         return;
     }
     peal_report_table_cell(table, "%s", verdict_name(v));
+    peal_report_table_tone(table, peal_outcome_tone(v->verdict));
     peal_report_table_cell(table, "%s", peal_reuse_name(v->reuse));
     peal_report_table_cell(table, "%s", bits[v->bits]);
     uint32_t least = v->verdict == PEAL_PROVED ? v->least_depth : run->least_depth;

@@ -365,7 +365,7 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
                       const struct peal_files_out *out, char **paths, int npaths)
 {
     struct peal_progress progress = {.what = "files"};
-    struct peal_text text = {0};
+    struct peal_text text = {.colors = cli->color && !out->json};
     if (!make_tasks(cli, job, paths, npaths, &progress))
         return peal_cli_fail(cli, "out of memory");
     progress.report = report_finished;
@@ -388,7 +388,7 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
         peal_files_report_json(job, &t, &text);
     else
         peal_files_report_text(job, &t, &text);
-    code = out->json ? peal_cli_print(cli, &text, code) : peal_cli_print_verdict(cli, &text, code);
+    code = peal_cli_print(cli, &text, code);
     if (out->sarif) {
         struct peal_text sarif = {0};
         peal_files_report_sarif(job, &sarif);

@@ -23,7 +23,7 @@ struct peal_contents {
     bool *touched;
     struct queue *queues; /* per channel */
     uint64_t *launch;     /* per rank: whose inputs are in memory */
-    bool quiet;           /* the op being replayed is no step of its own */
+    bool quiet;           /* the op being replayed is not a step of its own */
 };
 
 struct peal_contents *peal_contents_new(struct peal_page *page, const struct peal_plan *plan)

@@ -5,12 +5,10 @@
 #include "cli/page/page_schedule.h"
 #include "cli/page/page_verify.h"
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { COUNT = 12, PART = 4 };
 
@@ -87,9 +85,8 @@ static void replay(const struct peal_plan *plan, struct peal_page *page)
     peal_contents_free(contents);
 }
 
-static void contents_are_told_in_inputs(void **state)
+TEST(contents_are_told_in_inputs)
 {
-    (void)state;
     static const struct {
         int line;
         bool shifted;
@@ -117,9 +114,8 @@ static void contents_are_told_in_inputs(void **state)
     }
 }
 
-static void payloads_travel_through_channels(void **state)
+TEST(payloads_travel_through_channels)
 {
-    (void)state;
     struct maker m = maker_begin(2);
     for (uint32_t rank = 0; rank < 2; rank++) {
         uint32_t to = peal_assembler_channel(m.a, "", rank, PEAL_PORT_PEER, 1 - rank);
@@ -148,9 +144,8 @@ static void payloads_travel_through_channels(void **state)
     free(plan);
 }
 
-static void a_race_is_told_with_its_bytes(void **state)
+TEST(a_race_is_told_with_its_bytes)
 {
-    (void)state;
     struct peal_plan *plan = make_plan(3, false);
     struct peal_verification *v = NULL;
     struct peal_verify_options options = {.launches = 2};
@@ -188,9 +183,8 @@ static void a_race_is_told_with_its_bytes(void **state)
     free(plan);
 }
 
-static void a_schedule_runs_every_op_once_and_in_order(void **state)
+TEST(a_schedule_runs_every_op_once_and_in_order)
 {
-    (void)state;
     struct peal_plan *plan = make_plan(4, false);
     struct peal_page page;
     struct peal_page_plan p;
@@ -211,9 +205,8 @@ static void a_schedule_runs_every_op_once_and_in_order(void **state)
 
 /* Two ranks, five ops each (copy, copy, notify, wait, compute); rank 1 is late by 1000 ns, so rank
  * 0's wait ends when rank 1 has notified it. */
-static void a_trace_is_drawn_with_who_let_whom_go_on(void **state)
+TEST(a_trace_is_drawn_with_who_let_whom_go_on)
 {
-    (void)state;
     struct peal_plan *plan = make_plan(2, false);
     struct peal_op_time entries[2][5];
     struct peal_page_rank_trace traces[2];

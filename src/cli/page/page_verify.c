@@ -443,14 +443,13 @@ static void put_proved(struct peal_page *page, const struct peal_verification *v
 static void add_head(struct peal_page *page, const struct peal_page_answer *shown)
 {
     const struct peal_verification *v = shown->verification;
-    static const enum peal_page_tone tones[] = {PEAL_TONE_GOOD, PEAL_TONE_BAD, PEAL_TONE_UNSURE};
     char verdict[64];
     if (v->verdict == PEAL_PROVED)
         snprintf(verdict, sizeof verdict, "proved");
     else
         snprintf(verdict, sizeof verdict, "%s at %u ranks", peal_outcome_name(v->verdict),
                  v->nranks);
-    peal_page_verdict(page, tones[v->verdict], verdict);
+    peal_page_verdict(page, peal_outcome_tone(v->verdict), verdict);
     if (v->verdict == PEAL_PROVED)
         put_proved(page, v);
     else if (v->verdict == PEAL_REFUTED)

@@ -45,7 +45,7 @@ struct agent {
 
 /* ---- starting ---- */
 
-/* The texts behind the start message; false: it is not what it says. */
+/* The texts after the start message; false: it is not what it says. */
 static bool take_start(struct agent *agent, const uint8_t *bytes, size_t len)
 {
     struct peal_hosts_start *start = &agent->start;

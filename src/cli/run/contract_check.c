@@ -120,7 +120,7 @@ uint64_t peal_contract_check(const struct peal_plan *plan, uint32_t rank, const 
     uint64_t wrong = 0, n = c.out_len;
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;
     if (peal_contract_scatters(c.contract) &&
-        plan->contract_in == plan->contract_out) /* the own part of one buffer */
+        plan->contract_in == plan->contract_out) /* its own part of one buffer */
         n = peal_size_part(rank + 1, n, plan->nranks) - peal_size_part(rank, n, plan->nranks);
     for (uint64_t i = 0; i < n; i++) {
         if (peal_sample_fits(out, dtype, i, peal_contract_expected(&c, i)))

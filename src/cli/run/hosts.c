@@ -52,9 +52,9 @@ struct hosts_job {
     struct peal_hosts_list list;
     struct host *hosts;
     struct host_rank *ranks;
-    uint32_t size; /* of the job: the ranks, and whoever joins */
+    uint32_t size; /* of the job: the ranks, and the process that joins */
     uint32_t left, rows;
-    struct peal_wire caller; /* whoever joins: the last rank */
+    struct peal_wire caller; /* the process that joins: the last rank */
     bool left_by_caller;     /* it has ended, and the ranks are being ended */
     struct peal_hosts_welcome welcome;
     char failed[256]; /* why meetings cannot be complete any more; "": they can */

@@ -32,7 +32,7 @@ struct peal_hosts_list {
 /* In the arena; false with a message in `error`. */
 bool peal_hosts_parse(const char *text, struct peal_arena *arena, struct peal_hosts_list *out,
                       struct peal_text *error);
-/* The command that starts an agent on that host, in the arena, NULL behind it; `self`: where peal is. */
+/* The command that starts an agent on that host, in the arena, NULL after it; `self`: where peal is. */
 char **peal_hosts_command(const char *via, const char *host, const char *self,
                           struct peal_arena *arena);
 

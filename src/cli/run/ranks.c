@@ -41,7 +41,7 @@ int peal_ranks_ended(uint32_t rank, pid_t pid, int wait_status)
     return 128 + number;
 }
 
-/* Who runs a kernel to see what it does does not wait for half an hour. */
+/* A user who runs a kernel to see what it does should not have to wait for half an hour. */
 static const char patience[] = "60000";
 
 /* ---- processes ---- */

@@ -183,7 +183,7 @@ uint64_t peal_run_data_most(const struct peal_run_data *d)
     return maximum;
 }
 
-/* Where the contract's x or y is: where the two are one buffer, the smaller is the own part of it.
+/* Where the contract's x or y is: where the two are one buffer, the smaller is its own part of it.
  */
 static char *place_of(const struct peal_run_data *d, uint32_t buf)
 {

@@ -16,7 +16,7 @@ static uint64_t bytes_of(const struct peal_op *op, const struct peal_ref *src)
     return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)src->dtype);
 }
 
-/* Does `next` send what lies behind what `op` sends, for the same statement? */
+/* Does `next` send what lies after what `op` sends, for the same statement? */
 static bool goes_on(const struct peal_plan *plan, const struct peal_op *op,
                     const struct peal_op *next)
 {

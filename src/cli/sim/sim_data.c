@@ -32,7 +32,7 @@ struct place {
 };
 
 /* The input (x) or output (y) of the contract. Where both are in one buffer, the smaller of the two
- * is the own part of it. */
+ * is its own part of it. */
 static struct place place_of(const struct peal_plan *plan, uint32_t rank, bool input)
 {
     uint32_t buf = input ? plan->contract_in : plan->contract_out;

@@ -34,7 +34,7 @@ struct peal_sim_job {
     struct peal_sim_options options;
     uint32_t launches;
     bool find_slots;                /* run again with unlimited slots */
-    uint32_t threads;               /* that make a large plan; 0 = one a core */
+    uint32_t threads;               /* that make a large plan; 0 = one per core */
     struct peal_sim_follow *follow; /* or NULL */
     /* Out. */
     enum peal_status status;

@@ -238,7 +238,7 @@ static void print_slots(const struct peal_sim_job *job, struct peal_text *out)
         return;
     uint32_t depth = peal_plan_channels(job->plan)[0].depth;
     struct peal_text fact = {0};
-    peal_text_printf(&fact, "%u a queue, at most %u in use, %" PRIu64 " sends waited for credit",
+    peal_text_printf(&fact, "%u per queue, at most %u in use, %" PRIu64 " sends waited for credit",
                      depth, job->slots_used, s->credit_stalls);
     if (job->slots_needed)
         peal_text_printf(&fact, "; %u would never wait", job->slots_needed);

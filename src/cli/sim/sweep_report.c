@@ -158,7 +158,7 @@ static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
                        struct peal_plot *plot)
 {
     for (size_t i = 0; i < s->npoints; i++) {
-        char name[200], other[200], title[240];
+        char name[200], other[200], title[41];
         curve_name(s, &s->points[i], x, name, sizeof name);
         bool first = true, any = false;
         for (size_t j = 0; j < i; j++) {
@@ -169,7 +169,7 @@ static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
         }
         if (!first)
             continue;
-        snprintf(title, sizeof title, "%s%.40s", closed ? "closed form: " : "", name);
+        snprintf(title, sizeof title, "%.40s", name);
         for (size_t j = i; j < s->npoints; j++) {
             const struct peal_sweep_point *p = &s->points[j];
             double time = p->deadlock ? 0 : (double)p->time;
@@ -178,8 +178,10 @@ static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
             curve_name(s, p, x, other, sizeof other);
             if (strcmp(name, other) != 0 || p->job.status != PEAL_OK || time <= 0)
                 continue;
-            if (!any)
-                peal_plot_curve(plot, title, closed);
+            if (!any && closed)
+                peal_plot_closed_form(plot, title);
+            else if (!any)
+                peal_plot_curve(plot, title);
             any = true;
             peal_plot_add(plot, x_of(s, p, x), time / 1e6);
         }
@@ -204,8 +206,10 @@ static struct peal_plot make_plot(const struct peal_sweep *s)
     const char *x = s->options->x;
     if (!x)
         x = usual_x(s);
+    bool by_size = strcmp(x, "count") == 0;
     struct peal_plot plot = {.title = s->options->machine,
-                             .x_label = strcmp(x, "count") == 0 ? "bytes" : x,
+                             .x_label = by_size ? "bytes" : x,
+                             .x_is_bytes = by_size,
                              .y_label = "time, us",
                              .x_log = true,
                              .y_log = true};

@@ -39,8 +39,10 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
 {
     const char *name = claim->request.kernel->name;
     if (all->proved) {
-        peal_text_printf(out, "\n%s: %s (%s%s),\n  every count, every root, any number of ", name,
-                         proved, all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
+        peal_text_printf(out, "\n%s: ", name);
+        peal_text_toned(out, PEAL_TONE_GOOD, proved);
+        peal_text_printf(out, " (%s%s),\n  every count, every root, any number of ",
+                         all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
                          peal_forall_class_name(all->in));
         peal_text_puts(out, all->in_place ? "launches, in place or not.\n" : "launches.\n");
         put_how(all, out);
@@ -50,11 +52,13 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
                  "  buffers.\n");
         return;
     }
+    peal_text_printf(out, "\n%s: ", name);
     if (peal_claim_verdict(t) == PEAL_REFUTED) {
-        peal_text_printf(out, "\n%s: refuted, so not right for every number of ranks.\n", name);
+        peal_text_toned(out, PEAL_TONE_BAD, "refuted");
+        peal_text_puts(out, ", so not right for every number of ranks.\n");
         return;
     }
-    peal_text_printf(out, "\n%s: %s", name, undecided);
+    peal_text_toned(out, PEAL_TONE_UNSURE, undecided);
     peal_verify_report_proved(claim, out);
     peal_text_puts(out, ".\n  ");
     put_reason(all, out);

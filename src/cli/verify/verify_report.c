@@ -33,14 +33,17 @@ static void put_row(const struct peal_claim_task *t, struct peal_report_table *t
         peal_report_table_cell(table, "%" PRId64, t->count);
     if (!v && !t->sequences) {
         peal_report_table_cell(table, "no plan");
+        peal_report_table_tone(table, PEAL_TONE_UNSURE);
         for (int i = 0; i < 5; i++)
             peal_report_table_cell(table, "-");
         return;
     }
     if (!v) {
         bool sampled = t->proved < t->all;
-        const char *verdict = peal_outcome_name(sampled ? PEAL_SAMPLED : PEAL_PROVED);
-        peal_report_table_cell(table, "%s", t->status == PEAL_OK ? verdict : "no plan");
+        enum peal_outcome verdict = sampled ? PEAL_SAMPLED : PEAL_PROVED;
+        bool planned = t->status == PEAL_OK;
+        peal_report_table_cell(table, "%s", planned ? peal_outcome_name(verdict) : "no plan");
+        peal_report_table_tone(table, planned ? peal_outcome_tone(verdict) : PEAL_TONE_UNSURE);
         if (sampled)
             peal_report_table_cell(table, "%" PRIu64 " of %" PRIu64 " orders", t->proved, t->all);
         else
@@ -52,6 +55,7 @@ static void put_row(const struct peal_claim_task *t, struct peal_report_table *t
     peal_report_table_cell(table, "%s",
                            v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault)
                                                       : peal_outcome_name(v->verdict));
+    peal_report_table_tone(table, peal_outcome_tone(v->verdict));
     peal_report_table_cell(table, "%s", peal_reuse_name(v->reuse));
     peal_report_table_cell(table, "%s", bits[v->bits]);
     peal_report_table_cell(table, "%u", v->launches);
@@ -157,8 +161,16 @@ void peal_verify_report_proved(const struct peal_claim *claim, struct peal_text 
 static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
 {
-    static const char *const names[OUTCOMES] = {"proved", "sampled, not proved", "no plan",
-                                                "not decided", "refuted"};
+    static const struct {
+        const char *name;
+        enum peal_tone tone;
+    } outcomes[OUTCOMES] = {
+        [OUTCOME_PROVED] = {"proved", PEAL_TONE_GOOD},
+        [OUTCOME_SAMPLED] = {"sampled, not proved", PEAL_TONE_UNSURE},
+        [OUTCOME_NO_PLAN] = {"no plan", PEAL_TONE_UNSURE},
+        [OUTCOME_UNDECIDED] = {"not decided", PEAL_TONE_UNSURE},
+        [OUTCOME_REFUTED] = {"refuted", PEAL_TONE_BAD},
+    };
     int64_t *some = peal_arena_alloc(arena, (claim->nranks + 1) * sizeof *some);
     bool first = true;
     size_t n = 0;
@@ -171,7 +183,9 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *clai
             }
             if (!n)
                 continue;
-            peal_text_printf(out, "%s%s at ", first ? "" : "; ", names[o]);
+            peal_text_puts(out, first ? "" : "; ");
+            peal_text_toned(out, outcomes[o].tone, outcomes[o].name);
+            peal_text_puts(out, " at ");
             put_list(some, n, out);
             peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
             if (claim->request.bind.nodes) {

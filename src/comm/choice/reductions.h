@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 
-/* The formula of an operation; NULL: it is no user-defined one, or none that was declared here. */
+/* The formula of an operation; NULL: it is not a user-defined one, or none that was declared here. */
 const struct peal_formula *peal_comm_formula(const struct peal_comm *comm,
                                              enum peal_reduction reduce);
 /* How far algorithms may move what it combines. */

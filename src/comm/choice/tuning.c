@@ -59,7 +59,8 @@ enum peal_status peal_comm_set_tuning(struct peal_comm *comm, const struct peal_
     for (size_t i = 0; i < count; i++) {
         if (read_rule(&view[i], &copies[i]))
             continue;
-        status = peal_comm_fail(comm, PEAL_INVALID, "rule %zu names what does not exist", i);
+        status =
+            peal_comm_fail(comm, PEAL_INVALID, "rule %zu names something that does not exist", i);
         goto release;
     }
     peal_rules_release(&comm->rules);

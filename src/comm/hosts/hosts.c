@@ -232,7 +232,7 @@ static int will_not_come(void *context, uint32_t rank, struct peal_text *how)
                PEAL_LIFE_LEFT;
 }
 
-/* Those who are left. */
+/* Those that are left. */
 struct rest {
     const struct peal_team *old;
     uint32_t members[PEAL_MOST_RANKS], at[PEAL_MOST_RANKS]; /* old ranks, and those of the net */
@@ -247,7 +247,7 @@ static int is_missing(void *context, uint32_t member, struct peal_text *how)
     return will_not_come((void *)(uintptr_t)rest->old, rest->members[member], how);
 }
 
-/* Everyone who is left finds out who is. */
+/* All that are left find out which they are. */
 static enum peal_status find_rest(struct peal_team *old, uint64_t id, uint32_t place,
                                   struct peal_text *why, struct rest *out)
 {
@@ -287,7 +287,7 @@ static enum peal_status find_rest(struct peal_team *old, uint64_t id, uint32_t p
     return PEAL_OK;
 }
 
-/* The hellos of those who are left; each says how far it has come. */
+/* The hellos of those that are left; each says how far it has come. */
 static enum peal_status meet_rest(struct peal_team *team, struct rest *rest, uint64_t id,
                                   enum peal_status status, struct peal_span_hello *own,
                                   struct peal_text *why)

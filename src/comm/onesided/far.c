@@ -13,7 +13,7 @@ struct operation {
     struct peal_net_token token;
 };
 
-/* Where `remote`, an address in the own copy, is at another rank. */
+/* Where `remote`, an address in this rank's copy, is at another rank. */
 struct place {
     uint32_t segment;
     uint64_t offset;

@@ -9,7 +9,7 @@
 
 /* A word of the target that is added to once the data has arrived. NULL: none. */
 struct peal_onesided_signal {
-    const uint64_t *word; /* in the own copy */
+    const uint64_t *word; /* in this rank's copy */
     uint64_t add;
 };
 

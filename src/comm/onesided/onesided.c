@@ -32,7 +32,7 @@ static enum peal_status find_remote(struct peal_comm *comm, const void *remote, 
         return peal_comm_fail(comm, PEAL_INVALID,
                               "%" PRIu64 " bytes go past the end of the symmetric memory", bytes);
     if (!found && bytes > 0)
-        return peal_comm_fail(comm, PEAL_INVALID, "this is no symmetric memory");
+        return peal_comm_fail(comm, PEAL_INVALID, "this is not symmetric memory");
     *out = NULL;
     if (found && found->at[rank])
         *out = found->at[rank] + ((const char *)remote - found->at[comm->team->rank]);
@@ -67,7 +67,7 @@ enum peal_status peal_put(struct peal_comm *comm, void *remote, const void *loca
     if (status == PEAL_OK && peal_team_is_far(comm->team, rank))
         return peal_onesided_put(comm, remote, local, bytes, rank, NULL);
     if (status == PEAL_OK && bytes > 0)
-        memmove(at, local, bytes); /* to the own rank, the two may overlap */
+        memmove(at, local, bytes); /* to this rank, the two may overlap */
     return status;
 }
 
@@ -334,7 +334,7 @@ enum peal_status peal_fence(struct peal_comm *comm)
 {
     enum peal_status status = peal_comm_check(comm);
     if (status == PEAL_OK)
-        atomic_thread_fence(memory_order_release); /* partner: whoever acquires a later put */
+        atomic_thread_fence(memory_order_release); /* partner: the acquire that sees a later put */
     return status;
 }
 

@@ -96,7 +96,7 @@ static enum peal_status open_machine(struct peal_platform *platform, const char 
     if (status == PEAL_OK && !(platform->plans = peal_machine_plans_new(platform->machine)))
         status = PEAL_NO_MEMORY;
     if (status != PEAL_OK)
-        peal_diags_print(&diags, false, why);
+        peal_diags_quote(&diags, why);
     else
         trace_begin(platform);
     peal_diags_release(&diags);
@@ -493,7 +493,7 @@ enum peal_status peal_platform_send(struct peal_platform *platform, struct peal_
         peal_transit_send(platform->transit, to, bytes, &diags, &out->sent, &out->arrives);
     if (status != PEAL_OK) {
         struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_comm_fail(comm, status, "a message of %llu bytes on the simulated machine: %s",
                        (unsigned long long)bytes, peal_text_get(&why));
         peal_text_release(&why);

@@ -60,7 +60,7 @@ enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_argu
 const enum peal_status *peal_arrival_status(const struct peal_arrival *arrival);
 /* All have, and the call has ended: so the clock says. Frees it. */
 enum peal_status peal_arrival_end(struct peal_arrival *arrival, struct peal_comm *comm);
-/* The call has failed: waits for the others, who fail too. */
+/* The call has failed: waits for the others, which fail too. */
 void peal_arrival_free(struct peal_arrival *arrival);
 
 /* A message leaves: when it will have been sent, and when the receiver has it. */

@@ -22,7 +22,7 @@ enum kind {
     GATHER_V,
     SCATTER_V,
     ALL_TO_ALL_V,
-    COLLECTIVES,                /* what follows is no collective, and each test's own */
+    COLLECTIVES,                /* what follows is not a collective, and each test's own */
     MESSAGE = COLLECTIVES,      /* conformance_test.c */
     KERNEL_SHIFT = COLLECTIVES, /* tests/chaos */
     KERNEL_FORWARD,

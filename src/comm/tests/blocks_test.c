@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks that lie anywhere in a rank's memory, in another order on each rank, with the other side
  * between them: what lists of separate tensors are. */
+#include "base/tests/unit.h"
+
 #include <peal/peal.h>
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, PLACES = 2 * RANKS + 1 };
 
@@ -79,9 +77,8 @@ static void *run(void *context)
     return NULL;
 }
 
-static void test_blocks_anywhere(void **state)
+TEST(test_blocks_anywhere)
 {
-    (void)state;
     static const uint64_t sizes[] = {2, 100, 70000};
     struct peal_comm *comms[RANKS];
     assert_int_equal(peal_comm_open_threads(RANKS, comms), PEAL_OK);

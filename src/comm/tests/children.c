@@ -66,7 +66,7 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
 
 void children_wait_open(const struct children *c)
 {
-    while (atomic_load(&c->counters->open) < c->size) /* partner: the add of those who have */
+    while (atomic_load(&c->counters->open) < c->size) /* partner: the add of those that have */
         children_pause_us(500);
 }
 

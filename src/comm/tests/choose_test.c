@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal/choose.h: what can be forced or measured is what calls take, and tables survive a file. */
+#include "base/tests/unit.h"
+
 #include <peal/choose.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct peal_comm *open_one(void)
 {
@@ -21,9 +19,8 @@ static struct peal_comm *open_one(void)
     return comm;
 }
 
-static void every_algorithm_can_be_forced_or_measured(void **state)
+TEST(every_algorithm_can_be_forced_or_measured)
 {
-    (void)state;
     struct peal_comm *comm = open_one();
     struct peal_algorithm algo = {.struct_size = sizeof algo};
     size_t count = 0;
@@ -59,9 +56,8 @@ static void every_algorithm_can_be_forced_or_measured(void **state)
     peal_comm_close(comm);
 }
 
-static void what_does_not_exist_is_refused(void **state)
+TEST(what_does_not_exist_is_refused)
 {
-    (void)state;
     struct peal_comm *comm = open_one();
     struct peal_chosen chosen = {0};
     assert_int_equal(peal_comm_chosen(comm, "allreduc", 8, 0, &chosen), PEAL_INVALID);
@@ -99,9 +95,8 @@ static void add_seen(void *context, const struct peal_tuned *rule)
     seen->count++;
 }
 
-static void a_table_is_read_as_it_was_written(void **state)
+TEST(a_table_is_read_as_it_was_written)
 {
-    (void)state;
     char folder[] = "/tmp/peal-choose-XXXXXX", path[64], inner[80];
     assert_non_null(mkdtemp(folder));
     snprintf(inner, sizeof inner, "%s/a", folder);
@@ -132,9 +127,8 @@ static void a_table_is_read_as_it_was_written(void **state)
     assert_int_equal(peal_tuning_path(path, 4), PEAL_INVALID);
 }
 
-static void launchers_get_names_and_are_told_of_missing_memory(void **state)
+TEST(launchers_get_names_and_are_told_of_missing_memory)
 {
-    (void)state;
     char a[40], b[40], why[200] = "";
     assert_int_equal(peal_job_name(a, sizeof a), PEAL_OK);
     assert_int_equal(peal_job_name(b, sizeof b), PEAL_OK);

@@ -9,6 +9,7 @@
 #include "compute/compute.h"
 #include "run/run.h"
 #include "comm/tests/hosts_of.h"
+#include "interp/kinds.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -80,12 +81,6 @@ static uint64_t block_of(const struct one *c, uint32_t q)
     return c->kind >= ALLGATHER_V ? c->counts[q] : c->count;
 }
 
-static bool has_reduce(enum kind kind)
-{
-    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER ||
-           kind == REDUCE_SCATTER_V || kind == SCAN || kind == EXSCAN;
-}
-
 /* Elements of this rank's input and output. */
 static void extents(const struct rank *me, const struct one *c, uint64_t *in, uint64_t *out)
 {
@@ -102,33 +97,24 @@ static void extents(const struct rank *me, const struct one *c, uint64_t *in, ui
 
 static double expected(const struct rank *me, const struct one *c, uint64_t i)
 {
+    enum peal_contract contract = kind_contract(c->kind);
+    struct origin o;
     uint32_t q = 0;
-    switch (c->kind) {
-    case ALLREDUCE:
-    case REDUCE:
-        return peal_sample_reduced(c->op, me->size, i);
-    case SCAN:
-        return peal_sample_reduced(c->op, me->rank + 1, i);
-    case EXSCAN:
-        return peal_sample_reduced(c->op, me->rank, i);
-    case BROADCAST:
-        return peal_sample_input(c->root, i);
-    case REDUCE_SCATTER:
-    case REDUCE_SCATTER_V:
-        return peal_sample_reduced(c->op, me->size, first_of(c, me->rank) + i);
-    case SCATTER:
-    case SCATTER_V:
-        return peal_sample_input(c->root, first_of(c, me->rank) + i);
-    case MESSAGE:
+    if (c->kind == MESSAGE)
         return peal_sample_input((me->rank + me->size - 1) % me->size, i);
-    default:
+    (void)origin_find(contract, me->rank, me->size, c->root, 0, &o);
+    if (o.y_block != ORIGIN_WHOLE && c->kind == ALL_TO_ALL_V) { /* blocks of this rank's count */
+        q = (uint32_t)(i / c->counts[me->rank]);
+        i %= c->counts[me->rank];
+    } else if (o.y_block != ORIGIN_WHOLE) {
         while (q + 1 < me->size && i >= first_of(c, q + 1))
             q++;
         i -= first_of(c, q);
-        return c->kind == ALL_TO_ALL || c->kind == ALL_TO_ALL_V
-                   ? peal_sample_input(q, first_of(c, me->rank) + i)
-                   : peal_sample_input(q, i);
     }
+    (void)origin_find(contract, me->rank, me->size, c->root, q, &o);
+    if (o.x_block != ORIGIN_WHOLE)
+        i += first_of(c, (uint32_t)o.x_block);
+    return o.reduced ? peal_sample_reduced(c->op, o.reduced, i) : peal_sample_input(o.rank, i);
 }
 
 /* To the next rank, from the one before. */
@@ -172,13 +158,6 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
     if (c->nonblocking)
         call.request = request;
     return any_call_make(me->comm, &call);
-}
-
-/* all_to_all_v delivers blocks of the own count from everyone. */
-static double expected_v(const struct rank *me, const struct one *c, uint64_t i)
-{
-    uint64_t own = c->counts[me->rank];
-    return peal_sample_input((uint32_t)(i / own), first_of(c, me->rank) + i % own);
 }
 
 /* One call in four changes its collective's algorithm, so that kernels follow each other in every
@@ -247,11 +226,10 @@ static int try(struct rank *me, struct one *c)
     if (status != PEAL_OK)
         return complain(me, c, peal_status_text(status));
     for (uint64_t i = 0; i < out; i++)
-        peal_sample_put(me->want, c->dtype, i,
-                        c->kind == ALL_TO_ALL_V ? expected_v(me, c, i) : expected(me, c, i));
+        peal_sample_put(me->want, c->dtype, i, expected(me, c, i));
     /* avg in 16 bits rounds once, as the expectation does: all results are exact. */
     /* But sums of 8 bits, which some algorithms round on their way. */
-    bool coarse = (c->dtype == PEAL_F8E4M3 || c->dtype == PEAL_F8E5M2) && has_reduce(c->kind);
+    bool coarse = (c->dtype == PEAL_F8E4M3 || c->dtype == PEAL_F8E5M2) && kind_reduces(c->kind);
     for (uint64_t i = 0; i < out * element; i++) {
         char what[96];
         snprintf(what, sizeof what, "wrong result, first in element %llu of %llu",
@@ -281,7 +259,7 @@ static struct one random_call(struct rank *me, bool large)
     c.dtype = (enum peal_dtype)(next_random(&me->seed) % PEAL_DTYPES);
     do
         c.op = (enum peal_reduction)(next_random(&me->seed) % PEAL_REDUCTIONS);
-    while (has_reduce(c.kind) && !takes(&c));
+    while (kind_reduces(c.kind) && !takes(&c));
     c.root = next_random(&me->seed) % 2 ? me->size - 1 : 0;
     c.in_place = next_random(&me->seed) % 2;
     c.symmetric = next_random(&me->seed) % 3 == 0;
@@ -313,7 +291,7 @@ static int check_rank(struct rank *me)
                 c.kind = (enum kind)kind;
                 c.dtype = (enum peal_dtype)dtype;
                 c.op = (enum peal_reduction)op;
-                if (has_reduce(c.kind) ? takes(&c) : op == 0)
+                if (kind_reduces(c.kind) ? takes(&c) : op == 0)
                     try(me, &c);
             }
         }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Uses at the edge, on ranks that are threads: after the end, with blocks that overlap, after a
  * failure. */
+#include "base/tests/unit.h"
+
 #include <peal/peal.h>
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3 };
 
@@ -67,9 +65,8 @@ static void *use_kernel_after_close(void *arg)
     return NULL;
 }
 
-static void a_kernel_outlives_its_communicator_closed(void **state)
+TEST(a_kernel_outlives_its_communicator_closed)
 {
-    (void)state;
     run_ranks(RANKS, use_kernel_after_close);
 }
 
@@ -114,9 +111,8 @@ static void *use_after_close(void *arg)
     return NULL;
 }
 
-static void a_closed_communicator_says_so(void **state)
+TEST(a_closed_communicator_says_so)
 {
-    (void)state;
     for (int i = 0; i < 8; i++) /* more than are remembered */
         run_ranks(RANKS, use_after_close);
     assert_int_equal(peal_barrier(NULL), PEAL_INVALID);
@@ -180,9 +176,8 @@ static void *exchange_overlapping(void *arg)
     return NULL;
 }
 
-static void blocks_that_overlap_are_refused_or_right(void **state)
+TEST(blocks_that_overlap_are_refused_or_right)
 {
-    (void)state;
     run_ranks(RANKS, exchange_overlapping);
 }
 
@@ -212,9 +207,8 @@ static void *shrink_after_mismatch(void *arg)
     return NULL;
 }
 
-static void threads_that_are_left_go_on(void **state)
+TEST(threads_that_are_left_go_on)
 {
-    (void)state;
     run_ranks(RANKS, shrink_after_mismatch);
 }
 
@@ -282,9 +276,8 @@ static void *mix_places(void *arg)
     return NULL;
 }
 
-static void in_place_on_some_ranks_is_refused_at_every_size(void **state)
+TEST(in_place_on_some_ranks_is_refused_at_every_size)
 {
-    (void)state;
     for (int kind = 0; kind < 5; kind++) {
         for (int i = 0; i < PLACES; i++) {
             for (int way = 0; way < 4; way++) {

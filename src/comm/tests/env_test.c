@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What launchers and settings say, and what is refused of it. Real launchers: tests/jobs. */
 #include "comm/env.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const known[] = {
     "PEAL_RANK",        "PEAL_SIZE",
@@ -44,9 +40,8 @@ static void set_all(const char *words)
     }
 }
 
-static void launchers_say_rank_size_and_job(void **state)
+TEST(launchers_say_rank_size_and_job)
 {
-    (void)state;
     static const struct {
         int line;
         const char *set;
@@ -60,26 +55,27 @@ static void launchers_say_rank_size_and_job(void **state)
         {__LINE__, "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500", PEAL_OK, 1, 2, "29500", false},
         {__LINE__, "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none", PEAL_OK, 1, 2,
          "29500-none", false},
-        {__LINE__, "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", PEAL_OK, 1, 4,
-         "launcher-", true},
+        {__LINE__, "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", PEAL_OK, 1, 4, "launcher-", true},
         {__LINE__,
          "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 "
          "PMIX_NAMESPACE=123",
          PEAL_OK, 0, 2, "123", false},
         {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=4", PEAL_OK, 3, 4, "launcher-", false},
-        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=2", PEAL_OK, 3, 4,
-         "launcher-", true},
+        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=2", PEAL_OK, 3, 4, "launcher-", true},
         {__LINE__, "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0", PEAL_OK, 1, 2,
          "7-0", false},
         {__LINE__,
          "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=2",
          PEAL_OK, 1, 2, "7-0", true},
         /* Peal's own come first: `peal exec` within a job of another launcher. */
-        {__LINE__, "PEAL_RANK=0 PEAL_SIZE=1 PEAL_JOB=j PMI_RANK=3 PMI_SIZE=4", PEAL_OK, 0, 1, "j", false},
-        {__LINE__, "PEAL_RANK=2 PEAL_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: '2' of '2'", false},
-        {__LINE__, "RANK=-1 WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense", false},
-        {__LINE__, "RANK=x WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: 'x' of '2'", false},
-        {__LINE__, "RANK=0 WORLD_SIZE=0", PEAL_INVALID, 0, 0, "make no sense", false},
+        {__LINE__, "PEAL_RANK=0 PEAL_SIZE=1 PEAL_JOB=j PMI_RANK=3 PMI_SIZE=4", PEAL_OK, 0, 1, "j",
+         false},
+        {__LINE__, "PEAL_RANK=2 PEAL_SIZE=2", PEAL_INVALID, 0, 0, "do not fit together: '2' of '2'",
+         false},
+        {__LINE__, "RANK=-1 WORLD_SIZE=2", PEAL_INVALID, 0, 0, "do not fit together", false},
+        {__LINE__, "RANK=x WORLD_SIZE=2", PEAL_INVALID, 0, 0, "do not fit together: 'x' of '2'",
+         false},
+        {__LINE__, "RANK=0 WORLD_SIZE=0", PEAL_INVALID, 0, 0, "do not fit together", false},
         {__LINE__, "PEAL_RANK=0", PEAL_INVALID, 0, 0, "'PEAL_SIZE' is not", false},
         {__LINE__, "PEAL_SIZE=2", PEAL_INVALID, 0, 0, "'PEAL_RANK' is not", false},
         {__LINE__, "RANK=3", PEAL_OK, 0, 1, "alone-", false}, /* a word that others use too */
@@ -91,17 +87,16 @@ static void launchers_say_rank_size_and_job(void **state)
         enum peal_status status = peal_env_read(&env, &why);
         const char *said = status == PEAL_OK ? env.job : peal_text_get(&why);
         if (status != rows[i].status || !strstr(said, rows[i].said) ||
-            (status == PEAL_OK && (env.rank != rows[i].rank || env.size != rows[i].size ||
-                                   env.hosts != rows[i].hosts)))
+            (status == PEAL_OK &&
+             (env.rank != rows[i].rank || env.size != rows[i].size || env.hosts != rows[i].hosts)))
             fail_msg("row of line %d: status %d, rank %u of %u, '%s'", rows[i].line, (int)status,
                      env.rank, env.size, said);
         peal_text_release(&why);
     }
 }
 
-static void settings_that_are_not_understood_are_refused(void **state)
+TEST(settings_that_are_not_understood_are_refused)
 {
-    (void)state;
     static const struct {
         int line;
         const char *set, *said; /* NULL: it is fine */
@@ -140,9 +135,8 @@ static void settings_that_are_not_understood_are_refused(void **state)
     }
 }
 
-static void long_jobs_stay_different(void **state)
+TEST(long_jobs_stay_different)
 {
-    (void)state;
     char a[200], b[200], cut_a[PEAL_JOB_BYTES], cut_b[PEAL_JOB_BYTES];
     memset(a, 'x', sizeof a);
     a[199] = '\0';

@@ -5,17 +5,14 @@
  *   fault [kills [seed]]
  */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static int kills = 10;
 static uint64_t seed;
@@ -86,9 +83,8 @@ static int work_until_death(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void survivors_of_a_killed_rank_report_it_and_go_on(void **state)
+TEST(survivors_of_a_killed_rank_report_it_and_go_on)
 {
-    (void)state;
     uint64_t random = seed;
     for (int i = 0; i < kills; i++) {
         struct children group;
@@ -170,7 +166,7 @@ static int disagree(struct peal_comm *comm, const void *context)
         EXPECT(strstr(peal_comm_error(comm), "outside any call") ||
                strstr(peal_comm_error(comm), "not in a call"));
     }
-    /* Who had ended the call before the mismatch was seen is told at the next one. */
+    /* A rank that had ended the call before the mismatch was seen is told at the next one. */
     if (status == PEAL_OK)
         status = peal_barrier(comm);
     EXPECT(status == wanted || status == PEAL_CLOSED);
@@ -178,9 +174,8 @@ static int disagree(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void calls_that_differ_fail_on_every_rank(void **state)
+TEST(calls_that_differ_fail_on_every_rank)
 {
-    (void)state;
     for (int way = 0; way < WAYS; way++) {
         struct children group;
         enum way copy = (enum way)way;
@@ -192,9 +187,8 @@ static void calls_that_differ_fail_on_every_rank(void **state)
 
 /* ---- arguments and memory ---- */
 
-static void wrong_arguments_are_refused_and_nothing_is_lost(void **state)
+TEST(wrong_arguments_are_refused_and_nothing_is_lost)
 {
-    (void)state;
     struct peal_comm *comm;
     struct peal_open alone = {.size = 1, .job = "alone", .quiet = 1};
     assert_int_equal(peal_comm_open(&alone, &comm), PEAL_OK);
@@ -243,9 +237,8 @@ static int broadcast_nothing(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void memory_that_is_gone_is_an_error_on_every_rank(void **state)
+TEST(memory_that_is_gone_is_an_error_on_every_rank)
 {
-    (void)state;
     struct children group;
     children_start(&group, 2, broadcast_nothing, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of ranks that overlap, jobs side by side, ranks that may use different numbers of cores. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static int split_twice(struct peal_comm *comm, const void *context)
 {
@@ -39,9 +36,8 @@ static int split_twice(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void groups_overlap_and_two_jobs_run_at_once(void **state)
+TEST(groups_overlap_and_two_jobs_run_at_once)
 {
-    (void)state;
     struct children a, b;
     children_start(&a, 5, split_twice, NULL);
     children_start(&b, 4, split_twice, NULL);
@@ -75,9 +71,8 @@ static int split_deep(struct peal_comm *world, const void *context)
     return 0;
 }
 
-static void groups_of_groups_keep_apart(void **state)
+TEST(groups_of_groups_keep_apart)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 4, split_deep, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -107,9 +102,8 @@ static int sum_with_other_cores(struct peal_comm *world, const void *job)
     return bad;
 }
 
-static void ranks_with_other_numbers_of_cores_choose_alike(void **state)
+TEST(ranks_with_other_numbers_of_cores_choose_alike)
 {
-    (void)state;
     struct children group;
     char job[64];
     snprintf(job, sizeof job, "cores-%d", (int)getpid());
@@ -133,9 +127,8 @@ static int run_bound(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void ranks_of_one_machine_get_a_core_each(void **state)
+TEST(ranks_of_one_machine_get_a_core_each)
 {
-    (void)state;
     struct children group;
     cpu_set_t allowed;
     CPU_ZERO(&allowed);

@@ -2,14 +2,11 @@
 /* peal_comm_set_idle: a waiting rank drives something else, and what it may call meanwhile.
  * peal_comm_set_interrupt: a waiting rank gives up because the program says so. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* What the idle function of rank 0 has to work with. */
 struct visit {
@@ -68,9 +65,8 @@ static int wait_with_idle(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_waiting_rank_drives_what_its_peer_waits_for(void **state)
+TEST(a_waiting_rank_drives_what_its_peer_waits_for)
 {
-    (void)state;
     struct children two;
     children_start(&two, 2, wait_with_idle, NULL);
     assert_true(children_all_right(&two, CHILDREN_NOBODY));
@@ -102,9 +98,8 @@ static int sleep_briefly(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void waits_do_not_sleep_for_long(void **state)
+TEST(waits_do_not_sleep_for_long)
 {
-    (void)state;
     struct children two;
     children_start(&two, 2, sleep_briefly, NULL);
     assert_true(children_all_right(&two, CHILDREN_NOBODY));
@@ -143,9 +138,8 @@ static int give_up(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void an_interrupted_wait_ends_for_all_ranks(void **state)
+TEST(an_interrupted_wait_ends_for_all_ranks)
 {
-    (void)state;
     struct children two;
     children_start(&two, 2, give_up, NULL);
     assert_true(children_all_right(&two, CHILDREN_NOBODY));

@@ -5,11 +5,11 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "base/tests/unit.h"
+
 #include <peal/peal.h>
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +22,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 1 << 18, NOT_USED = 0xEE };
 enum what { ALLREDUCE, BROADCAST, ALLGATHER, ALL_TO_ALL, REDUCE_SCATTER, WHATS };
@@ -150,9 +148,8 @@ static bool stop_in_read(enum what what, int reads)
     return true;
 }
 
-static void a_stopped_rank_harms_nobody(void **state)
+TEST(a_stopped_rank_harms_nobody)
 {
-    (void)state;
     int stops = 0;
     for (enum what what = ALLREDUCE; what < WHATS; what++) {
         for (int reads = 1; reads <= 3 && stop_in_read(what, reads); reads++) {
@@ -209,9 +206,8 @@ static int symmetric_body(uint32_t rank, const char *job)
     return 0;
 }
 
-static void symmetric_memory_is_the_owners_after_a_failure(void **state)
+TEST(symmetric_memory_is_the_owners_after_a_failure)
 {
-    (void)state;
     char job[48];
     memset(board, 0, sizeof *board);
     snprintf(job, sizeof job, "late-symmetric-%d", (int)getpid());

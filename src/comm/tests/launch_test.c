@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal/plan.h: plans of Peal text and of other formats are described, launched, timed, or refused. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <peal/plan.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 2, COUNT = 40 };
 
@@ -51,9 +48,8 @@ static enum peal_status open_plan(const char *text, const char *library, struct 
     return status;
 }
 
-static void a_plan_says_what_it_wants(void **state)
+TEST(a_plan_says_what_it_wants)
 {
-    (void)state;
     struct peal_plan *plan;
     struct peal_plan_facts facts = {.struct_size = sizeof facts};
     struct peal_plan_buffer buffer = {.struct_size = sizeof buffer};
@@ -73,9 +69,8 @@ static void a_plan_says_what_it_wants(void **state)
     peal_plan_close(NULL);
 }
 
-static void what_is_no_plan_is_refused_with_a_place(void **state)
+TEST(what_is_no_plan_is_refused_with_a_place)
 {
-    (void)state;
     struct peal_plan *plan = NULL;
     char error[256] = "";
     struct peal_plan_args args;
@@ -154,9 +149,8 @@ static int launch(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void plans_of_text_are_launched(void **state)
+TEST(plans_of_text_are_launched)
 {
-    (void)state;
     struct peal_plan *plan;
     struct children group;
     assert_int_equal(open_plan(NULL, "allreduce_ring", &plan), PEAL_OK);
@@ -165,9 +159,8 @@ static void plans_of_text_are_launched(void **state)
     peal_plan_close(plan);
 }
 
-static void plans_of_other_formats_are_launched(void **state)
+TEST(plans_of_other_formats_are_launched)
 {
-    (void)state;
     struct peal_plan *plan;
     struct children group;
     enum peal_status status = open_plan(xml, NULL, &plan);
@@ -195,9 +188,8 @@ static int launch_others(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void ranks_with_different_plans_are_told(void **state)
+TEST(ranks_with_different_plans_are_told)
 {
-    (void)state;
     struct peal_plan *plans[3];
     struct children group;
     struct peal_plan_args args;

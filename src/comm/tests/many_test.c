@@ -2,18 +2,15 @@
 /* Communicators that are made from others are cheap: they share descriptors and mappings, need no
  * socket, and take memory when they are used. What is closed by all is given back. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* Bytes that this process has mapped, and has in memory. */
 static void measure(uint64_t *space, uint64_t *memory)
@@ -89,9 +86,8 @@ static int make_thousand(struct peal_comm *comm, const void *context)
     return sum_of(comm);
 }
 
-static void a_thousand_fit_the_usual_limits(void **state)
+TEST(a_thousand_fit_the_usual_limits)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 16, make_thousand, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -119,9 +115,8 @@ static int make_groups(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void hundreds_of_groups_fit_too(void **state)
+TEST(hundreds_of_groups_fit_too)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 8, make_groups, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -160,9 +155,8 @@ static int weigh(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void what_is_not_used_takes_little_memory(void **state)
+TEST(what_is_not_used_takes_little_memory)
 {
-    (void)state;
     static const struct {
         uint32_t ranks;
         uint64_t most;
@@ -215,9 +209,8 @@ static int come_and_go(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void what_is_closed_is_given_back(void **state)
+TEST(what_is_closed_is_given_back)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 3, come_and_go, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -242,9 +235,8 @@ static int split_with_no_descriptor_left(struct peal_comm *comm, const void *con
     return 0;
 }
 
-static void sub_communicators_need_no_descriptor(void **state)
+TEST(sub_communicators_need_no_descriptor)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 4, split_with_no_descriptor_left, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -265,9 +257,8 @@ static int outlive(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void the_new_outlives_the_old(void **state)
+TEST(the_new_outlives_the_old)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 3, outlive, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -331,9 +322,8 @@ static int make_twins(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_twin_is_made_by_each_rank_when_it_needs_it(void **state)
+TEST(a_twin_is_made_by_each_rank_when_it_needs_it)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 4, make_twins, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -358,9 +348,8 @@ static int disagree(struct peal_comm *comm, const void *context)
     return sum_of(comm);
 }
 
-static void ranks_agree_on_twins(void **state)
+TEST(ranks_agree_on_twins)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 3, disagree, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
@@ -394,9 +383,8 @@ static int wait_for_no_one(struct peal_comm *comm, const void *context)
     return sum_of(comm);
 }
 
-static void a_rank_without_its_twin_is_reported(void **state)
+TEST(a_rank_without_its_twin_is_reported)
 {
-    (void)state;
     struct children ranks;
     children_start(&ranks, 2, wait_for_no_one, NULL);
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));

@@ -2,18 +2,15 @@
 /* How much memory a rank has, whatever it calls: shared, measured at the windows' files, and its
  * own, of plans. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <dirent.h>
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 4, POOL_KIB = 512, MESSAGE = 4 << 20 };
 
@@ -187,15 +184,13 @@ static void run_ranks(children_body *check)
     assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
 }
 
-static void a_window_stays_within_what_is_stated(void **state)
+TEST(a_window_stays_within_what_is_stated)
 {
-    (void)state;
     run_ranks(check_rank);
 }
 
-static void plans_stay_within_what_is_stated(void **state)
+TEST(plans_stay_within_what_is_stated)
 {
-    (void)state;
     run_ranks(check_plans);
 }
 

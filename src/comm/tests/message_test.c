@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of processes: waited for in slices, many under way at once. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 enum silence { SPEAKS_LATE, NEVER_SPEAKS, DIES };
 
@@ -24,9 +21,8 @@ static int wait_for_ever(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_wait_for_any_time_ends_with_the_time_out(void **state)
+TEST(a_wait_for_any_time_ends_with_the_time_out)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct children group;
         children_start(&group, 1, wait_for_ever, &i);
@@ -68,9 +64,8 @@ static int receive_in_slices(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void waits_in_slices_see_messages_deaths_and_time_outs(void **state)
+TEST(waits_in_slices_see_messages_deaths_and_time_outs)
 {
-    (void)state;
     for (int kind = SPEAKS_LATE; kind <= DIES; kind++) {
         struct children group;
         enum silence copy = (enum silence)kind;
@@ -107,9 +102,8 @@ static int send_many_at_once(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void messages_under_way_at_once_stay_whole(void **state)
+TEST(messages_under_way_at_once_stay_whole)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct children group;
         children_start(&group, 2, send_many_at_once, NULL);

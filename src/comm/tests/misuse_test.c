@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What programs do wrong, or systems lack: each is a status in words, the one that peal.h promises. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <peal/plan.h>
 #include <peal/verify.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void run(uint32_t ranks, children_body *body)
 {
@@ -83,15 +80,13 @@ static int ask_for_much(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void short_texts_that_ask_for_much(void **state)
+TEST(short_texts_that_ask_for_much)
 {
-    (void)state;
     run(1, ask_for_much);
 }
 
-static void arguments_that_are_not_there(void **state)
+TEST(arguments_that_are_not_there)
 {
-    (void)state;
     run(1, launch_nothing);
 }
 
@@ -133,9 +128,8 @@ static int fork_a_child(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_forked_child_is_no_rank(void **state)
+TEST(a_forked_child_is_no_rank)
 {
-    (void)state;
     run(2, fork_a_child);
 }
 
@@ -163,9 +157,8 @@ static int take_no_message(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_message_that_cannot_be_kept(void **state)
+TEST(a_message_that_cannot_be_kept)
 {
-    (void)state;
     run(2, take_no_message);
 }
 
@@ -192,9 +185,8 @@ static int send_many(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void many_messages_at_once(void **state)
+TEST(many_messages_at_once)
 {
-    (void)state;
     run(2, send_many);
 }
 
@@ -205,9 +197,8 @@ static int only_barrier(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_table_that_never_ends(void **state)
+TEST(a_table_that_never_ends)
 {
-    (void)state;
     char folder[] = "/tmp/peal-misuse-XXXXXX", pipe[64];
     assert_non_null(mkdtemp(folder));
     snprintf(pipe, sizeof pipe, "%s/tune", folder);
@@ -222,9 +213,8 @@ static void a_table_that_never_ends(void **state)
     rmdir(folder);
 }
 
-static void nothing_to_prove_or_describe(void **state)
+TEST(nothing_to_prove_or_describe)
 {
-    (void)state;
     struct peal_verdict *verdict = NULL;
     struct peal_plan_facts facts = {0};
     struct peal_plan_buffer buffer = {0};

@@ -2,19 +2,16 @@
 /* Ranks that take different algorithms, because they force them or have measured other tables: a
  * mismatch in words on every rank, never a result. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static const char *const algos[] = {"rows",  "small",     "direct", "central",  "grouped",
-                                    "relay", "mesh",      "mesh2",  "ring",     "ring_slot",
+static const char *const algos[] = {"rows",   "small",    "direct",  "central", "grouped",
+                                    "relay",  "mesh",     "mesh2",   "ring",    "ring_slot",
                                     "biring", "doubling", "halving", "read"};
 enum { ALGOS = sizeof algos / sizeof *algos, MOST = 20000 };
 
@@ -47,9 +44,8 @@ static int force_different(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void different_algorithms_are_a_mismatch(void **state)
+TEST(different_algorithms_are_a_mismatch)
 {
-    (void)state;
     for (int a = 0; a < ALGOS; a++) {
         struct mix mix = {.first = algos[a],
                           .last = algos[(a + 1 + a % 5) % ALGOS],
@@ -85,9 +81,8 @@ static int tune_and_call(uint32_t rank, const char *job, const char *const *path
     return 0;
 }
 
-static void different_tables_are_a_mismatch(void **state)
+TEST(different_tables_are_a_mismatch)
 {
-    (void)state;
     static const char *const rules[][2] = {
         {"allreduce private 2 65536 ring 65536\n", "allreduce private 2 65536 rows 65536\n"},
         {"allreduce private 2 65536 small 65536\n", ""},

@@ -8,15 +8,13 @@
  * full one does: from a chosen moment on, every request for memory of a file fails with ENOSPC. */
 #include "comm/tests/children.h"
 #include "comm/communicator.h"
+#include "base/tests/unit.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +22,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, SKIP = 77 };
 
@@ -336,9 +332,8 @@ CASE(symmetric_memory_is_refused_on_every_rank, allocate)
 CASE(memory_for_one_is_no_memory_for_all, allocate_too_much)
 
 /* Threads have one mapping for all. */
-static void symmetric_memory_that_one_cannot_map_is_refused_on_every_rank(void **state)
+TEST(symmetric_memory_that_one_cannot_map_is_refused_on_every_rank)
 {
-    (void)state;
     setenv("PEAL_WINDOW_POOL", "64K", 1);
     run_processes(map_in_vain);
 }
@@ -370,9 +365,8 @@ static int open_poorly(uint32_t rank, uint32_t size, uint32_t poor, const char *
     return right ? 0 : 1;
 }
 
-static void opening_without_memory_says_so_on_every_rank(void **state)
+TEST(opening_without_memory_says_so_on_every_rank)
 {
-    (void)state;
     static const struct {
         int line;
         uint32_t size, poor;
@@ -400,9 +394,8 @@ static void opening_without_memory_says_so_on_every_rank(void **state)
     }
 }
 
-static void opening_threads_without_memory_says_so(void **state)
+TEST(opening_threads_without_memory_says_so)
 {
-    (void)state;
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening on a bad day: a rank that cannot finish is everybody's failure at once, with its reason; one
+/* Opening on a bad day: a rank that cannot finish is a failure of all ranks at once, with its reason; one
  * that has ended is known from the launcher; other users of the host can do no more than be in the way;
  * and ranks in different pid namespaces see each other live and die. */
 #include "base/base.h"
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +21,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, LONG_MS = 60000 };
 
@@ -117,9 +113,8 @@ static void one_cannot_finish(int resource, rlim_t most, const char *words)
     }
 }
 
-static void a_rank_that_cannot_finish_says_why_to_all(void **state)
+TEST(a_rank_that_cannot_finish_says_why_to_all)
 {
-    (void)state;
     /* From where one is left, for the window or for a socket. */
     for (rlim_t most = lowest_free() + 1; most < lowest_free() + 4; most++)
         one_cannot_finish(RLIMIT_NOFILE, most, "descriptor");
@@ -153,17 +148,15 @@ static int dup_without_space(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_failed_dup_leaves_the_old_one(void **state)
+TEST(a_failed_dup_leaves_the_old_one)
 {
-    (void)state;
     struct children c;
     children_start(&c, 3, dup_without_space, NULL);
     assert_true(children_all_right(&c, CHILDREN_NOBODY));
 }
 
-static void a_rank_that_has_ended_is_not_waited_for(void **state)
+TEST(a_rank_that_has_ended_is_not_waited_for)
 {
-    (void)state;
     uint64_t words[2] = {0, UINT64_C(4711) << 32 | SIGKILL};
     int fd = memfd_create("status", 0);
     char number[16];
@@ -279,9 +272,8 @@ static void open_beside_a_squatter(bool folders, bool full)
     }
 }
 
-static void another_user_cannot_keep_ranks_from_meeting(void **state)
+TEST(another_user_cannot_keep_ranks_from_meeting)
 {
-    (void)state;
     if (getuid() != 0) {
         print_message("only the superuser can play another user\n");
         skip();
@@ -321,9 +313,8 @@ static int work_apart(uint32_t rank, const char *job, _Atomic int *go)
     return 0;
 }
 
-static void ranks_in_other_pid_namespaces_are_ranks(void **state)
+TEST(ranks_in_other_pid_namespaces_are_ranks)
 {
-    (void)state;
     char job[48];
     snprintf(job, sizeof job, "namespaces-%d", (int)getpid());
     _Atomic int *go = (_Atomic int *)results;

@@ -2,14 +2,11 @@
 /* User kernels whose structure depends on the rank: channels, signals, windows and lanes that some
  * ranks have and others have not, and counts that are a rank's own. What is proved must run right. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 600 };
 
@@ -26,8 +23,8 @@ static enum peal_status launch(struct peal_comm *comm, const char *text, const f
         third};
     for (int i = 0; i < 5 && status == PEAL_OK; i++) {
         memset(y, 0, N * sizeof *y);
-        status = peal_user_kernel_launch(kernel, PEAL_F32, args, third.nvalues || third.value ? 3 : 2,
-                                         NULL, 0);
+        status = peal_user_kernel_launch(kernel, PEAL_F32, args,
+                                         third.nvalues || third.value ? 3 : 2, NULL, 0);
     }
     peal_user_kernel_free(kernel);
     return status;
@@ -154,18 +151,16 @@ static void run(uint32_t ranks, children_body *body, const void *context)
     assert_true(children_all_right(&c, CHILDREN_NOBODY));
 }
 
-static void channels_on_some_ranks(void **state)
+TEST(channels_on_some_ranks)
 {
-    (void)state;
     for (uint32_t ranks = 2; ranks <= 5; ranks++)
         run(ranks, some_have_channels, mixed);
     run(2, two_have_a_channel, NULL);
     run(4, two_have_a_channel, NULL);
 }
 
-static void counts_on_some_ranks(void **state)
+TEST(counts_on_some_ranks)
 {
-    (void)state;
     run(3, one_counts_far, NULL);
     run(4, counts_are_local, NULL);
 }
@@ -207,9 +202,8 @@ static int race_is_refused(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void what_is_not_proved_is_not_run(void **state)
+TEST(what_is_not_proved_is_not_run)
 {
-    (void)state;
     setenv("PEAL_VERIFY", "1", 1);
     run(2, local_is_proved, NULL);
     run(3, local_is_proved, NULL);

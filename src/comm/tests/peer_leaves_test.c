@@ -2,17 +2,14 @@
 /* Ranks that leave the others alone in the middle of something: whatever these wait for, and in
  * whichever way, they are told, and not by the time-out. Calls that are changed under way. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* ---- processes ---- */
 
@@ -48,9 +45,8 @@ static int split_without_one(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_split_sees_a_rank_die(void **state)
+TEST(a_split_sees_a_rank_die)
 {
-    (void)state;
     struct children group;
     children_start(&group, 3, split_without_one, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
@@ -74,9 +70,8 @@ static int test_until_told(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void who_only_tests_sees_a_rank_die(void **state)
+TEST(who_only_tests_sees_a_rank_die)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct children group;
         bool tests = i == 0;
@@ -120,9 +115,8 @@ static int receive_from_the_dead(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void what_the_dead_have_sent_is_received(void **state)
+TEST(what_the_dead_have_sent_is_received)
 {
-    (void)state;
     struct children group;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -141,9 +135,8 @@ static void open_both(struct peal_comm *comms[2])
     peal_comm_set_timeout(comms[1], 20000);
 }
 
-static void a_dropped_request_fails_the_peers(void **state)
+TEST(a_dropped_request_fails_the_peers)
 {
-    (void)state;
     struct peal_comm *comms[2];
     struct peal_request *kept, *dropped;
     open_both(comms);
@@ -178,9 +171,8 @@ static void a_dropped_request_fails_the_peers(void **state)
     peal_comm_close(comms[0]);
 }
 
-static void a_message_of_nobody_is_not_waited_for(void **state)
+TEST(a_message_of_nobody_is_not_waited_for)
 {
-    (void)state;
     static const uint32_t sources[] = {1, PEAL_ANY_SOURCE};
     for (size_t i = 0; i < 2; i++) {
         struct peal_comm *comms[2];
@@ -211,9 +203,8 @@ static void end_both(struct peal_request *requests[2], enum peal_status status[2
     }
 }
 
-static void an_algorithm_is_the_one_of_the_start(void **state)
+TEST(an_algorithm_is_the_one_of_the_start)
 {
-    (void)state;
     struct peal_comm *comms[2];
     struct peal_request *requests[2];
     enum peal_status status[2];
@@ -246,9 +237,8 @@ static void an_algorithm_is_the_one_of_the_start(void **state)
 
 /* Rank 1 broadcasts where rank 0 is to get its part of a scatter: what comes lies where rank 0 has
  * its cells, and must not be taken for them. */
-static void data_of_another_call_is_no_signal(void **state)
+TEST(data_of_another_call_is_no_signal)
 {
-    (void)state;
     for (uint64_t count = 1; count < 3000; count += 1 + count / 4) {
         struct peal_comm *comms[2];
         struct peal_request *requests[2];
@@ -285,9 +275,8 @@ static void wait_both(struct peal_request *requests[2])
 
 /* A root does not wait: it is past the call that another rank did not make, and they wait for each
  * other in different ones, of different kinds. */
-static void a_mismatch_is_found_after_it_was_passed(void **state)
+TEST(a_mismatch_is_found_after_it_was_passed)
 {
-    (void)state;
     struct peal_comm *comms[2];
     struct peal_request *requests[3];
     int64_t x[8] = {0}, y[8];
@@ -320,9 +309,8 @@ static void *free_other(void *context)
     return made == PEAL_OK && first == PEAL_MISMATCH && second == PEAL_OK ? NULL : context;
 }
 
-static void memory_is_freed_by_all_or_none(void **state)
+TEST(memory_is_freed_by_all_or_none)
 {
-    (void)state;
     struct peal_comm *comms[2];
     pthread_t thread;
     void *wrong;

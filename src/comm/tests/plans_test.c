@@ -7,15 +7,12 @@
 
 #include "plan/plan.h"
 #include "run/run.h"
+#include "base/tests/unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Everything a plan can depend on besides kernel, ranks and root. */
 static const struct variant {
@@ -74,9 +71,8 @@ static struct peal_program *open_library(struct peal_diags *diags)
     return library;
 }
 
-static void writers_follow_from_ranks_and_root(void **state)
+TEST(writers_follow_from_ranks_and_root)
 {
-    (void)state;
     struct peal_diags diags;
     struct peal_program *library = open_library(&diags);
     size_t count, compared = 0;
@@ -132,9 +128,8 @@ static bool all_ops_have_parameters(const struct peal_plan *plan)
 
 /* Kernels of rows have few classes of counts, because what a launch does not bind costs nothing:
  * each step is cut to the parameters that it touches. */
-static void rows_are_cut_to_what_is_bound(void **state)
+TEST(rows_are_cut_to_what_is_bound)
 {
-    (void)state;
     struct peal_diags diags;
     struct peal_program *library = open_library(&diags);
     size_t count, compared = 0;
@@ -233,9 +228,8 @@ static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_
     return compared;
 }
 
-static void resized_plans_are_the_plans(void **state)
+TEST(resized_plans_are_the_plans)
 {
-    (void)state;
     static const uint32_t ranks[] = {1, 2, 3, 4, 5, 8, 16};
     struct peal_diags diags;
     struct peal_program *library = open_library(&diags);
@@ -361,9 +355,8 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
     return compared;
 }
 
-static void images_of_patterns_are_those_of_plans(void **state)
+TEST(images_of_patterns_are_those_of_plans)
 {
-    (void)state;
     static const uint32_t ranks[] = {2, 3, 4, 8};
     struct peal_diags diags;
     struct peal_program *library = open_library(&diags);
@@ -450,9 +443,8 @@ static void *call_all(void *context)
     return NULL;
 }
 
-static void calls_find_what_was_prepared(void **state)
+TEST(calls_find_what_was_prepared)
 {
-    (void)state;
     for (uint32_t size = 2; size <= 5; size++) {
         struct peal_comm *comms[5];
         struct caller callers[5] = {0};

@@ -2,19 +2,16 @@
 /* What programs expect of requests and failures: a blocking call moves everything of its thread,
  * starting is local, a communicator can be revoked from any thread, and waits warn before they end. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 100000, MANY = 40 };
 
@@ -51,9 +48,8 @@ static int cross(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_blocking_call_moves_all_communicators(void **state)
+TEST(a_blocking_call_moves_all_communicators)
 {
-    (void)state;
     run(2, cross, &(bool){false});
     run(3, cross, &(bool){false});
     run(2, cross, &(bool){true});
@@ -83,9 +79,8 @@ static int wait_in_a_part(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_call_of_one_host_serves_other_hosts(void **state)
+TEST(a_call_of_one_host_serves_other_hosts)
 {
-    (void)state;
     setenv("PEAL_ALGO", "allgather=central", 1);
     run(3, wait_in_a_part, NULL);
     unsetenv("PEAL_ALGO");
@@ -114,9 +109,8 @@ static int start_many(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void starting_is_local(void **state)
+TEST(starting_is_local)
 {
-    (void)state;
     run(2, start_many, NULL);
     run(4, start_many, NULL);
 }
@@ -163,9 +157,8 @@ static int hand_over(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_communicator_may_be_handed_on(void **state)
+TEST(a_communicator_may_be_handed_on)
 {
-    (void)state;
     run(2, hand_over, NULL);
 }
 
@@ -191,9 +184,8 @@ static int revoke_from_outside(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_rank_outside_hears_in_its_next_call(void **state)
+TEST(a_rank_outside_hears_in_its_next_call)
 {
-    (void)state;
     run(2, revoke_from_outside, NULL);
 }
 
@@ -230,18 +222,16 @@ static int end_by_thread(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void any_thread_may_revoke(void **state)
+TEST(any_thread_may_revoke)
 {
-    (void)state;
     peal_comm_revoke(NULL);
     run(3, end_by_thread, NULL);
 }
 
 /* ---- warnings ---- */
 
-static void waits_warn_before_they_end(void **state)
+TEST(waits_warn_before_they_end)
 {
-    (void)state;
     char path[] = "/tmp/peal-warn-XXXXXX", text[4096] = "";
     int file = mkstemp(path), saved = dup(2);
     assert_true(file >= 0 && saved >= 0);
@@ -334,9 +324,8 @@ static int answer_and_leave(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void a_peer_that_has_answered_may_end(void **state)
+TEST(a_peer_that_has_answered_may_end)
 {
-    (void)state;
     for (int how = 0; how < WAITS; how++) {
         struct children group;
         int given[3] = {how};
@@ -406,9 +395,8 @@ static int have_all_when_another_gives_up(struct peal_comm *comm, const void *co
     return 0;
 }
 
-static void a_rank_that_has_all_is_not_failed_by_others(void **state)
+TEST(a_rank_that_has_all_is_not_failed_by_others)
 {
-    (void)state;
     for (int how = 0; how < WAITS; how++) {
         struct children group;
         children_start(&group, 3, have_all_when_another_gives_up, &how);

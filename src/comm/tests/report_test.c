@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a report: where each rank is, whatever it waits in, who holds the others up, and for
  * how long; in lines of 80 columns. Ranks are threads. */
+#include "base/tests/unit.h"
+
 #include <peal/peal.h>
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A rank must have come to its place before another loses its patience; under the thread
  * sanitizer that takes it much longer. */
@@ -29,7 +27,7 @@ struct rank {
     pthread_t thread;
     struct peal_comm *comm;
     enum act act;
-    sem_t *seen; /* posted by everyone who has got the report */
+    sem_t *seen; /* posted by every rank that has the report */
     enum peal_status status;
     char report[4000];
 };
@@ -120,7 +118,7 @@ static void check_report(size_t row, char *report)
     for (uint32_t r = 0; r < RANKS; r++) {
         bool marked = r == rows[row].culprit;
         snprintf(mark, sizeof mark, "peal: rank %u:", r);
-        if (rows[row].culprit == RANKS) /* then it is whoever lost its patience first */
+        if (rows[row].culprit == RANKS) /* then it is the rank that timed out first */
             marked = strncmp(report, mark, strlen(mark)) == 0;
         snprintf(mark, sizeof mark, "rank %u (pid", r);
         const char *at = strstr(report, mark);
@@ -140,9 +138,8 @@ static void check_report(size_t row, char *report)
         fail_msg("row of line %d: how long is not said:\n%s", rows[row].line, report);
 }
 
-static void everyone_is_told_where_everyone_waits(void **state)
+TEST(everyone_is_told_where_everyone_waits)
 {
-    (void)state;
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         struct peal_comm *comms[RANKS];
         struct rank ranks[RANKS];
@@ -177,9 +174,8 @@ static void *time_out(void *argument)
     return NULL;
 }
 
-static void a_report_of_many_ranks_names_the_one_that_matters(void **state)
+TEST(a_report_of_many_ranks_names_the_one_that_matters)
 {
-    (void)state;
     enum { MANY = 100 };
     struct peal_comm *comms[MANY];
     pthread_t threads[MANY];
@@ -245,9 +241,8 @@ static void *launch(void *argument)
     return NULL;
 }
 
-static void a_kernel_is_called_by_its_name_and_arguments(void **state)
+TEST(a_kernel_is_called_by_its_name_and_arguments)
 {
-    (void)state;
     for (size_t row = 0; row < sizeof launches / sizeof *launches; row++) {
         struct peal_comm *comms[2];
         pthread_t threads[2];

@@ -2,15 +2,12 @@
 /* Several requests at once, messages both ways, and messages that are probed first; on this host
  * and, where a machine is named, on a simulated one. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, LARGE = 300000 };
 
@@ -156,33 +153,28 @@ static void run(int (*body)(struct peal_comm *comm, const void *context), uint32
     assert_true(children_all_right(&group, dies));
 }
 
-static void ranks_that_send_to_each_other_do_not_wait(void **state)
+TEST(ranks_that_send_to_each_other_do_not_wait)
 {
-    (void)state;
     run(shift, CHILDREN_NOBODY);
 }
 
-static void a_probe_leaves_the_message_where_it_is(void **state)
+TEST(a_probe_leaves_the_message_where_it_is)
 {
-    (void)state;
     run(probe, CHILDREN_NOBODY);
 }
 
-static void a_probe_for_the_dead_ends(void **state)
+TEST(a_probe_for_the_dead_ends)
 {
-    (void)state;
     run(probe_of_the_dead, 1);
 }
 
-static void requests_of_several_communicators_end_in_any_order(void **state)
+TEST(requests_of_several_communicators_end_in_any_order)
 {
-    (void)state;
     run(wait_for_several, CHILDREN_NOBODY);
 }
 
-static void the_same_on_a_simulated_machine(void **state)
+TEST(the_same_on_a_simulated_machine)
 {
-    (void)state;
     setenv("PEAL_PLATFORM", "sim:cube", 1);
     run(shift, CHILDREN_NOBODY);
     run(probe, CHILDREN_NOBODY);

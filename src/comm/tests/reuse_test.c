@@ -4,12 +4,12 @@
  * (docs/decisions/0014-private-memory-is-reached-by-one-copy.md).
  *
  * Numbers are set in a namespace of process numbers, for which the test must be root. */
+#include "base/tests/unit.h"
+
 #include <peal/peal.h>
 
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,8 +19,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 1 << 18, SKIP = 77, RIGHT = 0, WRONG = 1 };
 
@@ -120,9 +118,8 @@ static int run_namespace(void)
     return seen != RIGHT || kept != RIGHT ? WRONG : RIGHT;
 }
 
-static void a_number_that_comes_back_is_not_taken_for_the_rank(void **state)
+TEST(a_number_that_comes_back_is_not_taken_for_the_rank)
 {
-    (void)state;
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that are threads leave a failed call together: who fails does not come back while a peer
+/* Ranks that are threads leave a failed call together: a rank that fails does not come back while a peer
  * still reads its memory, which the caller may free next.
  *
  * The reader is stopped in the middle of a copy: the page that it copies to is closed, and the
  * handler of the fault opens it only when the owner of the data has come back, or after a while. */
+#include "base/tests/unit.h"
+
 #include <peal/peal.h>
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,8 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 16 << 10, BYTES = COUNT * 4, TIMEOUT_MS = 150, PARKED_MS = 400 };
 
@@ -193,9 +191,8 @@ static void run_row(size_t row)
     munmap(stage.page, BYTES);
 }
 
-static void nobody_leaves_while_its_memory_is_read(void **state)
+TEST(nobody_leaves_while_its_memory_is_read)
 {
-    (void)state;
     struct sigaction action = {.sa_sigaction = park, .sa_flags = SA_SIGINFO}, before;
     sigaction(SIGSEGV, &action, &before);
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of the user: refused with a reason or launched, their values the same on all ranks or local. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int launch_user_kernel(struct peal_comm *comm, const void *context)
 {
@@ -98,17 +95,15 @@ static int launch_beside_an_element(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void windows_lie_at_multiples_of_their_elements(void **state)
+TEST(windows_lie_at_multiples_of_their_elements)
 {
-    (void)state;
     struct children group;
     children_start(&group, 3, launch_beside_an_element, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
-static void user_kernels_are_checked_and_launched(void **state)
+TEST(user_kernels_are_checked_and_launched)
 {
-    (void)state;
     struct children group;
     children_start(&group, 3, launch_user_kernel, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
@@ -150,9 +145,8 @@ static int launch_wide_rows(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void strides_are_held_to_the_buffer(void **state)
+TEST(strides_are_held_to_the_buffer)
 {
-    (void)state;
     struct children group;
     children_start(&group, 1, launch_wide_rows, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
@@ -195,15 +189,14 @@ static int launch_with_slips(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void dimensions_and_types_that_are_none_are_refused(void **state)
+TEST(dimensions_and_types_that_are_none_are_refused)
 {
-    (void)state;
     struct children group;
     children_start(&group, 1, launch_with_slips, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
-/* In place means what it means in calls of the contract's collective: of an allgather the input is the own
+/* In place means what it means in calls of the contract's collective: of an allgather the input is this rank's
  * block of the output, at rank 0 and everywhere else. Other overlaps are refused. */
 static int launch_in_place(struct peal_comm *comm, const void *context)
 {
@@ -240,9 +233,8 @@ static int launch_in_place(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void in_place_is_where_the_contract_says(void **state)
+TEST(in_place_is_where_the_contract_says)
 {
-    (void)state;
     struct children group;
     children_start(&group, 3, launch_in_place, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
@@ -319,9 +311,8 @@ static int launch_atomics(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void atomics_reach_cells_of_all_ranks(void **state)
+TEST(atomics_reach_cells_of_all_ranks)
 {
-    (void)state;
     struct children group;
     children_start(&group, 4, launch_atomics, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
@@ -383,9 +374,8 @@ static int launch_sums(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void every_way_to_move_data_adds_up(void **state)
+TEST(every_way_to_move_data_adds_up)
 {
-    (void)state;
     struct children group;
     children_start(&group, 4, launch_sums, NULL);
     assert_true(children_all_right(&group, CHILDREN_NOBODY));

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal_verify through the public header alone: what is proved, what a counterexample holds, what is
  * refused. */
+#include "base/tests/unit.h"
+
 #include <peal/verify.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char racy[] =
     "kernel racy(in x: T[n], out y: T[n], op: reduce) implements allreduce {\n"
@@ -67,9 +65,8 @@ static struct peal_verdict *ask(const char *text, uint32_t ranks, uint64_t count
     return verdict;
 }
 
-static void test_the_library_is_proved(void **state)
+TEST(test_the_library_is_proved)
 {
-    (void)state;
     static const char *const names[] = {"allreduce_ring", "broadcast_flat", "barrier_mesh"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct peal_verify_args args;
@@ -92,9 +89,8 @@ static void test_the_library_is_proved(void **state)
 }
 
 /* Two accesses, each with its step; the steps have their operation, operands and place. */
-static void test_a_race_has_two_accesses_with_their_steps(void **state)
+TEST(test_a_race_has_two_accesses_with_their_steps)
 {
-    (void)state;
     struct peal_verdict *verdict = ask(racy, 3, 4);
     assert_int_equal(verdict->outcome, PEAL_REFUTED);
     const struct peal_counterexample *c = verdict->counterexample;
@@ -127,9 +123,8 @@ static void test_a_race_has_two_accesses_with_their_steps(void **state)
     peal_verdict_free(verdict);
 }
 
-static void test_a_deadlock_has_waits_and_cells(void **state)
+TEST(test_a_deadlock_has_waits_and_cells)
 {
-    (void)state;
     struct peal_verdict *verdict = ask(stuck, 2, 1);
     const struct peal_counterexample *c = verdict->counterexample;
     assert_non_null(c);
@@ -158,9 +153,8 @@ static void test_a_deadlock_has_waits_and_cells(void **state)
     peal_verdict_free(verdict);
 }
 
-static void test_roots_in_turn_are_part_of_the_proof(void **state)
+TEST(test_roots_in_turn_are_part_of_the_proof)
 {
-    (void)state;
     struct peal_verdict *verdict = ask(rooted, 3, 2);
     const struct peal_counterexample *c = verdict->counterexample;
     assert_int_equal(verdict->outcome, PEAL_REFUTED);
@@ -172,9 +166,8 @@ static void test_roots_in_turn_are_part_of_the_proof(void **state)
     peal_verdict_free(verdict);
 }
 
-static void test_a_wrong_result_says_what_was_expected(void **state)
+TEST(test_a_wrong_result_says_what_was_expected)
 {
-    (void)state;
     struct peal_verdict *verdict = ask(wrong, 2, 1);
     const struct peal_counterexample *c = verdict->counterexample;
     assert_int_equal(c->fault, PEAL_FAULT_RESULT);
@@ -186,9 +179,8 @@ static void test_a_wrong_result_says_what_was_expected(void **state)
     peal_verdict_free(verdict);
 }
 
-static void test_errors_in_a_text_have_places(void **state)
+TEST(test_errors_in_a_text_have_places)
 {
-    (void)state;
     struct peal_verify_args args;
     struct peal_verdict *verdict;
     peal_verify_args_init(&args);
@@ -203,9 +195,8 @@ static void test_errors_in_a_text_have_places(void **state)
     peal_verdict_free(verdict);
 }
 
-static void test_values_are_given_by_name(void **state)
+TEST(test_values_are_given_by_name)
 {
-    (void)state;
     static const char text[] = "kernel k(in x: T[n], out y: T[n], shift: int) {\n"
                                "    assert shift == 3, \"three\"\n"
                                "    y = x\n"
@@ -232,9 +223,8 @@ static void test_values_are_given_by_name(void **state)
 }
 
 /* What one host orders and a network does not: the same text, two verdicts. */
-static void test_a_network_orders_less(void **state)
+TEST(test_a_network_orders_less)
 {
-    (void)state;
     static const char text[] = "kernel pass(in x: T[n], out y: T[n]) {\n"
                                "    assert nranks == 3, \"three\"\n"
                                "    window w: T[n]\n"
@@ -265,9 +255,8 @@ static void test_a_network_orders_less(void **state)
 }
 
 /* A kernel that is right on one shape only. */
-static void test_nodes_are_given_for_each_rank(void **state)
+TEST(test_nodes_are_given_for_each_rank)
 {
-    (void)state;
     static const char text[] = "kernel k(in x: T[n], out y: T[n]) {\n"
                                "    assert nodes == 2 and seats_of(1) == 3, \"one and three\"\n"
                                "    y = x\n"
@@ -316,14 +305,13 @@ static enum peal_outcome outcome_of(const char *text, const char *library, const
 }
 
 /* A fold in rank order is right for any reduction, a ring only for those that may be moved. */
-static void test_reductions_may_be_the_callers(void **state)
+TEST(test_reductions_may_be_the_callers)
 {
     static const char with_own[] =
         "reduce mine(a, b) = a / 2 + b\n"
         "kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {\n"
         "    allreduce_mesh(x, y, op)\n"
         "}\n";
-    (void)state;
     assert_int_equal(outcome_of(NULL, "allreduce_mesh", "reduce f(a, b) = a / 2 + b"), PEAL_PROVED);
     assert_int_equal(outcome_of(NULL, "allreduce_ring", "reduce f(a, b) = a / 2 + b"),
                      PEAL_REFUTED);
@@ -345,9 +333,8 @@ static void test_reductions_may_be_the_callers(void **state)
     }
 }
 
-static void test_bad_arguments_are_refused(void **state)
+TEST(test_bad_arguments_are_refused)
 {
-    (void)state;
     uint32_t none = 0;
     uint64_t too_large = UINT64_MAX;
     for (int i = 0; i < 9; i++) {
@@ -388,9 +375,8 @@ static void test_bad_arguments_are_refused(void **state)
 }
 
 /* Callers built against an older or a newer header. */
-static void test_the_arguments_may_be_shorter_or_longer(void **state)
+TEST(test_the_arguments_may_be_shorter_or_longer)
 {
-    (void)state;
     struct {
         struct peal_verify_args args;
         uint64_t later;
@@ -409,7 +395,7 @@ static void test_the_arguments_may_be_shorter_or_longer(void **state)
     assert_int_equal(peal_verify(&grown.args, &verdict), PEAL_INVALID);
     peal_verdict_free(verdict);
     grown.args.struct_size = offsetof(struct peal_verify_args, max_states);
-    grown.args.max_states = 1; /* behind the end: not read */
+    grown.args.max_states = 1; /* past the end: not read */
     assert_int_equal(peal_verify(&grown.args, &verdict), PEAL_OK);
     assert_int_equal(verdict->outcome, PEAL_PROVED);
     peal_verdict_free(verdict);

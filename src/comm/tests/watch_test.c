@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics, observers and traces: what they say is what the program did. */
 #include "comm/tests/children.h"
+#include "base/tests/unit.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 1000, CALLS = 20 };
 
@@ -64,9 +61,8 @@ static int direct(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void statistics_count_calls_bytes_and_messages(void **state)
+TEST(statistics_count_calls_bytes_and_messages)
 {
-    (void)state;
     run(2, counts, NULL);
     run(3, counts, NULL);
     run(2, direct, NULL);
@@ -120,9 +116,8 @@ static int observe(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-static void observers_see_every_call_begin_and_end(void **state)
+TEST(observers_see_every_call_begin_and_end)
 {
-    (void)state;
     run(3, observe, NULL);
 }
 
@@ -174,10 +169,9 @@ static char *read_only_file(const char *folder)
     return text;
 }
 
-static void traces_of_all_ranks_are_one_file(void **state)
+TEST(traces_of_all_ranks_are_one_file)
 {
     char folder[] = "/tmp/peal-watch-XXXXXX";
-    (void)state;
     assert_non_null(mkdtemp(folder));
     setenv("PEAL_TRACE", folder, 1);
     run(3, trace, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal/plan.h: plans made of text in any format, described, and launched as user kernels.
  *
- * A plan is one block that is never changed, so that whoever has one may copy it and give it to
+ * A plan is one block that is never changed, so that its owner may copy it and give it to
  * others. A kernel of a plan has a copy of its own, in its image: the caller may close the plan. The
  * plan's hash stands for the plan wherever ranks compare what they launch. */
 #include "comm/user/user.h"
@@ -195,7 +195,7 @@ enum peal_status peal_plan_open(const struct peal_plan_args *args, struct peal_p
         *out = plan;
     } else if (r.args.error && r.args.error_cap > 0) {
         struct peal_text why = {0};
-        peal_diags_print(&r.diags, false, &why);
+        peal_diags_quote(&r.diags, &why);
         snprintf(r.args.error, r.args.error_cap, "%s",
                  why.len ? peal_text_get(&why) : peal_status_text(status));
         peal_text_release(&why);

@@ -83,7 +83,7 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
         *out = kernel;
     } else {
         struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_comm_fail(comm, status, "%s",
                        why.len ? peal_text_get(&why) : peal_status_text(status));
         peal_text_release(&why);
@@ -257,7 +257,7 @@ bool peal_user_args_touch(const struct peal_arg *a, const struct peal_arg *b)
     return a->bytes > 0 && b->bytes > 0 && x < y + b->bytes && y < x + a->bytes;
 }
 
-/* Is the smaller buffer the own one of as many equal blocks as there are ranks? */
+/* Is the smaller buffer this rank's block, if the larger is cut into one per rank? */
 static bool is_own_block(const struct peal_team *team, const struct peal_arg *part,
                          const struct peal_arg *all)
 {

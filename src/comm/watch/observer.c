@@ -108,7 +108,8 @@ enum peal_status peal_comm_set_observer(struct peal_comm *comm,
             given = observer->struct_size;
         if (!peal_growth_read(&known, sizeof known, observer, given))
             return peal_comm_fail(comm, PEAL_UNSUPPORTED,
-                                  "this libpeal %s does not know all that the observer asks for",
+                                  "this libpeal %s is older than the program: it does not know "
+                                  "every option of the observer",
                                   peal_version_text());
     }
     struct peal_watching *watching = find_watching(comm);

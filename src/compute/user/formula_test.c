@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* User-defined reductions: what formula.h promises, by hand. Random ones are in tests/interp/formula_test.c. */
 #include "compute/compute.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define A                                                                                          \
     {                                                                                              \
@@ -52,11 +49,10 @@ static void combine(const struct peal_formula *f, enum peal_dtype dtype, void *d
         peal_formula_combine(variant, f, &to, from, s2 ? 3 : 2, count);
 }
 
-static void an_expression_is_evaluated_element_by_element(void **state)
+TEST(an_expression_is_evaluated_element_by_element)
 {
     enum { N = 1000 };
     static float x[N], y[N], z[N], out[N];
-    (void)state;
     for (int i = 0; i < N; i++) {
         x[i] = (float)i;
         y[i] = (float)(i % 7) - 3;
@@ -74,10 +70,9 @@ static void an_expression_is_evaluated_element_by_element(void **state)
     assert_memory_equal(out, z, sizeof out);
 }
 
-static void the_destination_may_be_any_of_the_sources(void **state)
+TEST(the_destination_may_be_any_of_the_sources)
 {
     enum { N = 600 };
-    (void)state;
     for (int which = 0; which < 3; which++) {
         double src[3][N];
         for (int i = 0; i < N; i++) {
@@ -95,43 +90,39 @@ static void the_destination_may_be_any_of_the_sources(void **state)
 }
 
 /* 100 * 100 wraps to 16, then 16 * 3 = 48; -100 * 100 wraps to -16, and 0 is larger. */
-static void integers_wrap_after_each_application(void **state)
+TEST(integers_wrap_after_each_application)
 {
     int8_t a[2] = {100, -100}, b[2] = {100, 100}, c[2] = {3, 3}, out[2];
-    (void)state;
     combine(&positive, PEAL_I8, out, a, b, c, 2);
     assert_int_equal(out[0], 10000 % 256 * 3); /* max(10000, 0) wraps to 16 */
     assert_int_equal(out[1], 0);
 }
 
 /* 2048 * 0.5 + ... in f32: the sum 2048 + 1 has no f16, and must not be rounded before the second application. */
-static void narrow_types_are_rounded_once(void **state)
+TEST(narrow_types_are_rounded_once)
 {
     static const struct peal_formula add = {"add2", 0, 3, {A, B, APPLY(ADD, 2)}};
     uint16_t a = 0x6800, b = 0x3c00, c = 0x3c00, out; /* 2048, 1, 1 */
-    (void)state;
     combine(&add, PEAL_F16, &out, &a, &b, &c, 1);
     assert_int_equal(out, 0x6801); /* 2050 */
 }
 
-static void complex_numbers_and_pairs_work_too(void **state)
+TEST(complex_numbers_and_pairs_work_too)
 {
     float a[2] = {3, 4}, b[2] = {1, 2}, out[2];
     struct {
         float value;
         int32_t index;
     } p = {2, 7}, q = {1, 9}, r;
-    (void)state;
     combine(&square, PEAL_CF32, out, a, b, NULL, 1);
     assert_true(out[0] == -4 && out[1] == 20); /* (4 + 6i)(2 + 2i) */
     combine(&least, PEAL_F32_I32, &r, &p, &q, NULL, 1);
     assert_true(r.value == 1 && r.index == 9);
 }
 
-static void a_constant_is_a_source_like_others(void **state)
+TEST(a_constant_is_a_source_like_others)
 {
     float x[300], out[300];
-    (void)state;
     for (int i = 0; i < 300; i++)
         x[i] = (float)i;
     struct peal_operand to = {out, 0, PEAL_F32};
@@ -140,9 +131,8 @@ static void a_constant_is_a_source_like_others(void **state)
     assert_true(out[299] == 299 * 3 + 299 + 3);
 }
 
-static void types_that_a_function_lacks_are_refused(void **state)
+TEST(types_that_a_function_lacks_are_refused)
 {
-    (void)state;
     assert_true(peal_formula_takes(&root, PEAL_F16));
     assert_false(peal_formula_takes(&root, PEAL_I32));
     assert_false(peal_formula_takes(&root, PEAL_CF32));
@@ -154,10 +144,9 @@ static void types_that_a_function_lacks_are_refused(void **state)
     assert_false(peal_formula_takes(&third, PEAL_I64));
 }
 
-static void broken_formulas_are_found(void **state)
+TEST(broken_formulas_are_found)
 {
     struct peal_formula f;
-    (void)state;
 #define BROKEN(change)                                                                             \
     do {                                                                                           \
         f = join;                                                                                  \

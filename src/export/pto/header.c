@@ -50,7 +50,7 @@ static uint64_t block_begin(const struct peal_plan *plan, uint32_t rank)
 }
 
 /* Where a rank's input or output begins. In place, one of them is a part of the other; in one
- * buffer, a side that is the own block begins at that block. */
+ * buffer, a side that is its own block begins at that block. */
 static uint64_t side_begin(const struct pto_window *w, uint32_t rank, uint32_t buf,
                            enum peal_side side)
 {
@@ -173,7 +173,7 @@ static void put_collective(const struct pto_window *w, bool closed, struct peal_
         "constexpr Reduction kReduction = Reduction::%s;\n"
         "constexpr int32_t kRoot = %d;\n"
         "constexpr bool kHasBlocks = %s; // the output is a block of every rank\n"
-        "constexpr bool kClosed = %s; // no rank's memory is used outside of its launches\n",
+        "constexpr bool kClosed = %s; // no rank's memory is used outside its launches\n",
         collective_name(plan), reduction_name(plan), root, has_blocks, is_closed);
 }
 

@@ -140,7 +140,7 @@ static void put_compute(struct writer *w)
         return;
     }
     if (op->flags & PEAL_OP_OUTSIDE) {
-        refuse(w, "it is a function outside of the plan");
+        refuse(w, "it is a function outside the plan");
         return;
     }
     if (op->fn == PEAL_FN_ID)

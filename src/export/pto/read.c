@@ -171,7 +171,7 @@ static void check_layout(struct pto_reader *r)
         end = all.at[i].start + all.at[i].len;
     }
     if (!good || end > (r->window - r->data) / size)
-        peal_pto_fail(r, "buffers and slots overlap, or are outside of the window");
+        peal_pto_fail(r, "buffers and slots overlap, or are outside the window");
     peal_vec_release(&all);
 }
 

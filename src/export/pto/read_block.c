@@ -23,7 +23,7 @@ static void count_notify(struct pto_reader *r, uint64_t rank, uint64_t cell, int
     }
 }
 
-/* One op of cells: as many lines as there are phases, one behind the other. */
+/* One op of cells: as many lines as there are phases, one after the other. */
 struct sync {
     bool notify;
     uint64_t rank;
@@ -357,7 +357,7 @@ static void take_line(struct pto_reader *r, const char **text)
     mark(r);
 }
 
-/* From the line behind "{" to the one with "}". The last op drains the pipes. */
+/* From the line after "{" to the one with "}". The last op drains the pipes. */
 static void take_block(struct pto_reader *r, const char **text)
 {
     bool drained = false;
@@ -368,7 +368,7 @@ static void take_block(struct pto_reader *r, const char **text)
         if (peal_pto_next_is(r, "}"))
             break;
         if (drained)
-            peal_pto_fail(r, "an op behind the end");
+            peal_pto_fail(r, "an op after the end");
         if (peal_pto_next_is(r, "    (void)r;"))
             continue;
         drained = peal_pto_next_is(r, "    pipe_barrier(PIPE_ALL);");

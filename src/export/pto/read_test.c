@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is written is read back as the plan it was, and a text with a fault is not proved: every line
  * that synchronises or moves data is left out in turn, and numbers are changed. */
+#include "base/tests/unit.h"
 #include "export/pto/pto.h"
 
 #include "plan/tests/made.h"
@@ -57,7 +58,7 @@ static const char *first_block(const struct fixture *f)
     return strstr(kernel_text(f), "AICORE inline void Rank0Block0");
 }
 
-static void what_is_written_is_the_same_plan(void **state)
+TEST(what_is_written_is_the_same_plan)
 {
     static const struct {
         int line;
@@ -71,7 +72,6 @@ static void what_is_written_is_the_same_plan(void **state)
         {__LINE__, "reduce_scatter_mesh", 2, 8},  {__LINE__, "allreduce_halving", 5, 16},
         {__LINE__, "all_to_all_pairwise", 4, 16}, {__LINE__, "allreduce_ring", 2, 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fixture f;
         begin(&f, rows[i].kernel, rows[i].ranks, rows[i].count);
@@ -103,10 +103,9 @@ static bool is_op(const char *line)
     return false;
 }
 
-static void no_line_can_be_left_out(void **state)
+TEST(no_line_can_be_left_out)
 {
     static const char *const kernels[] = {"allreduce_ring", "allreduce_chunked", "allgather_pull"};
-    (void)state;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         struct fixture f;
         begin(&f, kernels[i], 3, 9);
@@ -138,7 +137,7 @@ static char *replaced(const struct fixture *f, const char *begin_at, const char 
     return out;
 }
 
-static void changed_numbers_are_found(void **state)
+TEST(changed_numbers_are_found)
 {
     static const char block[] = "AICORE inline void Rank0Block0",
                       channel[] = "constexpr Channel c0";
@@ -166,7 +165,6 @@ static void changed_numbers_are_found(void **state)
         {__LINE__, "broadcast_pipe", block, "Pick(r, 0, 9)", "Pick(r, 0, 0)"},
         {__LINE__, "broadcast_pipe", block, "Pick(r, 0, 9)", "Pick(r, 9, 0)"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fixture f;
         begin(&f, rows[i].kernel, 3, 9);

@@ -13,7 +13,7 @@
 
 enum { MEET_MS = 60000, STOP_MS = 10000, LINGER_MS = 1000, ENDING_MS = 1000, MOST_WORDS = 4096 };
 
-/* The words of this process's command line, in one block behind them; NULL on failure. */
+/* The words of this process's command line, in one block after them; NULL on failure. */
 static char **own_command(void)
 {
     struct peal_text text = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What members of a domain exchange while they open its communicator: whoever sets a key sends it to all members, and each
+/* What members of a domain exchange while they open its communicator: the member that sets a key sends it to all members, and each
  * waits for it in its own table. Keys of domains that are long open are dropped. */
 #include "host/away/away.h"
 

@@ -539,7 +539,7 @@ static void test_overlap(void)
     check(both == (sum > call ? sum : call));
 }
 
-/* Contributions are folded from worker 0 on, whoever runs them. */
+/* Contributions are folded from worker 0 on, whichever worker runs them. */
 static void test_reductions(void)
 {
     enum peal_reduction op = PEAL_SUM, again = PEAL_SUM;

@@ -237,7 +237,7 @@ static void judge_syntax(struct judge *j)
     j->loads = false;
     struct peal_finding *finding =
         peal_finding_add(j->out, PEAL_FINDING_WARNING, "msccl-syntax", pos,
-                         "RCCL's reader, which is no XML parser, stops here: %s", what);
+                         "RCCL's reader, which is not an XML parser, stops here: %s", what);
     if (source->len < 2 || memcmp(source->text, "<?", 2) != 0)
         return;
     for (size_t i = 2; i + 1 < source->len; i++) {

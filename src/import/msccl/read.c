@@ -398,7 +398,7 @@ static void XMLCALL on_start(void *opaque, const XML_Char *name, const XML_Char 
     r->attributes = attributes;
     if (r->inside == STEP || strcmp(name, element_names[r->inside + 1]) != 0) {
         peal_diag_error(r->base.diags, r->pos, "unexpected element '%.40s' %s%s", name,
-                        r->inside == NONE ? "at the top; a plan is an 'algo'" : "inside of ",
+                        r->inside == NONE ? "at the top; a plan is an 'algo'" : "inside ",
                         element_names[r->inside]);
         stop(r);
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is this XML that RCCL's own reader takes? That reader is no XML parser. It knows elements, comments
- * and attributes in double quotes, blanks before each, no line breaks inside of a tag, no tabs, no
+/* Is this XML that RCCL's own reader takes? That reader is not an XML parser. It knows elements, comments
+ * and attributes in double quotes, blanks before each, no line breaks inside a tag, no tabs, no
  * declaration, and values of at most 255 characters. A file that any other program reads may be
  * one that it does not load. */
 #include "import/msccl/msccl.h"
@@ -33,11 +33,11 @@ static bool is_blank(char c)
     return c == ' ' || c == '\n' || c == '\r';
 }
 
-/* From the character behind '=' to the one behind the closing quote. */
+/* From the character after '=' to the one after the closing quote. */
 static bool skip_value(struct scan *s)
 {
     if (peek(s) != '"')
-        return stop(s, "a value is wanted in double quotes, right behind '='");
+        return stop(s, "a value is wanted in double quotes, right after '='");
     const char *from = ++s->at;
     while (s->at < s->end && *s->at != '"')
         s->at++;
@@ -49,7 +49,7 @@ static bool skip_value(struct scan *s)
     return true;
 }
 
-/* From the blank in front of an attribute to the character behind its value. */
+/* From the blank in front of an attribute to the character after its value. */
 static bool skip_attribute(struct scan *s)
 {
     s->at++;
@@ -79,7 +79,7 @@ static bool skip_comment(struct scan *s)
     return stop(s, "a comment has no end");
 }
 
-/* From '<' to the character behind '>'. */
+/* From '<' to the character after '>'. */
 static bool skip_tag(struct scan *s)
 {
     s->at++;
@@ -98,8 +98,8 @@ static bool skip_tag(struct scan *s)
     if (!closes && peek(s) == '/')
         s->at++;
     if (peek(s) != '>')
-        return stop(s, closes ? "'>' is wanted right behind the name"
-                              : "a line break or a tab inside of a tag");
+        return stop(s, closes ? "'>' is wanted right after the name"
+                              : "a line break or a tab inside a tag");
     s->at++;
     return true;
 }

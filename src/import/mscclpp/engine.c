@@ -54,8 +54,10 @@ struct peal_pos peal_mscclpp_rank_pos(const struct peal_import *import, uint32_t
     return (struct peal_pos){import->source, gpu->line, gpu->col, 1};
 }
 
-void peal_mscclpp_judge(const struct peal_import *import, struct peal_findings *out)
+void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
+                        struct peal_findings *out)
 {
+    (void)least_depth; /* its channels are not FIFOs */
     const struct mscclpp_plan *plan = import->mscclpp;
     bool swapped = false, many_ops = false, many_channels = false;
     judge_shape(import, out);

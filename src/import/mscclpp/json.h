@@ -23,7 +23,7 @@ struct json {
 /* The document's root, in the import's arena. NULL: said in diags, or *status is not PEAL_INVALID. */
 struct json *peal_json_read(struct peal_import *import, struct peal_diags *diags,
                             enum peal_status *status);
-/* The member of that name; NULL: there is none, or it is no object. */
+/* The member of that name; NULL: there is none, or it is not an object. */
 const struct json *peal_json_get(const struct json *object, const char *key);
 /* Of a list that may be missing: its first element and their number. */
 static inline const struct json *peal_json_first(const struct json *list)

@@ -57,7 +57,7 @@ struct mscclpp_operand {
     uint32_t index, size; /* chunks */
     uint8_t buffer;       /* IMPORT_INPUT, ... */
     bool is_group;        /* all ranks of switch channel `group` */
-    uint32_t rank;        /* the own one, or a peer */
+    uint32_t rank;        /* its own, or a peer */
     uint32_t group;
 };
 
@@ -87,7 +87,7 @@ struct mscclpp_tb {
 struct mscclpp_channel {
     uint32_t line, col;
     uint32_t peer;
-    uint32_t order;   /* among the own rank's channels of this type to that peer */
+    uint32_t order;   /* among this rank's channels of this type to that peer */
     uint8_t src, dst; /* older plans: the buffers at both ends */
 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proposals for a fault of an MSCCL++ plan. All of them insert ops:
  *
- *   race inside of a block             a nop before one of the two ops
+ *   race inside a block                a nop before one of the two ops
  *   race of two ranks, with a signal   a wait before the later op, or at the end of its block
  *     that is not waited for
- *   race of two ranks                  a signal behind one op, or at the start of its block, and a wait
+ *   race of two ranks                  a signal after one op, or at the start of its block, and a wait
  *                                      before the other op, or at the end of its block
- *   a wait for ever                    nop and signal behind an op of the rank that could signal
+ *   a wait for ever                    nop and signal after an op of the rank that could signal
  *
  * Which op is the later one, and which channel is meant, is not known: every guess is a proposal, and
- * whoever offers one has verified it first. */
+ * the caller that offers one has verified it first. */
 #include "import/mscclpp/mscclpp.h"
 
 #include <stdio.h>
@@ -131,7 +131,7 @@ static uint32_t place_in(const struct mscclpp_tb *tb, uint32_t channel)
     return PEAL_NONE;
 }
 
-/* Where an op is put in: before or behind another one, or at the start or the end of a block. */
+/* Where an op is put in: before or after another one, or at the start or the end of a block. */
 struct spot {
     const struct mscclpp_tb *tb;
     const struct mscclpp_op *op;
@@ -148,7 +148,7 @@ static struct spot at_start(const struct mscclpp_tb *tb)
     return (struct spot){tb, &tb->ops[0], false};
 }
 
-/* A signal comes behind a nop, a wait before one; neither is needed at an end of the block. */
+/* A signal comes after a nop, a wait before one; neither is needed at an end of the block. */
 static void insert(struct proposer *p, struct peal_finding *f, struct spot at, bool waits,
                    uint32_t place)
 {
@@ -183,7 +183,7 @@ struct side {
     const struct mscclpp_op *op;
 };
 
-/* The signal: behind the op, or at the start of a block. */
+/* The signal: after the op, or at the start of a block. */
 static void propose_signals(struct proposer *p, const struct side *first, uint32_t back,
                             uint32_t waiter, struct spot wait, uint32_t place)
 {
@@ -237,7 +237,7 @@ static void propose_order(struct proposer *p, const struct side *first, const st
     }
 }
 
-/* A wait that is never satisfied: a signal of the peer, behind any of its ops, the last one first. */
+/* A wait that is never satisfied: a signal of the peer, after any of its ops, the last one first. */
 static void propose_signal(struct proposer *p, const struct site *s)
 {
     char what[160];
@@ -255,7 +255,7 @@ static void propose_signal(struct proposer *p, const struct site *s)
             uint32_t place = place_in(tb, back);
             if (place == PEAL_NONE)
                 continue;
-            snprintf(what, sizeof what, "gpu %u signals behind this op; gpu %u waits for it", peer,
+            snprintf(what, sizeof what, "gpu %u signals after this op; gpu %u waits for it", peer,
                      s->rank);
             for (uint32_t i = tb->nops; i-- > 0;) {
                 if (!is_object(p, &tb->ops[i]))

@@ -9,7 +9,7 @@
  *            to, or signalled; ids count among the block's channels of those two buffers
  *            srcbuff, srcoff, dstbuff, dstoff: one local place each; srcs [{buff, off}]: further ones
  *
- * A peer's side of a channel is its dst buffer. A nop is a barrier inside of the block, whatever its
+ * A peer's side of a channel is its dst buffer. A nop is a barrier inside the block, whatever its
  * `deps` say. Packets go to halves of the scratch buffer in turn. `cpkt` reads packets there, `tpkt`
  * makes them: newer files call these upkt and cpkt. The model is the same as that of newer files. */
 #include "import/mscclpp/read.h"

@@ -276,7 +276,7 @@ static void read_pipeline(struct lists *l, const struct json *node, struct msccl
             break;
         read_op(l, n, &op->inner[op->ninner++]);
         if (!r->failed && op->inner[op->ninner - 1].name == MPP_PIPELINE)
-            peal_mpp_refuse(r, n, "a pipeline inside of a pipeline");
+            peal_mpp_refuse(r, n, "a pipeline inside a pipeline");
     }
 }
 

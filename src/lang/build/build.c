@@ -55,7 +55,7 @@ void *peal_builder_out_of_memory(struct peal_builder *b)
     return NULL;
 }
 
-/* Can anything be done: no mistake so far, and inside of a kernel. */
+/* Can anything be done: no mistake so far, and inside a kernel. */
 static bool is_ready(struct peal_builder *b)
 {
     if (!b || b->status != PEAL_OK)
@@ -88,7 +88,7 @@ static bool claim(struct peal_builder *b, const char *name)
     return b->used.texts.len > before;
 }
 
-/* The wish, or with a number behind it; `exact`: a taken one is a mistake. */
+/* The wish, or with a number after it; `exact`: a taken one is a mistake. */
 static const char *choose_name(struct peal_builder *b, const char *wish, bool exact)
 {
     char name[256];
@@ -249,7 +249,7 @@ bool peal_builder_memory(struct peal_builder *b, struct peal_symbol *symbol,
     if (strcmp(elem, "T") == 0)
         symbol->type.elem.generic = true;
     else if (!peal_dtype_find(elem, strlen(elem), &symbol->type.elem.dtype))
-        return peal_builder_fail(b, "'%.40s' is no element type", elem);
+        return peal_builder_fail(b, "'%.40s' is not an element type", elem);
     symbol->type.elem.wide = memory->wide;
     symbol->type.dims = memory->cols ? 2 : 1;
     symbol->shape[0] = peal_builder_use(b, memory->len);

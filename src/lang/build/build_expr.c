@@ -140,7 +140,7 @@ struct peal_expr *peal_build_op(struct peal_builder *b, const char *op, struct p
         return NULL;
     expr->op = find_operator(op, false);
     if (expr->op == PEAL_INT_OP_COUNT)
-        return peal_builder_fail(b, "'%.20s' is no operator", op);
+        return peal_builder_fail(b, "'%.20s' is not an operator", op);
     expr->a = peal_builder_use(b, a);
     expr->b = peal_builder_use(b, c);
     return close_expr(b, expr);
@@ -207,7 +207,7 @@ struct peal_expr *peal_build_reduction(struct peal_builder *b, const char *name,
     if (!decl)
         return peal_builder_out_of_memory(b);
     if (properties && !read_properties(properties, &decl->flags))
-        return peal_builder_fail(b, "'%s' is no property of a reduction", properties);
+        return peal_builder_fail(b, "'%s' is not a property of a reduction", properties);
     struct peal_expr *op = peal_build_name(b, name);
     if (!op)
         return NULL;

@@ -7,14 +7,11 @@
 #include "lang/syntax/print.h"
 #include "lang/syntax/syntax.h"
 #include "lang/tree/validate.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Finishes; the module must print as expected, read back the same, and (`right`) be deduced. */
 static void check_built(struct peal_builder *b, const char *expected, bool right)
@@ -49,9 +46,8 @@ static void check_built(struct peal_builder *b, const char *expected, bool right
     peal_diags_release(&diags);
 }
 
-static void a_ring_allreduce_is_a_page(void **state)
+TEST(a_ring_allreduce_is_a_page)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     struct peal_expr *one = peal_build_int(b, 1);
     struct peal_expr *n = peal_build_name(b, "n");
@@ -95,9 +91,8 @@ static void a_ring_allreduce_is_a_page(void **state)
                 true);
 }
 
-static void placement_is_built_by_name_and_call(void **state)
+TEST(placement_is_built_by_name_and_call)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     const struct peal_build_memory vector = {.len = peal_build_name(b, "n")};
     peal_build_kernel(b, "placed", NULL);
@@ -168,9 +163,8 @@ static const char every_form[] =
     "    barrier()\n"
     "}\n";
 
-static void every_form_can_be_built(void **state)
+TEST(every_form_can_be_built)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     struct peal_expr *zero = peal_build_int(b, 0);
     struct peal_expr *n = peal_build_name(b, "n");
@@ -219,9 +213,8 @@ static void every_form_can_be_built(void **state)
     check_built(b, every_form, true);
 }
 
-static void atomics_can_be_built(void **state)
+TEST(atomics_can_be_built)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     struct peal_expr *zero = peal_build_int(b, 0), *one = peal_build_int(b, 1);
     struct peal_expr *n = peal_build_name(b, "n");
@@ -248,9 +241,8 @@ static void atomics_can_be_built(void **state)
                 true);
 }
 
-static void a_when_has_no_else(void **state)
+TEST(a_when_has_no_else)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     peal_build_kernel(b, "one_way", NULL);
     struct peal_expr *s = peal_build_signal(b, "s", "raw", NULL);
@@ -262,9 +254,8 @@ static void a_when_has_no_else(void **state)
     peal_builder_free(b);
 }
 
-static void a_reduction_can_be_built(void **state)
+TEST(a_reduction_can_be_built)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     struct peal_expr *half = peal_build_op(b, "/", peal_build_name(b, "a"), peal_build_int(b, 2));
     struct peal_expr *smooth = peal_build_reduction(
@@ -290,9 +281,8 @@ static void a_reduction_can_be_built(void **state)
     assert_int_equal(peal_builder_finish(b, NULL, &module), PEAL_INVALID);
 }
 
-static void lanes_can_be_built(void **state)
+TEST(lanes_can_be_built)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     struct peal_expr *zero = peal_build_int(b, 0);
     struct peal_expr *n = peal_build_name(b, "n");
@@ -314,9 +304,8 @@ static void lanes_can_be_built(void **state)
                 true);
 }
 
-static void matrices_are_multiplied_by_a_call(void **state)
+TEST(matrices_are_multiplied_by_a_call)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     struct peal_expr *n = peal_build_name(b, "n"), *m = peal_build_name(b, "m");
     peal_build_kernel(b, "product", NULL);
@@ -334,9 +323,8 @@ static void matrices_are_multiplied_by_a_call(void **state)
                 true);
 }
 
-static void names_are_unique_at_any_depth(void **state)
+TEST(names_are_unique_at_any_depth)
 {
-    (void)state;
     struct peal_builder *b = peal_builder_new();
     struct peal_expr *two = peal_build_int(b, 2);
     peal_build_kernel(b, "k", NULL);
@@ -383,9 +371,8 @@ static struct peal_expr *random_expr(struct peal_builder *b, unsigned *seed, int
     return peal_build_op(b, peal_operator(op)->text, a, c);
 }
 
-static void all_operators_read_back_in_any_mix(void **state)
+TEST(all_operators_read_back_in_any_mix)
 {
-    (void)state;
     for (unsigned round = 0; round < 300; round++) {
         unsigned seed = round;
         struct peal_text once = {0};
@@ -493,9 +480,8 @@ static void build_too_deep(struct peal_builder *b)
         peal_build_for_peers(b, "p");
 }
 
-static void the_first_mistake_is_reported(void **state)
+TEST(the_first_mistake_is_reported)
 {
-    (void)state;
     static const struct {
         int line;
         void (*build)(struct peal_builder *b);
@@ -508,14 +494,14 @@ static void the_first_mistake_is_reported(void **state)
         {__LINE__, build_bad_name, "builder: '1st' cannot be a name"},
         {__LINE__, build_taken_param,
          "builder: name 'a' is taken in kernel 'k', or a word of the language"},
-        {__LINE__, build_bad_elem, "builder: 'q4' is no element type"},
+        {__LINE__, build_bad_elem, "builder: 'q4' is not an element type"},
         {__LINE__, build_newer_memory,
          "builder: memory 'a' has fields that this libpeal does not know"},
         {__LINE__, build_newer_wait,
          "builder: a notify or wait has fields that this libpeal does not know"},
         {__LINE__, build_bad_place,
          "builder: only a named thing, or a part of one, can stand here"},
-        {__LINE__, build_bad_operator, "builder: '**' is no operator"},
+        {__LINE__, build_bad_operator, "builder: '**' is not an operator"},
         {__LINE__, build_bad_mode, "builder: signals have no mode 'wild'"},
         {__LINE__, build_bad_port,
          "builder: a port is N, S, E, W, parent, or child and its number"},

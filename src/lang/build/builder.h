@@ -31,7 +31,7 @@ void *peal_builder_out_of_memory(struct peal_builder *b);
 const char *peal_builder_intern(struct peal_builder *b, const char *name);
 /* A copy of an operand, for its one place in the tree; NULL after a failure. */
 struct peal_expr *peal_builder_use(struct peal_builder *b, const struct peal_expr *expr);
-/* The same for an operand that may be left out: NULL of NULL is no error. */
+/* The same for an operand that may be left out: NULL of NULL is not an error. */
 struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct peal_expr *expr);
 /* Copies of all expressions of a list but its first word, linked. */
 struct peal_expr *peal_builder_args(struct peal_builder *b, const void *const *words, size_t count);

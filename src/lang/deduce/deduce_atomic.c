@@ -115,8 +115,8 @@ void peal_deduce_within(struct peal_deducer *d, const struct peal_stmt *stmt)
                     (symbol->kind == PEAL_SYMBOL_VAR || symbol->kind == PEAL_SYMBOL_TILE);
     if (is_named && is_outer(d, symbol)) {
         peal_deducer_error(d, stmt->a->pos,
-                           "'%s' is declared outside of the 'when' and cannot "
-                           "change inside of it",
+                           "'%s' is declared outside the 'when' and cannot "
+                           "change inside it",
                            symbol->name);
         peal_deducer_note(d, symbol->pos, "it is declared here; memory and counters may change");
     }

@@ -39,7 +39,7 @@ void peal_deduce_decl(struct peal_deducer *d, struct peal_stmt *stmt)
     struct peal_value shape = {{{0}, {0}}};
     if (d->nesting || d->lane)
         peal_deducer_error(d, symbol->pos,
-                           "'%s' must be declared at the top of the kernel, not inside of %s",
+                           "'%s' must be declared at the top of the kernel, not inside %s",
                            symbol->name, d->nesting ? "a loop or branch" : "a lane");
     if (symbol->kind == PEAL_SYMBOL_CHANNEL) {
         peal_deducer_declare_as(d, symbol, PEAL_SYMBOL_CHANNEL, PEAL_TYPE_CHANNEL);

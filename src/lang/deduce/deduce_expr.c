@@ -2,7 +2,7 @@
 /* Types, integer values and shapes of expressions, operands first.
  *
  * Beside its type, an integer has a value and data a shape, as polynomials over the names of the kernel
- * (tree/poly.h): 2 * n + n is 3 n, and what is no polynomial, such as n / nranks, is an atom of its own.
+ * (tree/poly.h): 2 * n + n is 3 n, and what is not a polynomial, such as n / nranks, is an atom of its own.
  * Shapes are compared where both are known; the rest is left to instantiate, which has numbers.
  *
  * An expression that is wrong gets type NONE, and whatever contains it stays silent: one mistake is one
@@ -101,7 +101,7 @@ static struct peal_poly symbol_poly(struct peal_deducer *d, const struct peal_sy
     return peal_poly_atom(peal_intern_text(&d->atoms, text, (size_t)len));
 }
 
-/* A name that is no symbol may still be a reduce operation. */
+/* A name that is not a symbol may still be a reduce operation. */
 static bool deduce_reduce_name(const struct peal_deducer *d, struct peal_expr *expr)
 {
     if (!peal_deducer_reduction(d, expr->name, &expr->reduce))

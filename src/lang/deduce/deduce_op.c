@@ -42,8 +42,8 @@ static void assign_var(struct peal_deducer *d, struct peal_stmt *stmt, struct pe
 {
     struct peal_poly poly;
     if (d->lane && peal_deducer_fact(d, symbol)->lane != d->lane) {
-        peal_deducer_error(d, stmt->a->pos,
-                           "'%s' belongs to no lane and cannot change inside of one", symbol->name);
+        peal_deducer_error(d, stmt->a->pos, "'%s' belongs to no lane and cannot change inside one",
+                           symbol->name);
         peal_deducer_note(d, symbol->pos, "it is declared here");
     }
     peal_deduce_int(d, stmt->b, "a var", &poly);
@@ -84,7 +84,7 @@ void peal_deduce_accumulate(struct peal_deducer *d, struct peal_stmt *stmt)
     if (is_constant && peal_reduce_is_user(stmt->reduce)) {
         peal_deducer_error(d, stmt->pos, "a user-defined reduction cannot be accumulated");
         peal_deducer_note(d, peal_deducer_decl(d, stmt->reduce)->pos,
-                          "'%s' is declared here; it is no atomic step", stmt->name);
+                          "'%s' is declared here; it is not an atomic step", stmt->name);
         return;
     }
     if (!is_constant) {

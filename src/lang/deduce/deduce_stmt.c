@@ -186,7 +186,7 @@ void peal_deduce_stmts(struct peal_deducer *d, struct peal_stmt *stmt)
         if (d->when)
             peal_deduce_within(d, stmt);
         if (d->first_lane && !d->lane && is_operation(stmt)) {
-            peal_deducer_error(d, stmt->pos, "an operation outside of the lanes");
+            peal_deducer_error(d, stmt->pos, "an operation outside the lanes");
             peal_deducer_note(d, d->first_lane->pos,
                               "the kernel has lanes: they hold all operations");
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes for those who come from another language, or have slipped on a key: what was meant where
+/* Notes for readers used to another language, and for typing errors: what was meant where
  * something else was expected. */
 #include "base/base.h"
 #include "lang/syntax/parser.h"

@@ -43,7 +43,7 @@ static bool parse_private(struct peal_parser *p, struct peal_stmt *stmt)
     return parse_buffer(p, stmt, PEAL_PLACE_PRIVATE);
 }
 
-/* One statement a name: the first is `stmt`, more are linked behind it. */
+/* One statement per name: the first is `stmt`, more are linked after it. */
 static bool parse_names(struct peal_parser *p, struct peal_stmt *stmt, enum peal_symbol_kind kind,
                         enum peal_signal_mode mode)
 {
@@ -184,7 +184,7 @@ static bool parse_free(struct peal_parser *p, struct peal_stmt *stmt)
     return (stmt->a->name = peal_parser_name(p, "the name of a tile", NULL));
 }
 
-/* Those of `forms`, and what is no form of its own. */
+/* Those of `forms`, and what is not a form of its own. */
 static const char *const first_words[] = {
     "window", "private", "signal", "channel", "grid",      "tree", "let",  "var",  "notify", "wait",
     "send",   "for",     "if",     "assert",  "exclusive", "lane", "free", "else", NULL,

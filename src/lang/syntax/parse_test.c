@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parser says about texts that are not in the grammar, and what it survives. */
 #include "lang/syntax/parse.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The diagnostics of a text that must be refused. Released by the caller. */
 static struct peal_text errors_of(const char *text, size_t len, enum peal_status *status)
@@ -25,9 +22,8 @@ static struct peal_text errors_of(const char *text, size_t len, enum peal_status
     return out;
 }
 
-static void errors_are_told_with_their_place(void **state)
+TEST(errors_are_told_with_their_place)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text;
@@ -108,9 +104,8 @@ static char *repeat(const char *head, const char *unit, size_t len)
     return text;
 }
 
-static void ten_megabytes_of_anything_end_in_an_error(void **state)
+TEST(ten_megabytes_of_anything_end_in_an_error)
 {
-    (void)state;
     static const struct {
         int line;
         const char *head;

@@ -3,14 +3,11 @@
  */
 #include "lang/syntax/parse.h"
 #include "lang/syntax/print.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The printed form of a text, or its diagnostics. Released by the caller. */
 static struct peal_text print_of(const char *text)
@@ -41,9 +38,8 @@ static void check_text(int line, const char *text, const char *expected)
     peal_text_release(&twice);
 }
 
-static void expressions_print_with_the_fewest_parentheses(void **state)
+TEST(expressions_print_with_the_fewest_parentheses)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text;
@@ -89,9 +85,8 @@ static void expressions_print_with_the_fewest_parentheses(void **state)
     }
 }
 
-static void statements_print_in_their_canonical_form(void **state)
+TEST(statements_print_in_their_canonical_form)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text;
@@ -138,9 +133,8 @@ static void statements_print_in_their_canonical_form(void **state)
     }
 }
 
-static void kernels_keep_their_comment_and_break_long_headers(void **state)
+TEST(kernels_keep_their_comment_and_break_long_headers)
 {
-    (void)state;
     check_text(__LINE__,
                "// about the file\n\n//One line.\n//   \n//  Two. \r\nkernel k(in x:T[n],y:window "
                "T[n],op:reduce,"

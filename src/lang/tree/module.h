@@ -193,7 +193,7 @@ enum peal_special {
     PEAL_NODE,
     PEAL_NODES,
     PEAL_SEAT,
-    PEAL_SEATS,     /* of the own node */
+    PEAL_SEATS,     /* of its own node */
     PEAL_MAX_SEATS, /* of the largest node */
     /* Known in a kernel with a grid, or with a tree. */
     PEAL_ROW,

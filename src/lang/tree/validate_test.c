@@ -4,14 +4,11 @@
 #include "lang/library.h"
 #include "lang/syntax/parse.h"
 #include "lang/tree/validate.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char text[] = "kernel other(in z: T[n]) {\n"
                            "    let t = z\n"
@@ -113,9 +110,8 @@ static void break_nothing(struct parts *p)
     (void)p;
 }
 
-static void every_violation_is_seen(void **state)
+TEST(every_violation_is_seen)
 {
-    (void)state;
     static const struct {
         int line;
         void (*change)(struct parts *p);
@@ -162,9 +158,8 @@ static void every_violation_is_seen(void **state)
     }
 }
 
-static void the_library_is_well_formed(void **state)
+TEST(the_library_is_well_formed)
 {
-    (void)state;
     struct peal_library *library = NULL;
     assert_int_equal(peal_library_open(NULL, &library), PEAL_OK);
     assert_true(peal_validate(peal_library_module(library), "deduce", NULL));

@@ -292,7 +292,7 @@ static struct peal_channel *use_channel(struct peal_assembler *a, struct peal_op
     return note_lane(a, channel, sending);
 }
 
-/* Both ways of receiving count; giving a slot back is no message. */
+/* Both ways of receiving count; giving a slot back is not a message. */
 static void count_message(struct peal_channel *c, enum peal_op_kind kind)
 {
     if (kind == PEAL_OP_SEND)

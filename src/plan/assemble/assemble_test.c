@@ -2,14 +2,11 @@
 /* Plans put together by hand: counts of cells, totals, layout, hash, and what the reader refuses.
  */
 #include "plan/assemble/assemble.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Every rank adds to a cell of its own at the right neighbour (twice), and to one shared cell of
  * rank 0. */
@@ -51,9 +48,8 @@ static struct peal_plan *make_ring(uint32_t nranks, enum peal_status want)
     return plan;
 }
 
-static void counts_and_totals_are_filled_in(void **state)
+TEST(counts_and_totals_are_filled_in)
 {
-    (void)state;
     struct peal_plan *plan = make_ring(3, PEAL_OK);
     const struct peal_op *op = peal_plan_ops(plan) + peal_plan_lane(plan, 1, 0)->first_op;
     assert_int_equal(op[1].sync.after, 1);
@@ -69,15 +65,13 @@ static void counts_and_totals_are_filled_in(void **state)
     free(plan);
 }
 
-static void two_writers_of_a_one_writer_cell_are_refused(void **state)
+TEST(two_writers_of_a_one_writer_cell_are_refused)
 {
-    (void)state;
     assert_null(make_ring(3, PEAL_INVALID));
 }
 
-static void equal_plans_have_equal_hashes(void **state)
+TEST(equal_plans_have_equal_hashes)
 {
-    (void)state;
     struct peal_plan *a = make_ring(3, PEAL_OK), *b = make_ring(3, PEAL_OK),
                      *c = make_ring(4, PEAL_OK);
     assert_true(a->hash == b->hash && a->hash != c->hash);
@@ -88,9 +82,8 @@ static void equal_plans_have_equal_hashes(void **state)
 
 /* Any single changed byte is either harmless or refused; it never makes the reader read outside
  * (run with the address sanitizer to see). */
-static void the_reader_survives_every_changed_byte(void **state)
+TEST(the_reader_survives_every_changed_byte)
 {
-    (void)state;
     struct peal_plan *plan = make_ring(3, PEAL_OK);
     const char *why = NULL;
     assert_true(peal_plan_check(plan, plan->block_len, &why));

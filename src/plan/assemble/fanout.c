@@ -4,9 +4,9 @@
  *   y = add(x@0, x@1)                 y, y@1 = add(x@0, x@1)
  *   y@1 = y                     ->
  *
- * A copy directly behind a compute, of all that the compute wrote, becomes a further destination of
+ * A copy directly after a compute, of all that the compute wrote, becomes a further destination of
  * it. Nothing lies between the two, so for every other rank and lane it is the same program, less
- * one read of the own lane. All destinations have the first one's dtype and shape; one that
+ * one read of its own lane. All destinations have the first one's dtype and shape; one that
  * overlaps another, or overlaps a source without being it, is left as it was.
  *
  * Before fusion, a tile that is stored to several places is prepared for this: the second store
@@ -16,12 +16,12 @@
  *   y@1 = acc                   ->    y@1 = y
  *
  * Both passes change the lane where it stands and own nothing. peal_lane_forward replaces a ref by
- * another and moves no op; peal_lane_spread drops copies, and appends the new destination behind
+ * another and moves no op; peal_lane_spread drops copies, and appends the new destination after
  * the refs of the op before, which it first moves to the end of the list if something stands there.
  *
  * What never changes: the first destination is the one that the author wrote first, and its dtype
  * is that of all, so that a value is rounded once and all destinations hold the same bits. A place
- * that is forwarded is the own rank's and no tile: a read of a peer's memory would be slower than
+ * that is forwarded is this rank's and no tile: a read of a peer's memory would be slower than
  * the tile, and one more access to order. An op between the two, of whatever kind, prevents both
  * passes.
  *

@@ -52,7 +52,7 @@ static struct peal_pos op_pos(const struct peal_assembler *a, const struct peal_
     return (struct peal_pos){a->sources.at[op->pos], p->line, p->col, p->len};
 }
 
-/* The signal of a sync op; NULL if the cell is outside of it. */
+/* The signal of a sync op; NULL if the cell is outside it. */
 static const struct peal_signal *signal_of(const struct peal_assembler *a, const struct peal_op *op,
                                            uint32_t cell)
 {

@@ -176,7 +176,7 @@ void peal_inst_move(struct instantiation *t, const struct part *dst, const struc
 }
 
 /* The sources of one compute: the instantiation's operands from `first` on. Computes within
- * computes put theirs behind. */
+ * computes put theirs after. */
 struct sources {
     enum peal_fn fn;
     uint32_t divisor;
@@ -485,7 +485,8 @@ void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
         return;
     }
     if (!peal_fn_accumulates(peal_reduce_fn(reduce), dtype)) {
-        peal_inst_fail(t, s->pos, "'%s' of %s cannot be accumulated: an element is no atomic step",
+        peal_inst_fail(t, s->pos,
+                       "'%s' of %s cannot be accumulated: an element is not an atomic step",
                        peal_reduce_name(reduce), peal_dtype_name(dtype));
         return;
     }

@@ -195,7 +195,7 @@ static int64_t element(struct instantiation *t, const struct peal_expr *e)
     if (!b)
         return 0;
     if (i < 0 || (uint64_t)i >= b->array_len) {
-        peal_inst_fail(t, e->pos, "index %" PRId64 " is outside of '%s', which has %zu values", i,
+        peal_inst_fail(t, e->pos, "index %" PRId64 " is outside '%s', which has %zu values", i,
                        e->a->name, b->array_len);
         return 0;
     }

@@ -39,7 +39,7 @@ struct peal_bind {
     uint32_t channel_depth; /* 0 = 2 */
     uint64_t slot_bytes;    /* 0 = the largest payload; otherwise larger sends are split */
     uint64_t most_ops;      /* of the whole plan; 0 = peal_instantiate_most_ops(nranks) */
-    bool lenient; /* keeps parts and cells outside of their buffer or signal, and second writers of
+    bool lenient; /* keeps parts and cells outside their buffer or signal, and second writers of
                      one-writer cells, in the plan, for verify to find */
     bool no_fuse; /* leave out the fusion step */
 };

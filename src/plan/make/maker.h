@@ -27,7 +27,7 @@ struct binding {
     enum peal_dtype dtype;
     uint64_t base;     /* in place: elements into buf */
     uint32_t base_row; /* in place: row of buf, where that has rows and this has not */
-    bool own_part;     /* in place: base or base_row is where the own part begins */
+    bool own_part;     /* in place: base or base_row is where its own part begins */
     uint64_t whole;    /* ... of this many elements, where buf has no rows */
     uint32_t rows;     /* 2-D; 0 = 1-D */
     uint64_t cols;     /* elements, or elements per row */

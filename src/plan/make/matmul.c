@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dst = matmul(a, b). The op takes matrices of one type in the own rank's memory; what is elsewhere,
+/* dst = matmul(a, b). The op takes matrices of one type in this rank's memory; what is elsewhere,
  * of another type or not memory at all goes through a tile:
  *
  *   y = matmul(x, w@1)   ->   tmp = w@1; y = matmul(x, tmp)

@@ -81,8 +81,8 @@ static bool narrow(struct instantiation *t, const struct peal_expr *e, const str
         t->bind->lenient && from >= 0 && len >= 0 && from < INT64_MAX / 64 && len < INT64_MAX / 64;
     if (!inside && !tolerable)
         return peal_inst_fail(t, e->pos,
-                              "%" PRId64 " elements from %" PRId64 " on are outside of %" PRId64,
-                              len, from, n);
+                              "%" PRId64 " elements from %" PRId64 " on are outside %" PRId64, len,
+                              from, n);
     *first += (uint64_t)from;
     *extent = (uint64_t)len;
     return true;
@@ -146,7 +146,7 @@ void peal_inst_tile_part(const struct instantiation *t, const struct binding *b,
     out->any_shape = false;
 }
 
-/* In place, a peer's part begins where that peer's does, not where the own one does. */
+/* In place, a peer's part begins where that peer's does, not where its own does. */
 static void move_part(const struct instantiation *t, const struct binding *b, struct part *p)
 {
     if (b->whole)
@@ -318,7 +318,7 @@ bool peal_inst_cell(struct instantiation *t, const struct peal_expr *e, struct c
             break;
         uint32_t cells = peal_assembler_cells(t->a, cell.signal);
         if (index < 0 || index >= UINT32_MAX / 2 || (index >= cells && !t->bind->lenient)) {
-            peal_inst_fail(t, e->pos, "cell %" PRId64 " is outside of a signal of %u cells", index,
+            peal_inst_fail(t, e->pos, "cell %" PRId64 " is outside a signal of %u cells", index,
                            cells);
             break;
         }

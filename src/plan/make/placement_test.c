@@ -4,18 +4,14 @@
 
 #include "lang/lang.h"
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void seats_follow_rank_order(void **state)
+TEST(seats_follow_rank_order)
 {
-    (void)state;
     static const uint32_t nodes[] = {1, 0, 1, 1, 0};
     static const uint32_t seats[] = {0, 0, 1, 2, 1}, ranks[] = {1, 4, 0, 2, 3};
     struct peal_node_map p;
@@ -33,18 +29,16 @@ static void seats_follow_rank_order(void **state)
     peal_placement_release(&p);
 }
 
-static void gaps_are_refused(void **state)
+TEST(gaps_are_refused)
 {
-    (void)state;
     static const uint32_t gap[] = {0, 2, 2}, large[] = {0, 7, 0};
     struct peal_node_map p;
     assert_int_equal(peal_placement_init(&p, 3, gap), PEAL_INVALID);
     assert_int_equal(peal_placement_init(&p, 3, large), PEAL_INVALID);
 }
 
-static void forms_are_read_and_shown(void **state)
+TEST(forms_are_read_and_shown)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text, *shown; /* NULL: refused */
@@ -130,9 +124,8 @@ static void check_expression(int line, const char *expression, const uint32_t *n
     peal_diags_release(&diags);
 }
 
-static void expressions_mean_what_the_document_says(void **state)
+TEST(expressions_mean_what_the_document_says)
 {
-    (void)state;
     static const uint32_t nodes[] = {0, 1, 1, 1}, mixed[] = {0, 1, 1, 0}, gap[] = {0, 2, 2, 2};
     static const struct {
         int line;
@@ -183,9 +176,8 @@ static struct peal_plan *plan_of(const struct peal_kernel *kernel, const uint32_
     return plan;
 }
 
-static void a_plan_carries_its_placement(void **state)
+TEST(a_plan_carries_its_placement)
 {
-    (void)state;
     static const uint32_t one[] = {0, 0, 0, 0}, two[] = {0, 0, 1, 1};
     struct peal_diags diags;
     struct peal_program *program = NULL;

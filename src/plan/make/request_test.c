@@ -3,14 +3,11 @@
 #include "plan/make/request.h"
 
 #include "lang/lang.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char kernel_text[] =
     "kernel k(in x: T[rows, cols], out y: T[rows, cols], counts: int[nranks], shift: int,\n"
@@ -57,9 +54,8 @@ static const struct peal_bind_value *find(const struct peal_bind *bind, const ch
 
 static const int64_t seven[] = {7}, of_three[] = {4, 5, 6};
 
-static void test_given_values_win_and_the_count_binds_the_rest(void **state)
+TEST(test_given_values_win_and_the_count_binds_the_rest)
 {
-    (void)state;
     const struct peal_bind_value given[] = {{"cols", seven, 1, true}, {"own", seven, 1, true}};
     struct peal_plan_request request = {.kernel = kernel, .given = given, .ngiven = 2, .count = 9};
     struct peal_arena arena;
@@ -79,9 +75,8 @@ static void test_given_values_win_and_the_count_binds_the_rest(void **state)
     peal_diags_release(&diags);
 }
 
-static void test_local_values_may_be_every_ranks(void **state)
+TEST(test_local_values_may_be_every_ranks)
 {
-    (void)state;
     const struct peal_bind_value given[] = {{"own", of_three, 3, true}};
     struct peal_plan_request request = {.kernel = kernel, .given = given, .ngiven = 1};
     struct peal_arena arena;
@@ -97,9 +92,8 @@ static void test_local_values_may_be_every_ranks(void **state)
     peal_diags_release(&diags);
 }
 
-static void test_counts_that_are_made_up_fill_the_count(void **state)
+TEST(test_counts_that_are_made_up_fill_the_count)
 {
-    (void)state;
     for (uint32_t nranks = 1; nranks <= 9; nranks++) {
         for (int64_t count = 0; count < 40; count++) {
             struct peal_plan_request request = {.kernel = kernel, .count = count, .invent = true};
@@ -124,9 +118,8 @@ static void test_counts_that_are_made_up_fill_the_count(void **state)
     }
 }
 
-static void test_unknown_names_are_refused(void **state)
+TEST(test_unknown_names_are_refused)
 {
-    (void)state;
     static const struct {
         int line;
         const char *name, *message;

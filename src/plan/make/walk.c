@@ -32,7 +32,7 @@ static uint32_t position(struct instantiation *t)
     return known->index;
 }
 
-/* Too large is not wrong: whoever only wants to know whether the kernel is right knows nothing then. */
+/* Too large is not wrong: for a caller that only asks whether the kernel is right, that is no answer. */
 static void refuse_size(struct instantiation *t, struct peal_pos pos, const char *what,
                         uint64_t limit, const char *unit)
 {

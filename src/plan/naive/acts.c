@@ -123,7 +123,7 @@ static void walk_cell(struct peal_naive *n, const struct peal_stmt *s)
         act.call = n->call;
     act.amount = peal_naive_int(n, s->b);
     if (index < 0 || index >= act.cells)
-        (void)peal_naive_fail(n, "a cell outside of its signal");
+        (void)peal_naive_fail(n, "a cell outside its signal");
     act.index = (uint32_t)index;
     peal_naive_act(n, act);
 }

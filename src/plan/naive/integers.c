@@ -319,7 +319,7 @@ static int64_t sum(struct peal_naive *n, const struct peal_expr *e)
     int64_t total = 0;
     for (int64_t i = 0; i < count; i++) {
         if ((uint64_t)i >= array->array_len) {
-            (void)peal_naive_fail(n, "an index outside of its array");
+            (void)peal_naive_fail(n, "an index outside its array");
             break;
         }
         total = binary(n, PEAL_INT_ADD, total, array->array[i]);
@@ -418,7 +418,7 @@ int64_t peal_naive_int(struct peal_naive *n, const struct peal_expr *e)
         array = &n->now->names[e->a->symbol->slot];
         i = peal_naive_int(n, e->slices[0].a);
         if (i < 0 || (uint64_t)i >= array->array_len) {
-            (void)peal_naive_fail(n, "an index outside of its array");
+            (void)peal_naive_fail(n, "an index outside its array");
             return 0;
         }
         return array->array[i];

@@ -31,7 +31,7 @@ struct naive_name {
 /* A rectangle of a buffer or tile: element (r, c) is at base + r * stride + c. */
 struct naive_place {
     uint32_t rank, slot;
-    bool tile; /* of the own lane */
+    bool tile; /* of its own lane */
     bool two_d;
     uint64_t base, rows, count, stride;
 };
@@ -81,7 +81,7 @@ struct naive_memory {
     uint64_t *at, len;
 };
 
-/* A payload that stays in its slot: given back behind the last act that uses it. */
+/* A payload that stays in its slot: given back after the last act that uses it. */
 struct naive_slot {
     uint32_t channel;
     size_t last_act;

@@ -411,7 +411,7 @@ static void run(struct peal_naive *n)
     }
     for (uint32_t r = 0; r < n->bind->nranks; r++) {
         if (n->ranks[r].launch < n->launches)
-            (void)peal_naive_fail(n, "it stands still");
+            (void)peal_naive_fail(n, "it deadlocks");
     }
 }
 

@@ -48,7 +48,7 @@ static bool cut(struct peal_naive *n, const struct peal_slice *s, uint64_t exten
         return true;
     }
     if (a < 0 || b < 0 || (uint64_t)a > extent || (uint64_t)b > extent - (uint64_t)a)
-        return peal_naive_fail(n, "a part outside of its buffer");
+        return peal_naive_fail(n, "a part outside its buffer");
     *from = (uint64_t)a;
     *len = (uint64_t)b;
     return true;

@@ -119,7 +119,7 @@ const char *peal_page_get(const struct peal_page *page, uint32_t text)
     return "";
 }
 
-void peal_page_verdict(struct peal_page *page, enum peal_page_tone tone, const char *verdict)
+void peal_page_verdict(struct peal_page *page, enum peal_tone tone, const char *verdict)
 {
     page->tone = tone;
     page->verdict = peal_page_text(page, verdict);
@@ -391,26 +391,38 @@ void peal_page_stall(struct peal_page *page, struct peal_page_stall stall)
     PUSH(page, stalls, stall);
 }
 
-uint32_t peal_page_plot(struct peal_page *page, const char *title, const char *x_label,
-                        const char *y_label, bool x_log, bool y_log)
+uint32_t peal_page_plot(struct peal_page *page, const char *title, struct peal_page_axis x,
+                        struct peal_page_axis y)
 {
-    struct peal_page_plot plot = {peal_page_text(page, title), peal_page_text(page, x_label),
-                                  peal_page_text(page, y_label), x_log, y_log};
+    struct peal_page_plot plot = {.title = peal_page_text(page, title),
+                                  .x_label = peal_page_text(page, x.label),
+                                  .y_label = peal_page_text(page, y.label),
+                                  .x_unit = x.unit,
+                                  .y_unit = y.unit,
+                                  .x_log = x.log,
+                                  .y_log = y.log};
     PUSH(page, plots, plot);
     if (page->failed)
         return 0;
     return (uint32_t)(page->plots.len - 1);
 }
 
-uint32_t peal_page_curve(struct peal_page *page, uint32_t plot, const char *name,
-                         enum peal_page_curve_style style)
+static void add_curve(struct peal_page *page, uint32_t plot, const char *name,
+                      enum peal_page_curve_style style, uint32_t of)
 {
-    struct peal_page_curve curve = {plot, peal_page_text(page, name), (uint8_t)style,
-                                    page->reals.len, 0};
+    struct peal_page_curve curve = {
+        plot, peal_page_text(page, name), (uint8_t)style, of, page->reals.len, 0};
     PUSH(page, curves, curve);
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->curves.len - 1);
+}
+
+void peal_page_curve(struct peal_page *page, uint32_t plot, const char *name)
+{
+    add_curve(page, plot, name, PEAL_CURVE_POINTS, PEAL_PAGE_NONE);
+}
+
+void peal_page_closed_form(struct peal_page *page, uint32_t plot, const char *name, uint32_t of)
+{
+    add_curve(page, plot, name, PEAL_CURVE_CLOSED_FORM, of);
 }
 
 void peal_page_point(struct peal_page *page, double x, double y)

@@ -35,9 +35,8 @@ enum {
 #define PEAL_PAGE_NONE UINT32_MAX
 
 enum peal_page_kind { PEAL_PAGE_VERIFY, PEAL_PAGE_SIM, PEAL_PAGE_RUN, PEAL_PAGE_SWEEP };
-enum peal_page_tone { PEAL_TONE_NEUTRAL, PEAL_TONE_GOOD, PEAL_TONE_BAD, PEAL_TONE_UNSURE };
-/* What the numbers on the time axis are. */
-enum peal_page_unit { PEAL_UNIT_STEPS, PEAL_UNIT_PS };
+/* What the numbers on an axis are. */
+enum peal_page_unit { PEAL_UNIT_STEPS, PEAL_UNIT_PS, PEAL_UNIT_BYTES, PEAL_UNIT_NONE };
 
 /* What a bar is, which gives it its colour. */
 enum peal_page_category {
@@ -181,11 +180,19 @@ struct peal_page_curve {
     uint32_t plot;
     uint32_t name;
     uint8_t style;
+    uint32_t of; /* a closed form: the curve of the plot that it is for, or PEAL_PAGE_NONE */
     size_t first, count; /* in reals: x, y, x, y, ... */
+};
+
+struct peal_page_axis {
+    const char *label;
+    enum peal_page_unit unit;
+    bool log;
 };
 
 struct peal_page_plot {
     uint32_t title, x_label, y_label;
+    enum peal_page_unit x_unit, y_unit;
     bool x_log, y_log;
 };
 
@@ -213,7 +220,7 @@ struct peal_page_open {
 
 struct peal_page {
     enum peal_page_kind kind;
-    enum peal_page_tone tone;
+    enum peal_tone tone;
     enum peal_page_unit unit;
     uint32_t title, verdict, headline; /* texts: "allreduce_ring", "refuted", one sentence */
 
@@ -260,7 +267,7 @@ uint32_t peal_page_printf(struct peal_page *page, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *peal_page_get(const struct peal_page *page, uint32_t text);
 
-void peal_page_verdict(struct peal_page *page, enum peal_page_tone tone, const char *verdict);
+void peal_page_verdict(struct peal_page *page, enum peal_tone tone, const char *verdict);
 void peal_page_headline(struct peal_page *page, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* One line of the summary; the value is formatted. */
@@ -306,10 +313,11 @@ void peal_page_series(struct peal_page *page, const char *name, uint64_t start, 
 void peal_page_hop(struct peal_page *page, struct peal_page_hop hop);
 void peal_page_stall(struct peal_page *page, struct peal_page_stall stall);
 
-uint32_t peal_page_plot(struct peal_page *page, const char *title, const char *x_label,
-                        const char *y_label, bool x_log, bool y_log);
-uint32_t peal_page_curve(struct peal_page *page, uint32_t plot, const char *name,
-                         enum peal_page_curve_style style);
+uint32_t peal_page_plot(struct peal_page *page, const char *title, struct peal_page_axis x,
+                        struct peal_page_axis y);
+void peal_page_curve(struct peal_page *page, uint32_t plot, const char *name);
+/* `of` counts the curves of the plot; PEAL_PAGE_NONE: of none that is shown. */
+void peal_page_closed_form(struct peal_page *page, uint32_t plot, const char *name, uint32_t of);
 /* Points go to the curve added last. */
 void peal_page_point(struct peal_page *page, double x, double y);
 /* The page takes the table over and frees it. */

@@ -364,12 +364,21 @@ static void write_curves(const struct peal_page *page, struct peal_json *json, u
         peal_json_object(json);
         peal_json_put_string(json, "name", peal_page_get(page, curve->name));
         peal_json_put_bool(json, "closedForm", curve->style == PEAL_CURVE_CLOSED_FORM);
+        if (curve->of != PEAL_PAGE_NONE)
+            peal_json_put_uint(json, "of", curve->of);
         peal_json_key(json, "points");
         write_reals(page, json, curve->first, 2 * curve->count);
         peal_json_object_end(json);
     }
     peal_json_array_end(json);
 }
+
+static const char *const units[] = {
+    [PEAL_UNIT_STEPS] = "steps",
+    [PEAL_UNIT_PS] = "ps",
+    [PEAL_UNIT_BYTES] = "bytes",
+    [PEAL_UNIT_NONE] = "",
+};
 
 static void write_plots(const struct peal_page *page, struct peal_json *json)
 {
@@ -380,6 +389,8 @@ static void write_plots(const struct peal_page *page, struct peal_json *json)
         peal_json_put_string(json, "title", peal_page_get(page, plot->title));
         peal_json_put_string(json, "x", peal_page_get(page, plot->x_label));
         peal_json_put_string(json, "y", peal_page_get(page, plot->y_label));
+        peal_json_put_string(json, "xUnit", units[plot->x_unit]);
+        peal_json_put_string(json, "yUnit", units[plot->y_unit]);
         peal_json_put_bool(json, "xLog", plot->x_log);
         peal_json_put_bool(json, "yLog", plot->y_log);
         write_curves(page, json, i);
@@ -416,7 +427,7 @@ static void write_head(const struct peal_page *page, struct peal_json *json)
     peal_json_put_uint(json, "version", 1);
     peal_json_put_string(json, "kind", kinds[page->kind]);
     peal_json_put_string(json, "tone", tones[page->tone]);
-    peal_json_put_string(json, "unit", page->unit == PEAL_UNIT_STEPS ? "steps" : "ps");
+    peal_json_put_string(json, "unit", units[page->unit]);
     peal_json_put_string(json, "title", peal_page_get(page, page->title));
     peal_json_put_string(json, "verdict", peal_page_get(page, page->verdict));
     peal_json_put_string(json, "headline", peal_page_get(page, page->headline));

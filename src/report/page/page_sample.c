@@ -262,10 +262,12 @@ static void make_sweep(struct peal_page *page)
     peal_page_init(page, PEAL_PAGE_SWEEP, "allreduce on mesh16");
     peal_page_fact(page, "machine", "mesh16.yaml");
     peal_page_fact(page, "runs", "30");
-    uint32_t plot = peal_page_plot(page, "Time by size", "bytes", "time in ps", true, true);
+    uint32_t plot = peal_page_plot(page, "Time by size",
+                                   (struct peal_page_axis){"bytes", PEAL_UNIT_BYTES, true},
+                                   (struct peal_page_axis){"time", PEAL_UNIT_PS, true});
     static const char *const names[] = {"ring", "tree"};
     for (size_t i = 0; i < 2; i++) {
-        peal_page_curve(page, plot, names[i], PEAL_CURVE_POINTS);
+        peal_page_curve(page, plot, names[i]);
         for (double bytes = 1024; bytes <= 64 << 20; bytes *= 4) {
             double ps = i ? 4 * (8000 + bytes * 8) : 30 * (8000 + bytes * 8 / 16);
             peal_page_point(page, bytes, ps * 1.03);
@@ -274,11 +276,13 @@ static void make_sweep(struct peal_page *page)
             peal_report_table_cell(table, "%.3f", ps / 1e6);
         }
     }
-    peal_page_curve(page, plot, "ring, closed form", PEAL_CURVE_CLOSED_FORM);
+    peal_page_closed_form(page, plot, "ring, closed form", 0);
     for (double bytes = 1024; bytes <= 64 << 20; bytes *= 1.4)
         peal_page_point(page, bytes, 30 * (8000 + bytes * 8 / 16));
-    uint32_t second = peal_page_plot(page, "Time by ranks", "ranks", "time in ps", false, false);
-    peal_page_curve(page, second, "ring", PEAL_CURVE_POINTS);
+    uint32_t second = peal_page_plot(page, "Time by ranks",
+                                     (struct peal_page_axis){"ranks", PEAL_UNIT_NONE, false},
+                                     (struct peal_page_axis){"time", PEAL_UNIT_PS, false});
+    peal_page_curve(page, second, "ring");
     for (double ranks = 2; ranks <= 64; ranks += 2)
         peal_page_point(page, ranks, 2 * (ranks - 1) * 20000);
     peal_page_table(page, "All runs", table);

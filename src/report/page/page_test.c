@@ -2,17 +2,14 @@
 /* The page's description: what is kept, what is joined, and that no text gets out of its place. */
 #include "report/page/page.h"
 #include "report/svg.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
-static void texts_are_kept_once(void **state)
+TEST(texts_are_kept_once)
 {
-    (void)state;
     struct peal_page page;
     peal_page_init(&page, PEAL_PAGE_SIM, "title");
     char text[32];
@@ -29,9 +26,8 @@ static void texts_are_kept_once(void **state)
     peal_page_release(&page);
 }
 
-static void bars_come_out_by_track_and_start(void **state)
+TEST(bars_come_out_by_track_and_start)
 {
-    (void)state;
     static const uint64_t starts[] = {10, 0, 5, 30, 20};
     static const uint32_t tracks[] = {1, 1, 0, 0, 1};
     struct peal_page page;
@@ -56,9 +52,8 @@ static void bars_come_out_by_track_and_start(void **state)
 }
 
 /* A million ops on four tracks; every 1000th must survive, and nothing may be lost in the sums. */
-static void many_bars_are_joined_and_kept_ones_are_not(void **state)
+TEST(many_bars_are_joined_and_kept_ones_are_not)
 {
-    (void)state;
     enum { TRACKS = 4, EACH = 250000 };
     struct peal_page page;
     peal_page_init(&page, PEAL_PAGE_SIM, "t");
@@ -92,9 +87,8 @@ static void many_bars_are_joined_and_kept_ones_are_not(void **state)
     peal_page_release(&page);
 }
 
-static void few_bars_are_left_alone(void **state)
+TEST(few_bars_are_left_alone)
 {
-    (void)state;
     struct peal_page page;
     peal_page_init(&page, PEAL_PAGE_SIM, "t");
     peal_page_track(&page, "x", 0);
@@ -108,9 +102,8 @@ static void few_bars_are_left_alone(void **state)
     peal_page_release(&page);
 }
 
-static void arrows_are_thinned_but_for_kept_ones(void **state)
+TEST(arrows_are_thinned_but_for_kept_ones)
 {
-    (void)state;
     struct peal_page page;
     peal_page_init(&page, PEAL_PAGE_SIM, "t");
     peal_page_track(&page, "x", 0);
@@ -126,9 +119,8 @@ static void arrows_are_thinned_but_for_kept_ones(void **state)
     peal_page_release(&page);
 }
 
-static void steps_own_what_follows_them(void **state)
+TEST(steps_own_what_follows_them)
 {
-    (void)state;
     struct peal_page page;
     peal_page_init(&page, PEAL_PAGE_VERIFY, "t");
     peal_page_track(&page, "rank 0", 0);
@@ -157,9 +149,8 @@ static size_t count_text(const char *text, const char *what)
 }
 
 /* The page of a hostile kernel has exactly as many tags as that of a tame one. */
-static void no_text_ends_its_element(void **state)
+TEST(no_text_ends_its_element)
 {
-    (void)state;
     static const char *const names[] = {
         "tame", "</script><script>x()</script><!-- <script> ]]> </title><title> \" '"};
     size_t tags[2], svg_tags[2];
@@ -184,9 +175,8 @@ static void no_text_ends_its_element(void **state)
     assert_int_equal(svg_tags[0], svg_tags[1]);
 }
 
-static void bytes_are_said_in_their_unit(void **state)
+TEST(bytes_are_said_in_their_unit)
 {
-    (void)state;
     char buf[32];
     assert_string_equal(peal_page_bytes(0, buf), "0 B");
     assert_string_equal(peal_page_bytes(1023, buf), "1023 B");
@@ -194,9 +184,8 @@ static void bytes_are_said_in_their_unit(void **state)
     assert_string_equal(peal_page_bytes(UINT64_MAX, buf), "16 EiB");
 }
 
-static void times_are_said_in_their_unit(void **state)
+TEST(times_are_said_in_their_unit)
 {
-    (void)state;
     static const struct {
         int line;
         uint64_t ps;

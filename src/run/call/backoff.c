@@ -90,7 +90,7 @@ void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
     out->cores = cores;
     out->keeps_writes = keeps_writes();
     bool fits = size <= cores;
-    /* Without a core for each, whoever is waited for needs this one more often than not: measured,
+    /* Without a core for each, the awaited rank needs this one more often than not: measured,
      * every poll before the first yield is lost. */
     out->spins = fits ? 2000 : 0;
     out->round_spins = fits ? 0 : ROUND_SPINS * ((size + cores - 1) / cores);
@@ -114,7 +114,7 @@ bool peal_order_peers(const struct peal_policy *policy)
 static void arm(struct peal_team *team, struct peal_backoff *pause)
 {
     struct peal_sleep_slot *own = &team->sleep_slots[team->rank];
-    /* Relaxed: whoever adds to it does so after its change; the value only has to be older than
+    /* Relaxed: a rank that adds to it does so after its change; the value only has to be older than
      * the poll that follows. */
     pause->ticket = atomic_load_explicit(&own->wake, memory_order_relaxed);
     /* seq_cst with the barrier below; partner: peal_wake_if_sleeping. */

@@ -35,8 +35,9 @@ struct peal_backoff {
     uint32_t stream; /* the call that waits: compared with the peers' */
     uint64_t seq;
     bool published; /* the wait text is in the control block */
-    /* Looks of those who do not stay: when the last one was, and the first since anything moved. */
+    /* Looks of ranks that do not stay: when the last one was, and the first since anything moved. */
     uint64_t looked_ns, first_ns;
+    bool is_request; /* waits for a non-blocking call */
     /* A message: of, or for, this rank; UINT32_MAX: of any. */
     bool is_message;
     uint32_t peer;

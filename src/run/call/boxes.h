@@ -8,7 +8,7 @@
 
 /* At the beginning: those that are mapped already. */
 void peal_boxes_find(struct peal_mail *mail);
-/* Makes sure that the own boxes are mapped, and the one at `peer` for messages from this rank. False: it is
+/* Makes sure that this rank's boxes are mapped, and the one at `peer` for messages from this rank. False: it is
  * refused, and the team has failed. */
 bool peal_boxes_map(struct peal_mail *mail, uint32_t peer);
 void peal_boxes_unmap(struct peal_mail *mail);

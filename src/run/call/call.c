@@ -191,8 +191,7 @@ static enum peal_status fail_mismatch(struct peal_calls *engine, struct peal_fra
     return peal_doctor_mismatch(engine->team, &pause);
 }
 
-/* Loads the call's image. PEAL_PENDING while regions are given
- * back, or peers have not come to a new one: to be called again. */
+/* PEAL_PENDING while regions are given back, or peers have not come to a new one: call again. */
 static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame,
                              struct peal_call *call, uint32_t context)
 {
@@ -472,7 +471,7 @@ static bool begin_turn(struct peal_calls *engine, struct peal_call *call)
     return true;
 }
 
-/* As many as there are contexts, oldest first: those behind them stand in the queue. */
+/* As many as there are contexts, oldest first: the others wait in the queue. */
 static bool advance_all(struct peal_calls *engine)
 {
     bool moved = false;
@@ -538,6 +537,7 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
         pause->seq = engine->active ? engine->active->seq : 0;
         waiter.call = find_wanted(engine, wanted);
         waiter.frame = waiter.call ? &engine->frames[waiter.call->context] : NULL;
+        pause->is_request = waiter.call != NULL;
         pause->is_message = !waiter.call;
         if (pause->is_message)
             pause->peer = peal_mail_peer(wanted);

@@ -65,7 +65,7 @@ struct peal_call {
     uint32_t element; /* bytes of an element: cuts fall between elements */
     uint64_t bytes;   /* of the program's data, on its larger side: for statistics */
     bool stream;      /* large: write results past the caches */
-    bool reach;       /* peers' window parameters follow from the own ones: peal_frame_reach */
+    bool reach;       /* peers' window parameters follow from its own: peal_frame_reach */
     char *const *mapped[PEAL_WINDOW_PARAMS];
     const uint32_t *segments[PEAL_WINDOW_PARAMS];
     uint64_t what, count;

@@ -26,13 +26,14 @@ static void write_words(_Atomic uint64_t *words, size_t n, const char *text)
     }
 }
 
-static void put_wait(struct peal_team *team, const char *text, uint64_t since_ns)
+static void put_wait(struct peal_team *team, const char *text, bool is_request, uint64_t since_ns)
 {
     struct peal_control *own = peal_team_own(team);
     uint32_t version = atomic_load_explicit(&own->wait_version, memory_order_relaxed); /* ours */
     /* A seqlock: odd first, the words, then even. Partner: read_wait. */
     atomic_store_explicit(&own->wait_version, version + 1, memory_order_release);
     write_words(own->wait_text, PEAL_WAIT_WORDS, text);
+    atomic_store_explicit(&own->wait_is_request, is_request, memory_order_release);
     atomic_store_explicit(&own->wait_since, since_ns, memory_order_release);
     atomic_store_explicit(&own->wait_version, version + 2, memory_order_release);
 }
@@ -58,13 +59,13 @@ void peal_doctor_publish(struct peal_team *team, const struct peal_backoff *paus
     struct peal_text text = {0};
     if (pause->describe)
         pause->describe(pause->context, &text);
-    put_wait(team, peal_text_get(&text), peal_backoff_since(pause));
+    put_wait(team, peal_text_get(&text), pause->is_request, peal_backoff_since(pause));
     peal_text_release(&text);
 }
 
 void peal_doctor_unpublish(struct peal_team *team)
 {
-    put_wait(team, "", 0);
+    put_wait(team, "", false, 0);
 }
 
 /* ---- looking at a rank ---- */
@@ -144,7 +145,7 @@ static uint64_t count_begun(const struct peal_control *control)
     return begun;
 }
 
-/* Notes who is outside of any call, so that reports can say for how long. */
+/* Notes who is outside any call, so that reports can say for how long. */
 static void note_idle(struct peal_team *team)
 {
     for (uint32_t r = 0; r < team->size; r++) {
@@ -264,7 +265,7 @@ void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
 
 /* ---- the report ---- */
 
-#define SILENT_S 0.1 /* questions are answered in a moment by whoever is in a call */
+#define SILENT_S 0.1 /* questions are answered in a moment by a rank that is in a call */
 
 static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, struct peal_text *out)
 {
@@ -507,15 +508,12 @@ static uint32_t suspect(const struct peal_team *team)
 /* Do some ranks wait in a blocking call, and others for a non-blocking one? */
 static bool are_of_two_kinds(const struct peal_team *team)
 {
-    static const char request[] = "wait for non-blocking";
     bool blocking = false, other = false;
     for (uint32_t r = 0; r < team->size; r++) {
         const struct peal_control *control = team->controls[r];
-        char wait[PEAL_WAIT_WORDS * 8] = "";
-        read_wait(control, wait);
         /* Relaxed: for the report. */
         uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed);
-        other |= strncmp(wait, request, sizeof request - 1) == 0;
+        other |= atomic_load_explicit(&control->wait_is_request, memory_order_relaxed) != 0;
         blocking |= life == PEAL_LIFE_INSIDE &&
                     atomic_load_explicit(&control->stream, memory_order_relaxed) == 0;
     }
@@ -530,7 +528,7 @@ static void warn(struct peal_team *team, const struct peal_backoff *pause, uint6
     _Atomic uint64_t *warned = &team->controls[team->first]->warned_ns;
     if (team->quiet || every == 0 || waited_ns < every)
         return;
-    /* Relaxed: one of those who come to this at the same time wins, any will do. */
+    /* Relaxed: one of the ranks that come to this at the same time wins, any will do. */
     uint64_t last = atomic_load_explicit(warned, memory_order_relaxed);
     if (now - last < every || !atomic_compare_exchange_strong_explicit(
                                   warned, &last, now, memory_order_relaxed, memory_order_relaxed))

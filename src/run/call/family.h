@@ -10,7 +10,7 @@
  * one does not fit the context's limit, all of them are given back, on all ranks at the same call:
  *
  *   say "full", wait until all say so    no rank is in an older launch any more
- *   clear the own window's part          cells, channels, scratch; past the pool, to the system
+ *   clear its part of the window         cells, channels, scratch; past the pool, to the system
  *   say "clear", wait until all say so   no rank writes into what is still to be cleared
  *
  * so that a context never has more than its limit, or than its largest plan needs.
@@ -43,7 +43,7 @@ struct peal_port_state {
     uint64_t freed;
 };
 
-/* One block of the regions' prefault, with its tables behind it. */
+/* One block of the regions' prefault, with its tables after it. */
 struct peal_family {
     uint64_t key;
     uint32_t *writers; /* see peal_image; cells that no plan has touched yet are PEAL_UNTOUCHED */
@@ -62,7 +62,7 @@ struct peal_extent {
     char *at[];               /* by rank: where it begins */
 };
 
-/* Where regions are taken one behind the other. */
+/* Where regions are taken one after the other. */
 struct peal_area {
     uint64_t begin, used;
     uint64_t mapped;            /* bytes so far */
@@ -78,7 +78,7 @@ struct peal_regions {
     struct peal_index index;       /* of families, by key */
     struct peal_prefault prefault; /* what families are cut from */
     uint32_t context;
-    uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes behind it */
+    uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes after it */
     uint64_t little;           /* bytes at its start that are for small regions only */
     struct peal_area areas[PEAL_AREAS];
     struct peal_extent *extents; /* all that were mapped for this context, newest first */

@@ -134,7 +134,7 @@ static void grow(struct peal_mail *mail)
     *mail = bigger;
 }
 
-/* The own mailbox for messages from a sender. */
+/* This rank's mailbox for messages from a sender. */
 static char *box(const struct peal_mail *mail, uint32_t sender)
 {
     return mail->in + sender * peal_mail_bytes();

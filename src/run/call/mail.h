@@ -25,7 +25,7 @@ struct peal_letter {
     struct peal_letter *next;
     bool sends;
     bool probes;   /* wants to know of a message, and leaves it where it is */
-    uint32_t peer; /* UINT32_MAX: from anybody */
+    uint32_t peer; /* UINT32_MAX: from any rank */
     uint32_t tag;
     char *data;
     uint64_t bytes;  /* of the message, or room for it */
@@ -66,7 +66,7 @@ struct peal_mail {
     uint64_t *sent, *credit, *received;
     bool *owed; /* by sender on another host: it does not know of all its free slots */
     /* Where mailboxes are, NULL: not mapped yet (boxes.h). */
-    char *in;  /* the own ones, of all senders */
+    char *in;  /* its own, of all senders */
     char **to; /* per receiver: its one for this rank */
     bool lost; /* they cannot be mapped, and the team has failed for that */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of a thread on all its communicators: whoever waits in one moves those of all.
+/* Requests of a thread on all its communicators: a wait in one moves those of all.
  *
  * A communicator belongs to one thread at a time, and may be handed on. Engines that have had requests are in one list,
  * each with the thread that used it last, under one lock. A thread that waits takes the lock and moves the others that are its own; a thread that comes to an engine that

@@ -267,7 +267,7 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 9, 256, 512, "central", 4 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
-    {PEAL_CALL_ALLREDUCE, REACH, 4, 1, 2, 8 << 20, "direct", 65536},
+    {PEAL_CALL_ALLREDUCE, REACH, 4, 1, 2, 2 << 20, "direct", 65536},
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
     /* Where peers may be read and not written, these are passed over, and what is staged is faster
      * than what is read, up to where the copies no longer fit a cache. */
@@ -329,8 +329,12 @@ static const struct {
     {PEAL_CALL_SCATTER, STAGE, 1, 2, 2, 2 << 20, "send", 64 << 10},
     {PEAL_CALL_SCATTER, STAGE, 2, 3, 4, 176 << 10, "send", 64 << 10},
     {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    /* What goes up goes over channels, so that low ranks run ahead: see
+     * docs/decisions/0074-calls-in-a-row-beside-open-mpi.md. */
+    {PEAL_CALL_SCAN, STAGE, 2, 3, 4, 4 << 10, "doubling", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, 16 << 10, "small", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, UINT64_MAX, "relay", 64 << 10},
+    {PEAL_CALL_EXSCAN, STAGE, 2, 3, 4, 4 << 10, "doubling", 64 << 10},
     {PEAL_CALL_EXSCAN, STAGE, 3, 1, 256, 16 << 10, "small", 64 << 10},
     {PEAL_CALL_EXSCAN, STAGE, 3, 1, 256, UINT64_MAX, "relay", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
@@ -360,7 +364,7 @@ bool peal_tune_path(char *out, size_t cap)
     return len > 0 && (size_t)len < cap;
 }
 
-/* The number behind "hosts:"; 0: the word is another one. */
+/* The number after "hosts:"; 0: the word is another one. */
 static uint16_t read_hosts(const char *memory)
 {
     unsigned hosts = 0;

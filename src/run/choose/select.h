@@ -73,7 +73,7 @@ struct peal_table_of_rules {
     struct peal_rule *rules;
     size_t count;
     char path[256];    /* where it was read from */
-    uint32_t bad_line; /* the first that is no rule; 0: there is none */
+    uint32_t bad_line; /* the first that is not a rule; 0: there is none */
 };
 
 /* Where `peal tune` keeps its result: $PEAL_TUNE_FILE, or peal/tune in the configuration folder.

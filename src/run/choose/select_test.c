@@ -97,6 +97,11 @@ static const struct {
     {__LINE__, PEAL_CALL_REDUCE, 2, 2, 32 << 10, READS, "rows"},
     {__LINE__, PEAL_CALL_REDUCE, 2, 2, 1 << 20, READS, "direct"},
     {__LINE__, PEAL_CALL_REDUCE, 8, 2, 64, READS, "mesh"},
+    {__LINE__, PEAL_CALL_SCAN, 3, 2, 8, READS, "doubling"},
+    {__LINE__, PEAL_CALL_SCAN, 4, 2, 4097, READS, "small"},
+    {__LINE__, PEAL_CALL_SCAN, 2, 2, 8, READS, "small"},
+    {__LINE__, PEAL_CALL_EXSCAN, 4, 2, 4096, SYMMETRIC, "doubling"},
+    {__LINE__, PEAL_CALL_EXSCAN, 8, 2, 8, READS, "small"},
     {__LINE__, PEAL_CALL_BARRIER, 2, 2, 0, PRIVATE, "mesh"},
     {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
 };

@@ -411,7 +411,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
                                                             const struct peal_step *step,
                                                             uint32_t spins)
 {
-    enum { LOOKS = 8 }; /* at the own memory, each less than the system call that progress is */
+    enum { LOOKS = 8 }; /* at this rank's memory, each less than the system call that progress is */
     uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_LOOKS * LOOKS : LOOKS;
     enum peal_step_end end = try_far(frame, lane, step);
     for (uint32_t i = 0; i < spins; i += LOOKS) {
@@ -430,7 +430,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
 
 /* ---- lanes ---- */
 
-/* Was the step behind it done with it? */
+/* Was the step after it done with it? */
 static uint32_t one_more(enum peal_step_end *end)
 {
     if (*end != PEAL_STEP_DONE_TWO)

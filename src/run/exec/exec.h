@@ -26,7 +26,7 @@ enum peal_frame_state {
 enum peal_step_end {
     PEAL_STEP_BLOCKS,
     PEAL_STEP_DONE,
-    PEAL_STEP_DONE_TWO, /* and the one behind it */
+    PEAL_STEP_DONE_TWO, /* and the one after it */
     PEAL_STEP_DIFFERS,  /* a peer is in another call */
     PEAL_STEP_UNREAD    /* see peal_frame's `unread` */
 };
@@ -89,7 +89,7 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
     frame->bases[image->size].at = frame->scratch; /* may have grown for another image */
     return true;
 }
-/* Binds the peers' window parameters, which lie as the own ones do: mapped[i][r] is where rank r's
+/* Binds the peers' window parameters, which lie as this rank's do: mapped[i][r] is where rank r's
  * memory of parameter i begins here; mapped[i] NULL: it is not mapped, the owner says where it is.
  * segments[i][r]: as what it is exposed, if r is on another host. */
 void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped,

@@ -106,7 +106,7 @@ enum peal_step_end peal_far_judge(struct peal_frame *frame, enum peal_status sta
     case PEAL_CLOSED: /* it has left, and needs nothing any more */
         return PEAL_STEP_DONE;
     case PEAL_PENDING:
-    case PEAL_PEER_DEAD: /* whoever waits looks after its peers, and reports it */
+    case PEAL_PEER_DEAD: /* a rank that waits watches its peers, and reports it */
         return PEAL_STEP_BLOCKS;
     default:
         frame->unread.rank = rank;
@@ -421,7 +421,7 @@ static enum peal_step_end end_rows(struct peal_far_lane *far)
     return PEAL_STEP_DONE;
 }
 
-/* From here to a far rank. The notify behind it, if it goes to the same rank, travels along. */
+/* From here to a far rank. The notify after it, if it goes to the same rank, travels along. */
 static enum peal_step_end copy_there(struct peal_frame *frame, struct peal_frame_lane *lane,
                                      const struct peal_step *step, uint64_t bytes)
 {

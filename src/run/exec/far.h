@@ -9,7 +9,7 @@
  *   notify                a signal; in the frame of the copy before it if both go to one rank
  *   send                  one put of slot and payload, with the slot's number as its signal (far_channel.c)
  *   receive, free         as on one host; the credit is a signal
- *   wait, peek            of the own cell, while the network moves
+ *   wait, peek            of this rank's cell, while the network moves
  *   fetch_add, ...        the owner does it, and answers; a take asks again until it has the cell
  *
  * A step that has no room blocks, and goes on from where it is when it is tried again.
@@ -123,7 +123,7 @@ enum peal_step_end peal_far_put_parts(struct peal_frame *frame, struct peal_far_
                                       struct peal_net_token *token);
 enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_place *from,
                                 void *to, uint64_t bytes, struct peal_net_token *token);
-/* Can the notify behind a step travel with the last bytes that the step sends to `rank`? */
+/* Can the notify after a step travel with the last bytes that the step sends to `rank`? */
 bool peal_far_joins(struct peal_frame *frame, const struct peal_frame_lane *lane,
                     const struct peal_step *step, uint32_t rank);
 /* A notify as the network has it. */

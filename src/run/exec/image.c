@@ -47,7 +47,7 @@ static void size_params(struct peal_image *image)
     }
 }
 
-/* Channels lie behind the cells: credits of the sender, then slots of the receiver, each counted
+/* Channels follow the cells: credits of the sender, then slots of the receiver, each counted
  * from the start of that rank's region. All ranks compute the same from the whole plan. */
 static bool lay_out_channels(struct peal_image *image, uint64_t *end)
 {
@@ -165,7 +165,7 @@ static void *cut(char *block, uint64_t *used, uint64_t count, uint64_t bytes)
     return piece;
 }
 
-/* The image's tables behind each other, each at a multiple of 16 bytes; what a launch runs through
+/* The image's tables one after the other, each at a multiple of 16 bytes; what a launch runs through
  * comes first. Without a block: counts its bytes. */
 static uint64_t lay_out(struct peal_image *image, const struct peal_image_how *how, char *block)
 {
@@ -233,7 +233,7 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_h
 {
     const struct peal_plan *plan = image->plan;
     assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
-    /* All ranks must write a cell alike, and from the own part alone no rank knows that they do. */
+    /* All ranks must write a cell alike, which no rank knows from its own part alone. */
     if (image->count_shift == 0 && plan->rank_count != plan->nranks)
         return PEAL_UNSUPPORTED;
     if (how->writers)

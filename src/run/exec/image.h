@@ -62,9 +62,9 @@ enum peal_step_flags {
     PEAL_STEP_STREAM_REST = 8, /* computes: STREAM of all destinations but the first, which is no
                                   parameter */
     PEAL_STEP_HAS_REG = 16,
-    PEAL_STEP_URGENT = 32, /* a wait with a notify or a message behind it: others wait for that */
+    PEAL_STEP_URGENT = 32, /* a wait with a notify or a message after it: others wait for that */
     PEAL_STEP_REMOTE = 64, /* reads peers' parameters that are not mapped here */
-    PEAL_STEP_PAST = 128,  /* a copy into the own window by a rank that goes on without waiting */
+    PEAL_STEP_PAST = 128,  /* a copy into its own window by a rank that goes on without waiting */
     PEAL_STEP_NEAR = 128   /* waits between hosts: the notifier is on this one */
 };
 
@@ -123,7 +123,7 @@ struct peal_base {
     uint64_t limit;  /* bytes that exist; parameters only */
     uint64_t stride; /* bytes per row; 2-D parameters only */
     /* Memory of a rank on another host: `from` bytes into its segment `owner`, and `at` is NULL. */
-    /* Memory of another rank of this host that is not mapped here: `from` bytes behind the address that its
+    /* Memory of another rank of this host that is not mapped here: `from` bytes after the address that its
      * owner has published in *home. NULL: `at` is the memory. See remote.h. */
     const _Atomic uint64_t *home;
     uint64_t from;
@@ -191,7 +191,7 @@ struct peal_image {
     bool pairwise;         /* proved for a network that orders pairs only: needs no flushes */
     uint64_t far_bytes;    /* for blocks on their way between hosts, per lane */
     uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; may be NULL */
-    uint32_t *notifiers;   /* who changes the own cells, for reports; may be NULL */
+    uint32_t *notifiers;   /* who changes this rank's cells, for reports; may be NULL */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
     struct peal_base *bases[PEAL_CONTEXTS];      /* likewise but for the first; nbases */
     /* A call that repeats and has filled in the bases of context 0. */
@@ -215,7 +215,7 @@ struct peal_image_how {
     const uint32_t *writers;        /* see multicast.h; NULL: none */
     const uint32_t *notifiers;      /* the same, for reports; NULL: not known */
     struct peal_prefault *prefault; /* where it is to lie; NULL: in memory of its own */
-    /* The plan is this one resized, and stays the caller's: who made the image keeps the template as
+    /* The plan is this one resized, and stays the caller's: the maker of the image keeps the template as
      * long as that. NULL: the image takes the plan over, in every case. */
     const struct peal_plan *template;
     const struct peal_plan_size *made;

@@ -12,7 +12,7 @@ static inline uint64_t peal_image_align(uint64_t bytes)
     return peal_size_align(bytes, PEAL_LINE);
 }
 
-/* Cells that all peers read are together, line after line; behind them those of each rank. */
+/* Cells that all peers read are together, line after line; after them those of each rank. */
 static inline uint64_t peal_image_cell(const struct peal_plan *plan, uint32_t rank, uint32_t cell,
                                        bool multicast)
 {

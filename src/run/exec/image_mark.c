@@ -27,7 +27,7 @@ static bool is_peers(const struct peal_image *image, const struct peal_place *pl
     return param && (place->base - param->base) / param->rows != image->rank;
 }
 
-/* What the steps behind one read, by base; and of which window parameters peers' parts. */
+/* What the steps after one read, by base; and of which window parameters peers' parts. */
 struct readings {
     bool *bases;
     bool *peers; /* by parameter */
@@ -46,7 +46,7 @@ static void add_readings(const struct peal_image *image, const struct peal_step 
     }
 }
 
-/* True if what is written to `to` is read again: here, or, as far as the own steps tell, by peers, who
+/* True if what is written to `to` is read again: here, or, as far as this rank's steps tell, by peers, which
  * do to this rank what it does to them. */
 static bool is_read_again(const struct peal_image *image, const struct peal_place *to,
                           const struct readings *readings)

@@ -44,7 +44,7 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
         while (param->buf != ref->buf)
             param++;
         uint32_t group = param->symmetric ? ref->rank * param->rows : 0;
-        /* In place, the own part of all rows is an offset into the whole: rows of it are rows. */
+        /* In place, this rank's part of all rows is an offset into the whole: rows of it are rows. */
         uint64_t row_bytes = buf->cols * element;
         uint32_t row = ref->row + (row_bytes ? (uint32_t)(offset / row_bytes) : 0);
         place.base = param->base + group;

@@ -91,7 +91,7 @@ void peal_remote_probe(struct peal_team *team)
 
 bool peal_remote_expect(const struct peal_team *team)
 {
-    /* Relaxed: the own word. */
+    /* Relaxed: this rank's word. */
     return team->reads == PEAL_READS_YES ||
            atomic_load_explicit(&peal_team_own(team)->reads, memory_order_relaxed) ==
                PEAL_READS_YES;

@@ -12,7 +12,7 @@
  * See docs/decisions/0030-peers-read-and-do-not-write.md.
  *
  * Where the memory is. At the start of a launch a rank publishes its parameters' addresses in its
- * control block. The kernels that are run so are closed: whoever reads rank q's parameter does so
+ * control block. The kernels that are run so are closed: a rank that reads rank q's parameter does so
  * after q has entered the launch, by a chain of notifies and waits, and before q leaves it. So the
  * addresses are read after they were written and before the next launch overwrites them.
  *
@@ -38,17 +38,17 @@ static inline uint64_t peal_remote_block(uint64_t peers)
     return block > PEAL_REMOTE_MOST ? PEAL_REMOTE_MOST : block;
 }
 
-/* Writes into the own control block what peers will try to read; returns that memory, to be freed
+/* Writes into this rank's control block what peers will try to read; returns that memory, to be freed
  * with the team. NULL: they will not find it. */
 uint64_t *peal_remote_offer(struct peal_control *own);
-/* Tries to read every peer, and says so in the own control block. */
+/* Tries to read every peer, and says so in this rank's control block. */
 void peal_remote_probe(struct peal_team *team);
 /* True if this rank can read all others: what to expect of peal_remote_agree, without waiting. */
 bool peal_remote_expect(const struct peal_team *team);
 /* True if every rank can read every other. The same on all ranks: waits until all have tried. */
 bool peal_remote_agree(struct peal_team *team);
 
-/* Says where the own parameter is in this launch: before its first notify. */
+/* Says where this rank's parameter is in this launch: before its first notify. */
 void peal_remote_publish(const struct peal_team *team, uint32_t context, uint32_t param,
                          const void *at);
 

@@ -28,14 +28,14 @@ static _Atomic uint64_t *word_of(struct peal_control *control, uint32_t number)
     return &control->gates[number - MADE_WORDS];
 }
 
-/* What a rank says of itself: parts of its control block, one behind the other. */
+/* What a rank says of itself: parts of its control block, one after the other. */
 struct status {
     uint64_t id;
     uint64_t waited_ns; /* hosts have clocks of their own; 0: it does not wait */
     uint64_t life, stream, calls[PEAL_STREAMS], letters, dropped, ended;
     uint64_t history[PEAL_STREAMS * PEAL_CALL_HISTORY][3];
     uint64_t labels[PEAL_LABELS][1 + PEAL_LABEL_WORDS];
-    uint64_t wait[PEAL_WAIT_WORDS];
+    uint64_t wait[PEAL_WAIT_WORDS], wait_is_request;
     char host[PEAL_LINE];
 };
 static_assert(sizeof(struct status) <= PEAL_NET_CONTROL_MAX, "a rank's status is one message");
@@ -153,6 +153,7 @@ static void describe_own(const struct peal_span *span, struct status *out)
         .life = atomic_load_explicit(&own->life, memory_order_acquire),
         .stream = atomic_load_explicit(&own->stream, memory_order_relaxed),
         .letters = read_word(&own->letters),
+        .wait_is_request = atomic_load_explicit(&own->wait_is_request, memory_order_relaxed),
         .dropped = read_word(&own->dropped),
         .ended = read_word(&own->finished),
     };
@@ -378,6 +379,8 @@ static void mirror_status(struct peal_span *span, uint32_t rank, const struct st
     atomic_store_explicit(&mirror->wait_version, version + 1, memory_order_release);
     for (int w = 0; w < PEAL_WAIT_WORDS; w++)
         write_word(&mirror->wait_text[w], from->wait[w]);
+    atomic_store_explicit(&mirror->wait_is_request, (uint32_t)from->wait_is_request,
+                          memory_order_release);
     write_word(&mirror->wait_since, from->waited_ns ? peal_now_ns() - from->waited_ns : 0);
     atomic_store_explicit(&mirror->wait_version, version + 2, memory_order_release);
     memcpy(mirror->host, from->host, sizeof mirror->host);

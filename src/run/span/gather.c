@@ -7,7 +7,7 @@
  *   everyone        sends these to all others as well, and only then goes on
  *
  * Why all find the same: a leader decides only when every member that is not gone has asked it. A member
- * that has an earlier leader's decision asks no more, but sends that decision on; so whoever leads next
+ * that has an earlier leader's decision asks no more, but sends that decision on; so the next leader
  * gets it before it can decide otherwise. And a member that goes on, or leaves, has sent it to everyone before.
  * That a member is gone may be seen before its last messages are read, so these are read before that counts.
  *
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BLOCK = 4, ALL = 5 }; /* kinds of control messages, behind those of control.c */
+enum { BLOCK = 4, ALL = 5 }; /* kinds of control messages, after those of control.c */
 
 struct block {
     uint64_t id;
@@ -141,7 +141,7 @@ static void send_on(const struct peal_span_gather *how, const struct all *all, u
     }
 }
 
-/* Messages of a gathering go by the network, also between ranks of one host: whoever cannot be reached will not come. */
+/* Messages of a gathering go by the network, also between ranks of one host: a rank that cannot be reached will not come. */
 static bool is_lost(const struct peal_span_gather *how, uint32_t member)
 {
     struct peal_net *net = peal_endpoint_lock(how->endpoint);

@@ -60,7 +60,7 @@ struct peal_span {
     uint32_t window, mirror; /* own segments */
     char *mirrors;
     int mirrors_fd; /* for 'peal ps'; -1: only the communicator that was opened has it */
-    char *whole;    /* the own window once more, in one piece: what peers reach */
+    char *whole;    /* this rank's window once more, in one piece: what peers reach */
     /* What is still to be sent, by rank: see control.c. Under the lock. */
     uint32_t *dirty;
     uint8_t *owed;
@@ -123,7 +123,7 @@ static inline bool peal_team_is_far(const struct peal_team *team, uint32_t rank)
 /* Moves what can move of the network. What arrives does not count as progress of a call: questions
  * and answers of reports are among it. */
 void peal_span_progress(struct peal_span *span);
-/* Endpoints of this process. Ranks of other hosts may wait for any of them, so whoever waits, in whatever team, moves all.
+/* Endpoints of this process. Ranks of other hosts may wait for any of them, so a wait, in whatever team, moves all.
  * Relaxed: only a hint whether to look. */
 extern _Atomic uint32_t peal_endpoints;
 /* All but that one, which may be NULL. */
@@ -145,7 +145,7 @@ bool peal_span_is_dead(struct peal_span *span, uint32_t rank, struct peal_text *
 
 /* ---- control.c ---- */
 
-/* A word of the own control block has changed that others wait for: `made` or `gates`. */
+/* A word of this rank's control block has changed that others wait for: `made` or `gates`. */
 void peal_span_publish(struct peal_span *span, const _Atomic uint64_t *word);
 /* This team has failed here: the far ranks are told, with the report. */
 void peal_span_announce(struct peal_span *span);

@@ -49,7 +49,7 @@ static enum peal_status add_rank(const struct peal_team *old, struct peal_team *
         return PEAL_NO_MEMORY;
     }
     if (control->magic != PEAL_CONTROL_MAGIC || control->version != PEAL_CONTROL_VERSION) {
-        peal_text_printf(why, "rank %u has passed what is no window", rank);
+        peal_text_printf(why, "rank %u has passed what is not a window", rank);
         return PEAL_INVALID;
     }
     team->controls[rank] = control;
@@ -89,8 +89,7 @@ enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_
         peal_control_name(peal_team_own(team), team->rank, team->size, team->job, &team->layout);
     if (status == PEAL_OK && group->span)
         status = peal_span_attach(team, group->span, group->hello);
-    else
-        if (status != PEAL_OK) {
+    else if (status != PEAL_OK) {
         peal_team_close(team);
         return status;
     }

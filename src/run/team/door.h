@@ -4,9 +4,9 @@
  * The leader listens on a socket below a folder that only its user can enter ($XDG_RUNTIME_DIR/peal,
  * /run/user/UID/peal, /tmp/peal-UID), in each of these that is there, and by an abstract name, for
  * ranks that have no folder in common (containers that share a network). Names are hashes, so that
- * who reads the table of sockets learns no job. Everyone else tries them in that order.
+ * a reader of the table of sockets learns no job. Everyone else tries them in that order.
  *
- * An abstract name can be taken by anybody. Whoever answers is asked for its user, by the kernel's
+ * An abstract name can be taken by any user. Whoever answers is asked for its user, by the kernel's
  * word, and for a proof that it knows the job. A name that is taken is an error in words at the
  * deadline, if there is no folder. No call here blocks without a limit: a full queue is tried again.
  */
@@ -44,7 +44,7 @@ bool peal_door_send(int fd, const void *data, size_t len, const int pass[2], uin
 /* The same the other way. passed[i] is -1 if none came, and on failure. */
 bool peal_door_receive(int fd, void *data, size_t len, int passed[2], uint64_t deadline);
 
-/* Who has connected knows the job: a challenge from each side, answered by the other. */
+/* The peer that has connected knows the job: a challenge from each side, answered by the other. */
 bool peal_door_challenge(int fd, const char *job, uint64_t deadline); /* the leader's side */
 bool peal_door_answer(int fd, const char *job, uint64_t deadline);    /* the other's */
 

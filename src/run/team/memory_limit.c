@@ -38,7 +38,7 @@ static FILE *open_in(const char *folder, const char *name)
     return fopen(path, "re");
 }
 
-/* The number that a file holds; "max", and what is no number: UINT64_MAX. */
+/* The number that a file holds; "max", and what is not a number: UINT64_MAX. */
 static uint64_t read_number(const char *folder, const char *name)
 {
     unsigned long long number = UINT64_MAX;

@@ -2,7 +2,7 @@
 /* Room: how much memory can still be had.
  *
  * The system promises more memory than it has, and ends processes when the promises are called in.
- * So whoever is about to take much asks here first, for all ranks together, and refuses in words.
+ * So a caller that is about to take much asks here first, for all ranks together, and refuses in words.
  * The smallest of these counts: what the machine has available, and what the limits of the control
  * groups leave that this process is in (a container's, a service's, a batch job's).
  */

@@ -55,7 +55,7 @@ static enum peal_status reserve(int fd, char *window, const struct peal_layout *
     return status;
 }
 
-/* The own window: a file, mapped up to the end of the pools, and populated. NULL, with the status, if
+/* This rank's window: a file, mapped up to the end of the pools, and populated. NULL, with the status, if
  * there is no memory for it; errno says more. */
 static struct peal_control *make_window(struct peal_windows *windows, uint32_t rank,
                                         const struct peal_layout *layout, enum peal_status *status)
@@ -124,7 +124,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
         team->fds[r] = file->fd;
         team->files[r] = r;
         if (!peal_window_is_sound(team->fds[r], team->layout.bytes)) {
-            peal_text_printf(why, "rank %u has passed what is no window of this layout", r);
+            peal_text_printf(why, "rank %u has passed what is not a window of this layout", r);
             return PEAL_INVALID;
         }
         if (r != team->rank)
@@ -157,9 +157,10 @@ static enum peal_status refuse(struct peal_rendezvous *meet, enum peal_status st
     meet->refusal = status;
     meet->reason = reason;
     why->len = 0;
-    (void)peal_rendezvous_meet(meet, why, &none);
+    enum peal_status met = peal_rendezvous_meet(meet, why, &none);
+    bool heard = met == status && !none.starved;
     peal_meeting_release(&none);
-    if (!strstr(peal_text_get(why), reason)) { /* no rank was there to hear it */
+    if (!heard) {
         why->len = 0;
         peal_text_puts(why, reason);
     }
@@ -272,7 +273,7 @@ enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
     if (!meeting)
         return status;
     status = peal_rendezvous_settle(meeting, status, reason, why);
-    /* Relaxed: whoever was to see it at once met this rank. */
+    /* Relaxed: the ranks that had to see it at once met this rank. */
     if (status == PEAL_OK)
         atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
     peal_meeting_release(meeting);

@@ -249,7 +249,7 @@ static enum peal_status collect(const struct peal_rendezvous *how, const struct 
     return status;
 }
 
-/* The meeting has failed. Who has come, and waits to be let in, is sent the reason; and who comes in the
+/* The meeting has failed. A rank that has come, and waits to be let in, is sent the reason; and one that comes in the
  * next moment: ranks that were started together may be a little behind. */
 static void turn_away(const struct peal_rendezvous *how, const struct peal_door *door,
                       struct guest *guests, enum peal_status status, const char *why,
@@ -266,7 +266,7 @@ static void turn_away(const struct peal_rendezvous *how, const struct peal_door 
         int passed[2];
         if (socket < 0 && (peal_now_ms() >= until || errno != 0))
             return;
-        /* Past the deadline too: whoever is in the queue has said who it is. */
+        /* Past the deadline too: a rank in the queue has said which one it is. */
         if (socket < 0 || !hear(socket, how->job, peal_now_ms() + SOON_MS, &hello, passed))
             continue;
         close_fd(passed[0]);
@@ -277,7 +277,7 @@ static void turn_away(const struct peal_rendezvous *how, const struct peal_door 
     }
 }
 
-/* Tells all who are there, and gives them each other's windows and processes. */
+/* Tells all that are there, and gives them each other's windows and processes. */
 static void dismiss(struct peal_meeting *meeting, enum peal_status status, const char *why)
 {
     for (uint32_t m = 0; m < meeting->count; m++) {

@@ -86,8 +86,7 @@ static void everyone_hears_why_a_meeting_fails(void **state)
 {
     (void)state;
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
-        for (int round = 0; round < ROUNDS;
-             round++) { /* who comes first is another one each time */
+        for (int round = 0; round < ROUNDS; round++) { /* another one comes first each time */
             char job[64];
             snprintf(job, sizeof job, "meeting-test-%d-%zu-%d", (int)getpid(), row, round);
             run_row(row, job);

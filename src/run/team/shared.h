@@ -5,7 +5,7 @@
  *   CONTROL      rank 0's: where each rank sleeps
  *   ...          mailboxes of point-to-point messages, one from each rank
  *   ...          contexts: regions of channels and scratch; in rank 0's, of everyone's cells
- *                too (family.h). First what each has from the beginning, behind each other, so
+ *                too (family.h). First what each has from the beginning, one after the other, so
  *                that large pages hold it; then room for what each may need beyond
  *
  * That is the window of a communicator that was opened, in a file of its own. One that was made from
@@ -36,7 +36,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(12)
+#define PEAL_CONTROL_VERSION UINT32_C(13)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -81,7 +81,7 @@ struct peal_control {
 
     _Alignas(PEAL_LINE) char job[PEAL_LINE]; /* splits: the parent's, a number and the colour */
 
-    /* Written by anybody, once (compare and swap from 0): status | culprit << 8 | who found it << 40.
+    /* Written by any rank, once (compare and swap from 0): status | culprit << 8 | who found it << 40.
      * Release; the owner's acquire load is in its slow path. */
     _Alignas(PEAL_LINE) _Atomic uint64_t failure;
 
@@ -131,11 +131,12 @@ struct peal_control {
 
     /* Where the owner waits, as text; a seqlock: odd while it is written. Empty: not waiting. */
     _Alignas(PEAL_LINE) _Atomic uint32_t wait_version;
+    _Atomic uint32_t wait_is_request; /* 1: it waits for a non-blocking call */
     _Atomic uint64_t wait_text[PEAL_WAIT_WORDS];
     _Atomic uint64_t wait_since; /* when it began, by peal_now_ns; 0: not known */
 
     /* Peers that wait have seen the owner outside any call after `idle_after` - 1 calls and
-     * messages, at least since `idle_since`. For reports: whoever writes last is right enough. */
+     * messages, at least since `idle_since`. For reports: the last writer is right enough. */
     _Alignas(PEAL_LINE) _Atomic uint64_t idle_after;
     _Atomic uint64_t idle_since;
 
@@ -144,7 +145,7 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint64_t heard_ns;
     _Alignas(PEAL_LINE) char host[PEAL_LINE];
 
-    /* Rank 0's: when a rank last warned that nothing moves (peal_now_ns); whoever sets it warns. */
+    /* Rank 0's: when a rank last warned that nothing moves (peal_now_ns); the rank that sets it warns. */
     _Alignas(PEAL_LINE) _Atomic uint64_t warned_ns;
 
     /* Rank 0's: the report of the failure, written by the rank that won `failure` here; complete
@@ -156,8 +157,8 @@ static_assert(offsetof(struct peal_control, failure) == 2 * PEAL_LINE, "identity
 
 /* Where a rank sleeps. All of them are together in rank 0's window: with many ranks to a core, a
  * notify to each would otherwise touch a page of each.
- * `sleeping` is set by the owner before it sleeps, and read by whoever has changed something that
- * it may wait for; see backoff.h for the order. `wake` is the futex; anybody adds to it. `core` is
+ * `sleeping` is set by the owner before it sleeps, and read by a rank that has changed something that
+ * it may wait for; see backoff.h for the order. `wake` is the futex; any rank adds to it. `core` is
  * where the owner was when it last waited, and 1; 0: not said (own_core.h). */
 struct peal_sleep_slot {
     _Alignas(PEAL_LINE) _Atomic uint32_t sleeping;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Survivors: the ranks of a team that has failed meet over its windows, without any other means, and
- * agree on who of them is still there.
+ * agree on which of them are still there.
  *
  *   1. each says that it has come, and which place it has reserved for a window (`came`)
  *   2. the lowest rank that is there waits until every other has come, has died or has left, and
@@ -28,7 +28,7 @@ struct peal_survivors {
 enum peal_status peal_survivors_meet(struct peal_team *team, uint32_t turn, uint32_t place,
                                      enum peal_status status, struct peal_text *why,
                                      struct peal_survivors *out);
-/* Step 3: everybody's status, PEAL_OK only if all are. PEAL_PEER_DEAD: one of them has died meanwhile,
+/* Step 3: the status of all, PEAL_OK only if all are. PEAL_PEER_DEAD: one of them has died meanwhile,
  * which all find, and may meet again. */
 enum peal_status peal_survivors_agree(struct peal_team *team, uint32_t turn,
                                       const struct peal_survivors *survivors,

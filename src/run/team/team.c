@@ -8,7 +8,7 @@
  * Closing is in an order that peers rely on. First a rank says that it has left and wakes all, so that
  * none waits for it; then it counts itself among the leavers, which is its last access to the windows
  * of others; the last of them gives the memory back. If some rank died before, no one is the last, and
- * whoever finds all others dead or gone gives back what it can. A child that was forked is no rank: it
+ * a rank that finds all others dead or gone gives back what it can. A child that was forked is not a rank: it
  * unmaps, and touches nothing that peers see. */
 #include "run/team/team.h"
 

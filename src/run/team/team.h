@@ -74,7 +74,7 @@ struct peal_span_hello;
 
 struct peal_team {
     uint32_t rank, size;
-    int32_t pid;    /* of the process that opened it: a forked child is no rank */
+    int32_t pid;    /* of the process that opened it: a forked child is not a rank */
     uint32_t forks; /* peal_forks, then */
     bool threads;
     bool quiet;
@@ -173,7 +173,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
 enum peal_status peal_team_meet_far(struct peal_team *team, const struct peal_span_hello *all,
                                     struct peal_text *why);
 /* Collective: says that this rank has all it needs (or, by `status` and `reason`, that it has not), and
- * hears of the others. PEAL_OK if all have; otherwise everybody's status and, in `why`, the reason of
+ * hears of the others. PEAL_OK if all have; otherwise the status of all and, in `why`, the reason of
  * the first that has not. */
 enum peal_status peal_team_join(struct peal_team *team, enum peal_status status, const char *reason,
                                 struct peal_text *why);
@@ -211,7 +211,7 @@ static inline bool peal_team_is_closed(const struct peal_team *team)
 }
 
 /* Ends the team's life on every rank: the first to call it writes the report and prints it (unless
- * quiet); everybody gets its status and text. Returns the status that holds. */
+ * quiet); every rank gets its status and text. Returns the status that holds. */
 enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
                                 const struct peal_text *report);
 /* Ends the team's life with PEAL_REVOKED, from any thread: what the team's own thread knows of a
@@ -248,7 +248,7 @@ enum peal_status peal_team_confirm(struct peal_team *team);
  * ends by itself. Processes only read each other's memory, and the system says if it is gone.
  *
  * A rank says that it is in a call (life, moving), then looks whether the team is well, then moves
- * data. The one that fails writes the failure, makes all threads pass a barrier, then looks who is
+ * data. The one that fails writes the failure, makes all threads pass a barrier, then looks which rank is
  * in a call. So either it sees that rank and waits for it, or that rank sees the failure. */
 void peal_team_settle(const struct peal_team *team);
 
@@ -292,7 +292,7 @@ static inline void peal_team_count_ended(struct peal_team *team)
 {
     struct peal_control *own = peal_team_own(team);
     uint64_t ended = atomic_load_explicit(&own->finished, memory_order_relaxed); /* ours */
-    /* Release: whoever sees it (peal_span_linger) sees a call that needs no peer any more. */
+    /* Release: a rank that sees it (peal_span_linger) sees a call that needs no peer any more. */
     atomic_store_explicit(&own->finished, ended + 1, memory_order_release);
 }
 

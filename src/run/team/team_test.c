@@ -156,7 +156,7 @@ static void strangers_leave_nothing_behind(void **state)
     join_with(&opener, gift);
     close(gift);
     end(&opener);
-    assert_int_equal(opener.status, PEAL_INVALID); /* by the gift, which is no window */
+    assert_int_equal(opener.status, PEAL_INVALID); /* by the gift, which is not a window */
     assert_int_equal(count_descriptors(), before);
 }
 

@@ -97,7 +97,7 @@ static bool refuse_large_pages(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* Windows begin with less, and regions lie at the same places: behind what is there too. */
+/* Windows begin with less, and regions lie at the same places: after what is there too. */
 static int open_in_small_pages(void)
 {
     struct peal_team *teams[RANKS];

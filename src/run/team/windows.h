@@ -7,7 +7,7 @@
  * are sparse, so that places far apart cost nothing:
  *
  *   0                the window of the communicator that was opened: place 0, see shared.h
- *   HEADS            heads of the others, one behind the other: control block and sleep slots.
+ *   HEADS            heads of the others, one after the other: control block and sleep slots.
  *                    Mapped in slabs, each once, and kept until the end
  *   BODIES + k * 1T  the rest of the window of place k + 1: mailboxes, contexts, symmetric memory.
  *                    Mapped as it is used
@@ -69,7 +69,7 @@ struct peal_windows *peal_windows_new(uint32_t count, uint64_t head_bytes);
 void peal_windows_hold(struct peal_windows *windows);
 void peal_windows_drop(struct peal_windows *windows);
 
-/* A place in the own file, for a window whose body has that many bytes. Its head has memory. */
+/* A place in this rank's file, for a window whose body has that many bytes. Its head has memory. */
 enum peal_status peal_windows_take(struct peal_windows *windows, uint32_t file, uint64_t bytes,
                                    uint32_t *out);
 /* The owner is done with its place; others may not be. */

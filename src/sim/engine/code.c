@@ -40,7 +40,7 @@ struct raw_op {
     uint16_t nsrc, also;
     uint32_t rows;
     uint64_t count;
-    uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on the own rank */
+    uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on this rank */
 };
 
 /* Sync ops can all be different. Where there are too many, the others are looked up in the plan. */

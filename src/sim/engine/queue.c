@@ -83,7 +83,7 @@ static void insertion_sort(struct peal_event *at, size_t len)
     }
 }
 
-/* Stable, by `who`, eight bits a pass from the lowest bit in which any two differ. */
+/* Stable, by `who`, eight bits per pass from the lowest bit in which any two differ. */
 static void radix_sort(struct peal_queue *queue)
 {
     size_t len = queue->batch.len;

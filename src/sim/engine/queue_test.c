@@ -2,12 +2,10 @@
 /* The queue against a plain sorted list, with few distinct times and components so that ties are
  * the rule. */
 #include "sim/engine/queue.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 struct model {
     struct peal_event event;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Machine files: what is refused, where the message points, and that printing reads back. */
 #include "sim/machine/machine.h"
+#include "base/tests/unit.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define REST                                                                                       \
     "dma: {bw_GBps: 128}\n"                                                                        \

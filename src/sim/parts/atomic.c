@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Atomics with a result, and when.
  *
- * An atomic of the own cell takes effect at once. One of another rank's cell travels as a notify does,
+ * An atomic of its own cell takes effect at once. One of another rank's cell travels as a notify does,
  * takes effect where the cell is when it arrives there, and its lane goes on when the answer is back: the
  * way back is as long as the way there was. A take that finds another value stays with the owner
  * and takes effect when the cell holds what it waits for, first come first served: a machine that

@@ -137,7 +137,7 @@ static bool try_move(struct adviser *v, uint32_t what, uint32_t before, uint32_t
     return true;
 }
 
-/* Notifies that somebody waits for and that stand behind a wait that does not pass. */
+/* Notifies that some rank waits for and that stand behind a wait that does not pass. */
 static bool try_moves(struct adviser *v, const struct run *run)
 {
     struct program *p = v->p;

@@ -38,7 +38,7 @@ bool peal_edit_apply(struct edit *e);
 /* The source position of an unrolled op, as the first launch's plan numbers it. Plans of one kernel with
  * other roots or counts number positions differently; PEAL_NONE: that plan does not have it. */
 uint32_t peal_edit_line(const struct program *p, uint32_t thread, uint32_t op);
-/* The same for the op behind a step; PEAL_NONE: fork, join, put in. */
+/* The same for the op of a step; PEAL_NONE: fork, join, put in. */
 uint32_t peal_edit_pos(const struct program *p, uint32_t thread, uint32_t step);
 /* Takes out every notify of one source line; later counts of the same launch shrink with it. False:
  * out of memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan with a second slot: the old block, with longer tables of phases and totals behind it.
+/* The plan with a second slot: the old block, with longer tables of phases and totals after it.
  * See slot.h. */
 #include "verify/advice/slot.h"
 

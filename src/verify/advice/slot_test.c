@@ -68,7 +68,7 @@ static struct peal_ref at(uint32_t rank, uint32_t buf, uint64_t element)
     return peal_ref_make(rank, buf, PEAL_F32, element * sizeof(float));
 }
 
-/* Everybody tells everybody. */
+/* Every rank notifies every other. */
 static void wave(struct maker *m)
 {
     for (uint32_t k = 1; k < RANKS; k++)

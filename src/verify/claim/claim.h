@@ -9,7 +9,7 @@
  * Where the plans compose (order/compose.h), each is proved by itself and no pair is: that is asked
  * first, one plan after the other, and pairs only if it is not so.
  * Where adds of later launches may come before those of earlier ones, two do not stand for more:
- * then some sequences of three are examined too, and the sum says that this is no proof (two_only).
+ * then some sequences of three are examined too, and the sum says that this is not a proof (two_only).
  *
  *   claim.c      tasks, the threads that share them, the sum
  *   sequences.c  one task: the plan alone, or pairs and threes

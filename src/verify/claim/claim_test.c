@@ -88,7 +88,7 @@ static void test_a_claim_adds_up(void **state)
         check_row(&rows[i]);
 }
 
-/* A sample is no proof, however many of its sequences are proved. */
+/* A sample is not a proof, however many of its sequences are proved. */
 static void test_a_sample_is_no_proof(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
  * that rank entered the launch and before it left?
  *
  * The program is explored once more, with other accesses: each access to a window stays, and every
- * place where the window's owner stands outside of a launch becomes an access that conflicts with
+ * place where the window's owner stands outside a launch becomes an access that conflicts with
  * those of that launch, and with nothing else. A race among these is an access that can come while
  * the owner is outside; partial-order reduction keeps it as it keeps every race.
  */
@@ -16,7 +16,7 @@
 
 struct copy {
     struct program p;
-    uint32_t *origin; /* [access]: the access of the original; the owners' come behind them */
+    uint32_t *origin; /* [access]: the access of the original; the owners' come after them */
     uint32_t norigin;
     bool failed;
 };
@@ -49,7 +49,7 @@ static void keep_accesses(struct copy *c, const struct program *p, bool *reached
     }
 }
 
-/* Everywhere but strictly within a launch its rank may be outside of it. */
+/* Everywhere but strictly within a launch its rank may be outside it. */
 static void add_outside(struct copy *c, uint32_t owner)
 {
     const struct program *p = &c->p;

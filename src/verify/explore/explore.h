@@ -12,7 +12,7 @@
 
 #include "verify/story/story.h"
 
-/* For barriers: who leaves one must not meet who has not entered it. Adds that to the program as
+/* For barriers: a rank that leaves one must not meet one that has not entered it. Adds that to the program as
  * accesses that conflict with each other, but not among themselves; once. False: out of memory. */
 bool peal_explore_add_barriers(struct program *p);
 /* If the race is such a pair, reports it as a wrong result instead. */

@@ -6,7 +6,7 @@
  * and refuses what could make anything but equality of ranks matter: arithmetic on ranks, nranks
  * or a size in a condition, a threshold or an amount, other loops, lanes, channels, shared or raw
  * cells, relaxed ops, calls. Every statement kind and expression kind that is not named is
- * refused, so that a new one is outside of the class until somebody has thought about it.
+ * refused, so that a new one is outside the class until it has been thought through.
  */
 #include "verify/forall/mesh.h"
 
@@ -180,7 +180,7 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
 static bool read_wait(struct mesh *m, const struct peal_stmt *s)
 {
     if (s->relaxed || s->is_equal || s->b->kind != PEAL_EXPR_INT)
-        return peal_mesh_refuse(m, s->pos, "a threshold is no plain number");
+        return peal_mesh_refuse(m, s->pos, "a threshold is not a plain number");
     if (!names_turn(m, s->a))
         return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");
     note_sync(m, s);
@@ -221,7 +221,7 @@ static bool read_call(struct mesh *m, const struct peal_expr *e)
     case PEAL_BUILTIN_REDUCE:
         return read_arguments(m, e->a);
     default:
-        return peal_mesh_refuse(m, e->pos, "a function that is no reduction");
+        return peal_mesh_refuse(m, e->pos, "a function that is not a reduction");
     }
 }
 
@@ -233,7 +233,7 @@ static bool read_data(struct mesh *m, const struct peal_expr *e)
             return peal_mesh_region(m, e);
         /* What a loop carries from turn to turn is a sum, and no turn looks at it. */
         if (m->born[e->symbol->slot] != m->depth)
-            return peal_mesh_refuse(m, e->pos, "a tile from outside of a loop over ranks");
+            return peal_mesh_refuse(m, e->pos, "a tile from outside a loop over ranks");
         return true;
     case PEAL_EXPR_SLICE:
     case PEAL_EXPR_AT:
@@ -310,7 +310,7 @@ static bool read_let(struct mesh *m, const struct peal_stmt *s)
         return read_data(m, s->a);
     }
     if (s->symbol->kind != PEAL_SYMBOL_LET || !peal_mesh_is_rank(m, s->a))
-        return peal_mesh_refuse(m, s->pos, "a name for a number that is no rank");
+        return peal_mesh_refuse(m, s->pos, "a name for a number that is not a rank");
     m->role[s->symbol->slot] = MESH_RANK;
     return true;
 }

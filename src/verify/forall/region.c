@@ -174,7 +174,7 @@ static bool read_slot(struct mesh *m, const struct peal_symbol *s, const struct 
 
 /* --- forms ----------------------------------------------------------------------------------- */
 
-/* One slice behind another, at most two: [first][second]. */
+/* One slice after another, at most two: [first][second]. */
 struct chain {
     const struct peal_expr *slice[2]; /* outermost first */
     uint32_t count;
@@ -250,8 +250,9 @@ bool peal_mesh_region(struct mesh *m, const struct peal_expr *e)
     if (!unchain(m, e, &c))
         return peal_mesh_refuse(m, e->pos, strange);
     if (!good_shape(m, c.buffer))
-        return peal_mesh_refuse(m, c.buffer->pos,
-                                "a buffer whose length is no size per rank or per number of ranks");
+        return peal_mesh_refuse(
+            m, c.buffer->pos,
+            "a buffer whose length is not a size per rank or per number of ranks");
     if (c.count > 0 && !read_first(m, &c, &layout))
         return peal_mesh_refuse(m, e->pos, strange);
     if (c.count > 1 && !read_second(m, &c, &layout))

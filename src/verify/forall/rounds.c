@@ -64,6 +64,6 @@ bool peal_rounds_classify(const struct peal_kernel *kernel, struct peal_forall *
                : is_enough(s->b));
     if (!loop || !is_round(s, signal))
         return peal_word_refuse(out, s ? s->pos : kernel->pos,
-                                "a statement that is no round of doubling distance");
+                                "a statement that is not a round of doubling distance");
     return true;
 }

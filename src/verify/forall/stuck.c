@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No mesh stands still, for any number of ranks, if blocks of its text can be numbered.
+/* No mesh gets stuck, for any number of ranks, if blocks of its text can be numbered.
  *
- * A block is a notify or wait outside of loops, or all of those in one outermost loop. A plan shows
+ * A block is a notify or wait outside loops, or all of those in one outermost loop. A plan shows
  * which blocks follow each other on some rank, and which block's notify each wait needs: the first
  * that reaches its threshold. If this graph has no cycle, number the blocks along it. Suppose ranks
- * stand still, and take one at the least launch and block number: the notify that it waits for is
+ * are stuck, and take one at the least launch and block number: the notify that it waits for is
  * in an earlier launch, or in a block of a smaller number, which its writer has not passed; so the
- * writer stands still at a smaller number. All cases of equal and different ranks occur in the
+ * writer is stuck at a smaller number. All cases of equal and different ranks occur in the
  * plan at hand, so the graph is that of every number of ranks.
  */
 #include "verify/forall/mesh.h"
@@ -37,7 +37,7 @@ static uint32_t block_of(const struct graph *g, const struct peal_op *op)
     return 0;
 }
 
-/* The first notify of the cell, in program order of whoever makes it, that reaches the count. */
+/* The first notify of the cell, in program order of the rank that makes it, that reaches the count. */
 static const struct peal_op *find_notify(const struct graph *g, const struct peal_op *wait)
 {
     const struct peal_op *op = peal_plan_ops(g->plan);

@@ -3,7 +3,7 @@
  *
  * The tree is known by its text: with v = (rank - root) % nranks and bits = log2(2 * v + 1), the parent is 2^(bits - 1)
  * before, and the children are 2^k further, for k from bits on, while v + 2^k < nranks. Everything else in the text
- * is about the own rank, its parent or its children. What is not named here is refused.
+ * is about this rank, its parent or its children. What is not named here is refused.
  */
 #include "verify/forall/tree.h"
 
@@ -71,7 +71,7 @@ static bool read_notify(struct tree *t, const struct peal_stmt *s)
     if (!peal_word_is_plain_notify(s))
         return refuse(t, s->pos, "a notify adds no plain positive number");
     if (!index || !peal_word_is_builtin(index, PEAL_RANK) || partner_of(t, s->a->b) == PARTNER_NONE)
-        return refuse(t, s->pos, "a notify that is not of the own cell at the parent or a child");
+        return refuse(t, s->pos, "a notify that is not of its own cell at the parent or a child");
     if (t->waits_for_child)
         return refuse(t, s->pos, "a notify after a wait for a child");
     return true;
@@ -82,7 +82,7 @@ static bool read_wait(struct tree *t, const struct peal_stmt *s)
     const struct peal_expr *index = peal_word_index(s->a);
     enum partner partner = index ? partner_of(t, index) : PARTNER_NONE;
     if (!peal_word_is_plain_wait(s))
-        return refuse(t, s->pos, "a threshold is no plain number");
+        return refuse(t, s->pos, "a threshold is not a plain number");
     if (partner == PARTNER_NONE)
         return refuse(t, s->pos, "a wait that is not for the parent or a child");
     if (partner == PARTNER_PARENT && t->waits_for_child)
@@ -109,7 +109,7 @@ static bool read_assign(struct tree *t, const struct peal_stmt *s)
     if (t->in_children)
         return refuse(t, s->pos, "data that moves once per child");
     if (!peal_word_is_vector(s->a))
-        return refuse(t, s->pos, "a place that is not a whole vector of the own rank");
+        return refuse(t, s->pos, "a place that is not a whole vector of this rank");
     return read_source(t, s->b);
 }
 
@@ -129,7 +129,7 @@ static bool read_let(struct tree *t, const struct peal_stmt *s)
     return true;
 }
 
-/* v == 0 or v != 0, outside of each other. */
+/* v == 0 or v != 0, outside each other. */
 static bool read_if(struct tree *t, const struct peal_stmt *s)
 {
     bool equal = peal_word_is_binary(s->a, PEAL_INT_EQ);
@@ -227,8 +227,7 @@ bool peal_tree_read_params(const struct peal_kernel *kernel, struct peal_forall 
             return peal_word_refuse(out, s->pos,
                                     "a number that the caller gives, beside count and root");
         if (param && (s->is_window || s->shape[1] || !peal_word_is_name(s->shape[0], *dim)))
-            return peal_word_refuse(out, s->pos,
-                                    "a parameter that is not a vector of the own rank");
+            return peal_word_refuse(out, s->pos, "a parameter that is not a vector of this rank");
     }
     return true;
 }

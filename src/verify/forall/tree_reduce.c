@@ -44,7 +44,7 @@ static bool read_sync(struct reduce_tree *t, const struct peal_stmt *s)
     if (peal_word_is_plain_notify(s) && peal_word_is_builtin(index, PEAL_RANK) &&
         is_partner(t, s->a->b))
         return true;
-    return refuse(t, s->pos, "a notify that is not of the own cell at the parent or a child");
+    return refuse(t, s->pos, "a notify that is not of its own cell at the parent or a child");
 }
 
 /* acc = op(acc, window@child) */
@@ -148,7 +148,7 @@ static bool read_end(struct reduce_tree *t, const struct peal_stmt *s)
         return false;
     if (t->writes != 1)
         return refuse(t, s->pos, "a partial sum is not handed over exactly once");
-    return !s->next || refuse(t, s->next->pos, "a statement behind the end of the tree");
+    return !s->next || refuse(t, s->next->pos, "a statement after the end of the tree");
 }
 
 static bool read_let(struct reduce_tree *t, const struct peal_stmt *s)
@@ -163,7 +163,7 @@ static bool read_let(struct reduce_tree *t, const struct peal_stmt *s)
         t->v = s->symbol;
     else
         return refuse(t, s->pos, "a name that no tree of sums has");
-    return !t->has_loop || refuse(t, s->pos, "a name behind the loop over the children");
+    return !t->has_loop || refuse(t, s->pos, "a name after the loop over the children");
 }
 
 static bool read_decl(struct reduce_tree *t, const struct peal_stmt *s)

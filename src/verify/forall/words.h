@@ -84,7 +84,7 @@ static inline const struct peal_expr *peal_word_index(const struct peal_expr *e)
     return cell ? e->slices[0].a : NULL;
 }
 
-/* A buffer or a tile, whole, of the own rank. */
+/* A buffer or a tile, whole, of this rank. */
 static inline bool peal_word_is_vector(const struct peal_expr *e)
 {
     return e && e->kind == PEAL_EXPR_NAME && e->symbol &&

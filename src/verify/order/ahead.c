@@ -177,7 +177,7 @@ static bool list_adds(const struct program *p, struct adds_list *list)
 }
 
 /* A thread that has only notifies left before its last add, and no access between them, could as
- * well have made them: who stands there counts as one who has added. */
+ * well have made them: a rank at that place counts as one that has added. */
 static bool find_from(const struct program *p, struct adds_list *list)
 {
     bool *accesses = calloc(p->nsteps + p->nthreads + 1, sizeof *accesses);
@@ -199,7 +199,7 @@ static bool find_from(const struct program *p, struct adds_list *list)
     return accesses;
 }
 
-/* Who shares a cell with whom. */
+/* Which threads share a cell. */
 struct pairs {
     const struct program *p;
     uint32_t *last;  /* [t * threads + u]: u's last add to a cell that t adds to, + 1 */
@@ -239,7 +239,7 @@ static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size
     return most;
 }
 
-/* How far everybody must be when somebody leaves the last launch. */
+/* How far every rank must be when one leaves the last launch. */
 static bool ask(struct pairs *q, uint32_t workers)
 {
     uint32_t n = q->p->nthreads;
@@ -263,7 +263,7 @@ static uint64_t look_at_adds(const struct program *p, uint32_t workers)
     uint64_t most = 0;
     bool good = q.last && list_adds(p, &list) && find_from(p, &list);
     for (int pass = 0; pass < 2 && good && list.all.len; pass++) {
-        /* Without clocks, whoever adds may be ahead. */
+        /* Without clocks, a rank that adds may be ahead. */
         if (pass == 1 && p->monotone)
             good = ask(&q, workers);
         if (good) {

@@ -48,7 +48,7 @@ static void note_notify(const struct program *p, struct peal_composition *c,
                              peal_distance(p, p->threads[thread].rank, cell->rank));
 }
 
-/* A cell that some launch does not notify: whoever its writer is by either formula, it releases
+/* A cell that some launch does not notify: whichever rank is its writer by either formula, it releases
  * nothing. */
 static void note_silent_cell(const struct program *p, struct signal_facts *s, uint32_t rank,
                              uint32_t index)

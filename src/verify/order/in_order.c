@@ -4,7 +4,7 @@
  * If they do, whatever is launched later, by whatever plan, lets no wait of this launch pass that
  * would not pass without it; then of a sequence of many plans every two can be examined alone
  * (docs/verifier.md, "How many launches"). A thread that has nothing but notifies left before its
- * add counts as one who has added: it could as well have done so.
+ * add counts as one that has added: it could as well have done so.
  */
 #include "verify/order/ahead.h"
 #include "verify/order/order.h"
@@ -78,7 +78,7 @@ static void list_adds(const struct program *p, struct lists *s)
     s->adds.len = n;
 }
 
-/* Of one cell: who adds in a launch asks for the last adds of all others in earlier ones. */
+/* Of one cell: a rank that adds in a launch asks for the last adds of all others in earlier ones. */
 static void ask_cell(struct lists *s, const struct adds *at, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -4,7 +4,7 @@
  * In a monotone program only the order of releases is tried: a wait that can pass does so at once,
  * and a relaxed add is done at once. Doing them later could only add to what clocks know, and
  * take no race into view. Not so where a relaxed set is still to come: it takes away what the cell
- * carries, and a wait that comes behind it knows less. In other programs a step is moved alone if
+ * carries, and a wait that comes after it knows less. In other programs a step is moved alone if
  * no other rank uses its cell any more.
  *
  * Who owns what. The search works on a copy of the program's accesses, with writes of cells that
@@ -226,7 +226,7 @@ static void tell_writers(const struct clocks *c, const struct race *race)
     peal_text_release(&name);
 }
 
-/* Takes steps away until none can be left out, then tells. */
+/* Takes steps away until none can be left out, then records the counterexample. */
 static void tell(struct clocks *c)
 {
     struct race race = find_accesses(c);

@@ -16,7 +16,7 @@ struct stopper {
     struct answer a; /* owns the texts */
     PEAL_VEC(struct peal_stop) list;
     PEAL_VEC(struct peal_stop_wait) waits;
-    uint32_t *before; /* [thread] where everybody stood after the stop before this one */
+    uint32_t *before; /* [thread] where each thread stood after the stop before this one */
 };
 
 static struct peal_verify_step step_of(struct stopper *s, uint32_t thread, uint32_t step)
@@ -36,7 +36,7 @@ static struct peal_verify_step step_of(struct stopper *s, uint32_t thread, uint3
     return out;
 }
 
-/* Who stands still now, but for the one that stopped. */
+/* The threads that are blocked now, but for the one that stopped. */
 static bool list_waits(struct stopper *s, uint32_t stopped, struct peal_stop *stop)
 {
     const struct program *p = &s->p;
@@ -117,7 +117,7 @@ static enum peal_status find(struct stopper *s, const struct peal_plan *plan, co
         return PEAL_NO_MEMORY;
     peal_run_go(&s->run);
     if (!peal_run_finished(&s->run)) {
-        *why = "the plan stands still by itself: verify it first";
+        *why = "the plan deadlocks by itself: verify it first";
         return PEAL_UNSUPPORTED;
     }
     for (uint32_t t = 0; t < s->p.nthreads; t++) {

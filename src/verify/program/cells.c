@@ -29,7 +29,7 @@ static void use(struct program *p, uint64_t place)
     p->places[place / 64].used |= UINT64_C(1) << place % 64;
 }
 
-/* Cells of an op outside of its signal are an early fault of unroll.c. */
+/* Cells of an op outside its signal are an early fault of unroll.c. */
 static void mark_op(struct program *p, uint32_t launch, const struct peal_op *op)
 {
     const struct peal_plan *plan = p->plans[launch];

@@ -145,7 +145,7 @@ bool peal_program_enabled(const struct program *p, uint32_t thread, uint32_t ste
     return peal_program_passes(p, s, value, amount(s, regs));
 }
 
-/* The op behind a step. */
+/* The op of a step. */
 static const struct peal_op *op_of(const struct program *p, uint32_t thread, uint32_t step)
 {
     uint32_t launch;

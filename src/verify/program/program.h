@@ -38,7 +38,7 @@ enum step_kind {
     STEP_WHEN
 };
 
-/* INSERTED: put in by an edit, no op of the plan is behind it; AT_END: after the launch's last op.
+/* INSERTED: put in by an edit, no op of the plan stands for it; AT_END: after the launch's last op.
  */
 enum { STEP_RELAXED = 1, STEP_HAS_REG = 2, STEP_INSERTED = 4, STEP_AT_END = 8 };
 
@@ -261,7 +261,7 @@ static inline uint32_t peal_program_cell(const struct program *p, const struct s
     return (uint32_t)(at->first + (uint64_t)__builtin_popcountll(before));
 }
 
-/* The op and launch behind an unrolled op number. */
+/* The op and launch of an unrolled op number. */
 const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
                                       uint32_t *launch);
 /* The launch that a step belongs to (fork and join: the launch they begin or end). */
@@ -275,7 +275,7 @@ int64_t peal_program_effect(const struct program *p, uint32_t thread, uint32_t s
 bool peal_program_enabled(const struct program *p, uint32_t thread, uint32_t step,
                           const int64_t *regs, int64_t value);
 
-/* The byte range of one row of an operand in its location; false: it is outside of the buffer. */
+/* The byte range of one row of an operand in its location; false: it is outside the buffer. */
 struct range {
     uint64_t lo, hi;
 };

@@ -250,7 +250,7 @@ static void put_tables(struct shaper *s)
         for (uint32_t r = 0; r < plan->nranks; r++) {
             uint64_t n = peal_plan_len(plan, r, b);
             size_t at = find_cut(&s->cuts[b], n);
-            /* A length that is no cut is only known to lie behind all cuts or between two. */
+            /* A length that is not a cut is only known to lie behind all cuts or between two. */
             bool exact = at < s->cuts[b].at.len && s->cuts[b].at.at[at] == n;
             put(s, (uint64_t)at << 1 | exact);
         }

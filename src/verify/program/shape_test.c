@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape of a plan forgets lengths and nothing else: whatever number of it is changed that is no length, the shape is
+/* The shape of a plan forgets lengths and nothing else: whatever number of it is changed that is not a length, the shape is
  * another one. A number that the shape forgets makes the cache find the proof of another plan. */
 #include "verify/cache.h"
 

@@ -204,7 +204,7 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
     uint32_t index = peal_op_cell(plan, op, w->launch) - signal->first_cell;
     if (index >= signal->cells) {
         if (p->early.fault == PEAL_FAULT_NONE) {
-            early(w, PEAL_FAULT_BOUNDS, "a cell lies outside of its signal");
+            early(w, PEAL_FAULT_BOUNDS, "a cell lies outside its signal");
             p->early.first = index;
             p->early.size = signal->cells;
             p->early.name = mine->name;
@@ -305,7 +305,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
     }
 }
 
-/* Every when has a register of its own behind those of the lane. */
+/* Every when has its own register after those of the lane. */
 static void walk_when(struct walk *w, const struct peal_op *op)
 {
     struct thread *t = &w->p->threads[w->thread];

@@ -172,7 +172,7 @@ static bool is_left_fold(const struct judge *j, uint32_t node, int64_t shift, bo
     return is_input(j, n, 0, shift);
 }
 
-/* Are the leaves x of ranks *next, *next + 1, ... from left to right? `next` goes on behind the last one. Each leaf moves
+/* Are the leaves x of ranks *next, *next + 1, ... from left to right? `next` goes on after the last one. Each leaf moves
  * it, so that no node is walked more often than there are ranks. */
 static bool is_sequence(const struct judge *j, uint32_t node, int64_t shift, uint32_t *next)
 {
@@ -420,7 +420,7 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     uint64_t offset, len = peal_plan_len(plan, rank, plan->contract_out);
     uint32_t y = peal_contract_place(plan, plan->contract_out, rank, &offset);
     if (peal_contract_scatters((enum peal_contract)plan->contract) && one_buffer(plan)) {
-        /* One buffer for both: y is the own part of it. */
+        /* One buffer for both: y is its own part of it. */
         offset = part_begin(plan, len, rank);
         len = part_begin(plan, len, rank + 1) - offset;
     }

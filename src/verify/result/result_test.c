@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stories of results that depend on the schedule: they lead to the wrong value that they tell, and
+/* Stories of results that depend on the schedule: they lead to the wrong value that they report, and
  * without any one of their steps they do not. Followed by an interpreter with numbers that shares
  * nothing with the verifier but the words of the program. */
 #include "verify/verdict.h"
@@ -45,7 +45,7 @@ static void put(struct text *t, uint32_t r, enum kind kind, uint32_t at_rank, ui
     t->ops[rank][t->nops[rank]++] = (struct op){kind, rank_of(t, at_rank), at, value};
 }
 
-/* Rank 2 lets whoever of ranks 0 and 1 came last write first, so either may be the last to write;
+/* Rank 2 lets the later of ranks 0 and 1 write first, so either may be the last to write;
  * it should be rank 0. Before that, rank 0 clears a cell that rank 3 has added to `early` times,
  * and waits until it adds again; what rank 3 does before matters as little as what it does `later`
  * elsewhere. */

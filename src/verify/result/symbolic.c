@@ -217,7 +217,7 @@ static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *
     return good;
 }
 
-/* A list of pieces is an array, and every new cut moves what is behind it. Where many ranks write one
+/* A list of pieces is an array, and every new cut moves what follows it. Where many ranks write one
  * buffer, each its own places, that would cost the square: those buffers are cut beforehand. */
 static bool cut_memory(struct symbolic *s)
 {
@@ -336,7 +336,7 @@ static void run_to_the_end(struct symbolic *s)
             break;
         if (s->launch[t] == s->until)
             continue;
-        /* Who calls has shown that it cannot be: then one of the two is wrong. */
+        /* The caller has shown that it cannot be: then one of the two is wrong. */
         peal_answer_give_up(
             s->a, peal_answer_text(s->a,
                                    "no schedule was found to stop short, but executing one for its "

@@ -106,7 +106,7 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);
 /* Ends the run with an undecided verdict. */
 void peal_symbolic_no_memory(struct symbolic *s);
 
-/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise tells which is
+/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise reports which is
  * not, and ends the run. */
 void peal_contract_lengths(struct symbolic *s, uint32_t launch);
 /* contract.c. Where part r of n begins; the sum of the first `count` values of an array parameter as a rank

@@ -37,7 +37,7 @@ struct node {
 enum { MOST_HEIGHT = 20000 };
 
 /* Trees share what they have in common, so that one of a few nodes may have more paths than can be
- * walked: whoever walks one remembers what it has seen. */
+ * walked: the caller that walks one remembers what it has seen. */
 struct values {
     PEAL_VEC(struct node) nodes;
     struct peal_index index; /* of nodes */

@@ -221,7 +221,8 @@ bool peal_ring_guess(const struct ring_model *m, struct ring_certificate *out, c
         good = peal_ring_trace(m, m->least + i, &origins, &values, why);
     }
     if (good && (!claim_all(m, &origins, true, out) || !claim_all(m, &values, false, out))) {
-        *why = "what is read and written is no affine function of turn, place and number of ranks";
+        *why =
+            "what is read and written is not an affine function of turn, place and number of ranks";
         good = false;
     }
     for (uint32_t i = 0; i < m->nsyncs; i++)

@@ -7,7 +7,7 @@
  *
  *   segment: s in first(h) .. end(h)   op, op, op, ...      every number in an op is affine in s and h
  *
- * Ranks are named by their distance from the own rank, and so are parts of vectors: place p of rank r is
+ * Ranks are named by their distance from this rank, and so are parts of vectors: place p of rank r is
  * part r + p (modulo P) of a vector cut into P parts. A position is (segment, s, index of the op).
  */
 #ifndef PEAL_VERIFY_RING_MODEL_H
@@ -142,7 +142,7 @@ static inline struct ring_affine ring_ranks(const struct ring_model *m)
     return (struct ring_affine){.family = m->scale, .one = m->rest};
 }
 
-/* read.c: the kernel's text for a family (in place or not), or why it is no ring. */
+/* read.c: the kernel's text for a family (in place or not), or why it is not a ring. */
 bool peal_ring_read(struct ring_model *m, const struct peal_kernel *kernel,
                     struct peal_forall *out);
 /* read.c: the numbers that the text divides nranks by: their least common multiple, or 0: too large. */
@@ -192,7 +192,7 @@ struct ring_certificate {
 /* guess.c: from a few numbers of ranks of the family. False: nothing affine fits; `why` says what. */
 bool peal_ring_guess(const struct ring_model *m, struct ring_certificate *out, const char **why);
 
-/* certificate.c: as text, and back. Reading returns the text behind it, or NULL. */
+/* certificate.c: as text, and back. Reading returns the text after it, or NULL. */
 void peal_ring_print(const struct ring_model *m, const struct ring_certificate *c,
                      struct peal_text *out);
 const char *peal_ring_parse(const char *text, const struct ring_model *m,

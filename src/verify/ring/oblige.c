@@ -41,7 +41,7 @@ static void begin_at(struct ring_oblige *o, const char *what, struct ring_event 
     peal_ring_assert_range(o, e);
 }
 
-/* --- nothing stands still -------------------------------------------------------------------- */
+/* --- nothing gets stuck -------------------------------------------------------------------- */
 
 static void oblige_take(struct ring_oblige *o, struct ring_event e)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a ring kernel, read into a model.
  *
- * Statements outside of loops are segments of one turn. A loop is a segment; where a condition in it
+ * Statements outside loops are segments of one turn. A loop is a segment; where a condition in it
  * changes at a turn, the loop is read again as two segments. What is not named here is refused, so that
- * a new kind of statement is outside of the class at first.
+ * a new kind of statement is outside the class at first.
  *
  * The body is read twice: the first time shows how buffers are cut and which lane writes them, which the
  * inputs and outputs around the second depend on.
@@ -120,9 +120,9 @@ static bool read_notify(struct ring_reader *r, const struct peal_stmt *s)
         return peal_ring_refuse(r, s->pos, "a notify that does not add 1");
     if (s->a->kind != PEAL_EXPR_AT || !read_cell(r, s->a->a, &sync) ||
         !peal_ring_peer(r, s->a->b, &shift))
-        return peal_ring_refuse(r, s->pos, "a notify of the own rank");
+        return peal_ring_refuse(r, s->pos, "a notify of this rank");
     if (!shift)
-        return peal_ring_refuse(r, s->pos, "a notify of the own rank");
+        return peal_ring_refuse(r, s->pos, "a notify of this rank");
     sync.shift = shift;
     uint32_t found = peal_ring_sync(r, sync, s->pos);
     struct ring_op *op = found == PEAL_NONE ? NULL : peal_ring_add_op(r, RING_POST, s->pos);

@@ -162,7 +162,7 @@ static bool read_place(struct ring_reader *r, const struct peal_expr *e, struct 
     default:
         break;
     }
-    return peal_ring_refuse(r, e->pos, "an operand that is no part of a vector");
+    return peal_ring_refuse(r, e->pos, "an operand that is not a part of a vector");
 }
 
 /* In place, the parameter that stands for this one, and which part of it. */
@@ -181,7 +181,7 @@ static bool redirect(struct ring_reader *r, const struct peal_expr *e, struct pl
     if (!p->whole && !p->prefix)
         return peal_ring_refuse(r, e->pos, "a part of a part");
     if (p->prefix && (!ring_is_number(p->part) || p->part.one))
-        return peal_ring_refuse(r, e->pos, "another part than the own one");
+        return peal_ring_refuse(r, e->pos, "a part other than the rank's own");
     p->symbol = in ? r->y : r->x;
     p->whole = p->prefix = false;
     p->part = ring_number(0);
@@ -199,20 +199,20 @@ static bool read_access(struct ring_reader *r, const struct peal_expr *e, struct
     const struct ring_buffer *buffer = &r->m->buffers[b];
     *out = (struct ring_access){.buffer = b, .shift = p.shift, .part = p.part, .named = !p.whole};
     if (p.shift && !buffer->window)
-        return peal_ring_refuse(r, e->pos, "memory of another rank that is no window");
+        return peal_ring_refuse(r, e->pos, "memory of another rank that is not a window");
     if (p.prefix != (buffer->storage == RING_SLOT) && !p.whole)
         return peal_ring_refuse(r, e->pos, "a part that is not cut as its buffer is");
     if (buffer->storage == RING_PARTS) {
         out->whole = p.whole;
         return true;
     }
-    /* A parameter of a part's length holds the own part. */
+    /* A parameter of a part's length holds its own part. */
     out->named = true;
     if (p.whole && p.symbol->place != PEAL_PLACE_PARAM)
         return peal_ring_refuse(r, e->pos, "all of a slot, of which a part may be unused");
     bool own = ring_is_number(out->part) && !out->part.one;
     if (p.symbol->place == PEAL_PLACE_PARAM && !own)
-        return peal_ring_refuse(r, e->pos, "another part than the own one");
+        return peal_ring_refuse(r, e->pos, "a part other than the rank's own");
     return true;
 }
 
@@ -226,7 +226,7 @@ static uint32_t find_channel(struct ring_reader *r, const struct peal_expr *chan
                              .channel = true,
                              .message = PEAL_NONE};
     if (!shift) {
-        (void)peal_ring_refuse(r, at, "a message to the own rank");
+        (void)peal_ring_refuse(r, at, "a message to this rank");
         return PEAL_NONE;
     }
     return peal_ring_sync(r, sync, at);
@@ -433,7 +433,7 @@ bool peal_ring_send(struct ring_reader *r, const struct peal_stmt *s)
 
 /* --- parameters ------------------------------------------------------------------------------ */
 
-/* Part `sub` of what stands for the parameter, all of it or, in place, the own part of the other one. */
+/* Part `sub` of what stands for the parameter, all of it or, in place, its own part of the other one. */
 static bool param_access(struct ring_reader *r, const struct place *p, uint32_t sub,
                          struct ring_access *out)
 {

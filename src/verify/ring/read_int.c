@@ -281,7 +281,7 @@ static int compare(struct ring_reader *r, const struct peal_expr *e)
         return (smaller || larger) == (e->op == PEAL_INT_NE);
     }
     default:
-        (void)peal_ring_refuse(r, e->pos, "a condition that is no comparison");
+        (void)peal_ring_refuse(r, e->pos, "a condition that is not a comparison");
         return -1;
     }
 }
@@ -300,6 +300,6 @@ int peal_ring_condition(struct ring_reader *r, const struct peal_expr *e)
     }
     if (e->kind == PEAL_EXPR_BINARY)
         return compare(r, e);
-    (void)peal_ring_refuse(r, e->pos, "a condition that is no comparison");
+    (void)peal_ring_refuse(r, e->pos, "a condition that is not a comparison");
     return -1;
 }

@@ -72,7 +72,7 @@ static bool solve(const char *script, uint32_t obligations, struct peal_forall *
     return any ? true : refuse(out, "no solver: neither z3 nor cvc5 is in the search path");
 }
 
-/* One family: `*given` is the certificate to be read, and then what is behind it; NULL: guess. */
+/* One family: `*given` is the certificate to be read, and then what follows it; NULL: guess. */
 static bool prove_family(const struct ring_model *m, struct ring_certificate *c, const char **given,
                          struct peal_forall *out)
 {

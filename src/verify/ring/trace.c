@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a ring for one number of ranks: what each source finds and what each op writes.
  *
- * All ranks do the same, so what rank r + c has in its memory at a position is what the own rank has
+ * All ranks do the same, so what rank r + c has in its memory at a position is what this rank has
  * there. A read of another rank's memory is taken to happen at the last post that the reader has taken.
  * This is for guessing only: whether it is so in every schedule is asked of the solver.
  */

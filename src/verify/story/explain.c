@@ -14,6 +14,13 @@ const char *peal_outcome_name(enum peal_outcome outcome)
     return "unknown";
 }
 
+enum peal_tone peal_outcome_tone(enum peal_outcome outcome)
+{
+    if (outcome == PEAL_PROVED)
+        return PEAL_TONE_GOOD;
+    return outcome == PEAL_REFUTED ? PEAL_TONE_BAD : PEAL_TONE_UNSURE;
+}
+
 const char *peal_fault_name(enum peal_fault fault)
 {
     static const char *const names[] = {
@@ -59,7 +66,7 @@ static const char *main_file(const struct peal_verification *v)
     return "";
 }
 
-/* "4:5", or "other.peal:4:5" outside of the main file. */
+/* "4:5", or "other.peal:4:5" outside the main file. */
 static void put_place(const struct peal_verification *v, const struct peal_verify_place *at,
                       struct peal_text *out)
 {
@@ -95,10 +102,12 @@ static void put_remarks(const struct peal_verify_step *s, struct peal_text *out)
     if (s->waits_for != PEAL_NONE && s->cell)
         peal_text_printf(out, " (by step %u)", s->waits_for + 1);
     gap = s->cell ? "  " : "";
+    if (s->collides || s->blocked)
+        peal_text_puts(out, gap);
     if (s->collides)
-        peal_text_printf(out, "%s<- collides", gap);
+        peal_text_toned(out, PEAL_TONE_BAD, "<- collides");
     if (s->blocked)
-        peal_text_printf(out, "%s<- waits for ever", gap);
+        peal_text_toned(out, PEAL_TONE_BAD, "<- waits for ever");
 }
 
 /* One line if it fits in WIDTH columns; otherwise the remarks stand in a line of their own. */
@@ -107,7 +116,7 @@ static void put_step(const struct peal_verification *v, uint32_t i, bool lanes,
 {
     enum { HANG = 9 };
     const struct peal_verify_step *s = &v->steps[i];
-    struct peal_text remarks = {0};
+    struct peal_text remarks = {.colors = out->colors};
     size_t start = out->len;
     peal_text_printf(out, "  %3u  rank %u", i + 1, s->rank);
     if (lanes)
@@ -119,11 +128,12 @@ static void put_step(const struct peal_verification *v, uint32_t i, bool lanes,
     peal_text_printf(out, "  %s", s->text);
     put_remarks(s, &remarks);
     size_t used = out->len - start;
+    size_t more = peal_text_columns(peal_text_get(&remarks), remarks.len);
     peal_text_fold(out, start, HANG, WIDTH);
-    if (remarks.len && used + 2 + remarks.len > WIDTH)
+    if (more && used + 2 + more > WIDTH)
         peal_text_printf(out, "\n%*s", HANG, "");
-    else if (remarks.len)
-        peal_text_puts(out, used + 4 + remarks.len > WIDTH ? "  " : "    ");
+    else if (more)
+        peal_text_puts(out, used + 4 + more > WIDTH ? "  " : "    ");
     peal_text_puts(out, peal_text_get(&remarks));
     peal_text_puts(out, "\n");
     peal_text_release(&remarks);
@@ -252,6 +262,17 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
         peal_text_puts(out, "  relaxed signals carry no order\n");
 }
 
+static void put_wrong(const struct peal_verify_wrong *w, struct peal_text *out)
+{
+    peal_text_printf(
+        out, "\nrank %u, launch %u: %s elements %" PRIu64 "..%" PRIu64 "\n  expected  ", w->rank,
+        w->launch, w->buf, w->first_element, w->first_element + w->elements - 1);
+    peal_text_toned(out, PEAL_TONE_GOOD, w->expected);
+    peal_text_puts(out, "\n  obtained  ");
+    peal_text_toned(out, PEAL_TONE_BAD, w->obtained);
+    peal_text_puts(out, "\n");
+}
+
 /* What a wrong result lacks, and which lines made it so. */
 static void put_difference(const struct peal_verification *v, struct peal_text *out)
 {
@@ -279,8 +300,9 @@ static void put_difference(const struct peal_verification *v, struct peal_text *
 void peal_verification_explain(const struct peal_verification *v, struct peal_text *out)
 {
     size_t start = out->len;
-    peal_text_printf(out, "%s: %s on %u %s", v->kernel, peal_outcome_name(v->verdict), v->nranks,
-                     v->nranks == 1 ? "rank" : "ranks");
+    peal_text_printf(out, "%s: ", v->kernel);
+    peal_text_toned(out, peal_outcome_tone(v->verdict), peal_outcome_name(v->verdict));
+    peal_text_printf(out, " on %u rank%s", v->nranks, peal_text_plural(v->nranks));
     if (v->verdict == PEAL_REFUTED)
         peal_text_printf(out, ": %s", peal_fault_name(v->fault));
     peal_text_puts(out, "\n");
@@ -293,12 +315,7 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
     put_accesses(v, out);
     put_waits(v, out);
     if (v->wrong.buf)
-        peal_text_printf(out,
-                         "\nrank %u, launch %u: %s elements %" PRIu64 "..%" PRIu64
-                         "\n  expected  %s\n  obtained  %s\n",
-                         v->wrong.rank, v->wrong.launch, v->wrong.buf, v->wrong.first_element,
-                         v->wrong.first_element + v->wrong.elements - 1, v->wrong.expected,
-                         v->wrong.obtained);
+        put_wrong(&v->wrong, out);
     put_difference(v, out);
     peal_text_fold(out, start, 4, WIDTH);
     put_steps(v, out);

@@ -58,7 +58,7 @@ static uint32_t last_change(const struct program *p, uint32_t thread, uint32_t c
     return 0;
 }
 
-/* `thread` with everybody who could still change what one of them waits for. Returns how many steps
+/* `thread` with all that could still change what one of them waits for. Returns how many steps
  * they have taken. `queue` has room for all threads. */
 static uint64_t close_core(const struct space *space, uint32_t thread, bool *core, uint32_t *queue)
 {

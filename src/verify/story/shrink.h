@@ -4,7 +4,7 @@
  * A schedule is a list of threads, each taking its next step. It shows the same race or deadlock as
  * long as it can be followed and ends well: every thread has taken at least `least` steps, which
  * for the threads of the core is exactly where they stood, and, for a deadlock, every one of the
- * core is blocked. Whoever is outside of the core of a deadlock has then taken its last step on
+ * core is blocked. A thread outside the core of a deadlock has then taken its last step on
  * each cell that the core waits for: nothing that may still happen releases it. Of any other fault
  * the caller says whether a schedule shows it.
  */

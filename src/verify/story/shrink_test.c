@@ -56,7 +56,7 @@ static uint32_t below(uint64_t *random, uint32_t n)
     return (uint32_t)(peal_hash_u64(*random, 7) % n);
 }
 
-/* --- what the verifier tells ----------------------------------------------------------------- */
+/* --- what the verifier reports-------------------------------------------------------------- */
 
 static struct peal_verification *verify(const struct peal_plan *plan)
 {
@@ -69,7 +69,7 @@ static struct peal_verification *verify(const struct peal_plan *plan)
     return v;
 }
 
-/* Two notifies too fast for one who waits for exactly one; rank 2 has nothing to do with it, and
+/* Two notifies too fast for one that waits for exactly one; rank 2 has nothing to do with it, and
  * rank 0 goes on afterwards. */
 static void test_unrelated_ranks_are_left_out(void **state)
 {
@@ -120,7 +120,7 @@ static void test_a_circle_keeps_its_past(void **state)
     }
     struct peal_plan *plan = maker_end(&m);
     struct peal_verification *v = verify(plan);
-    /* Rank 2's notify, rank 0's first wait, and the two that stand still. */
+    /* Rank 2's notify, rank 0's first wait, and the two that are blocked. */
     assert_int_equal(v->nsteps, 4);
     assert_int_equal(v->nwaits, 2);
     assert_true(v->waits[0].in_cycle && v->waits[1].in_cycle);
@@ -171,7 +171,7 @@ static size_t run_random(struct space *space, uint64_t *random, uint32_t *path)
     }
 }
 
-/* Does anybody of the core ever move again, whatever comes? */
+/* Does any thread of the core ever move again, whatever comes? */
 static bool core_moves(struct space *space, const bool *core)
 {
     bool moves = false;

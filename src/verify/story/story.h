@@ -56,7 +56,7 @@ bool peal_story_race_is_real(const struct program *p, const struct race_report *
 /* Describes a deadlock of a monotone program: `stuck` is the run that stopped. */
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a);
 /* Describes what a schedule of a program that need not be monotone leads to: a race, a deadlock (by the
- * fault of the answer; core: the threads whose waits are shown), or something else that is told
+ * fault of the answer; core: the threads whose waits are shown), or something else that is shown
  * elsewhere. What kind of story it is, the caller says. */
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
                          const bool *core, struct answer *a);

@@ -144,7 +144,7 @@ static void list_next(struct teller *t, const uint32_t *at, uint32_t *next)
     memset(t->at, 0, p->nthreads * sizeof *at);
 }
 
-/* Why `thread` stands still, if that needs no others: no rank will change its cell, or it is the
+/* Why `thread` is blocked, if that needs no others: no rank will change its cell, or it is the
  * first of a circle of threads that wait for each other. */
 static bool find_core(const struct program *p, const uint32_t *next, uint32_t thread, bool *core)
 {
@@ -207,13 +207,13 @@ void peal_story_stuck(const struct program *p, const struct run *stuck, struct a
     if (!need || !core) {
         a->failed = true;
     } else if (peal_tell_begin(&t, p, a)) {
-        /* Those that stand still stand where they stand in every schedule: the pasts of the core
+        /* Those that are blocked are blocked at the same place in every schedule: the pasts of the core
          * are the story. */
         if (choose(&t, stuck->at, need, core, &shortest))
             (void)peal_tell_past(&t, need);
         else
             a->failed = true;
-        /* Who has left the story stands at its end: it makes no further notify. */
+        /* A thread that has left the counterexample is at its end: it makes no further notify. */
         memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
         memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
         t.core = core;

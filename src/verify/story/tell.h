@@ -3,7 +3,7 @@
  * access to the bytes that matter. What the stories share:
  *
  *   story.c           races, cells with two writers, single ops, schedules
- *   story_deadlock.c  who stands still, and who waits for whom
+ *   story_deadlock.c  which threads are blocked, and on which others
  *   story_text.c      one op as a line
  */
 #ifndef PEAL_VERIFY_TELL_H

@@ -144,7 +144,7 @@ static bool find_needs(const struct pass *s, const struct step *wait, uint32_t l
     return out->one;
 }
 
-/* Number `i` of the notifies that are needed, or NULL behind the last. */
+/* Number `i` of the notifies that are needed, or NULL past the last. */
 static const struct notify *need(const struct pass *s, const struct needs *n, uint32_t i)
 {
     if (n->one)

@@ -102,7 +102,7 @@ static bool move(const struct root_text *t, struct place *p, struct number index
     return true;
 }
 
-/* What is taken of a part that moves must be inside of it: beyond would be the next part. */
+/* What is taken of a part that moves must be inside it: beyond would be the next part. */
 static bool fits(const struct place *p, struct number from, struct number len)
 {
     return p->formula.kind != FORMULA_MOVES ||

@@ -252,7 +252,7 @@ static void a_changed_plan_does_not_rotate(void **state)
     end_rooted(&f);
 }
 
-/* A flush to the same rank whoever is the root is no image of itself. */
+/* A flush to the same rank, whichever is the root, is not an image of itself. */
 static void flushes_rotate_with_their_targets(void **state)
 {
     static const char fixed[] =

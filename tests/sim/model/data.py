@@ -46,7 +46,7 @@ class Data:
                     self.memory[rank, name] = {i: sample_input(rank, i - first) for i in range(first, last)}
 
     def inputs_of(self, buf, rank):
-        """All of it; but where one buffer is input and output of a gathering, the own part."""
+        """All of it; but where one buffer is input and output of a gathering, its own part."""
         params = [b for b in self.plan["bufs"] if b["kind"] == "parameter"]
         length = self.length(buf, rank)
         if len(params) > 1 or self.plan["contract"] not in ("allgather", "gather"):
