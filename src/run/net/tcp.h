@@ -92,6 +92,10 @@ struct peal_tcp_link {
     bool blocked;       /* the socket took no more */
     int send_error; /* and never will; 0: it may. What has come is read before the peer is lost */
     bool wants_out; /* epoll is asked for that */
+    /* The send buffer, see peal_tcp_link_tune; 0: the system's own growth. Since when the socket takes nothing (0: it
+     * does), and how often in a row it did soon. */
+    uint32_t buffer, prompt;
+    uint64_t stuck_ns;
 
     /* Encrypted connections: a record on its way out, one that is coming in. */
     struct peal_cipher *seal, *open;

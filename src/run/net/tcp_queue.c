@@ -19,17 +19,55 @@ enum peal_status peal_tcp_link_init(struct peal_tcp_link *link)
 }
 
 /* Left alone, the system lets more and more bytes be under way, until they fit no cache any more: a long transfer
- * to a near host then takes twice as long. See docs/decisions/0092-few-bytes-under-way.md. */
+ * to a near host then takes twice as long. But where other programs keep the peer from its processor, what is under way
+ * is all that it finds when it gets there. See docs/decisions/0092-few-bytes-under-way.md. */
+enum {
+    NEAR_US = 250,
+    UNDER_WAY = 128 << 10,
+    MOST_UNDER_WAY = 2 << 20,
+    STUCK_NS = 2000000,
+    PROMPT = 256
+};
+
+static void set_buffer(struct peal_tcp_link *link, uint32_t bytes)
+{
+    int most = (int)bytes;
+    link->buffer = bytes;
+    link->prompt = 0;
+    (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most);
+}
+
 void peal_tcp_link_tune(struct peal_tcp_link *link)
 {
-    enum { NEAR_US = 250, UNDER_WAY = 128 << 10 };
     struct tcp_info info = {0};
     socklen_t len = sizeof info;
-    int most = UNDER_WAY, none = 0;
+    int none = 0;
     (void)setsockopt(link->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
     if (getsockopt(link->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
         info.tcpi_min_rtt < NEAR_US)
-        (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most);
+        set_buffer(link, UNDER_WAY);
+}
+
+/* The socket takes nothing. True if it has a larger buffer now. */
+static bool note_stuck(struct peal_tcp_link *link)
+{
+    uint64_t now = peal_now_ns();
+    if (link->stuck_ns == 0)
+        link->stuck_ns = now;
+    if (link->buffer == 0 || link->buffer == MOST_UNDER_WAY || now - link->stuck_ns < STUCK_NS)
+        return false;
+    set_buffer(link, MOST_UNDER_WAY);
+    return true;
+}
+
+/* The socket takes bytes again. */
+static void note_taken(struct peal_tcp_link *link)
+{
+    bool late = peal_now_ns() - link->stuck_ns >= STUCK_NS;
+    link->stuck_ns = 0;
+    link->prompt = late ? 0 : link->prompt + 1;
+    if (link->buffer > UNDER_WAY && link->prompt >= PROMPT)
+        set_buffer(link, UNDER_WAY);
 }
 
 void peal_tcp_link_fail(struct peal_tcp_link *link, enum peal_status status)
@@ -304,6 +342,10 @@ static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov
     if (link->send_error != 0)
         return 0;
     ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EAGAIN && note_stuck(link))
+        sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0 && link->stuck_ns != 0)
+        note_taken(link);
     if (sent > 0)
         return (size_t)sent;
     int error = errno;
