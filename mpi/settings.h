@@ -50,7 +50,7 @@ struct peal_mpi_settings {
     bool check;      /* PEAL_MPI_CHECK: decisions are compared at every call */
     int stats;       /* PEAL_MPI_STATS: 0, 1: rank 0 prints, 2: all ranks */
     uint64_t attach; /* PEAL_MPI_ATTACH: score at which a communicator is opened */
-    bool tabled;     /* cells where the MPI was measured to be faster are left to it */
+    bool tabled;     /* cells where Peal saves less than a tenth are left to the MPI */
     uint32_t nrules;
     struct peal_mpi_rule rules[PEAL_MPI_MOST_RULES];
     uint64_t hash; /* of all that decisions depend on; ranks compare it */
