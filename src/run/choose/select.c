@@ -282,7 +282,7 @@ static const struct {
     {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 12 << 10, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, UINT64_MAX, "share", 16 << 20},
     {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 32 << 10, "direct", 64 << 10},
-    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 4 << 20, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, REACH, 2, 3, 3, 8192, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, REACH, 2, 3, 3, 256 << 10, "pipe", 128 << 10},
     {PEAL_CALL_BROADCAST, REACH, 2, 3, 3, 4 << 20, "read", 16 << 20},
