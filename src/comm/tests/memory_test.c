@@ -5,6 +5,7 @@
 #include "base/tests/unit.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,15 +160,17 @@ static int check_plans(struct peal_comm *comm, const void *context)
     (void)context;
     char *x = calloc(1, MESSAGE), *y = calloc(1, MESSAGE);
     EXPECT(x && y);
-    size_t before = mallinfo2().uordblks;
+    /* Signed: what opening still needed may be freed meanwhile. */
+    int64_t before = (int64_t)mallinfo2().uordblks;
     EXPECT(call_many_counts(comm, x, y) == 0);
-    size_t counts = mallinfo2().uordblks - before;
-    before = mallinfo2().uordblks;
+    int64_t counts = (int64_t)mallinfo2().uordblks - before;
+    before = (int64_t)mallinfo2().uordblks;
     EXPECT(launch_many_versions(comm) == 0);
-    size_t versions = mallinfo2().uordblks - before;
+    int64_t versions = (int64_t)mallinfo2().uordblks - before;
     if (peal_comm_rank(comm) == 0)
-        printf("plans: %zu KiB, of at most %d; of a kernel: %zu KiB, of at most %d\n", counts >> 10,
-               PLANS >> 10, versions >> 10, VERSIONS >> 10);
+        printf("plans: %" PRId64 " KiB, of at most %d; of a kernel: %" PRId64
+               " KiB, of at most %d\n",
+               counts / 1024, PLANS >> 10, versions / 1024, VERSIONS >> 10);
     EXPECT(counts <= PLANS + SPARE && versions <= VERSIONS + SPARE);
     free(x);
     free(y);
