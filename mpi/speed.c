@@ -87,10 +87,14 @@ static double clearly_saved_ns(const struct row *row)
 }
 
 /* speed.def counts all data of a rank, calls that exchange blocks count one of these. */
+static bool exchanges_blocks(enum peal_mpi_what what)
+{
+    return what == PEAL_MPI_ALLGATHER || what == PEAL_MPI_ALLTOALL;
+}
+
 static uint64_t all_bytes(const struct peal_mpi_call *call)
 {
-    bool is_block = call->what == PEAL_MPI_ALLGATHER || call->what == PEAL_MPI_ALLTOALL;
-    return is_block ? call->bytes * call->state->size : call->bytes;
+    return exchanges_blocks(call->what) ? call->bytes * call->state->size : call->bytes;
 }
 
 /* Bytes by powers of two. */
@@ -110,6 +114,45 @@ void peal_mpi_speed_look_up(struct peal_mpi_comm *state)
             if (row && interpolate(row, next, bytes, clearly_saved_ns) < 0)
                 state->slower[what] |= UINT32_C(1) << class;
         }
+    }
+}
+
+/* Where a rule is for this collective, the table has no say. */
+static bool is_ruled(const struct peal_mpi_comm *state, enum peal_mpi_what what)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    for (uint32_t i = 0; i < settings->nrules; i++) {
+        int of = settings->rules[i].what;
+        if ((state->rules >> i & 1) && (of < 0 || (enum peal_mpi_what)of == what))
+            return true;
+    }
+    return false;
+}
+
+/* Bytes of a call, as its count says them, below which the table leaves all calls to the MPI. */
+static uint64_t table_limit(const struct peal_mpi_comm *state, enum peal_mpi_what what)
+{
+    uint32_t classes = 0;
+    while (classes < PEAL_MPI_CLASSES - 1 && state->slower[what] >> classes & 1)
+        classes++;
+    if (classes == 0 || is_ruled(state, what))
+        return 0;
+    uint64_t limit = UINT64_C(1) << classes;
+    return exchanges_blocks(what) || what == PEAL_MPI_REDUCE_SCATTER_BLOCK
+               ? (limit + state->size - 1) / state->size
+               : limit;
+}
+
+void peal_mpi_limits_set(struct peal_mpi_comm *state)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    bool wants_all = settings->stats || settings->check;
+    bool tabled = settings->tabled && state->phase != PEAL_MPI_NEW;
+    for (int what = 0; what < PEAL_MPI_WHATS; what++) {
+        uint64_t limit = tabled ? table_limit(state, (enum peal_mpi_what)what) : 0;
+        if (state->phase == PEAL_MPI_REFUSED)
+            limit = UINT64_MAX;
+        state->left_below[what] = wants_all ? 0 : limit;
     }
 }
 
