@@ -44,7 +44,7 @@ void peal_mpi_refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why)
 {
     state->phase = PEAL_MPI_REFUSED;
     state->why = why;
-    peal_mpi_limits_set(state);
+    peal_mpi_left_set(state);
     peal_mpi_stats_comm(state);
 }
 
@@ -176,7 +176,7 @@ void peal_mpi_attach_requests(struct peal_mpi_comm *state)
 {
     state->requests = open_together(state);
     state->requests_refused = !state->requests;
-    peal_mpi_limits_set(state);
+    peal_mpi_left_set(state);
 }
 
 void peal_mpi_detach(struct peal_mpi_comm *state)

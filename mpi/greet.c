@@ -192,7 +192,7 @@ static void settle(struct peal_mpi_comm *state, const struct answer *answers)
         peal_mpi_refuse(state, PEAL_MPI_DIFFERS);
     else
         state->phase = PEAL_MPI_COUNTING;
-    peal_mpi_limits_set(state);
+    peal_mpi_left_set(state);
 }
 
 void peal_mpi_greet(struct peal_mpi_comm *state)

@@ -86,22 +86,12 @@ static double clearly_saved_ns(const struct row *row)
     return 0.9 * (row->plain_ns + LEFT_NS) - row->peal_ns;
 }
 
-/* speed.def counts all data of a rank, calls that exchange blocks count one of these. */
-static bool exchanges_blocks(enum peal_mpi_what what)
-{
-    return what == PEAL_MPI_ALLGATHER || what == PEAL_MPI_ALLTOALL;
-}
-
+/* As speed.def counts them. A reduce_scatter has all of them in call->bytes already. */
 static uint64_t all_bytes(const struct peal_mpi_call *call)
 {
-    return exchanges_blocks(call->what) ? call->bytes * call->state->size : call->bytes;
-}
-
-/* Bytes by powers of two. */
-static uint32_t class_of(uint64_t bytes)
-{
-    uint32_t class = bytes > 0 ? 63 - (uint32_t)__builtin_clzll(bytes) : 0;
-    return class < PEAL_MPI_CLASSES ? class : PEAL_MPI_CLASSES - 1;
+    if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
+        return call->bytes;
+    return peal_mpi_all_bytes(call->what, call->bytes, call->state->size);
 }
 
 void peal_mpi_speed_look_up(struct peal_mpi_comm *state)
@@ -129,36 +119,22 @@ static bool is_ruled(const struct peal_mpi_comm *state, enum peal_mpi_what what)
     return false;
 }
 
-/* Bytes of a call, as its count says them, below which the table leaves all calls to the MPI. */
-static uint64_t table_limit(const struct peal_mpi_comm *state, enum peal_mpi_what what)
-{
-    uint32_t classes = 0;
-    while (classes < PEAL_MPI_CLASSES - 1 && state->slower[what] >> classes & 1)
-        classes++;
-    if (classes == 0 || is_ruled(state, what))
-        return 0;
-    uint64_t limit = UINT64_C(1) << classes;
-    return exchanges_blocks(what) || what == PEAL_MPI_REDUCE_SCATTER_BLOCK
-               ? (limit + state->size - 1) / state->size
-               : limit;
-}
-
-void peal_mpi_limits_set(struct peal_mpi_comm *state)
+void peal_mpi_left_set(struct peal_mpi_comm *state)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();
     bool wants_all = settings->stats || settings->check;
-    bool tabled = settings->tabled && state->phase != PEAL_MPI_NEW;
     for (int what = 0; what < PEAL_MPI_WHATS; what++) {
-        uint64_t limit = tabled ? table_limit(state, (enum peal_mpi_what)what) : 0;
+        bool tabled = settings->tabled && !is_ruled(state, (enum peal_mpi_what)what);
+        uint32_t classes = tabled ? state->slower[what] : 0;
         if (state->phase == PEAL_MPI_REFUSED)
-            limit = UINT64_MAX;
-        state->left_below[what] = wants_all ? 0 : limit;
+            classes = UINT32_MAX;
+        state->left[what] = wants_all ? 0 : classes;
     }
 }
 
 bool peal_mpi_is_slower(const struct peal_mpi_call *call)
 {
-    return call->state->slower[call->what] >> class_of(all_bytes(call)) & 1;
+    return call->state->slower[call->what] >> peal_mpi_class_of(all_bytes(call)) & 1;
 }
 
 bool peal_mpi_estimate(const struct peal_mpi_call *call, double *out)

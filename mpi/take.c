@@ -129,7 +129,7 @@ static void describe_comm(const struct peal_mpi_abi *abi, struct peal_mpi_comm *
         state->why = PEAL_MPI_STRANGERS;
     if (state->why != PEAL_MPI_TAKEN)
         state->phase = PEAL_MPI_REFUSED;
-    peal_mpi_limits_set(state);
+    peal_mpi_left_set(state);
 }
 
 static struct peal_mpi_comm *new_comm(const struct peal_mpi_abi *abi, void *comm)
@@ -277,7 +277,7 @@ static void count_start(const struct peal_mpi_call *call)
     struct peal_mpi_comm *state = call->state;
     state->request_score += peal_mpi_score(call);
     if (wants_requests(state))
-        memset(state->left_below, 0, sizeof state->left_below);
+        memset(state->left, 0, sizeof state->left);
 }
 
 bool peal_mpi_take_start(struct peal_mpi_call *call)

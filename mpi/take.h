@@ -60,7 +60,7 @@ struct peal_mpi_comm {
     bool spans;                      /* hosts */
     bool shares_cores;               /* more ranks than its host has */
     uint32_t slower[PEAL_MPI_WHATS]; /* bit i: left to the MPI from 2^i bytes to the next power */
-    uint64_t left_below[PEAL_MPI_WHATS]; /* bytes of a call; see peal_mpi_is_left */
+    uint32_t left[PEAL_MPI_WHATS];   /* the same bits, for peal_mpi_is_left */
     enum peal_mpi_phase phase;
     enum peal_mpi_reason why;      /* refused */
     uint64_t rules;                /* bit i: rule i is for this one */
@@ -124,6 +124,22 @@ static inline struct peal_mpi_comm *peal_mpi_recall(const void *comm)
     return recent->comm == comm && recent->frees == frees ? recent->state : NULL;
 }
 
+/* Bytes of all blocks of a rank. `count_bytes` are of what the call counts: one block, where there are several. */
+static inline uint64_t peal_mpi_all_bytes(enum peal_mpi_what what, uint64_t count_bytes,
+                                          uint32_t size)
+{
+    bool is_block = what == PEAL_MPI_ALLGATHER || what == PEAL_MPI_ALLTOALL ||
+                    what == PEAL_MPI_REDUCE_SCATTER_BLOCK;
+    return is_block ? count_bytes * size : count_bytes;
+}
+
+/* Bytes by powers of two. */
+static inline uint32_t peal_mpi_class_of(uint64_t bytes)
+{
+    uint32_t class = 63 - (uint32_t)__builtin_clzll(bytes | 1);
+    return class < PEAL_MPI_CLASSES ? class : PEAL_MPI_CLASSES - 1;
+}
+
 /* True if the call is left to the MPI, and nobody wants to know: found in a few instructions, because
  * such calls are the shortest. By the collective and bytes alone; what else there may be to a call
  * (operation, root, wrong arguments) would leave it to the MPI, too. */
@@ -131,10 +147,13 @@ static inline bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, i
                                     const void *type)
 {
     const struct peal_mpi_comm *state = peal_mpi_recall(comm);
-    if (!state || state->left_below[what] == 0)
+    if (!state || state->left[what] == 0)
         return false;
     const struct peal_mpi_type *known = peal_mpi_type_find(type);
-    return known && (uint64_t)(uint32_t)count * known->bytes < state->left_below[what];
+    if (!known)
+        return false;
+    uint64_t bytes = (uint64_t)(uint32_t)count * known->bytes;
+    return state->left[what] >> peal_mpi_class_of(peal_mpi_all_bytes(what, bytes, state->size)) & 1;
 }
 
 /* Decides on a blocking call and, if it is Peal's, makes it: true, and `code` is what to return.
