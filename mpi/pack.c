@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pack.h. A predefined type without holes is its own packed form. Any other is given to the
- * MPI, also if its size is its extent: its parts may be in another order. */
+/* See pack.h. A predefined type without holes is copied. The MPI packs all others, even those whose size is
+ * their extent, because their parts may be in another order. */
 #include "pack.h"
 
 #include <string.h>
 
-/* Packing counts bytes in an int: more than this is done in turns. */
+/* MPI_Pack counts bytes in an int, so larger data is packed in parts. */
 enum { TURN_BYTES = 1 << 30 };
 
 enum direction { PACK, UNPACK };
@@ -25,7 +25,7 @@ void peal_mpi_shape_get(void *type, struct peal_mpi_shape *out)
     *out = (struct peal_mpi_shape){bytes > 0 ? (uint64_t)bytes : 0, extent, false};
 }
 
-/* Elements to do at once. */
+/* Elements of one part. */
 static int take_turn(int left, uint64_t bytes)
 {
     uint64_t most = TURN_BYTES / bytes;
@@ -34,7 +34,7 @@ static int take_turn(int left, uint64_t bytes)
     return (uint64_t)left < most ? left : (int)most;
 }
 
-/* One turn by the MPI. */
+/* One part, by the MPI. */
 static bool turn(enum direction direction, char *memory, char *packed, int count, int bytes,
                  void *type, void *comm)
 {
@@ -47,7 +47,7 @@ static bool turn(enum direction direction, char *memory, char *packed, int count
     return code == PEAL_MPI_SUCCESS;
 }
 
-/* At MPI_BOTTOM, which MPICH's functions refuse: the same places, as seen from an address that is none. */
+/* MPICH refuses to pack from MPI_BOTTOM. So the type is moved by an offset, and the buffer the other way. */
 static bool turn_at_bottom(enum direction direction, char *packed, int count, int bytes, void *type,
                            void *comm)
 {
