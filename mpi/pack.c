@@ -26,7 +26,7 @@ void peal_mpi_shape_get(void *type, struct peal_mpi_shape *out)
 }
 
 /* Elements of one part. */
-static int take_turn(int left, uint64_t bytes)
+static int count_part(int left, uint64_t bytes)
 {
     uint64_t most = TURN_BYTES / bytes;
     if (most == 0)
@@ -35,8 +35,8 @@ static int take_turn(int left, uint64_t bytes)
 }
 
 /* One part, by the MPI. */
-static bool turn(enum direction direction, char *memory, char *packed, int count, int bytes,
-                 void *type, void *comm)
+static bool move_part(enum direction direction, char *memory, char *packed, int count, int bytes,
+                      void *type, void *comm)
 {
     const struct peal_mpi_functions *pmpi = &peal_mpi()->pmpi;
     int position = 0, code;
@@ -48,7 +48,7 @@ static bool turn(enum direction direction, char *memory, char *packed, int count
 }
 
 /* MPICH refuses to pack from MPI_BOTTOM. So the type is moved by an offset, and the buffer the other way. */
-static bool turn_at_bottom(enum direction direction, char *packed, int count, int bytes, void *type,
+static bool part_at_bottom(enum direction direction, char *packed, int count, int bytes, void *type,
                            void *comm)
 {
     static char base;
@@ -59,7 +59,7 @@ static bool turn_at_bottom(enum direction direction, char *packed, int count, in
         PEAL_MPI_SUCCESS)
         return false;
     abi->pmpi.Type_commit(shifted);
-    bool done = turn(direction, &base, packed, 1, bytes, peal_mpi_load(abi, shifted), comm);
+    bool done = move_part(direction, &base, packed, 1, bytes, peal_mpi_load(abi, shifted), comm);
     abi->pmpi.Type_free(shifted);
     return done;
 }
@@ -77,12 +77,12 @@ static bool move(enum direction direction, char *memory, char *packed, int count
         return true;
     }
     while (count > 0) {
-        int now = take_turn(count, shape.bytes);
+        int now = count_part(count, shape.bytes);
         uint64_t bytes = (uint64_t)now * shape.bytes;
         if (bytes > INT32_MAX)
             return false;
-        bool done = memory ? turn(direction, memory, packed, now, (int)bytes, type, comm)
-                           : turn_at_bottom(direction, packed, now, (int)bytes, type, comm);
+        bool done = memory ? move_part(direction, memory, packed, now, (int)bytes, type, comm)
+                           : part_at_bottom(direction, packed, now, (int)bytes, type, comm);
         if (!done)
             return false;
         memory += now * shape.extent;

@@ -83,7 +83,7 @@ static double saved_ns(const struct row *row)
  * in the next, and the call is left to the MPI. */
 static double clearly_saved_ns(const struct row *row)
 {
-    enum { LEFT_NS = 20 }; /* what deciding costs */
+    enum { LEFT_NS = 4 }; /* what deciding costs */
     return 0.9 * (row->plain_ns + LEFT_NS) - row->peal_ns;
 }
 
