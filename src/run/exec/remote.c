@@ -162,7 +162,7 @@ static bool copy_row(struct peal_frame *frame, const struct peal_place *places, 
                      uint64_t bytes)
 {
     bool writes = remote_base(frame, &places[0]) != NULL;
-    const struct peal_place *there = &places[writes ? 0 : 1], *here = &places[writes ? 1 : 0];
+    const struct peal_place *there = &places[!writes], *here = &places[writes];
     const struct peal_base *base = remote_base(frame, there);
     uint64_t other = home_of(base, there, row);
     char *own = peal_place_address(frame, here, row);
