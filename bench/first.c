@@ -243,8 +243,8 @@ static void print_kind(const struct cell *cells, size_t n, int ranks, enum kind 
         printf(" |");
     } else {
         double median = bench_median(more, found);
-        printf(" %.*f (%.*f)", median < 9.95 ? 1 : 0, median, more[found - 1] < 9.95 ? 1 : 0,
-               more[found - 1]);
+        double most = more[found - 1];
+        printf(" %.*f (%.*f)", median < 9.95, median, most < 9.95, most);
         if (missed > 0)
             printf(", %zu of %zu", missed, found);
         printf(" |");
