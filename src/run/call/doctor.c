@@ -124,7 +124,9 @@ void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text)
 static bool add_label(const struct peal_control *control, uint64_t count, struct peal_text *out)
 {
     char text[PEAL_LABEL_WORDS * 8];
-    for (int i = 0; i < PEAL_LABELS && count != 0; i++) {
+    if (count == 0)
+        return false;
+    for (int i = 0; i < PEAL_LABELS; i++) {
         const struct peal_label *label = &control->labels[i];
         /* Partner: peal_doctor_label. */
         if (atomic_load_explicit(&label->key, memory_order_acquire) != count)
@@ -266,7 +268,9 @@ void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
         return;
     int status = 0, fd = atoi(fd_text);
     bool found = find_end(fd, pid, &status);
-    for (int i = 0; i < 50 && !found; i++) { /* the launcher may be a moment behind */
+    for (int i = 0; i < 50; i++) { /* the launcher may be a moment behind */
+        if (found)
+            break;
         nanosleep(&(struct timespec){0, 2000000}, NULL);
         found = find_end(fd, pid, &status);
     }
