@@ -195,7 +195,7 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
     {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, 64 << 10, "heads", 64 << 10},
     {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
-    {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 2, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 2, 32 << 10, "heads", 64 << 10},
     {PEAL_CALL_BROADCAST, HOSTS, 3, 3, 256, 256 << 10, "heads", 256 << 10},
     {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
     /* Of these a rank's window has a segment per rank, and two halves: all of it should stay in the caches. */
