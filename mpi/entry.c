@@ -11,6 +11,8 @@
 #define CALL(name, start, lower, istart, which, shape)                                             \
     static __attribute__((noinline)) int decide_##lower(shape##_C)                                 \
     {                                                                                              \
+        if (peal_mpi_is_left(PEAL_MPI_##which, comm, shape##_SIZE))                                \
+            return peal_mpi()->pmpi.name(shape##_ARGS);                                            \
         struct peal_mpi_call call = {.what = PEAL_MPI_##which, shape##_CALL};                      \
         int code;                                                                                  \
         if (peal_mpi_take(&call, &code))                                                           \
@@ -19,6 +21,8 @@
     }                                                                                              \
     static __attribute__((noinline)) int decide_##istart(shape##_C, void *request)                 \
     {                                                                                              \
+        if (peal_mpi_is_left(PEAL_MPI_##which, comm, shape##_SIZE))                                \
+            return peal_mpi()->pmpi.start(shape##_ARGS, request);                                  \
         struct peal_mpi_call call = {.what = PEAL_MPI_##which, shape##_CALL};                      \
         if (peal_mpi_take_start(&call))                                                            \
             return peal_mpi_request_start(&call, request);                                         \
@@ -26,13 +30,13 @@
     }                                                                                              \
     int MPI_##name(shape##_C)                                                                      \
     {                                                                                              \
-        if (peal_mpi_is_left(PEAL_MPI_##which, comm, shape##_SIZE))                                \
+        if (peal_mpi_is_left_again(PEAL_MPI_##which, comm, shape##_SIZE))                          \
             return peal_mpi()->pmpi.name(shape##_ARGS);                                            \
         return decide_##lower(shape##_ARGS);                                                       \
     }                                                                                              \
     int MPI_##start(shape##_C, void *request)                                                      \
     {                                                                                              \
-        if (peal_mpi_is_left(PEAL_MPI_##which, comm, shape##_SIZE))                                \
+        if (peal_mpi_is_left_again(PEAL_MPI_##which, comm, shape##_SIZE))                          \
             return peal_mpi()->pmpi.start(shape##_ARGS, request);                                  \
         return decide_##istart(shape##_ARGS, request);                                             \
     }

@@ -25,6 +25,7 @@ static _Atomic bool over;
 
 PEAL_MPI_OWN_THREAD struct peal_mpi_recent peal_mpi_recent[PEAL_MPI_RECENT];
 _Atomic uint64_t peal_mpi_frees = 1;
+PEAL_MPI_OWN_THREAD struct peal_mpi_last peal_mpi_last;
 
 /* True once MPI_Finalize has begun. */
 static bool is_over(void)
@@ -189,6 +190,20 @@ static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void
 }
 
 /* ---- decisions ---- */
+
+bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, int count, const void *type)
+{
+    const struct peal_mpi_comm *state = peal_mpi_recall(comm);
+    if (!state || state->left[what] == 0)
+        return false;
+    const struct peal_mpi_type *known = peal_mpi_type_find(type);
+    if (!known)
+        return false;
+    peal_mpi_last = (struct peal_mpi_last){
+        comm, type, atomic_load_explicit(&peal_mpi_frees, memory_order_relaxed), state,
+        known->bytes};
+    return peal_mpi_is_left_again(what, comm, count, type);
+}
 
 /* First what is known of the communicator, then the call itself. */
 static enum peal_mpi_reason decide(struct peal_mpi_call *call)

@@ -141,20 +141,33 @@ static inline uint32_t peal_mpi_class_of(uint64_t bytes)
     return class < PEAL_MPI_CLASSES ? class : PEAL_MPI_CLASSES - 1;
 }
 
-/* True if the call is left to the MPI and need not be counted. This takes a few instructions, because such
- * calls are the shortest of all. Collective and bytes are enough to know it: whatever else there may be about
- * the call (operation, root, wrong arguments) could only leave it to the MPI, too. */
-static inline bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, int count,
-                                    const void *type)
+/* True if the call is left to the MPI and need not be counted. Collective and bytes are enough to know it:
+ * whatever else there may be about the call (operation, root, wrong arguments) could only leave it to the MPI,
+ * too. */
+bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, int count, const void *type);
+
+/* Communicator and type of this thread's last call for which that was true. */
+struct peal_mpi_last {
+    const void *comm, *type;
+    uint64_t frees;
+    const struct peal_mpi_comm *state;
+    uint64_t bytes; /* of an element */
+};
+extern PEAL_MPI_OWN_THREAD struct peal_mpi_last peal_mpi_last;
+
+/* The same for the communicator and type of the last call. It takes a few instructions only, because
+ * such calls are the shortest of all. */
+static inline bool peal_mpi_is_left_again(enum peal_mpi_what what, const void *comm, int count,
+                                          const void *type)
 {
-    const struct peal_mpi_comm *state = peal_mpi_recall(comm);
-    if (!state || state->left[what] == 0)
+    const struct peal_mpi_last *last = &peal_mpi_last;
+    /* Relaxed: see peal_mpi_recall. */
+    uint64_t frees = atomic_load_explicit(&peal_mpi_frees, memory_order_relaxed);
+    if (last->comm != comm || last->type != type || last->frees != frees)
         return false;
-    const struct peal_mpi_type *known = peal_mpi_type_find(type);
-    if (!known)
-        return false;
-    uint64_t bytes = (uint64_t)(uint32_t)count * known->bytes;
-    return state->left[what] >> peal_mpi_class_of(peal_mpi_all_bytes(what, bytes, state->size)) & 1;
+    uint64_t bytes =
+        peal_mpi_all_bytes(what, (uint64_t)(uint32_t)count * last->bytes, last->state->size);
+    return last->state->left[what] >> peal_mpi_class_of(bytes) & 1;
 }
 
 /* Decides on a blocking call. True if Peal has taken it; `code` is then the result. False if the caller has to
