@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal exec --agent: starts the ranks of one host and passes on what they say.
+/* peal exec --agent: starts the ranks of one host and forwards their messages and output.
  *
- * Everything it is to do comes by standard input. When that ends, peal exec has ended, and the ranks with it.
- * Standard output belongs to the messages: what ranks write comes by pipes.
+ * It is told what to do by standard input. When that ends, peal exec has ended, and the agent ends its ranks.
+ * Standard output carries messages only: what ranks write is read from pipes.
  */
 #include "cli/run/hosts.h"
 #include "cli/run/ranks.h"
@@ -45,7 +45,7 @@ struct agent {
 
 /* ---- starting ---- */
 
-/* The texts after the start message; false: it is not what it says. */
+/* The texts after the start message; false: the message is wrong. */
 static bool take_start(struct agent *agent, const uint8_t *bytes, size_t len)
 {
     struct peal_hosts_start *start = &agent->start;
@@ -168,7 +168,7 @@ static int start_all(struct agent *agent)
     return PEAL_EXIT_OK;
 }
 
-/* ---- passing on ---- */
+/* ---- forwarding ---- */
 
 static void kill_all(struct agent *agent, int number)
 {
@@ -247,7 +247,7 @@ static void reap(struct agent *agent)
             rank->status = status;
             agent->left--;
             peal_ranks_status_put(agent->status_fd, agent->start.first + i, pid, status);
-            /* What it wrote comes before its end. */
+            /* Its output is forwarded before its end is reported. */
             for (int s = 0; s < 2; s++) {
                 if (rank->pipes[s] >= 0)
                     take_output(agent, i, s);
@@ -313,7 +313,7 @@ static void serve(struct agent *agent)
     free(polls);
 }
 
-/* The start message, however long it takes to come; false: standard input has ended before. */
+/* Waits for the start message; false: standard input has ended first. */
 static bool read_start(struct agent *agent)
 {
     struct peal_hosts_head head;

@@ -31,9 +31,9 @@
 
 struct host {
     const struct peal_hosts_entry *entry;
-    pid_t pid; /* of what reaches its agent */
+    pid_t pid; /* of the command that runs its agent, such as ssh */
     struct peal_wire wire;
-    bool greeted; /* the agent has begun to speak */
+    bool greeted; /* the agent has sent its greeting */
     bool ended;
 };
 
@@ -43,7 +43,7 @@ struct host_rank {
     bool has_row;
     uint8_t *row;
     uint32_t row_bytes;
-    struct peal_text lines[2]; /* of output and errors: what has come of a line */
+    struct peal_text lines[2]; /* of output and errors: the beginning of a line */
 };
 
 struct hosts_job {
@@ -120,7 +120,7 @@ static bool start_agent(struct hosts_job *job, struct host *host, const char *se
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         signal(SIGPIPE, SIG_DFL);
-        setpgid(0, 0); /* Ctrl-C comes by this process, once */
+        setpgid(0, 0); /* Ctrl-C is passed on by this process, once */
         dup2(to[0], STDIN_FILENO);
         dup2(from[1], STDOUT_FILENO);
         execvp(command[0], command);
@@ -195,7 +195,7 @@ static void take_row(struct hosts_job *job, uint32_t rank, const uint8_t *bytes,
 
 /* ---- output and ends ---- */
 
-/* Whole lines; the rest waits for its end, which `last` says has come. */
+/* Prints whole lines; the rest is kept until its end arrives, or `last`. */
 static void print_lines(struct hosts_job *job, uint32_t rank, int stream, bool last)
 {
     struct peal_text *text = &job->ranks[rank].lines[stream];
@@ -274,7 +274,7 @@ static void take_message(struct hosts_job *job, const struct host *host,
     }
 }
 
-/* Its ranks can be heard of no more. */
+/* Nothing more is heard of its ranks. */
 static void lose_host(struct hosts_job *job, struct host *host)
 {
     bool told = false;
@@ -334,7 +334,7 @@ static void end_others(struct hosts_job *job)
     kill_ranks(job);
 }
 
-/* The process that has started this one takes part in meetings; with it the job ends. */
+/* The process that has started this one takes part in meetings; when it ends, the job ends. */
 static void serve_caller(struct hosts_job *job)
 {
     struct peal_hosts_head head;

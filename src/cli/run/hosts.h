@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two halves of peal exec --hosts: the process that the user has started, and the agent on each host.
- * What they say to each other is in run/net (hosts.h there). */
+/* The two parts of peal exec --hosts: the process that the user has started, and the agent on each host. Their
+ * messages are in run/net/hosts.h. */
 #ifndef PEAL_CLI_HOSTS_H
 #define PEAL_CLI_HOSTS_H
 
@@ -17,7 +17,7 @@ struct peal_hosts_options {
 
 /* Runs the program on all of them; returns the exit code of peal exec. */
 int peal_hosts_run(struct peal_cli *cli, const struct peal_hosts_options *options, char **args);
-/* peal exec --agent: speaks on standard input and output. */
+/* peal exec --agent: exchanges messages on standard input and output. */
 int peal_hosts_agent(void);
 
 /* "a:2,b:2": how many ranks on which host, in order. */

@@ -13,17 +13,17 @@ struct peal_wire {
     int in, out; /* may be the same; -1: closed */
     struct peal_text received, unsent;
     size_t taken; /* bytes of `received` that were handed out */
-    bool broken;  /* the other side has gone, or does not keep to the protocol */
+    bool broken;  /* the other side has ended, or violates the protocol */
 };
 
-/* Both descriptors become non-blocking and the wire's. */
+/* The wire owns both descriptors from now on and makes them non-blocking. */
 void peal_wire_init(struct peal_wire *wire, int in, int out);
 void peal_wire_release(struct peal_wire *wire);
 void peal_wire_put(struct peal_wire *wire, uint32_t kind, uint32_t rank, const void *bytes,
                    size_t len);
 /* Writes what can be written. */
 void peal_wire_flush(struct peal_wire *wire);
-/* Reads what has come. */
+/* Reads what has arrived. */
 void peal_wire_fill(struct peal_wire *wire);
 /* Drops what comes before a line of these words, and the line; true once that has come. A remote shell may have
  * printed something first. */
