@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See abi.h. Everything here happens once, at the program's first call. */
+/* See abi.h. Everything here runs once, at the program's first call. */
 #include "abi.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The library with the standard ABI: libmpi_abi.so, or with the name of the MPI behind it. */
+/* libmpi_abi.so, or libmpi_abi_NAME.so, where NAME is the implementation. */
 static bool is_standard(const char *name)
 {
     return strncmp(name, "libmpi_abi", 10) == 0;
@@ -43,7 +43,7 @@ static int note_mpi(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-/* An interpreter loads the MPI for one of its modules only, where RTLD_NEXT does not look. */
+/* An interpreter may load the MPI for one of its modules only, where RTLD_NEXT does not search. */
 static void *open_loaded(void)
 {
     void *library = NULL;
@@ -65,7 +65,7 @@ void *peal_mpi_find(const char *name)
     return found ? found : find_in_library(name);
 }
 
-/* An object: a program that names it may have the one that counts, copied out of the library. */
+/* The program may have a copy of a library's object (a copy relocation), and then that copy counts. */
 static void *find_object(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
@@ -123,7 +123,7 @@ static const struct peal_mpi_constant ops[PEAL_MPI_OPS] = {
     [PEAL_MPI_MAXLOC] = {0x5800000c, 0x39, "ompi_mpi_op_maxloc"},
 };
 
-/* Other handles, and where they go. */
+/* Other handles, and their members of struct peal_mpi_abi. */
 static const struct {
     struct peal_mpi_constant constant;
     size_t at;
@@ -141,21 +141,26 @@ static const struct {
 #undef HANDLE
 };
 
-/* What is no handle. Some MPIs with the standard ABI refuse aliases. */
+/* Members that are not handles. Some MPIs with the standard ABI refuse aliases, so it is assumed of all. */
 static const struct peal_mpi_abi flavours[] = {
-    [PEAL_MPI_OPEN] = {.name = "Open MPI", .in_place = (void *)1, .max_error_string = 256},
+    [PEAL_MPI_OPEN] = {.name = "Open MPI",
+                       .in_place = (void *)1,
+                       .max_error_string = 256,
+                       .thread_multiple = 3},
     [PEAL_MPI_MPICH] = {.name = "MPICH",
                         .in_place = (void *)-1,
                         .int_handles = true,
                         .refuses_aliases = true,
-                        .max_error_string = 512},
+                        .max_error_string = 512,
+                        .thread_multiple = 3},
     [PEAL_MPI_STANDARD] = {.name = "an MPI with the standard ABI",
                            .in_place = (void *)1,
                            .refuses_aliases = true,
-                           .max_error_string = 512},
+                           .max_error_string = 512,
+                           .thread_multiple = 4096},
 };
 
-/* Handles are pointers in the standard ABI, and constants small numbers in them. */
+/* In the standard ABI handles are pointers, and predefined ones have small numbers as their value. */
 static void *find_constant(const struct peal_mpi_abi *abi, const struct peal_mpi_constant *constant)
 {
     switch (abi->flavour) {
@@ -194,7 +199,7 @@ enum kind {
 enum { ARITHMETIC = 1, ORDER = 2, BITWISE = 4, LOGICAL = 8, ONLY_SUM = 16, PLACE = 32 };
 
 static const struct {
-    uint8_t group; /* of the operation: it is in one, and a sum in two */
+    uint8_t group; /* the operation's; a sum is in two */
     enum peal_reduction reduce;
 } op_groups[PEAL_MPI_OPS] = {
     [PEAL_MPI_MAX] = {ORDER, PEAL_MAX},        [PEAL_MPI_MIN] = {ORDER, PEAL_MIN},
@@ -229,15 +234,9 @@ static const struct {
 #undef TYPE
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, PLACES = 256 };
+enum { ROWS = sizeof rows / sizeof *rows };
 static struct peal_mpi_type types[ROWS];
-static const struct peal_mpi_type *places[PLACES]; /* types by handle, the next free place taken */
-
-static uint32_t place_of(const void *handle)
-{
-    uint64_t value = (uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(value >> 56);
-}
+const struct peal_mpi_type *peal_mpi_types[PEAL_MPI_PLACES];
 
 static void fill_reductions(enum kind kind, struct peal_mpi_type *type)
 {
@@ -265,14 +264,14 @@ static void fill_types(const struct peal_mpi_abi *abi)
             continue; /* this MPI has none */
         types[i] = (struct peal_mpi_type){handle, rows[i].name, rows[i].bytes, {{0}}};
         fill_reductions(rows[i].kind, &types[i]);
-        uint32_t place = place_of(handle);
-        while (places[place])
-            place = (place + 1) % PLACES;
-        places[place] = &types[i];
+        uint32_t place = peal_mpi_place_of(handle);
+        while (peal_mpi_types[place])
+            place = (place + 1) % PEAL_MPI_PLACES;
+        peal_mpi_types[place] = &types[i];
     }
 }
 
-/* Functions of the standard ABI have the names of all others, so the library that has them decides. */
+/* Functions have the same names in all ABIs, so the name of the library decides. */
 static bool has_standard(void)
 {
     Dl_info info;
@@ -305,14 +304,6 @@ const struct peal_mpi_abi *peal_mpi_find_own(void)
 void *peal_mpi_constant(const struct peal_mpi_constant *constant)
 {
     return find_constant(peal_mpi(), constant);
-}
-
-const struct peal_mpi_type *peal_mpi_type_find(void *handle)
-{
-    uint32_t place = place_of(handle);
-    while (places[place] && places[place]->handle != handle)
-        place = (place + 1) % PLACES;
-    return places[place];
 }
 
 enum peal_mpi_op peal_mpi_op_find(void *handle)

@@ -495,7 +495,8 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
 {
     if (forced && is_allowed(forced, wish))
         return (struct peal_choice){forced, default_segment(forced), "forced", false};
-    for (size_t i = 0; tuned && i < tuned->count; i++) {
+    size_t measured = tuned ? tuned->count : 0;
+    for (size_t i = 0; i < measured; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && is_for_memory(rule, wish) &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
