@@ -56,7 +56,9 @@ static bool check_writers(const struct program *p, struct answer *a)
         if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
             return true; /* ask_cells will report it too */
     }
-    for (uint32_t t = 0; writer && t < p->nthreads && good; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!writer || !good)
+            break;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             if (!good)
                 break;
@@ -116,12 +118,13 @@ static void note_open(const struct program *p, const struct race_report *r, stru
     struct peal_verify_place at = {"", 0, 0, 0};
     if (x->op < OP_NO_OP)
         at = peal_story_place(p, x->launch, peal_program_op(p, x->thread, x->op, &launch), a);
-    a->v.open_why = peal_answer_text(
-        a, "rank %u %s '%s' of rank %u %s (%s:%u)", p->threads[x->thread].rank,
-        x->kind == ACCESS_READ ? "may read" : "may write",
-        p->memory.at[x->location / p->nranks].name, x->location % p->nranks,
-        r->open_at_entry ? "before that rank has entered" : "after that rank has left", at.file,
-        at.line);
+    const char *does = x->kind == ACCESS_READ ? "may read" : "may write";
+    const char *when =
+        r->open_at_entry ? "before that rank has entered" : "after that rank has left";
+    a->v.open_why =
+        peal_answer_text(a, "rank %u %s '%s' of rank %u %s (%s:%u)", p->threads[x->thread].rank,
+                         does, p->memory.at[x->location / p->nranks].name, x->location % p->nranks,
+                         when, at.file, at.line);
 }
 
 /* The clocks of lazy runs treat relaxed signals as weaker than they may be. What they find is

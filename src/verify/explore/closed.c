@@ -63,7 +63,7 @@ static void add_outside(struct copy *c, uint32_t owner)
             l++;
         bool within = s > th->enter[l] && s < th->leave[l];
         struct access a = {.lo = 0,
-                           .hi = within ? l : p->launches,
+                           .hi = p->launches,
                            .location = owner,
                            .thread = t,
                            .step = s,
@@ -71,6 +71,8 @@ static void add_outside(struct copy *c, uint32_t owner)
                            .kind = ACCESS_ACCUMULATE,
                            .fn = PEAL_FN_MAXIMUM,
                            .dtype = PEAL_U8};
+        if (within)
+            a.hi = l;
         if (a.hi > a.lo)
             push(c, a);
         if (within && l + 1 < p->launches) {

@@ -242,7 +242,9 @@ static bool note_windows(const struct program *p, struct peal_composition *c,
     uint64_t *waited = calloc(peal_distances_words(p->nranks), sizeof *waited);
     size_t at = 0;
     facts->touched = calloc(ranks + 1, sizeof *facts->touched);
-    for (uint32_t t = 0; waited && facts->touched && t < p->nthreads; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!waited || !facts->touched)
+            break;
         size_t first = at;
         memset(facts->touched, 0, ranks * sizeof *facts->touched);
         for (; at < p->accesses.len; at++) {

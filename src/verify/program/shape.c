@@ -140,7 +140,9 @@ static void find_cuts(struct shaper *s)
     cut_parts(s, plan->contract_in);
     cut_parts(s, plan->contract_out);
     s->changed = true;
-    for (int round = 0; s->changed && !s->failed; round++) {
+    for (int round = 0; s->changed; round++) {
+        if (s->failed)
+            break;
         s->changed = false;
         s->failed = round == MOST_ROUNDS;
         for (uint64_t i = 0; i < plan->ops.count; i++) {

@@ -398,11 +398,10 @@ static void walk_launch(struct walk *w)
     t->first_op[w->launch] = w->op;
     if (t->lane == 0)
         caller_accesses(w, OP_CALLER_ENTERS);
-    if (lanes > 1)
-        add_step(w,
-                 (struct step){.cell = fork,
-                               .kind = t->lane == 0 ? STEP_ADD : STEP_WAIT,
-                               .value = t->lane == 0 ? 1 : (int64_t)w->launch + 1},
+    if (lanes > 1 && t->lane == 0)
+        add_step(w, (struct step){.cell = fork, .kind = STEP_ADD, .value = 1}, PEAL_NONE);
+    else if (lanes > 1)
+        add_step(w, (struct step){.cell = fork, .kind = STEP_WAIT, .value = (int64_t)w->launch + 1},
                  PEAL_NONE);
     if (t->lane < peal_plan_lane_count(plan, t->rank)) {
         const struct peal_lane *lane = peal_plan_lane(plan, t->rank, t->lane);

@@ -324,7 +324,9 @@ static void run_to_the_end(struct symbolic *s)
     const struct program *p = s->p;
     for (uint32_t t = 0; t < p->nthreads; t++)
         s->limit[t] = UINT32_MAX;
-    for (bool moved = true; moved && !s->done;) {
+    for (bool moved = true; moved;) {
+        if (s->done)
+            break;
         moved = false;
         for (s->thread = 0; s->thread < p->nthreads; s->thread++) {
             if (s->done)
@@ -387,7 +389,9 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         if (p->thread_of_rank[rank + 1] - p->thread_of_rank[rank] == 1)
             enter(&s, rank, 0);
     }
-    for (uint32_t l = 0; l < p->launches && !s.done && !s.text && !s.watched; l++) {
+    for (uint32_t l = 0; l < p->launches; l++) {
+        if (s.done || s.text || s.watched)
+            break;
         if (l == 0 || p->plans[l] != p->plans[l - 1])
             peal_contract_lengths(&s, l);
     }

@@ -258,7 +258,9 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
         return true;
     /* Joins neighbours that continue each other, from the piece before the change to the one after
      * it. */
-    size_t from = first ? first - 1 : 0, to = k < pieces->list.len ? k : k - 1, w = from;
+    size_t from = first ? first - 1 : 0;
+    size_t to = k < pieces->list.len ? k : k - 1;
+    size_t w = from;
     for (size_t i = from + 1; i <= to; i++) {
         if (continues(v, &at[w], &at[i]))
             at[w].hi = at[i].hi;

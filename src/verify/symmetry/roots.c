@@ -148,7 +148,11 @@ static bool same_sources(struct rotation *r, const struct peal_op *a, const stru
     for (uint32_t i = 0; i < n; i++) {
         if (!good)
             break;
-        uint32_t tries = any_order(a) ? n : 1, k = any_order(a) ? next : i;
+        uint32_t tries = 1, k = i;
+        if (any_order(a)) {
+            tries = n;
+            k = next;
+        }
         while (tries && (taken[k] ||
                          !same_ref(r, a, peal_op_src(r->from, a, i), peal_op_src(r->to, b, k)))) {
             k = k + 1 < n ? k + 1 : 0;
