@@ -152,7 +152,7 @@ def summary(cells):
 
 
 def steadiness(cells):
-    """How much of a table may be the machine's mood: times that no second run of the same setting came near to."""
+    """How much of a table may be the machine's doing: times that no second run of the same setting came near to."""
     shown = []
     for group in cells.groups():
         for size in cells.sizes(group):
@@ -278,6 +278,12 @@ def load_text(results):
     if not loads:
         return "Load average: not recorded."
     return f"Load average while measuring: {min(loads):.0f} to {max(loads):.0f} on {PROCESSORS} processors."
+
+
+def apart_text(results):
+    """How many results are those of a virtual machine whose processors shared no cache at that moment, or an empty text."""
+    apart = sum(r.get("apart", False) for r in results)
+    return f"{apart} of {len(results)} results were measured while two processors were far apart." if apart else ""
 
 
 def plan_table(rows):

@@ -9,6 +9,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import figures  # noqa: E402
+import systems  # noqa: E402
 
 
 def result(system, family, us, size=8, right=True):
@@ -39,6 +40,13 @@ class Table(unittest.TestCase):
         self.assertFalse(cells.is_steady(GROUP, 8, "MPICH"))
         self.assertFalse(cells.is_steady(GROUP, 8, "limit"))
         self.assertTrue(figures.steadiness(cells).startswith("1 of 3 times"))
+
+    def test_processors_are_apart_if_a_round_trip_takes_much_longer_than_the_lowest(self):
+        processors = systems.Processors("/nowhere")
+        self.assertFalse(processors.are_apart())  # not measured: nothing is repeated
+        self.assertEqual([processors.judge(ns) for ns in (510, 100, 45, 110, 510, 100)], [False, False, False, False, True, False])
+        self.assertEqual(figures.apart_text([result("Peal", "Peal", 1)]), "")
+        self.assertTrue(figures.apart_text([{"apart": True}, {"apart": False}]).startswith("1 of 2 results"))
 
     def test_sizes_are_written_as_people_read_them(self):
         self.assertEqual([figures.size_text(s) for s in (0, 8, 1024, 3 << 20, 1000)], ["0", "8", "1K", "3M", "1000"])

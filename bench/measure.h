@@ -5,6 +5,7 @@
  *
  *   harness.h   times the collectives of any library; mpi.c, gloo.cc and peal.c are its libraries
  *   limit.c     the traffic a collective cannot avoid, by two workers and nothing else
+ *   cores.c     how far apart two processors are at the moment
  *   compute.c   the elementwise functions against memcpy
  *   plan.c      parsing, instantiating, verifying
  *   compare     runs all of them alternating, takes the best rival per cell, writes the table

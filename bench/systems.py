@@ -17,6 +17,29 @@ PROCESSORS = len(os.sched_getaffinity(0))
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "1073741824"}
 
 
+class Processors:
+    """Whether two processors share a cache at the moment, by the round trip of a cache line between them. The host of a
+    virtual machine moves its processors about: copies between ranks then take several times as long."""
+
+    FAR = 3  # times the lowest round trip seen: two caches instead of one took 5 times as long
+
+    def __init__(self, folder):
+        self.program = f"{folder}/bench-cores"
+        self.lowest = None
+        if PROCESSORS < 2 or not os.path.exists(self.program):
+            self.program = None
+
+    def are_apart(self):
+        if not self.program:
+            return False
+        out = subprocess.run([self.program], stdout=subprocess.PIPE, text=True, check=True).stdout
+        return self.judge(json.loads(out)["round_trip_ns"])
+
+    def judge(self, round_trip_ns):
+        self.lowest = min(self.lowest or round_trip_ns, round_trip_ns)
+        return round_trip_ns > self.FAR * self.lowest
+
+
 class System:
     """One setting of one library. `family` is what the table calls it; a family's best setting counts."""
 
