@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict on an unrolled program: order if it is monotone, exploration if not, then values. */
+/* The verdict on an unrolled program: order if it is monotone, exploration if not, then values.
+ *
+ * Who owns what. The program belongs to the caller. Some questions change it for a while (first
+ * values of unknown cells, accesses that stand for barriers), so they are asked one after the
+ * other. Only one other thread exists: it computes values ahead, and check_races joins it before it
+ * goes on. The answer and its arena belong to the caller too.
+ *
+ * What never changes: a check that returns false has set the verdict, and nothing else is asked
+ * then, unless all faults are wanted. A limit that is reached, or a combination that no analysis
+ * covers, is "undecided" with its reason, never "proved". Levels of reuse and bits are only stated
+ * of proofs.
+ *
+ * Why in this order: whether a schedule can stop short does not depend on races, and clocks say
+ * nothing about steps that no execution reaches, so deadlock comes first. Values come last: they
+ * are the same in all schedules only if nothing races.
+ */
 #include "verify/decide.h"
 
 #include "verify/order/ahead.h"
@@ -116,7 +131,7 @@ static void note_open(const struct program *p, const struct race_report *r, stru
     const struct access *x = &p->accesses.at[r->open];
     uint32_t launch;
     struct peal_verify_place at = {"", 0, 0, 0};
-    if (x->op < OP_NO_OP)
+    if (peal_access_has_op(x))
         at = peal_story_place(p, x->launch, peal_program_op(p, x->thread, x->op, &launch), a);
     const char *does = x->kind == ACCESS_READ ? "may read" : "may write";
     const char *when =

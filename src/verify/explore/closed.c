@@ -34,7 +34,8 @@ static void keep_accesses(struct copy *c, const struct program *p, bool *reached
     for (size_t i = 0; i < p->accesses.len; i++) {
         const struct access *a = &p->accesses.at[i];
         uint32_t owner = a->location % p->nranks;
-        if (a->op >= OP_NO_OP || p->memory.at[a->location / p->nranks].kind != PEAL_BUF_WINDOW ||
+        if (!peal_access_has_op(a) ||
+            p->memory.at[a->location / p->nranks].kind != PEAL_BUF_WINDOW ||
             owner == p->threads[a->thread].rank)
             continue;
         struct access one = *a;

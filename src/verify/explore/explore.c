@@ -19,7 +19,7 @@ static bool find_unordered(struct search *s)
         if (!by || !s->unordered)
             break;
         const struct access *a = &p->accesses.at[i];
-        if (a->kind != ACCESS_ACCUMULATE || a->op >= OP_NO_OP)
+        if (a->kind != ACCESS_ACCUMULATE || !peal_access_has_op(a))
             continue;
         s->unordered[a->location] |= by[a->location] && by[a->location] != a->thread + 1;
         by[a->location] = a->thread + 1;

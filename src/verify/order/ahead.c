@@ -65,7 +65,7 @@ static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool 
     uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
     if (s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL)
         r->compared = larger(r->compared, size);
-    if (s->kind > STEP_SET)
+    if (!peal_step_is_notify(s))
         return;
     r->by_reg = r->by_reg || (s->flags & STEP_HAS_REG);
     if (s->kind == STEP_SET) {
@@ -195,7 +195,7 @@ static bool find_from(const struct program *p, struct adds_list *list)
             const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
             a->from = a->last;
             while (a->from > 0 && !at[a->from - 1] &&
-                   peal_program_step(p, a->thread, a->from - 1)->kind <= STEP_SET)
+                   peal_step_is_notify(peal_program_step(p, a->thread, a->from - 1)))
                 a->from--;
         }
     }

@@ -159,7 +159,7 @@ static void note_all_unlisted(const struct program *p, struct peal_composition *
     const struct peal_plan *plan = p->plans[0];
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = peal_plan_ops(plan) + i;
-        bool has_operands = !peal_op_is_sync(op) && op->kind <= PEAL_OP_ACCUMULATE;
+        bool has_operands = peal_op_is_elementwise(op);
         if (!has_operands) {
             bool moves =
                 op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_MATMUL;

@@ -215,7 +215,7 @@ static void put_op(struct shaper *s, const struct peal_op *op)
             put_row(s, op, ref, l);
         }
     }
-    if (op->kind >= PEAL_OP_SEND && op->kind <= PEAL_OP_RECV_SLOT) {
+    if (peal_op_has_channel(op) && op->kind != PEAL_OP_FREE) {
         uint64_t count = op->mem.count * op->mem.rows;
         put_range(s, (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}, count);
         put(s, count * peal_dtype_size((enum peal_dtype)op->dtype) <=

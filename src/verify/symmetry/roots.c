@@ -190,7 +190,7 @@ static bool moves_alike(const struct rotation *r, const struct peal_op *op)
         uint64_t part = moves ? peal_plan_len(r->from, ref->rank, ref->buf) / r->nranks : 0;
         whole += moves && op->mem.count * op->mem.rows > part;
     }
-    return whole == 0 || (whole == nrefs && op->kind < PEAL_OP_SEND);
+    return whole == 0 || (whole == nrefs && !peal_op_has_channel(op));
 }
 
 static bool same_op(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
@@ -206,7 +206,7 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
         return false;
     if (r->fixed && !moves_alike(r, a))
         return false;
-    if (a->kind >= PEAL_OP_SEND) {
+    if (peal_op_has_channel(a)) {
         if (!same_channel(r, a->mem.channel, b->mem.channel))
             return false;
     } else if (a->kind == PEAL_OP_FLUSH) {
