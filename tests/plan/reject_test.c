@@ -341,9 +341,5 @@ TEST(one_rank_alone_is_the_same_as_cut_out)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cannot_be_is_refused_in_clear_words),
-        cmocka_unit_test(one_rank_alone_is_the_same_as_cut_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }
