@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementwise functions against memcpy: nanoseconds a call where calls are small, GB/s (bytes
+/* The elementwise functions against memcpy: nanoseconds per call where calls are small, GB/s (bytes
  * read and written) where they are large. One line of JSON per result.
  *
  *   compute [VARIANT]      default: the best one
@@ -40,7 +40,10 @@ static void once(const struct task *task)
         else
             task->compute->combine(task->fn, &dst, src, task->nsrc, count, 1);
     }
-    __asm__ volatile("" : : "r"(task->dst) : "memory"); /* the result is wanted */
+    __asm__ volatile(""
+                     :
+                     : "r"(task->dst)
+                     : "memory"); /* keeps the compiler from dropping the call */
 }
 
 static void measure(const char *name, const struct task *task)

@@ -4,11 +4,10 @@
  *
  *   first [--ranks 2,4] [--json] [allreduce,...]
  *
- * Sizes are 4^k, and 3/4 of that before: which is the first of its class, and makes the other one a
- * new count of a known class. The first size of all is the first use of the collective.
- * Large calls have other memory each time, the first as the later ones: whether the caches and the
- * system have seen a buffer makes more of a difference than whether the count is new, and lasts for
- * two or three calls.
+ * Sizes are 3/4 of 4^k, then 4^k. The former is the first of its class, so that the latter is a new
+ * count of a known class. The first size of all is the first use of the collective.
+ * Large calls, first and later ones, use other memory each time: whether the caches and the system
+ * have seen a buffer matters more than whether the count is new, for two or three calls.
  * Each cell (a collective, a size, a number of ranks) is the median of some rounds, each with a
  * communicator of its own: a first call happens once.
  * A first call may take 50 us or 5 % more than later ones, whichever is more; an uneven call with
@@ -92,7 +91,7 @@ static void call(const char *name, uint64_t bytes, uint64_t turn)
         check(peal_all_to_all_v(comm, send, &out, recv, &in, PEAL_F32));
 }
 
-/* The next stretch of the area. All of it is used in turn, so that none was used lately. */
+/* The next part of the area. All parts are used in turn, so that none was used recently. */
 static void choose_memory(uint64_t bytes)
 {
     if (area_used + 2 * bytes > AREA)
@@ -243,8 +242,8 @@ static void print_kind(const struct cell *cells, size_t n, int ranks, enum kind 
         printf(" |");
     } else {
         double median = bench_median(more, found);
-        printf(" %.*f (%.*f)", median < 9.95 ? 1 : 0, median, more[found - 1] < 9.95 ? 1 : 0,
-               more[found - 1]);
+        double most = more[found - 1];
+        printf(" %.*f (%.*f)", median < 9.95, median, most < 9.95, most);
         if (missed > 0)
             printf(", %zu of %zu", missed, found);
         printf(" |");

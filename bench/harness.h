@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times the collectives of one library. The library is a struct of functions; everything else, the
- * method above all, is the same for all of them:
+/* Times the collectives of one library. The library is a struct of functions; everything else, and
+ * above all the method, is the same for all libraries:
  *
  *   all ranks:  [fresh: rewrite the input, read the output]  barrier  start  CALL  stop
  *

@@ -109,7 +109,8 @@ static void traffic(const struct limit *l, int worker)
     size_t half = (l->count / 2 + 15) / 16 * 16;
     if (l->count < 32)
         half = l->count;
-    size_t low = worker ? half : 0, high = worker ? l->count : half;
+    size_t low = worker ? half : 0;
+    size_t high = worker ? l->count : half;
     bool own = l->way & 2;
     switch (l->collective) {
     case BENCH_ALLREDUCE:
@@ -239,11 +240,11 @@ static void measure_size(struct limit *l, size_t bytes, double seconds)
                 best_way = way;
             }
         }
+        size_t bytes = l->collective == BENCH_BARRIER ? 0 : l->count * sizeof(float);
         printf("{\"system\": \"limit\", \"collective\": \"%s\", \"nranks\": %d, \"bytes\": %zu, "
                "\"mode\": \"%s\", \"calls\": %d, \"median_us\": %.3f, \"way\": \"%s\"}\n",
-               bench_collective_name(l->collective), l->ranks,
-               l->collective == BENCH_BARRIER ? 0 : l->count * sizeof(float),
-               fresh ? "fresh" : "hot", l->calls, best, way_names[best_way]);
+               bench_collective_name(l->collective), l->ranks, bytes, fresh ? "fresh" : "hot",
+               l->calls, best, way_names[best_way]);
         fflush(stdout);
     }
 }

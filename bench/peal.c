@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The harness on Peal's public interface. BENCH_RANKS ranks; with BENCH_SYMMETRIC=1 the buffers are
- * symmetric memory. Use through `compare`, or: BENCH_RANKS=2 bench-peal allreduce. Started by a launcher
- * (peal exec), its ranks are the launcher's. */
+ * symmetric memory. Use through `compare`, or: BENCH_RANKS=2 bench-peal allreduce. Started by a
+ * launcher (peal exec), its ranks are the launcher's. */
 #include <peal/peal.h>
 
 #include "harness.h"
@@ -119,14 +119,17 @@ int main(int argc, char **argv)
     int size = ranks ? atoi(ranks) : 2;
     char job[32];
     snprintf(job, sizeof job, "bench-%ld", (long)getpid());
-    struct bench_library library = {.name = uses_symmetric ? "peal, symmetric" : "peal",
+    struct bench_library library = {.name = "peal",
                                     .size = size,
                                     .pin = true,
                                     .call = call,
                                     .barrier = barrier,
                                     .maximum = maximum,
-                                    .prepare = set_blocks,
-                                    .alloc = uses_symmetric ? symmetric : NULL};
+                                    .prepare = set_blocks};
+    if (uses_symmetric) {
+        library.name = "peal, symmetric";
+        library.alloc = symmetric;
+    }
     bool launched = getenv("PEAL_RANK") != NULL;
     if (!launched)
         library.rank = bench_fork(size);

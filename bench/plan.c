@@ -29,11 +29,11 @@ struct job {
 static void report(const char *what, const struct job *job, double *us, int rounds, uint64_t ops)
 {
     struct rusage usage;
+    bool all_ranks = job->rank == PEAL_NONE;
     getrusage(RUSAGE_SELF, &usage);
     printf("{\"what\": \"%s\", \"kernel\": \"%s\", \"nranks\": %u, \"all_ranks\": %s, \"ops\": "
            "%llu, \"cpu_ms\": %.3f, \"peak_mb\": %ld}\n",
-           what, job ? job->kernel : "", job ? job->ranks : 0,
-           job && job->rank == PEAL_NONE ? "true" : "false", (unsigned long long)ops,
+           what, job->kernel, job->ranks, all_ranks ? "true" : "false", (unsigned long long)ops,
            bench_median(us, (size_t)rounds) / 1e3, usage.ru_maxrss / 1024);
     fflush(stdout);
 }
@@ -52,7 +52,7 @@ static void time_library(void)
         peal_library_close(library);
         peal_diags_release(&diags);
     }
-    report("parse library", NULL, us, MOST_ROUNDS, 0);
+    report("parse library", &(struct job){.kernel = ""}, us, MOST_ROUNDS, 0);
 }
 
 /* Instantiates `rounds` times; the last plan is returned, freed with free. */

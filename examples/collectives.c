@@ -17,7 +17,7 @@ struct rank {
     uint32_t rank, size;
 };
 
-/* Rank r's element i, so that every result says where it comes from. */
+/* Rank r's element i: different for all, so that a result shows where it comes from. */
 static int32_t value(uint32_t r, uint64_t i)
 {
     return (int32_t)(1000 * r + i);
@@ -77,7 +77,8 @@ static void uneven_blocks(const struct rank *me)
     want(me, "scatter_v", s, recv[0] == value(0, me->rank * (me->rank + 1) / 2));
     s = peal_reduce_scatter_v(me->comm, send, recv, counts, NULL, PEAL_I32, PEAL_MIN);
     want(me, "reduce_scatter_v", s, recv[0] == value(0, me->rank * (me->rank + 1) / 2));
-    /* I send counts[q] elements to rank q; everyone sends rank + 1 to me. */
+    /* This rank sends counts[q] elements to rank q; every rank sends rank + 1 elements to this
+     * one. */
     struct peal_blocks to = {counts, NULL}, from = {mine, NULL};
     s = peal_all_to_all_v(me->comm, send, &to, recv, &from, PEAL_I32);
     want(me, "all_to_all_v", s,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heat in a ring of cells, each rank with a stretch of them: neighbours exchange their edges by put and
- * signal, and no rank waits for more than its two neighbours.
+/* Heat in a ring of cells, of which each rank has a part: neighbours exchange their edges by put
+ * and signal, and a rank waits only for its two neighbours.
  *
  *   cc -o halo halo.c $(pkg-config --cflags --libs peal)
  *   peal exec -n 4 -- ./halo
@@ -12,8 +12,8 @@
 
 enum { CELLS = 1000, STEPS = 500 };
 
-/* Symmetric: peers write the edges and count up the signals. Two edges per side, used in turn, so that a
- * neighbour that is a step ahead does not overwrite what is still being read. */
+/* Symmetric: peers write the edges and count up the signals. Two edges per side, used in turn, so
+ * that a neighbour that is a step ahead does not overwrite what is still being read. */
 struct shared {
     double from_left[2], from_right[2];
     uint64_t left_arrived, right_arrived;
@@ -24,9 +24,8 @@ static enum peal_status exchange(struct peal_comm *comm, struct shared *shared, 
 {
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     uint32_t left = (rank + size - 1) % size, right = (rank + 1) % size, turn = step % 2;
-    enum peal_status status =
-        peal_put_notify(comm, &shared->from_right[turn], &cells[0], sizeof(double),
-                        &shared->right_arrived, 1, left);
+    enum peal_status status = peal_put_notify(comm, &shared->from_right[turn], &cells[0],
+                                              sizeof(double), &shared->right_arrived, 1, left);
     if (status == PEAL_OK)
         status = peal_put_notify(comm, &shared->from_left[turn], &cells[CELLS - 1], sizeof(double),
                                  &shared->left_arrived, 1, right);

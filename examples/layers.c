@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor-parallel MLP and a mixture of experts: the kernels of layers.peal as tasks of a host, their
- * results against plain loops.
+/* A tensor-parallel MLP and a mixture of experts: the kernels of layers.peal as tasks of a host,
+ * their results against plain loops.
  *
  *   cc -o layers layers.c $(pkg-config --cflags --libs peal)
  *   ./layers layers.peal 4
@@ -181,9 +181,9 @@ int main(int argc, char **argv)
     right[0] = mlp(work[0]);
     right[1] = experts(work[1]);
     must(peal_host_stats(host, &stats, sizeof stats), "stats");
+    static const char *const words[] = {"WRONG", "right"};
     printf("%u workers on %s: mlp %s, experts %s, %.3f us in all\n", workers,
-           peal_host_platform(host), right[0] ? "right" : "WRONG", right[1] ? "right" : "WRONG",
-           (double)stats.time_ps / 1e6);
+           peal_host_platform(host), words[right[0]], words[right[1]], (double)stats.time_ps / 1e6);
     peal_host_close(host);
     free(text);
     return right[0] && right[1] ? 0 : 1;

@@ -4,8 +4,9 @@
  *   cc -o overlap overlap.c $(pkg-config --cflags --libs peal)
  *   peal exec -n 4 -- ./overlap
  *
- * Peal does its work inside its calls: peal_request_test between pieces of the program's own work moves a
- * reduction on. Two communicators of the same ranks (peal_comm_dup) do not wait for each other.
+ * Peal does its work inside its calls: peal_request_test between pieces of the program's own work
+ * moves a reduction on. Two communicators of the same ranks (peal_comm_dup) do not wait for each
+ * other.
  */
 #include <peal/peal.h>
 
@@ -34,7 +35,7 @@ static double reduce_and_work(struct peal_comm *comm, float *x, const float *y)
         for (int i = 0; i < COUNT / PIECES; i++)
             sum += (double)y[piece * (COUNT / PIECES) + i];
         if (status == PEAL_PENDING)
-            status = peal_request_test(request); /* when it has ended, the request is gone */
+            status = peal_request_test(request); /* frees the request when it has ended */
     }
     if (status == PEAL_PENDING)
         status = peal_request_wait(request);

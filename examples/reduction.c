@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user-defined reduction: the ranks have measured one period each, rank 0 the oldest, and all want the smoothed value, in
- * which every period counts half as much as the one after it. The order matters, and the expression is not associative, so
- * nothing is declared: Peal then takes only algorithms that combine from rank 0 on, from the left.
+/* A user-defined reduction. Each rank has measured one period, rank 0 the oldest, and all get a
+ * smoothed value in which every period counts half as much as the one after it. The order matters,
+ * and the expression is not associative, so nothing is declared: Peal then takes only algorithms
+ * that combine from left to right, beginning with rank 0.
  *
  *     peal exec -n 4 ./reduction
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank dies; the others are told, make a group of those that are left, and go on.
+/* A rank dies; the others get an error, make a new group of the remaining ranks, and go on.
  *
  *   cc -o survive survive.c $(pkg-config --cflags --libs peal)
  *   peal exec -n 4 -- ./survive

@@ -143,16 +143,21 @@ static const struct {
 
 /* What is no handle. Some MPIs with the standard ABI refuse aliases. */
 static const struct peal_mpi_abi flavours[] = {
-    [PEAL_MPI_OPEN] = {.name = "Open MPI", .in_place = (void *)1, .max_error_string = 256},
+    [PEAL_MPI_OPEN] = {.name = "Open MPI",
+                       .in_place = (void *)1,
+                       .max_error_string = 256,
+                       .thread_multiple = 3},
     [PEAL_MPI_MPICH] = {.name = "MPICH",
                         .in_place = (void *)-1,
                         .int_handles = true,
                         .refuses_aliases = true,
-                        .max_error_string = 512},
+                        .max_error_string = 512,
+                        .thread_multiple = 3},
     [PEAL_MPI_STANDARD] = {.name = "an MPI with the standard ABI",
                            .in_place = (void *)1,
                            .refuses_aliases = true,
-                           .max_error_string = 512},
+                           .max_error_string = 512,
+                           .thread_multiple = 4096},
 };
 
 /* Handles are pointers in the standard ABI, and constants small numbers in them. */
@@ -229,15 +234,9 @@ static const struct {
 #undef TYPE
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, PLACES = 256 };
+enum { ROWS = sizeof rows / sizeof *rows };
 static struct peal_mpi_type types[ROWS];
-static const struct peal_mpi_type *places[PLACES]; /* types by handle, the next free place taken */
-
-static uint32_t place_of(const void *handle)
-{
-    uint64_t value = (uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(value >> 56);
-}
+const struct peal_mpi_type *peal_mpi_types[PEAL_MPI_PLACES];
 
 static void fill_reductions(enum kind kind, struct peal_mpi_type *type)
 {
@@ -265,10 +264,10 @@ static void fill_types(const struct peal_mpi_abi *abi)
             continue; /* this MPI has none */
         types[i] = (struct peal_mpi_type){handle, rows[i].name, rows[i].bytes, {{0}}};
         fill_reductions(rows[i].kind, &types[i]);
-        uint32_t place = place_of(handle);
-        while (places[place])
-            place = (place + 1) % PLACES;
-        places[place] = &types[i];
+        uint32_t place = peal_mpi_place_of(handle);
+        while (peal_mpi_types[place])
+            place = (place + 1) % PEAL_MPI_PLACES;
+        peal_mpi_types[place] = &types[i];
     }
 }
 
@@ -305,14 +304,6 @@ const struct peal_mpi_abi *peal_mpi_find_own(void)
 void *peal_mpi_constant(const struct peal_mpi_constant *constant)
 {
     return find_constant(peal_mpi(), constant);
-}
-
-const struct peal_mpi_type *peal_mpi_type_find(void *handle)
-{
-    uint32_t place = place_of(handle);
-    while (places[place] && places[place]->handle != handle)
-        place = (place + 1) % PLACES;
-    return places[place];
 }
 
 enum peal_mpi_op peal_mpi_op_find(void *handle)

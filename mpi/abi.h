@@ -106,6 +106,7 @@ struct peal_mpi_abi {
     void *type_null, *byte, *uint64;
     void *op_null, *op_min;
     size_t max_error_string;
+    int thread_multiple; /* MPI_THREAD_MULTIPLE */
     void *ops[PEAL_MPI_OPS];
     struct peal_mpi_functions pmpi;
 };
@@ -142,8 +143,25 @@ static inline void *peal_mpi_load(const struct peal_mpi_abi *abi, const void *at
     return abi->int_handles ? (void *)(uintptr_t) * (const uint32_t *)at : *(void *const *)at;
 }
 
+/* Predefined types by handle: each at peal_mpi_place_of its handle, or at the next place that was free. */
+enum { PEAL_MPI_PLACES = 256 };
+extern const struct peal_mpi_type *peal_mpi_types[PEAL_MPI_PLACES];
+
+static inline uint32_t peal_mpi_place_of(const void *handle)
+{
+    uint64_t value = (uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(value >> 56);
+}
+
 /* NULL: a derived type, or one with holes. */
-const struct peal_mpi_type *peal_mpi_type_find(void *handle);
+static inline const struct peal_mpi_type *peal_mpi_type_find(const void *handle)
+{
+    uint32_t place = peal_mpi_place_of(handle);
+    while (peal_mpi_types[place] && peal_mpi_types[place]->handle != handle)
+        place = (place + 1) % PEAL_MPI_PLACES;
+    return peal_mpi_types[place];
+}
+
 /* PEAL_MPI_OPS: the user's own, or none. */
 enum peal_mpi_op peal_mpi_op_find(void *handle);
 

@@ -40,87 +40,12 @@ static bool agree(const struct peal_mpi_comm *state, uint64_t *words, int count)
     return true;
 }
 
-/* Ranks share a host if they run on one boot of one system and see the same network's sockets; or by
- * PEAL_HOST, as everywhere in Peal. */
-static uint64_t identify_host(void)
-{
-    const char *told = getenv("PEAL_HOST");
-    if (told && told[0])
-        return peal_mpi_hash(UINT64_C(0xcbf29ce484222325), told, strlen(told));
-    char boot[64] = "", net[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    size_t len = file ? fread(boot, 1, sizeof boot - 1, file) : 0;
-    if (file)
-        fclose(file);
-    ssize_t net_len = readlink("/proc/self/ns/net", net, sizeof net - 1);
-    uint32_t user = (uint32_t)geteuid();
-    uint64_t hash = peal_mpi_hash(UINT64_C(0xcbf29ce484222325), boot, len);
-    hash = peal_mpi_hash(hash, net, net_len > 0 ? (uint64_t)net_len : 0);
-    return peal_mpi_hash(hash, &user, sizeof user);
-}
-
-/* Which rules are for a communicator of this name. Names are local: ranks compare the outcome. */
-static uint64_t select_names(const struct peal_mpi_comm *state)
-{
-    const struct peal_mpi_settings *settings = peal_mpi_settings();
-    char name[256] = "";
-    int len = 0;
-    uint64_t rules = 0;
-    peal_mpi()->pmpi.Comm_get_name(state->comm, name, &len);
-    for (uint32_t i = 0; i < settings->nrules; i++) {
-        const struct peal_mpi_rule *rule = &settings->rules[i];
-        if (!rule->has_name || strcmp(rule->name, name) == 0)
-            rules |= UINT64_C(1) << i;
-    }
-    return rules;
-}
-
-/* Which are for one of this size, on this many hosts: known to be equal on all ranks. */
-static uint64_t select_kinds(const struct peal_mpi_comm *state)
-{
-    const struct peal_mpi_settings *settings = peal_mpi_settings();
-    uint64_t rules = 0;
-    for (uint32_t i = 0; i < settings->nrules; i++) {
-        const struct peal_mpi_rule *rule = &settings->rules[i];
-        if (rule->has_ranks && rule->ranks != state->size)
-            continue;
-        if (rule->spans && !state->spans)
-            continue;
-        rules |= UINT64_C(1) << i;
-    }
-    return rules;
-}
-
-static void refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why)
+void peal_mpi_refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why)
 {
     state->phase = PEAL_MPI_REFUSED;
     state->why = why;
+    peal_mpi_left_set(state);
     peal_mpi_stats_comm(state);
-}
-
-void peal_mpi_greet(struct peal_mpi_comm *state)
-{
-    const struct peal_mpi_settings *settings = peal_mpi_settings();
-    uint64_t names = settings->nrules ? select_names(state) : 0;
-    uint64_t same = peal_mpi_hash(settings->hash, &names, sizeof names);
-    uint64_t host = identify_host();
-    /* A word's least and its complement's least are each other's complement if all are equal. */
-    uint64_t cores = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t words[6] = {same, ~same, host, ~host, !settings->off, cores};
-    if (!agree(state, words, 6)) {
-        refuse(state, PEAL_MPI_DIFFERS);
-        return;
-    }
-    state->spans = words[2] != ~words[3];
-    state->shares_cores = state->size > words[5];
-    state->rules = names & select_kinds(state);
-    peal_mpi_speed_look_up(state);
-    if (words[4] == 0)
-        refuse(state, PEAL_MPI_OFF);
-    else if (words[0] != ~words[1])
-        refuse(state, PEAL_MPI_DIFFERS);
-    else
-        state->phase = PEAL_MPI_COUNTING;
 }
 
 /* ---- the pump ---- */
@@ -177,13 +102,11 @@ static void drive_mpi(void *context)
 
 /* ---- attaching ---- */
 
-static void make_job(char job[static JOB_BYTES])
+/* Of two words that no other job has. */
+static void fill_random(uint64_t words[static 2])
 {
-    uint64_t words[2] = {0};
-    if (getrandom(words, sizeof words, 0) != sizeof words)
-        words[0] = peal_mpi_now_ns() ^ (uint64_t)getpid() << 40;
-    snprintf(job, JOB_BYTES, "mpi-%016llx%016llx", (unsigned long long)words[0],
-             (unsigned long long)words[1]);
+    if (getrandom(words, 2 * sizeof *words, 0) != 2 * sizeof *words)
+        words[0] = words[1] = peal_mpi_now_ns() ^ (uint64_t)getpid() << 40;
 }
 
 /* Opens it on this rank, as far as that goes. On several hosts nothing must depend on a rank being in a
@@ -206,17 +129,16 @@ static struct peal_comm *open_own(struct peal_mpi_comm *state, const char *job)
 /* A Peal communicator of all ranks, or NULL on all of them. */
 static struct peal_comm *open_together(struct peal_mpi_comm *state)
 {
-    const struct peal_mpi_abi *abi = peal_mpi();
-    char job[JOB_BYTES] = "";
+    char job[JOB_BYTES];
     /* Relaxed: threads that attach at once may pass the limit by one. */
     uint64_t willing =
         begin_pump(state) && atomic_load_explicit(&attached, memory_order_relaxed) < MOST_ATTACHED;
-    if (!agree(state, &willing, 1) || !willing)
+    uint64_t words[3] = {willing, 0, 0};
+    fill_random(words + 1);
+    if (!agree(state, words, 3) || !words[0])
         return NULL;
-    if (state->rank == 0)
-        make_job(job);
-    if (abi->pmpi.Bcast(job, JOB_BYTES, abi->byte, 0, state->comm) != PEAL_MPI_SUCCESS)
-        return NULL;
+    snprintf(job, sizeof job, "mpi-%016llx%016llx", (unsigned long long)words[1],
+             (unsigned long long)words[2]);
     struct peal_comm *comm = open_own(state, job);
     uint64_t all = comm != NULL;
     if (!agree(state, &all, 1) || !all) {
@@ -242,7 +164,7 @@ void peal_mpi_attach(struct peal_mpi_comm *state)
 {
     state->blocking = open_together(state);
     if (!state->blocking) {
-        refuse(state, PEAL_MPI_NO_MEMORY);
+        peal_mpi_refuse(state, PEAL_MPI_NO_MEMORY);
         return;
     }
     peal_comm_set_idle(state->blocking, drive_mpi, state);
@@ -254,6 +176,7 @@ void peal_mpi_attach_requests(struct peal_mpi_comm *state)
 {
     state->requests = open_together(state);
     state->requests_refused = !state->requests;
+    peal_mpi_left_set(state);
 }
 
 void peal_mpi_detach(struct peal_mpi_comm *state)

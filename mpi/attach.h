@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a communicator do together, by the MPI: greet, attach, compare decisions. */
+/* What the ranks of a communicator do together, by the MPI: attach, compare decisions. */
 #ifndef PEAL_MPI_ATTACH_H
 #define PEAL_MPI_ATTACH_H
 
 #include "take.h"
 
-/* Collective. The communicator is counting afterwards, or refused, on all ranks alike. */
-void peal_mpi_greet(struct peal_mpi_comm *state);
+/* Leaves all of its calls to the MPI; on all ranks alike, for the same reason. */
+void peal_mpi_refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why);
 /* Collective. It is attached afterwards, or refused, on all ranks alike. */
 void peal_mpi_attach(struct peal_mpi_comm *state);
 /* Collective. It has a communicator for requests afterwards, or never will. */

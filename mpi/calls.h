@@ -4,6 +4,7 @@
  *     _C        parameters in C, handles as void *
  *     _ARGS     their names
  *     _CALL     how they go into a struct peal_mpi_call
+ *     _SIZE     count and type that say how much data there is on every rank alike; 0, NULL: none do
  *     _FORTRAN  parameters in Fortran, of the same names
  *     _OPEN     those as arguments in C, by the functions of fortran.c
  *
@@ -15,6 +16,7 @@
 #define ALONE_C void *comm
 #define ALONE_ARGS comm
 #define ALONE_CALL .comm = comm
+#define ALONE_SIZE 0, NULL
 #define ALONE_FORTRAN int *comm
 #define ALONE_OPEN comm_of(comm)
 
@@ -22,6 +24,7 @@
 #define ONE_BUFFER_ARGS buf, count, type, root, comm
 #define ONE_BUFFER_CALL                                                                            \
     .recv = buf, .recvcount = count, .recvtype = type, .root = root, .comm = comm
+#define ONE_BUFFER_SIZE count, type
 #define ONE_BUFFER_FORTRAN void *buf, int *count, int *type, int *root, int *comm
 #define ONE_BUFFER_OPEN buffer(buf), *count, type_of(type), *root, comm_of(comm)
 
@@ -29,6 +32,7 @@
 #define REDUCTION_ARGS send, recv, count, type, op, comm
 #define REDUCTION_CALL                                                                             \
     .send = send, .recv = recv, .recvcount = count, .recvtype = type, .op = op, .comm = comm
+#define REDUCTION_SIZE count, type
 #define REDUCTION_FORTRAN void *send, void *recv, int *count, int *type, int *op, int *comm
 #define REDUCTION_OPEN buffer(send), buffer(recv), *count, type_of(type), op_of(op), comm_of(comm)
 
@@ -36,6 +40,7 @@
     const void *send, void *recv, int count, void *type, void *op, int root, void *comm
 #define ROOTED_REDUCTION_ARGS send, recv, count, type, op, root, comm
 #define ROOTED_REDUCTION_CALL REDUCTION_CALL, .root = root
+#define ROOTED_REDUCTION_SIZE count, type
 #define ROOTED_REDUCTION_FORTRAN                                                                   \
     void *send, void *recv, int *count, int *type, int *op, int *root, int *comm
 #define ROOTED_REDUCTION_OPEN                                                                      \
@@ -46,6 +51,7 @@
 #define UNEVEN_REDUCTION_ARGS send, recv, counts, type, op, comm
 #define UNEVEN_REDUCTION_CALL                                                                      \
     .send = send, .recv = recv, .recvcounts = counts, .recvtype = type, .op = op, .comm = comm
+#define UNEVEN_REDUCTION_SIZE 0, NULL
 #define UNEVEN_REDUCTION_FORTRAN void *send, void *recv, int *counts, int *type, int *op, int *comm
 #define UNEVEN_REDUCTION_OPEN                                                                      \
     buffer(send), buffer(recv), counts, type_of(type), op_of(op), comm_of(comm)
@@ -57,6 +63,7 @@
 #define EXCHANGE_CALL                                                                              \
     .send = send, .sendcount = sendcount, .sendtype = sendtype, .recv = recv,                      \
     .recvcount = recvcount, .recvtype = recvtype, .comm = comm
+#define EXCHANGE_SIZE recvcount, recvtype
 #define EXCHANGE_FORTRAN                                                                           \
     void *send, int *sendcount, int *sendtype, void *recv, int *recvcount, int *recvtype, int *comm
 #define EXCHANGE_OPEN                                                                              \
@@ -68,6 +75,7 @@
         int root, void *comm
 #define ROOTED_EXCHANGE_ARGS send, sendcount, sendtype, recv, recvcount, recvtype, root, comm
 #define ROOTED_EXCHANGE_CALL EXCHANGE_CALL, .root = root
+#define ROOTED_EXCHANGE_SIZE 0, NULL
 #define ROOTED_EXCHANGE_FORTRAN                                                                    \
     void *send, int *sendcount, int *sendtype, void *recv, int *recvcount, int *recvtype,          \
         int *root, int *comm
@@ -82,6 +90,7 @@
 #define UNEVEN_RECEIVE_CALL                                                                        \
     .send = send, .sendcount = sendcount, .sendtype = sendtype, .recv = recv,                      \
     .recvcounts = recvcounts, .recvdispls = displs, .recvtype = recvtype, .comm = comm
+#define UNEVEN_RECEIVE_SIZE 0, NULL
 #define UNEVEN_RECEIVE_FORTRAN                                                                     \
     void *send, int *sendcount, int *sendtype, void *recv, int *recvcounts, int *displs,           \
         int *recvtype, int *comm
@@ -98,6 +107,7 @@
     .send = send, .sendcounts = sendcounts, .senddispls = senddispls, .sendtype = sendtype,        \
     .recv = recv, .recvcounts = recvcounts, .recvdispls = recvdispls, .recvtype = recvtype,        \
     .comm = comm
+#define UNEVEN_EXCHANGE_SIZE 0, NULL
 #define UNEVEN_EXCHANGE_FORTRAN                                                                    \
     void *send, int *sendcounts, int *senddispls, int *sendtype, void *recv, int *recvcounts,      \
         int *recvdispls, int *recvtype, int *comm
@@ -111,12 +121,14 @@
 #define ROOTED_RECEIVE_ARGS                                                                        \
     send, sendcount, sendtype, recv, recvcounts, displs, recvtype, root, comm
 #define ROOTED_RECEIVE_CALL ALONE_CALL
+#define ROOTED_RECEIVE_SIZE 0, NULL
 
 #define ROOTED_SEND_C                                                                              \
     const void *send, const int *sendcounts, const int *displs, void *sendtype, void *recv,        \
         int recvcount, void *recvtype, int root, void *comm
 #define ROOTED_SEND_ARGS send, sendcounts, displs, sendtype, recv, recvcount, recvtype, root, comm
 #define ROOTED_SEND_CALL ALONE_CALL
+#define ROOTED_SEND_SIZE 0, NULL
 
 #define MIXED_EXCHANGE_C                                                                           \
     const void *send, const int *sendcounts, const int *senddispls, const void *sendtypes,         \
@@ -125,5 +137,6 @@
 #define MIXED_EXCHANGE_ARGS                                                                        \
     send, sendcounts, senddispls, sendtypes, recv, recvcounts, recvdispls, recvtypes, comm
 #define MIXED_EXCHANGE_CALL ALONE_CALL
+#define MIXED_EXCHANGE_SIZE 0, NULL
 
 #endif

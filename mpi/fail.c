@@ -32,6 +32,7 @@ int peal_mpi_fail(struct peal_mpi_comm *state, enum peal_status status, struct p
         snprintf(text, abi->max_error_string, "%s%s%s", peal_status_text(status),
                  report[0] ? ": " : "", report);
         state->failure = make_code(text);
+        memset(state->left, 0, sizeof state->left); /* every later call is to fail */
     }
     abi->pmpi.Comm_call_errhandler(state->comm, state->failure);
     return state->failure;

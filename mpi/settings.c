@@ -186,7 +186,7 @@ static void read_settings(void)
         read_rules(rules);
     if (read_choice("PEAL_MPI", on_off, "on or off") != 0)
         settings.off = true;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = PEAL_MPI_HASH_START;
     hash = peal_mpi_hash(hash, &settings.off, sizeof settings.off);
     hash = peal_mpi_hash(hash, &settings.check, sizeof settings.check);
     hash = peal_mpi_hash(hash, &settings.tabled, sizeof settings.tabled);

@@ -67,6 +67,8 @@ static inline const struct peal_mpi_settings *peal_mpi_settings(void)
     return read ? read : peal_mpi_settings_read_own();
 }
 
+/* Of `data`, after what `hash` is of. */
+#define PEAL_MPI_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t peal_mpi_hash(uint64_t hash, const void *data, uint64_t len);
 
 #endif

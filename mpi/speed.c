@@ -86,18 +86,12 @@ static double clearly_saved_ns(const struct row *row)
     return 0.9 * (row->plain_ns + LEFT_NS) - row->peal_ns;
 }
 
-/* speed.def counts all data of a rank, calls that exchange blocks count one of these. */
+/* As speed.def counts them. A reduce_scatter has all of them in call->bytes already. */
 static uint64_t all_bytes(const struct peal_mpi_call *call)
 {
-    bool is_block = call->what == PEAL_MPI_ALLGATHER || call->what == PEAL_MPI_ALLTOALL;
-    return is_block ? call->bytes * call->state->size : call->bytes;
-}
-
-/* Bytes by powers of two. */
-static uint32_t class_of(uint64_t bytes)
-{
-    uint32_t class = bytes > 0 ? 63 - (uint32_t)__builtin_clzll(bytes) : 0;
-    return class < PEAL_MPI_CLASSES ? class : PEAL_MPI_CLASSES - 1;
+    if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
+        return call->bytes;
+    return peal_mpi_all_bytes(call->what, call->bytes, call->state->size);
 }
 
 void peal_mpi_speed_look_up(struct peal_mpi_comm *state)
@@ -113,9 +107,34 @@ void peal_mpi_speed_look_up(struct peal_mpi_comm *state)
     }
 }
 
+/* Where a rule is for this collective, the table has no say. */
+static bool is_ruled(const struct peal_mpi_comm *state, enum peal_mpi_what what)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    for (uint32_t i = 0; i < settings->nrules; i++) {
+        int of = settings->rules[i].what;
+        if ((state->rules >> i & 1) && (of < 0 || (enum peal_mpi_what)of == what))
+            return true;
+    }
+    return false;
+}
+
+void peal_mpi_left_set(struct peal_mpi_comm *state)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    bool wants_all = settings->stats || settings->check;
+    for (int what = 0; what < PEAL_MPI_WHATS; what++) {
+        bool tabled = settings->tabled && !is_ruled(state, (enum peal_mpi_what)what);
+        uint32_t classes = tabled ? state->slower[what] : 0;
+        if (state->phase == PEAL_MPI_REFUSED)
+            classes = UINT32_MAX;
+        state->left[what] = wants_all ? 0 : classes;
+    }
+}
+
 bool peal_mpi_is_slower(const struct peal_mpi_call *call)
 {
-    return call->state->slower[call->what] >> class_of(all_bytes(call)) & 1;
+    return call->state->slower[call->what] >> peal_mpi_class_of(all_bytes(call)) & 1;
 }
 
 bool peal_mpi_estimate(const struct peal_mpi_call *call, double *out)

@@ -12,6 +12,8 @@
 
 /* Once per communicator, when its ranks know the same: fills state->slower. */
 void peal_mpi_speed_look_up(struct peal_mpi_comm *state);
+/* After a change of the communicator's phase: fills state->left. */
+void peal_mpi_left_set(struct peal_mpi_comm *state);
 /* By collective and bytes: equal on all ranks. */
 bool peal_mpi_is_slower(const struct peal_mpi_call *call);
 

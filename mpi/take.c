@@ -4,14 +4,17 @@
 
 #include "attach.h"
 #include "fail.h"
+#include "greet.h"
 #include "job.h"
 #include "judge.h"
 #include "requests.h"
+#include "speed.h"
 #include "stats.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static struct peal_mpi_comm *all;
@@ -20,21 +23,8 @@ static bool has_keyval;
 
 static _Atomic bool over;
 
-/* The communicator of the last call of this thread; not after one has been freed since, because its
- * handle may have been given to another. */
-static _Atomic uint64_t frees;
-/* The library is loaded with the program, so that its own place among the thread's data is known. */
-#define OWN_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
-static OWN_THREAD struct {
-    void *comm;
-    struct peal_mpi_comm *state;
-    uint64_t frees;
-} last;
-
-/* The last call of this thread that the table left to the MPI: the same call is left again, at the cost of a
- * comparison, because such calls are the shortest. What it does not compare, buffers, decides only between
- * Peal and an error of the MPI's. */
-static OWN_THREAD struct peal_mpi_call left;
+PEAL_MPI_OWN_THREAD struct peal_mpi_recent peal_mpi_recent[PEAL_MPI_RECENT];
+_Atomic uint64_t peal_mpi_frees = 1;
 
 /* True once MPI_Finalize has begun. */
 static bool is_over(void)
@@ -61,6 +51,12 @@ static int copy_nothing(void *comm, int key, void *extra, void *value, void *out
     return PEAL_MPI_SUCCESS;
 }
 
+/* No thread takes a communicator for one of its last ones. */
+static void forget_recent(void)
+{
+    atomic_fetch_add_explicit(&peal_mpi_frees, 1, memory_order_relaxed); /* see peal_mpi_recall */
+}
+
 /* The program frees the communicator. */
 static int forget(void *comm, int key, void *value, void *extra)
 {
@@ -71,8 +67,7 @@ static int forget(void *comm, int key, void *value, void *extra)
     if (state->next)
         state->next->link = state->link;
     pthread_mutex_unlock(&lock);
-    /* Relaxed: the program orders the freeing of a communicator and the making of another. */
-    atomic_fetch_add_explicit(&frees, 1, memory_order_relaxed);
+    forget_recent();
     peal_mpi_pump_end(state);
     state->comm = peal_mpi()->comm_self; /* of requests under way: whose errors there are */
     peal_mpi_comm_drop(state);
@@ -87,6 +82,7 @@ static int finish(void *comm, int key, void *value, void *extra)
     peal_mpi_requests_stop();
     peal_mpi_stats_print();
     atomic_store_explicit(&over, true, memory_order_relaxed); /* see is_over */
+    forget_recent();
     pthread_mutex_lock(&lock);
     for (struct peal_mpi_comm *state = all; state; state = state->next) {
         peal_mpi_pump_end(state);
@@ -108,21 +104,10 @@ static bool make_keyvals(const struct peal_mpi_abi *abi)
 
 /* Ranks that the program spawned or connected to may run without this library, and cannot be asked: they
  * would have to answer. All ranks see the same, because each has a world of its own. */
-static bool has_strangers(const struct peal_mpi_abi *abi, void *comm)
+static bool has_strangers(const struct peal_mpi_comm *state)
 {
-    char world[8], own[8], both[8];
-    int world_size = 0, size = 0;
-    if (comm == abi->comm_world)
-        return false;
-    abi->pmpi.Comm_group(abi->comm_world, world);
-    abi->pmpi.Comm_group(comm, own);
-    abi->pmpi.Group_union(peal_mpi_load(abi, world), peal_mpi_load(abi, own), both);
-    abi->pmpi.Group_size(peal_mpi_load(abi, world), &world_size);
-    abi->pmpi.Group_size(peal_mpi_load(abi, both), &size);
-    abi->pmpi.Group_free(both);
-    abi->pmpi.Group_free(own);
-    abi->pmpi.Group_free(world);
-    return size != world_size;
+    int places[PEAL_MOST_RANKS];
+    return !peal_mpi_find_in_world(state->comm, state->size, places);
 }
 
 static void describe_comm(const struct peal_mpi_abi *abi, struct peal_mpi_comm *state)
@@ -138,12 +123,13 @@ static void describe_comm(const struct peal_mpi_abi *abi, struct peal_mpi_comm *
         state->why = PEAL_MPI_INTER;
     else if (size < 2)
         state->why = PEAL_MPI_ALONE;
-    else if (has_strangers(abi, state->comm))
-        state->why = PEAL_MPI_STRANGERS;
     else if (size > PEAL_MOST_RANKS)
         state->why = PEAL_MPI_LARGE;
+    else if (has_strangers(state))
+        state->why = PEAL_MPI_STRANGERS;
     if (state->why != PEAL_MPI_TAKEN)
         state->phase = PEAL_MPI_REFUSED;
+    peal_mpi_left_set(state);
 }
 
 static struct peal_mpi_comm *new_comm(const struct peal_mpi_abi *abi, void *comm)
@@ -189,41 +175,20 @@ static __attribute__((noinline)) struct peal_mpi_comm *find_comm(const struct pe
         return NULL;
     if (!found)
         state = new_comm(abi, comm);
-    left.state = NULL; /* another communicator may be where the last one was */
-    last.comm = comm;
-    last.state = state;
-    last.frees = atomic_load_explicit(&frees, memory_order_relaxed); /* as in `forget` */
+    if (state)
+        *peal_mpi_recent_at(comm) = (struct peal_mpi_recent){
+            comm, state, atomic_load_explicit(&peal_mpi_frees, memory_order_relaxed)};
     return state;
 }
 
 /* NULL: not for Peal, whatever is called. */
 static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void *comm)
 {
-    if (__builtin_expect(last.comm == comm && last.state && !is_over() &&
-                             last.frees == atomic_load_explicit(&frees, memory_order_relaxed),
-                         1))
-        return last.state;
-    return find_comm(abi, comm);
+    struct peal_mpi_comm *recent = peal_mpi_recall(comm);
+    return __builtin_expect(recent != NULL, 1) ? recent : find_comm(abi, comm);
 }
 
 /* ---- decisions ---- */
-
-static bool is_left_again(const struct peal_mpi_call *call, const struct peal_mpi_comm *state)
-{
-    return left.state == state && left.what == call->what && left.root == call->root &&
-           left.sendcount == call->sendcount && left.recvcount == call->recvcount &&
-           left.sendtype == call->sendtype && left.recvtype == call->recvtype &&
-           left.op == call->op && state->request_score <= peal_mpi_settings()->attach;
-}
-
-/* Nothing changes the decision on an attached communicator; statistics and checks want every call. */
-static void note_left(const struct peal_mpi_call *call)
-{
-    const struct peal_mpi_settings *settings = peal_mpi_settings();
-    if (call->reason == PEAL_MPI_SLOWER && call->state->phase == PEAL_MPI_ATTACHED &&
-        !settings->stats && !settings->check)
-        left = *call;
-}
 
 /* After greeting; what holds for the communicator, then for the call. */
 static enum peal_mpi_reason decide(struct peal_mpi_call *call)
@@ -232,6 +197,12 @@ static enum peal_mpi_reason decide(struct peal_mpi_call *call)
     if (state->phase == PEAL_MPI_REFUSED)
         return state->why;
     return peal_mpi_judge(call);
+}
+
+static bool wants_requests(const struct peal_mpi_comm *state)
+{
+    return state->phase == PEAL_MPI_ATTACHED && !state->requests && !state->requests_refused &&
+           state->request_score > peal_mpi_settings()->attach;
 }
 
 /* Counts towards attaching; a call that is Peal's and comes too early goes to the MPI. */
@@ -248,8 +219,7 @@ static void count_call(struct peal_mpi_call *call)
         if (call->reason == PEAL_MPI_TAKEN && state->phase == PEAL_MPI_COUNTING)
             call->reason = PEAL_MPI_EARLY;
     }
-    if (state->phase == PEAL_MPI_ATTACHED && state->request_score > settings->attach &&
-        !state->requests && !state->requests_refused)
+    if (wants_requests(state))
         peal_mpi_attach_requests(state);
 }
 
@@ -257,8 +227,6 @@ static int run_call(struct peal_mpi_call *call)
 {
     struct peal_mpi_comm *state = call->state;
     struct peal_mpi_job job;
-    if (state->failure)
-        return peal_mpi_fail(state, PEAL_CLOSED, state->blocking);
     enum peal_status status = peal_mpi_job_begin(&job, call);
     if (__builtin_expect(status != PEAL_OK, 0)) {
         /* The others wait for this rank: they are told. */
@@ -282,25 +250,34 @@ bool peal_mpi_take(struct peal_mpi_call *call, int *code)
     call->comm = peal_mpi_handle(abi, call->comm);
     call->state = look_up(abi, call->comm);
     call->reason = PEAL_MPI_WRONG;
-    if (!call->state || is_left_again(call, call->state))
+    if (!call->state)
         return false;
+    if (__builtin_expect(call->state->failure, 0)) {
+        *code = peal_mpi_fail(call->state, PEAL_CLOSED, call->state->blocking);
+        return true;
+    }
     if (__builtin_expect(call->state->phase == PEAL_MPI_NEW, 0))
         peal_mpi_greet(call->state);
     call->reason = decide(call);
-    if (__builtin_expect(call->state->phase == PEAL_MPI_COUNTING ||
-                             call->state->request_score > settings->attach,
-                         0))
+    if (__builtin_expect(call->state->phase == PEAL_MPI_COUNTING || wants_requests(call->state), 0))
         count_call(call);
     if (__builtin_expect(settings->check, 0) && !peal_mpi_check(call, code))
         return true;
-    if (call->reason != PEAL_MPI_TAKEN) {
-        note_left(call);
+    if (call->reason != PEAL_MPI_TAKEN)
         return false;
-    }
     *code = run_call(call);
     if (settings->stats)
         peal_mpi_stats_add(call);
     return true;
+}
+
+/* Counts towards a communicator for requests, which is opened in the next blocking call, whatever it is. */
+static void count_start(const struct peal_mpi_call *call)
+{
+    struct peal_mpi_comm *state = call->state;
+    state->request_score += peal_mpi_score(call);
+    if (wants_requests(state))
+        memset(state->left, 0, sizeof state->left);
 }
 
 bool peal_mpi_take_start(struct peal_mpi_call *call)
@@ -315,6 +292,8 @@ bool peal_mpi_take_start(struct peal_mpi_call *call)
     if (!call->state)
         return false;
     struct peal_mpi_comm *state = call->state;
+    if (state->failure)
+        return true; /* and is not started */
     if (state->phase == PEAL_MPI_NEW) {
         call->reason = PEAL_MPI_EARLY;
         state->request_score++; /* not by size: the ranks have not compared anything yet */
@@ -322,7 +301,7 @@ bool peal_mpi_take_start(struct peal_mpi_call *call)
     }
     call->reason = decide(call);
     if (call->reason == PEAL_MPI_TAKEN && !state->requests) {
-        state->request_score += peal_mpi_score(call);
+        count_start(call);
         call->reason = state->requests_refused ? PEAL_MPI_NO_MEMORY : PEAL_MPI_EARLY;
     }
     peal_mpi_chain(call);

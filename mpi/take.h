@@ -7,12 +7,14 @@
  *              │                      │
  *              └──────▶ refused ◀─────┘
  *
- * Greeting, at the first blocking collective: the ranks compare settings and hosts, by the MPI. From
- * then on they know the same and so decide the same. Ranks on several hosts meet through the MPI
- * (store.h) when they attach. Attaching, when enough calls were made that
- * Peal could have taken: the ranks open a Peal communicator; if one cannot, none does. Requests use
- * a second Peal communicator, opened in the same way once enough non-blocking calls were made:
- * so they share no lock with blocking calls, and starting one never waits for other ranks.
+ * Greeting (greet.h), at the first blocking collective: each rank learns the settings and hosts of all
+ * others. From then on they know the same, and so decide the same.
+ *
+ * Attaching (attach.h), when enough calls were made that Peal could have taken: the ranks open a Peal
+ * communicator; if one cannot, none does. Ranks on several hosts meet through messages of the MPI
+ * (store.h). Requests use a second Peal communicator, opened in the same way once enough non-blocking
+ * calls were made: so they share no lock with blocking calls, and starting one never waits for other
+ * ranks.
  *
  * A communicator is remembered by an attribute, which its copies do not get, and which goes with it.
  */
@@ -58,6 +60,7 @@ struct peal_mpi_comm {
     bool spans;                      /* hosts */
     bool shares_cores;               /* more ranks than its host has */
     uint32_t slower[PEAL_MPI_WHATS]; /* bit i: left to the MPI from 2^i bytes to the next power */
+    uint32_t left[PEAL_MPI_WHATS];   /* the same bits, for peal_mpi_is_left */
     enum peal_mpi_phase phase;
     enum peal_mpi_reason why;      /* refused */
     uint64_t rules;                /* bit i: rule i is for this one */
@@ -92,6 +95,66 @@ struct peal_mpi_call {
     enum peal_mpi_reason reason;
     uint64_t since_ns; /* for statistics */
 };
+
+/* The library is loaded with the program, so that the place of this among a thread's data is known. */
+#define PEAL_MPI_OWN_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
+
+/* Communicators of this thread's last calls. One counts as long as none has been freed since, because its
+ * handle may have been given to another. */
+struct peal_mpi_recent {
+    void *comm;
+    struct peal_mpi_comm *state;
+    uint64_t frees;
+};
+enum { PEAL_MPI_RECENT = 8 };
+extern PEAL_MPI_OWN_THREAD struct peal_mpi_recent peal_mpi_recent[PEAL_MPI_RECENT];
+extern _Atomic uint64_t peal_mpi_frees; /* from 1 */
+
+static inline struct peal_mpi_recent *peal_mpi_recent_at(const void *comm)
+{
+    return &peal_mpi_recent[peal_mpi_place_of(comm) % PEAL_MPI_RECENT];
+}
+
+/* NULL: it is not among the last ones. */
+static inline struct peal_mpi_comm *peal_mpi_recall(const void *comm)
+{
+    const struct peal_mpi_recent *recent = peal_mpi_recent_at(comm);
+    /* Relaxed: the program orders the freeing of a communicator and the making of another. */
+    uint64_t frees = atomic_load_explicit(&peal_mpi_frees, memory_order_relaxed);
+    return recent->comm == comm && recent->frees == frees ? recent->state : NULL;
+}
+
+/* Bytes of all blocks of a rank. `count_bytes` are of what the call counts: one block, where there are several. */
+static inline uint64_t peal_mpi_all_bytes(enum peal_mpi_what what, uint64_t count_bytes,
+                                          uint32_t size)
+{
+    bool is_block = what == PEAL_MPI_ALLGATHER || what == PEAL_MPI_ALLTOALL ||
+                    what == PEAL_MPI_REDUCE_SCATTER_BLOCK;
+    return is_block ? count_bytes * size : count_bytes;
+}
+
+/* Bytes by powers of two. */
+static inline uint32_t peal_mpi_class_of(uint64_t bytes)
+{
+    uint32_t class = 63 - (uint32_t)__builtin_clzll(bytes | 1);
+    return class < PEAL_MPI_CLASSES ? class : PEAL_MPI_CLASSES - 1;
+}
+
+/* True if the call is left to the MPI, and nobody wants to know: found in a few instructions, because
+ * such calls are the shortest. By the collective and bytes alone; what else there may be to a call
+ * (operation, root, wrong arguments) would leave it to the MPI, too. */
+static inline bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, int count,
+                                    const void *type)
+{
+    const struct peal_mpi_comm *state = peal_mpi_recall(comm);
+    if (!state || state->left[what] == 0)
+        return false;
+    const struct peal_mpi_type *known = peal_mpi_type_find(type);
+    if (!known)
+        return false;
+    uint64_t bytes = (uint64_t)(uint32_t)count * known->bytes;
+    return state->left[what] >> peal_mpi_class_of(peal_mpi_all_bytes(what, bytes, state->size)) & 1;
+}
 
 /* Decides on a blocking call and, if it is Peal's, makes it: true, and `code` is what to return.
  * False: the MPI is to be called, and peal_mpi_passed afterwards. */

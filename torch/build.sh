@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the package peal_torch into BUILD/torch, against the torch of /usr/bin/python3 and the libpeal in BUILD.
 #   torch/build.sh BUILD      then: PYTHONPATH=BUILD/torch /usr/bin/python3 script.py
-# PEAL_TORCH_OUT: another folder than BUILD/torch
+# PEAL_TORCH_OUT: the output folder, if not BUILD/torch
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)

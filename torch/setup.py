@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the PyTorch backend against the installed torch and libpeal; pyproject.toml has the rest.
 
-libpeal is found by pkg-config, or in the build folder that PEAL_BUILD names (headers beside it in the source tree).
-PEAL_BUNDLE=1 puts that libpeal, and the libraries that it needs beyond the C library's, into the package: a wheel that needs
-nothing but torch.
+libpeal is found by pkg-config, or in the build folder PEAL_BUILD (its headers are in the source tree). PEAL_BUNDLE=1 puts that
+libpeal and the libraries that it needs, except the C library, into the package, for a wheel that needs nothing but torch.
 """
 import glob
 import os
@@ -20,9 +19,9 @@ bundle = os.environ.get("PEAL_BUNDLE") == "1"
 
 
 def peal():
-    """Folders of headers, and what to link."""
+    """Folders of headers, and linker arguments."""
     if build:
-        # Old tags: what libpeal needs is then looked for there too.
+        # Old tags, so that the libraries that libpeal needs are searched for there too.
         path = "-Wl,--disable-new-dtags,-rpath,$ORIGIN" if bundle else "-Wl,-rpath," + build
         return [os.path.join(here, "..", "include")], ["-L" + build, "-lpeal", path]
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "peal"], check=True, capture_output=True, text=True)
@@ -34,7 +33,7 @@ C_LIBRARY = ("linux-vdso", "ld-linux", "libc.", "libm.", "libdl.", "libpthread."
 
 
 def needed(library):
-    """The libraries that this one needs, by name, and where the loader finds them."""
+    """The libraries that this one needs: their paths by name."""
     lines = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout.splitlines()
     pairs = [line.split() for line in lines if "=>" in line]
     return {words[0]: words[2] for words in pairs if len(words) > 2 and words[2].startswith("/")}
@@ -54,7 +53,7 @@ class Build(BuildExtension):
 
 
 include, link = peal()
-# torch's build chooses the standard that its headers need; that of 1.13 is older than this source's.
+# torch's build chooses the C++ standard that its headers need; that of 1.13 is too old for this source.
 standard = [] if int(torch.__version__.split(".")[0]) >= 2 else ["-std=c++17"]
 setup(
     ext_modules=[

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A source archive of the PyTorch backend, and a wheel of it with libpeal inside, for the python3 and torch of this system.
+# Makes a source archive of the PyTorch backend and a wheel with libpeal inside, for the python3 and torch of this system.
 #   torch/wheel.sh BUILD OUT
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -10,7 +10,7 @@ out=$(cd "$2" && pwd)
 python=${PEAL_PYTHON:-/usr/bin/python3}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# In a copy: setuptools writes beside its sources.
+# In a copy, because setuptools writes into the source folder.
 mkdir "$scratch/include"
 cp -r "$top/torch" "$scratch/torch"
 cp -r "$top/include/peal" "$scratch/include/peal"

@@ -4,13 +4,14 @@
     /usr/bin/python3 examples/torch/bench.py [--world 2,4,8] [--calls all_reduce,...] [--bytes 4,64K,1M,64M]
                                              [--rounds 7] [--seconds 0.05] [--symmetric] [--json FILE]
 
-Prints the median over rounds of the slowest rank's time per call, Python included, and the ratio. "free" is a backend
-that does nothing: what torch itself takes for the call. "copies" is the limit by memory: all ranks at once copy and add, in their own
-memory, what the call cannot do without, and do not communicate. --backends peal,gloo,mpi adds torch's MPI backend, where torch is built
-with it and mpirun is there. A round makes 2 to 500 calls, as many as fit into --seconds by the
-round before the first, which is not counted. The size is that of the larger buffer. Lists of tensors are
-separate tensors, as programs have them. --symmetric adds Peal on tensors in symmetric memory. --between N does some Python
-between calls, about N microseconds of it, as a program does; its time is taken off.
+Prints the median over rounds of the slowest rank's time per call, Python included, and the ratios to Peal's. A round makes 2 to 500
+calls, as many as fit into --seconds according to a first round, which is not counted. The size is that of the larger buffer. Lists
+of tensors are separate tensors, as in programs.
+
+"free" is a backend that does nothing: the time of torch itself. "copies" is the limit set by memory: all ranks at once copy and add,
+in their own memory, what no algorithm can avoid, and do not communicate. --backends peal,gloo,mpi adds torch's MPI backend, if torch
+is built with it and mpirun is installed. --symmetric adds Peal with tensors in symmetric memory. --between N runs about N
+microseconds of Python between calls, as programs do, and subtracts them.
 """
 import argparse
 import statistics
@@ -38,17 +39,17 @@ class Buffers:
         part = max(1, n // world)
         self.vector, self.whole, self.other = torch.ones(n), torch.ones(part * world), torch.ones(part * world)
         self.own, self.parts = torch.ones(part), [torch.ones(part) for _ in range(world)]
-        self.peer = torch.ones(n)  # stands for the other ranks' memory
+        self.peer = torch.ones(n)  # in place of the other ranks' memory
 
     def copies(self, name, rank):
-        """What every rank has to read and write itself, whatever the algorithm."""
+        """What every rank has to read and write, whatever the algorithm."""
         part = self.own.numel()
 
         def add():
             for _ in range(len(self.parts) - 1):
                 self.own.add_(self.peer[:part])
 
-        def all_reduce():  # each rank adds up its part, and has the others' sums from them
+        def all_reduce():  # each rank adds up one part and copies the other sums
             add()
             self.vector[part:].copy_(self.peer[part:])
 
@@ -87,7 +88,7 @@ def some_python(steps):
 
 
 def steps_for(microseconds):
-    """How many steps of some_python take this long."""
+    """The number of steps of some_python that take this long."""
     if microseconds == 0:
         return 0
     start = time.perf_counter()
@@ -96,17 +97,17 @@ def steps_for(microseconds):
 
 
 def timed(function, repetitions, steps):
-    """Seconds per call, of the slowest rank; nan where the backend has no such call. Ranks meet in the default group."""
+    """Seconds per call of the slowest rank; nan if the backend does not have the call. Ranks synchronise in the default group."""
     seconds = float("nan")
     try:
-        function()  # what the backend before has left in the caches is not measured
+        function()  # not measured: caches are in the state that the previous backend left
         dist.barrier()
         start = time.perf_counter()
         for _ in range(repetitions):
             function()
             some_python(steps)
         seconds = (time.perf_counter() - start) / repetitions
-    except RuntimeError:  # Gloo has no reduce_scatter
+    except RuntimeError:  # some versions of Gloo have no reduce_scatter
         pass
     slowest = torch.tensor([seconds], dtype=torch.float64)
     dist.all_reduce(slowest, dist.ReduceOp.MAX)
@@ -114,7 +115,7 @@ def timed(function, repetitions, steps):
 
 
 def run(rank, world, groups, options):
-    """The same tensors and order for all backends."""
+    """Measures all calls, with the same tensors for all backends."""
     steps = steps_for(options.between)
     for name in options.calls.split(","):
         for count in map(size, options.bytes.split(",")):
@@ -124,7 +125,7 @@ def run(rank, world, groups, options):
                 buffers["symmetric"].symmetric(groups["symmetric"])
             times = {backend: [] for backend in groups}
             repetitions = dict.fromkeys(groups, 2)
-            for round_ in range(options.rounds + 1):  # the first is to warm up
+            for round_ in range(options.rounds + 1):  # the first warms up
                 for backend, group in groups.items():
                     own = buffers.get(backend, buffers["peal"])
                     call = own.copies(name, rank) if backend == "copies" else own.call(name, group)

@@ -4,8 +4,8 @@
     /usr/bin/python3 examples/torch/ddp_bench.py [--world 2] [--layers 2x256,4x512,8x1024] [--batch 32] [--steps 20]
                                                  [--kinds peal,symmetric,gloo,free]
 
-Prints the median step of the slowest rank. symmetric: buckets in symmetric memory (peal_torch.BucketHook).
-free: a backend that does nothing, so that only what DDP itself does is left. mpi: torch's MPI backend, where there is one.
+Prints the median step of the slowest rank. symmetric: buckets in symmetric memory (peal_torch.BucketHook). free: a backend that does
+nothing, which leaves the work of DDP itself. mpi: torch's MPI backend, if torch has it.
 """
 import argparse
 import statistics
@@ -37,7 +37,7 @@ def new_model(kind, group, layers, width):
 
 
 def step(model, optimizer, x):
-    """Seconds of one step. The optimizer is part of it, as in training."""
+    """Seconds of one training step, with its optimizer step."""
     start = time.perf_counter()
     loss = model(x).square().mean()
     loss.backward()

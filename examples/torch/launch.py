@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the ranks of a bench: worker(rank, world_size, path of a file to meet by, options).
 
-torch's MPI backend wants to be started by mpirun: then this program is run again by it, once for each rank.
+torch's MPI backend has to be started by mpirun, which then runs this program again for each rank.
 """
 import json
 import os
@@ -16,19 +16,19 @@ STORE = "PEAL_BENCH_STORE"
 
 
 def add_options(parser):
-    """Those of all benches."""
+    """The options of all benches."""
     parser.add_argument("--json", help="append the rows to this file, one JSON object per line")
 
 
 def keep(options, bench, **row):
-    """Appends a row to the file of --json, if one is given. For rank 0 only."""
+    """Appends a row to the file of --json, if there is one. For rank 0 only."""
     if options.json:
         with open(options.json, "a") as file:
             file.write(json.dumps({"bench": bench, "torch": torch.__version__, **row}) + "\n")
 
 
 def start(worker, world_sizes, options, with_mpi=False):
-    """For each number of ranks, one after the other."""
+    """Runs the worker with each number of ranks in turn."""
     if STORE in os.environ:  # mpirun has started this rank
         worker(int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"]), os.environ[STORE], options)
         return

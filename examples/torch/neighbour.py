@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ranks take away from another program on the machine, and that from them, with "peal" and with "gloo".
+"""How much ranks and other programs on the machine slow each other down, with "peal" and with "gloo".
 
     /usr/bin/python3 examples/torch/neighbour.py [--world 2,4] [--neighbours 1,2] [--seconds 2]
 
-A neighbour is a process that computes all the time; "one per core" leaves no core free. Its speed alone is 1. Then the ranks
+A neighbour is a process that computes all the time; its speed beside idle ranks is 1. Then it is measured beside ranks that
 
     wait   all but rank 0 are in one all_reduce, which rank 0 joins at the end
-    call   all make all_reduce of 4 KiB one after the other, with some Python in between
+    call   all make all_reduce of 4 KiB again and again, with some Python in between
 
-The last column is what such a call takes beside the neighbours and without them. A program that shares its core with one other that
-never waits keeps half of its speed: what is below is taken by spinning.
+The last figures are the times of such a call without and with the neighbours. A program that shares its core with another one that
+always computes keeps half of its speed; if it keeps less, ranks spin too much.
 """
 import argparse
 import multiprocessing
@@ -30,7 +30,7 @@ def count(until):
 
 
 def neighbour(begin, until, go_on, steps, index):
-    """Counts whenever it is told to, once it is there."""
+    """Counts in every period that begins with `begin`, until `go_on` is 0."""
     begin.wait()
     while True:
         begin.wait()
@@ -56,7 +56,7 @@ class Neighbours:
         self.begin.wait()
 
     def rate(self, seconds):
-        """Of a start, when it is over."""
+        """Steps per second in the period that has just ended."""
         self.begin.wait()
         return sum(self.steps) / seconds
 
@@ -74,7 +74,7 @@ def wait_for(x, group, rank, seconds):
 
 
 def calls_for(x, group, seconds):
-    """Seconds per call. All ranks make as many: rank 0 decides."""
+    """Seconds per call. Rank 0 decides how many calls all ranks make."""
     start, calls, more = time.perf_counter(), 0, torch.ones(1)
     while more.item():
         for _ in range(20):
@@ -87,7 +87,7 @@ def calls_for(x, group, seconds):
 
 
 def measure(rank, group, neighbours, seconds):
-    """The neighbours' rates: alone, beside ranks that wait, beside ranks that call; seconds per call without and with them."""
+    """The neighbours' rates beside idle, waiting and calling ranks; seconds per call without and with them."""
     x, rates = torch.ones(1024), []
     quiet = calls_for(x, group, seconds / 2)
     for work in (lambda: time.sleep(seconds), lambda: wait_for(x, group, rank, seconds), lambda: calls_for(x, group, seconds)):

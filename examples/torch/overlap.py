@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What async_op=True hides: all_reduce beside computing, with "peal" and "gloo" alternating in one run.
+"""How well async_op=True overlaps: all_reduce beside a sleep and beside computing, with "peal" and "gloo" in one run.
 
     /usr/bin/python3 examples/torch/overlap.py [--world 2] [--bytes 1M,16M] [--rounds 5]
 
-"sleep" stands for computing on a device: the cores are free, and the best is the longer of the two. "compute" keeps the caller's
-core busy: there the best is the processor time of all ranks for both, divided by the number of cores; beside it stands what the
-same takes with a synchronous call before the computing. neighbour.py has what other programs on the machine lose.
+A sleep stands for computing on a device, which leaves the cores free: the best possible time is the longer of the two. Computing
+keeps the caller's core busy: the best possible time is the processor time of call and computing on all ranks, divided by the number
+of cores. "one after the other" is a synchronous call followed by the computing. neighbour.py measures other programs on the machine.
 """
 import argparse
 import os
@@ -25,7 +25,7 @@ def size(text):
 
 
 def spin(seconds):
-    """Computes until this much processor time is used."""
+    """Uses this much processor time."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
@@ -69,7 +69,7 @@ def run(rank, world, count, groups, options):
         for _ in range(3):
             dist.all_reduce(x, group=group)
         alone, processor = medians(lambda: dist.all_reduce(x, group=group), rounds)
-        asleep, _ = medians(lambda: time.sleep(alone), rounds)  # the kernel lets it sleep somewhat longer
+        asleep, _ = medians(lambda: time.sleep(alone), rounds)  # longer than asked for, by the kernel
         slept, _ = medians(lambda: overlapped(x, group, lambda: time.sleep(alone)), rounds)
         computed, used = medians(lambda: overlapped(x, group, lambda: spin(alone)), rounds)
         after, _ = medians(lambda: one_after_the_other(x, group, lambda: spin(alone)), rounds)

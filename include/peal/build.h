@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal/build: kernels made by a C program.
+/* peal/build.h: making kernels in a C program.
  *
  *     struct peal_builder *b = peal_builder_new();
  *     struct peal_expr *n = peal_build_name(b, "n"), *rank = peal_build_name(b, "rank");
@@ -19,12 +19,12 @@
  * closes it. A value carried through a loop or out of a branch is a var (integers) or a tile (data)
  * made before it and assigned inside: peal_build_carry.
  *
- * Names of lets, vars, loop variables and declarations are wishes: one that is taken, at whatever
- * depth, gets a number (`c`, `c_1`, ...). What is returned stands for the thing, and can be used as
- * an operand any number of times; it lives as long as the builder.
+ * Names of lets, vars, loop variables and declarations are suggestions: a name that is already in
+ * use, at any depth, gets a number (`c`, `c_1`, ...). The returned expression stands for the named
+ * thing. It can be used as an operand any number of times, and is valid as long as the builder.
  *
- * Sticky: the first mistake is remembered, later calls do nothing (expressions are NULL, which
- * every call accepts). A builder belongs to one thread at a time.
+ * Errors are sticky: the first mistake is remembered, and later calls do nothing (expressions are
+ * NULL, which every call accepts). A builder belongs to one thread at a time.
  */
 #ifndef PEAL_BUILD_H
 #define PEAL_BUILD_H
@@ -44,7 +44,7 @@ struct peal_expr;
 /* NULL when out of memory; every call accepts that. */
 PEAL_API struct peal_builder *peal_builder_new(void);
 PEAL_API void peal_builder_free(struct peal_builder *b);
-/* All kernels as text, freed with free. NULL after a mistake, or when out of memory. */
+/* All kernels as text; free it with free(). NULL after a mistake, or when out of memory. */
 PEAL_API char *peal_builder_text(struct peal_builder *b);
 /* The first mistake, in words; NULL if there was none. */
 PEAL_API const char *peal_builder_error(const struct peal_builder *b);
@@ -65,7 +65,7 @@ struct peal_build_memory {
     bool wide;              /* scratch and tiles */
 };
 
-/* Parameters, in order. Their names are taken as they are. */
+/* Parameters, in order. Their names are never changed. */
 PEAL_API struct peal_expr *peal_build_param(struct peal_builder *b, const char *name,
                                             const struct peal_build_memory *memory);
 /* initial may be NULL. */
@@ -75,9 +75,9 @@ PEAL_API struct peal_expr *peal_build_ints_param(struct peal_builder *b, const c
                                                  bool is_local, struct peal_expr *len);
 PEAL_API struct peal_expr *peal_build_reduce_param(struct peal_builder *b, const char *name);
 
-/* A user-defined reduction, `reduce NAME(a, b) = value`, where names "a" and "b" stand for the two contributions;
- * `properties` is NULL, "commutative", "associative" or "commutative associative". What it returns can be applied
- * and handed to kernels, in every kernel of the module. */
+/* A user-defined reduction, `reduce NAME(a, b) = value`, where names "a" and "b" stand for the two
+ * contributions; `properties` is NULL, "commutative", "associative" or "commutative associative".
+ * The result can be applied to data and passed to kernels, in every kernel of the module. */
 PEAL_API struct peal_expr *peal_build_reduction(struct peal_builder *b, const char *name,
                                                 const char *properties, struct peal_expr *value);
 
@@ -106,8 +106,9 @@ PEAL_API struct peal_expr *peal_build_name(struct peal_builder *b, const char *n
  * operand. */
 PEAL_API struct peal_expr *peal_build_op(struct peal_builder *b, const char *op,
                                          struct peal_expr *a, struct peal_expr *c);
-/* A function of integers or of data, by its name: peal_build_call(b, "min", i, j). C++ lacks the
- * array literals of this macro and of peal_build_run: call the functions behind them there. */
+/* A function of integers or of data, by its name: peal_build_call(b, "min", i, j). C++ does not
+ * have the array literals of this macro and of peal_build_run: call the functions behind them
+ * there. */
 #define peal_build_call(b, ...)                                                                    \
     peal_build_call_list((b), PEAL_BUILD_LIST(__VA_ARGS__), PEAL_BUILD_COUNT(__VA_ARGS__))
 /* A reduce parameter applied to data. */
@@ -147,8 +148,8 @@ PEAL_API struct peal_expr *peal_build_recv(struct peal_builder *b, struct peal_e
 PEAL_API struct peal_expr *peal_build_recv_slot(struct peal_builder *b, struct peal_expr *peer,
                                                 struct peal_expr *channel);
 PEAL_API struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell);
-/* Atomics on a cell of a raw signal, this rank's or a peer's (docs/language.md, "Atomics"): what the cell held
- * before, to be named by peal_build_let or peal_build_var. */
+/* Atomics on a cell of a raw signal, this rank's or a peer's (docs/language.md, "Atomics"). Their
+ * value is what the cell held before, to be named by peal_build_let or peal_build_var. */
 PEAL_API struct peal_expr *peal_build_fetch_add(struct peal_builder *b, struct peal_expr *cell,
                                                 struct peal_expr *amount);
 PEAL_API struct peal_expr *peal_build_compare_swap(struct peal_builder *b, struct peal_expr *cell,
@@ -193,7 +194,7 @@ PEAL_API void peal_build_assert(struct peal_builder *b, struct peal_expr *condit
 #define peal_build_run(b, ...)                                                                     \
     peal_build_run_list((b), PEAL_BUILD_LIST(__VA_ARGS__), PEAL_BUILD_COUNT(__VA_ARGS__))
 
-/* Behind the two: a name (const char *), then count - 1 expressions. */
+/* The functions behind the two macros: a name (const char *), then count - 1 expressions. */
 PEAL_API struct peal_expr *peal_build_call_list(struct peal_builder *b, const void *const *words,
                                                 size_t count);
 PEAL_API void peal_build_run_list(struct peal_builder *b, const void *const *words, size_t count);

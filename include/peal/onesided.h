@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One-sided communication: a rank reads and writes its peers' symmetric memory, and counts up signals
- * that they wait for. Nothing here is collective.
+/* peal/onesided.h: a rank reads and writes its peers' symmetric memory, and adds to signals that
+ * they wait for. Nothing here is collective.
  *
  *     uint64_t *arrived;                                      symmetric, zeroed
  *     peal_put_notify(comm, halo, edge, bytes, arrived, 1, right);
  *     peal_wait_until(comm, arrived, PEAL_GE, step);
  *
- * Addresses. `remote` is an address in this rank's copy of symmetric memory (peal_symmetric_alloc) and stands
- * for the same place in the copy of `rank`, which may be this rank. A signal is a uint64_t in symmetric
- * memory, at a multiple of its size; it is the program's to set and to read, and nothing resets it.
+ * Addresses. `remote` is an address in this rank's copy of symmetric memory (peal_symmetric_alloc).
+ * It stands for the same offset in the copy of `rank`, which may be this rank. A signal is an
+ * aligned uint64_t in symmetric memory. The program may read and set its own signals; Peal never
+ * resets one.
  *
- * Order. A put may be seen at any time from its call on, and has been seen
- *   - by a rank that has waited for a signal which the same thread sent to it later, by peal_put_notify or
- *     peal_notify;
- *   - everywhere, when peal_quiet has returned.
- * Between two puts of a thread to one rank, peal_fence keeps their order. Puts to different ranks have no
- * order but by peal_quiet. A get has its data when it returns, and does not wait for puts that are under way.
- * Atomic operations are atomic with each other; plain puts and gets of the same words are not.
+ * Order. A put may become visible at any time after its call. It is visible for certain
+ *   - to a rank that has waited for a signal which the same thread sent to it later, by peal_put_notify
+ *     or peal_notify;
+ *   - to all ranks, when peal_quiet has returned.
+ * Two puts of a thread to one rank are ordered by a peal_fence between them. Puts to different
+ * ranks are ordered only by peal_quiet. A get has its data when it returns, and does not wait for
+ * puts under way. Atomic operations are atomic with each other, but not with puts and gets of the
+ * same words.
  *
- * Progress. On one host a target need not be in any call. On another one it takes part when it is in a call,
- * waits or closes: gets, atomic operations and peal_quiet wait for that, unless it has PEAL_PROGRESS=thread.
+ * Progress. A target on the same host need not be in any call. A target on another host takes part
+ * while it is in a Peal call, or always if it runs with PEAL_PROGRESS=thread: gets, atomic
+ * operations and peal_quiet wait for that.
  *
- * PEAL_INVALID: not symmetric memory (freed memory is not), past its end, not aligned, no such rank:
- * nothing has happened then. PEAL_CLOSED: the communicator has failed. A rank that has died is noticed by
- * the waiting rank, and by peal_quiet (PEAL_PEER_DEAD). PEAL_MISMATCH: the rank has closed the communicator.
+ * PEAL_INVALID: the memory is not symmetric (or was freed), ends before the access does, or is not
+ * aligned, or there is no such rank; nothing has been done. PEAL_CLOSED: the communicator has
+ * failed. PEAL_PEER_DEAD: waits and peal_quiet notice that a rank has died. PEAL_MISMATCH: the rank
+ * has closed the communicator.
  */
 #ifndef PEAL_ONESIDED_H
 #define PEAL_ONESIDED_H
@@ -34,22 +38,23 @@
 extern "C" {
 #endif
 
-/* Writes `bytes` at `local` to the peer's memory. `local` may be used again on return. */
+/* Writes `bytes` from `local` to the peer's memory. `local` may be reused on return. */
 PEAL_API enum peal_status peal_put(struct peal_comm *comm, void *remote, const void *local,
                                    uint64_t bytes, uint32_t rank);
 /* Reads the peer's memory into `local`. */
 PEAL_API enum peal_status peal_get(struct peal_comm *comm, void *local, const void *remote,
                                    uint64_t bytes, uint32_t rank);
-/* A put, then `add` to the peer's signal: a rank that sees it sees this put and all earlier ones of this
- * thread to that rank. */
+/* A put, then adds `add` to the peer's signal. A rank that sees the new value also sees this put
+ * and all earlier puts of this thread to that rank. */
 PEAL_API enum peal_status peal_put_notify(struct peal_comm *comm, void *remote, const void *local,
                                           uint64_t bytes, uint64_t *signal, uint64_t add,
                                           uint32_t rank);
-/* The signal alone, after all earlier puts of this thread to that rank. */
+/* Adds to the peer's signal only, after all earlier puts of this thread to that rank. */
 PEAL_API enum peal_status peal_notify(struct peal_comm *comm, uint64_t *signal, uint64_t add,
                                       uint32_t rank);
 
-/* With a request, as for non-blocking collectives: buffers belong to the call until it has ended. */
+/* With a request, like non-blocking collectives: `local` must not be changed or freed until it has
+ * ended. */
 PEAL_API enum peal_status peal_iput(struct peal_comm *comm, void *remote, const void *local,
                                     uint64_t bytes, uint32_t rank, struct peal_request **out);
 PEAL_API enum peal_status peal_iget(struct peal_comm *comm, void *local, const void *remote,
@@ -60,19 +65,20 @@ PEAL_API enum peal_status peal_iput_notify(struct peal_comm *comm, void *remote,
 
 enum peal_compare { PEAL_EQ, PEAL_NE, PEAL_GE, PEAL_GT, PEAL_LE, PEAL_LT };
 
-/* Blocks until this rank's signal compares so with the value, as unsigned numbers; what was put before that
- * signal was sent can then be read. Fails as collectives do: PEAL_TIMEOUT, PEAL_PEER_DEAD, PEAL_REVOKED;
- * PEAL_MISMATCH if all other ranks have closed the communicator. */
+/* Blocks until the comparison of this rank's signal with the value holds, both unsigned. Everything
+ * that was put before that signal was sent can then be read. Fails like a collective: PEAL_TIMEOUT,
+ * PEAL_PEER_DEAD, PEAL_REVOKED; PEAL_MISMATCH if all other ranks have closed the communicator. */
 PEAL_API enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
                                           enum peal_compare compare, uint64_t value);
 
-/* Adds to the peer's word; `old`, which may be NULL, is what it was. The signals of waits may be changed
- * so too. */
+/* Adds to the peer's word and stores its previous value in `old`, which may be NULL. The word may
+ * be a signal. */
 PEAL_API enum peal_status peal_fetch_add(struct peal_comm *comm, uint64_t *remote, uint64_t add,
                                          uint32_t rank, uint64_t *old);
 PEAL_API enum peal_status peal_fetch_add32(struct peal_comm *comm, uint32_t *remote, uint32_t add,
                                            uint32_t rank, uint32_t *old);
-/* Writes `desired` if the peer's word is `expected`; `old`, which may be NULL, is what it was. */
+/* Writes `desired` if the peer's word is `expected`, and stores its previous value in `old`, which
+ * may be NULL. */
 PEAL_API enum peal_status peal_compare_swap(struct peal_comm *comm, uint64_t *remote,
                                             uint64_t expected, uint64_t desired, uint32_t rank,
                                             uint64_t *old);
@@ -80,9 +86,11 @@ PEAL_API enum peal_status peal_compare_swap32(struct peal_comm *comm, uint32_t *
                                               uint32_t expected, uint32_t desired, uint32_t rank,
                                               uint32_t *old);
 
-/* Puts and signals to a rank after the fence are seen after those before it. */
+/* Orders the puts and signals of this thread to each rank: later ones become visible after earlier
+ * ones. */
 PEAL_API enum peal_status peal_fence(struct peal_comm *comm);
-/* All puts and signals of this thread have arrived. Also looks whether all peers are alive. */
+/* Waits until all puts and signals of this thread have arrived, and checks that all peers are
+ * alive. */
 PEAL_API enum peal_status peal_quiet(struct peal_comm *comm);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal/simulate.h: one kernel on a modelled machine, with the caller's data.
+/* peal/simulate.h: runs a kernel on a modelled machine, with the caller's data.
  *
  *     float x[4][256], y[4][256];
  *     void *xs[4] = {x[0], x[1], x[2], x[3]}, *ys[4] = {y[0], y[1], y[2], y[3]};
@@ -13,9 +13,9 @@
  *     if (peal_simulate(&what, &result, sizeof result) == PEAL_OK)
  *         printf("%llu ps\n", (unsigned long long)result.time_ps);
  *
- * The call is a function of its arguments: the same twice, to the picosecond and to the bit. It
- * keeps nothing, and any number of threads may make it at once. docs/simulator.md says what the
- * machine's figures mean.
+ * The same arguments give the same result, to the picosecond and to the bit. No state is kept
+ * between calls, and any number of threads may call it at once. docs/simulator.md says what the
+ * figures mean.
  */
 #ifndef PEAL_SIMULATE_H
 #define PEAL_SIMULATE_H
@@ -29,15 +29,15 @@
 extern "C" {
 #endif
 
-/* An argument, in the order of the kernel's parameters; ints that have a default may be left out at
- * the end. */
+/* An argument, in the order of the kernel's parameters. Trailing ints that have a default may be
+ * left out. */
 struct peal_simulate_arg {
     uint32_t struct_size; /* sizeof(struct peal_simulate_arg), the same in all, or 0: as in 0.2.0 */
     enum peal_arg_kind kind;
-    void *const *data; /* BUFFER: by rank, where each rank's is; NULL: time only */
-    uint64_t bytes;    /* BUFFER: of every rank's */
+    void *const *data; /* BUFFER: one address per rank; NULL: simulate the time only */
+    uint64_t bytes;    /* BUFFER: size on each rank */
     int64_t value;     /* INT */
-    /* INTS; for a `local` parameter rank after rank, nvalues of all together. */
+    /* INTS; for a `local` parameter the values of all ranks one after the other, nvalues in all. */
     const int64_t *values;
     size_t nvalues;
     enum peal_reduction reduce; /* REDUCE */
@@ -47,38 +47,41 @@ struct peal_simulate {
     uint32_t struct_size; /* sizeof(struct peal_simulate), or 0: as it is in 0.2.0 */
     const char *text;     /* Peal text; NULL: the library's kernel `name` */
     const char *name;     /* NULL: the text's last kernel */
-    const char *machine;  /* a file, or a built-in's name */
+    const char *machine;  /* a file, or the name of a built-in one */
     uint32_t ranks;
     enum peal_dtype dtype; /* what T stands for */
     const struct peal_simulate_arg *args;
     size_t nargs;
-    const struct peal_dim *dims; /* those that do not follow from bytes */
+    const struct peal_dim *dims; /* dimensions that do not follow from bytes */
     size_t ndims;
-    int in_place;      /* the contract's output is its input; their data must be the same */
+    int in_place;      /* the output replaces the input; both must have the same data */
     uint32_t launches; /* back to back; 0: one */
-    uint64_t *rank_ps; /* by rank: when each has ended; or NULL */
-    char *error;       /* where words go, or NULL */
+    uint64_t *rank_ps; /* gets the time at which each rank ended; may be NULL */
+    char *error;       /* gets the reason of a failure; may be NULL */
     size_t error_cap;
-    /* A user-defined reduction in the place of the REDUCE argument's: a text like "reduce mine(a, b) = a / 2 + b",
-     * of which the last one counts, or the name of one that the kernel's own text declares. NULL: the argument's. */
+    /* A user-defined reduction instead of that of the REDUCE argument: a text like "reduce mine(a,
+     * b) = a / 2 + b" (if it declares several, the last), or the name of one that the kernel's own
+     * text declares. NULL: the argument's. */
     const char *reduction;
 };
 
-/* Where the time went along the critical path, in picoseconds; the parts add up to it. */
+/* The time, and how it was spent along the critical path, in picoseconds: the parts add up to the
+ * time. */
 struct peal_simulated {
     uint64_t time_ps;
     uint64_t issue_ps, latency_ps, serial_ps, queue_ps, credit_ps, memory_ps, math_ps, wake_ps;
     uint64_t messages;  /* sends */
-    uint64_t transfers; /* all that crossed the machine */
-    uint64_t bytes;     /* of them */
+    uint64_t transfers; /* everything that was moved across the machine */
+    uint64_t bytes;     /* of all transfers */
     uint64_t credit_stalls;
     uint64_t events;
-    uint64_t hash; /* of every op's times: equal hashes, equal runs */
+    uint64_t hash; /* of the times of all ops: equal hashes mean equal runs */
 };
 
-/* PEAL_INVALID: a text, machine or argument that is wrong, more ranks than PEs. PEAL_TIMEOUT: the
- * kernel deadlocks on this machine, `error` says who waits for whom. out_size is sizeof(struct
- * peal_simulated): fields that this library lacks become zero. */
+/* PEAL_INVALID: the text, the machine or an argument is wrong, or there are more ranks than PEs
+ * (processing elements). PEAL_TIMEOUT: the kernel deadlocks on this machine; `error` says which
+ * rank waits for which. Pass sizeof(struct peal_simulated) as out_size: fields that this library
+ * does not know become zero. */
 PEAL_API enum peal_status peal_simulate(const struct peal_simulate *what,
                                         struct peal_simulated *out, size_t out_size);
 

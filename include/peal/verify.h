@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal/verify: proves a kernel over all schedules, from a C program. It is what `peal verify` asks.
+/* peal/verify.h: proves a kernel over all schedules, from a C program, as `peal verify` does.
  *
  *     struct peal_verify_args args;
  *     struct peal_verdict *verdict;
@@ -9,16 +9,16 @@
  *         fputs(verdict->text, stderr);
  *     peal_verdict_free(verdict);
  *
- * The answer is data: what went wrong, on how many ranks, and the steps of the counterexample with
- * rank, launch, operation, operands, cell, values and place in the source. `text` and `json` say the
- * same in words and as JSON.
+ * The answer is data: what is wrong, on how many ranks, and the steps of the counterexample, each
+ * with rank, launch, operation, operands, cell, values and source position. `text` says the same in
+ * words.
  *
  * No communicator is needed, and no rank is started. Any number of threads may verify at the same
  * time. Nothing is written to disk unless `cache` names a folder.
  *
- * All structs can grow at their end. The arguments begin with their size, which
- * peal_verify_args_init sets; the structs of the answer are handed out by pointer, and struct_size
- * says how much of one this version of the library has filled in.
+ * Later versions may add fields at the end of all structs. The arguments begin with their size,
+ * which peal_verify_args_init sets; the structs of the answer are returned by pointer, and
+ * struct_size says how much of each the library has filled in.
  */
 #ifndef PEAL_VERIFY_H
 #define PEAL_VERIFY_H
@@ -35,39 +35,39 @@ extern "C" {
 /* ---- proofs ---- */
 
 enum peal_outcome {
-    PEAL_PROVED,    /* every schedule of every plan and sequence in question is right */
+    PEAL_PROVED,    /* every schedule of all plans and sequences in question is right */
     PEAL_REFUTED,   /* one is not: there is a counterexample */
     PEAL_UNDECIDED, /* a limit was reached, or no plan could be made: `why` has the reason */
-    PEAL_SAMPLED    /* all that was examined is right, but not all sequences of different roots and
-                       counts were: see sequences and all_sequences */
+    PEAL_SAMPLED    /* everything examined is right, but not every sequence of different roots and
+                       counts was examined: see sequences and all_sequences */
 };
 
-/* What went wrong. The order is that in which faults are looked for, but later releases add members
- * at the end. */
+/* What is wrong. Faults are searched for in this order; later releases add members at the end. */
 enum peal_fault {
     PEAL_FAULT_NONE,
     PEAL_FAULT_BOUNDS,        /* an access outside its buffer, a cell outside its array */
     PEAL_FAULT_OVERLAP,       /* a source of an op overlaps its destination, but not exactly */
     PEAL_FAULT_CHANNEL,       /* unequal sends and recvs, a payload that does not fit, a bad slot */
-    PEAL_FAULT_SIGNAL,        /* two unordered writers of one cell, totals that differ */
-    PEAL_FAULT_DEADLOCK,      /* a schedule that stops short */
-    PEAL_FAULT_RACE,          /* two conflicting accesses, unordered */
+    PEAL_FAULT_SIGNAL,        /* two unordered writers of one cell, or totals that differ */
+    PEAL_FAULT_DEADLOCK,      /* a schedule in which some rank waits for ever */
+    PEAL_FAULT_RACE,          /* two conflicting accesses that nothing orders */
     PEAL_FAULT_UNINITIALISED, /* a read of memory that no rank wrote */
     PEAL_FAULT_RESULT         /* the contract does not hold */
 };
 
 enum peal_reuse {
-    PEAL_REUSE_NONE,        /* not proved at all */
-    PEAL_REUSE_SINGLE_SHOT, /* safe alone */
-    PEAL_REUSE_REPEATABLE,  /* safe back to back with itself */
-    PEAL_REUSE_CLOSED       /* every access to q's window is between q's entry and exit */
+    PEAL_REUSE_NONE,        /* not proved */
+    PEAL_REUSE_SINGLE_SHOT, /* safe if nothing else uses its memory */
+    PEAL_REUSE_REPEATABLE,  /* safe also back to back with itself */
+    PEAL_REUSE_CLOSED       /* safe also back to back with other closed kernels: every access to a
+                               rank's window is between that rank's entry and exit */
 };
 
-/* Are the results bitwise the same on all ranks that share one? */
+/* Whether ranks that get the same result get the same bits. */
 enum peal_bits {
     PEAL_BITS_UNKNOWN,  /* no contract, or nothing to compare */
-    PEAL_BITS_SAME,     /* yes */
-    PEAL_BITS_DIFFERENT /* the reduction order differs between ranks, or is left to chance */
+    PEAL_BITS_SAME,     /* they do */
+    PEAL_BITS_DIFFERENT /* the order of reduction differs between ranks, or depends on timing */
 };
 
 /* A dimension or an integer parameter of the kernel, by name. Arrays have several values. */
@@ -77,50 +77,53 @@ struct peal_verify_value {
     size_t count;
 };
 
-/* The question. Zero, or NULL, means the default everywhere but for the kernel. Everything is
- * borrowed until the call returns. */
+/* The question. Zero or NULL means the default in every field except the kernel. Pointers must stay
+ * valid until the call returns. */
 struct peal_verify_args {
     uint32_t struct_size; /* sizeof(struct peal_verify_args), or 0: as it is in 0.2.0 */
 
-    /* The kernel: a text, or a file, or the name of one in the library. With a text, `file` is what
-     * places in it are called. */
+    /* The kernel: a text, a file, or the name of a library kernel. With a text, `file` is the file
+     * name in messages. */
     const char *text;
     const char *file;
     const char *library;
-    const char *kernel; /* which one of the text or file; NULL: the last */
+    const char *kernel; /* which kernel of the text or file; NULL: the last */
 
-    /* What is proved: every number of ranks with every count. */
+    /* What is proved: each number of ranks with each count. */
     const uint32_t *ranks; /* NULL: 2 to 8 */
     size_t nranks;
-    const uint64_t *counts; /* elements of every dimension that is not given; NULL: 256 */
+    const uint64_t *counts; /* elements of each dimension without a value; NULL: 256 */
     size_t ncounts;
-    const struct peal_verify_value *values; /* given dimensions and parameters */
+    const struct peal_verify_value *values; /* dimensions and parameters */
     size_t nvalues;
     enum peal_dtype dtype;  /* peal_verify_args_init: PEAL_F32 */
     enum peal_reduction op; /* of kernels that reduce */
-    uint32_t root;          /* of plans alone; in sequences, every rank is the root in turn */
-    int in_place;           /* the result takes the place of the input */
-    uint32_t depth;         /* slots of a channel; 0: 2 */
-    uint64_t slot_bytes;    /* bytes of a slot; 0: the largest payload */
-    uint32_t launches;      /* back to back; 0: as many as make the proof sound */
-    int alone;              /* each plan by itself: no sequences of different roots and counts */
+    uint32_t root;          /* of single plans; in sequences, each rank is the root in turn */
+    int in_place;           /* the result replaces the input */
+    uint32_t depth;         /* slots per channel; 0: 2 */
+    uint64_t slot_bytes;    /* bytes per slot; 0: the largest payload */
+    uint32_t launches;      /* back to back; 0: as many as a sound proof needs */
+    int alone; /* prove single plans only, no sequences of different roots and counts */
 
-    /* How. */
+    /* How it is proved. */
     uint64_t max_states; /* of exploration; 0: 20 million */
     uint64_t max_bytes;  /* of working memory; 0: 2 GiB */
     uint32_t threads;    /* 0: 1 */
-    int advice;          /* also look for what would fix it */
+    int advice;          /* also look for changes that would fix the kernel */
     const char *cache;   /* folder of earlier proofs, read and written; NULL: none */
 
-    /* Added in 0.3.0. The node of every rank, numbered from 0 without gaps, where `ranks` is one
-     * number; nnodes is that number. NULL: one node has all ranks. */
+    /* The fields from here on were added after the first version of this struct. */
+    /* The node of each rank, numbered from 0 without gaps; `ranks` must then have one entry, and
+     * nnodes is the same number. NULL: all ranks are on one node. */
     const uint32_t *nodes;
     size_t nnodes;
-    /* Also under the order of a network, which orders pairs of ranks only, between ranks of different
-     * nodes; without nodes, between all. See docs/verifier.md, "The order of a network". */
+    /* Also prove it for a network, which keeps order only within each pair of ranks: between ranks
+     * of different nodes, or between all ranks without nodes. See docs/verifier.md, "The order of a
+     * network". */
     int pairwise;
-    /* A user-defined reduction in the place of op: a text like "reduce mine(a, b) = a / 2 + b", of which the
-     * last one counts, or the name of one that the kernel's own text declares. NULL: op. */
+    /* A user-defined reduction instead of op: a text like "reduce mine(a, b) = a / 2 + b" (if it
+     * declares several, the last), or the name of one that the kernel's own text declares. NULL:
+     * op. */
     const char *reduction;
 };
 
@@ -131,13 +134,13 @@ static inline void peal_verify_args_init(struct peal_verify_args *args)
     args->dtype = PEAL_F32;
 }
 
-/* A range in the source. file is "" and line 0 where there is none; columns count from 1. */
+/* A range in the source. Columns count from 1. If there is none, file is "" and line is 0. */
 struct peal_verdict_place {
     const char *file;
     uint32_t line, col, len;
 };
 
-/* Where an operation reads or writes: elements of rank `rank`'s copy of a buffer. */
+/* What an operation reads or writes: elements of rank `rank`'s copy of a buffer. */
 struct peal_verdict_operand {
     uint32_t struct_size;
     int writes;
@@ -149,30 +152,32 @@ struct peal_verdict_operand {
 /* No rank, no step, no operation. */
 #define PEAL_VERDICT_NONE UINT32_MAX
 
-/* One step of a counterexample; they are in an order in which they can happen. */
+/* One step of a counterexample. Steps are listed in an order in which they can happen. */
 struct peal_verdict_step {
     uint32_t struct_size;
     uint32_t launch, rank, lane;
-    uint32_t op; /* position in the lane; PEAL_VERDICT_NONE: the caller's access between launches */
+    uint32_t
+        op; /* position in the lane; PEAL_VERDICT_NONE: an access by the caller between launches */
     const char *kind; /* "copy", "compute", "notify", "wait", ... as `peal ops` lists them */
     const char *text; /* the operation as its rank would write it: "wait ready >= 2" */
     struct peal_verdict_place place;
 
-    /* notify, wait, peek: the cell `signal[index]` of rank cell_rank, and its value, counted from
-     * this launch's logical 0, before and after the step. signal is NULL for other operations. */
+    /* Of notify, wait and peek: the cell `signal[index]` of rank cell_rank, and its value before
+     * and after the step, counted from 0 at the beginning of the launch. For other operations
+     * signal is NULL. */
     const char *signal;
     uint32_t index, cell_rank;
     int64_t before, after;
-    int64_t value;      /* notify: the amount, or the new value; wait: the threshold */
-    uint32_t waits_for; /* the step that let this wait pass, or PEAL_VERDICT_NONE */
-    int collides;       /* one of the two accesses of the fault */
-    int blocked;        /* a wait that never passes */
+    int64_t value;      /* notify: the amount or the new value; wait: the threshold */
+    uint32_t waits_for; /* the step that ended this wait, or PEAL_VERDICT_NONE */
+    int collides;       /* this is one of the two accesses of a race */
+    int blocked;        /* this wait never ends */
 
     const struct peal_verdict_operand *const *operands; /* of operations on data */
     size_t noperands;
 };
 
-/* One of the two accesses that collide, or the one that is out of bounds or uninitialised. */
+/* One of the two accesses of a race, or the access that is out of bounds or uninitialised. */
 struct peal_verdict_access {
     uint32_t struct_size;
     uint32_t step; /* in steps */
@@ -182,7 +187,7 @@ struct peal_verdict_access {
     uint64_t first_byte, bytes, first_element, elements;
 };
 
-/* A wait that never passes. */
+/* A wait that never ends. */
 struct peal_verdict_wait {
     uint32_t struct_size;
     uint32_t step; /* in steps, or PEAL_VERDICT_NONE */
@@ -192,7 +197,7 @@ struct peal_verdict_wait {
     int64_t expected, actual;
     const uint32_t *notifiers; /* ranks whose remaining operations would change the cell */
     size_t nnotifiers;
-    int in_cycle; /* part of a cycle of waits */
+    int in_cycle; /* it is part of a cycle of waits */
 };
 
 /* A wrong element of the result. */
@@ -209,8 +214,8 @@ struct peal_counterexample {
     enum peal_fault fault;
     const char *why; /* one line */
     uint32_t nranks, launches;
-    uint64_t count;       /* of the plan alone */
-    const char *sequence; /* "count 4 root 0, then count 4 root 1"; NULL: one plan */
+    uint64_t count;       /* of a single plan */
+    const char *sequence; /* "count 4 root 0, then count 4 root 1"; NULL: a single plan */
     const struct peal_verdict_step *const *steps;
     size_t nsteps;
     const struct peal_verdict_access *const *accesses; /* a race has two */
@@ -220,7 +225,7 @@ struct peal_counterexample {
     const struct peal_verdict_wrong *wrong; /* of a wrong result; otherwise NULL */
 };
 
-/* Why a text is no kernel, or why there is no plan. */
+/* An error in the text, or the reason why there is no plan. */
 struct peal_verdict_error {
     uint32_t struct_size;
     struct peal_verdict_place place;
@@ -231,28 +236,27 @@ struct peal_verdict_error {
 struct peal_verdict {
     uint32_t struct_size;
     enum peal_outcome outcome;
-    const char *why;  /* not proved: one line; otherwise "" */
-    const char *text; /* all of it for people: what `peal verify` explains */
-    const struct peal_counterexample *counterexample; /* of the first that is refuted, or NULL */
+    const char *why;  /* one line if it is not proved; otherwise "" */
+    const char *text; /* the whole answer in words, as `peal verify` explains it */
+    const struct peal_counterexample *counterexample; /* of the first refuted plan, or NULL */
     const struct peal_verdict_error *const *errors;
     size_t nerrors;
 
     const char *kernel;
-    uint64_t proved, refuted, undecided, no_plan; /* plans alone, and sequences that failed */
-    uint64_t sequences, all_sequences;            /* proved, and how many exist */
-    int two_only; /* three or more different roots or counts in turn could show more */
+    uint64_t proved, refuted, undecided, no_plan; /* single plans, and sequences that failed */
+    uint64_t sequences, all_sequences;            /* sequences proved, and sequences that exist */
+    int two_only; /* sequences of three or more different roots or counts may still have faults */
     uint32_t max_launches;
-    enum peal_reuse reuse; /* the least of all plans */
+    enum peal_reuse reuse; /* the weakest of all plans */
     enum peal_bits bits;
-    uint32_t least_depth; /* of channels: suffices for what is proved; 0: no channels */
+    uint32_t least_depth; /* smallest channel depth that is enough; 0: there are no channels */
     uint64_t ops;
     double milliseconds;
 };
 
-/* PEAL_OK: there is a verdict, whatever it says. PEAL_INVALID: the arguments name no kernel, the
- * text is none, or no plan can be made of it; the verdict then is PEAL_UNDECIDED and has the errors (NULL: there
- * were no arguments).
- * Any other status: *out is NULL. */
+/* PEAL_OK: *out is the verdict, whatever it says. PEAL_INVALID: the arguments name no kernel, the
+ * text is wrong, or no plan can be made of it; the verdict is then PEAL_UNDECIDED and has the
+ * errors (*out is NULL if args is). Any other status: *out is NULL. */
 PEAL_API enum peal_status peal_verify(const struct peal_verify_args *args,
                                       struct peal_verdict **out);
 /* Frees the verdict and everything that it points to; NULL is ignored. */

@@ -46,6 +46,36 @@ static void many_communicators(void)
     CHECK(sum_on(MPI_COMM_SELF, 40) == 1);
 }
 
+/* Communicators that are used once or twice: before the world is, and after. */
+static void short_lived(void)
+{
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    CHECK(sum_on(comm, 2) == check_size);
+    MPI_Comm_free(&comm);
+    CHECK(sum_on(MPI_COMM_WORLD, 2) == check_size);
+    for (int i = 0; i < 20; i++) {
+        MPI_Comm_split(MPI_COMM_WORLD, 0, -check_rank, &comm);
+        CHECK(sum_on(comm, 1 + i % 2) == check_size);
+        MPI_Comm_free(&comm);
+    }
+}
+
+/* Blocking calls that the table leaves to the MPI, and requests: these get a communicator all the same. */
+static void requests(void)
+{
+    MPI_Request request;
+    int x = 1, y;
+    CHECK(sum_on(MPI_COMM_WORLD, 2) == check_size);
+    for (int i = 0; i < 50; i++) {
+        y = 0;
+        MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(y == check_size);
+        MPI_Bcast(&y, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+}
+
 static void intercommunicator(void)
 {
     MPI_Comm half, inter, merged;
@@ -257,6 +287,9 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"communicators", many_communicators},
+    {"short-lived", short_lived},
+    {"short-lived with threads", short_lived},
+    {"requests", requests},
     {"inter", intercommunicator},
     {"spawns", spawns},
     {"errors", errors_returned},
@@ -272,7 +305,7 @@ static const struct {
 int main(int argc, char **argv)
 {
     int given;
-    if (argc > 1 && strcmp(argv[1], "threads") == 0)
+    if (argc > 1 && strstr(argv[1], "threads"))
         MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &given);
     else
         MPI_Init(&argc, &argv);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An arena: allocations of any size that are all freed together.
  *
- * Running out of memory ends the arena's usefulness, not the program: alloc then returns NULL.
- * A limit can be set, so that a small input can never take unbounded memory.
+ * When memory runs out, alloc returns NULL. A limit can be set, so that no input can make the
+ * program take unbounded memory.
  */
 #ifndef PEAL_BASE_ARENA_H
 #define PEAL_BASE_ARENA_H

@@ -2,7 +2,7 @@
 /* base: what every folder stands on.
  *
  *   arena.h   memory that is freed all at once        vec.h    growing arrays
- *   text.h    a growing string, folded at need        intern.h one pointer per distinct name
+ *   text.h    a growing string, can be wrapped        intern.h one pointer per distinct name
  *   diag.h    collected diagnostics with carets       size.h   checked sizes, K M G parsing
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
  *   nearest.h the name that was meant                 json.h   the only writer of JSON
@@ -12,7 +12,7 @@
  *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions),
  *             formula.h (user-defined reductions)
  *
- * Start reading at diag.h: it is how every reader of input reports what it dislikes.
+ * Start reading at diag.h: it is how every reader of input reports errors.
  */
 #ifndef PEAL_BASE_BASE_H
 #define PEAL_BASE_BASE_H

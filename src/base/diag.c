@@ -91,8 +91,8 @@ static size_t find_character(const unsigned char *at, size_t len)
     return want;
 }
 
-/* A text as a terminal may see it: a blank or '?' for bytes that could move its cursor. Returns how
- * many columns were written. */
+/* Writes a text that is safe for a terminal: bytes that could move its cursor become a blank or
+ * '?'. Returns the number of columns written. */
 static size_t put_clean(const char *text, size_t len, struct peal_text *out)
 {
     const unsigned char *at = (const unsigned char *)text;

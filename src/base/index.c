@@ -69,8 +69,8 @@ static size_t find_row(const struct peal_index *index, uint32_t row, uint64_t ha
     return at;
 }
 
-/* A search ends at the first free slot: what stands behind the hole and was pushed on past it by
- * others moves up, so that no search ends too early. */
+/* A search ends at the first free slot. So entries behind the hole that had been pushed past it
+ * move into it; otherwise a search for them would end too early. */
 void peal_index_remove(struct peal_index *index, uint32_t row, uint32_t last, peal_index_hash *hash,
                        const void *rows)
 {

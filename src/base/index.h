@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one hash table: an index of an array's rows, by what they hold.
+/* The hash table: an index of the rows of an array, by their content.
  *
- * The rows are the caller's, in any array that grows; the index holds their numbers. Open addressing
- * with linear probing, at most half full. The caller compares:
+ * The rows are the caller's, in any array that grows; the index holds their numbers. Open
+ * addressing with linear probing, at most half full. The caller compares:
  *
  *   if (!peal_index_reserve(&index, hash_row, array))
  *       out of memory
@@ -29,7 +29,7 @@ struct peal_index {
     size_t count;
 };
 
-/* The hash of a row that is there already: the same as it was put by. */
+/* The hash of a row that is in the index: the one that it was put with. */
 typedef uint64_t peal_index_hash(const void *rows, uint32_t row);
 
 void peal_index_release(struct peal_index *index);
@@ -40,8 +40,8 @@ bool peal_index_reserve(struct peal_index *index, peal_index_hash *hash, const v
 /* Takes a row out. The caller then moves row `last`, the array's last one, to its place. */
 void peal_index_remove(struct peal_index *index, uint32_t row, uint32_t last, peal_index_hash *hash,
                        const void *rows);
-/* What the index will take if the next reserve has to grow; 0: it will not. For callers with a
- * limit of their own. */
+/* Bytes that the next reserve will allocate; 0: it need not grow. For callers with a memory limit
+ * of their own. */
 size_t peal_index_growth(const struct peal_index *index);
 
 static inline size_t peal_index_begin(const struct peal_index *index, uint64_t hash)

@@ -7,10 +7,10 @@
  *   peal_json_put_uint(&json, "ranks", 4);
  *   peal_json_object_end(&json);
  *
- * Commas, colons and line ends are its business. What it writes is always valid JSON in valid UTF-8,
- * whatever bytes it is given: control characters and the two line separators of Unicode are escaped,
- * and bytes that are not UTF-8 become U+FFFD. With `in_script` it may stand inside a script element
- * of an HTML page: `<`, `>` and `&` are escaped too.
+ * It adds commas, colons and line ends by itself. What it writes is always valid JSON in valid
+ * UTF-8, whatever bytes it is given: control characters and the two line separators of Unicode are
+ * escaped, and bytes that are not UTF-8 become U+FFFD. With `in_script` it may stand inside a
+ * script element of an HTML page: `<`, `>` and `&` are escaped too.
  *
  * Misuse (a value without its key, an unbalanced end) is our own bug and asserted.
  */
@@ -58,7 +58,7 @@ void peal_json_uint(struct peal_json *json, uint64_t value);
 void peal_json_real(struct peal_json *json, double value);
 void peal_json_bool(struct peal_json *json, bool value);
 void peal_json_null(struct peal_json *json);
-/* A value that is JSON already; the caller answers for it. */
+/* A value that is JSON already; it is not checked. */
 void peal_json_raw(struct peal_json *json, const char *value);
 
 /* Key and value in one call; an object or array is then filled in and ended as usual. */

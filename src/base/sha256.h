@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 (FIPS 180-4): names for things that must never be taken for one another. */
+/* SHA-256 (FIPS 180-4), for names that must never collide. */
 #ifndef PEAL_BASE_SHA256_H
 #define PEAL_BASE_SHA256_H
 

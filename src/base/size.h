@@ -21,7 +21,7 @@ static inline uint64_t peal_size_max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Sums of needs do not wrap: beyond all numbers they stay at the largest. */
+/* A sum that does not wrap: it stays at the largest number. */
 static inline uint64_t peal_size_add_capped(uint64_t a, uint64_t b)
 {
     uint64_t sum;

@@ -12,10 +12,10 @@ struct peal_text {
     size_t len;
     size_t cap;
     bool failed;
-    bool colors; /* tones are written as colours, for a terminal; otherwise they leave no trace */
+    bool colors; /* tones become colours, for a terminal; otherwise they are not written */
 };
 
-/* Whether words are good news. */
+/* Whether a text is good or bad news. */
 enum peal_tone { PEAL_TONE_NEUTRAL, PEAL_TONE_GOOD, PEAL_TONE_BAD, PEAL_TONE_UNSURE };
 
 void peal_text_release(struct peal_text *text);
@@ -47,9 +47,14 @@ static inline const char *peal_text_plural(long long count)
 {
     return count == 1 ? "" : "s";
 }
-/* Adds a file. At most a little more than `max_bytes` bytes are read: a longer text means that the file is
- * too large. False: errno says why it cannot be read. */
+/* Adds a file. At most a little more than `max_bytes` bytes are read: a longer text means that the
+ * file is too large. False: errno says why it cannot be read. */
 bool peal_text_read(struct peal_text *text, const char *path, size_t max_bytes);
+/* The text if the condition holds, otherwise "": for optional words of a message. */
+static inline const char *peal_text_if(bool holds, const char *text)
+{
+    return holds ? text : "";
+}
 /* For texts that may be missing. */
 static inline const char *peal_text_or_empty(const char *text)
 {

@@ -68,7 +68,8 @@ int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
     if (diags->list.len == 0)
         return peal_cli_fail(cli, "%s", peal_status_text(status));
     struct peal_text text = {0};
-    if (!diags->list.at[0].pos.source && cli->command) /* a place would say where it comes from */
+    /* a position would show where it comes from */
+    if (!diags->list.at[0].pos.source && cli->command)
         peal_text_printf(&text, "peal %s: ", cli->command->name);
     peal_diags_print(diags, cli->color_err, &text);
     fflush(stdout);

@@ -15,10 +15,10 @@
  *             results are what the contract says (contract_check.h)
  *   sim/      simulations as jobs, their reports        verify/  reports of verdicts
  *   import/   files of other engines as arguments       graph/   files of task graphs
- *   page/     what --html writes: results as report's neutral description, one file per kind of page
+ *   page/     what --html writes: results as report's neutral description, one file per kind
  *
- * To add a command: a line in commands.def and a file cmd/NAME.c that defines peal_cmd_NAME.
- * Start reading at cmd/plan.c.
+ * To add a command: a line in commands.def and a file cmd/NAME.c that defines peal_cmd_NAME. Start
+ * reading at cmd/plan.c.
  */
 #ifndef PEAL_CLI_CLI_H
 #define PEAL_CLI_CLI_H
@@ -28,7 +28,7 @@
 
 #include <peal/types.h>
 
-/* What `peal` ends with. */
+/* Exit codes of `peal`. */
 enum peal_exit {
     PEAL_EXIT_OK = 0,    /* done; proved; the result is right */
     PEAL_EXIT_NO = 1,    /* the answer is no: refuted, rejected, a wrong result */
@@ -44,7 +44,7 @@ struct peal_cli {
     struct peal_arena *arena; /* freed when the command has ended */
     bool color;               /* on stdout: it is a terminal, and NO_COLOR is not set */
     bool color_err;           /* the same for stderr */
-    size_t width;             /* columns of that terminal, or $COLUMNS; 0 = as wide as it is */
+    size_t width;             /* columns of that terminal, or $COLUMNS; 0 = no limit */
 };
 
 /* What the arguments of a command name, for completion in shells. */
@@ -57,7 +57,7 @@ struct peal_command {
     const char *summary;               /* one line, lower case, no full stop */
     const char *details;               /* paragraphs for `peal help NAME`; NULL = none */
     const struct peal_option *options; /* ends with a row without a name; NULL = none */
-    const void *defaults;              /* the options struct as it is when nothing is given */
+    const void *defaults;              /* the options struct with its default values */
     size_t size;                       /* of that struct */
     int least_args, most_args;         /* most_args < 0: any number */
     bool stops_at_arg; /* options end at the first argument: what follows belongs to it */
@@ -78,16 +78,16 @@ int peal_cli_usage(const struct peal_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int peal_cli_fail(const struct peal_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The diagnostics, or the status in words where there are none. */
+/* Prints the diagnostics, or the status as text if there are none. */
 int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
                    const struct peal_diags *diags);
 
-/* Ends the output: false after a message if any of it could not be written. Each process that
- * prints calls it once, as the last thing it does. */
+/* Ends the output. False after a message: some of it could not be written. Each process that prints
+ * calls it once, as its last action. */
 bool peal_cli_flush(const struct peal_cli *cli);
 
-/* Writes the text to stdout, releases it and returns `code`, or PEAL_EXIT_OTHER when it could not
- * be made. Whether it could be written shows in the end, see peal_cli_flush. */
+/* Writes the text to stdout, releases it and returns `code`, or PEAL_EXIT_OTHER if the text could
+ * not be made. Errors in writing are found at the end, see peal_cli_flush. */
 int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code);
 
 /* The same for Peal text and plans: lines wider than a terminal are broken. */

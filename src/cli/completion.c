@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shell completion, from the tables that parse. */
+/* Shell completion, from the same tables as parsing. */
 #include "cli/help.h"
 #include "base/base.h"
 #include "sim/sim.h"
 
 #include <string.h>
 
-/* The words an option can take, separated by blanks; NULL where it takes anything. */
+/* The words that an option accepts, separated by blanks. NULL: it accepts anything. */
 static bool add_words(const struct peal_option *option, struct peal_text *out)
 {
     switch (option->kind) {
@@ -175,7 +175,7 @@ static void add_zsh_option(const struct peal_option *row, struct peal_text *out)
     peal_text_release(&words);
 }
 
-/* What the arguments that are no options may be. */
+/* What the arguments that are not options may be. */
 static void add_zsh_arguments(const struct peal_command *command, struct peal_text *out)
 {
     size_t count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help, from the tables that parse. Lines fit 80 columns. */
+/* Help, from the same tables as parsing. Lines fit 80 columns. */
 #include "cli/options.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ void peal_help_wrap(const char *text, struct peal_text *out)
                 peal_text_puts(out, "\n");
             continue;
         }
-        /* A paragraph ends at an empty line or before a line that is to stay as it is. */
+        /* A paragraph ends at an empty line or before a line that is not to be wrapped. */
         size_t len = strcspn(text, "\n");
         while (text[len] == '\n' && text[len + 1] && text[len + 1] != '\n' && text[len + 1] != ' ')
             len += 1 + strcspn(text + len + 1, "\n");

@@ -12,7 +12,7 @@ void peal_help_man(const struct peal_command *command, struct peal_text *out);
 /* Completion scripts for all commands. */
 void peal_help_bash(struct peal_text *out);
 void peal_help_zsh(struct peal_text *out);
-/* Says that there is no such command, and which one is near; returns PEAL_EXIT_USAGE. */
+/* Reports that there is no such command, and a similar one; returns PEAL_EXIT_USAGE. */
 int peal_help_unknown(const struct peal_cli *cli, const char *name);
 
 #endif

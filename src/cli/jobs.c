@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See jobs.h. Nothing is written: a job does not notice. */
+/* See jobs.h. Nothing is written: the jobs are not affected. */
 #include "cli/jobs.h"
 
 #include "cli/process.h"
@@ -34,15 +34,15 @@ static const struct peal_control *map_control(int fd, off_t offset)
     return NULL;
 }
 
-/* When what a block says was so: a rank's own block is always new. */
+/* The time at which a block was up to date: a rank's own block always is. */
 static uint64_t age_of(const struct peal_control *control)
 {
-    /* Relaxed, here and below: for the reader's eyes only. */
+    /* Relaxed, here and below: only for display. */
     uint64_t heard = atomic_load_explicit(&control->heard_ns, memory_order_relaxed);
     return heard == 0 ? UINT64_MAX : heard;
 }
 
-/* The block of that rank that was found before; of a mirror, any rank's. NULL: none was. */
+/* The block found earlier for that rank; for a mirror, that of any rank. NULL: none. */
 static const struct peal_control **find_known(struct peal_jobs *jobs,
                                               const struct peal_control *control)
 {
@@ -76,8 +76,8 @@ static void add(const struct peal_control *control, int32_t pid, bool own_only,
     }
 }
 
-/* All communicators of a window file: the one that was opened, and those that were made from it and are
- * not closed, whose control blocks lie one after the other (run/team/windows.h). */
+/* All communicators of a window file: the one that was opened, and the open ones derived from it,
+ * whose control blocks follow each other (run/team/windows.h). */
 static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs *out)
 {
     const struct peal_control *control = map_control(fd, 0);
@@ -86,7 +86,7 @@ static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs 
     off_t at = lseek(fd, (off_t)PEAL_WINDOWS_HEADS, SEEK_DATA);
     while (at >= 0 && at < (off_t)PEAL_WINDOWS_BODIES) {
         control = map_control(fd, at);
-        /* Relaxed: for the reader's eyes only. */
+        /* Relaxed: only for display. */
         if (control && atomic_load_explicit(&control->life, memory_order_relaxed) < PEAL_LIFE_LEFT)
             add(control, pid, own_only, out);
         else if (control)
@@ -95,7 +95,7 @@ static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs 
     }
 }
 
-/* What a rank has heard of those on other hosts. */
+/* What a rank knows about ranks on other hosts. */
 static void look_into_mirrors(int fd, struct peal_jobs *out)
 {
     struct stat info;
@@ -110,7 +110,7 @@ static void look_into_mirrors(int fd, struct peal_jobs *out)
 
 void peal_job_describe(const struct peal_control *control, struct peal_text *out)
 {
-    enum { FRESH_S = 3 }; /* ranks that are in a call give an account of themselves every second */
+    enum { FRESH_S = 3 }; /* ranks in a call report their state every second */
     if (age_of(control) != UINT64_MAX) {
         double silent = (double)(peal_now_ns() - age_of(control)) / 1e9;
         peal_text_printf(out, "on %.63s, ", control->host[0] ? control->host : "another host");
@@ -158,7 +158,7 @@ static int compare_ranks(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Calls `look` with every process, as /proc lists them. */
+/* Calls `look` for every process that /proc lists. */
 static void each_process(void (*look)(int32_t pid, void *context), void *context)
 {
     DIR *dir = opendir("/proc");

@@ -119,7 +119,7 @@ static void no_such_operation(const struct peal_cli *cli, const struct peal_kern
                        name);
 }
 
-/* The reduction `name` of a file, in the arena; NULL after a message. */
+/* The reduction `name` of a file, in the arena. NULL after a message. */
 static const struct peal_formula *read_formula(const struct peal_cli *cli, const char *path,
                                                const char *name)
 {
@@ -145,7 +145,7 @@ static const struct peal_formula *read_formula(const struct peal_cli *cli, const
     return formula;
 }
 
-/* Of the kernel's own file, or of the one that is named. False after a message. */
+/* From the kernel's own file, or from the one that is named. False after a message. */
 static bool bind_operation(const struct peal_cli *cli, const struct peal_kernel *kernel,
                            const struct peal_operation *op, struct peal_bind *bind)
 {

@@ -35,15 +35,15 @@ enum { PEAL_KERNEL_COUNT = 256 };
     }
 
 /* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options; no_ranks
- * says what holds where -n is not given. */
+ * is the help text for the case that -n is not given. */
 #define PEAL_KERNEL_ROWS(type, member, no_ranks)                                                   \
     PEAL_KERNEL_ROWS_WITH(type, member, "P", no_ranks, " (default 2)",                             \
                           " (default: the largest payload)")
-/* The same where -n takes the word all. */
+/* The same, where -n also accepts `all`. */
 #define PEAL_KERNEL_ROWS_OR_ALL(type, member, no_ranks)                                            \
     PEAL_KERNEL_ROWS_WITH(type, member, PEAL_OPTION_OR_ALL, no_ranks, " (default 2)",              \
                           " (default: the largest payload)")
-/* The same where a machine says what is not given. */
+/* The same, where a machine provides what is not given. */
 #define PEAL_KERNEL_ROWS_MACHINE(type, member)                                                     \
     PEAL_KERNEL_ROWS_WITH(type, member, "P", " (default: ccl.ranks, or one a PE)",                 \
                           " (default: the machine's ipcq.slots)",                                  \
@@ -135,40 +135,41 @@ enum { PEAL_KERNEL_COUNT = 256 };
             "which kernel of the file (default: the last one)", 0, 0                               \
     }
 
-/* The kernel that a command names: `what` is a file or a built-in, --kernel chooses. NULL after a
- * message (PEAL_EXIT_OTHER). The program owns the kernel; close it with peal_program_close. */
+/* The kernel that a command names: `what` is a file or a built-in kernel, --kernel selects. NULL
+ * after a message (PEAL_EXIT_OTHER). The program owns the kernel; close it with
+ * peal_program_close. */
 const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *what,
                                            const struct peal_kernel_options *options,
                                            struct peal_program **program);
 
-/* False after a message: a user-defined reduction, where there is no text that could declare it. */
+/* False after a message: a user-defined reduction was given where no text can declare it. */
 bool peal_operation_is_known(const struct peal_cli *cli, const struct peal_operation *op);
 
-/* What the options give by name, for peal_plan_make and for a claim; the number of ranks (0, or what
- * --nodes places) and the count are left to the caller. Values live in the command's arena. False after a message (a usage
- * error: PEAL_EXIT_USAGE). */
+/* What the options give by name, for peal_plan_make and for a claim. The number of ranks (0, or
+ * what --nodes places) and the count are left to the caller. Values live in the command's arena.
+ * False after a message (a usage error: PEAL_EXIT_USAGE). */
 bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *kernel,
                          const struct peal_kernel_options *options, struct peal_plan_request *out);
-/* The same for one number of ranks and one count, which are then set; the root must be a rank. */
+/* The same for one number of ranks and one count, which are set; the root must be a rank. */
 bool peal_kernel_request_one(const struct peal_cli *cli, const struct peal_kernel *kernel,
                              const struct peal_kernel_options *options, uint32_t nranks,
                              int64_t count, struct peal_plan_request *out);
-/* The bindings of such a request, for callers that change them before they make plans. */
+/* The bindings of such a request, for callers that change them before making plans. */
 bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kernel,
                       const struct peal_kernel_options *options, uint32_t nranks, int64_t count,
                       struct peal_bind *out);
 
-/* The only value of a list that a command takes one of; `fallback` when it was not given (negative:
- * the option is required). False after a message. */
+/* The value of a list option of which a command takes only one; `fallback` if it was not given
+ * (negative: the option is required). False after a message. */
 bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, const char *name,
                      int64_t fallback, int64_t *out);
 
-/* --nodes: how many ranks it places and their nodes; 0 and NULL if it is not given. False after a
+/* --nodes: how many ranks it places, and their nodes; 0 and NULL if it is not given. False after a
  * message. */
 bool peal_kernel_placement(const struct peal_cli *cli, const struct peal_kernel_options *options,
                            uint32_t *nranks, const uint32_t **nodes);
-/* The one number of ranks of a command: -n, else what --nodes places, else `fallback` (negative: -n
- * is required). False after a message. */
+/* The number of ranks of a command: -n, else what --nodes places, else `fallback` (negative: -n is
+ * required). False after a message. */
 bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_options *options,
                        int64_t fallback, int64_t *out);
 /* Does --nodes, if it is given, place this many ranks? False after a message. */

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
         .width = find_width(STDOUT_FILENO),
     };
     int code = find_and_run(&cli, argc, argv);
-    /* A full disk shows itself only here, and must not look like success. */
+    /* Only here does a full disk become visible; it must not look like success. */
     if (!peal_cli_flush(&cli) && code == PEAL_EXIT_OK)
         code = PEAL_EXIT_OTHER;
     peal_arena_release(&arena);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manual pages in scdoc's notation, from the tables that parse. */
+/* Manual pages in scdoc's notation, from the same tables as parsing. */
 #include "cli/help.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Escapes what scdoc would take for markup. */
+/* Escapes what scdoc would treat as markup. */
 static void add_plain(const char *text, struct peal_text *out)
 {
     bool starts_line = true;
@@ -17,7 +17,7 @@ static void add_plain(const char *text, struct peal_text *out)
     }
 }
 
-/* Paragraphs; lines that start with a space are shown as they are. */
+/* Paragraphs; lines that start with a space are kept. */
 static void add_details(const char *text, struct peal_text *out)
 {
     bool literal = false;

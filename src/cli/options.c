@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parsing arguments by a table of options.
  *
- * A row says where in the command's struct its value goes and how it is read; help, completion and manual
- * pages read the same rows. The first thing that is wrong ends the parse with one message, which names
- * the option as it was written and, for an unknown name, the nearest that exists. What is parsed lives in
- * the arena or in argv, so nothing is freed here. */
+ * A row says where in the command's struct its value goes and how it is read; help, completion and
+ * manual pages read the same rows. The first error ends the parse with one message, which names the
+ * option as it was written and, for an unknown name, the nearest that exists. Parsed values live in
+ * the arena or in argv, so nothing is freed here.
+ */
 #include "cli/options.h"
 
 #include <inttypes.h>
@@ -30,7 +31,8 @@ static bool read_int(const char *text, int64_t *out)
     return true;
 }
 
-/* Why a text is not a number: `what` it should have been, unless it is one and only too large. */
+/* Reports why a text is not a number: it should have been `what`, or it is a number that is too
+ * large. */
 static bool reject_number(const char *text, const char *what, struct peal_text *error)
 {
     const char *digits = text + (*text == '-');
@@ -46,7 +48,7 @@ static bool reject_number(const char *text, const char *what, struct peal_text *
 
 struct range {
     int64_t first, last, step;
-    bool multiplies; /* the step: else it is added */
+    bool multiplies; /* the step is a factor; false: it is added */
 };
 
 /* One element of a list: "4", "2..16", "0..64+8", "8..64K*2". */
@@ -83,7 +85,7 @@ static bool read_range(const char *text, struct peal_arena *arena, struct range 
         return reject_number(first, "a number", error);
     if (!read_int(last, &range.last))
         return reject_number(last, "a number", error);
-    bool stands = range.multiplies && range.first < 1; /* no product leaves it behind */
+    bool stands = range.multiplies && range.first < 1; /* multiplication never gets past it */
     if (range.last < range.first || (stands && range.last != range.first)) {
         peal_text_printf(error, "the range from %" PRId64 " to %" PRId64 " is %s", range.first,
                          range.last, stands ? "endless" : "empty");
@@ -177,7 +179,8 @@ static bool read_pair(const struct parser *parser, const char *text, struct peal
         peal_text_printf(parser->error, "'%s' is not KEY=VALUE", text);
         return false;
     }
-    /* Few pairs come by hand: a new array for each is simplest, and the arena frees them all. */
+    /* There are only a few pairs: a new array for each is simplest, and the arena frees them
+     * all. */
     struct peal_pair *grown = peal_arena_alloc(parser->arena, (pairs->len + 1) * sizeof *grown);
     char *key = peal_arena_copy(parser->arena, text, (size_t)(equals - text));
     if (!grown || !key) {
@@ -227,7 +230,7 @@ static bool read_reduce(const struct parser *parser, const char *text, enum peal
     return reject_word(parser, text, "reduce operation", words);
 }
 
-/* Which user-defined ones there are is known once the kernel is. */
+/* User-defined ones are checked later, when the kernel is known. */
 static void read_operation(const char *text, struct peal_operation *out)
 {
     *out = (struct peal_operation){.user = NULL};
@@ -341,7 +344,8 @@ static void report_unknown(const struct parser *parser, const char *arg)
 static int read_option(const struct parser *parser, int argc, char **argv)
 {
     const char *arg = argv[0];
-    const char *name = arg[1] == '-' ? arg + 2 : arg + 1; /* a whole name may have one dash: -np */
+    /* a long name may have a single dash: -np */
+    const char *name = arg[1] == '-' ? arg + 2 : arg + 1;
     size_t name_len = strcspn(name, "=");
     const struct peal_option *option = find_long(parser->table, name, name_len);
     bool is_long = option || arg[1] == '-';

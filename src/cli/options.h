@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options as tables: a row says how an option is written, what it takes and where it goes.
+/* Options as tables: a row says how an option is written, what it takes and where its value goes.
  *
  *   struct plan_options { struct peal_kernel_options kernel; bool json; };
  *   static const struct peal_option options[] = {
@@ -34,7 +34,7 @@ enum peal_option_kind {
 struct peal_ints {
     int64_t *at;
     size_t len; /* 0 = not given, or `all` */
-    bool all;   /* the word, of an option whose value is called PEAL_OPTION_OR_ALL */
+    bool all;   /* the word, for an option whose value is called PEAL_OPTION_OR_ALL */
 };
 
 /* A reduce operation, or the name of a user-defined one: `mine`, or `FILE.peal:mine`. */
@@ -65,7 +65,7 @@ struct peal_option {
     size_t offset;     /* into the command's options struct */
     const char *value; /* what help calls the value: "P", "FILE"; CHOICE: the words */
     const char *help;
-    int64_t least, most; /* INT, LIST; both 0 = anything from 0 on */
+    int64_t least, most; /* INT, LIST; both 0 = any number from 0 */
 };
 
 /* Is this a row of a table, and not its end? Commands without options have no table. */
@@ -74,29 +74,30 @@ static inline bool peal_option_exists(const struct peal_option *row)
     return row && row->name;
 }
 
-/* What stood between the options, in order. Points into argv. */
+/* The arguments between the options, in order. Points into argv. */
 struct peal_args {
     char **at;
     int len;
 };
 
-/* Reads argv[0 .. argc-1] (no program name) by the table into `target`, which holds the defaults.
- * Lists, pairs and args live in the arena, strings in argv. False with a message in `error`. */
+/* Parses argv[0 .. argc-1] (without the program name) by the table into `target`, which holds the
+ * defaults. Lists, pairs and args live in the arena, strings in argv. False: `error` has a
+ * message. */
 bool peal_options_parse(const struct peal_option *table, bool stops_at_arg, int argc, char **argv,
                         void *target, struct peal_arena *arena, struct peal_args *args,
                         struct peal_text *error);
 
-/* One value as LIST reads it; false with a message. */
+/* Reads one value like LIST. False: `error` has a message. */
 bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_ints *out,
                      struct peal_text *error);
 
-/* The table as help shows it, at most 80 columns wide. */
+/* The table as help text, at most 80 columns wide. */
 void peal_options_help(const struct peal_option *table, struct peal_text *out);
-/* Wraps paragraphs (separated by empty lines) at 80 columns; lines that start with a space stay as
- * they are. */
+/* Wraps paragraphs (separated by empty lines) at 80 columns; lines that start with a space are
+ * kept. */
 void peal_help_wrap(const char *text, struct peal_text *out);
-/* Breaks lines of Peal text, or of a plan, that are wider than `width`, so that they mean the same.
- */
+/* Breaks lines of Peal text, or of a plan, that are wider than `width`, without changing their
+ * meaning. */
 void peal_code_wrap(const char *code, size_t width, struct peal_text *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options are parsed by their table, and wrong ones are reported by kind. */
+/* Options are parsed by their table, and errors are reported by kind. */
 #include "cli/options.h"
 #include "base/tests/unit.h"
 

@@ -15,7 +15,7 @@
 
 enum { STACK_MS = 5000 };
 
-/* A file of /proc/PID, without its last line end; false: it cannot be read. */
+/* A file of /proc/PID, without its last line end. False: it cannot be read. */
 static bool read_proc(int32_t pid, const char *name, char *out, size_t cap)
 {
     char path[64];
@@ -31,7 +31,7 @@ static bool read_proc(int32_t pid, const char *name, char *out, size_t cap)
     return got > 0;
 }
 
-/* The letter of its state and its parent. A program's name may have blanks and brackets. */
+/* The letter of its state, and its parent. A program's name may contain blanks and brackets. */
 static bool read_stat(int32_t pid, char *state, int32_t *parent)
 {
     char line[512];
@@ -78,7 +78,7 @@ bool peal_process_state(int32_t pid, struct peal_text *out)
     if (!read_stat(pid, &state, &parent))
         return false;
     peal_text_puts(out, state_text(state));
-    /* The kernel's function that it sleeps in; "0" where the system does not say. */
+    /* The kernel function in which it sleeps; "0" if the system does not say. */
     bool sleeps = state == 'S' || state == 'D';
     if (sleeps && read_proc(pid, "wchan", where, sizeof where) && strcmp(where, "0") != 0)
         peal_text_printf(out, " in %s", where);
@@ -103,7 +103,7 @@ static pid_t start_stack(int32_t pid, int out)
     return child;
 }
 
-/* What it writes, until it ends or time is up. */
+/* Reads what the child writes, until it ends or the time is up. */
 static void read_output(int fd, struct peal_text *out)
 {
     uint64_t until = peal_now_ns() + (uint64_t)STACK_MS * 1000000;
@@ -150,7 +150,7 @@ bool peal_process_stack(int32_t pid, uint32_t max_names, struct peal_text *out)
     close(ends[1]);
     if (child > 0) {
         read_output(ends[0], &text);
-        kill(child, SIGKILL); /* of no effect on one that has ended */
+        kill(child, SIGKILL); /* no effect if it has ended */
         (void)waitpid(child, NULL, 0);
     }
     close(ends[0]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread of its own draws, so that a step that takes long does not stop the clock, and waits for
- * Ctrl-C, so that a report is made by ordinary code and not in a signal handler. Signals are
- * blocked in all other threads, which begin after it.
- */
+/* A separate thread draws, so that a long step does not stop the display. It also waits for Ctrl-C,
+ * so that ordinary code and not a signal handler makes the report. Signals are blocked in all other
+ * threads, which start later. */
 #include "cli/progress.h"
 
 #include <inttypes.h>
@@ -24,7 +23,7 @@ static const char wipe[] = "\r\033[K";
 static void put(int fd, const char *text, size_t len)
 {
     ssize_t written = write(fd, text, len);
-    (void)written; /* a terminal that is gone is no reason to end */
+    (void)written; /* a closed terminal is no reason to end */
 }
 
 int peal_progress_line(const struct peal_progress_state *state, char *out, int size)
@@ -65,7 +64,7 @@ static struct peal_progress_state state_of(struct peal_progress *progress)
         state.elapsed_ms = peal_now_ms() - progress->phase_ms;
         return state;
     }
-    /* relaxed: only numbers to show, nothing is read on their strength */
+    /* relaxed: only numbers for display, nothing depends on them */
     state.done = atomic_load_explicit(&counts->steps, memory_order_relaxed);
     double weight = (double)atomic_load_explicit(&counts->weight, memory_order_relaxed);
     if (progress->weight)
@@ -112,7 +111,7 @@ static void report_and_die(struct peal_progress *progress, int number)
     sigaddset(&set, number);
     signal(number, SIG_DFL);
     raise(number);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* here it dies */
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* the signal takes effect here */
 }
 
 static void *watch(void *argument)
@@ -131,7 +130,8 @@ static void *watch(void *argument)
     }
 }
 
-/* Those that would end the program; one that is ignored (nohup, a job of a script) stays so. */
+/* The signals that would end the program; one that is ignored (nohup, a job of a script) stays
+ * ignored. */
 static void fill_signals(sigset_t *out)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -156,7 +156,7 @@ void peal_progress_begin(struct peal_progress *progress)
     progress->own_counts = (struct peal_progress_counts){0};
     progress->counts = mmap(NULL, sizeof *progress->counts, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (progress->counts == MAP_FAILED) /* then forked processes step without effect */
+    if (progress->counts == MAP_FAILED) /* then the steps of forked processes are not counted */
         progress->counts = &progress->own_counts;
     fill_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &progress->before);
@@ -166,7 +166,7 @@ void peal_progress_begin(struct peal_progress *progress)
         progress->watches = pthread_create(&progress->thread, NULL, watch, progress) == 0;
     while (progress->watches && !atomic_load(&progress->up)) /* partner: watch */
         sched_yield();
-    if (!progress->watches) /* then Ctrl-C does what it always does */
+    if (!progress->watches) /* then Ctrl-C has its default effect */
         pthread_sigmask(SIG_SETMASK, &progress->before, NULL);
 }
 

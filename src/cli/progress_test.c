@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of a progress, and what Ctrl-C leaves behind. */
+/* The line of a progress, and what Ctrl-C leaves. */
 #include "cli/progress.h"
 #include "base/tests/unit.h"
 
@@ -39,8 +39,7 @@ static void print_late(void *text)
     puts(text);
 }
 
-/* Writes a result, finishes one step and has a process of its own finish another, is interrupted.
- */
+/* Writes a result, finishes one step, lets another process finish one, and is interrupted. */
 static void interrupted_child(int out)
 {
     static char late[] = "finished late";
@@ -62,7 +61,7 @@ static void interrupted_child(int out)
         pause();
 }
 
-/* Runs the body with its output in `text`; the status it ended with. */
+/* Runs the body with its output in `text`; returns its exit status. */
 static int run_child(void (*body)(int out), char *text, size_t size)
 {
     int ends[2], status;
@@ -90,7 +89,7 @@ TEST(an_interrupt_reports_what_was_finished)
     assert_string_equal(text, "row 1\nfinished late\ninterrupted: 2 of 5 plans finished\n");
 }
 
-/* As `nohup peal ...`: what is ignored before stays ignored, within and after. */
+/* Like `nohup peal ...`: signals that were ignored before stay ignored, during and after. */
 static void deaf_child(int out)
 {
     struct peal_progress progress = {.what = "plans", .total = 1};

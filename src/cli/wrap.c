@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of code that are wider than a terminal, broken so that they mean the same:
+/* Breaks lines of code that are wider than a terminal, without changing their meaning:
  *
  *   kernel k(in x: T[n],             a = f(b, c)
  *           out y: T[n]) {               // where it comes from
  *
- * Only at blanks, never within a string; a comment goes on as a comment. */
+ * Only at blanks, never within a string; a comment continues as a comment.
+ */
 #include "cli/options.h"
 
 #include <limits.h>
 #include <string.h>
 
-enum { HANG = 8 }; /* what goes on stands deeper than a block within would */
+enum { HANG = 8 }; /* continuation lines are indented deeper than an inner block */
 
 /* Where the comment of a line begins; its length if it has none. */
 static size_t find_comment(const char *line, size_t len)
@@ -26,7 +27,7 @@ static size_t find_comment(const char *line, size_t len)
 }
 
 /* Where to break so that at most `room` columns come before it: at the outermost blank of the
- * latter half, best after a comma; else the last blank, else the first one that comes; `len` if
+ * latter half, preferably after a comma; else at the last blank, else at the next one; `len` if
  * there is none. Never within a string, nor before the first word or a brace. */
 static size_t find_break(const char *text, size_t len, size_t room)
 {
@@ -66,8 +67,8 @@ static size_t find_blank(const char *text, size_t len, size_t room)
     return best;
 }
 
-/* Pieces of a text, the further ones begun by `mark` (of a comment) at column `indent`. The cursor
- * is at `column`; returns where it then is. */
+/* Prints a text in pieces; further lines begin with `mark` (for a comment) at column `indent`. The
+ * cursor is at `column`; returns its new column. */
 static size_t put_pieces(const char *text, size_t len, size_t column, size_t indent,
                          const char *mark, size_t width, struct peal_text *out)
 {

@@ -21,7 +21,7 @@ struct peal_arguments {
     bool in_place; /* found by the check */
 };
 
-/* PEAL_INVALID with a message if the call makes no sense; notices in-place calls. */
+/* PEAL_INVALID with a message if an argument is wrong. Finds out whether the call is in place. */
 enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_arguments *args);
 /* True if two blocks share an element; offsets may be NULL. */
 bool peal_blocks_overlap(const uint64_t *counts, const uint64_t *offsets, uint32_t size);
@@ -31,7 +31,7 @@ static inline uint64_t peal_arguments_block(const struct peal_arguments *args, u
     return args->counts ? args->counts[rank] : args->count;
 }
 
-/* Makes what the first calls of a communicator will need, so that they need not. */
+/* Makes the plans that the first calls of a communicator will need, ahead of them. */
 void peal_arguments_prepare(struct peal_comm *comm);
 /* Fills in a call that is ready to run; bounds has room for 2 * size + 2. */
 enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct peal_arguments *args,

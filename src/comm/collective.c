@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collectives of peal.h, blocking and not: each says what its arguments are.
  *
- * Programs repeat their calls, and a small call takes less time than its checks would. So a communicator
- * keeps the last blocking call of each collective, ready to run (struct peal_memo): a call with the same
- * arguments runs it again, and nothing else happens. A memo holds while team, memory and algorithms stay
- * as they are; whatever changes one of these calls peal_comm_forget.
+ * Programs repeat their calls, and a small call takes less time than its checks would. So a
+ * communicator keeps the last blocking call of each collective, ready to run (struct peal_memo): a
+ * call with the same arguments runs it again, and nothing else happens. A memo holds while team,
+ * memory and algorithms stay as they are; whatever changes one of these calls peal_comm_forget.
  *
- * Every other call goes down one way: check the arguments (arguments.c), find plan and memory
- * (resolve.c), run. Where a call does not run on this host, or not by the library's kernels, it leaves
- * that way after the check: choice/from_file.c, simulated/platform.c.
+ * Every other call takes the same path: check the arguments (arguments.c), find plan and memory
+ * (resolve.c), run. A call that runs on a simulated machine, or by a kernel from a file, leaves
+ * this path after the check: simulated/platform.c, choice/from_file.c.
  *
- * A blocking call's bounds are the memo's; a non-blocking call has its own, in its request, because
- * several may be under way. */
+ * The bounds of a blocking call are in the memo. A non-blocking call has its own, in its request,
+ * because several may be under way. */
 #include "comm/arguments.h"
 #include "comm/choice/from_file.h"
 #include "comm/simulated/platform.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On a simulated machine; what that needs of collectives runs on this host. */
+/* Runs a call on a simulated machine. The collectives which that needs run on this host. */
 static enum peal_status run_simulated(struct peal_comm *comm, const struct peal_arguments *args)
 {
     struct peal_platform *platform = comm->platform;
@@ -106,8 +106,14 @@ static enum peal_status start(struct peal_comm *comm, struct peal_arguments args
         __VA_ARGS__                                                                                \
     }
 
-/* Arguments in memory are for new calls only: to fill them in takes longer than a repetition's way
- * to its first step. */
+/* What the calls with even and with uneven blocks have in common, from their parameters of these
+ * names. */
+#define EVEN .send = send, .recv = recv, .count = count, .dtype = dtype
+#define UNEVEN                                                                                     \
+    .send = send, .recv = recv, .count = 0, .dtype = dtype, .counts = counts, .offsets = offsets
+
+/* A repetition does not store its arguments in memory: that would take longer than its way to the
+ * first step. */
 #define RUN(comm, which, ...)                                                                      \
     (is_repetition(comm, ARGS(.collective = (which), __VA_ARGS__))                                 \
          ? run_again(comm, which)                                                                  \
@@ -121,15 +127,13 @@ enum peal_status peal_barrier(struct peal_comm *comm)
 enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
                                 uint64_t count, enum peal_dtype dtype, enum peal_reduction op)
 {
-    return RUN(comm, PEAL_CALL_ALLREDUCE, .send = send, .recv = recv, .count = count,
-               .dtype = dtype, .reduce = op);
+    return RUN(comm, PEAL_CALL_ALLREDUCE, EVEN, .reduce = op);
 }
 
 enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                              enum peal_dtype dtype, enum peal_reduction op, uint32_t root)
 {
-    return RUN(comm, PEAL_CALL_REDUCE, .send = send, .recv = recv, .count = count, .dtype = dtype,
-               .reduce = op, .root = root);
+    return RUN(comm, PEAL_CALL_REDUCE, EVEN, .reduce = op, .root = root);
 }
 
 enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, uint64_t count,
@@ -142,82 +146,71 @@ enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, uint64_t c
 enum peal_status peal_allgather(struct peal_comm *comm, const void *send, void *recv,
                                 uint64_t count, enum peal_dtype dtype)
 {
-    return RUN(comm, PEAL_CALL_ALLGATHER, .send = send, .recv = recv, .count = count,
-               .dtype = dtype);
+    return RUN(comm, PEAL_CALL_ALLGATHER, EVEN);
 }
 
 enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op)
 {
-    return RUN(comm, PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv, .count = count,
-               .dtype = dtype, .reduce = op);
+    return RUN(comm, PEAL_CALL_REDUCE_SCATTER, EVEN, .reduce = op);
 }
 
 enum peal_status peal_gather(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                              enum peal_dtype dtype, uint32_t root)
 {
-    return RUN(comm, PEAL_CALL_GATHER, .send = send, .recv = recv, .count = count, .dtype = dtype,
-               .root = root);
+    return RUN(comm, PEAL_CALL_GATHER, EVEN, .root = root);
 }
 
 enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                               enum peal_dtype dtype, uint32_t root)
 {
-    return RUN(comm, PEAL_CALL_SCATTER, .send = send, .recv = recv, .count = count, .dtype = dtype,
-               .root = root);
+    return RUN(comm, PEAL_CALL_SCATTER, EVEN, .root = root);
 }
 
 enum peal_status peal_scan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                            enum peal_dtype dtype, enum peal_reduction op)
 {
-    return RUN(comm, PEAL_CALL_SCAN, .send = send, .recv = recv, .count = count, .dtype = dtype,
-               .reduce = op);
+    return RUN(comm, PEAL_CALL_SCAN, EVEN, .reduce = op);
 }
 
 enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                              enum peal_dtype dtype, enum peal_reduction op)
 {
-    return RUN(comm, PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count, .dtype = dtype,
-               .reduce = op);
+    return RUN(comm, PEAL_CALL_EXSCAN, EVEN, .reduce = op);
 }
 
 enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
                                  uint64_t count, enum peal_dtype dtype)
 {
-    return RUN(comm, PEAL_CALL_ALL_TO_ALL, .send = send, .recv = recv, .count = count,
-               .dtype = dtype);
+    return RUN(comm, PEAL_CALL_ALL_TO_ALL, EVEN);
 }
 
 enum peal_status peal_allgather_v(struct peal_comm *comm, const void *send, void *recv,
                                   const uint64_t *counts, const uint64_t *offsets,
                                   enum peal_dtype dtype)
 {
-    return RUN(comm, PEAL_CALL_ALLGATHER_V, .send = send, .recv = recv, .count = 0, .dtype = dtype,
-               .counts = counts, .offsets = offsets);
+    return RUN(comm, PEAL_CALL_ALLGATHER_V, UNEVEN);
 }
 
 enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
                                        const uint64_t *counts, const uint64_t *offsets,
                                        enum peal_dtype dtype, enum peal_reduction op)
 {
-    return RUN(comm, PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv, .count = 0,
-               .dtype = dtype, .reduce = op, .counts = counts, .offsets = offsets);
+    return RUN(comm, PEAL_CALL_REDUCE_SCATTER_V, UNEVEN, .reduce = op);
 }
 
 enum peal_status peal_gather_v(struct peal_comm *comm, const void *send, void *recv,
                                const uint64_t *counts, const uint64_t *offsets,
                                enum peal_dtype dtype, uint32_t root)
 {
-    return RUN(comm, PEAL_CALL_GATHER_V, .send = send, .recv = recv, .count = 0, .dtype = dtype,
-               .root = root, .counts = counts, .offsets = offsets);
+    return RUN(comm, PEAL_CALL_GATHER_V, UNEVEN, .root = root);
 }
 
 enum peal_status peal_scatter_v(struct peal_comm *comm, const void *send, void *recv,
                                 const uint64_t *counts, const uint64_t *offsets,
                                 enum peal_dtype dtype, uint32_t root)
 {
-    return RUN(comm, PEAL_CALL_SCATTER_V, .send = send, .recv = recv, .count = 0, .dtype = dtype,
-               .root = root, .counts = counts, .offsets = offsets);
+    return RUN(comm, PEAL_CALL_SCATTER_V, UNEVEN, .root = root);
 }
 
 enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out)
@@ -229,20 +222,14 @@ enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void 
                                  uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                  struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_ALLREDUCE, .send = send, .recv = recv, .count = count,
-                      .dtype = dtype, .reduce = op),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_ALLREDUCE, EVEN, .reduce = op), out);
 }
 
 enum peal_status peal_ireduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                               enum peal_dtype dtype, enum peal_reduction op, uint32_t root,
                               struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_REDUCE, .send = send, .recv = recv, .count = count,
-                      .dtype = dtype, .reduce = op, .root = root),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_REDUCE, EVEN, .reduce = op, .root = root), out);
 }
 
 enum peal_status peal_ibroadcast(struct peal_comm *comm, void *buffer, uint64_t count,
@@ -257,77 +244,53 @@ enum peal_status peal_ibroadcast(struct peal_comm *comm, void *buffer, uint64_t 
 enum peal_status peal_iallgather(struct peal_comm *comm, const void *send, void *recv,
                                  uint64_t count, enum peal_dtype dtype, struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_ALLGATHER, .send = send, .recv = recv, .count = count,
-                      .dtype = dtype),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_ALLGATHER, EVEN), out);
 }
 
 enum peal_status peal_ireduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                       uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                       struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv,
-                      .count = count, .dtype = dtype, .reduce = op),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_REDUCE_SCATTER, EVEN, .reduce = op), out);
 }
 
 enum peal_status peal_igather(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                               enum peal_dtype dtype, uint32_t root, struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_GATHER, .send = send, .recv = recv, .count = count,
-                      .dtype = dtype, .root = root),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_GATHER, EVEN, .root = root), out);
 }
 
 enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                                enum peal_dtype dtype, uint32_t root, struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_SCATTER, .send = send, .recv = recv, .count = count,
-                      .dtype = dtype, .root = root),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_SCATTER, EVEN, .root = root), out);
 }
 
 enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                             enum peal_dtype dtype, enum peal_reduction op,
                             struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_SCAN, .send = send, .recv = recv, .count = count,
-                      .dtype = dtype, .reduce = op),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_SCAN, EVEN, .reduce = op), out);
 }
 
 enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
                               enum peal_dtype dtype, enum peal_reduction op,
                               struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count,
-                      .dtype = dtype, .reduce = op),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_EXSCAN, EVEN, .reduce = op), out);
 }
 
 enum peal_status peal_iall_to_all(struct peal_comm *comm, const void *send, void *recv,
                                   uint64_t count, enum peal_dtype dtype, struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_ALL_TO_ALL, .send = send, .recv = recv,
-                      .count = count, .dtype = dtype),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_ALL_TO_ALL, EVEN), out);
 }
 
 enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *send, void *recv,
                                    const uint64_t *counts, const uint64_t *offsets,
                                    enum peal_dtype dtype, struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_ALLGATHER_V, .send = send, .recv = recv, .count = 0,
-                      .dtype = dtype, .counts = counts, .offsets = offsets),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_ALLGATHER_V, UNEVEN), out);
 }
 
 enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
@@ -335,31 +298,21 @@ enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send
                                         enum peal_dtype dtype, enum peal_reduction op,
                                         struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv,
-                      .count = 0, .dtype = dtype, .reduce = op, .counts = counts,
-                      .offsets = offsets),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_REDUCE_SCATTER_V, UNEVEN, .reduce = op), out);
 }
 
 enum peal_status peal_igather_v(struct peal_comm *comm, const void *send, void *recv,
                                 const uint64_t *counts, const uint64_t *offsets,
                                 enum peal_dtype dtype, uint32_t root, struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_GATHER_V, .send = send, .recv = recv, .count = 0,
-                      .dtype = dtype, .root = root, .counts = counts, .offsets = offsets),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_GATHER_V, UNEVEN, .root = root), out);
 }
 
 enum peal_status peal_iscatter_v(struct peal_comm *comm, const void *send, void *recv,
                                  const uint64_t *counts, const uint64_t *offsets,
                                  enum peal_dtype dtype, uint32_t root, struct peal_request **out)
 {
-    return start(comm,
-                 ARGS(.collective = PEAL_CALL_SCATTER_V, .send = send, .recv = recv, .count = 0,
-                      .dtype = dtype, .root = root, .counts = counts, .offsets = offsets),
-                 out);
+    return start(comm, ARGS(.collective = PEAL_CALL_SCATTER_V, UNEVEN, .root = root), out);
 }
 
 enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm: implements peal.h, choose.h, plan.h, onesided.h and peal/verify.h, and brings the folders together.
+/* comm: implements peal.h, choose.h, plan.h, onesided.h, simulate.h and verify.h on top of all
+ * other folders.
  *
  *   communicator.h  the communicator                  env.h        what launchers say
  *   arguments.h     arguments of calls, checked       collective.c arguments -> calls
@@ -7,9 +8,9 @@
  *   uneven.c, exchange.c  calls with counts           message.c    point to point, requests
  *   symmetric.c     symmetric memory                  group.c      split and shrink
  *   launchers.c     before any communicator is open
- *   verify.c        peal_verify                       verdict.h    a claim's answers, in public
+ *   verify.c        peal_verify                       verdict.h    a claim's answers as public structs
  *   choice/         peal/choose.h: algorithms, measured choices, algorithms from files
- *   user/           user kernels of text and of plans, and what reports call a launch
+ *   user/           user kernels from text and from plans, and the names of launches in reports
  *   simulated/      a modelled machine instead of this host: its clocks, what messages cost there
  *   onesided/       put, get, signals and atomic operations on symmetric memory
  *   watch/          statistics, traces, observers

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Communicators: opening, closing, what they say about themselves.
  *
- * All ranks open or none does. Each makes its own part as far as it can, then tells the team how that
- * went (peal_team_join), and only then returns: what kept one rank from it is returned on all.
+ * All ranks open or none does. Each rank makes its own part as far as it can, reports to the team
+ * how that went (peal_team_join), and only then returns: if one rank has failed, all ranks return
+ * its status.
  *
- * A communicator owns its team, engine, plans, rules and symmetric memory; closing frees them and waits
- * for no rank. What is left is a shell whose team says "closed", so that a use after closing is a status:
- * it lives until 16 others were closed, and while requests of it have not been freed. */
+ * A communicator owns its team, engine, plans, rules and symmetric memory; closing frees them and
+ * waits for no rank. What remains is a struct whose team is closed, so that a use after closing
+ * returns a status. It is freed when 16 others have been closed and all its requests have been
+ * freed. */
 #include "comm/communicator.h"
 
 #include "comm/arguments.h"
@@ -200,8 +202,8 @@ static uint32_t meeting_timeout(uint32_t given)
     return MEET_MS;
 }
 
-/* Of ranks that `peal exec` has started: one that has ended before it came is known to the launcher.
- * See peal_doctor_exit_text. */
+/* Of ranks that `peal exec` has started: one that has ended before it came is known to the
+ * launcher. See peal_doctor_exit_text. */
 static int has_ended(void *context, uint32_t rank, struct peal_text *how)
 {
     uint64_t word = 0;
@@ -338,8 +340,8 @@ void peal_comm_drop(struct peal_comm *comm)
     free(comm);
 }
 
-/* What is left of a closed communicator says so to a caller that still uses it, until as many others have
- * been closed as there are places here. */
+/* Keeps a closed communicator, so that a use after closing returns PEAL_CLOSED, and lets go of the
+ * one that was closed 16 before it. */
 static void keep_closed(struct peal_comm *comm)
 {
     enum { PLACES = 16 };

@@ -25,8 +25,8 @@ struct peal_memo {
     const void *send;
     void *recv;
     uint64_t asked;            /* its peal_call_what; call.what also says whether it was in place */
-    bool repeats;              /* they hold */
-    struct peal_bound *bounds; /* of the call: of the communicator's */
+    bool repeats;              /* the call may be run again for these arguments */
+    struct peal_bound *bounds; /* of the call; a part of the communicator's `bounds` */
 
     uint64_t what, count;
     uint64_t flags;
@@ -126,7 +126,7 @@ enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status,
 enum peal_status peal_comm_check(struct peal_comm *comm);
 /* Gives up one use of a closed communicator. */
 void peal_comm_drop(struct peal_comm *comm);
-/* Leaves the twin that was never wanted. */
+/* Leaves the twin that was reserved and never made. */
 void peal_comm_drop_twin(struct peal_comm *comm);
 /* Takes over a team, made from that of `parent` unless it is NULL. Closes it on failure. */
 enum peal_status peal_comm_new(struct peal_team *team, const struct peal_comm *parent,
@@ -138,8 +138,8 @@ enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status);
 const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, const void *at,
                                                  uint64_t bytes);
 void peal_symmetric_release(struct peal_comm *comm);
-/* After a failure: what this rank sees at its own addresses is from now on its own copy, which a peer
- * that was stopped in the failed call cannot write to. Between threads there is no need. */
+/* After a failure: replaces this rank's symmetric memory by a private copy at the same addresses,
+ * which a peer that was stopped in the failed call cannot write to. Not needed between threads. */
 void peal_symmetric_isolate(struct peal_comm *comm);
 /* The communicator goes, its loaded kernels stay and can only be freed. */
 void peal_user_kernels_detach(struct peal_comm *comm);
@@ -151,8 +151,9 @@ void peal_comm_forget(struct peal_comm *comm);
 /* PEAL_CALL_NONE: there is none of this name. */
 uint32_t peal_collective_named(const char *name);
 
-/* A small allgather for the communicator's own use, within a call that has checked it: `bytes` from everyone. Once the
- * communicator has failed, what it failed with. */
+/* A small allgather for the library's own use, within a call that has checked the communicator:
+ * `bytes` from each rank. Once the communicator has failed, returns the status that it failed
+ * with. */
 enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,
                                     const void *own, void *all, uint64_t bytes);
 

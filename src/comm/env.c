@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row a launcher: which variables hold what. */
+/* Rank, size and job from a launcher's variables: one row per launcher. */
 #include "comm/env.h"
 
 #include "base/base.h"
@@ -103,7 +103,8 @@ static int parent_of(int pid)
     return parent;
 }
 
-/* The nearest ancestor that was not given a rank: with a script around each rank, parents differ. */
+/* The nearest ancestor that was not given a rank: with a script around each rank, parents
+ * differ. */
 static int find_launcher(const char *rank_variable)
 {
     int pid = (int)getppid();
@@ -204,7 +205,7 @@ enum peal_status peal_env_check(struct peal_text *why)
 
 /* ---- rank and size ---- */
 
-/* Half of Peal's own variables: what was meant is not to be guessed. */
+/* Only some of Peal's own variables are set: an error, because the intention is unclear. */
 static bool is_half_given(struct peal_text *why)
 {
     const char *rank = getenv(rows[0].rank), *size = getenv(rows[0].size);

@@ -23,13 +23,13 @@ struct peal_env {
 /* PEAL_INVALID with a line in `why` when a launcher's variables do not fit together. */
 enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why);
 /* The settings that opening reads (PEAL_TIMEOUT_MS, ...): PEAL_INVALID with a line in `why` if one
- * is not understood. A setting that is not taken would be worse than none. */
+ * is not understood. Ignoring a wrong setting would be worse. */
 enum peal_status peal_env_check(struct peal_text *why);
-/* A job's name as ranks meet by it: long ones are cut, and stay different. */
+/* A job's name in the form that ranks meet by: long names are shortened, and stay different. */
 void peal_env_job(const char *name, char out[static PEAL_JOB_BYTES]);
 
-/* PEAL_ALGO="allreduce=ring,broadcast=flat". What is not understood is an error: a forced algorithm
- * that is not taken would be worse. */
+/* PEAL_ALGO="allreduce=ring,broadcast=flat". What is not understood is an error: ignoring a forced
+ * algorithm would be worse. */
 enum peal_status peal_env_force(struct peal_comm *comm);
 
 #endif

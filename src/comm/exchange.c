@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_to_all_v: two collectives of plans, one after the other in one call.
  *
- *   1. each rank tells every other how much it will send to it, and the most it sends to any
+ *   1. each rank sends every other the count of its block, and the largest count that it sends to any
  *   2. the blocks go, cut into as many launches as the largest block of all needs
  *
  * So every rank knows its own counts only, a count that does not match is found before any data

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* New communicators out of old ones: split, and shrink after a failure.
  *
- * A group has its communicator on all of its ranks or on none. So a split is two exchanges over the old
- * communicator: ranks tell each other where they want to be and which place in their windows they have
- * reserved; each group makes its part; and they tell each other how that ended, before anyone returns.
- * What kept one rank from it is what all ranks of its group return. The child shares the windows of its
- * parent and opens no descriptor.
+ * A group has its communicator on all of its ranks or on none. So a split is two exchanges over the
+ * old communicator. In the first, ranks announce which group they join and which place in their
+ * windows they have reserved. Then each group makes its communicator. In the second exchange ranks
+ * report how that ended. If one rank of a group has failed, all ranks of the group return its
+ * status. The child shares the windows of its parent and opens no descriptor.
  *
- * A shrink cannot use the old communicator's calls, as it has failed: the living meet in the words of its
- * control blocks (run/team/survivors.h), and repeat that while another rank dies on the way. Its turns
- * are numbered apart from splits, of which the last may have been counted on some ranks only.
+ * A shrink cannot use calls of the old communicator, which has failed. The living ranks meet in
+ * words of its control blocks (run/team/survivors.h), and repeat that if another rank dies
+ * meanwhile. Shrinks have numbers of their own, because only some ranks may have counted the last
+ * split.
  *
- * A split may keep room for a twin of each new communicator. What is collective about a communicator is
- * that each rank learns the places of the others in their files; the rest each rank does alone. So the
- * places of the twin travel with the split, and peal_comm_twin does the rest when the rank wants it. A
- * peer that wants it earlier writes to the place of one that does not have it yet: its head and its
- * mailboxes are there. A rank that never wants it makes and closes it at the end, so that the last one
- * to leave gives the places back. */
+ * A split may reserve a twin of each new communicator. The only collective part of making a
+ * communicator is that each rank learns the places of the others in their window files. So the
+ * places of the twin are exchanged in the split, and peal_comm_twin does the rest when a rank first
+ * needs the twin. A peer that needs it earlier can already write to its place, whose control block
+ * and mailboxes exist. A rank that never needs the twin makes and closes it at the end, so that the
+ * last rank gives the places back. */
 #include "comm/env.h"
 #include "comm/hosts/hosts.h"
 #include "comm/simulated/platform.h"
@@ -25,8 +26,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What each rank tells all others at the beginning of a split: where it wants to be, and the place that
- * it has reserved for its window there, or why it could not. */
+/* What each rank announces at the beginning of a split: the group that it joins, and the place that
+ * it has reserved for its window, or why it could not. */
 struct ticket {
     int32_t color, key;
     uint32_t rank;
@@ -62,8 +63,8 @@ static uint32_t select_group(struct ticket *tickets, uint32_t size, uint32_t ran
     return n;
 }
 
-/* The name of a group of a communicator: another one for every group of every communicator, however
- * deep. */
+/* The name of a group, different for every group of every communicator, however often they are
+ * split. */
 static void name_group(const struct peal_comm *comm, uint64_t generation, const char *group,
                        char out[static PEAL_JOB_BYTES])
 {
@@ -80,8 +81,8 @@ struct outcome {
     char why[160];
 };
 
-/* All ranks compare how it has ended: a group has its communicator on all of its ranks or on none, and
- * the old one goes on in any case. */
+/* All ranks compare how it has ended: either all ranks of a group get its communicator or none
+ * does. The old one stays usable. */
 static enum peal_status agree_on_split(struct peal_comm *comm, const struct ticket *group,
                                        uint32_t size, enum peal_status status, const char *why,
                                        struct peal_span_hello *hellos)
@@ -223,7 +224,7 @@ static enum peal_status join_group(struct peal_comm *comm, struct ticket *group,
     return status;
 }
 
-/* The group is on several hosts, and each rank has told the others how it is reached. */
+/* The group is on several hosts, and each rank has sent the others its addresses. */
 static enum peal_status meet_far(struct peal_comm *comm, struct peal_comm *child,
                                  const struct peal_span_hello *hellos)
 {
@@ -236,8 +237,8 @@ static enum peal_status meet_far(struct peal_comm *comm, struct peal_comm *child
     return status;
 }
 
-/* Whether a rank can make the twin alone. Other hosts must be connected, and a simulated machine has one
- * owner: there it is made with the split. */
+/* Can a rank make the twin alone? Not with ranks on other hosts, which must connect, and not on a
+ * simulated machine, which one rank owns: there the twin is made with the split. */
 static bool can_wait_for_twin(const struct peal_comm *comm)
 {
     return !comm->team->span && !comm->platform;
@@ -390,7 +391,8 @@ static enum peal_status shrink_far(struct peal_comm *comm, uint32_t turn, struct
     return begin_child(comm, team, out);
 }
 
-/* One meeting of those that are left. PEAL_PEER_DEAD on all of them: another one has died meanwhile. */
+/* One meeting of those that are left. PEAL_PEER_DEAD on all of them: another one has died
+ * meanwhile. */
 static enum peal_status meet_survivors(struct peal_comm *comm, uint32_t turn, struct peal_text *why,
                                        struct peal_comm **out)
 {

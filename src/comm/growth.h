@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public structures that grow: a program may have been compiled against older or newer headers than
- * this library (docs/stability.md). Each begins with its size, 0 standing for the size that it had
- * in 0.2.0. */
+/* Public structures that may get new members: a program may have been compiled with older or newer
+ * headers than this library (docs/stability.md). Each structure begins with its size; 0 stands for
+ * the size that it had in 0.2.0. */
 #ifndef PEAL_COMM_GROWTH_H
 #define PEAL_COMM_GROWTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Copies a program's structure of `given` bytes into ours of `known` bytes. What the program's lacks
- * becomes zero. False: it is smaller than any version, or uses fields that this library lacks. */
+/* Copies a program's structure of `given` bytes into the library's of `known` bytes. Members that
+ * the program does not have become zero. False: the structure is smaller than in any version, or
+ * sets members that this library does not know. */
 bool peal_growth_read(void *out, size_t known, const void *in, size_t given);
 /* The same of `n` structures, one after the other: `in` itself if the program has what we have, or
  * what is to be freed, in *made. NULL: as above, or no memory. */

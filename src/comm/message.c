@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Point-to-point messages, and requests of all kinds.
  *
- * A request owns what is under way: a message's letter (run/call/mail.h) or a collective call with its
- * bounds. It is freed when its end is reported, once, by whichever call sees it. A blocking send or
- * receive is a request that is waited for at once, so that there is one way for a message.
+ * A request owns what is under way: a message's letter (run/call/mail.h) or a collective call with
+ * its bounds. It is freed by the call that reports its end, which happens once. A blocking send or
+ * receive is a request that is waited for at once, so that all messages take the same path.
  *
- * On a simulated machine the bytes travel through this host in an envelope that says when they arrive
- * on the machine; receiver's and sender's clocks are advanced when the envelope is opened. Tags with the
- * highest bit are the library's own. */
+ * On a simulated machine the bytes travel through this host in an envelope that says when they
+ * arrive on the machine; receiver's and sender's clocks are advanced when the envelope is opened.
+ * Tags with the highest bit are the library's own. */
 #include "comm/simulated/platform.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Tags with this bit are the library's own; users' have it not. */
+/* Tags with this bit are the library's own. */
 #define OWN_TAG UINT32_C(0x80000000)
 
 /* ---- on a simulated machine ---- */
@@ -49,7 +49,7 @@ static enum peal_status seal(struct peal_comm *comm, struct peal_request *reques
     return PEAL_OK;
 }
 
-/* The message has gone, or is there: the clock says so. */
+/* Advances the clock when a message has been sent or has arrived. */
 static void unseal(struct peal_request *request)
 {
     struct peal_letter *letter = &request->letter;
@@ -117,7 +117,8 @@ enum peal_status peal_request_start(struct peal_request *request, enum peal_stat
     return PEAL_OK;
 }
 
-/* On a simulated machine a call has ended when it has on this host, and all ranks have started it. */
+/* On a simulated machine a call has ended when it has on this host, and all ranks have started
+ * it. */
 static enum peal_status look_at_call(struct peal_request *request)
 {
     enum peal_status status = request->call.status;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From checked arguments to a call: which plan (run/choose says), and which memory is bound where.
  *
- * The plan follows from what is the same on all ranks: collective, count, type, operation, root, and
- * whether buffers are symmetric or in place where peers must know of it. Ranks choose for themselves and
- * do not ask each other; the call's signature is a hash of everything that the choice depended on, and
- * ranks compare signatures when they meet in the launch. A rank that chose otherwise is PEAL_MISMATCH,
- * not a hang.
+ * The plan follows from what is the same on all ranks: collective, count, type, operation, root,
+ * and whether buffers are symmetric or in place where peers must know of it. Each rank chooses by
+ * itself. The call's signature is a hash of everything that the choice depended on, and ranks
+ * compare signatures when they meet in the launch. If a rank has chosen another plan, the call ends
+ * with PEAL_MISMATCH and does not hang.
  *
- * Memory follows from the rank's own arguments. A plan is made for a class of counts, so the bounds say
- * how much of each parameter exists: steps are cut to that (run/exec/image.h).
+ * Memory follows from the rank's own arguments. A plan is made for a class of counts, so the bounds
+ * give the actual length of each parameter, and steps are clipped to it (run/exec/image.h).
  *
- * Plans belong to the cache and may all be forgotten when there are many; then every memo is forgotten
- * with them, and only while no request is under way. */
+ * Plans belong to the cache, which frees all of them when there are too many; every memo is then
+ * dropped too. That happens only while no request is under way. */
 #include "comm/arguments.h"
 
 #include "comm/choice/reductions.h"
@@ -44,7 +44,7 @@ static uint64_t identity_count(const struct peal_comm *comm, const struct peal_a
         return args->count;
     if (args->recv_counts) /* every rank has its own */
         return args->most;
-    /* Offsets may differ between ranks: they are of this rank's memory. */
+    /* Offsets may differ between ranks: they describe this rank's memory. */
     return peal_hash_bytes(args->counts, comm->team->size * sizeof(uint64_t), 1);
 }
 
@@ -202,9 +202,9 @@ static void resolve(const struct peal_comm *comm, const struct peal_wish *wish,
     peal_resolve(&comm->rules, comm->forced[wish->collective], &own, &call, out);
 }
 
-/* Where every rank has input and output, being in place belongs to the call: kernels that reach
- * into peers' memory must know of it, and what holds for them holds for all. Uneven blocks are
- * never reached into, and a rank with an empty one cannot say. */
+/* Where every rank has input and output, being in place is part of the call: kernels that access
+ * peers' memory depend on it, and the same rule holds for all other kernels. Uneven blocks are
+ * never accessed by peers, and a rank with an empty block cannot tell whether it is in place. */
 static uint64_t place_bit(const struct peal_arguments *args)
 {
     bool told = args->collective == PEAL_CALL_ALLREDUCE ||
@@ -215,7 +215,8 @@ static uint64_t place_bit(const struct peal_arguments *args)
     return 0;
 }
 
-/* A forced algorithm that combines in another order than a user-defined reduction allows is refused. */
+/* A forced algorithm that combines in another order than a user-defined reduction allows is
+ * refused. */
 static enum peal_status check_order(struct peal_comm *comm, const struct peal_arguments *args,
                                     uint32_t collective)
 {
@@ -294,9 +295,9 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     return PEAL_OK;
 }
 
-/* The plans of a collective for a root, in place or not: of every class; or the first of every
- * algorithm, which is what others are made from. A class may have two algorithms, one for its
- * smallest sizes and one for its largest. */
+/* Makes the plans of a collective for a root, in place or not: of every class, or only the first of
+ * every algorithm, which is the template of the others. A class may have two algorithms, one for
+ * its smallest sizes and one for its largest. */
 static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
                             const struct peal_arguments *args, bool all)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symmetric memory: a stretch at the same offset of every rank's window file, mapped everywhere.
+/* Symmetric memory: a range at the same offset of every rank's window file, mapped by all ranks.
  *
- * The communicator owns the allocations, in a list; a rank finds the one that an address is in, and from
- * it where the same place is on every other rank. Allocation is collective and succeeds on all ranks or
- * on none, because peers' calls rely on it. Ranks on other hosts have no mapping: they reach it through a
- * segment that its owner exposes.
+ * The communicator owns the allocations, in a list. From the allocation that contains an address, a
+ * rank knows the same address in every other rank's copy. Allocation is collective and succeeds on
+ * all ranks or on none, because peers' calls rely on it. Ranks on other hosts have no mapping: they
+ * reach it through a segment that its owner exposes.
  *
- * After a failure a peer that was stopped in the failed call may still write. So this rank's part is replaced
- * by a private copy at the same address: what the program reads from then on is its own. Not between
- * threads, which share one address space and see each other's stores anyway. */
+ * After a failure a peer that was stopped in the failed call may still write. So this rank's part
+ * is then replaced by a private copy at the same address. Not between threads, which share one
+ * address space and see each other's stores anyway. */
 #include "comm/communicator.h"
 
 #include "base/base.h"
@@ -96,11 +96,11 @@ const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, c
     return NULL;
 }
 
-/* What each rank tells all others about an allocation. */
+/* What each rank sends all others about an allocation. */
 struct offer {
     uint64_t status;
     uint64_t bytes;
-    uint64_t at; /* threads: the address, which is everyone's; several hosts: the segment */
+    uint64_t at; /* threads: the address, valid for all; several hosts: the segment */
 };
 
 static char *map_part(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes)
@@ -147,7 +147,7 @@ static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
     return memory;
 }
 
-/* What everyone wants, before anyone takes it. */
+/* What all ranks ask for, before any rank takes it. */
 struct wish {
     uint64_t bytes;
     struct peal_memory_limit room;
@@ -201,7 +201,7 @@ static enum peal_status map_peers(const struct peal_team *team, const struct off
     return PEAL_OK;
 }
 
-/* True if every rank has its memory, or has mapped everyone's. */
+/* True if every rank has its memory, or has mapped that of all ranks. */
 static bool all_have(struct peal_comm *comm, const struct offer *offers, enum peal_status *status)
 {
     for (uint32_t r = 0; r < comm->team->size; r++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uneven collectives on a simulated machine: as the even ones, with all blocks as large as the
- * largest. Results are exact; the time is that of the padded call, which is no less than what the
- * uneven one takes.
+/* Uneven collectives on a simulated machine: run as even ones, with all blocks padded to the
+ * largest. Results are exact; the time is that of the padded call, which is at least that of the
+ * uneven one.
  *
  *     counts 1 3 2      send  a | b b b | c c        padded  a . . | b b b | c c .
  */
@@ -77,7 +77,8 @@ enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struc
     return status;
 }
 
-/* Everyone's counts, by sender; the same verdict on all ranks about whether they fit together. */
+/* Gathers the counts of all ranks, by sender. All ranks come to the same answer whether they
+ * match. */
 static enum peal_status agree_on_counts(struct peal_comm *comm, const uint64_t *sends,
                                         const uint64_t *recvs, uint64_t *matrix)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public verdict: what a claim came to, as the structs of <peal/verify.h>. */
+/* The public verdict: the answers of a claim as the structs of <peal/verify.h>. */
 #ifndef PEAL_COMM_VERDICT_H
 #define PEAL_COMM_VERDICT_H
 

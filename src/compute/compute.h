@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute: the elementwise functions of base/tables/fn.def on real data, for run (speed) and sim (replay).
+/* compute: the elementwise functions of base/tables/fn.def on real data, for run (speed) and sim
+ * (replay).
  *
  *   functions.h   the contract, bit for bit, and the calls
- *   sample.h      data to try collectives with, and what must come of them
+ *   sample.h      data for checking collectives, and their results
  *   generic.c     plain C, the definition; every other variant gives the same bits
  *   convert.h     one value from and to each dtype; stage.h: blocks of them
  *   pair.h        the two-operand functions on one pair of values

@@ -4,9 +4,9 @@
  * What a result is
  *
  * 1. The *work type* is f64 if any operand, the destination included, is f64; else f32 if any is
- *    floating point; else 64-bit integers, unsigned if any is u64. Each source element is converted to it: exactly, or to
- *    nearest even (i32 and i64 into f32, i64 into f64). A constant is first converted to its
- *    operand's dtype, as rule 4 stores.
+ *    floating point; else 64-bit integers, unsigned if any is u64. Each source element is converted
+ *    to it: exactly, or to nearest even (i32 and i64 into f32, i64 into f64). A constant is first
+ *    converted to its operand's dtype, as rule 4 stores.
  * 2. The function is applied in the work type, each operation rounded to nearest even, nothing
  *    contracted. Two or more sources of a variadic function are combined left to right:
  *    ((s0 + s1) + s2) + ...; a single source stands for itself.
@@ -19,7 +19,7 @@
  *    0. bool is 0 or 1: whether the value is not 0.
  * 5. Complex numbers and pairs go their own way: see record.h.
  *
- * So operands of add, mul, maximum, minimum commute to the bit. Functions that need a word more:
+ * So add, mul, maximum and minimum commute to the bit. Functions that need a further rule:
  *   id        with equal dtypes and no divisor moves the bits, a NaN's included
  *   maximum   NaN if any operand is NaN; -0 < +0; minimum likewise
  *   div       integers truncate, x / 0 = 0, the lowest value / -1 wraps; cdiv rounds up instead
@@ -30,7 +30,7 @@
  *
  * Memory. An operand holds `count` elements one after the other, at any address (accumulate: at
  * multiples of the element's size). The destination may be exactly a source (same address, same
- * dtype); any other overlap is the caller's mistake. Floating point runs in the default
+ * dtype); any other overlap is an error of the caller. Floating point runs in the default
  * environment: round to nearest, denormals kept.
  */
 #ifndef PEAL_COMPUTE_FUNCTIONS_H
@@ -72,9 +72,9 @@ struct peal_compute {
     void (*combine)(enum peal_fn fn, const struct peal_operand *dst, const struct peal_operand *src,
                     uint32_t nsrc, size_t count, uint32_t divisor);
 
-    /* The same result by stores that pass the caches by, where the variant has them and dst is no
-     * source; for destinations that are not read soon (from some MiB up). Ends with a store fence:
-     * a release store after it orders its stores like any others. */
+    /* The same result by stores that bypass the caches, where the variant has them and dst is not a
+     * source; for destinations that are not read soon (of some MiB or more). Ends with a store
+     * fence: a release store after it orders its stores like any others. */
     void (*combine_stream)(enum peal_fn fn, const struct peal_operand *dst,
                            const struct peal_operand *src, uint32_t nsrc, size_t count,
                            uint32_t divisor);
@@ -87,7 +87,7 @@ struct peal_compute {
      * their lines, overlap with the loads. */
     void (*spread)(const struct peal_spread *spread);
 
-    /* memcpy; and the same by stores that pass the caches by, a store fence included. */
+    /* memcpy; and the same by stores that bypass the caches, followed by a store fence. */
     void (*copy)(void *dst, const void *src, size_t bytes);
     void (*copy_stream)(void *dst, const void *src, size_t bytes);
 

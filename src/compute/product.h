@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices: c = a b, or c += a b, row after row, of f32 or f64.
  *
- * The plain loop is what the op means: each element is a sum of products, in the precision of its
- * type. The order of the additions is left open, so that a library may have its own: two machines, or
- * two libraries, may differ in the last bits. A CBLAS is used if one can be loaded when it is first
- * needed, for products that are not small: PEAL_BLAS names a library, or is `none`; otherwise Debian's OpenBLAS and the standard names
- * are tried. How many threads it uses is the library's own setting (OPENBLAS_NUM_THREADS).
+ * The plain loop defines the op: each element is a sum of products, in the precision of its type.
+ * The order of the additions is left open, so that a library may choose its own: two machines, or
+ * two libraries, may differ in the last bits. For products that are not small a CBLAS is used, if
+ * one can be loaded when it is first needed: PEAL_BLAS names a library, or is `none`; otherwise
+ * Debian's OpenBLAS and the standard names are tried. How many threads it uses is the library's own
+ * setting (OPENBLAS_NUM_THREADS).
  */
 #ifndef PEAL_COMPUTE_PRODUCT_H
 #define PEAL_COMPUTE_PRODUCT_H
@@ -17,7 +18,7 @@
 
 struct peal_product {
     enum peal_dtype dtype; /* PEAL_F32 or PEAL_F64 */
-    bool adds;             /* to what c has */
+    bool adds;             /* to the previous content of c */
     uint64_t rows, inner, columns;
     const void *a, *b; /* no byte in common with c */
     void *c;

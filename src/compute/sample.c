@@ -113,7 +113,7 @@ bool peal_sample_fits(const void *at, enum peal_dtype dtype, uint64_t i, double 
     char cell[16];
     peal_sample_put(cell, dtype, 0, wanted);
     double want = peal_sample_get(cell, dtype, 0), got = peal_sample_get(at, dtype, i);
-    /* Partial sums that are rounded to so few digits stop to grow: of 16 that should be, 8 remain. */
+    /* Partial sums that are rounded to so few digits stop growing: at 8, where 16 is exact. */
     bool coarse = dtype == PEAL_F8E4M3 || dtype == PEAL_F8E5M2;
     return fabs(got - want) <= (coarse ? 0.6 : 0.01) * fabs(want);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data to try collectives with, and what must come of them: one place for the commands that check
+/* Data for checking collectives, and the results that they must have: for the commands that check
  * results and for tests. Inputs are ones and twos, so that sums and products of a few ranks are
  * exact in every type and order, but in the very small integers, which wrap alike. */
 #ifndef PEAL_COMPUTE_SAMPLE_H
@@ -15,8 +15,8 @@ double peal_sample_get(const void *at, enum peal_dtype dtype, uint64_t i);
 double peal_sample_input(uint32_t rank, uint64_t i);
 /* The reduction of all ranks' element i, as real numbers. */
 double peal_sample_reduced(enum peal_reduction op, uint32_t ranks, uint64_t i);
-/* The same of a user-defined reduction of elements of that type: the ranks' elements folded from the left, floating point
- * in f64. */
+/* The same for a user-defined reduction of elements of that type: the ranks' elements combined from
+ * the left, floating point in f64. */
 double peal_sample_folded(const struct peal_formula *f, enum peal_dtype dtype, uint32_t ranks,
                           uint64_t i);
 /* True if an element is what it must be: as the type holds it, or nearly, as averages of partial

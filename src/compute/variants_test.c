@@ -64,13 +64,20 @@ static const uint64_t special_64[] = {0,
 
 #define PICK(table) (table)[below(sizeof(table) / sizeof *(table))]
 
+static uint64_t special(size_t size)
+{
+    if (size == 2)
+        return PICK(special_16);
+    return size == 4 ? PICK(special_32) : PICK(special_64);
+}
+
 static void fill(void *at, enum peal_dtype dtype, size_t count)
 {
     size_t size = peal_dtype_size(dtype);
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = rng();
         if (below(2) == 0)
-            bits = size == 2 ? PICK(special_16) : size == 4 ? PICK(special_32) : PICK(special_64);
+            bits = special(size);
         else if (below(2) == 0 && dtype == PEAL_F32)
             bits = (bits & 0x807fffff) | (uint64_t)(120 + below(16)) << 23; /* sums that round */
         memcpy((char *)at + i * size, &bits, size);

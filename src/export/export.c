@@ -52,7 +52,7 @@ static bool reaches_peers(const struct peal_plan *plan)
     return false;
 }
 
-/* The count that an import of the text has to be made for. */
+/* The count for which an import of the text has to be made. */
 static uint64_t count_of(const struct peal_plan *plan)
 {
     uint64_t x = peal_plan_len(plan, 0, plan->contract_in);
@@ -74,7 +74,7 @@ static uint64_t count_of(const struct peal_plan *plan)
     }
 }
 
-/* The text as an engine would take it, verified. */
+/* Imports and verifies the text, as an engine would use it. */
 static enum peal_status read_back(const struct peal_plan *plan,
                                   const struct peal_verify_options *verify,
                                   struct peal_diags *diags, struct peal_exported *out)
@@ -122,7 +122,7 @@ static void say_why(const struct peal_verification *v, const char *what, struct 
         peal_diag_error(diags, (struct peal_pos){0}, "%s: %s", what, name);
 }
 
-/* With the least FIFO depth first: Simple has 2 chunks in flight, LL has 8. */
+/* The protocol with the least FIFO depth first: Simple has 2 chunks in flight, LL has 8. */
 static enum peal_status write_msccl(const struct peal_plan *plan,
                                     const struct peal_verify_options *verify,
                                     struct peal_diags *diags, struct peal_exported *out)
@@ -180,7 +180,7 @@ static enum peal_status write_pto(const struct peal_plan *plan,
     return status;
 }
 
-/* MSCCL has messages only. */
+/* MSCCL has only messages. */
 static enum peal_status write_messages(const struct peal_plan *plan,
                                        const struct peal_verify_options *verify,
                                        struct peal_diags *diags, struct peal_exported *out)
@@ -197,7 +197,8 @@ static enum peal_status write_messages(const struct peal_plan *plan,
     return status;
 }
 
-/* A name for files and, with letters, digits and '_' only, for C++. It may come from a user's file. */
+/* A name for files and for C++, with letters, digits and '_' only. It may come from a user's
+ * file. */
 static void choose_name(const struct peal_plan *plan, bool identifier, struct peal_text *out)
 {
     const char *name = peal_plan_string(plan, plan->kernel);

@@ -9,8 +9,8 @@
  *   show.c     a plan as Peal text
  *
  * What an engine cannot express is refused with the op, its source line and the reason. Every text
- * is imported again and verified before it is handed out: exporters have had faults that the
- * engines' own parsers accept.
+ * is imported again and verified before it is handed out, because exporters have had faults that
+ * the engines' own parsers accept.
  */
 #ifndef PEAL_EXPORT_EXPORT_H
 #define PEAL_EXPORT_EXPORT_H
@@ -32,7 +32,8 @@ struct peal_exported_file {
 };
 
 struct peal_exported {
-    struct peal_text name; /* that all files begin with: the kernel's, as a file may be called */
+    /* what all file names begin with: the kernel's name in a form that files may have */
+    struct peal_text name;
     struct peal_exported_file files[PEAL_EXPORTED_FILES];
     uint32_t nfiles;
     struct peal_verification *before; /* of the plan */
@@ -41,20 +42,20 @@ struct peal_exported {
     bool in_pieces;                   /* `after` is for large calls, which send chunks one by one */
 };
 
-/* All ranks of a proved plan as an engine's files. PEAL_INVALID: said in diags, why it cannot be
- * expressed, or what is wrong with the plan or with what was read back; `out` is then empty but
+/* Writes all ranks of a proved plan as an engine's files. PEAL_INVALID: diags say why it cannot be
+ * expressed, or what is wrong with the plan or with what was read back; `out` is then empty except
  * for `before`. Release it in every case. */
 enum peal_status peal_export(const struct peal_plan *plan, enum peal_target target,
                              const struct peal_verify_options *verify, struct peal_diags *diags,
                              struct peal_exported *out);
 void peal_exported_release(struct peal_exported *exported);
 
-/* The plan as Peal text, every rank written out: for people who know the language. */
+/* The plan as Peal text, with every rank written out: for people who know the language. */
 void peal_plan_show(const struct peal_plan *plan, struct peal_text *out);
 
 /* The pass behind it: the same plan with messages instead of accesses to peers' windows; freed with
- * free. Signals between ranks are left out where messages do their work. The result is not verified
- * here. PEAL_INVALID: said in diags. */
+ * free. Signals between ranks are left out if messages replace them. The result is not verified
+ * here. PEAL_INVALID: diags say why. */
 enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_diags *diags,
                                      struct peal_plan **out);
 

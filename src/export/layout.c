@@ -68,7 +68,7 @@ static bool see_op(struct peal_export_layout *l, uint32_t rank, const struct pea
     return true;
 }
 
-/* The elements of rank 0's side of the collective; 0 where it has none. */
+/* The number of elements of rank 0's side of the collective; 0 if it has none. */
 static uint64_t side_len(const struct peal_plan *plan, uint32_t buf)
 {
     if (buf >= plan->bufs.count)

@@ -2,10 +2,11 @@
 /* A plan with channels as MSCCL XML.
  *
  * A thread block has one peer to send to, one to receive from, and one channel number. A lane that
- * fits is a block. Another one becomes a block per channel end, chained by dependencies so that its
- * order stays what it is. Waits for cells of this rank become dependencies on the step before the
- * notify; they name steps by their place in this file's lists until all are known, because steps
- * with several dependencies get nops in front of them. */
+ * fits is a block. Any other lane becomes a block per channel end, chained by dependencies so that
+ * its order is kept. Waits for cells of this rank become dependencies on the step before the
+ * notify. They name steps by their index in this file's lists until all are known, because steps
+ * with several dependencies get nops in front of them.
+ */
 #include "export/writer.h"
 
 #include <inttypes.h>
@@ -14,7 +15,8 @@
 
 enum { MOST_BLOCKS = 64, MOST_STEPS = 64, MOST_COUNT = 64, SLOTS = 64, MOST_DEPS = 8 };
 
-/* A step of a block, or with cell not PEAL_NONE what the notify of a cell to `value` comes after. */
+/* A dependency: on a step of a block, or, with a cell other than PEAL_NONE, on the step before the
+ * notify of that cell to `value`. */
 struct dependency {
     uint32_t block, step, cell;
     int64_t value;
@@ -25,13 +27,13 @@ struct step {
     struct peal_chunk src, dst;
     uint64_t cnt;
     struct dependency deps[MOST_DEPS];
-    uint32_t ndeps, number; /* number: in the file, once nops are counted */
+    uint32_t ndeps, number; /* number: in the file, when nops are counted */
     bool published;
 };
 
 struct block {
     uint32_t send, recv, chan; /* peers, or PEAL_NONE */
-    uint32_t channel;          /* of a block that a lane is split into */
+    uint32_t channel;          /* for a block that is part of a split lane */
     bool sends;                /* ... and which end of it */
     PEAL_VEC(struct step) steps;
 };
@@ -57,7 +59,7 @@ struct writer {
     PEAL_VEC(struct publication) publications;
     struct dependency pending[MOST_DEPS];
     uint32_t npending;
-    uint32_t first_block, last_block; /* of the lane; last PEAL_NONE: no step yet */
+    uint32_t first_block, last_block; /* of the lane; last PEAL_NONE: it has no step yet */
     bool split, failed;
     struct slot slots[SLOTS]; /* received and not freed, oldest first */
     uint32_t nslots;
@@ -89,7 +91,7 @@ static uint32_t add_block(struct writer *w, uint32_t channel, bool sends)
     return (uint32_t)w->blocks.len - 1;
 }
 
-/* The block for an op: of the lane, or of the channel end where the lane is split. */
+/* The block for an op: that of the lane, or of the channel end if the lane is split. */
 static uint32_t block_for(struct writer *w, uint32_t channel, bool sends)
 {
     if (!w->split)
@@ -131,7 +133,7 @@ static void add_step(struct writer *w, uint32_t block, struct step step)
     w->last_block = block;
 }
 
-/* In pieces that the engine's counts have room for. */
+/* Adds it in pieces that fit the engine's counts. */
 static void add_steps(struct writer *w, uint32_t block, struct step step)
 {
     uint64_t left = step.cnt;
@@ -146,7 +148,7 @@ static void add_steps(struct writer *w, uint32_t block, struct step step)
 
 /* --- ops ------------------------------------------------------------------------------------- */
 
-/* The slot of a channel that has this many older ones; nslots: there is none. */
+/* The slot of a channel that has this many older ones. nslots: there is none. */
 static uint32_t find_slot(const struct writer *w, uint32_t channel, uint32_t older)
 {
     for (uint32_t i = 0; i < w->nslots; i++) {
@@ -156,7 +158,7 @@ static uint32_t find_slot(const struct writer *w, uint32_t channel, uint32_t old
     return w->nslots;
 }
 
-/* A temporary that no slot holds. */
+/* A temporary that no slot uses. */
 static uint32_t free_room(const struct writer *w)
 {
     bool taken[SLOTS] = {false};
@@ -211,7 +213,8 @@ static void write_compute(struct writer *w, const struct peal_op *op, uint64_t c
         refuse(w, op, "the engine only has the collective's own reduction");
         return;
     }
-    /* What is already in place comes first: dst = dst + src is the engine's only reduction. */
+    /* An operand that is already in place comes first: dst = dst + src is the engine's only
+     * reduction. */
     for (uint32_t i = 0; i < op->mem.nsrc; i++) {
         if (same(place(w, op, peal_op_src(plan, op, i)), dst))
             first = i;
@@ -361,7 +364,7 @@ static void write_lane(struct writer *w)
     w->temporary += (uint64_t)w->rooms * w->slot_chunks;
 }
 
-/* The step that a wait for a cell comes after; false: it waits for nothing. */
+/* The step that a wait for a cell depends on. False: it depends on none. */
 static bool resolve(const struct writer *w, struct dependency *d)
 {
     if (d->cell == PEAL_NONE)
@@ -377,7 +380,7 @@ static bool resolve(const struct writer *w, struct dependency *d)
     return false;
 }
 
-/* Dependencies on other blocks only, named by steps; then nops are counted. */
+/* Keeps dependencies on other blocks only, named by steps; then counts nops. */
 static void settle(struct writer *w)
 {
     for (uint32_t b = 0; b < w->blocks.len; b++) {
@@ -500,7 +503,7 @@ static void put_head(const struct writer *w, const char *proto, struct peal_text
         whole = plan->contract_out;
     uint32_t channels = 1;
     if (plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_ALL_TO_ALL)
-        whole = plan->contract_in; /* a gather is cut by what one rank gives */
+        whole = plan->contract_in; /* a gather is divided by what one rank contributes */
     for (uint64_t i = 0; i < plan->channels.count; i++) {
         if (w->chan[i] + 1 > channels)
             channels = w->chan[i] + 1;

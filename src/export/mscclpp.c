@@ -2,10 +2,11 @@
 /* A plan with windows and one-writer signals as MSCCL++ JSON.
  *
  * A lane is a thread block. A cell that another rank notifies is a memory channel: the k-th cell
- * between two ranks is the k-th channel of both. The executor's waits take one signal each, so that
- * a wait for v is as many waits as are missing to v, and what a launch signals without waiting for
- * it is waited for at the lane's end. Cells between lanes of a rank are semaphores. Signals and
- * data are of different threads: a nop stands wherever the one follows the other. */
+ * between two ranks is the k-th channel of both. Each of the executor's waits takes one signal, so
+ * a wait for v becomes as many waits as are missing to v, and signals of a launch that no wait
+ * takes are waited for at the lane's end. Cells between lanes of a rank are semaphores. Different
+ * threads handle signals and data: a nop is needed wherever one follows the other.
+ */
 #include "export/writer.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 
 enum { MOST_OPS = 64, MOST_CHANNELS = 16, MOST_REPEATS = 64 };
 
-/* A cell that is used: who notifies it, who waits for it. */
+/* A cell that is used: which lane notifies it, which waits for it. */
 struct cell {
     uint32_t writer, writer_lane; /* rank, PEAL_NONE = none; lane of the rank */
     uint32_t waiter_lane;         /* PEAL_NONE = none */
@@ -22,7 +23,7 @@ struct cell {
     int64_t total, waited;
 };
 
-/* Numbers in the order in which they were first used; grows as a PEAL_VEC does. */
+/* Numbers in the order of first use; grows like a PEAL_VEC. */
 struct id_list {
     uint32_t *at;
     size_t len, cap;
@@ -39,9 +40,9 @@ struct writer {
     uint32_t rank, lane;
     uint32_t nops;
     bool was_data, was_sync, failed;
-    struct id_list channels;    /* that the block uses */
-    struct id_list remotes;     /* rank * 3 + buffer: what the block reaches */
-    struct id_list all_remotes; /* ... and what the gpu does */
+    struct id_list channels;    /* channels that the block uses */
+    struct id_list remotes;     /* rank * 3 + buffer: what the block accesses */
+    struct id_list all_remotes; /* ... and what the gpu accesses */
     struct peal_text ops;
 };
 
@@ -57,7 +58,8 @@ static struct cell *cell_of(struct writer *w, uint32_t rank, uint32_t cell)
     return &w->cells[(uint64_t)rank * w->plan->cells + cell];
 }
 
-/* --- who notifies whom ----------------------------------------------------------------------- */
+/* --- which lane notifies which
+ * ----------------------------------------------------------------------- */
 
 static void see_sync(struct writer *w, const struct peal_op *op)
 {

@@ -8,23 +8,24 @@
  *     slot = x; notify ready@r += 1             slot = x; send slot to r
  *
  * A read of q's window is served by a send in front of the notify of q that the reader waited for
- * last: what is there then is what the read finds, since the plan has no race. A write to q's window
- * is a send where it stands, and a recv after the wait of q that waits for the writer's next notify.
- * Signals between ranks have no work left and are dropped; those between lanes of a rank stay.
+ * last: what is there then is what the read finds, since the plan has no race. A write to q's
+ * window is a send where it stands, and a recv after the wait of q that waits for the writer's next
+ * notify. Signals between ranks have no work left and are dropped; those between lanes of a rank
+ * stay.
  *
  * Needs one-writer cells, '>=' waits of the same launch, no accumulates; breaks no other property
- * that verify would not find: the result is to be verified again. Messages between two lanes share a
- * channel as long as both sides have them in one order.
+ * that verify would not find: the result is to be verified again. Messages between two lanes share
+ * a channel as long as both sides have them in one order.
  */
 #include "export/export.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One message. Places are numbers of ops within a lane of the plan. */
+/* One message. Places are indices of ops within a lane of the plan. */
 struct transfer {
     uint32_t from_lane, to_lane; /* of the plan */
-    uint64_t send_at;            /* in front of this op; a push: in its place */
+    uint64_t send_at;            /* before this op; a push: in its place */
     uint64_t recv_at;            /* for this op; a push: after this wait */
     bool push;
     uint32_t operand;    /* of the op: which ref */
@@ -123,7 +124,7 @@ static void list_notices(struct pass *s)
     }
 }
 
-/* The first notify that lets a wait pass; NULL: there is none. */
+/* The first notify that lets a wait pass. NULL: there is none. */
 static const struct notice *notice_for(const struct pass *s, uint32_t rank,
                                        const struct peal_op *wait)
 {
@@ -146,7 +147,7 @@ static void add_transfer(struct pass *s, struct transfer t)
         s->failed = true;
 }
 
-/* Reads of one lane: each goes with the last wait for a notify of the window's owner. */
+/* Reads of one lane: each is served at the last wait for a notify of the window's owner. */
 static void find_reads(struct pass *s, uint32_t lane, const struct notice **last)
 {
     uint32_t rank = s->rank_of[lane];
@@ -186,7 +187,7 @@ static void find_reads(struct pass *s, uint32_t lane, const struct notice **last
     }
 }
 
-/* The wait on `rank` that the notify at op i of `lane` is the first to satisfy, or a later one. */
+/* The wait on `rank` that the notify at op i of `lane`, or a later one, is the first to satisfy. */
 static bool find_wait(const struct pass *s, uint32_t rank, const struct peal_op *notify,
                       uint32_t *lane, uint64_t *at)
 {
@@ -206,7 +207,7 @@ static bool find_wait(const struct pass *s, uint32_t rank, const struct peal_op 
     return false;
 }
 
-/* Writes of one lane: each goes with the next notify to the window's owner. */
+/* Writes of one lane: each is sent with the next notify to the window's owner. */
 static void find_writes(struct pass *s, uint32_t lane)
 {
     uint32_t rank = s->rank_of[lane];
@@ -265,7 +266,8 @@ static int by_send(const void *a, const void *b)
     return 0;
 }
 
-/* Messages of two lanes that both have in one order share a channel; others get another port. */
+/* Messages between two lanes that are in the same order on both sides share a channel; others get
+ * another port. */
 static void choose_channels(struct pass *s)
 {
     enum { MOST_PORTS = 64, FIRST_PORT = 1000 };
@@ -365,7 +367,7 @@ static void mark(struct pass *s, const struct peal_op *like)
         op->pos = pos;
 }
 
-/* The op with what it reads of peers taken from slots. */
+/* The op with its reads from peers replaced by slots. */
 static void put_reader(struct pass *s, const struct peal_op *op, const struct transfer *const *mine,
                        uint32_t n)
 {
@@ -416,7 +418,7 @@ static void put_writer(struct pass *s, uint32_t lane, const struct peal_op *op,
     mark(s, op);
 }
 
-/* Transfers by where a lane needs them: sorted views of the list. */
+/* Transfers in the order in which a lane needs them: sorted views of the list. */
 struct view {
     const struct transfer **at;
     size_t len;

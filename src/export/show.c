@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan as Peal text: every rank's ops written out. What the text cannot say (lengths of windows
- * per rank, the hardware's order of a sum, in place) is said in comments. */
+/* A plan as Peal text: every rank's ops written out. What the text cannot express (lengths of
+ * windows per rank, the hardware's order of a sum, in place) is in comments. */
 #include "export/export.h"
 
 #include <ctype.h>
@@ -249,7 +249,7 @@ static void put_params(struct printer *p)
         peal_text_printf(p->out, ", root: int = %u", plan->root);
 }
 
-/* Which signals have both sides; the others are not declared. */
+/* Finds which signals have both sides; the others are not declared. */
 static bool *used_signals(const struct peal_plan *plan)
 {
     bool *used = calloc(2 * plan->signals.count + 2, sizeof *used);
@@ -263,7 +263,7 @@ static bool *used_signals(const struct peal_plan *plan)
     return used;
 }
 
-/* Whether a channel before this one has its name. */
+/* Does an earlier channel have the same name? */
 static bool is_declared(const struct peal_plan *plan, uint32_t channel)
 {
     const struct peal_channel *channels = peal_plan_channels(plan);

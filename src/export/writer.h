@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writers of this folder share. */
+/* Shared by the writers of this folder. */
 #ifndef PEAL_EXPORT_WRITER_H
 #define PEAL_EXPORT_WRITER_H
 
 #include "export/export.h"
 
-/* Says that an op cannot be expressed: the op in words, where it was written, and why. */
+/* Reports that an op cannot be expressed: the op as text, where it was written, and why. */
 void peal_export_refuse(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                         struct peal_diags *diags, const char *why);
 
-/* Where things are, in chunks of `chunk` elements: the largest that cuts every operand evenly. */
+/* Where things are, in chunks of `chunk` elements: the largest size that divides every operand
+ * evenly. */
 struct peal_export_layout {
     const struct peal_plan *plan;
     uint64_t chunk;
@@ -18,7 +19,7 @@ struct peal_export_layout {
     bool in_place;
 };
 
-/* False: said in diags. Every operand must be one stretch of the plan's own type without phases. */
+/* False: diags say why. Every operand must be one range of the plan's own type without phases. */
 bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *diags,
                              struct peal_export_layout *out);
 void peal_export_layout_release(struct peal_export_layout *layout);
@@ -42,7 +43,7 @@ bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
 /* Header, kernel, orchestration and driver; `name` is an identifier. */
 bool peal_pto_write(const struct peal_plan *plan, const char *name, bool closed,
                     struct peal_diags *diags, struct peal_exported *out);
-/* The kernel as a plan again. */
+/* Reads the kernel back as a plan. */
 enum peal_status peal_pto_read_back(const struct peal_exported *written,
                                     const struct peal_plan *like, struct peal_diags *diags,
                                     struct peal_plan **out);

@@ -216,7 +216,8 @@ static enum peal_status check_overlap(struct run *run)
     if (what->in_place && kind == PEAL_IN_PLACE_NEVER)
         return refuse(run, "'%s' has no in-place plan", run->kernel->name);
     bool parts = kind != PEAL_IN_PLACE_NEVER && kind != PEAL_IN_PLACE_SAME;
-    for (size_t i = 0; i < what->nargs && run->has_data && !parts; i++) {
+    size_t compared = run->has_data && !parts ? what->nargs : 0;
+    for (size_t i = 0; i < compared; i++) {
         const struct peal_symbol *x = run->kernel->params[i];
         for (size_t j = i + 1; j < what->nargs; j++) {
             const struct peal_symbol *y = run->kernel->params[j];

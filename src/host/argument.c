@@ -218,7 +218,8 @@ static enum peal_status take_dims(struct peal_host *host, struct peal_host_reque
     uint64_t count = r->places[a].count;
     bool new_rows = param->dims[0] && !has_dim(r, param->dims[0]);
     bool new_cols = param->ndims == 2 && param->dims[1] && !has_dim(r, param->dims[1]);
-    for (uint32_t m = 1; m < r->members && (new_rows || new_cols); m++) {
+    uint32_t compared = new_rows || new_cols ? r->members : 0;
+    for (uint32_t m = 1; m < compared; m++) {
         uint64_t other = r->places[(size_t)m * r->work->nparams + a].count;
         if (other != count)
             return peal_host_fail(host, PEAL_INVALID,
@@ -311,9 +312,12 @@ static enum peal_status check_overlap(struct peal_host *host, struct peal_host_r
 static void print_shape(const struct peal_function_arg *arg, char *out, size_t cap)
 {
     int len = snprintf(out, cap, "%s[", peal_dtype_name(arg->dtype));
-    for (uint32_t d = 0; d < arg->ndims && (size_t)len < cap; d++)
+    for (uint32_t d = 0; d < arg->ndims; d++) {
+        if ((size_t)len >= cap)
+            return;
         len += snprintf(out + len, cap - (size_t)len, "%s%llu", d ? "," : "",
                         (unsigned long long)arg->shape[d]);
+    }
     if ((size_t)len < cap)
         snprintf(out + len, cap - (size_t)len, "]");
 }

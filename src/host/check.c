@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The held graph, proved: kernels by verify, the order of tasks by looking at every two that touch
- * the same bytes (without asking order.c), and that they all end by going through the queues. */
+/* Checks the graph of held tasks: kernels by verify; the order of tasks by examining every two that
+ * touch the same bytes (independently of order.c); that all tasks end, by going through the
+ * queues. */
 #include "host/state.h"
 
 #include "verify/verify.h"
@@ -170,7 +171,7 @@ static enum peal_status check_worker(struct peal_host *host, uint32_t worker)
     return status;
 }
 
-/* ---- circles ---- */
+/* ---- cycles ---- */
 
 /* Goes through the queues as workers do, without running anything. */
 struct walk {

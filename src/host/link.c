@@ -7,8 +7,7 @@
  *
  * Order. Where a part of a task must wait for the other queue, or for another lane of its own, the
  * lane it waits for notifies a cell of the same rank after the task in question, and the waiting
- * lane waits. Nothing is notified that no task waits for: tasks that share nothing cost what they
- * cost alone.
+ * lane waits. Only awaited notifies are made, so tasks that share nothing cost no more than alone.
  *
  * Memory. All tensors of a worker lie in its area, which is one parameter of the plan; so two tasks
  * that touch the same bytes name them alike. Rows with a stride are named by a second parameter
@@ -58,7 +57,7 @@ struct linker {
     uint32_t drain;                   /* a cell per lane that no task waits for */
     uint32_t nbufs, nsignals, nformulas;
     uint64_t nops; /* made so far */
-    bool **needed; /* by queue index and held position: someone waits for this task */
+    bool **needed; /* by queue index and held position: another task waits for this one */
     bool async, failed;
 };
 
@@ -389,7 +388,8 @@ static uint32_t lane_of(const struct linker *l, uint32_t queue, uint32_t lane)
     return lane;
 }
 
-/* Marks the task that a part waits for in the other queue; then all of a queue with several lanes. */
+/* Marks the task that a part waits for in the other queue; then all of a queue with several
+ * lanes. */
 static void mark_needed(struct linker *l, uint32_t index)
 {
     uint32_t other = index ^ 1, worker = index / PEAL_HOST_QUEUES;

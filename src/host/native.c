@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers on this machine: forked processes of two threads each, or two threads each of this one.
- * A thread of the host watches the processes. When one dies, it ends that worker's tasks in its
- * stead: a task that the worker had not come to is called off for all members; one that it was in
- * fails, which the other members learn from their communicator. Workers on other hosts are away/'s. */
+/* Workers on this machine: forked processes of two threads each, or two threads each of this one. A
+ * thread of the host watches the processes. When one dies, it ends that worker's tasks on its
+ * behalf: a task that the worker had not reached is cancelled for all members; one that it was
+ * running fails, which the other members learn from their communicator. For workers on other hosts
+ * see away/. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -99,12 +100,12 @@ static void end_part(struct peal_host *host, uint32_t worker, uint64_t entry)
     peal_worker_end(shared, block, member, PEAL_PEER_DEAD);
 }
 
-/* A worker is dead: ends its tasks in its stead. */
+/* A worker is dead: ends its tasks on its behalf. */
 void peal_host_bury(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_shared *shared = host->shared;
     pthread_mutex_lock(&host->mutex);
-    /* release; partner: all that look at `dead` */
+    /* release; partner: all that read `dead` */
     atomic_store_explicit(&shared->of_worker[worker].dead, 1, memory_order_release);
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
         uint32_t index = worker * PEAL_HOST_QUEUES + q;

@@ -298,8 +298,11 @@ static void page_row(const struct peal_host *host, struct peal_page *page, uint3
             .label = peal_page_text(page, row->name),
             .detail =
                 peal_page_printf(page, "task %" PRIu64 ", rank %u of %u", row->id, m, row->members),
-            .category = row->queue == PEAL_HOST_COMM ? PEAL_BAR_SEND : PEAL_BAR_COMPUTE,
-            .flags = row->status == PEAL_OK ? 0 : PEAL_BAR_BAD};
+            .category = PEAL_BAR_COMPUTE};
+        if (row->queue == PEAL_HOST_COMM)
+            bar.category = PEAL_BAR_SEND;
+        if (row->status != PEAL_OK)
+            bar.flags = PEAL_BAR_BAD;
         peal_page_bar(page, &bar);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host on a modelled machine. Tasks stay in their queues until the program waits; then all that are
- * queued become one plan (link.c), which runs on the machine: its time first, then the data, and
- * functions are called when their turn comes in that. What is submitted afterwards starts when all of
- * it has ended: a host that waits, waits for everything. */
+/* A host on a modelled machine. Tasks stay in their queues until the program waits. Then all queued
+ * tasks become one plan (link.c), which runs on the machine: first its time is simulated, then its
+ * data are replayed, and functions are called when the replay reaches them. Tasks that are
+ * submitted later start when all of it has ended: a host that waits, waits for everything. */
 #include "host/link.h"
 
 #include "sim/sim.h"
@@ -97,7 +97,8 @@ static void note_usage(struct batch *batch)
 
 /* ---- ends ---- */
 
-/* In order of submission: what a failed function was to write is lost, and what reads that fails. */
+/* In order of submission: what a failed function was to write is lost, and what reads that
+ * fails. */
 static void end_task(struct batch *batch, uint64_t id)
 {
     struct peal_host *host = batch->host;

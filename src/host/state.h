@@ -166,7 +166,8 @@ struct peal_host_shared_work {
     const char *text, *name; /* of a kernel; text NULL: the library's */
 };
 
-/* A user-defined reduction: number PEAL_USER_REDUCTION + its place. Written before any task that names it. */
+/* A user-defined reduction: number PEAL_USER_REDUCTION + its place. Written before any task that
+ * names it. */
 struct peal_host_shared_reduction {
     const char *text, *name;
 };
@@ -207,7 +208,7 @@ struct peal_host_shared {
 
 /* ---- the host's own ---- */
 
-/* Who touched these bytes last: positions in the worker's queues, plus one; 0: none. */
+/* Which tasks touched these bytes last: positions in the worker's queues, plus one; 0: none. */
 struct peal_host_span {
     uint64_t begin, end;
     uint64_t wrote[PEAL_HOST_QUEUES], read[PEAL_HOST_QUEUES];
@@ -405,7 +406,7 @@ uint64_t peal_host_now(void); /* ns */
 /* Lays out the shared block, or only says how large it is. */
 uint64_t peal_host_lay_out(char *base, uint32_t workers, struct peal_host_shared *shared);
 
-/* handle.c: objects behind numbers. `what` is for the words. */
+/* handle.c: objects behind numbers. `what` is for error texts. */
 uint64_t peal_handle_add(struct peal_host *host, struct peal_host_table *table, void *object);
 void *peal_handle_find(struct peal_host *host, struct peal_host_table *table, uint64_t id,
                        const char *what, enum peal_status *status);
@@ -482,8 +483,8 @@ enum peal_status peal_host_submit_internal(struct peal_host *host,
                                            const struct peal_host_internal *task, uint64_t *out);
 void peal_host_publish(struct peal_host *host);
 
-/* order.c: what a task that touches these bytes must wait for, in the worker's other queue; then the
- * task is the last that does. position: in its own queue. */
+/* order.c: what a task that touches these bytes must wait for, in the worker's other queue; then
+ * the task is the last that does. position: in its own queue. */
 uint64_t peal_order_touch(struct peal_host *host, struct peal_host_piece *piece, uint64_t first,
                           uint64_t bytes, bool writes, uint32_t queue, uint64_t position);
 /* How many tasks of each queue must be done before the host may touch them. */
@@ -493,13 +494,13 @@ void peal_order_ask(const struct peal_host_piece *piece, bool writes,
 /* wait.c */
 enum peal_status peal_host_wait_position(struct peal_host *host, uint32_t worker, uint32_t queue,
                                          uint64_t count);
-/* Takes note of ended tasks, oldest first. */
+/* Retires ended tasks, oldest first. */
 void peal_host_retire(struct peal_host *host);
 /* Waits until the oldest task has ended. */
 void peal_host_wait_oldest(struct peal_host *host);
 enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id);
 void peal_host_collect_frees(struct peal_host *host);
-/* The words for a failed task. */
+/* The error text of a failed task. */
 const char *peal_host_failure_text(struct peal_host *host, uint64_t id);
 
 static inline struct peal_host_block *peal_host_ring_block(const struct peal_host_shared *shared,
@@ -528,7 +529,7 @@ void *peal_worker_run(void *argument);
 void peal_futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t microseconds);
 void peal_futex_wake(_Atomic uint32_t *word);
 void peal_worker_push(struct peal_host_queue *queue, uint32_t pushed);
-/* A member has ended its part; the block may be gone afterwards. */
+/* A member has ended its part; the block may be reused afterwards. */
 void peal_worker_end(struct peal_host_shared *shared, struct peal_host_block *block,
                      uint32_t member, enum peal_status status);
 /* A member has come to a task; bad: why it cannot take part. */
@@ -555,7 +556,7 @@ void peal_launch_function_args(const struct peal_host_shared *shared,
 uint64_t peal_taint_address(const struct peal_host_block *block, uint32_t member, uint32_t arg);
 /* A domain's buffers, named by its slot plus one. */
 uint64_t peal_taint_buffer(uint32_t symmetric, uint64_t offset);
-/* PEAL_OK, or what an argument's bytes suffer from; *task is then who left them. */
+/* PEAL_OK, or the status of the failed task that should have written an argument's bytes, *task. */
 enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin, uint64_t end,
                                  uint64_t *task);
 void peal_taint_clear(struct peal_host_worker *worker, uint64_t begin, uint64_t end);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taints: bytes that a failed task was to write. A task that reads some of them fails too; one that
- * overwrites them, and succeeds, cleans them. So exactly the dependents of a failure fail, byte by
- * byte. They are kept per worker, under a lock that its two threads and the host share for a few
- * instructions; without any, which is the rule, it is never taken. A dead worker's lock may stay taken:
- * the host looks at its memory no more. */
+/* Taints: bytes that a failed task should have written. A task that reads some of them fails too;
+ * one that overwrites them and succeeds removes the taint. So exactly the tasks fail that depend on
+ * a failure, byte by byte. Taints are kept per worker, under a lock that its two threads and the
+ * host hold for a few instructions. Usually there are no taints, and the lock is never taken. A
+ * dead worker may leave its lock taken; the host does not read that worker's memory any more. */
 #include "host/state.h"
 
 #include <sched.h>
@@ -41,8 +41,8 @@ static void unlock(struct peal_host_worker *worker)
 
 static bool any(struct peal_host_worker *worker)
 {
-    /* acquire; partner: the release in set_count. A task that must see a taint comes after its maker in the
-     * queues, whose counters order both. */
+    /* acquire; partner: the release in set_count. A task that must see a taint comes after its
+     * maker in the queues, whose counters order both. */
     return atomic_load_explicit(&worker->ntaints, memory_order_acquire) > 0;
 }
 
@@ -73,7 +73,8 @@ enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin
     return status;
 }
 
-/* Under the lock. With no room left, the last taint covers this one too: more fails than must. */
+/* Under the lock. If the table is full, the last taint is widened to cover this one: some tasks
+ * then fail that need not. */
 static uint32_t put(struct peal_host_worker *worker, uint32_t count, struct peal_host_taint taint)
 {
     if (count < PEAL_HOST_MOST_TAINTS) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of tasks: the host waits for them, takes note of the failed ones, and gives back what they
- * used. Tasks are retired oldest first; their blocks are then used again. */
+/* Ends of tasks: the host waits for tasks, records the failed ones, and releases what they used.
+ * Tasks are retired oldest first; their blocks are then reused. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -42,7 +42,7 @@ enum peal_status peal_host_wait_position(struct peal_host *host, uint32_t worker
 
 /* ---- failures ---- */
 
-/* A worker's own words, or NULL. */
+/* The error text that a worker wrote, or NULL. */
 static const struct peal_host_report *find_report(const struct peal_host *host, uint64_t id)
 {
     for (uint32_t i = 0; i < PEAL_HOST_REPORTS; i++) {
@@ -209,7 +209,7 @@ static enum peal_status check_task(struct peal_host *host, struct peal_task task
     return PEAL_OK;
 }
 
-/* The words of a task that is known to have failed. */
+/* The error text of a task that has failed. */
 static enum peal_status report(struct peal_host *host, uint64_t id, enum peal_status status)
 {
     if (status == PEAL_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's thread: takes tasks from its queue in order, waits for the other queue as far as the
- * task says, meets the other members, runs, and says that it has ended. */
+ * task requires, meets the other members, runs the task, and reports its end. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -56,7 +56,8 @@ static void wait_count(_Atomic uint32_t *count, _Atomic uint32_t *sleepers, uint
         pause_briefly(round);
     }
     for (;;) {
-        /* seq_cst, with the counter's: the thread that counts sees that we sleep, or we see the count. */
+        /* seq_cst, with the counter's: the thread that counts sees that we sleep, or we see the
+         * count. */
         atomic_fetch_add(sleepers, 1);
         uint32_t now = atomic_load(count);
         bool reached = (int32_t)(now - wanted) >= 0;
@@ -155,7 +156,7 @@ static enum peal_status run_task(struct peal_host_shared *shared, struct peal_la
     uint64_t culprit = 0;
     enum peal_status status = peal_taint_inputs(shared, block, member, &culprit);
     bool tainted = status != PEAL_OK;
-    /* Each member calls a function, or closes, on its own. */
+    /* Functions and closing are done by each member alone. */
     bool together = block->members > 1 && block->kind != PEAL_HOST_CLOSE_DOMAIN &&
                     block->kind != PEAL_HOST_RUN_FUNCTION;
     if (together)
@@ -177,7 +178,7 @@ static enum peal_status run_task(struct peal_host_shared *shared, struct peal_la
     return status;
 }
 
-/* All that is left to do for a task. The block may be gone afterwards. */
+/* The last steps of a task. Its block may be reused afterwards. */
 static void end_task(struct peal_host_shared *shared, struct peal_host_block *block,
                      uint32_t member, enum peal_status status, const char *why)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings: what there is to say about a file beside the verdict, and the edit that would fix it.
+/* Findings: what else there is to say about a file besides the verdict, and the edit that would fix
+ * it.
  *
  * A finding has a rule (a short name that does not change between versions, so that tools can
  * filter), a level, a place in the user's file and one sentence. An edit replaces `len` bytes at
@@ -35,7 +36,8 @@ struct peal_findings {
 
 void peal_findings_init(struct peal_findings *findings);
 void peal_findings_release(struct peal_findings *findings);
-/* Where memory is out the finding is dropped. Returns it, to add edits, or NULL. */
+/* Adds a finding, and returns it, so that edits can be added. NULL: out of memory, and the finding
+ * is dropped. */
 struct peal_finding *peal_finding_add(struct peal_findings *findings, enum peal_finding_level level,
                                       const char *rule, struct peal_pos pos, const char *format,
                                       ...) __attribute__((format(printf, 5, 6)));

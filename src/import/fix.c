@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fix.h. In XML: a race between two blocks of a gpu gets a dependency, two blocks on one
- * connection get channels of their own. For JSON see mscclpp/propose.c. */
+/* See fix.h. In XML, a race between two blocks of a gpu gets a dependency, and two blocks on one
+ * connection get separate channels. For JSON see mscclpp/propose.c. */
 #include "import/fix.h"
 
 #include "import/msccl/msccl.h"
@@ -61,7 +61,8 @@ size_t peal_edits_offset(const struct peal_source *source, uint32_t line, uint32
     return peal_size_min(at, source->len);
 }
 
-/* Where the value of an attribute of the tag at `at` stands; false: it has none. */
+/* Where the value of an attribute of the tag at `at` begins. False: the tag has no such
+ * attribute. */
 static bool find_value(const struct peal_source *source, size_t at, const char *name,
                        struct peal_edit *out)
 {
@@ -123,7 +124,7 @@ static bool find_step(const struct msccl_algo *algo, uint32_t line, uint32_t col
     return false;
 }
 
-/* `later` waits for `first`. */
+/* Makes `later` wait for `first`. */
 static void propose_dependency(const struct peal_import *import, const struct msccl_site *first,
                                const struct msccl_site *later, struct peal_findings *out)
 {

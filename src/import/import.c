@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entrance: which format a text is in, and the calls of that format. */
+/* The entrance: finds the format of a text, and calls that format's functions. */
 #include "import/reader.h"
 
 #include <stdlib.h>
@@ -77,8 +77,8 @@ uint64_t peal_import_count(const struct peal_import *import)
     return reader_of(import)->count(import);
 }
 
-/* What an engine does with a step that writes onto a part of its own source depends on which bytes it moves
- * first: no plan says that (plan/format.h, Overlap). */
+/* If a step writes onto a part of its own source, the result depends on which bytes the engine
+ * moves first: no plan can express that (plan/format.h, Overlap). */
 static bool has_overlap(const struct peal_import *import, const struct peal_plan *plan,
                         struct peal_diags *diags)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import: plans that were written for other engines, read straight into Peal's plans.
+/* import: plans that were written for other engines, read directly into Peal's plans.
  *
  *   msccl/     MSCCL XML (RCCL, msccl-executor-nccl): read.c file -> model, make.c model -> plan,
  *              engine.c what RCCL will do with the file
  *   mscclpp/   MSCCL++ JSON (its executor): json.c text -> tree, read.c and read_ops.c tree ->
  *              model, scan.c, make.c and make_op.c model -> plan
- *   fix.h      proposals of edits for a fault, and edits applied
- *   finding.h  what a reader would like to know beside the verdict, with places and fixes
+ *   fix.h      proposed edits for a fault, and edits applied
+ *   finding.h  what else a reader should know besides the verdict, with places and fixes
  *
- * A file is opened once (text -> model) and gives a plan for each way that it may be launched:
+ * A file is opened once (text -> model) and gives a plan for each way in which it may be launched:
  * other counts, in place or not, another FIFO depth. Positions in the plan point into the user's
  * file. The content decides the format, not the name. docs/formats.md says what is read and what
  * each engine guarantees; docs/how-to-add-a-format.md walks through an addition.
@@ -24,17 +24,19 @@
 
 enum peal_format { PEAL_FORMAT_NONE, PEAL_FORMAT_MSCCL, PEAL_FORMAT_MSCCLPP };
 
-/* What the text is: the first byte that is neither blank nor part of a byte order mark decides. */
+/* The format of the text, decided by the first byte that is neither blank nor part of a byte order
+ * mark. */
 enum peal_format peal_import_format(const char *text, size_t len);
 /* "MSCCL XML", "MSCCL++ JSON". */
 const char *peal_format_name(enum peal_format format);
 
-/* How a file is to be launched; zeros stand for what the file says. */
+/* How a file is to be launched. Zero: as the file says. */
 enum peal_import_place { PEAL_PLACE_FILE, PEAL_PLACE_IN, PEAL_PLACE_OUT };
 
 struct peal_import_options {
     uint64_t
-        count; /* elements, as the contract counts them; 0 = the least that fits, from 256 on */
+        /* elements, as the contract counts them; 0 = the least that fits, starting with 256 */
+        count;
     uint32_t depth; /* slots of a FIFO; 0 = the engine's */
     uint64_t slot_bytes;
     enum peal_dtype dtype;
@@ -42,11 +44,11 @@ struct peal_import_options {
     enum peal_import_place place;
     bool has_root;
     uint32_t root;
-    bool pieces;  /* a step of several chunks is a message for each: facts.sends_pieces */
-    bool lenient; /* for verify: faults that it reports better are left to it */
+    bool pieces;  /* a step of several chunks is one message per chunk: facts.sends_pieces */
+    bool lenient; /* for verify: leaves faults to the verifier, which explains them better */
 };
 
-/* What a file says of itself. Texts live as long as the import. */
+/* What a file says about itself. Texts live as long as the import. */
 struct peal_import_facts {
     enum peal_format format;
     const char *name;
@@ -55,22 +57,22 @@ struct peal_import_facts {
     enum peal_contract contract;
     uint32_t nranks;
     bool in_place, out_of_place; /* how the engine would use it */
-    uint32_t depth;              /* chunks in flight that the engine gives; 0 = no FIFOs */
-    bool sends_pieces; /* for large sizes the engine cuts messages of several chunks: `pieces` */
+    uint32_t depth;    /* number of chunks in flight that the engine provides; 0 = no FIFOs */
+    bool sends_pieces; /* for large sizes the engine divides messages of several chunks: `pieces` */
     uint64_t steps;
 };
 
 struct peal_import;
 
 /* Reads a whole file. The source is borrowed for as long as the import and its plans' diagnostics
- * live. PEAL_INVALID: said in diags, with line and column. PEAL_UNSUPPORTED: this build has no
- * reader for the format, said in diags. */
+ * live. PEAL_INVALID: diags say why, with line and column. PEAL_UNSUPPORTED: this build has no
+ * reader for the format, and diags say so. */
 enum peal_status peal_import_open(const struct peal_source *source, struct peal_diags *diags,
                                   struct peal_import **out);
 void peal_import_close(struct peal_import *import);
 const struct peal_import_facts *peal_import_facts(const struct peal_import *import);
 
-/* Where the file describes that rank. */
+/* The position in the file where that rank is described. */
 struct peal_pos peal_import_rank_pos(const struct peal_import *import, uint32_t rank);
 
 /* The count that a plan is made for when none is given, and whether the engine accepts `count`. */
@@ -81,8 +83,8 @@ enum peal_status peal_import_plan(const struct peal_import *import,
                                   const struct peal_import_options *options,
                                   struct peal_diags *diags, struct peal_plan **out);
 
-/* What the engine will do with the file. `least_depth` is the least FIFO depth without deadlock as
- * verify found it, 0 where it is not known. */
+/* What the engine will do with the file. `least_depth` is the least FIFO depth without deadlock
+ * that the verifier found; 0 if it is not known. */
 void peal_import_judge(const struct peal_import *import, uint32_t least_depth,
                        struct peal_findings *out);
 

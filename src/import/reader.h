@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the formats share: the import behind the entrance's opaque type, and how a collective's
+/* Shared by the formats: the import behind the entrance's opaque type, and how a collective's
  * buffers become a plan's. Internal to this folder. */
 #ifndef PEAL_IMPORT_READER_H
 #define PEAL_IMPORT_READER_H
@@ -17,7 +17,7 @@ struct peal_import {
     struct mscclpp_plan *mscclpp; /* or NULL */
 };
 
-/* What a format does; its row is in import.c. */
+/* The functions of a format; its row is in import.c. */
 struct peal_import_reader {
     const char *name; /* "MSCCL XML" */
     /* Fills import->facts and the model. */
@@ -52,12 +52,12 @@ void peal_mscclpp_propose(const struct peal_import *import, const struct peal_fi
 void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
                         struct peal_findings *out);
 
-/* The collective of that name in any of the engines' spellings; false: unknown. `custom` and the
+/* The collective of that name in any of the engines' spellings. False: unknown. `custom` and the
  * point-to-point ones have no contract. */
 bool peal_import_contract(const char *name, enum peal_contract *out);
 
 /* Where the engines' buffers `i` and `o` are in the plan. In place, one of them is a part of the
- * other: its accesses go through the whole. */
+ * other, and is accessed through the whole. */
 enum { IMPORT_INPUT, IMPORT_OUTPUT, IMPORT_SCRATCH, IMPORT_KINDS };
 
 struct peal_import_bufs {
@@ -71,8 +71,8 @@ struct peal_import_bufs {
     uint64_t x_len, y_len; /* elements on every rank, unless set per rank afterwards */
 };
 
-/* Declares x and y with `flags`, binds the contract and records the count as parameter `n`. Where
- * `writes_input`, out of place x is an inout parameter. */
+/* Declares x and y with `flags`, binds the contract and records the count as parameter `n`. With
+ * `writes_input`, x is an inout parameter out of place. */
 void peal_import_declare(struct peal_import_bufs *bufs, const struct peal_import_options *options,
                          uint32_t flags, bool writes_input, uint64_t count);
 /* Element `first` of input or output on `rank`, as a ref. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docs/language.md repeats some tables of the code: they must be the same. (`peal ops` and the
- * examples in it are run by tests/doc.) */
+/* docs/language.md repeats some tables of the code: they must be the same. (tests/doc runs `peal
+ * ops` and the examples in it.) */
 #include "base/base.h"
 #include "lang/deduce/deduce.h"
 #include "lang/syntax/parse.h"

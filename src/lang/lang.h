@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lang: the front end. Text, or a program that calls the builder, becomes a lowered kernel.
+/* lang: the front end. A text, or a program that calls the builder, becomes a lowered kernel.
  *
  *   syntax/    text -> tree, with a position on every node (parse.h), and back (print.h)
  *   tree/      the tree itself (module.h) and what must hold for it after every pass (validate.h)
  *   deduce/    names, types, shapes and directions, or diagnostics (deduce.h)
  *   build/     the calls of peal/build.h, which make a tree without text
  *   lower/     the passes: calls of kernels and collectives become their bodies (lower.h)
- *   library.h  the kernels that are built in
+ *   library.h  the built-in kernels
  *   load.h     all of the above in one call: a name, a file or a text becomes a kernel
  *
- * Start reading at load.c: it is the list of calls. plan/ takes it from here.
+ * Start reading at load.c: it is the list of calls. plan/ continues from there.
  */
 #ifndef PEAL_LANG_LANG_H
 #define PEAL_LANG_LANG_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One module out of many texts: each is parsed into the same arena, then all are deduced together,
- * so that kernels of one file can call those of another. */
+/* One module from many texts: each is parsed into the same arena, then all are deduced together, so
+ * that kernels of one file can call those of another. */
 #include "lang/library.h"
 
 #include "lang/deduce/deduce.h"
@@ -52,7 +52,7 @@ const struct peal_module *peal_library_module(const struct peal_library *library
 
 bool peal_library_orders_pairs(const struct peal_library *library, const char *kernel)
 {
-    /* Sums that travel through windows of third ranks. */
+    /* Kernels whose sums travel through windows of third ranks. */
     static const char *const need_flushes[] = {"allreduce_relay", "reduce_scatter_relay"};
     if (!peal_module_find(library->module, kernel))
         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in kernels are all there, are right, and print to a text that reads back the same. */
+/* All built-in kernels exist, are right, and print to a text that reads back the same. */
 #include "lang/deduce/deduce.h"
 #include "lang/library.h"
 #include "lang/syntax/parse.h"

@@ -17,11 +17,11 @@ enum { LARGEST_FILE = 64 << 20 };
 
 struct peal_program {
     struct peal_library *library;
-    struct peal_source source; /* of a file; name and text are ours */
+    struct peal_source source; /* of a file; owns name and text */
     char *name, *text;
     struct peal_module *module;  /* of a file; NULL for a built-in */
     struct peal_module *lowered; /* copies, made on demand */
-    char *builtin;               /* the built-in asked for, or NULL */
+    char *builtin;               /* the requested built-in, or NULL */
 };
 
 static char *copy_text(const char *text, size_t len)
@@ -86,7 +86,7 @@ enum peal_status peal_program_text(const char *name, const char *text, size_t le
     return status;
 }
 
-/* The one of that name, or the text's last. */
+/* The kernel of that name, or the text's last. */
 static const struct peal_reduce_decl *find_reduction(const struct peal_module *module,
                                                      const char *name)
 {
@@ -184,7 +184,7 @@ bool peal_program_is_path(const char *what)
     return strchr(what, '/') || (len > 5 && strcmp(what + len - 5, ".peal") == 0);
 }
 
-/* A note with the kernel that was meant by a misspelt name; false if there is none. */
+/* Adds a note with the kernel that a misspelt name probably meant. False: there is none. */
 static bool note_nearest(const struct peal_module *module, const char *name,
                          struct peal_diags *diags)
 {

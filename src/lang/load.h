@@ -8,12 +8,12 @@
 /* A loaded program: a file's module or the library, lowered on demand. Owns source and module. */
 struct peal_program;
 
-/* `what` is a path (has a '/' or ends in .peal) or a built-in kernel's name. On PEAL_INVALID *out
- * may still be set (set it to NULL before): diagnostics point into its text, so close it after
- * printing them. */
+/* `what` is a path (has a '/' or ends in .peal) or a built-in kernel's name. *out must be NULL
+ * before. On PEAL_INVALID it may still be set, because diagnostics point into its text: close it
+ * after printing them. */
 enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
                                    struct peal_program **out);
-/* The two halves of it, for callers that know which one they have. */
+/* The two cases of it, for callers that know which one they have. */
 enum peal_status peal_program_file(const char *path, struct peal_diags *diags,
                                    struct peal_program **out);
 enum peal_status peal_program_builtin(const char *name, struct peal_diags *diags,
@@ -25,24 +25,24 @@ enum peal_status peal_program_text(const char *name, const char *text, size_t le
                                    struct peal_diags *diags, struct peal_program **out);
 void peal_program_close(struct peal_program *program);
 
-/* The lowered kernel of that name; NULL name: the built-in asked for, or the file's last kernel. */
+/* The lowered kernel of that name. NULL: the requested built-in, or the file's last kernel. */
 const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,
                                               struct peal_diags *diags);
 
-/* As peal_library_orders_pairs, of the library that comes with every program. */
+/* Like peal_library_orders_pairs, for the library that comes with every program. */
 bool peal_program_orders_pairs(const struct peal_program *program, const char *kernel);
 
-/* The user-defined reduction of that name of a text; NULL name: the text's last. PEAL_INVALID: what is wrong is added
- * to `why`, as diagnostics. */
+/* The user-defined reduction of that name in a text; NULL name: the text's last. PEAL_INVALID:
+ * `why` has the diagnostics. */
 enum peal_status peal_formula_read(const char *text, const char *name, struct peal_formula *out,
                                    struct peal_text *why);
 
-/* One that a caller gives for a kernel: a text, which has operands, of which the last counts, or the name of one
- * that the kernel's own text declares. */
+/* A reduction that a caller gives for a kernel: either a text, of which the last reduction counts,
+ * or the name of one that the kernel's own text declares. A text is recognised by its operands. */
 enum peal_status peal_formula_given(const struct peal_kernel *kernel, const char *given,
                                     struct peal_formula *out, struct peal_text *why);
 
-/* The module as written: the file's, or the library. */
+/* The module as written: that of the file, or the library. */
 const struct peal_module *peal_program_module(const struct peal_program *program);
 
 #endif

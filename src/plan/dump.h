@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan for people (text) and for programs (JSON). */
+/* A plan as text for people and as JSON for programs. */
 #ifndef PEAL_PLAN_DUMP_H
 #define PEAL_PLAN_DUMP_H
 

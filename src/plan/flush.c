@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See flush.h. Lanes are walked twice, to count and to write; tables other than lanes and ops are
- * copied as they are. */
+/* See flush.h. Lanes are walked twice, to count and to write. Tables other than lanes and ops are
+ * copied unchanged. */
 #include "plan/flush.h"
 
 #include "plan/hash.h"
@@ -11,7 +11,7 @@
 struct flusher {
     const struct peal_plan *plan;
     uint32_t rank;     /* of the lane being walked */
-    bool *dirty;       /* [rank] this lane has put something there that may be under way */
+    bool *dirty;       /* [rank] this lane has put something there that may not have arrived */
     uint32_t *targets; /* dirty ones, in the order of first puts */
     uint32_t ntargets;
     struct peal_op *ops; /* where to write; NULL while counting */
@@ -42,7 +42,7 @@ static void flush_to(struct flusher *f, uint32_t target, uint32_t pos)
     f->dirty[target] = false;
 }
 
-/* Flushes all dirty targets but one. */
+/* Flushes all dirty targets except one. */
 static void flush_all_but(struct flusher *f, uint32_t kept, uint32_t pos)
 {
     uint32_t left = 0;
@@ -58,7 +58,7 @@ static void flush_all_but(struct flusher *f, uint32_t kept, uint32_t pos)
     f->ntargets = left;
 }
 
-/* The rank that an op releases to, or PEAL_NONE. */
+/* The rank to which an op releases, or PEAL_NONE. */
 static uint32_t released_to(const struct flusher *f, const struct peal_op *op)
 {
     const struct peal_channel *channels = peal_plan_channels(f->plan);
@@ -69,7 +69,7 @@ static uint32_t released_to(const struct flusher *f, const struct peal_op *op)
         return op->sync.rank;
     case PEAL_OP_SEND:
         return channels[op->mem.channel].receiver;
-    case PEAL_OP_RECV: /* gives its slot back */
+    case PEAL_OP_RECV: /* frees its slot */
     case PEAL_OP_FREE:
         return channels[op->mem.channel].sender;
     case PEAL_OP_FETCH_ADD:
@@ -128,7 +128,7 @@ static void walk_op(struct flusher *f, const struct peal_op *op)
     uint32_t to = released_to(f, op);
     if (to != PEAL_NONE)
         flush_all_but(f, are_separate(f, f->rank, to) ? to : PEAL_NONE, op->pos);
-    /* Either way through a when leaves nothing under way. */
+    /* Both ways through a `when` must leave nothing that has not arrived. */
     bool splits = op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END;
     if (splits)
         flush_all_but(f, PEAL_NONE, op->pos);
@@ -176,7 +176,7 @@ static void walk_plan(struct flusher *f, struct peal_lane *lanes)
     }
 }
 
-/* What follows the ops moves by `more` bytes, a multiple of 16. */
+/* Everything after the ops moves by `more` bytes, a multiple of 16. */
 static void move_tables(struct peal_plan *plan, uint64_t behind, uint64_t more)
 {
     struct peal_table *tables[] = {&plan->ranks,  &plan->lanes,   &plan->refs,   &plan->bufs,

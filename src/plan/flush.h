@@ -9,12 +9,12 @@
  *            notify ready@1 += 1                flush to 2
  *                                               notify ready@1 += 1
  *
- * Flushes stand before every notify, send and slot given back that releases a put to a third rank,
- * before reads of a rank's memory that this lane has put into, and, where a rank has several lanes,
- * at the end of a lane. A plan that is proved pairwise needs none: it does not have to come here.
+ * A flush is placed before every notify, send and freed slot that releases a put to a third rank,
+ * before reads of a rank's memory that this lane has put into, and, if a rank has several lanes, at
+ * the end of a lane. A plan that is proved pairwise needs no flushes.
  *
- * Needs: any plan. Keeps: everything else. Not covered: the order of two ranks' notifies of one cell,
- * for cells that change their writer from launch to launch; verify knows.
+ * Needs: any plan. Keeps: everything else. Not covered: the order of two ranks' notifies of one
+ * cell whose writer changes from launch to launch; the verifier checks that.
  */
 #ifndef PEAL_PLAN_FLUSH_H
 #define PEAL_PLAN_FLUSH_H
@@ -22,8 +22,8 @@
 #include "base/base.h"
 #include "plan/format.h"
 
-/* The same plan with flushes, freed with free, and how many were put in. Without a placement, every
- * rank is a node of its own. Of a one-rank plan, that rank's part. */
+/* The same plan with flushes, freed with free, and how many were added. Without a placement, every
+ * rank is a node. For a one-rank plan, only that rank's part. */
 enum peal_status peal_plan_flush(const struct peal_plan *plan, uint64_t *inserted,
                                  struct peal_plan **out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal_plan_check: may this block, from wherever, be read as a plan? And a plan's hash. */
+/* peal_plan_check: can this block, from an unknown origin, be read as a plan? And a plan's hash. */
 #include "plan/format.h"
 
 #include "base/base.h"
@@ -10,8 +10,8 @@
 struct check {
     const struct peal_plan *plan;
     size_t len;
-    const char *why; /* NULL while all is well */
-    uint64_t whens;  /* open ones of the lane */
+    const char *why; /* NULL: no fault so far */
+    uint64_t whens;  /* open ones in the lane */
 };
 
 static bool expect(struct check *c, bool holds, const char *why)
@@ -202,7 +202,7 @@ static bool check_ref(struct check *c, const struct peal_ref *ref)
                   "bad phases of an operand");
 }
 
-/* An operand as a rectangle: rows by bytes of a row. One-dimensional buffers are one row. */
+/* An operand as a rectangle: rows by bytes per row. One-dimensional buffers are one row. */
 struct rectangle {
     uint64_t row, rows, lo, hi;
 };
@@ -267,7 +267,7 @@ bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, ui
     return false;
 }
 
-/* Complex numbers and pairs convert to nothing else, and have few functions. */
+/* Complex numbers and pairs cannot be converted to other types, and have few functions. */
 static bool records_fit(const struct peal_plan *p, const struct peal_op *op)
 {
     bool any = false, all = true;
@@ -282,7 +282,7 @@ static bool records_fit(const struct peal_plan *p, const struct peal_op *op)
     return !any || all;
 }
 
-/* A user-defined reduction is there, and goes with all operands: floating point, or one dtype. */
+/* The user-defined reduction exists and accepts all operands: floating point, or one dtype. */
 static bool formula_fits(const struct peal_plan *p, const struct peal_op *op)
 {
     enum peal_dtype own = (enum peal_dtype)op->dtype;
@@ -300,7 +300,7 @@ static bool formula_fits(const struct peal_plan *p, const struct peal_op *op)
     return true;
 }
 
-/* Matrices in one rank's memory, of one type that sums can be made in. */
+/* Matrices in one rank's memory, all of one type for which there are sums. */
 static bool is_product(const struct peal_plan *p, const struct peal_op *op)
 {
     const struct peal_ref *refs = peal_plan_refs(p) + op->mem.ref;
@@ -332,7 +332,7 @@ static bool check_sync(struct check *c, const struct peal_op *op, const struct p
                   "a notify in a when, of a cell that is not raw");
 }
 
-/* A when is closed by an end of its lane; `whens` are open. */
+/* Every `when` is closed by an END of its lane; `whens` counts the open ones. */
 static bool check_when(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
 {
     if (op->kind == PEAL_OP_WHEN) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format of a plan: the one block that verify, sim, run and report read.
  *
- * A plan is one block of memory, pointer-free: a header, then tables at offsets. It can be hashed,
- * compared, mapped, sent. Whoever gets a block from outside calls peal_plan_check before anything
- * else.
+ * A plan is one block of memory without pointers: a header, then tables at offsets. It can be
+ * hashed, compared, mapped and sent. Code that receives a block from outside must call
+ * peal_plan_check before anything else.
  *
  *   header | ranks | lanes | ops | refs | bufs | lens | signals | totals | channels | phases
  *          | params | values | formulas | positions | strings
  *
  * A plan is for one launch; launches of it follow each other without a barrier. It is made for all
- * ranks, or for one rank alone (rank_count 1): tables keep their form, only that rank's lanes are
- * there.
+ * ranks, or for one rank alone (rank_count 1): the tables keep their form, but contain only that
+ * rank's lanes.
  */
 #ifndef PEAL_PLAN_FORMAT_H
 #define PEAL_PLAN_FORMAT_H
@@ -35,11 +35,11 @@ enum {
 /* No buffer, no channel, no position, ... where an index is optional. */
 #define PEAL_NONE UINT32_MAX
 
-/* The kinds are the rows of base/tables/ops.def: PEAL_OP_COPY, COMPUTE, ACCUMULATE, MATMUL, NOTIFY, WAIT,
- * PEEK, FETCH_ADD, COMPARE_SWAP, TAKE, FLUSH, WHEN, END, SEND, RECV, RECV_SLOT, FREE. Its columns say
- * what each does to memory and to order. */
+/* The kinds are the rows of base/tables/ops.def: PEAL_OP_COPY, COMPUTE, ACCUMULATE, MATMUL, NOTIFY,
+ * WAIT, PEEK, FETCH_ADD, COMPARE_SWAP, TAKE, FLUSH, WHEN, END, SEND, RECV, RECV_SLOT, FREE. Its
+ * columns say what each does to memory and to order. */
 
-/* How a when compares; in the order of enum peal_int_op. */
+/* How a `when` compares; in the order of enum peal_int_op. */
 enum peal_relation {
     PEAL_RELATION_EQ,
     PEAL_RELATION_NE,
@@ -52,20 +52,21 @@ enum peal_relation {
 enum peal_op_flags {
     PEAL_OP_RELAXED = 1, /* notify, wait: orders nothing */
     PEAL_OP_EXCLUSIVE =
-        2, /* accumulate: the author claims that no other lane touches these bytes meanwhile */
+        2, /* accumulate: the author claims that no other lane accesses these bytes meanwhile */
     PEAL_OP_SET = 4,      /* notify: cell = value instead of cell += value */
     PEAL_OP_EQUAL = 8,    /* wait: == instead of >= */
     PEAL_OP_HAS_REG = 16, /* wait, notify: the register is added to value */
     PEAL_OP_UNORDERED =
-        32,              /* compute: the hardware chooses the order in which sources are combined */
-    PEAL_OP_OUTSIDE = 64 /* compute: a function that is not the plan's, of `count` picoseconds; for
-                            the simulator only, see peal_sim_options.outside */
+        32, /* compute: the hardware chooses the order in which sources are combined */
+    /* compute: a function outside the plan that takes `count` picoseconds; for the simulator only,
+     * see peal_sim_options.outside */
+    PEAL_OP_OUTSIDE = 64
 };
 
-/* One op. mem: copy, compute, accumulate, matmul, flush, when, end, send, recv, recv_slot, free. sync:
- * notify, wait, peek, fetch_add, compare_swap, take.
+/* One op. mem: copy, compute, accumulate, matmul, flush, when, end, send, recv, recv_slot, free.
+ * sync: notify, wait, peek, fetch_add, compare_swap, take.
  *
- * Refs of a mem op stand one after the other in the ref table from `ref` on: the destination first,
+ * The refs of a mem op are consecutive in the ref table, starting at `ref`: the destination first,
  * if the kind has one, then nsrc sources, then `also` further destinations.
  *
  *   COPY        dst, 1 source          SEND       no dst, 1 source; channel
@@ -75,32 +76,35 @@ enum peal_op_flags {
  *   MATMUL      dst, a, b              FREE       nothing; channel
  *   FLUSH       nothing; target        WHEN, END  nothing; see below
  *
- * Every operand has `rows` rows of `count` elements (rows = 1 for 1-D), each of its ref's dtype; but
- * of a matmul's, a has `rows` rows of `inner` and b `inner` rows of `count` (peal_op_of_operand).
- * count 0 is legal and moves nothing, but a send or recv of 0 elements still is a message.
+ * Every operand has `rows` rows of `count` elements (rows = 1 for 1-D), each of its ref's dtype. In
+ * a matmul, a has `rows` rows of `inner` elements and b has `inner` rows of `count`
+ * (peal_op_of_operand). count 0 is legal and moves nothing, but a send or recv of 0 elements is
+ * still a message.
  *
- * COMPUTE combines f16 and bf16 in f32 and rounds once, into the destination's dtype; f64 if any
- * operand is f64. After combining, the result is divided by `divisor` if that is above 1 (avg).
- * Every further destination gets what the first one gets; all have its dtype and none overlaps
- * another.
+ * COMPUTE combines f16 and bf16 in f32, or in f64 if any operand is f64, and rounds once, into the
+ * destination's dtype. After combining, the result is divided by `divisor` if that is above 1
+ * (avg). Every further destination gets what the first one gets; all have its dtype and none
+ * overlaps another.
  *
- * A function from PEAL_FN_USER on is one of the plan's formulas, a user-defined reduction (base/tables/formula.h): of a compute only,
- * without a divisor, with operands that are all floating point or all of one dtype.
+ * A function from PEAL_FN_USER on is one of the plan's formulas, a user-defined reduction
+ * (base/tables/formula.h). Only a compute may have it, without a divisor, with operands that are
+ * all floating point or all of one dtype.
  *
- * MATMUL has operands in this rank's memory alone, no constants and no slots, all of f32 or all
- * of f64; the order in which its products are added is left open. Lowering brings operands there.
+ * MATMUL has operands in this rank's memory only, no constants and no slots, all of f32 or all of
+ * f64. The order in which its products are added is not defined. Lowering brings operands there.
  *
- * WHEN compares register `rows` with `count`, an int64_t, by `fn`, an enum peal_relation. If it does
- * not hold, the lane goes on after the END that belongs to it; they nest like parentheses. What both
- * ways must agree on is not between them: messages, and notifies of cells that start a launch at 0.
+ * WHEN compares register `rows` with `count`, an int64_t, by `fn`, an enum peal_relation. If the
+ * comparison does not hold, the lane continues after the END that belongs to it; they nest like
+ * parentheses. Ops that both ways must agree on may not stand between them: messages, and notifies
+ * of cells that start a launch at 0.
  *
- * FETCH_ADD, COMPARE_SWAP and TAKE are of raw cells, anyone's. The first two leave what the cell held in
- * register `reg`. COMPARE_SWAP and TAKE have two numbers in `value`: peal_swap_value.
+ * FETCH_ADD, COMPARE_SWAP and TAKE operate on raw cells of any rank. The first two leave what the
+ * cell held in register `reg`. COMPARE_SWAP and TAKE have two numbers in `value`: peal_swap_value.
  *
- * Overlap: an op reads all of its sources before it writes. Plans keep that simple for every reader that
- * executes them: a source of a copy, compute or accumulate is a destination of it exactly, or has no
- * byte in common with any (peal_op_overlaps); a source of a matmul has none in common with it. Lowering puts a tile between where a text says
- * otherwise.
+ * Overlap: an op reads all of its sources before it writes. Plans keep that simple for all code
+ * that executes them: a source of a copy, compute or accumulate is exactly a destination of it, or
+ * has no byte in common with any (peal_op_overlaps); a source of a matmul has none in common with
+ * it. If a text says otherwise, lowering puts a tile between.
  */
 struct peal_op {
     uint8_t kind;  /* enum peal_op_kind */
@@ -124,21 +128,22 @@ struct peal_op {
         } mem;
         struct {
             uint32_t cell; /* cell number within `rank`: signal.first_cell + index */
-            uint32_t rank; /* whose cell; wait and peek: this rank, the others: any */
-            uint32_t
-                phases; /* start in the phase table of the cell number per phase, or PEAL_NONE */
+            uint32_t rank; /* owner of the cell; wait and peek: this rank, the others: any rank */
+            /* start in the phase table of the cell number per phase, or PEAL_NONE */
+            uint32_t phases;
             union {
-                uint32_t after; /* notify of a one-writer cell: the count of this launch once it is
-                                   done */
+                uint32_t after; /* notify of a one-writer cell: the count of this launch after it */
                 struct {
-                    uint16_t reg;  /* peek, fetch_add, compare_swap: target; wait, notify with
-                                      HAS_REG: added to value */
-                    uint16_t back; /* wait: compares with that many launches ago; passes if there
-                                      was none */
+                    /* peek, fetch_add, compare_swap: target; wait, notify with HAS_REG: added to
+                     * value */
+                    uint16_t reg;
+                    /* wait: compares with this many launches ago; passes if there was none */
+                    uint16_t back;
                 };
             };
-            int64_t value; /* notify, fetch_add: the amount, or the value to set; wait: the
-                              threshold; compare_swap, take: peal_swap_value */
+            /* notify, fetch_add: the amount, or the value to set; wait: the threshold;
+             * compare_swap, take: peal_swap_value */
+            int64_t value;
         } sync;
     };
 };
@@ -146,15 +151,15 @@ static_assert(sizeof(struct peal_op) == 32, "an op is 32 bytes");
 
 /* Pseudo buffers of refs. A constant: offset holds the bits of a double. */
 #define PEAL_BUF_CONST UINT16_C(0xffff)
-/* A received payload that is still in its slot: `row` is the channel, `rank` how many unfreed slots
- * of that channel are older; offset in bytes. */
+/* A received payload that is still in its slot: `row` is the channel, `rank` is how many unfreed
+ * slots of that channel are older; offset in bytes. */
 #define PEAL_BUF_SLOT UINT16_C(0xfffe)
 
 /* An operand: where it starts. Address = start of buf on rank + row * (row stride) + offset, in
- * bytes; for 1-D buffers row is 0. With phases, the offset is phases[phases + launch % period]
+ * bytes; row is 0 for 1-D buffers. With phases, the offset is phases[phases + launch % period]
  * instead. */
 struct peal_ref {
-    uint32_t rank; /* whose copy of the buffer; private buffers and tiles: this rank */
+    uint32_t rank; /* which rank's copy of the buffer; private buffers and tiles: this rank */
     uint16_t buf;  /* index into bufs, or a pseudo buffer */
     uint8_t dtype;
     uint8_t pad;
@@ -165,7 +170,7 @@ struct peal_ref {
 static_assert(sizeof(struct peal_ref) == 24, "a ref is 24 bytes");
 
 enum peal_buf_kind {
-    PEAL_BUF_PARAM,   /* the caller's; see placement */
+    PEAL_BUF_PARAM,   /* owned by the caller; see placement */
     PEAL_BUF_WINDOW,  /* scratch in the window: every rank can address every rank's copy */
     PEAL_BUF_PRIVATE, /* scratch of a rank, shared by its lanes */
     PEAL_BUF_TILE     /* scratch of a lane */
@@ -180,23 +185,24 @@ enum peal_buf_flags {
     PEAL_BUF_PEER_WRITE = 4 /* some rank's ops write another rank's copy */
 };
 
-/* A buffer, the same on all ranks but for its length (lens). Window scratch of all buffers is one
- * region per rank, offsets from its start; likewise private scratch and tiles (which are in the
- * private region). */
+/* A buffer, the same on all ranks except for its length (lens). The window scratch of all buffers
+ * is one region per rank, with offsets from its start; likewise private scratch and tiles, which
+ * are in the private region. */
 struct peal_buf {
     uint32_t name; /* strings */
     uint8_t kind;
     uint8_t dir; /* parameters */
     uint8_t dtype;
     uint8_t flags;
-    uint32_t
-        param; /* parameters: position among the kernel's buffer parameters; others PEAL_NONE */
-    uint32_t alias;  /* in place: the parameter that this one is a part of, or PEAL_NONE. On
-                        allgather  and gather x is y's own part, on reduce_scatter and scatter y is
-                        x's; otherwise  they start together. Refs go through the other one (gather
-                        and  scatter: on  the root only). */
-    uint32_t cols;   /* 2-D: elements per row as declared; 0 = 1-D. The row stride of parameters is
-                        bound at   launch (>= cols); that of scratch is cols. */
+    /* parameters: position among the kernel's buffer parameters; others PEAL_NONE */
+    uint32_t param;
+    /* in place: the parameter that this one is a part of, or PEAL_NONE. For allgather and gather x
+     * is y's own part, for reduce_scatter and scatter y is x's; otherwise they start together. Refs
+     * go through the other one (gather and scatter: on the root only). */
+    uint32_t alias;
+    /* 2-D: elements per row as declared; 0 = 1-D. The row stride of parameters is bound at launch
+     * (>= cols); that of scratch is cols. */
+    uint32_t cols;
     uint32_t lane;   /* tiles: lane number within the rank */
     uint64_t offset; /* scratch: from the start of its region, a multiple of 64 */
 };
@@ -230,7 +236,7 @@ struct peal_channel {
 struct peal_lane {
     uint64_t first_op;
     uint64_t ops;
-    uint32_t regs; /* registers: what peek, fetch_add and compare_swap find */
+    uint32_t regs; /* registers: results of peek, fetch_add and compare_swap */
     uint32_t pad;
 };
 
@@ -240,7 +246,7 @@ struct peal_rank_part {
 };
 
 /* Integer parameters and dimensions as bound, for contracts and reports. A local one has a value
- * (or an array of `values`) per rank: values[first + rank_index * count + i]; a uniform one:
+ * (or an array of `values`) per rank: values[first + rank_index * count + i]. A uniform one has
  * values[first + i]. */
 struct peal_param {
     uint32_t name;
@@ -264,7 +270,7 @@ struct peal_table {
 
 enum peal_plan_flags {
     PEAL_PLAN_OWN_LENS =
-        1 /* windows may have another length on each rank: bounds are the owner's */
+        1 /* windows may have a different length on each rank: bounds are the owner's */
 };
 
 /* The header. In a plan for one rank, rank_first is that rank and rank_count is 1. */
@@ -278,15 +284,16 @@ struct peal_plan {
     uint32_t rank_count;
     uint32_t period;       /* launches after which phases repeat; 1 without `launch mod` */
     uint32_t contract;     /* enum peal_contract: see docs/language.md, "Contracts" */
-    uint32_t contract_in;  /* buf that the contract calls x, or PEAL_NONE */
-    uint32_t contract_out; /* y */
+    uint32_t contract_in;  /* the buffer that the contract calls x, or PEAL_NONE */
+    uint32_t contract_out; /* the buffer that it calls y */
     uint32_t dtype;        /* T */
     uint32_t reduce; /* enum peal_reduction, or PEAL_NONE; PEAL_USER_REDUCTION + i: formula i */
     uint32_t root;   /* or PEAL_NONE */
     uint32_t kernel; /* strings: the kernel's name */
     uint32_t
-        monotone; /* 1: adds > 0 or one writer that never falls, >= waits, no peek and no atomic
-                     with a result (see verify) */
+        /* 1: adds > 0 or one writer that never falls, >= waits, no peek and no atomic with a result
+         * (see verify) */
+        monotone;
     uint32_t grid_rows; /* of the kernel's `grid`, 0 = none */
     uint32_t grid_cols;
     uint64_t window_bytes;  /* window scratch of each rank */
@@ -294,20 +301,21 @@ struct peal_plan {
     uint32_t cells;         /* of each rank */
     uint32_t totals_stride; /* shared cells of each rank */
     uint32_t flags;         /* enum peal_plan_flags */
-    uint32_t placement;     /* 1 + the uniform parameter that holds every rank's node; 0: none was
-                               given, one node has all ranks */
+    /* 1 + the uniform parameter that holds every rank's node; 0: none was given, all ranks are on
+     * one node */
+    uint32_t placement;
     struct peal_table ranks, lanes, ops, refs, bufs, lens, signals, totals, channels, phases,
         params, values, formulas, positions, strings;
 };
 
-/* Do a destination of a copy, compute, accumulate or matmul and another operand of it have bytes in common
- * without being the same place, or do two destinations, in that launch? Looks at further
- * destinations too if there are at most PEAL_PLAN_FEW of them. */
+/* Do a destination of a copy, compute, accumulate or matmul and another operand of it have bytes in
+ * common without being the same place, or do two destinations, in that launch? Further destinations
+ * are examined too if there are at most PEAL_PLAN_FEW of them. */
 enum { PEAL_PLAN_FEW = 64 };
 bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, uint32_t launch);
 
-/* True if the block is a whole, consistent plan: every offset, index, rank and range checked. Reads
- * only within len. On false, *why is a static text. */
+/* True if the block is a whole, consistent plan: every offset, index, rank and range is checked.
+ * Reads only within len. On false, *why is a static text. */
 bool peal_plan_check(const void *block, size_t len, const char **why);
 
 #define PEAL_PLAN_TABLE(type, table)                                                               \
@@ -337,33 +345,33 @@ static inline const char *peal_plan_string(const struct peal_plan *plan, uint32_
     return peal_plan_strings(plan) + index;
 }
 
-/* The formula of a function of the plan; NULL: it is one of the table's. */
+/* The formula of a function of the plan. NULL: it is a built-in function. */
 static inline const struct peal_formula *peal_plan_formula(const struct peal_plan *plan,
                                                            uint32_t fn)
 {
     return peal_fn_is_user(fn) ? peal_plan_formulas(plan) + (fn - PEAL_FN_USER) : NULL;
 }
-/* Of the plan's reduction: NULL also where there is none. */
+/* That of the plan's reduction. NULL also if there is no reduction. */
 static inline const struct peal_formula *peal_plan_reduction(const struct peal_plan *plan)
 {
     if (!peal_reduce_is_user(plan->reduce))
         return NULL;
     return peal_plan_formulas(plan) + (plan->reduce - PEAL_USER_REDUCTION);
 }
-/* As the text calls it. */
+/* The function's name in a text. */
 static inline const char *peal_plan_fn_name(const struct peal_plan *plan, uint32_t fn)
 {
     const struct peal_formula *formula = peal_plan_formula(plan, fn);
     return formula ? formula->name : peal_fn_info((enum peal_fn)fn)->name;
 }
-/* The same of the plan's reduction, which it has. */
+/* The name of the plan's reduction, which must exist. */
 static inline const char *peal_plan_reduce_name(const struct peal_plan *plan)
 {
     const struct peal_formula *formula = peal_plan_reduction(plan);
     return formula ? formula->name : peal_reduce_name((enum peal_reduction)plan->reduce);
 }
 
-/* The name of the parameter that holds the placement: no text can have one of that name. */
+/* The name of the parameter that holds the placement: no parameter of a text can have it. */
 #define PEAL_PLAN_PLACEMENT "@nodes"
 
 /* The node of every rank, or NULL: no placement was given. */
@@ -374,7 +382,7 @@ static inline const int64_t *peal_plan_nodes(const struct peal_plan *plan)
     return peal_plan_values(plan) + peal_plan_params(plan)[plan->placement - 1].first;
 }
 
-/* The lanes of a rank that the plan has. */
+/* The lanes of a rank that the plan contains. */
 static inline const struct peal_lane *peal_plan_lane(const struct peal_plan *plan, uint32_t rank,
                                                      uint32_t lane)
 {
@@ -405,7 +413,7 @@ static inline bool peal_op_is_sync(const struct peal_op *op)
     return op->kind >= PEAL_OP_NOTIFY && op->kind <= PEAL_OP_TAKE;
 }
 
-/* Does it change a cell in the moment in which it reads it? */
+/* Does it read and change a cell in one step? */
 static inline bool peal_op_is_atomic(const struct peal_op *op)
 {
     return op->kind >= PEAL_OP_FETCH_ADD && op->kind <= PEAL_OP_TAKE;
@@ -417,7 +425,7 @@ static inline bool peal_op_fetches(const struct peal_op *op)
     return op->kind >= PEAL_OP_PEEK && op->kind <= PEAL_OP_COMPARE_SWAP;
 }
 
-/* What compare_swap and take expect and what they leave, as one value. */
+/* What compare_swap and take expect and what they store, as one value. */
 static inline int64_t peal_swap_value(int32_t expected, int32_t desired)
 {
     return (int64_t)((uint64_t)(uint32_t)expected << 32 | (uint32_t)desired);
@@ -433,7 +441,7 @@ static inline int64_t peal_swap_desired(int64_t value)
     return (int32_t)(uint32_t)(uint64_t)value;
 }
 
-/* What an atomic makes of a cell. */
+/* The value of a cell after an atomic. */
 static inline int64_t peal_atomic_after(enum peal_op_kind kind, int64_t value, int64_t before)
 {
     if (kind == PEAL_OP_FETCH_ADD)
@@ -441,7 +449,7 @@ static inline int64_t peal_atomic_after(enum peal_op_kind kind, int64_t value, i
     return before == peal_swap_expected(value) ? peal_swap_desired(value) : before;
 }
 
-/* Does a when go on into its block, with this value in its register? */
+/* Does a `when` enter its block, with this value in its register? */
 static inline bool peal_when_holds(const struct peal_op *op, int64_t reg)
 {
     int64_t value = (int64_t)op->mem.count;
@@ -469,7 +477,7 @@ static inline const char *peal_relation_text(enum peal_relation relation)
     return texts[relation];
 }
 
-/* The END of a when, or the last op of a lane that has none; `last` is past the lane. */
+/* The END of a `when`, or the last op of a lane without one; `last` is past the lane. */
 static inline const struct peal_op *peal_when_end(const struct peal_op *op,
                                                   const struct peal_op *last)
 {
@@ -488,7 +496,7 @@ static inline bool peal_op_has_dst(const struct peal_op *op)
     return op->kind <= PEAL_OP_MATMUL || op->kind == PEAL_OP_RECV;
 }
 
-/* The op with `rows` and `count` as its operand i (i < peal_op_nrefs) has them. */
+/* The op with the `rows` and `count` of its operand i (i < peal_op_nrefs). */
 static inline struct peal_op peal_op_of_operand(const struct peal_op *op, uint32_t i)
 {
     struct peal_op out = *op;
@@ -499,7 +507,7 @@ static inline struct peal_op peal_op_of_operand(const struct peal_op *op, uint32
     return out;
 }
 
-/* All operands of a mem op. Those before the sources: one, or none; after them: mem.also. */
+/* The number of operands of a mem op: one or none before the sources, mem.also after them. */
 static inline uint32_t peal_op_nrefs(const struct peal_op *op)
 {
     return (peal_op_has_dst(op) ? 1u : 0u) + op->mem.nsrc + op->mem.also;
@@ -555,8 +563,8 @@ static inline uint32_t peal_op_cell(const struct peal_plan *plan, const struct p
                : (uint32_t)peal_plan_phases(plan)[op->sync.phases + launch % plan->period];
 }
 
-/* Index of the signal that a sync op was written for; its cell may be outside it (verify finds
- * that). */
+/* The index of the signal that a sync op was written for; its cell may be outside it (the verifier
+ * finds that). */
 static inline uint32_t peal_op_signal(const struct peal_op *op)
 {
     return op->fn | (uint32_t)op->dtype << 8;

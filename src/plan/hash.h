@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of a plan's content: everything but the hash itself, source positions and strings. */
+/* The hash of a plan's content: everything except the hash itself, source positions and strings. */
 #ifndef PEAL_PLAN_HASH_H
 #define PEAL_PLAN_HASH_H
 

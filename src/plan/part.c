@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting: the rank's lanes, ops and refs move up to the front of their tables; rows per rank keep
- * the rank's own. */
+/* Extracts a part: the rank's lanes, ops and refs move to the front of their tables; tables with a
+ * row per rank keep only that rank's. */
 #include "plan/part.h"
 
 #include "base/base.h"

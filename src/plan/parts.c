@@ -60,7 +60,7 @@ enum peal_status peal_parts_open(const struct peal_kernel *kernel, const struct 
         peal_parts_free(parts);
         return PEAL_NO_MEMORY;
     }
-    /* Ops are not kept: there may be more. */
+    /* Ops are not kept, so there may be more of them. */
     if (bind->most_ops)
         parts->t.most_ops = bind->most_ops;
     else
@@ -91,7 +91,7 @@ enum peal_status peal_parts_walk(struct peal_parts *parts, uint32_t rank, peal_p
     parts->visit_context = context;
     parts->lanes_seen = 0;
     parts->t.rank = rank;
-    /* The assembler believes that this is the only rank of its plan. */
+    /* To the assembler, this is the only rank of its plan. */
     a->ranks.len = a->lanes.len = 0;
     a->header.rank_first = rank;
     a->header.rank_count = 1;

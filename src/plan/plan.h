@@ -2,17 +2,17 @@
 /* plan: what verify, sim, run and report read, and the only thing they read.
  *
  *   format.h   the plan's layout, with accessors; peal_plan_check for blocks from outside
- *   make/      a lowered kernel, a number of ranks and parameters -> plan: request.h binds what users
- *              give by name, placement.h says which ranks share a node, instantiate.h makes
- *              the plan
- *   assemble/  puts a plan together, op by op (assemble.h), then shortens it: fuse.c turns chains
- *              of ops into single-pass k-source computes, fanout.c a compute and copies of its
+ *   make/      a lowered kernel, a number of ranks and parameters -> plan: request.h binds values
+ *              given by name, placement.h says which ranks share a node, instantiate.h makes the
+ *              plan
+ *   assemble/  assembles a plan, op by op (assemble.h), then shortens it: fuse.c turns chains of
+ *              ops into single-pass computes of k sources, fanout.c a compute and copies of its
  *              result into one op
  *   parts.h    a plan's ranks one by one, for plans that are never whole
  *   flush.h    the same plan with the flushes that a network needs
  *   resize.h   the same plan for other sizes
  *   dump.h     text and JSON
- *   naive/     the kernel's text interpreted without a plan, to hold plans against (naive.h)
+ *   naive/     the kernel's text interpreted without a plan, to compare plans with (naive.h)
  *
  * Start reading at format.h.
  */

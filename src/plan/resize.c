@@ -133,7 +133,7 @@ static void resize_refs(const struct resizing *r, struct peal_plan *plan)
     }
 }
 
-/* Lengths, rows, and where scratch lies: as finish.c does it. */
+/* Lengths, rows, and the layout of scratch, as in finish.c. */
 static void resize_bufs(const struct resizing *r, struct peal_plan *plan)
 {
     struct peal_buf *bufs = TABLE(struct peal_buf, plan, bufs);

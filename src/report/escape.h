@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Characters that mean something in HTML and SVG. */
+/* Characters with a special meaning in HTML and SVG. */
 #ifndef PEAL_REPORT_ESCAPE_H
 #define PEAL_REPORT_ESCAPE_H
 
 #include <stddef.h>
 
-/* How `c` is written as text; NULL: as itself. */
+/* The escaped form of `c`. NULL: it needs none. */
 static inline const char *peal_markup_escape(char c)
 {
     switch (c) {

@@ -153,7 +153,7 @@ static void put_tick(const struct axis *axis, double value, bool is_x, struct pe
     }
 }
 
-/* From one tick to the next, so that there are some, and not many. */
+/* The distance of ticks, such that there are a few of them. */
 static double step_of(double decades)
 {
     if (decades > 12)

@@ -15,7 +15,7 @@ struct peal_plot_point {
 struct peal_plot_curve {
     char name[64];
     bool dashed; /* a closed form: no dots */
-    uint32_t of; /* a closed form: the curve that it is for; PEAL_PLOT_NONE: of none here */
+    uint32_t of; /* a closed form: the curve that it belongs to; PEAL_PLOT_NONE: none */
     PEAL_VEC(struct peal_plot_point) points;
 };
 
@@ -28,7 +28,7 @@ struct peal_plot {
 };
 
 void peal_plot_release(struct peal_plot *plot);
-/* Points go to the curve added last, in order of x; values that a logarithmic axis cannot show are
+/* Points go to the curve added last, in order of x. Values that a logarithmic axis cannot show are
  * left out. */
 void peal_plot_curve(struct peal_plot *plot, const char *name);
 /* The closed form of the curve called `name`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the axes of a plot say. */
+/* The labels of a plot's axes. */
 #include "report/plot.h"
 #include "base/tests/unit.h"
 

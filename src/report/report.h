@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report: results as files and text for people and programs; it knows what a plan is, and neither
- * verifier, simulator nor runtime.
+/* report: results as files and text for people and programs. It knows plans, but neither verifier,
+ * simulator nor runtime.
  *
  *   table.h  columns of text                 plot.h   curves, svg.h: as a picture
  *   trace.h  Chrome's trace format

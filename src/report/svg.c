@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The picture behind svg.h. Colours are classes in a style element with a media query; the bars
- * that fall into one pixel are one rectangle. */
+/* The picture behind svg.h. Colours are classes in a style element with a media query; bars that
+ * fall into one pixel are drawn as one rectangle. */
 #include "report/svg.h"
 
 #include "report/escape.h"
@@ -36,8 +36,8 @@ static const char style[] =
     ".s7{stroke:#71bfec}.s0{stroke:#6f9cf2}.sx{stroke:#ff6d72}}\n"
     "</style>\n";
 
-/* XML text: markup escaped, control characters as blanks, what is not UTF-8 or not allowed in XML
- * as question marks. At most `most` code points, then an ellipsis. */
+/* XML text: markup is escaped, control characters become blanks, and whatever is not UTF-8 or not
+ * allowed in XML becomes a question mark. At most `most` code points, then an ellipsis. */
 static void add_xml(struct peal_text *out, const char *text, size_t maximum)
 {
     size_t len = strlen(text), step;
@@ -279,7 +279,7 @@ static void measure(struct picture *p, const struct peal_svg_options *options)
     if (options->tracks)
         maximum = options->tracks;
     while (p->tracks < page->tracks.len && p->tracks < maximum && !page->tracks.at[p->tracks].group)
-        p->tracks++; /* tracks shown on demand stand last */
+        p->tracks++; /* tracks shown on request come last */
     p->row = 34;
     if (options->row)
         p->row = options->row;

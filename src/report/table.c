@@ -141,7 +141,7 @@ static void add_line(const struct peal_report_table *table, const size_t *widths
                      struct peal_text *out)
 {
     size_t columns = peal_report_table_columns(table);
-    size_t pending = 0; /* blanks that are written only if something follows them */
+    size_t pending = 0; /* blanks that are written only if something follows */
     for (size_t i = 0; i < columns; i++) {
         const char *cell = row < 0 ? peal_report_table_title(table, i)
                                    : peal_report_table_get(table, (size_t)row, i);
@@ -211,8 +211,7 @@ void peal_report_table_csv(const struct peal_report_table *table, struct peal_te
         }
 }
 
-/* JSON's own grammar, so that what is written bare is always legal: no "007", no "0x1", no "nan".
- */
+/* JSON's own grammar, so that an unquoted number is always legal: no "007", no "0x1", no "nan". */
 static bool reads_as_number(const char *cell)
 {
     cell += *cell == '-';

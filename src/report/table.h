@@ -22,17 +22,17 @@ struct peal_report_table;
 struct peal_report_table *peal_report_table_new(void);
 void peal_report_table_free(struct peal_report_table *table);
 
-/* Columns come before cells. Right-aligned columns hold numbers: JSON writes such cells bare where
- * they read as a number. */
+/* Columns come before cells. Right-aligned columns hold numbers: JSON writes such cells unquoted if
+ * they are legal numbers. */
 void peal_report_table_column(struct peal_report_table *table, const char *title,
                               enum peal_align align);
 void peal_report_table_cell(struct peal_report_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The tone of the cell that was added last, for texts with colours. */
+/* The tone of the cell added last, for texts with colours. */
 void peal_report_table_tone(struct peal_report_table *table, enum peal_tone tone);
 
 size_t peal_report_table_columns(const struct peal_report_table *table);
-/* Whole rows; a row whose last cells are missing counts and has empty ones. */
+/* The number of rows. A row whose last cells are missing counts, and these are empty. */
 size_t peal_report_table_rows(const struct peal_report_table *table);
 const char *peal_report_table_title(const struct peal_report_table *table, size_t column);
 enum peal_align peal_report_table_align(const struct peal_report_table *table, size_t column);

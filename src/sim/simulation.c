@@ -149,7 +149,7 @@ void peal_sim_free(struct peal_sim *sim)
 {
     if (!sim)
         return;
-    peal_sim_replay_free(sim->replay); /* looks at the instances */
+    peal_sim_replay_free(sim->replay); /* reads the instances */
     for (size_t i = 0; i < sim->instances.len; i++)
         free_instance(sim->instances.at[i]);
     for (size_t i = 0; i < sim->calls.len; i++) {
@@ -305,7 +305,8 @@ enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *insta
     const struct peal_plan *plan = instance->plan;
     if (!peal_sim_make_lanes(sim, instance->lanes))
         return PEAL_NO_MEMORY;
-    /* Lanes of one rank share its engines, and what is not monotone depends on the very instant. */
+    /* Lanes of one rank share its engines, and programs that are not monotone depend on the exact
+     * instant. */
     if (instance->lanes > 1 || !plan->monotone)
         sim->strict = true;
     uint64_t count = (uint64_t)instance->params * plan->nranks;

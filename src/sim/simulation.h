@@ -33,22 +33,23 @@ enum peal_sim_data {
     PEAL_SIM_DATA_FULL
 };
 
-/* How far a simulation is: written by it now and then, read by any thread. Numbers to show; the
- * caller sets them to 0. */
+/* The progress of a simulation: written from time to time, read by any thread. Numbers for display;
+ * the caller sets them to 0. */
 struct peal_sim_pace {
-    _Atomic uint64_t made;       /* ranks whose ops are there (peal_sim_launch_kernel) */
-    _Atomic uint64_t total, ops; /* of all launches; done */
+    _Atomic uint64_t made;       /* ranks whose ops have been made (peal_sim_launch_kernel) */
+    _Atomic uint64_t total, ops; /* of all launches; done so far */
     _Atomic uint64_t events, time;
 };
 
 struct peal_sim_options {
     enum peal_sim_data data;
-    bool log;       /* keep ops, messages and hops: for traces, the page, the critical path */
-    bool strict;    /* every op at its own event, nothing run ahead; slower. The same
-                       times, but for the order of messages that reach a link at one instant */
-    uint32_t depth; /* slots of every channel: 0 = the plan's, PEAL_NONE = unlimited */
+    bool log; /* keep ops, messages and hops: for traces, the page, the critical path */
+    /* every op at its own event, none computed ahead; slower. Gives the same times, except for the
+     * order of messages that reach a link at one instant */
+    bool strict;
+    uint32_t depth;             /* slots of every channel: 0 = the plan's, PEAL_NONE = unlimited */
     struct peal_sim_pace *pace; /* or NULL */
-    /* Called by peal_sim_sync for each op with PEAL_OP_OUTSIDE, in its turn; or NULL. op: index into
+    /* Called by peal_sim_sync for each op with PEAL_OP_OUTSIDE, in order; or NULL. op: index into
      * the plan's ops. */
     void (*outside)(void *context, uint64_t op);
     void *outside_context;
@@ -61,7 +62,7 @@ enum peal_sim_cause {
     PEAL_CAUSE_SERIAL,  /* bytes over a link or DMA engine */
     PEAL_CAUSE_QUEUE,   /* waiting for a link or DMA engine that serves another transfer */
     PEAL_CAUSE_CREDIT,  /* credit on its way back */
-    PEAL_CAUSE_MEMORY,  /* memory latency, ports, and bytes where memory is the slowest part */
+    PEAL_CAUSE_MEMORY,  /* memory latency, ports, and bytes if memory is the slowest part */
     PEAL_CAUSE_MATH,
     PEAL_CAUSE_WAKE, /* waking up or reaching the next poll */
     PEAL_CAUSE_COUNT
@@ -72,7 +73,7 @@ const char *peal_sim_cause_name(enum peal_sim_cause cause);
 enum peal_sim_stall {
     PEAL_STALL_DATA,   /* a message, a remote load, a signal */
     PEAL_STALL_CREDIT, /* a free slot */
-    PEAL_STALL_DMA,    /* room in the DMA queue, or an own transfer to end */
+    PEAL_STALL_DMA,    /* space in the DMA queue, or its own transfer to end */
     PEAL_STALL_MEMORY, /* earlier writes to arrive before a notify may leave */
     PEAL_STALL_MATH,   /* the math engine */
     PEAL_STALL_POLL,   /* between the event and the poll (or the wake-up) that saw it */
@@ -89,8 +90,8 @@ void peal_sim_free(struct peal_sim *sim);
 /* Queues a launch on every rank. The plan is borrowed until the simulation is freed; it must have
  * all ranks. buffers: [rank * nparams + param], the caller's memory of each buffer parameter (NULL
  * array without data; entries of aliased parameters are not used), borrowed until the next
- * peal_sim_sync after the run. row_bytes: likewise, the row stride of 2-D parameters, or NULL.
- * not_before: a rank starts this launch no earlier than that, or NULL. */
+ * peal_sim_sync after the run. row_bytes: the row strides of 2-D parameters in the same order, or
+ * NULL. not_before: a rank starts this launch no earlier than that, or NULL. */
 struct peal_sim_args {
     void *const *buffers;
     const uint64_t *row_bytes;
@@ -100,11 +101,11 @@ enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *p
                                  const struct peal_sim_args *args, struct peal_diags *diags);
 
 /* Queues a launch of a kernel whose plan would be too large to hold: the ops of every rank are
- * made, what they cost is kept, and they are forgotten. `threads` of them at a time. The run is
- * that of the whole plan, to the byte. kernel and bind are borrowed until the simulation is freed
- * (a deadlock makes some ops again, to say where they are); bind's rank is not used.
- * PEAL_UNSUPPORTED, with a diagnostic: a kernel whose ranks meet in signals or windows; with data,
- * a log, or asynchronous ops, which look at ops again later. */
+ * made, their cost is kept, and they are discarded. `threads` ranks at a time. The run is exactly
+ * that of the whole plan. kernel and bind are borrowed until the simulation is freed (a deadlock
+ * makes some ops again, to find their positions); bind's rank is not used. PEAL_UNSUPPORTED, with a
+ * diagnostic: a kernel whose ranks meet in signals or windows; or data, a log, or asynchronous ops,
+ * which need ops again later. */
 enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_kernel *kernel,
                                         const struct peal_bind *bind, uint32_t threads,
                                         struct peal_diags *diags);
@@ -113,14 +114,14 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
  * peal_sim_deadlock describes it. */
 enum peal_status peal_sim_run(struct peal_sim *sim);
 
-/* Phase 2: replays what the log has gained since the last call, on the launches' buffers. */
+/* Phase 2: replays what was added to the log since the last call, on the launches' buffers. */
 enum peal_status peal_sim_sync(struct peal_sim *sim);
 
 /* Is this element carried by a replay? Always, except with sampled data. */
 bool peal_sim_carried(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t buf,
                       uint64_t element);
 
-/* One blocked lane of a deadlock; those on the wait-for cycle come first, in its order. */
+/* One blocked lane of a deadlock. Those on the wait-for cycle come first, in its order. */
 struct peal_sim_blocked {
     uint32_t rank, lane;
     uint64_t op;          /* index into the plan's ops; UINT64_MAX: they were not kept */
@@ -128,17 +129,18 @@ struct peal_sim_blocked {
     uint32_t waits_for;   /* rank whose action would help, or PEAL_NONE */
     uint32_t channel;     /* send, recv: index into the plan's channels, else PEAL_NONE */
     uint32_t cell;        /* wait: cell number, else PEAL_NONE */
-    int64_t value, asked; /* wait: logical value of the cell now, and what is asked for */
+    int64_t value, asked; /* wait: logical value of the cell, and the threshold */
     bool full;            /* a send that waits for a slot */
     uint64_t at;          /* number of the op in its lane */
-    const char *file;     /* where the op is in the source, or NULL */
+    const char *file;     /* the source file of the op, or NULL */
     uint32_t line, col;
 };
 struct peal_sim_deadlock {
     uint64_t time;
     uint32_t blocked; /* lanes in `lanes` */
-    uint32_t cycle; /* how many of them, from the first, form the cycle; 0 = none: a lane waits for
-                       one that has ended */
+    /* how many of them, from the first, form the cycle; 0 = none: a lane waits for one that has
+     * ended */
+    uint32_t cycle;
     const struct peal_sim_blocked *lanes;
 };
 /* NULL if the last run did not deadlock. */
@@ -156,8 +158,9 @@ struct peal_sim_stats {
     uint64_t moves;     /* between memories of one PE */
     uint64_t polls;
     uint64_t credit_stalls; /* sends that had to wait for a slot */
-    uint32_t slots_used; /* most slots of one channel in use at once, credits under way counted */
-    uint64_t hash;       /* of every op's start and end: equal hashes, equal runs */
+    /* largest number of slots of one channel in use at once, including credits in transit */
+    uint32_t slots_used;
+    uint64_t hash; /* of every op's start and end: equal hashes, equal runs */
 };
 const struct peal_sim_stats *peal_sim_stats(const struct peal_sim *sim);
 
@@ -179,9 +182,9 @@ uint32_t peal_sim_link_count(const struct peal_sim *sim);
 /* False if this link does not exist on the machine (ids are sparse). */
 bool peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out);
 
-/* The log (options.log). Arrays grow with every run; pointers hold until the next one. */
+/* The log (options.log). Arrays grow with every run; pointers are valid until the next one. */
 
-/* Serial resources: what a bar belongs to. */
+/* Serial resources that a bar can belong to. */
 enum peal_sim_track_kind {
     PEAL_TRACK_LANE, /* id: rank, sub: lane */
     PEAL_TRACK_MATH, /* id: rank */
@@ -190,7 +193,7 @@ enum peal_sim_track_kind {
     PEAL_TRACK_COUNT
 };
 
-/* An op as it ran: [start, ready) blocked, [ready, end) at work. */
+/* An op as it ran: blocked during [start, ready), working during [ready, end). */
 struct peal_sim_op {
     uint64_t start, ready, end;
     uint64_t op; /* index into the plan's ops: kind, source position */
@@ -198,7 +201,7 @@ struct peal_sim_op {
     uint32_t launch;
     uint16_t lane;
     uint8_t stall;    /* enum peal_sim_stall of the blocked part */
-    uint32_t by;      /* index in the log of the op that let this one go on last, or PEAL_NONE */
+    uint32_t by;      /* index in the log of the op that last released this one, or PEAL_NONE */
     uint32_t message; /* index of the message that carried it, or PEAL_NONE */
 };
 
@@ -219,7 +222,7 @@ struct peal_sim_message {
     uint32_t kind;
 };
 
-/* A bar on a track: a resource taken for a message or op. */
+/* A bar on a track: a resource in use by a message or op. */
 struct peal_sim_bar {
     uint64_t start, end;
     uint32_t id;
@@ -235,17 +238,18 @@ struct peal_sim_log {
     const struct peal_sim_bar *bars;
     uint64_t nops, nmessages, nbars;
 };
-/* All counts 0 without options.log. Ops stand in the order in which they took effect. */
+/* All counts are 0 without options.log. Ops are in the order in which they took effect. */
 void peal_sim_log(const struct peal_sim *sim, struct peal_sim_log *out);
 const struct peal_plan *peal_sim_launch_plan(const struct peal_sim *sim, uint32_t launch);
 
-/* One piece of the critical path, from the end of the run backwards in `op`, forwards in time. */
+/* One piece of the critical path; pieces are found from the end of the run backwards, and are in
+ * order of time. */
 struct peal_sim_step {
     uint64_t from, to;
     uint32_t op; /* index in the log */
     uint8_t cause;
 };
-/* The path in order of time; *out is allocated, freed with free. Needs options.log. */
+/* The path in order of time; *out is freed with free. Needs options.log. */
 enum peal_status peal_sim_path(const struct peal_sim *sim, struct peal_sim_step **out,
                                uint64_t *count);
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Counts up whenever the analysis or the file changes: older proofs are then not found. */
+/* Raised whenever the analysis or the file format changes, so that older proofs are not found. */
 #define CACHE_VERSION 12
 
 const char *peal_cache_folder(struct peal_arena *arena)
@@ -36,7 +36,7 @@ const char *peal_cache_folder(struct peal_arena *arena)
     return folder;
 }
 
-/* The file of a proof: what was proved, with which options, by which version of the analysis. */
+/* The path of a proof: a hash of the plan, the options and the version of the analysis. */
 static void put_path(const char *folder, const struct peal_plan *plan,
                      const struct peal_verify_options *o, uint32_t launches, struct peal_text *out)
 {
@@ -46,7 +46,7 @@ static void put_path(const char *folder, const struct peal_plan *plan,
                      launches, (int)o->engine, o->no_result, o->pairwise ? "-pairwise" : "");
 }
 
-/* One fact a line; the two texts come last. */
+/* One fact per line; the two texts come last. */
 static bool read_proof(const char *path, struct answer *a)
 {
     FILE *file = fopen(path, "r");
@@ -84,8 +84,8 @@ static bool read_proof(const char *path, struct answer *a)
     return true;
 }
 
-/* How much of the text is kept: not its place "(file:line)", which is another one in another text
- * with the same shape. */
+/* How much of the text is kept: all but the place "(file:line)", which differs in another text of
+ * the same shape. */
 static int without_place(const char *text)
 {
     enum { MOST = 500 };
@@ -154,7 +154,7 @@ enum peal_status peal_verify_cached(const struct peal_plan *plan,
     enum peal_status status = PEAL_OK;
     if (!*out) {
         status = peal_verify_plan(plan, options, out);
-        /* The few that took more launches, or would, are proved anew. */
+        /* The few proofs that needed more launches, or would need more, are not kept. */
         if (status == PEAL_OK && (*out)->verdict == PEAL_PROVED && !path.failed &&
             (*out)->launches == launches && !(*out)->needs_launches)
             write_proof(path.at, *out);

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Stands for any value at all in a cell that was never initialised. */
+/* Stands for any value in a cell that was never initialised. */
 #define ANY_HIGH (INT64_C(1) << 60)
 
 static void set_uninitialised(struct program *p, int64_t value)
@@ -31,7 +31,7 @@ static bool has_unknown(const struct program *p)
     return false;
 }
 
-/* The thread's first write of the cell in the launch of `s`. */
+/* The thread's first write to the cell in the launch of `s`. */
 static uint32_t first_write(const struct program *p, uint32_t thread, const struct step *s)
 {
     uint32_t i = 0;
@@ -43,7 +43,8 @@ static uint32_t first_write(const struct program *p, uint32_t thread, const stru
     return i;
 }
 
-/* A one-writer cell that two threads write in one launch holds the count of the last writer. */
+/* If two threads write a one-writer cell in one launch, it holds the count of whichever wrote
+ * last. */
 static bool check_writers(const struct program *p, struct answer *a)
 {
     uint64_t cells = (uint64_t)p->ncells * p->launches;
@@ -53,7 +54,7 @@ static bool check_writers(const struct program *p, struct answer *a)
         if (writer)
             break;
         if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
-            return true; /* ask_cells will object too */
+            return true; /* ask_cells will report it too */
     }
     for (uint32_t t = 0; writer && t < p->nthreads && good; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
@@ -85,7 +86,7 @@ static bool check_writers(const struct program *p, struct answer *a)
     return good;
 }
 
-/* One run decides. A cell of unknown value is as low as can be. */
+/* One run decides. A cell of unknown value is assumed to be as low as possible. */
 static bool check_deadlock(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct run run;
@@ -123,8 +124,8 @@ static void note_open(const struct program *p, const struct race_report *r, stru
         at.line);
 }
 
-/* The clocks of lazy runs take relaxed signals for less than they may be: what they find is looked
- * for in real executions. False: decided. */
+/* The clocks of lazy runs treat relaxed signals as weaker than they may be. What they find is
+ * therefore searched for in real executions. False: decided. */
 static bool check_relaxed(struct program *p, const struct peal_verify_options *o, struct answer *a,
                           struct race_report *r)
 {
@@ -144,7 +145,8 @@ static bool check_relaxed(struct program *p, const struct peal_verify_options *o
     return answer == RELAXED_NONE;
 }
 
-/* Entering and leaving as accesses that conflict: the shortest of these races is the story. */
+/* Entering and leaving become accesses that conflict; the shortest of these races is the
+ * counterexample. */
 static void tell_barrier(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct race_report r = {0};
@@ -156,7 +158,7 @@ static void tell_barrier(struct program *p, const struct peal_verify_options *o,
     peal_race_release(&r);
 }
 
-/* Values, computed beside the search for races. They are only used if there are none. */
+/* Values, computed during the search for races. They are used only if there are none. */
 struct values_ahead {
     struct program *p;
     const struct peal_verify_options *options;
@@ -182,8 +184,9 @@ static bool has_accumulates(const struct program *p)
     return false;
 }
 
-/* Of large programs, if there are cores for it. Accumulates in an order left to chance are known after
- * the races only, and cells of unknown value are set for each question. */
+/* For large programs, if there are cores for it. Not with accumulates in an arbitrary order, which
+ * are known only after the races, nor with cells of unknown value, which are set for each
+ * question. */
 static void start_values(struct program *p, const struct peal_verify_options *o,
                          struct values_ahead *ahead)
 {
@@ -196,7 +199,7 @@ static void start_values(struct program *p, const struct peal_verify_options *o,
     ahead->started = pthread_create(&ahead->thread, NULL, compute_values, ahead) == 0;
 }
 
-/* Before anything else is done to the program. */
+/* Must come before anything else is done to the program. */
 static void await_values(struct values_ahead *ahead)
 {
     if (ahead->started)
@@ -222,7 +225,8 @@ static bool take_values(struct values_ahead *ahead, bool wanted, struct answer *
     return good;
 }
 
-/* Races, cells with two writers, barriers; values meanwhile, if `ahead` is given. False: decided. */
+/* Checks races, cells with two writers, and barriers. If `ahead` is given, values are computed
+ * meanwhile. False: decided. */
 static bool check_races(struct program *p, const struct peal_verify_options *o, struct answer *a,
                         struct race_report *r, struct values_ahead *ahead)
 {
@@ -239,7 +243,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
     if (p->has_relaxed && (r->races.len || r->cell_broken || r->barrier_broken) &&
         !check_relaxed(p, o, a, r))
         return false;
-    /* Where a cell's writers do not come in order, a race that was found may be none. */
+    /* If the writers of a cell are not ordered, a race that was found may not be real. */
     bool race = r->races.len && (!r->cell_broken || peal_story_race_is_real(p, r));
     if (r->cell_broken && !race && a->v.verdict != PEAL_REFUTED) {
         peal_answer_refute(a, PEAL_FAULT_SIGNAL);
@@ -257,7 +261,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
         return false;
     }
     if (a->v.verdict == PEAL_REFUTED)
-        return false; /* a deadlock is reported already */
+        return false; /* a deadlock has been reported */
     if (r->barrier_broken) {
         peal_answer_refute(a, PEAL_FAULT_RESULT);
         a->v.why = peal_answer_text(
@@ -271,7 +275,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
     return true;
 }
 
-/* What every adding step gives a shared cell must be what the plan says its owner counts with. */
+/* What the adding steps give a shared cell must equal the total that the plan gives its owner. */
 static bool check_totals(const struct program *p, struct answer *a)
 {
     if (!p->base)
@@ -321,7 +325,7 @@ static void check_balance(const struct program *p, struct answer *a)
     }
 }
 
-/* After all schedules are known to agree: values, and what can be said about them. */
+/* All schedules are known to agree: checks the values, and what can be said about them. */
 static void finish_proof(struct program *p, const struct peal_verify_options *o,
                          const bool *unordered, struct answer *a)
 {
@@ -335,7 +339,7 @@ static void finish_proof(struct program *p, const struct peal_verify_options *o,
         peal_symbolic_check(p, &how, a);
 }
 
-/* What launches that follow could change. */
+/* What further launches could change. */
 static void note_ahead(const struct program *p, const struct peal_verify_options *o,
                        struct answer *a)
 {
@@ -343,8 +347,8 @@ static void note_ahead(const struct program *p, const struct peal_verify_options
     a->v.in_order = peal_ahead_in_order(p, o->workers);
 }
 
-/* The same questions under the order of a network between nodes. Deadlock is none of them: wires
- * only delay. *r is then what holds for both orders. False: decided. */
+/* Asks the same questions under the order of a network between nodes. Deadlock is not one of them,
+ * because a network only delays. *r is then what holds for both orders. False: decided. */
 static bool check_pairwise(struct program *p, const struct peal_verify_options *o, struct answer *a,
                            struct race_report *r)
 {
@@ -375,8 +379,8 @@ static bool check_pairwise(struct program *p, const struct peal_verify_options *
     return good;
 }
 
-/* What the plan says about sequences. Each launch of a period must read what it wrote itself, whatever
- * was launched before; where all launches are alike, the first has shown that. */
+/* What the plan says about sequences. Each launch of a period must read what it wrote itself, no
+ * matter what was launched before. If all launches are alike, the first has shown that. */
 static struct peal_composition *find_composition(struct program *p,
                                                  const struct peal_verify_options *o,
                                                  const struct race_report *r, struct answer *a)
@@ -402,7 +406,8 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
     struct race_report r = {0};
     if (!check_writers(p, a) || !check_totals(p, a))
         return;
-    /* With cells of unknown value, an early pass is the better story than a wait for ever. */
+    /* With cells of unknown value, a wait that passes too early is a better counterexample than one
+     * that never passes. */
     bool early = has_unknown(p) && !check_races(p, o, a, &r, NULL);
     peal_race_release(&r);
     if (early || (!check_deadlock(p, o, a) && !o->all_faults))
@@ -430,7 +435,7 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
     }
 }
 
-/* Between the ranks of one launch, signals that order nothing are not enough. */
+/* Relaxed signals do not order the accesses of different ranks in one launch. */
 static void explore_closed(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct race_report r;
@@ -485,5 +490,5 @@ void peal_verify_decide(struct program *p, const struct peal_verify_options *o, 
     if (a->v.verdict != PEAL_PROVED)
         a->v.reuse = PEAL_REUSE_NONE;
     else if (p->launches > 1 && !o->all_faults && !o->pairwise)
-        note_ahead(p, o, a); /* pairwise: check_pairwise has */
+        note_ahead(p, o, a); /* for pairwise, check_pairwise has done so */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of calls: unroll, what is wrong in any schedule, the verdict (decide.c), then advice; and
- * how many launches stand for all. */
+/* The list of calls: unroll, faults that need no schedule, the verdict (decide.c), then advice.
+ * Also: how many launches stand for all. */
 #include "verify/verdict.h"
 
 #include "verify/advice/advice.h"
@@ -31,7 +31,8 @@ static void tell_early(const struct program *p, struct answer *a)
             p->memory.at[e->location / p->nranks].name, e->location % p->nranks, size);
 }
 
-/* Peers address a window by one size. Instantiate sees to that; plans may come from elsewhere. */
+/* Peers assume that a window has the same size everywhere. Instantiate ensures it, but plans may
+ * come from elsewhere. */
 static bool check_windows(const struct program *p, struct answer *a)
 {
     for (uint32_t l = 0; l < p->launches; l++) {
@@ -108,10 +109,10 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     return PEAL_OK;
 }
 
-/* If accesses of launches i and j race, j is at most a period later: the same op a period earlier is
- * passed on the way. And launches before i can be dropped, but only whole periods of them, so that
- * phases stay what they are: i is in the first period then, j in the first two. Where waits look
- * back, as many periods as that takes have to stay in front. */
+/* If accesses of launches i and j race, j is at most a period later, because the same op a period
+ * earlier is passed on the way. Launches before i can be dropped, but only whole periods of them,
+ * so that phases stay the same: then i is in the first period, and j in the first two. If waits
+ * look back, that many periods have to stay in front. */
 uint32_t peal_verify_launches(const struct peal_plan *plan)
 {
     uint32_t back = 1, period = plan->period;
@@ -138,8 +139,8 @@ static enum peal_status verify_launches(const struct peal_plan *plan, uint32_t l
     return status;
 }
 
-/* Where more launches could show more, they are examined too. An answer that does not come leaves
- * the one that there is. */
+/* If more launches could show more, they are examined too. If that gives no answer, the first one
+ * stands. */
 static void verify_more(const struct peal_plan *plan, const struct peal_verify_options *options,
                         struct peal_verification **out)
 {
@@ -170,7 +171,7 @@ enum peal_status peal_verify_plan(const struct peal_plan *plan,
         (*out)->needs_launches = 0;
     else if (!options->launches)
         verify_more(plan, options, out);
-    /* Fewer launches than a sound proof needs say nothing about more of them. */
+    /* A proof of fewer launches than a sound proof needs says nothing about more of them. */
     if ((*out)->verdict == PEAL_PROVED &&
         (launches < peal_verify_launches(plan) || (*out)->needs_launches))
         (*out)->reuse = PEAL_REUSE_SINGLE_SHOT;

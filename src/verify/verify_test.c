@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier on plans put together by hand: each a scheme whose verdict is known. */
+/* The verifier on plans assembled by hand; the verdict of each is known. */
 #include "verify/verdict.h"
 
 #include "plan/plan.h"
@@ -15,7 +15,7 @@
 
 enum { COUNT = 12 };
 
-/* A plan put together by hand, for n ranks and `count` elements. */
+/* A plan assembled by hand, for n ranks and `count` elements. */
 
 struct maker {
     struct peal_assembler *a;
@@ -103,7 +103,7 @@ enum scheme {
     NO_WAVE,             /* race */
     STORE_BACK_NO_WAVE,  /* H10 */
     SHARED_COUNTER,      /* H24 */
-    TOO_MANY,            /* a wait for more than ever comes */
+    TOO_MANY,            /* a wait for more than is ever notified */
     TWICE_COUNTED,       /* wrong result */
     NO_STAGE             /* uninitialised */
 };
@@ -183,7 +183,7 @@ static void test_schemes(void **state)
                 fail_msg("line %d, %u ranks:\n%s", rows[i].line, n, peal_text_get(&text));
             }
             peal_verification_free(v);
-            /* The other engine agrees on everything but values. */
+            /* The other engine agrees on everything except values. */
             if (n <= 3 && rows[i].launches == 1) {
                 v = verify(plan, 1, PEAL_ENGINE_EXPLORE);
                 if (v->fault != rows[i].fault)
@@ -248,9 +248,9 @@ static void test_relaxed_signals_order_nothing(void **state)
     free(plan);
 }
 
-/* Rank 0 writes, releases through `s[0]` and then tells rank 1 by a relaxed notify of `s[1]`. Rank
- * 1 acquires from s[0] after it has seen s[1], so that it cannot miss the release, although rank 2
- * alone could have satisfied its wait; without the relaxed pair it can. */
+/* Rank 0 writes, releases through `s[0]` and then notifies rank 1 by a relaxed notify of `s[1]`.
+ * Rank 1 acquires from s[0] after it has seen s[1], so it cannot miss the release, although rank 2
+ * alone could have satisfied its wait. Without the relaxed pair it can. */
 static void test_relaxed_signals_still_hold_back(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void test_relaxed_signals_still_hold_back(void **state)
     }
 }
 
-/* Not monotone, and a relaxed flag is all that stands between write and read. */
+/* Not monotone, and only a relaxed flag stands between write and read. */
 static void test_relaxed_flag_is_no_order(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_advice_mends(void **state)
     free(plan);
 }
 
-/* Two ranks send two messages each before they receive: two slots are needed, and enough. */
+/* Two ranks send two messages each before they receive: two slots are necessary and sufficient. */
 static struct peal_plan *make_exchange(uint32_t depth)
 {
     struct maker m = maker_begin(2, 1, PEAL_SIGNAL_ONE_WRITER, 1);
@@ -385,7 +385,7 @@ static void test_least_depth(void **state)
     }
 }
 
-/* Two lanes of one rank write one private buffer; a signal between them is what makes it safe. */
+/* Two lanes of one rank write one private buffer; a signal between them makes it safe. */
 static void test_lanes_race(void **state)
 {
     (void)state;
@@ -408,7 +408,8 @@ static void test_lanes_race(void **state)
     }
 }
 
-/* Cells zeroed by the kernel itself: not monotone, so it is explored, and the story ends stuck. */
+/* The kernel itself sets its cells to zero. It is not monotone, so it is explored, and the
+ * counterexample ends in a deadlock. */
 static void test_exploration_tells_a_deadlock(void **state)
 {
     (void)state;
@@ -435,7 +436,7 @@ static void test_exploration_tells_a_deadlock(void **state)
     free(plan);
 }
 
-/* Peers could not know where the longer one ends. */
+/* Peers could not know where the longer window ends. */
 static void test_windows_have_one_size(void **state)
 {
     (void)state;
@@ -454,7 +455,7 @@ static void test_windows_have_one_size(void **state)
     free(plan);
 }
 
-/* No text is lowered to this: an op whose source is partly its destination. */
+/* No text is lowered to this: an op whose source overlaps its destination in part. */
 static void test_overlap_is_a_fault(void **state)
 {
     (void)state;

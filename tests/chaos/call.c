@@ -197,10 +197,12 @@ static enum peal_status run_kernel(struct peal_comm *comm, const struct spec *sp
                                {.kind = PEAL_ARG_BUFFER, .data = recv, .bytes = bytes},
                                {.kind = PEAL_ARG_REDUCE, .reduce = spec->op}};
     struct peal_user_kernel *kernel = NULL;
-    bool builtin = spec->kind == KERNEL_BUILTIN;
-    const char *text = spec->kind == KERNEL_SHIFT ? shift : forward;
-    enum peal_status status = peal_user_kernel_load(comm, builtin ? NULL : text,
-                                                    builtin ? "allreduce_ring" : NULL, &kernel);
+    const char *text = spec->kind == KERNEL_SHIFT ? shift : forward, *name = NULL;
+    if (spec->kind == KERNEL_BUILTIN) {
+        text = NULL;
+        name = "allreduce_ring";
+    }
+    enum peal_status status = peal_user_kernel_load(comm, text, name, &kernel);
     if (status == PEAL_OK)
         status = peal_user_kernel_launch(kernel, spec->dtype, args,
                                          spec->kind == KERNEL_SHIFT ? 2 : 3, NULL, 0);
@@ -247,7 +249,8 @@ static uint64_t reduce_of(const struct spec *s, uint32_t ranks, const uint64_t *
     return bits;
 }
 
-/* Which of 0 and -0 is the larger no operation says: the order decides, and that is the algorithm's. */
+/* Which of 0 and -0 is the larger no operation says: the order decides, and that is the
+ * algorithm's. */
 static bool are_zeros(enum peal_dtype dtype, uint64_t a, uint64_t b)
 {
     return value_is_float(dtype) && value_read(dtype, a) == 0 && value_read(dtype, b) == 0;
@@ -390,11 +393,12 @@ void call_make(struct rank *me, uint32_t group, const struct spec *spec)
         spec_spoil(&f->spec, mix(spec->key, 9));
     snprintf(me->doing, sizeof me->doing,
              "group %u (rank %u of %u): %s%s %s, op %d, count %llu, root %u%s%s%s%s",
-             me->groups[group].number, rank, spec->size, f->spec.nonblocking ? "i" : "",
+             me->groups[group].number, rank, spec->size, text_if(f->spec.nonblocking, "i"),
              spec_name(&f->spec), value_name(f->spec.dtype), (int)f->spec.op,
-             (unsigned long long)f->spec.count, f->spec.root, f->spec.in_place ? ", in place" : "",
-             spec->send == SYMMETRIC ? ", sym send" : "",
-             spec->recv == SYMMETRIC ? ", sym recv" : "", mistaken ? ", MISTAKEN" : "");
+             (unsigned long long)f->spec.count, f->spec.root,
+             text_if(f->spec.in_place, ", in place"),
+             text_if(spec->send == SYMMETRIC, ", sym send"),
+             text_if(spec->recv == SYMMETRIC, ", sym recv"), text_if(mistaken, ", MISTAKEN"));
     if (me->trace)
         fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
     make_buffers(me, f, rank, &send, &recv);

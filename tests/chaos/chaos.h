@@ -93,6 +93,11 @@ void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmet
 /* Another call in its stead, as a rank would make that is mistaken. */
 void spec_spoil(struct spec *spec, uint64_t seed);
 const char *spec_name(const struct spec *spec);
+/* The text if the condition holds, otherwise "". */
+static inline const char *text_if(bool holds, const char *text)
+{
+    return holds ? text : "";
+}
 bool spec_is_v(const struct spec *spec);
 bool spec_reduces(const struct spec *spec);
 /* Elements of the block that `from` sends to `to`. */
@@ -162,7 +167,8 @@ extern struct tally *tally;
 extern uint32_t series;
 bool tally_open(void);
 uint64_t tally_now_ns(void);
-/* A fault happens now, or after that many nanoseconds; the report is timed only of a rank that ends. */
+/* A fault happens now, or after that many nanoseconds; the report is timed only of a rank that
+ * ends. */
 void tally_fault(enum fault fault, uint64_t delay_ns);
 /* A call has just returned what a rank's death makes of it. */
 void tally_report(void);

@@ -10,9 +10,9 @@
  * With hosts, ranks are processes on two or three hosts, see comm/tests/hosts_of.h.
  *
  * soak takes all kinds in turn, two programs at a time (or CHAOS_SERIES of them), goes on whatever
- * it finds, and ends with a table: what was checked, what was done to the ranks, and what was wrong,
- * hung or left behind. Its programs are longer and have several faults each (CHAOS_LASTS=1), because
- * most of a short one's time goes into starting processes and reading the library.
+ * it finds, and ends with a table: what was checked, what was done to the ranks, and what was
+ * wrong, hung or left behind. Its programs are longer and have several faults each (CHAOS_LASTS=1),
+ * because most of a short one's time goes into starting processes and reading the library.
  */
 #include "chaos.h"
 #include "comm/tests/hosts_of.h"
@@ -444,9 +444,12 @@ int main(int argc, char **argv)
         return 2;
     double began = now();
     struct limits limits = {.until = began + atof(argv[2]),
-                            .seed = argc > 3 ? strtoull(argv[3], NULL, 0)
-                                             : (uint64_t)time(NULL) * 100000,
-                            .programs = argc > 4 ? strtoull(argv[4], NULL, 0) : UINT64_MAX};
+                            .seed = (uint64_t)time(NULL) * 100000,
+                            .programs = UINT64_MAX};
+    if (argc > 3)
+        limits.seed = strtoull(argv[3], NULL, 0);
+    if (argc > 4)
+        limits.programs = strtoull(argv[4], NULL, 0);
     struct board *board = board_new();
     if (!board || !tally_open())
         return 2;

@@ -122,8 +122,12 @@ static void split_group(struct rank *me, uint32_t from, uint64_t *state)
     uint32_t kinds = 1 + below(state, 3), self = rank_in(me, from), size = g->size;
     bool dup = below(state, 4) == 0;
     for (uint32_t r = 0; r < size; r++) {
-        colors[r] = dup ? 0 : (int)below(state, kinds + 1) - (below(state, 3) == 0 ? 1 : 0);
-        keys[r] = dup ? 0 : (int)below(state, 5) - 2;
+        colors[r] = keys[r] = 0;
+        if (dup)
+            continue;
+        colors[r] = (int)below(state, kinds + 1);
+        colors[r] -= below(state, 3) == 0;
+        keys[r] = (int)below(state, 5) - 2;
     }
     struct peal_comm *made = NULL;
     snprintf(me->doing, sizeof me->doing, "split of group %u", g->number);
@@ -188,8 +192,8 @@ static void use_symmetric(struct rank *me, uint32_t group, uint64_t *state)
     if (me->trace && member)
         fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
     if (g->symmetric) {
-        /* Calls that use it end first. Only they: others' memory stays in use, as it does on ranks that
-         * are not of this group. */
+        /* Calls that use it end first. Only they: others' memory stays in use, as it does on ranks
+         * that are not of this group. */
         if (g->used)
             flights_end_group(me, group);
         g->symmetric = 0;
@@ -292,7 +296,8 @@ static void make_call(struct rank *me, uint32_t group, uint64_t *state)
     struct group *g = &me->groups[group];
     struct spec spec;
     spec_make(&spec, g->size, true, g->symmetric > 0, draw(state));
-    /* A rank that leaves early unmaps what a thread may still be reading: not while it is under way. */
+    /* A rank that leaves early unmaps what a thread may still be reading: not while it is under
+     * way. */
     if (spec.nonblocking && me->threads && (me->fault != NO_FAULT || me->may_fail))
         spec.send = spec.recv = PRIVATE;
     if (spec.nonblocking) {

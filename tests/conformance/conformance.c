@@ -30,7 +30,7 @@ static const char *describe(const struct variant *v, char text[static 256])
     snprintf(text, 256, "P=%u n=%llu %s %s root=%u most=%llu depth=%u slot=%llu%s%s", v->nranks,
              (unsigned long long)v->n, peal_dtype_name(v->dtype), peal_reduce_name(v->reduce),
              v->root, (unsigned long long)v->most, v->depth, (unsigned long long)v->slot_bytes,
-             v->in_place ? " in-place" : "", v->no_fuse ? " unfused" : "");
+             peal_text_if(v->in_place, " in-place"), peal_text_if(v->no_fuse, " unfused"));
     return text;
 }
 
@@ -127,7 +127,7 @@ static bool try(struct run *run, struct variant v)
 static bool try_shapes(struct run *run, struct variant v)
 {
     uint32_t roots = run->subject->has_root ? v.nranks : 1;
-    uint32_t step = run->full ? 1 : roots > 2 ? roots / 2 : 1;
+    uint32_t step = !run->full && roots > 2 ? roots / 2 : 1;
     for (uint32_t root = 0; root < roots; root += step) {
         for (int k = 0; k < 8; k++) {
             v.root = root;
@@ -135,7 +135,9 @@ static bool try_shapes(struct run *run, struct variant v)
             v.no_fuse = k & 2;
             v.most = k & 4 ? 2 * v.n + 7 : 0;
             /* A slot for the whole payload, or many small ones: no rank receives while it sends. */
-            v.depth = k & 4 ? 1 : root % 2 || k & 2 ? 0 : 1024;
+            v.depth = root % 2 || k & 2 ? 0 : 1024;
+            if (k & 4)
+                v.depth = 1;
             const char *name = run->subject->kernel->name;
             bool in_slot =
                 run->subject->has_op && (strstr(name, "_direct") || strstr(name, "_send"));

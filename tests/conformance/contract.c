@@ -253,6 +253,11 @@ static bool is_close(const struct setting *s, const unsigned char *got, const un
     return fabs(a - b) <= 2 * s->plan->nranks * steps[dtype] * fabs(b);
 }
 
+static double number_of(enum peal_dtype work, struct peal_scalar value)
+{
+    return work == PEAL_I64 || work == PEAL_U64 ? (double)value.integer : value.real;
+}
+
 static bool rank_holds(const struct setting *s, uint32_t r, bool exact, bool same,
                        struct peal_text *why)
 {
@@ -274,9 +279,7 @@ static bool rank_holds(const struct setting *s, uint32_t r, bool exact, bool sam
         struct peal_scalar g = peal_scalar_load(got, dtype, work);
         struct peal_scalar w = peal_scalar_load(want, dtype, work);
         peal_text_printf(why, "launch %zu, rank %u: y[%llu] %s: got %.17g, want %.17g", s->launch,
-                         r, (unsigned long long)i, wrong,
-                         work == PEAL_I64 || work == PEAL_U64 ? (double)g.integer : g.real,
-                         work == PEAL_I64 || work == PEAL_U64 ? (double)w.integer : w.real);
+                         r, (unsigned long long)i, wrong, number_of(work, g), number_of(work, w));
         return false;
     }
     return true;

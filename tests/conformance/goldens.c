@@ -77,8 +77,8 @@ static bool run(const struct golden *g, const struct made *made, uint32_t root,
                 struct peal_text *why)
 {
     const struct peal_plan *plan = made->plan;
-    uint32_t x = plan->contract ? plan->contract_in : 0,
-             y_buf = plan->contract ? plan->contract_out : 1;
+    uint32_t x = plan->contract ? plan->contract_in : 0;
+    uint32_t y_buf = plan->contract ? plan->contract_out : 1;
     uint32_t nranks = plan->nranks;
     uint64_t n = made->sizes.n;
     struct peal_interp *in = peal_interp_new(nranks);

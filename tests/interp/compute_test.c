@@ -108,9 +108,10 @@ TEST(compute_and_interpreter_agree)
                 uint64_t random = peal_hash_u64(++seed, 5);
                 struct mix m = {.fn = (enum peal_fn)fn,
                                 .dst = (enum peal_dtype)(random % PEAL_SCALAR_DTYPES),
-                                .nsrc = operands ? (uint32_t)operands
-                                                 : 1 + (uint32_t)(random >> 8) % SOURCES,
+                                .nsrc = (uint32_t)operands,
                                 .divisor = random >> 16 & 1 ? 0 : 1 + (random >> 17) % 16};
+                if (operands == 0)
+                    m.nsrc = 1 + (uint32_t)(random >> 8) % SOURCES;
                 for (uint32_t k = 0; k < SOURCES; k++)
                     m.src[k] =
                         random >> 24 & 1

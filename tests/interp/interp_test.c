@@ -49,8 +49,8 @@ static struct peal_plan *make_mesh(uint32_t nranks, bool closed, bool shared)
     uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);
     uint32_t y = make_buf(a, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, LEN);
     uint32_t slot = make_buf(a, "slot", PEAL_BUF_WINDOW, PEAL_DIR_NONE, LEN);
-    uint32_t here = peal_assembler_signal(
-        a, "here", shared ? PEAL_SIGNAL_SHARED : PEAL_SIGNAL_ONE_WRITER, shared ? 1 : nranks);
+    uint32_t here = shared ? peal_assembler_signal(a, "here", PEAL_SIGNAL_SHARED, 1)
+                           : peal_assembler_signal(a, "here", PEAL_SIGNAL_ONE_WRITER, nranks);
     for (uint32_t r = 0; r < nranks; r++) {
         struct peal_ref src[8];
         peal_assembler_rank_begin(a, r);

@@ -85,7 +85,8 @@ static unsigned char pack_e5m2(double value)
     int infinity = 31 << 2;
     if (isnan(value))
         return 0x7e;
-    int sign = signbit(value) ? 0x80 : 0, exponent = value == 0 ? -14 : ilogb(value);
+    int sign = signbit(value) ? 0x80 : 0;
+    int exponent = value == 0 ? -14 : ilogb(value);
     if (isinf(value) || fabs(value) >= 0x1p17)
         return (unsigned char)(sign | infinity);
     exponent = exponent < -14 ? -14 : exponent;
@@ -319,7 +320,7 @@ static int64_t unsigned_pair(enum peal_fn fn, uint64_t a, uint64_t b)
     if (fn == PEAL_FN_DIV)
         return b ? (int64_t)(a / b) : 0;
     if (fn == PEAL_FN_CDIV)
-        return b ? (int64_t)(a / b + (a % b ? 1 : 0)) : 0;
+        return b ? (int64_t)(a / b + (a % b != 0)) : 0;
     return integer_pair(fn, (int64_t)a, (int64_t)b);
 }
 
@@ -400,7 +401,8 @@ struct peal_scalar peal_scalar_apply(enum peal_fn fn, const struct peal_scalar *
     return out;
 }
 
-/* The value that the steps up to and including *last leave on top; *last becomes the step before the first of them. */
+/* The value that the steps up to and including *last leave on top; *last becomes the step before
+ * the first of them. */
 static struct peal_scalar eval_steps(const struct peal_formula *f, uint32_t *last,
                                      struct peal_scalar a, struct peal_scalar b)
 {

@@ -3,13 +3,13 @@
  *
  * Every kernel of every file is verified for each number of ranks and each count (lists: 2,3,5), in
  * place and not where that makes a plan. What is proved is run by the oracle, more launches than
- * the proof took, under bad schedules; what is refuted is replayed from its story. Whether a kernel
- * is closed, and its least depth of channels, are held against the runs too, and so is what is
- * claimed without looking: that a plan with fusion leaves what the plan without it leaves, and that
- * plans of one shape have one verdict. Kernels are also run with roots, counts and arrays in turn;
- * the verifier is asked about a sequence that goes wrong, and whether sequences were claimed to be
- * safe is for the caller to see (lines that begin with "turns"). Lines that begin with "DEFECT" are
- * defects.
+ * the proof took, under bad schedules; what is refuted is replayed from its counterexample. Whether
+ * a kernel is closed, and its least depth of channels, are held against the runs too, and so is
+ * what is claimed without looking: that a plan with fusion leaves what the plan without it leaves,
+ * and that plans of one shape have one verdict. Kernels are also run with roots, counts and arrays
+ * in turn; the verifier is asked about a sequence that goes wrong, and whether sequences were
+ * claimed to be safe is for the caller to see (lines that begin with "turns"). Lines that begin
+ * with "DEFECT" are defects.
  */
 #include "lang/lang.h"
 #include "base/base.h"
@@ -208,7 +208,7 @@ static void check_fusion(struct attack *a, const struct peal_plan *plan)
     uint64_t outputs[2] = {0};
     bool ran = other;
     for (int i = 0; i < 2 && ran; i++) {
-        const struct peal_plan *plans[] = {i ? other : plan, i ? other : plan};
+        const struct peal_plan *one = i ? other : plan, *plans[] = {one, one};
         struct oracle *o = oracle_new(plans, 2);
         struct oracle_schedule schedule = schedule_of(a, 1);
         if (o)
@@ -339,8 +339,8 @@ static void attack_turns(struct attack *a, const int64_t *counts, size_t ncounts
         if (o && goes_wrong(a, o, false, 6)) {
             /* What arrays peal verify makes up are others: of these it has claimed nothing. */
             printf("%s %s kernel %s ranks %u%s:%s: %s: %s\n", arrays ? "arrays" : "turns", a->file,
-                   a->kernel->name, a->nranks, a->in_place ? " in place" : "", peal_text_get(&name),
-                   oracle_wrong_name(o->wrong), peal_text_get(&o->why));
+                   a->kernel->name, a->nranks, peal_text_if(a->in_place, " in place"),
+                   peal_text_get(&name), oracle_wrong_name(o->wrong), peal_text_get(&o->why));
             check_sequence(a, plans, launches, peal_text_get(&o->why));
             k = 40;
         }

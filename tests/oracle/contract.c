@@ -58,10 +58,9 @@ static bool has_small(const struct peal_plan *plan)
 static double datum(const struct oracle *o, uint32_t launch, uint32_t rank, uint32_t buf,
                     uint64_t i)
 {
-    bool small = has_small(o->plans[launch]);
+    uint64_t limit = has_small(o->plans[launch]) ? 9 : 100003;
     uint64_t h = peal_hash_u64(i * 64 + buf, peal_hash_u64(launch * 64 + rank, o->data));
-    return o->plans[0]->reduce == PEAL_PROD ? (double)(1 + h % 2)
-                                            : (double)(h % (small ? 9 : 100003));
+    return (double)(o->plans[0]->reduce == PEAL_PROD ? 1 + h % 2 : h % limit);
 }
 
 static void put(struct oracle *o, uint32_t rank, uint32_t launch, uint32_t buf)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oracle: runs plans launch after launch under bad schedules, and looks for anything wrong.
  *
- * A second reading of plan.h and of the memory model in docs/verifier.md, for tests only: nothing is
- * shared with src/verify, and it works the other way round. It follows one schedule at a time with
- * real data, keeps a vector clock for every lane, cell, message and freed slot, and stamps every
- * byte with who read, wrote and accumulated there last. Two conflicting accesses of which neither
- * clock knows the other are a race wherever in the run they stand, so one run stands for every
- * reordering that the memory model would allow it.
+ * A second reading of plan.h and of the memory model in docs/verifier.md, for tests only: nothing
+ * is shared with src/verify, and it works the other way round. It follows one schedule at a time
+ * with real data, keeps a vector clock for every lane, cell, message and freed slot, and stamps
+ * every byte with who read, wrote and accumulated there last. Two conflicting accesses of which
+ * neither clock knows the other are a race wherever in the run they stand, so one run stands for
+ * every reordering that the memory model would allow it.
  *
  *   struct oracle *o = oracle_new(plans, launches);   borrowed plans of one kernel
  *   oracle_run(o, &schedule)                          true: nothing was wrong
@@ -32,8 +32,8 @@ enum oracle_wrong {
     ORACLE_UNABLE   /* more than the oracle takes */
 };
 
-/* Each lane has a priority; the highest that can move does. `restless`: one in this many steps gives a
- * lane another priority (0: never; 1: any lane at any time). */
+/* Each lane has a priority; the highest that can move does. `restless`: one in this many steps
+ * gives a lane another priority (0: never; 1: any lane at any time). */
 struct oracle_schedule {
     uint64_t seed;
     uint32_t restless;
@@ -121,8 +121,8 @@ void oracle_free(struct oracle *o);
 bool oracle_run(struct oracle *o, const struct oracle_schedule *schedule);
 const char *oracle_wrong_name(enum oracle_wrong wrong);
 
-/* For following a story: from the start; one op of a lane; is it at its end; entering and leaving by
- * any lane that can; until none can move. */
+/* For following a counterexample: from the start; one op of a lane; is it at its end; entering and
+ * leaving by any lane that can; until none can move. */
 void oracle_start(struct oracle *o);
 bool oracle_can(struct oracle *o, uint32_t rank, uint32_t lane);
 bool oracle_go(struct oracle *o, uint32_t rank, uint32_t lane);

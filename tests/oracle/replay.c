@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps of one lane that a story leaves out are accesses, or waits that cannot block. */
+/* Steps of one lane that a counterexample leaves out are accesses, or waits that cannot block. */
 static bool may_be_left_out(const struct peal_op *op)
 {
     return op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WHEN ||
@@ -111,6 +111,16 @@ static bool ends_there(struct oracle *o, const struct peal_verification *v, uint
     }
 }
 
+/* What the oracle must find for a fault, and nothing else. */
+static enum oracle_wrong wrong_of(enum peal_fault fault)
+{
+    if (fault == PEAL_FAULT_RACE)
+        return ORACLE_RACE;
+    if (fault == PEAL_FAULT_UNINITIALISED)
+        return ORACLE_UNINITIALISED;
+    return fault == PEAL_FAULT_RESULT ? ORACLE_RESULT : ORACLE_DEADLOCK;
+}
+
 enum replay_end replay_story(const struct peal_plan *plan, const struct peal_verification *v,
                              uint64_t seed, struct peal_text *why)
 {
@@ -126,10 +136,7 @@ enum replay_end replay_story(const struct peal_plan *plan, const struct peal_ver
         return REPLAY_NOTHING;
     oracle_start(o);
     o->data = seed;
-    o->only = v->fault == PEAL_FAULT_RACE            ? ORACLE_RACE
-              : v->fault == PEAL_FAULT_UNINITIALISED ? ORACLE_UNINITIALISED
-              : v->fault == PEAL_FAULT_RESULT        ? ORACLE_RESULT
-                                                     : ORACLE_DEADLOCK;
+    o->only = wrong_of(v->fault);
     bool good = true;
     uint32_t i = 0;
     for (; i < v->nsteps && good && o->wrong == ORACLE_FINE; i++) {
@@ -140,10 +147,10 @@ enum replay_end replay_story(const struct peal_plan *plan, const struct peal_ver
     }
     enum replay_end end = good && ends_there(o, v, seed) ? REPLAY_GOOD : REPLAY_BAD;
     if (!good)
-        peal_text_printf(why, "step %u of the story cannot be taken (%s)", i,
+        peal_text_printf(why, "step %u of the counterexample cannot be taken (%s)", i,
                          oracle_wrong_name(o->wrong));
     else if (end == REPLAY_BAD)
-        peal_text_printf(why, "the story of %u steps ends with %s %s", v->nsteps,
+        peal_text_printf(why, "the counterexample of %u steps ends with %s %s", v->nsteps,
                          oracle_wrong_name(o->wrong), peal_text_get(&o->why));
     oracle_free(o);
     return end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows the story of a refuted plan on the oracle: does it lead where it says? */
+/* Follows the counterexample of a refuted plan on the oracle: does it lead where it says? */
 #ifndef PEAL_ORACLE_REPLAY_H
 #define PEAL_ORACLE_REPLAY_H
 

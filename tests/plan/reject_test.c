@@ -290,8 +290,8 @@ TEST(what_cannot_be_is_refused_in_clear_words)
         const char *want = rows[i].message;
         bool same = !got == !want && (!got || strcmp(got, want) == 0);
         if (!same)
-            print_error("line %d: '%s' instead of '%s'\n", rows[i].line, got ? got : "(none)",
-                        want ? want : "(none)");
+            print_error("line %d: '%s' instead of '%s'\n", rows[i].line, peal_text_or_empty(got),
+                        peal_text_or_empty(want));
         failures += !same;
         peal_program_close(program);
         peal_diags_release(&diags);

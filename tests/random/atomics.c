@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atomics FIRST COUNT: random kernels with fetch_add, compare_swap, take and when, against brute force.
+/* atomics FIRST COUNT: random kernels with fetch_add, compare_swap, take and when, against brute
+ * force.
  *
- * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole front
- * end to the verifier; and it is walked here, act by act, in every order that there is. Race, deadlock
- * and a read of memory that no rank has written must be found by both or by neither. A race here is two
- * ranks that could do conflicting accesses next. Nothing is shared with src/verify.
+ * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole
+ * front end to the verifier; and it is walked here, act by act, in every order that there is. Race,
+ * deadlock and a read of memory that no rank has written must be found by both or by neither. A
+ * race here is two ranks that could do conflicting accesses next. Nothing is shared with
+ * src/verify.
  */
 #include "base/base.h"
 #include "lang/lang.h"
@@ -85,7 +87,11 @@ static void add_section(uint64_t *dice, struct kernel *k, uint32_t rank)
     bool broken = roll(dice, 6) == 0;
     struct act write = {.kind = ACT_WRITE, .rank = 0, .at = 0}, read = {.kind = ACT_READ};
     struct act swap = {.kind = how == 0 ? ACT_TAKE : ACT_SWAP, .b = 1};
-    struct act when = {.kind = ACT_WHEN, .relation = broken ? LT : EQ, .a = broken ? 2 : 0};
+    struct act when = {.kind = ACT_WHEN, .relation = EQ, .a = 0};
+    if (broken) {
+        when.relation = LT;
+        when.a = 2;
+    }
     add(k, rank, swap);
     if (how)
         add(k, rank, when);
@@ -380,21 +386,22 @@ int main(int argc, char **argv)
                    "verifier: %s, %s, race %d deadlock %d%s%s\n%s\n",
                    (unsigned long long)seed, k.ranks, k.launches, b.race, b.deadlock, b.unwritten,
                    peal_outcome_name(v->verdict), peal_fault_name(v->fault), v->has_race,
-                   v->has_deadlock, v->why ? ", " : "", v->why ? v->why : "", text.at);
+                   v->has_deadlock, peal_text_if(v->why, ", "), peal_text_or_empty(v->why),
+                   text.at);
         }
         bool is_good = !b.race && !b.deadlock && !b.unwritten;
         races += b.race;
         deadlocks += b.deadlock;
         unwritten += !b.race && !b.deadlock && b.unwritten;
         good += is_good;
-        /* The story is made by another path through the same answer. */
+        /* The counterexample is made by another path through the same answer. */
         peal_verification_free(v);
         options.no_story = options.all_faults = false;
         if (peal_verify_plan(plan, &options, &v) != PEAL_OK)
             return 3;
         if (!b.seen.full && (v->verdict == PEAL_PROVED) != is_good) {
             wrong++;
-            printf("kernel %llu: with its story it is %s\n", (unsigned long long)seed,
+            printf("kernel %llu: with its counterexample it is %s\n", (unsigned long long)seed,
                    peal_outcome_name(v->verdict));
         }
         peal_verification_free(v);

@@ -7,8 +7,9 @@
  * them: (launch, count), compared as one number. It looks for states in which nothing can move, for
  * two conflicting accesses that come next at the same time, and for cells that get the value of an
  * earlier launch. The verifier must find a deadlock or a race where there is one and nowhere else,
- * unless there is such a cell: then it must refute the sequence, and only then may it blame a signal.
- * In every third program a writer may set its cell, also to less than it had in this launch.
+ * unless there is such a cell: then it must refute the sequence, and only then may it blame a
+ * signal. In every third program a writer may set its cell, also to less than it had in this
+ * launch.
  */
 #include "plan/plan.h"
 #include "random/seen.h"
@@ -104,9 +105,10 @@ static struct peal_plan *make_plan(const struct text *t, uint32_t ranks)
         for (uint32_t i = 0; i < t->nops[r]; i++) {
             const struct op *op = &t->ops[r][i];
             struct peal_ref tile = peal_ref_make(r, buf[2], PEAL_F32, 0);
-            if (op->kind == NOTIFY)
-                peal_assembler_notify(a, op->rank, s, op->at, PEAL_NONE, op->sets ? op->value : 1,
-                                      op->sets ? PEAL_OP_SET : 0);
+            if (op->kind == NOTIFY && op->sets)
+                peal_assembler_notify(a, op->rank, s, op->at, PEAL_NONE, op->value, PEAL_OP_SET);
+            else if (op->kind == NOTIFY)
+                peal_assembler_notify(a, op->rank, s, op->at, PEAL_NONE, 1, 0);
             else if (op->kind == WAIT)
                 peal_assembler_wait(a, s, op->at, PEAL_NONE, op->value, 0);
             else if (op->kind == READ)

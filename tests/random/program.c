@@ -189,20 +189,19 @@ static void add_op(struct plan_maker *m, uint32_t thread, const struct random_op
         peal_ref_make(m->p->rank_of[thread], m->tile[m->p->lane_of[thread]], PEAL_F32, 0);
     struct peal_ref one = peal_ref_const(1, PEAL_F32);
     bool channels = op->kind >= RANDOM_SEND;
+    uint32_t relaxed = op->relaxed ? PEAL_OP_RELAXED : 0;
     struct peal_ref memory =
         peal_ref_make(op->rank, m->buf[channels ? op->value : (int)op->at], PEAL_F32, 0);
     switch (op->kind) {
     case RANDOM_ADD:
     case RANDOM_SET:
         peal_assembler_notify(m->a, op->rank, m->signal, op->at, PEAL_NONE, op->value,
-                              (op->kind == RANDOM_SET ? PEAL_OP_SET : 0u) |
-                                  (op->relaxed ? PEAL_OP_RELAXED : 0u));
+                              op->kind == RANDOM_SET ? relaxed | PEAL_OP_SET : relaxed);
         break;
     case RANDOM_WAIT:
     case RANDOM_WAIT_EQUAL:
         peal_assembler_wait(m->a, m->signal, op->at, PEAL_NONE, op->value,
-                            (op->kind == RANDOM_WAIT_EQUAL ? PEAL_OP_EQUAL : 0u) |
-                                (op->relaxed ? PEAL_OP_RELAXED : 0u));
+                            op->kind == RANDOM_WAIT_EQUAL ? relaxed | PEAL_OP_EQUAL : relaxed);
         break;
     case RANDOM_READ:
         peal_assembler_copy(m->a, tile, memory, 1, 1);

@@ -68,7 +68,7 @@ int main(int argc, char **argv)
             wrong++;
             printf("program %llu: %s a race, the verifier says %s: %s\n", (unsigned long long)seed,
                    o.race ? "has" : "does not have", peal_outcome_name(v->verdict),
-                   v->why ? v->why : "");
+                   peal_text_or_empty(v->why));
         } else {
             racy += o.race;
             none += !o.race;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-stories FIRST COUNT: what the verifier reports of random programs, replayed by other means.
+/* random-stories FIRST COUNT: what the verifier reports of random programs, replayed by other
+ * means.
  *
- * Every story of a race or a deadlock is followed step by step on a plain interpreter of the same
- * program (clocks.h). It must lead to what it says. Where it is called minimal or shortest, it is followed again
- * without each single step: no such schedule may still lead there. Where it is called shortest,
- * all executions are enumerated, and none may show any race after fewer steps. Half of the programs
- * have relaxed signals.
+ * Every counterexample of a race or a deadlock is followed step by step on a plain interpreter of
+ * the same program (clocks.h). It must lead to what it says. Where it is called minimal or
+ * shortest, it is followed again without each single step: no such schedule may still lead there.
+ * Where it is called shortest, all executions are enumerated, and none may show any race after
+ * fewer steps. Half of the programs have relaxed signals.
  */
 #include "random/clocks.h"
 #include "random/seen.h"
@@ -16,7 +17,8 @@
 
 enum { MOST_STEPS = THREADS * MOST_OPS, SLOTS = 1 << 18 };
 
-/* A story as the program's own words: who takes the next sync op, and what it says of the end. */
+/* A counterexample in terms of the program: which thread takes the next sync op, and what it says
+ * of the end. */
 struct story {
     const struct random_program *p;
     uint8_t thread[MOST_STEPS];
@@ -27,7 +29,7 @@ struct story {
     bool deadlock, monotone, broken;
 };
 
-/* --- what a story claims --------------------------------------------------------------------- */
+/* --- what a counterexample claims --------------------------------------------------------------------- */
 
 /* Accesses before the thread's next sync op. */
 static void go_accesses(const struct random_program *p, struct clocks *s, uint32_t t)
@@ -48,8 +50,8 @@ static bool collide(const struct story *y, const struct clocks *s, uint32_t firs
            random_ops_conflict(&y->p->ops[t][mine], &y->p->ops[u][other]);
 }
 
-/* The core stands where it waits, and no other thread will touch its cells again. Which thread is blocked in a
- * monotone program does so in every schedule: that is checked apart. */
+/* The core stands where it waits, and no other thread will touch its cells again. Which thread is
+ * blocked in a monotone program does so in every schedule: that is checked apart. */
 static bool stands_still(const struct story *y, const struct clocks *s)
 {
     const struct random_program *p = y->p;
@@ -71,7 +73,7 @@ static bool stands_still(const struct story *y, const struct clocks *s)
     return true;
 }
 
-/* Without step `out` (PEAL_NONE: whole), does it lead where the story says? */
+/* Without step `out` (PEAL_NONE: whole), does it lead where the counterexample says? */
 static bool leads_there(const struct story *y, uint32_t out)
 {
     struct clocks s = {0};
@@ -116,7 +118,7 @@ struct oracle {
     struct seen seen;
     const struct story *story;
     uint32_t fewest; /* sync ops before a race */
-    bool passes;     /* somebody of the story's core goes on */
+    bool passes;     /* some rank of the counterexample's core goes on */
 };
 
 static void look(struct oracle *o, const struct clocks *s, uint32_t t)
@@ -211,7 +213,7 @@ static void check(struct oracle *o, const struct random_program *p, uint64_t see
         (y.deadlock ? t->deadlock : t->race)[v->story]++;
         t->relaxed += v->has_relaxed;
         if (y.broken || !leads_there(&y, PEAL_NONE))
-            complain(t, seed, "the story does not lead where it says");
+            complain(t, seed, "the counterexample does not lead where it says");
         for (uint32_t i = 0; i < y.count && v->story != PEAL_STORY_AS_FOUND; i++) {
             if (leads_there(&y, i))
                 complain(t, seed, "a step can be left out");
@@ -223,10 +225,11 @@ static void check(struct oracle *o, const struct random_program *p, uint64_t see
             o->fewest = UINT32_MAX;
             seen_clear(&o->seen);
             enumerate(o, &(struct clocks){0});
-            if (!o->seen.full && (y.deadlock ? o->passes : o->fewest != y.count))
-                complain(t, seed,
-                         y.deadlock ? "a rank said to wait for ever goes on in some execution"
-                                    : "there is a shorter story");
+            bool all = !o->seen.full;
+            if (all && y.deadlock && o->passes)
+                complain(t, seed, "a rank said to wait for ever goes on in some execution");
+            else if (all && !y.deadlock && o->fewest != y.count)
+                complain(t, seed, "there is a shorter counterexample");
         }
     }
     peal_verification_free(v);

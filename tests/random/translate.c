@@ -2,11 +2,11 @@
 /* random-translate FIRST COUNT: random texts, their plans held against them.
  *
  * A text is a list of data statements between barriers that order everything, so that it is proved
- * whatever its statements compute: parts of windows that overlap, accumulates into themselves, tiles
- * that are made of tiles, messages round a ring, select, final and fill, different statements on
- * different ranks, places that change with the launch, values of roots. Every plan, fused or not, must
- * compute what its text says: values by src/plan/naive, which shares no code with lowering or with
- * src/verify. A text that is not proved says nothing.
+ * whatever its statements compute: parts of windows that overlap, accumulates into themselves,
+ * tiles that are made of tiles, messages round a ring, select, final and fill, different statements
+ * on different ranks, places that change with the launch, values of roots. Every plan, fused or
+ * not, must compute what its text says: values by src/plan/naive, which shares no code with
+ * lowering or with src/verify. A text that is not proved says nothing.
  */
 #include "lang/lang.h"
 #include "plan/plan.h"
@@ -74,7 +74,10 @@ static void put_value(struct maker *m, uint32_t depth)
     }
     peal_text_puts(&m->text, heads[kind]);
     put_operand(m, depth);
-    for (uint32_t more = kind == 4 ? 0 : kind < 3 ? 1 + roll(m, 2) : 1; more; more--) {
+    uint32_t more = kind == 4 ? 0 : 1;
+    if (kind < 3)
+        more += roll(m, 2);
+    for (; more; more--) {
         peal_text_puts(&m->text, ", ");
         put_operand(m, depth);
     }
@@ -117,8 +120,8 @@ static void put_statement(struct maker *m)
         peal_text_printf(&m->text, " } else { %s op= x }", part(m));
     } else {
         put_wave(m);
-        peal_text_printf(&m->text, "    %s = w@%s[%s +: n]\n", part(m),
-                         roll(m, 2) ? "right" : "root", roll(m, 2) ? "0" : "2");
+        const char *rank = roll(m, 2) ? "right" : "root";
+        peal_text_printf(&m->text, "    %s = w@%s[%u +: n]\n", part(m), rank, 2 * roll(m, 2));
         put_wave(m);
     }
     peal_text_puts(&m->text, "\n");
@@ -162,12 +165,10 @@ static void check(struct maker *m, uint64_t seed, struct tally *t)
         struct peal_verification *v = NULL;
         struct peal_verify_options options = {.no_result = true, .no_story = true};
         struct peal_plan_request request = {.kernel = kernel, .count = 1 + (int64_t)roll(m, 6)};
-        request.bind = (struct peal_bind){.nranks = 2 + roll(m, 3),
-                                          .rank = PEAL_NONE,
-                                          .dtype = roll(m, 4) ? PEAL_F32 : PEAL_F16,
-                                          .reduce = roll(m, 2) ? PEAL_AVG : PEAL_SUM,
-                                          .symmetric = true,
-                                          .no_fuse = way};
+        request.bind = (struct peal_bind){
+            .nranks = 2 + roll(m, 3), .rank = PEAL_NONE, .symmetric = true, .no_fuse = way};
+        request.bind.dtype = roll(m, 4) ? PEAL_F32 : PEAL_F16;
+        request.bind.reduce = roll(m, 2) ? PEAL_AVG : PEAL_SUM;
         request.bind.root = roll(m, request.bind.nranks);
         struct peal_bind bind;
         peal_arena_init(&arena, 0);
@@ -180,7 +181,7 @@ static void check(struct maker *m, uint64_t seed, struct tally *t)
                 t->wrong++;
                 printf("text %llu, way %d, %u ranks, count %lld: %s%s\n%s\n",
                        (unsigned long long)seed, way, bind.nranks, (long long)request.count,
-                       v->why ? v->why : "", v->text_unchecked ? v->text_unchecked : "",
+                       peal_text_or_empty(v->why), peal_text_or_empty(v->text_unchecked),
                        peal_text_get(&m->text));
             }
         } else {

@@ -63,10 +63,9 @@ static int put_verdicts(uint64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         struct peal_verification *v = judge(first + i, PEAL_ENGINE_AUTO, false);
+        const char *way = v->monotone ? "exact" : "explored";
         printf("%llu %d %d %s\n", (unsigned long long)(first + i), v->has_deadlock, v->has_race,
-               v->verdict == PEAL_UNDECIDED ? "undecided"
-               : v->monotone                ? "exact"
-                                            : "explored");
+               v->verdict == PEAL_UNDECIDED ? "undecided" : way);
         peal_verification_free(v);
     }
     return 0;

@@ -212,10 +212,11 @@ static uint64_t longest_path(struct oracle *o)
             all = false;
             const struct peal_op *op = lane->op;
             struct lane_state copy = *lane;
-            bool waits = (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
-                             ? o->fifos[op->mem.channel].taken == o->fifos[op->mem.channel].sent
-                         : op->kind == PEAL_OP_WAIT ? !run_op(o, rank, &copy)
-                                                    : false;
+            bool waits = false;
+            if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
+                waits = o->fifos[op->mem.channel].taken == o->fifos[op->mem.channel].sent;
+            else if (op->kind == PEAL_OP_WAIT)
+                waits = !run_op(o, rank, &copy);
             if (!waits && (next == n || lane->time < o->lanes[next].time))
                 next = rank;
         }

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "lang/lang.h"
 #include "plan/plan.h"
+#include "symmetry/each.h"
 #include "verify/symmetry/symmetry.h"
 #include "verify/verify.h"
 
@@ -17,10 +18,7 @@
 #include <string.h>
 
 struct agree {
-    const char *file;
-    const struct peal_kernel *kernel;
-    uint32_t nranks;
-    int64_t count;
+    struct each_case c;
     uint64_t plans, proved, refuted, symmetric, one_pass, differ;
 };
 
@@ -35,7 +33,7 @@ struct values {
 /* Parts of `counts` differ from rank to rank; blocks are the same seen from both sides. */
 static int64_t number_of(const struct agree *a, const char *name, uint32_t i)
 {
-    uint32_t p = a->nranks;
+    uint32_t p = a->c.nranks;
     if (strcmp(name, "counts") == 0)
         return i % 3 == 0 ? 0 : (int64_t)i % 4;
     uint32_t j = strcmp(name, "recvs") == 0 ? i % p * p + i / p : i;
@@ -47,15 +45,15 @@ static void add_value(const struct agree *a, struct values *v, const struct peal
     bool counts = strcmp(s->name, "counts") == 0;
     int64_t *to = v->numbers[v->n];
     if (s->kind == PEAL_SYMBOL_DIM || strcmp(s->name, "most") == 0)
-        *to = a->count;
+        *to = a->c.count;
     else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "k") == 0)
         *to = 2;
     else if (s->kind != PEAL_SYMBOL_INTS)
         return;
-    uint32_t numbers = counts ? a->nranks : a->nranks * a->nranks;
+    uint32_t numbers = counts ? a->c.nranks : a->c.nranks * a->c.nranks;
     for (uint32_t i = 0; s->kind == PEAL_SYMBOL_INTS && i < numbers; i++)
         to[i] = number_of(a, s->name, i);
-    size_t count = s->kind == PEAL_SYMBOL_INTS ? a->nranks : 1;
+    size_t count = s->kind == PEAL_SYMBOL_INTS ? a->c.nranks : 1;
     v->at[v->n++] = (struct peal_bind_value){s->name, to, count, true};
 }
 
@@ -65,19 +63,19 @@ static struct peal_plan *make_plan(const struct agree *a)
     struct peal_plan *plan = NULL;
     struct peal_diags diags;
     v.n = 0;
-    for (const struct peal_symbol *s = a->kernel->symbols; s && v.n < 32; s = s->next)
+    for (const struct peal_symbol *s = a->c.kernel->symbols; s && v.n < 32; s = s->next)
         add_value(a, &v, s);
-    struct peal_bind bind = {.nranks = a->nranks,
+    struct peal_bind bind = {.nranks = a->c.nranks,
                              .rank = PEAL_NONE,
                              .dtype = PEAL_I32,
                              .reduce = PEAL_SUM,
                              .values = v.at,
                              .nvalues = v.n,
-                             .root = a->nranks > 2 ? 1 : 0,
+                             .root = a->c.nranks > 2 ? 1 : 0,
                              .symmetric = true,
                              .lenient = true};
     peal_diags_init(&diags);
-    if (peal_instantiate(a->kernel, &bind, &diags, &plan) != PEAL_OK)
+    if (peal_instantiate(a->c.kernel, &bind, &diags, &plan) != PEAL_OK)
         plan = NULL;
     peal_diags_release(&diags);
     return plan;
@@ -112,8 +110,10 @@ static void note_way(struct agree *a, const struct peal_plan *plan)
     peal_program_release(&p);
 }
 
-static void compare(struct agree *a)
+static void compare(void *context, const struct each_case *c)
 {
+    struct agree *a = context;
+    a->c = *c;
     struct peal_text with = {0}, without = {0};
     struct peal_plan *plan = make_plan(a);
     if (!plan)
@@ -127,8 +127,8 @@ static void compare(struct agree *a)
     }
     if (!x != !y || strcmp(peal_text_get(&with), peal_text_get(&without)) != 0) {
         a->differ++;
-        printf("%s kernel %s ranks %u count %lld:\nwith symmetry  %s\nplainly  %s\n", a->file,
-               a->kernel->name, a->nranks, (long long)a->count, peal_text_get(&with),
+        printf("%s kernel %s ranks %u count %lld:\nwith symmetry  %s\nplainly  %s\n", a->c.file,
+               a->c.kernel->name, a->c.nranks, (long long)a->c.count, peal_text_get(&with),
                peal_text_get(&without));
     }
     if (x)
@@ -140,42 +140,10 @@ static void compare(struct agree *a)
     free(plan);
 }
 
-/* For each number of a list such as 2,3,5. */
-static const char *next_number(const char *list, int64_t *out)
-{
-    char *end;
-    *out = strtoll(list, &end, 10);
-    return end == list ? NULL : end + (*end == ',');
-}
-
-static void compare_file(struct agree *a, const char *ranks, const char *counts)
-{
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
-    peal_diags_init(&diags);
-    if (peal_program_open(a->file, &diags, &program) == PEAL_OK) {
-        for (const struct peal_kernel *k = peal_program_module(program)->kernels; k; k = k->next) {
-            int64_t number;
-            a->kernel = peal_program_kernel(program, k->name, &diags);
-            for (const char *r = ranks; a->kernel && (r = next_number(r, &number));) {
-                a->nranks = (uint32_t)number;
-                for (const char *c = counts; (c = next_number(c, &a->count));)
-                    compare(a);
-            }
-        }
-    }
-    if (program)
-        peal_program_close(program);
-    peal_diags_release(&diags);
-}
-
 int main(int argc, char **argv)
 {
     struct agree a = {0};
-    for (int i = 3; i < argc; i++) {
-        a.file = argv[i];
-        compare_file(&a, argv[1], argv[2]);
-    }
+    each_file(argc, argv, compare, &a);
     printf("%llu plans: %llu proved, %llu refuted; %llu with a symmetry, %llu more in one pass; "
            "%llu differ\n",
            (unsigned long long)a.plans, (unsigned long long)a.proved, (unsigned long long)a.refuted,

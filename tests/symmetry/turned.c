@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turned RANKS COUNTS FILE.peal...: what a text is said to do with every root, its plans do.
+/* turned RANKS COUNTS FILE.peal...: if a text is found to do the same with every root, its plans
+ * do.
  *
- * Of every kernel with a root in every file, for each number of ranks and each count (lists: 2,3,5), the text is read
- * (peal_root_read). If it says that one root stands for all, the plans of all roots are made and compared rank by rank: what rank
- * q + r does with root r must be what rank q does with root 0, with ranks, cells and elements where the formulas of the text say.
- * Notifies that follow each other may come in another order, and so may waits, and accesses between two of these.
- * Prints what differs, then how many texts were read and how many have one root for all.
+ * The text of every kernel with a root in every file is read (peal_root_read), for each number of
+ * ranks and each count (lists: 2,3,5). If one root stands for all, the plans of all roots are made
+ * and compared rank by rank: what rank q + r does with root r must be what rank q does with root 0,
+ * with ranks, cells and elements where the formulas of the text say. Notifies that follow each
+ * other may come in another order, and so may waits, and accesses between two of these. Prints what
+ * differs, then how many texts were read and how many have one root for all.
  */
 #include "base/base.h"
 #include "lang/lang.h"
 #include "plan/plan.h"
+#include "symmetry/each.h"
 #include "verify/symmetry/root_text.h"
 
 #include <stdio.h>
@@ -17,10 +20,7 @@
 #include <string.h>
 
 struct turned {
-    const char *file;
-    const struct peal_kernel *kernel;
-    uint32_t nranks;
-    int64_t count;
+    struct each_case c;
     struct root_text text;
     uint64_t texts, alike, plans, differ;
 };
@@ -65,7 +65,7 @@ static int by_group(const void *a, const void *b)
 
 static struct formula formula_of(const struct turned *t, const char *name)
 {
-    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
+    for (const struct peal_symbol *s = t->c.kernel->symbols; s; s = s->next) {
         if ((s->kind == PEAL_SYMBOL_BUFFER || s->kind == PEAL_SYMBOL_SIGNAL) &&
             strcmp(s->name, name) == 0)
             return t->text.formulas[s->slot];
@@ -79,13 +79,13 @@ static bool carry(const struct turned *t, struct formula f, uint32_t r, uint64_t
 {
     if (f.kind != FORMULA_MOVES)
         return true;
-    uint64_t unit = (uint64_t)f.unit, group = unit * t->nranks;
+    uint64_t unit = (uint64_t)f.unit, group = unit * t->c.nranks;
     if (*from % group == 0 && len % group == 0)
         return true;
     if (*from % unit + len > unit)
         return false;
-    uint64_t i = *from / unit % t->nranks;
-    *from = *from / group * group + (i + r) % t->nranks * unit + *from % unit;
+    uint64_t i = *from / unit % t->c.nranks;
+    *from = *from / group * group + (i + r) % t->c.nranks * unit + *from % unit;
     return true;
 }
 
@@ -106,7 +106,7 @@ static void add_access(const struct turned *t, const struct peal_plan *plan,
     bool together = carry(t, formula_of(t, name), r, &from, len);
     push(out, (struct thing){.kind = THING_ACCESS,
                              .fields = {peal_hash_bytes(name, strlen(name), 1),
-                                        (ref->rank + r) % t->nranks, from, len, writes,
+                                        (ref->rank + r) % t->c.nranks, from, len, writes,
                                         together ? launch : UINT64_MAX}});
 }
 
@@ -119,7 +119,7 @@ static void add_op(const struct turned *t, const struct peal_plan *plan, const s
         (void)carry(t, formula_of(t, peal_plan_string(plan, s->name)), r, &cell, 1);
         push(out, (struct thing){.kind = op->kind == PEAL_OP_NOTIFY ? THING_NOTIFY : THING_WAIT,
                                  .fields = {op->kind, peal_op_signal(op), cell,
-                                            (op->sync.rank + r) % t->nranks,
+                                            (op->sync.rank + r) % t->c.nranks,
                                             (uint64_t)op->sync.value, op->sync.after}});
         return;
     }
@@ -149,7 +149,7 @@ static bool same_rank(const struct turned *t, const struct peal_plan *zero,
     bool same = true;
     for (uint32_t l = 0; l < zero->period && same; l++) {
         struct things a = list(t, zero, rank, l, r),
-                      b = list(t, plan, (rank + r) % t->nranks, l, 0);
+                      b = list(t, plan, (rank + r) % t->c.nranks, l, 0);
         same = a.len == b.len;
         for (size_t i = 0; i < a.len && same; i++)
             same = by_group(&a.at[i], &b.at[i]) == 0 && a.at[i].kind == b.at[i].kind;
@@ -177,29 +177,31 @@ static struct peal_plan *make_plan(const struct peal_plan_request *request, uint
 static void compare_roots(struct turned *t, const struct peal_plan_request *request)
 {
     struct peal_plan *zero = make_plan(request, 0);
-    for (uint32_t r = 1; r < t->nranks; r++) {
+    for (uint32_t r = 1; r < t->c.nranks; r++) {
         struct peal_plan *plan = make_plan(request, r);
         bool same = !zero == !plan;
-        for (uint32_t rank = 0; zero && plan && rank < t->nranks && same; rank++)
+        for (uint32_t rank = 0; zero && plan && rank < t->c.nranks && same; rank++)
             same = peal_plan_lane_count(plan, rank) == 1 && same_rank(t, zero, plan, rank, r);
         t->plans += plan != NULL;
         if (!same) {
             t->differ++;
-            printf("%s kernel %s ranks %u count %lld: root %u is not root 0 rotated\n", t->file,
-                   t->kernel->name, t->nranks, (long long)t->count, r);
+            printf("%s kernel %s ranks %u count %lld: root %u is not root 0 rotated\n", t->c.file,
+                   t->c.kernel->name, t->c.nranks, (long long)t->c.count, r);
         }
         free(plan);
     }
     free(zero);
 }
 
-static void compare(struct turned *t)
+static void compare(void *context, const struct each_case *c)
 {
-    struct peal_plan_request request = {.kernel = t->kernel,
-                                        .count = t->count,
-                                        .max_count = t->count + t->count % 2 * t->nranks,
+    struct turned *t = context;
+    t->c = *c;
+    struct peal_plan_request request = {.kernel = t->c.kernel,
+                                        .count = t->c.count,
+                                        .max_count = t->c.count + t->c.count % 2 * t->c.nranks,
                                         .invent = true,
-                                        .bind = {.nranks = t->nranks,
+                                        .bind = {.nranks = t->c.nranks,
                                                  .rank = PEAL_NONE,
                                                  .dtype = PEAL_I32,
                                                  .reduce = PEAL_SUM,
@@ -208,13 +210,13 @@ static void compare(struct turned *t)
     struct peal_arena arena;
     struct peal_diags diags;
     struct peal_bind bind;
-    if (!peal_request_has_root(t->kernel))
+    if (!peal_request_has_root(t->c.kernel))
         return;
     peal_arena_init(&arena, 0);
     peal_diags_init(&diags);
     if (peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK) {
         t->texts++;
-        if (peal_root_read(&t->text, t->kernel, &bind)) {
+        if (peal_root_read(&t->text, t->c.kernel, &bind)) {
             t->alike++;
             compare_roots(t, &request);
         }
@@ -224,46 +226,12 @@ static void compare(struct turned *t)
     peal_arena_release(&arena);
 }
 
-/* For each number of a list such as 2,3,5. */
-static const char *next_number(const char *list, int64_t *out)
-{
-    char *end;
-    *out = strtoll(list, &end, 10);
-    return end == list ? NULL : end + (*end == ',');
-}
-
-static void compare_file(struct turned *t, const char *ranks, const char *counts)
-{
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
-    peal_diags_init(&diags);
-    if (peal_program_open(t->file, &diags, &program) == PEAL_OK) {
-        for (const struct peal_kernel *k = peal_program_module(program)->kernels; k; k = k->next) {
-            int64_t p, n;
-            t->kernel = peal_program_kernel(program, k->name, &diags);
-            for (const char *a = ranks; t->kernel && *a && (a = next_number(a, &p));) {
-                for (const char *b = counts; *b && (b = next_number(b, &n));) {
-                    t->nranks = (uint32_t)p;
-                    t->count = n;
-                    compare(t);
-                }
-            }
-        }
-    }
-    if (program)
-        peal_program_close(program);
-    peal_diags_release(&diags);
-}
-
 int main(int argc, char **argv)
 {
     struct turned t = {0};
     if (argc < 4)
         return 2;
-    for (int i = 3; i < argc; i++) {
-        t.file = argv[i];
-        compare_file(&t, argv[1], argv[2]);
-    }
+    each_file(argc, argv, compare, &t);
     printf("%llu texts, %llu with one root for all, %llu plans, %llu differ\n",
            (unsigned long long)t.texts, (unsigned long long)t.alike, (unsigned long long)t.plans,
            (unsigned long long)t.differ);

@@ -22,7 +22,7 @@ __all__ = ["BucketHook", "Options", "register_free", "set_async", "simulate", "s
 
 
 def _check_version():
-    """libpeal keeps its binary interface within a minor version while the major one is 0, within a major one later."""
+    """libpeal's binary interface is stable within a minor version while the major version is 0, later within a major version."""
     headers, library = _C.headers_version, _C.library_version()
     same = headers // 100 == library // 100 if headers < 10000 else headers // 10000 == library // 10000
     if not same or library < headers:
@@ -31,23 +31,23 @@ def _check_version():
 
 
 def Options(algorithms=None):
-    """What init_process_group and new_group may be given as pg_options.
+    """Options of a group, for pg_options of init_process_group and new_group.
 
-    `algorithms`: by collective, as `peal list` names them: {"allreduce": "ring"}.
+    `algorithms`: the algorithm for each collective, with the names of `peal list`: {"allreduce": "ring"}.
     """
     return _C.Options(dict(algorithms or {}))
 
 
 def set_async(on):
-    """Does nothing any more: async_op=True is always asynchronous."""
+    """Deprecated, does nothing: async_op=True is always asynchronous."""
     _warnings.warn("peal_torch.set_async does nothing: async_op=True is always asynchronous", DeprecationWarning, stacklevel=2)
 
 
 def symmetric(tensor, group=None):
     """Moves the tensor's storage, and so all views of it, to memory that all ranks of the group can address.
 
-    Collectives on it then need one copy less. Collective: all ranks call it in the same order with storages of one size.
-    The memory is given back when the group has been destroyed and the storage is gone. Returns the tensor.
+    Collectives on it then need one copy less. All ranks of the group must call this in the same order, with storages of equal size.
+    The memory is freed when the group has been destroyed and the storage is gone. Returns the tensor.
     """
     _C.symmetric(_backend_of(group), tensor)
     return tensor
@@ -69,7 +69,7 @@ def _register(name, create, **more):
 
 
 def register_free():
-    """Registers "peal_free", a backend that does nothing: what torch itself takes for a call. For measuring only."""
+    """Registers "peal_free", a backend that does nothing, to measure what torch itself takes for a call."""
     _register("peal_free", lambda store, rank, size, timeout: _C.create_free(rank, size))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a group to Peal's part of it.
+"""Finds the Peal backend of a process group.
 
-torch 2 wraps backends, one for each kind of device, in a process group; TORCH_DISTRIBUTED_DEBUG=DETAIL wraps each of them
-in one that checks.
+A process group of torch 2 has a backend for each kind of device, and with TORCH_DISTRIBUTED_DEBUG=DETAIL each backend is wrapped
+in one that checks calls.
 """
 import torch
 from torch.distributed import distributed_c10d as _c10d

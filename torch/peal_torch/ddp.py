@@ -11,15 +11,15 @@ from .backend import backend_of
 
 
 class BucketHook:
-    """Moves DDP's buckets to symmetric memory, then averages them there in place.
+    """Moves DDP's buckets to symmetric memory and averages them there in place.
 
-    DDP makes its buckets anew after the first step. So a bucket is moved when it comes for the second time; what is
-    counted is the bucket's place and size, which are the same on all ranks.
+    DDP replaces its buckets after the first step, so a bucket is moved when it is seen for the second time. Buckets are recognised
+    by index, size and type, which are the same on all ranks.
     """
 
     def __init__(self, group=None):
         self.group = group or _dist.distributed_c10d._get_default_group()
-        self.seen = {}  # (place, elements) -> 0: once; otherwise where its symmetric memory is
+        self.seen = {}  # (index, elements, type) -> 0 if seen once, else the address in symmetric memory
 
     @staticmethod
     def reduce(hook, bucket):

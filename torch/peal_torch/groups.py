@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""new_group from the default group's communicator.
+"""Makes new groups from the communicator of the default group.
 
-torch asks only the members of a new group to make it, through the store: that takes a meeting of its own, with descriptors and
-memory. But all ranks call new_group, so where the default group is Peal's, the new communicator is split off first, and the
-backend finds it ready. That is a meeting of all ranks; the one that torch 1 adds through the store, which sleeps for 10 ms at a
-time, is left out then, as torch 2 leaves it out. So it is for the default group, where it would wait for ever on a store that has
-served before.
+torch has the members of a new group meet through the store, which costs time, descriptors and memory. But all ranks call new_group.
+So if the default group is Peal's, its communicator is split first, and the backend then uses the result.
+
+torch 1 ends new_group and init_process_group with a barrier through the store, which sleeps 10 ms at a time, and for ever if a
+default group is made for the second time on one store. Peal's ranks have met already, so this barrier is skipped, as in torch 2.
 """
 import functools
 import inspect
@@ -21,7 +21,7 @@ from .backend import backend_of
 
 
 def _parts(backend):
-    """Backends by kind of device; a bare name is for all."""
+    """Backends by kind of device. A bare name is for all kinds."""
     text = str(backend).lower()
     return dict(part.split(":") for part in text.split(",")) if ":" in text else {"cpu": text}
 
@@ -31,7 +31,7 @@ def _is_ours(backend):
 
 
 def _members(given):
-    """The ranks of the group to come, or None where it must be made in torch's own way, or is refused by torch."""
+    """The ranks of the new group; None if torch has to make it, or will refuse it."""
     if not _dist.is_initialized() or not _is_ours(_c10d.get_backend()) or given.get("use_local_synchronization"):
         return None
     if given.get("backend") is not None and not _is_ours(given["backend"]):
@@ -43,14 +43,14 @@ def _members(given):
 
 
 class _Thread(threading.local):
-    has_met = False  # all ranks have made the group that this thread is making
+    has_met = False  # the ranks of the group that this thread is making have met
 
 
 _thread = _Thread()
 
 
 def _meeting(init_process_group):
-    """The default group of Peal is made by all ranks together."""
+    """Peal's ranks meet while they make the default group."""
 
     @functools.wraps(init_process_group)
     def call(backend, *args, **kwargs):
@@ -100,7 +100,7 @@ def _replace(name, change):
 
 
 def install():
-    """Once."""
+    """To be called once."""
     _replace("new_group", _preparing)
     if _torch.__version__.startswith("1."):
         _replace("init_process_group", _meeting)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated machine behind torch.distributed: its clock, and large worlds in one process.
+"""torch.distributed on a simulated machine: its clock, and large worlds in one process.
 
 A script runs on it unchanged with PEAL_PLATFORM=sim:FILE.yaml, one process per rank. For worlds that are too large for that,
-simulate() runs the same function as threads of one process, each with a default group of its own.
+simulate() runs a function in one thread per rank, each with its own default group.
 """
 import contextlib
 import datetime
@@ -18,11 +18,10 @@ from .backend import backend_of
 
 
 def simulated_time(group=None):
-    """This rank's clock on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml), in seconds; 0 without.
+    """This rank's clock on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml), in seconds; 0 on the host.
 
-    A rank has one clock: what it does in one group comes after what it did in another. It is the same on all ranks of a
-    group after a collective there. Messages are the rank's own: it has sent or received them by then. It starts at 0 with
-    the first group; the argument says only which platform is meant, where there are several.
+    A rank has one clock for all its groups, which starts at 0 with the first of them. After a collective it is the same on all ranks
+    of the group; a message only advances the clocks of its sender and receiver. `group` selects the platform, if there are several.
     """
     return _C.simulated_ps(backend_of(group)) * 1e-12
 
@@ -36,7 +35,7 @@ class _World(threading.local):
 
 
 def _wrapped(backend, name):
-    """torch 2 has process groups made of backends; before, they are the same."""
+    """The process group of a backend: torch 1 does not distinguish them."""
     if not _TORCH_2:
         return backend
     group = _c10d.ProcessGroup(_dist.HashStore(), backend.rank(), backend.size())
@@ -48,13 +47,13 @@ def _wrapped(backend, name):
 
 
 def _tables():
-    """What torch knows of its groups."""
+    """torch's tables of groups."""
     names = ("_pg_map", "_pg_names", "_pg_group_ranks") + (("_pg_backend_config",) if _TORCH_2 else ())
     return [getattr(_c10d, name) for name in names]
 
 
 def _register(world, group, ranks, name):
-    """As torch does for a group that it has made."""
+    """Registers a group as torch does."""
     values = [("peal", None), name, {rank: i for i, rank in enumerate(ranks)}, "cpu:peal"]
     for table, value in zip(_tables(), values):
         table[group] = value
@@ -68,7 +67,7 @@ def _forget(world, group):
 
 
 def _new_group(world, ranks=None, timeout=None, backend=None, pg_options=None, **more):
-    """new_group among threads: the ranks' communicators are split off those of the default group."""
+    """new_group for ranks that are threads: splits the communicator of the default group."""
     everyone = _c10d._get_default_group()
     size, own = everyone.size(), everyone.rank()
     if backend not in (None, "peal"):
@@ -76,7 +75,7 @@ def _new_group(world, ranks=None, timeout=None, backend=None, pg_options=None, *
     ranks = list(range(size)) if ranks is None else sorted(ranks)
     if len(set(ranks)) != len(ranks) or any(not 0 <= rank < size for rank in ranks):
         raise RuntimeError(f"new_group: ranks are different ones of 0 to {size - 1}, not {ranks}")
-    backend = _C.split(backend_of(everyone), own in ranks, timeout or datetime.timedelta(0))  # 0: the default group's
+    backend = _C.split(backend_of(everyone), own in ranks, timeout or datetime.timedelta(0))  # 0: that of the default group
     if backend is None:
         return _c10d.GroupMember.NON_GROUP_MEMBER
     name = f"simulated {own}, {len(world.made)}"
@@ -110,7 +109,7 @@ def _patched_member(world):
 
 
 def _patched_world(world):
-    """2.x keeps it in an object: one for each thread."""
+    """2.x keeps it in an object."""
 
     class World(type(_c10d._world)):
         default_pg = property(lambda self: world.group)
@@ -119,7 +118,7 @@ def _patched_world(world):
 
 
 def _patched(world):
-    """The functions of torch.distributed look for the default group here: make it the thread's own."""
+    """Makes the functions of torch.distributed find the default group of the calling thread."""
 
     def new_group(*args, **kwargs):
         return _new_group(world, *args, **kwargs)
@@ -152,12 +151,12 @@ def _platform(machine):
 
 
 def simulate(world_size, function, machine=None, args=(), timeout=datetime.timedelta(minutes=30)):
-    """Runs function(rank, *args) as `world_size` threads of this process, on a simulated machine.
+    """Runs function(rank, *args) in `world_size` threads of this process, on a simulated machine.
 
-    Within it, torch.distributed works as after init_process_group: get_rank, all_reduce, send, new_group, ... `machine`
-    is the machine file; None: what PEAL_PLATFORM says, or this host itself. `timeout` is the default group's, and that of
-    other groups unless new_group is given one. Returns the list of results; the first
-    exception of a rank is raised here. Threads share Python's interpreter and torch's random state.
+    In these, torch.distributed works as after init_process_group: get_rank, all_reduce, send, new_group, ... `machine` is the machine
+    file; None: that of PEAL_PLATFORM, or this host itself. `timeout` is that of the default group, and of other groups unless
+    new_group is given one. Returns the list of results, or raises the first exception of a rank. The threads share Python's
+    interpreter and torch's random state.
     """
     if _dist.is_initialized():
         raise RuntimeError("simulate: destroy the default group first")
@@ -167,7 +166,7 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
 
     def run(rank):
         backend, group = groups[rank], None
-        groups[rank] = None  # the thread's alone: the others are told when it goes
+        groups[rank] = None  # this thread is then the only owner: the group ends with it
         try:
             _C.join(backend)
             group, backend = _wrapped(backend, f"simulated {rank}"), None
@@ -178,7 +177,7 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
             failures.append((rank, error))
         finally:
             _destroy(world)
-            group = backend = None  # the traceback of an error keeps this frame
+            group = backend = None  # the traceback of an error keeps this frame alive
 
     with _patched(world):
         threads = [threading.Thread(target=run, args=(rank,), name=f"rank {rank}") for rank in range(world_size)]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says which calls are waited for at once, where torch does not.
+"""Tells the backend which calls are synchronous, where torch does not.
 
-A call with async_op=False is made inline by the caller, without another thread. From torch 2.7 on the backend is told
-async_op with every call. Earlier versions tell it for some or for none, so there torch's functions are replaced by ones that say
-it and then call them. Calls that do not come through these are taken for asynchronous, which is right, but slower. These
-versions also refuse monitored_barrier for all backends but Gloo.
+The caller makes a call with async_op=False itself, without another thread. From torch 2.7 on, torch passes async_op to the
+backend with every call. Earlier versions do so for some calls or none, so there torch's functions are replaced by wrappers that tell
+the backend. Calls that bypass them count as asynchronous, which is correct, but slower. These versions also refuse
+monitored_barrier for all backends but Gloo.
 """
 import datetime
 import functools
@@ -24,7 +24,7 @@ _NAMES = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce", "all_gath
 _UNSET = datetime.timedelta(milliseconds=-1)  # the group's own time-out
 
 
-# With the parameters of the function that it replaces: to pass *args and **kwargs on would take a tenth of a small call.
+# The wrapper has the parameters of the function that it replaces: *args and **kwargs would add a tenth to a small call.
 _TEXT = """
 def call({parameters}):
     if async_op:
@@ -37,7 +37,7 @@ def call({parameters}):
 """
 
 
-def _saying(function):
+def _telling(function):
     parameters = inspect.signature(function).parameters
     defaults = {f"default_of_{name}": one.default for name, one in parameters.items() if one.default is not one.empty}
     wanted = [f"{name}=default_of_{name}" if f"default_of_{name}" in defaults else name for name in parameters]
@@ -48,7 +48,7 @@ def _saying(function):
 
 
 def _tell_dynamo(replaced):
-    """torch.compile knows these functions by identity, from a table."""
+    """torch.compile finds these functions by identity in a table."""
     functional = sys.modules.get("torch.distributed._functional_collectives")
     table = getattr(functional, "traceable_collective_remaps", None)
     if table is None:
@@ -59,7 +59,7 @@ def _tell_dynamo(replaced):
 
 
 def _with_monitored_barrier(function):
-    """Before 2.7 or so, torch asks Gloo alone."""
+    """Before 2.7 or so, torch asks Gloo only."""
 
     @functools.wraps(function)
     def call(group=None, timeout=None, wait_all_ranks=False):
@@ -72,7 +72,7 @@ def _with_monitored_barrier(function):
 
 
 def install():
-    """Once. Functions that this torch does not have are left out."""
+    """To be called once. Skips functions that this torch does not have."""
     if _C.has_async_flags:
         return
     for module in (_c10d, _dist):
@@ -82,7 +82,7 @@ def install():
         function = getattr(_c10d, name, None)
         if function is None or hasattr(function, "_peal_waits"):
             continue
-        call = replaced[function] = _saying(function)
+        call = replaced[function] = _telling(function)
         call._peal_waits = True
         for module in (_c10d, _dist):
             if getattr(module, name, None) is function:

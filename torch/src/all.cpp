@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All of the extension as one file: torch's headers take longer to compile than everything else, and are read once so.
+// The whole extension in one translation unit: torch's headers take most of the compile time, and are read only once.
 #include "comm.cpp"
 #include "group.cpp"
 #include "interpreter.cpp"

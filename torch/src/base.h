@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend "peal" of torch.distributed: translation between torch's calls and peal.h, and nothing else.
+// The backend "peal" of torch.distributed. It translates torch's calls into those of peal.h, and does nothing else.
 //
-//   base.h        this file: torch's two kinds of backend, and words that all files use
-//   translate.h   types, operations, refusals, lists of tensors
-//   comm.h        a communicator with its lock; how ranks find each other
-//   queue.h       calls in order, and the thread that makes those which nobody waits for
-//   work.h        what torch waits for            messages.h     send and recv
-//   turns.h       how that thread shares its core
-//   sparse.h      sums of sparse tensors          options.h      what new_group may say about a group
-//   group.h       the backend: start reading here
-//   interpreter.h Python's interpreter: waiting without it, signals, its end
-//   free.h        a backend that does nothing     module.cpp     what Python sees
+//   group.h        the backend: start reading here
+//   queue.h        the calls of a group, in order, and the thread that makes asynchronous ones
+//   turns.h        how that thread shares its core with the program
+//   work.h         the Work objects of collectives
+//   messages.h     send and recv
+//   comm.h         a communicator with its lock and time-outs, and how ranks find each other
+//   translate.h    types, operations, lists of tensors, argument checks
+//   sparse.h       sums of sparse tensors
+//   options.h      pg_options
+//   interpreter.h  releasing Python's interpreter, signals, the end of the program
+//   free.h         a backend that does nothing, for measurements
+//   module.cpp     the Python module
 //
-// One source for torch 1.13, where a backend is a c10d::ProcessGroup, and for 2.x, where it is a c10d::Backend.
+// The same source is built for torch 1.13, where a backend is a c10d::ProcessGroup, and for 2.x, where it is a c10d::Backend.
 #pragma once
 
 #include <peal/peal.h>
@@ -49,7 +51,7 @@ using Milliseconds = std::chrono::milliseconds;
 
 } // namespace peal
 
-// A failure of the group, not of the arguments: torch's own class for it, where there is one.
+// For failures of the group rather than of the arguments: raises DistBackendError where torch has it, else RuntimeError.
 #if TORCH_VERSION_MAJOR >= 2
 #define PEAL_CHECK_GROUP(...) TORCH_CHECK_WITH(DistBackendError, __VA_ARGS__)
 #else

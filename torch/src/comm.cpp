@@ -15,7 +15,7 @@ static Milliseconds bounded(Milliseconds timeout)
     return std::min(timeout, Milliseconds(INT32_MAX));
 }
 
-// By a wait of peal's, in the waiting thread.
+// Called from time to time by libpeal's waits, in the waiting thread. Not 0: the wait ends.
 static int ask_for_signals(void *)
 {
     std::exception_ptr raised = raised_by_signal();
@@ -64,8 +64,8 @@ static int store_get(void *context, const char *key, void *value, size_t cap, si
     }
 }
 
-// A process is a rank: all its groups share one clock, which starts anew when the last of them is gone. (Ranks that are
-// threads have theirs from peal_comm_open_threads.)
+// All groups of a process, which is one rank, share a clock. It starts again from 0 when the last of them is gone. (Ranks that are
+// threads get theirs from peal_comm_open_threads.)
 static std::shared_ptr<peal_clock> clock_of_process()
 {
     static std::mutex mutex;
@@ -74,14 +74,14 @@ static std::shared_ptr<peal_clock> clock_of_process()
     std::shared_ptr<peal_clock> clock = shared.lock();
     if (!clock) {
         peal_clock *made = nullptr;
-        TORCH_CHECK(peal_clock_new(&made) == PEAL_OK, "peal: no memory for a clock");
+        TORCH_CHECK(peal_clock_new(&made) == PEAL_OK, "peal: out of memory for a clock");
         clock.reset(made, peal_clock_free);
         shared = clock;
     }
     return clock;
 }
 
-// A store may have served before: each time has keys of its own. All ranks have counted as far.
+// A store may have been used before, so each use has its own keys. All ranks have counted the same number of uses.
 static StorePtr keys_of_this_time(const Joining &joining)
 {
     std::string rank = std::to_string(joining.rank);
@@ -183,7 +183,7 @@ void Comm::set_default_timeout(Milliseconds timeout)
     default_timeout_.store(bounded(timeout), std::memory_order_relaxed); // partner: default_timeout
 }
 
-// "Timed out" is what programs look for in the text of other backends.
+// Programs search the messages of other backends for "Timed out".
 static const char *heading(peal_status status)
 {
     return status == PEAL_TIMEOUT ? "Timed out after waiting" : peal_status_text(status);
@@ -228,9 +228,12 @@ Comm::Lock::~Lock()
 
 void Comm::give_way() const
 {
-    // Relaxed: see Lock. Bounded, because others may keep coming.
-    for (int i = 0; i < 64 && waiting_.load(std::memory_order_relaxed) > 0; i++)
+    // Relaxed: see Lock. Bounded, because more threads may keep coming.
+    for (int i = 0; i < 64; i++) {
+        if (waiting_.load(std::memory_order_relaxed) == 0)
+            return;
         sched_yield();
+    }
 }
 
 } // namespace peal

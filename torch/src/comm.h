@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator, its lock and its time-outs. It lives until nobody needs it: the group, works under way, and tensors
-// whose memory is its symmetric memory.
+// A communicator, its lock and its time-outs. The group, works under way, and tensors in its symmetric memory share its
+// ownership. Calls of a group's communicator are ordered by the group's queue and need no lock; that of messages is locked.
 #pragma once
 
 #include "options.h"
@@ -14,29 +14,29 @@ namespace peal {
 
 class Comm : public c10::intrusive_ptr_target {
   public:
-    // The clock is the rank's on a simulated machine; it lives as long as somebody has it.
+    // `clock` is the rank's clock on a simulated machine.
     Comm(peal_comm *comm, Milliseconds timeout, std::shared_ptr<peal_clock> clock = nullptr);
     ~Comm() override;
 
-    // Meets the other ranks through torch's store. The same store may serve many times, one after the other.
+    // Meets the other ranks through torch's store. A store can be used for several groups, one after the other.
     static c10::intrusive_ptr<Comm> open(const Joining &joining);
-    // The same ranks again, on memory of their own. Collective.
+    // A communicator of the same ranks with memory of its own. Collective.
     c10::intrusive_ptr<Comm> again();
-    // Those of them that say so; null on the others. Collective. Hold the lock.
+    // A communicator of the ranks that pass `member`; null on the others. Collective, so in turn with other calls.
     c10::intrusive_ptr<Comm> split(bool member, Milliseconds timeout);
-    // The same ranks again, of one that came from `split`, once. Not collective, and not under the lock: another thread may
-    // be in a call.
+    // A second communicator of the same ranks, once, if this one came from `split`. Not collective, and allowed while another
+    // thread is in a call.
     c10::intrusive_ptr<Comm> twin();
-    // The same ranks, to make other communicators from and the twin of messages. Collective.
+    // A communicator of the same ranks from which others, and the twin for messages, can be made. Collective.
     c10::intrusive_ptr<Comm> maker();
-    // The same before it is known what the group is to be: it takes its time-out and names when it is joined.
+    // Takes over time-out, global ranks and options of the group that this communicator was prepared for.
     void become(const Joining &joining);
 
-    // For the next call; the group's own where the caller gave none. Hold the lock.
+    // For the next call: the group's default if the caller gave none. In turn with calls.
     void set_timeout(Milliseconds timeout);
-    // The group's own from now on.
+    // The default from now on.
     void set_default_timeout(Milliseconds timeout);
-    // Ends in an exception that says what happened, in the words of peal's report. Hold the lock.
+    // Throws an exception with Peal's report unless `status` is PEAL_OK. In turn with calls.
     void check(peal_status status, const char *what) const;
 
     peal_comm *get() const
@@ -45,10 +45,10 @@ class Comm : public c10::intrusive_ptr_target {
     }
     Milliseconds default_timeout() const
     {
-        // Relaxed: a number; nothing else hangs on it. Partner: set_default_timeout.
+        // Relaxed: no other data depends on it. Partner: set_default_timeout.
         return default_timeout_.load(std::memory_order_relaxed);
     }
-    // Of one of its ranks in the default group.
+    // The rank in the default group of this communicator's `rank`.
     int64_t global_rank(int rank) const
     {
         return global_ranks_.empty() ? rank : global_ranks_.at(static_cast<size_t>(rank));
@@ -58,7 +58,7 @@ class Comm : public c10::intrusive_ptr_target {
         return static_cast<int>(peal_comm_rank(comm_));
     }
 
-    // One communicator belongs to one thread at a time.
+    // For communicators whose calls are not ordered by a queue: one thread at a time may use one.
     class Lock {
       public:
         explicit Lock(Comm &comm);
@@ -69,7 +69,7 @@ class Comm : public c10::intrusive_ptr_target {
       private:
         Comm &comm_;
     };
-    // For those who may not wait.
+    // For callers that must not block.
     bool try_lock()
     {
         return mutex_.try_lock();
@@ -78,25 +78,25 @@ class Comm : public c10::intrusive_ptr_target {
     {
         mutex_.unlock();
     }
-    // Another thread has wanted the lock while it was taken: do not keep it for long.
+    // Another thread has had to wait for the lock: hold it for short periods only.
     bool shared() const
     {
         // Relaxed: a hint. Partner: Lock's constructor.
         return shared_.load(std::memory_order_relaxed);
     }
-    // Lets those who wait for the lock have it first: mutexes are not fair.
+    // Lets waiting threads take the lock first: mutexes are not fair.
     void give_way() const;
 
   private:
     std::string global_names() const;
-    // Around a communicator of the same ranks.
+    // Wraps a new communicator of the same ranks.
     c10::intrusive_ptr<Comm> alike(peal_comm *made) const;
 
     peal_comm *comm_;
     std::shared_ptr<peal_clock> clock_;
     std::atomic<Milliseconds> default_timeout_;
-    Milliseconds timeout_;                   // under the lock
-    std::vector<int64_t> global_ranks_;      // of its ranks; empty: they are the same
+    Milliseconds timeout_;                   // of the next call
+    std::vector<int64_t> global_ranks_;      // by rank; empty: global ranks are the same
     std::mutex mutex_;
     std::atomic<int> waiting_{0};
     std::atomic<bool> shared_{false};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that does nothing: what torch itself takes for a call, and a training step whose communication is free.
-// For measuring; results are whatever was in the tensors.
+// A backend that does nothing: it shows what torch itself takes for a call, and how long a training step takes without
+// communication. For measurements only: tensors keep their contents.
 #pragma once
 
 #include "work.h"
@@ -31,7 +31,7 @@ class FreeGroup : public Base {
     {
         return done(OpType::ALLREDUCE, tensors);
     }
-    // DDP looks at what it gathers: as if all ranks were like this one.
+    // DDP examines what it gathers, so every rank's part is a copy of this rank's.
     WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::AllgatherOptions &) override
     {
         for (Tensor &output : outputs[0]) {

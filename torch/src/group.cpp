@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See group.h. Every call checks its tensors, then makes one call of peal.h.
+// See group.h. Every function checks its tensors, then issues one call of peal.h.
 #include "group.h"
 
 #include "interpreter.h"
@@ -13,8 +13,8 @@
 
 namespace peal {
 
-// Newer versions of torch say in all options whether the caller waits, older ones in some or none: there peal_torch says it
-// for torch's own functions (see Inline). Everything else may be waited for later.
+// From torch 2.7 on all options have asyncOp; earlier versions have it in some or none, and peal_torch tells the backend instead
+// (see Inline). A call without either counts as asynchronous.
 template <typename Opts> static auto caller_waits(const Opts &opts, int) -> decltype(opts.asyncOp)
 {
     return !opts.asyncOp || Inline::here();
@@ -47,19 +47,18 @@ Messages &Group::messages()
 
 Group::~Group()
 {
-    WithoutInterpreter released; // the thread or a message may need it
+    WithoutInterpreter released; // the queue's thread or a message may need it
     queue_->drain(Milliseconds(0));
     if (messages_)
         messages_->close();
 }
 
-// Makes the call now if the caller waits for it, otherwise leaves it to the queue.
+// Makes a synchronous call, or puts an asynchronous one into the queue.
 template <typename Opts, typename Call>
 WorkPtr Group::collective(const Kind &kind, const Opts &opts, Tensors outputs, Call call)
 {
     sequence_++;
     auto run = [comm = comm_, timeout = opts.timeout, call = std::move(call)] {
-        Comm::Lock lock(*comm);
         comm->set_timeout(timeout);
         call(*comm);
     };
@@ -128,7 +127,7 @@ WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &
     });
 }
 
-// Small tensors travel together; large ones are not worth the copies.
+// Small tensors are joined into one call; for large ones the copies would cost more than calls of their own.
 WorkPtr Group::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOptions &opts)
 {
     static const int64_t ALONE_BYTES = 64 << 10;
@@ -456,7 +455,6 @@ void Group::make_symmetric(const Tensor &tensor)
 {
     check_cpu(tensor, "symmetric");
     in_turn([tensor, comm = comm_] {
-        Comm::Lock lock(*comm);
         void *memory = nullptr;
         size_t bytes = tensor.storage().nbytes();
         comm->check(peal_symmetric_alloc(comm->get(), bytes, &memory), "symmetric");
@@ -469,11 +467,8 @@ void Group::make_symmetric(const Tensor &tensor)
 
 c10::intrusive_ptr<Comm> Group::split_off(bool member, Milliseconds timeout)
 {
-    auto made = std::make_shared<c10::intrusive_ptr<Comm>>(); // a wait that a signal ends leaves the call behind
-    in_turn([made, member, timeout, comm = comm_] {
-        Comm::Lock lock(*comm);
-        *made = comm->split(member, timeout);
-    });
+    auto made = std::make_shared<c10::intrusive_ptr<Comm>>(); // shared, because the call goes on if a signal ends the wait
+    in_turn([made, member, timeout, comm = comm_] { *made = comm->split(member, timeout); });
     return *made;
 }
 
@@ -489,7 +484,6 @@ void Group::setTimeout(Milliseconds timeout)
 
 uint64_t Group::simulated_ps()
 {
-    Comm::Lock lock(*comm_);
     return peal_comm_simulated_ps(comm_->get());
 }
 
@@ -514,7 +508,7 @@ c10::intrusive_ptr<Base> Group::split(const StorePtr &store, const std::vector<i
 
 // ---- groups made from this one ----
 
-// Of one new_group at a time, which torch does not allow in several threads.
+// By global ranks. At most one entry: torch does not allow new_group in several threads at once.
 static std::map<std::vector<int64_t>, c10::intrusive_ptr<Comm>> prepared;
 static std::mutex prepared_mutex;
 

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend. A call whose caller waits for it is made where it is issued, and its Work is complete when it returns. Any other
-// call is queued: it returns at once, and the group's queue makes it (queue.h). Both ways make the same calls of peal.h in the
-// same order, so ranks need not agree on one. Messages have a communicator of their own (messages.h).
+// The backend: one Group per process group and rank.
+//
+// A synchronous call is made in the calling thread, and its Work is complete when it returns. An asynchronous call is put into the
+// group's queue and returns at once; the queue's thread, or a caller that waits, makes it later (queue.h). Both make the same
+// calls of peal.h in the order of issue, so a call may be synchronous on one rank and asynchronous on another.
+//
+// Who owns what: the group owns its queue and its messages; works and the queue's thread share ownership of the queue and of the
+// communicator, so these outlive the group while calls are under way. Messages have a communicator of their own (messages.h),
+// which is made with the first message. A group that met through the store, such as the default group, has a third one, `maker_`,
+// from which new_group splits the communicators of other groups. Calls under way on the first one thus do not delay new_group.
 #pragma once
 
 #include "messages.h"
@@ -9,7 +16,7 @@
 
 namespace peal {
 
-// Between begin and end this thread waits for the calls that it issues: they are made inline.
+// Between begin and end, calls of this thread are synchronous. peal_torch/waiting.py brackets torch's functions with them.
 class Inline {
   public:
     static void begin()
@@ -33,14 +40,14 @@ class Group : public Base {
   public:
     explicit Group(c10::intrusive_ptr<Comm> comm, c10::intrusive_ptr<GroupOptions> options = {});
     ~Group() override;
-    // Meets the others. Collective.
+    // Meets the other ranks. Collective.
     static c10::intrusive_ptr<Group> make(const Joining &joining);
-    // Collective, once, before anything else, where the communicator has no twin: makes that of the messages.
+    // Makes the communicator of the messages, where the group's has no twin. Collective, once, before any call.
     void join();
-    // Collective over this group: makes the communicator of a new group of these ranks, in this order, and keeps it until
-    // `make` is called for them. Much cheaper than meeting through the store. Calls that are under way do not matter.
+    // Makes the communicator of a new group of these ranks, in this order, and keeps it until `make` is called for them: much
+    // cheaper than meeting through the store. Collective over this group, whatever calls are under way.
     void prepare(const std::vector<int64_t> &ranks);
-    // Forgets what was prepared and not taken.
+    // Drops a communicator that was prepared and not used.
     static void forget_prepared();
 
     const std::string getBackendName() const override
@@ -75,7 +82,7 @@ class Group : public Base {
     WorkPtr recv(Tensors &tensors, int from, int tag) override;
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
     WorkPtr barrier(const c10d::BarrierOptions &opts) override;
-    // Overrides where torch has them, which is from 2.1 on, the last from 2.6 on: hence without the word.
+    // These override functions of torch 2.1 (setTimeout: 2.6) and later. Earlier versions lack them, hence no `override`.
     WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs, const c10d::AllgatherOptions &opts);
     WorkPtr reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                             const c10d::ReduceScatterOptions &opts);
@@ -95,11 +102,11 @@ class Group : public Base {
                                    const c10::intrusive_ptr<Base::Options> &opts) override;
 #endif
 
-    // Moves a tensor's storage to symmetric memory, where collectives need one copy less. Collective; the storages must
-    // be of one size. The memory lives as long as the storage does, and stays taken until the group ends.
+    // Moves a tensor's storage to symmetric memory, where collectives need one copy less. Collective, with storages of equal
+    // size. The memory lives as long as the storage does, and is reusable when the group has ended.
     void make_symmetric(const Tensor &tensor);
     uint64_t simulated_ps();
-    // A communicator of those ranks that say so; null on the others. Collective.
+    // A communicator of the ranks that pass `member`; null on the others. Collective.
     c10::intrusive_ptr<Comm> split_off(bool member, Milliseconds timeout);
 
   private:
@@ -109,9 +116,9 @@ class Group : public Base {
     };
     template <typename Opts, typename Call>
     WorkPtr collective(const Kind &kind, const Opts &opts, Tensors outputs, Call call);
-    // Makes the call here, after everything that was issued before.
+    // Makes the call and returns when it has ended. Calls that were issued before come first.
     template <typename Call> void in_turn(const Call &call);
-    // Made when the first message is sent or wanted.
+    // Makes them on first use.
     Messages &messages();
 
     const c10::intrusive_ptr<Comm> comm_;
@@ -119,8 +126,8 @@ class Group : public Base {
     const std::shared_ptr<Queue> queue_;
     std::mutex messages_mutex_;
     c10::intrusive_ptr<Messages> messages_; // under messages_mutex_
-    c10::intrusive_ptr<Comm> maker_;        // of other groups' communicators; null in those
-    std::atomic<uint64_t> sequence_{0}; // relaxed everywhere: a number for reports
+    c10::intrusive_ptr<Comm> maker_;        // null if the group was split from another
+    std::atomic<uint64_t> sequence_{0}; // a count for torch's reports
 };
 
 } // namespace peal

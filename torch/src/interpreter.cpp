@@ -74,7 +74,7 @@ static std::atomic<unsigned> fork_count{0};
 
 unsigned forks()
 {
-    // Relaxed, as the increment: a forked child has one thread.
+    // Relaxed, like the increment, which happens in a child that has one thread.
     static const int watched = pthread_atfork(nullptr, nullptr,
                                               [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
     (void)watched;

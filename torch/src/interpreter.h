@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's interpreter. torch calls some functions with it in hand: whoever waits lets go of it, because a thread that is
-// waited for may need it. While a rank waits, Python cannot run its signal handlers: the wait asks for them. And what runs in the
-// background must end before the interpreter does.
+// What the backend has to do about Python's interpreter:
+//   - torch calls some functions while it holds the interpreter's lock. Functions that wait release it, because the thread that
+//     they wait for may need it.
+//   - Python runs signal handlers between two instructions of the main thread, so none runs while a call waits. Waits therefore
+//     run them from time to time; an exception of theirs, such as KeyboardInterrupt, ends the wait.
+//   - Background threads must end before the interpreter does.
 #pragma once
 
 #include <torch/csrc/python_headers.h>
@@ -30,25 +33,26 @@ class WithoutInterpreter {
     PyThreadState *state_;
 };
 
-// How often a wait asks for them.
+// How often a wait runs signal handlers.
 const std::chrono::milliseconds SIGNAL_CHECK(100);
-// Runs the handlers of signals that have come. What one of them raised, such as KeyboardInterrupt, or null. Only in the main
-// thread, where Python runs them; null elsewhere. Not with the interpreter in hand.
+// Runs the handlers of pending signals and returns the exception that one of them raised, or null. Null in all threads but the
+// main one. The caller must not hold the interpreter's lock.
 std::exception_ptr raised_by_signal();
-// A wait inside peal's call cannot raise it: it is kept until the thread is out of that call. Python's errors can be raised once,
-// so the work, whose failure others may see too, has an error of its own.
+// An exception cannot cross libpeal, so one that is raised during a wait there is kept until the thread has left that call. It can
+// be raised only once, so it is not the error of the work, which other threads may see too.
 void keep_for_this_thread(std::exception_ptr raised);
-// Raises what was kept, once.
+// Raises this thread's kept exception, if there is one.
 void raise_kept();
 
-// Functions to be called when Python ends, each once, or not at all if it is removed before.
+// Functions that are called when Python ends, unless they are removed before.
 namespace at_exit {
 uint64_t add(std::function<void()> end);
 void remove(uint64_t id);
 void run();
 } // namespace at_exit
 
-// How often this process has been forked since its first ancestor was: threads and locks of before are not here.
+// The number of forks between this process and the one that loaded the backend. An object that was made at another number belongs
+// to a parent: its threads do not exist here, and its locks may be taken for ever.
 unsigned forks();
 
 } // namespace peal

@@ -10,9 +10,9 @@
 
 namespace peal {
 
-// How long the lock is kept at a time: alone, as long as a sleep may last; with others, about a wake-up.
+// How long a waiting thread holds the lock at a time, if it is the only one and if others wait for the lock.
 static const uint64_t ALONE_US = 20000, SHARED_US = 300;
-// How long a group that ends waits for messages that nobody waited for.
+// How long a group that ends waits for dropped messages.
 static const std::chrono::seconds LAST_MESSAGES(1);
 
 // ---- all messages of a group ----
@@ -39,7 +39,7 @@ void Messages::release_resources()
 void Messages::end_watch()
 {
     if (forks_ != forks())
-        return; // the thread is the parent's
+        return; // the thread exists in the parent only
     std::unique_lock<std::mutex> lock(watch_mutex_);
     closing_ = true;
     auto ended = [this] { return !watching_; };
@@ -111,7 +111,7 @@ void Messages::adopt(peal_request *request, Tensor tensor)
 
 bool Messages::sweep()
 {
-    std::list<Orphan> ended, dropped; // tensors may need the interpreter to go: not under the lock
+    std::list<Orphan> ended, dropped; // freed without the lock: freeing a tensor may need the interpreter
     {
         std::lock_guard<std::mutex> lock(watch_mutex_);
         dropped.swap(dropped_);
@@ -135,7 +135,7 @@ void Messages::watch(c10::intrusive_ptr<MessageWork> work)
     if (watching_ || closing_)
         return;
     watching_ = true;
-    // It keeps the messages alive, and is done when the last work is: nobody has to join it.
+    // The thread shares ownership of this object and ends by itself, so it need not be joined.
     std::thread([keep = self(this)] { keep->watch_all(); }).detach();
 }
 
@@ -173,7 +173,6 @@ MessageWork::MessageWork(c10::intrusive_ptr<Messages> messages, OpType op, peal_
 {
 }
 
-// Its memory belongs to the request until that has ended.
 MessageWork::~MessageWork()
 {
     if (request_)
@@ -214,7 +213,7 @@ bool MessageWork::move(uint64_t microseconds, Milliseconds timeout)
     return ended;
 }
 
-// Callbacks run here: not under a lock.
+// Runs callbacks, so no lock is held.
 void MessageWork::complete_future()
 {
     FuturePtr future;
@@ -232,7 +231,7 @@ void MessageWork::complete_future()
 
 bool MessageWork::isCompleted()
 {
-    WithoutInterpreter released; // torch asks with it in hand
+    WithoutInterpreter released; // torch holds the interpreter's lock here
     return move(0, Milliseconds(0));
 }
 

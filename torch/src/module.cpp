@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python sees: makers of groups, and what torch has no name for. peal_torch/__init__.py is what users call.
+// The Python module peal_torch._C: functions that make groups, and those that torch's interface lacks. Users call
+// peal_torch/__init__.py.
 #include "free.h"
 #include "group.h"
 #include "interpreter.h"
@@ -13,7 +14,7 @@ namespace py = pybind11;
 namespace peal {
 
 using BasePtr = c10::intrusive_ptr<Base>;
-// Whether torch's options say for every call if the caller waits: see Inline.
+// Whether torch tells the backend for every call if it is synchronous: see Inline.
 template <typename Opts, typename = void> struct SaysAsync : std::false_type {};
 template <typename Opts> struct SaysAsync<Opts, std::void_t<decltype(Opts::asyncOp)>> : std::true_type {};
 static const bool HAS_ASYNC_FLAGS = SaysAsync<c10d::AllreduceOptions>::value;
@@ -25,7 +26,7 @@ static Milliseconds milliseconds(Seconds timeout)
     return std::chrono::duration_cast<Milliseconds>(timeout);
 }
 
-// One group for each rank, all in this process: each is then joined and used by one thread.
+// The groups of all ranks in one process, where every rank is a thread that joins and uses its own.
 static std::vector<BasePtr> create_threads(int size, Seconds timeout)
 {
     std::vector<peal_comm *> comms(static_cast<size_t>(std::max(size, 1)));
@@ -46,7 +47,7 @@ static Group &own(const BasePtr &group)
     return *found;
 }
 
-// A new group of those ranks of this one that say so, in the same order; none on the others. Collective.
+// A new group of the ranks that pass `member`, in the same order; none on the others. Collective.
 static BasePtr split(const BasePtr &group, bool member, Seconds timeout)
 {
     auto comm = own(group).split_off(member, milliseconds(timeout));
@@ -55,7 +56,7 @@ static BasePtr split(const BasePtr &group, bool member, Seconds timeout)
     return c10::make_intrusive<Group>(std::move(comm));
 }
 
-// Around every synchronous call: as plain functions, which take a third of the time of pybind11's.
+// Called before and after every synchronous call, so they are plain C functions, which take a third of the time of pybind11's.
 static PyObject *begin_inline(PyObject *, PyObject *)
 {
     Inline::begin();
@@ -80,7 +81,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
 {
     using namespace peal;
     using released = py::call_guard<py::gil_scoped_release>;
-    py::module_::import("torch.distributed"); // knows the type of a group
+    py::module_::import("torch.distributed"); // registers the type of groups
     py::class_<GroupOptions, c10::intrusive_ptr<GroupOptions>, Base::Options>(m, "Options")
         .def(py::init<std::map<std::string, std::string>>(), py::arg("algorithms"))
         .def_readwrite("algorithms", &GroupOptions::algorithms);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// monitored_barrier, made of messages as in Gloo, so that rank 0 knows who is missing and nothing breaks if one is: every rank
-// sends a byte to rank 0, which sends the verdict to all. Some words of the errors are Gloo's: programs look for them.
+// monitored_barrier. It consists of messages, as Gloo's does, so that rank 0 knows which ranks are missing and the group survives:
+// every rank sends a byte to rank 0, which answers with 1 if all ranks have come, else 0. The errors contain Gloo's words, for
+// programs that search for them.
 #include "interpreter.h"
 #include "messages.h"
 
@@ -11,10 +12,11 @@
 namespace peal {
 
 
-// The highest tags are theirs (docs/pytorch.md). Several barriers may be half over at a time.
+// The highest tags are reserved for these messages (docs/pytorch.md). They differ, because several barriers may be under way at
+// once.
 static const uint32_t BARRIER_TAG = UINT32_C(0x7fff0000), BARRIER_TAGS = UINT32_C(0xffff);
 
-// One byte under way. What has not ended in time is left to Messages, with its memory.
+// A message of one byte. If it has not ended in time, Messages takes over its request and memory.
 class Byte {
   public:
     Byte(Messages &messages, Comm &comm) : messages_(messages), comm_(comm), data_(at::zeros({1}, at::kByte))
@@ -50,7 +52,7 @@ class Byte {
         comm_.check(status, "monitored_barrier");
         return true;
     }
-    // False: not in time.
+    // False if it has not ended by then.
     bool wait_until(Clock::time_point until)
     {
         auto asked = Clock::now();
@@ -79,7 +81,7 @@ class Byte {
     peal_request *request_ = nullptr;
 };
 
-// On rank 0: the ranks that have not come in time; at most the first of them, unless all are wanted.
+// On rank 0: the ranks that have not come in time, or only the first of them.
 static std::vector<uint32_t> missing_ranks(std::deque<Byte> &came, Clock::time_point until, bool all)
 {
     std::vector<uint32_t> missing;
@@ -103,7 +105,7 @@ void Messages::monitored_barrier(Milliseconds timeout, bool wait_all_ranks)
         Byte arrival(*this, *comm_), verdict(*this, *comm_);
         verdict.receive(0, tag);
         arrival.send(1, 0, tag);
-        // Rank 0 may have come later than this rank: it has as much time again.
+        // Rank 0 may have come later than this rank, and then waits as long again.
         bool heard = verdict.wait_until(until + timeout);
         PEAL_CHECK_GROUP(heard, "peal monitored_barrier: rank ", comm_->rank(), " heard nothing from rank 0 in ",
                          2 * timeout.count(), " ms");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See queue.h. Works are let go of without the lock: their tensors may need Python's interpreter for it.
+// See queue.h. References to works are dropped without mutex_ locked: freeing tensors may need Python's interpreter.
 #include "queue.h"
 
 #include "turns.h"
@@ -9,9 +9,12 @@
 
 namespace peal {
 
-// How long the thread stays without a call: longer than a program takes from one to the next of a burst.
+// How long the thread lives without a call: longer than the time between two calls of a burst.
 static const Milliseconds LINGER(1);
-// How long calls that nobody waited for may take when the program ends.
+// How long it waits at a time while a caller makes a call and more calls are queued. The end of that call wakes it, unless callers
+// have made all of them.
+static const Milliseconds BUSY(100);
+// How long pending calls may take when the program ends.
 static const Milliseconds LAST_CHANCE(1000);
 
 Queue::Queue(c10::intrusive_ptr<Comm> comm) : comm_(std::move(comm)), forks_(forks())
@@ -50,28 +53,34 @@ bool Queue::take_turn()
 
 void Queue::end_turn()
 {
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        busy_ = false;
-    }
-    changed_.notify_all();
+    std::lock_guard<std::mutex> lock(mutex_);
+    end_call();
+}
+
+void Queue::end_call()
+{
+    busy_ = false;
+    call_ended_.notify_all();
+    if (!works_.empty())
+        call_possible_.notify_one();
 }
 
 void Queue::push(c10::intrusive_ptr<QueuedWork> work)
 {
     refuse_after_fork();
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        works_.push_back(std::move(work));
-        if (!posted_)
-            start_thread();
-    }
-    changed_.notify_all();
+    std::unique_lock<std::mutex> lock(mutex_);
+    works_.push_back(std::move(work));
+    if (!has_thread_)
+        start_thread();
+    bool idle = !busy_; // otherwise the end of that call wakes the thread
+    lock.unlock();      // the thread may preempt this one as soon as it is woken
+    if (idle)
+        call_possible_.notify_one();
 }
 
 void Queue::start_thread()
 {
-    posted_ = true;
+    has_thread_ = true;
     std::thread([self = shared_from_this()] { self->loop(); }).detach();
 }
 
@@ -80,11 +89,11 @@ c10::intrusive_ptr<QueuedWork> Queue::run_first(std::unique_lock<std::mutex> &lo
     auto work = std::move(works_.front());
     works_.pop_front();
     busy_ = true;
+    work->set_taken();
     lock.unlock();
     work->run();
     lock.lock();
-    busy_ = false;
-    changed_.notify_all();
+    end_call();
     return work;
 }
 
@@ -93,16 +102,17 @@ void Queue::loop()
     const Turns turns;
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
-        changed_.wait_for(lock, LINGER, [this] { return !works_.empty(); });
-        changed_.wait(lock, [this] { return !busy_ || works_.empty(); });
+        call_possible_.wait_for(lock, works_.empty() ? LINGER : BUSY, [this] { return !works_.empty() && !busy_; });
         if (works_.empty())
             break;
-        turns.begin_short();
+        if (busy_)
+            continue;
+        turns.begin_call();
         auto work = run_first(lock);
-        turns.end_short();
+        turns.end_call();
         bool may_take_long = work->has_future();
         if (may_take_long) {
-            posted_ = false;
+            has_thread_ = false;
             if (!works_.empty())
                 start_thread();
         }
@@ -110,19 +120,19 @@ void Queue::loop()
         work->complete();
         work.reset();
         lock.lock();
-        if (may_take_long && posted_)
-            return; // another thread has the post
-        posted_ = true;
+        if (may_take_long && has_thread_)
+            return; // another thread takes calls now
+        has_thread_ = true;
     }
-    posted_ = false;
-    changed_.notify_all();
+    has_thread_ = false;
+    call_ended_.notify_all();
 }
 
 void Queue::finish(const QueuedWork &work)
 {
     refuse_after_fork();
     std::unique_lock<std::mutex> lock(mutex_);
-    while (!work.has_run()) {
+    while (!work.is_taken()) {
         if (!busy_ && !works_.empty()) {
             auto first = run_first(lock);
             lock.unlock();
@@ -132,7 +142,7 @@ void Queue::finish(const QueuedWork &work)
             lock.lock();
             continue;
         }
-        if (changed_.wait_for(lock, SIGNAL_CHECK) == std::cv_status::no_timeout)
+        if (call_ended_.wait_for(lock, SIGNAL_CHECK) == std::cv_status::no_timeout)
             continue;
         lock.unlock();
         give_up_on_signal();
@@ -152,12 +162,12 @@ void Queue::give_up_on_signal()
 void Queue::drain(Milliseconds patience)
 {
     if (forks_ != forks())
-        return; // the thread and its calls are the parent's
+        return; // the thread and its calls belong to the parent
     std::unique_lock<std::mutex> lock(mutex_);
-    auto idle = [this] { return !busy_ && works_.empty() && !posted_; };
-    if (patience.count() > 0 && !changed_.wait_for(lock, patience, idle))
+    auto idle = [this] { return !busy_ && works_.empty() && !has_thread_; };
+    if (patience.count() > 0 && !call_ended_.wait_for(lock, patience, idle))
         peal_comm_revoke(comm_->get());
-    changed_.wait(lock, idle);
+    call_ended_.wait(lock, idle);
 }
 
 } // namespace peal

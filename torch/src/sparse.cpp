@@ -7,7 +7,7 @@
 namespace peal {
 
 static const char *const WHAT = "allreduce of a sparse tensor";
-// Numbers that describe a tensor: how many values, dimensions that are sparse, dimensions; then the sizes.
+// A tensor is described by its number of values, of sparse dimensions and of dimensions, followed by its sizes.
 static const int64_t HEAD = 3, MOST_DIMS = 29;
 
 void check_sparse(const Tensor &tensor, const char *what)
@@ -28,7 +28,7 @@ static Tensor describe(const Tensor &tensor)
     return out;
 }
 
-// One row for each rank; all but the number of values must agree.
+// The descriptions of all ranks, one per row; all but the number of values must agree.
 static Tensor gather_descriptions(Comm &comm, const Tensor &own)
 {
     Tensor all = at::empty({static_cast<int64_t>(peal_comm_size(comm.get())), own.numel()}, at::kLong);
@@ -41,7 +41,7 @@ static Tensor gather_descriptions(Comm &comm, const Tensor &own)
     return all;
 }
 
-// The parts of all ranks, one after the other: rank r has counts[r] rows like those of `part`.
+// The parts of all ranks, one after another: rank r has counts[r] rows like those of `part`.
 static Tensor gather_rows(Comm &comm, const Tensor &part, const Tensor &counts)
 {
     Tensor own = part.contiguous();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of sparse tensors: every rank gathers the indices and values of all, and adds them up in the order of the ranks, so that
+// Sums of sparse tensors. Every rank gathers the indices and values of all ranks and adds them up in the order of the ranks, so
 // all ranks get the same bits.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace peal {
 
 void check_sparse(const Tensor &tensor, const char *what);
-// Collective. Hold the lock.
+// Collective.
 Tensor sum_sparse(Comm &comm, const Tensor &tensor);
 
 } // namespace peal

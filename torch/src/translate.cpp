@@ -8,7 +8,7 @@
 
 namespace peal {
 
-// ---- refusals ----
+// ---- checks of arguments ----
 
 void check_cpu(const Tensor &tensor, const char *what)
 {
@@ -44,7 +44,7 @@ void check_list(const Tensors &list, const Tensor &like, const char *what)
 void check_output(const Tensor &tensor, const char *what)
 {
     TORCH_CHECK(at::has_internal_overlap(tensor) != at::MemOverlap::Yes, "peal ", what,
-                ": several elements of the result are one piece of memory; clone() the tensor first");
+                ": elements of the result share memory; clone() the tensor first");
 }
 
 void check_outputs(const Tensors &list, const Tensor &like, const char *what)
@@ -101,7 +101,7 @@ static peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
     }
 }
 
-// A bool is a byte that is 0 or 1: its sum is `or`, its product `and`.
+// A bool is a byte that is 0 or 1: its sum is a logical or, its product a logical and.
 static enum peal_reduction bool_op(c10d::ReduceOp::RedOpType op, const char *what)
 {
     switch (op) {
@@ -199,7 +199,7 @@ Places places_of(const Tensors &list, uint64_t unit, Use use)
     uintptr_t first = UINTPTR_MAX;
     for (const Tensor &tensor : list) {
         Tensor dense = use == Use::INPUT ? tensor.contiguous() : room_of(tensor);
-        if (address(dense) % unit != 0) // from foreign memory: torch's own is aligned
+        if (address(dense) % unit != 0) // memory that torch did not allocate
             dense = use == Use::INPUT ? dense.clone() : at::empty_like(dense);
         if (dense.numel() > 0)
             first = std::min(first, address(dense));

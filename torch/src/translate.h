@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's types, operations and lists of tensors in Peal's words. What cannot be said in them is refused, in words that
-// begin with "peal", before anything is sent.
+// Translates torch's types, operations and lists of tensors into Peal's. Arguments that Peal
+// cannot take are refused before anything is sent, with a message that begins with "peal".
 #pragma once
 
 #include "base.h"
@@ -12,15 +12,15 @@ struct Reduction {
     enum peal_reduction op;
 };
 
-// ---- refusals ----
+// ---- checks of arguments, which throw ----
 
 void check_cpu(const Tensor &tensor, const char *what);
-// The one tensor of a list of one.
+// The tensor of a list that must have exactly one.
 Tensor &only(Tensors &tensors, const char *what);
 void check_same(const Tensor &tensor, const Tensor &like, const char *what);
-// Every tensor is of `like`'s type and as large.
+// Every tensor has the type and the size of `like`.
 void check_list(const Tensors &list, const Tensor &like, const char *what);
-// Can be written: no two elements are one piece of memory, as after expand.
+// The tensor can be written: no two elements share memory, as they do after expand.
 void check_output(const Tensor &tensor, const char *what);
 void check_outputs(const Tensors &list, const Tensor &like, const char *what);
 
@@ -40,7 +40,7 @@ inline uint64_t count_of(const Tensor &tensor)
 
 // ---- dense memory ----
 
-// The tensor itself, or room for a dense copy of it that write_back puts in its place.
+// The tensor itself if it is dense, else a dense tensor of its shape, uninitialised, for write_back.
 inline Tensor room_of(const Tensor &tensor)
 {
     return tensor.is_contiguous() ? tensor : at::empty(tensor.sizes(), tensor.options());
@@ -49,37 +49,37 @@ inline Tensor room_of(const Tensor &tensor)
 inline void write_back(const Tensor &dense, const Tensor &tensor)
 {
     if (!dense.is_same(tensor)) {
-        at::NoGradGuard unrecorded; // as where the memory itself is written
+        at::NoGradGuard unrecorded; // autograd does not see writes to the memory either
         Tensor(tensor).copy_(dense);
     }
 }
 
 // ---- lists of tensors as one piece of memory ----
 
-// Memory for all of `list`: its own where that is one piece.
+// Memory for all tensors of `list`: their own if they lie one after another, else a new tensor.
 Tensor room_for(const Tensors &list);
-// Large ones are moved where they lie, in any order, instead of being copied into one piece first.
+// Where the tensors of a list are. Large ones are sent and received in place instead of being copied into one tensor.
 struct Places {
-    Tensors dense;                         // each itself, or a dense copy
-    char *first = nullptr;                 // of the one that lies lowest
-    std::vector<uint64_t> counts, offsets; // of each, in elements of `unit` bytes, from there on
+    Tensors dense;                         // each tensor itself, or a dense copy
+    char *first = nullptr;                 // the lowest address
+    std::vector<uint64_t> counts, offsets; // of each tensor, in elements of `unit` bytes, relative to `first`
 };
 enum class Use { INPUT, OUTPUT };
 Places places_of(const Tensors &list, uint64_t unit, Use use);
-// After a call that wrote them.
+// After a call that wrote to these places: copies dense copies back.
 void write_back(const Places &places, const Tensors &list);
-// Tensors of that size are worth it. All ranks must decide the same.
+// Whether tensors of this size are left in place. All ranks must get the same answer.
 inline bool is_large(uint64_t bytes)
 {
     return bytes >= 64 << 10;
 }
 
-// All of `list` in one piece of memory, copied only where it is not one already.
+// The tensors of `list`, one after another in one tensor. Copied only if they do not lie so already.
 Tensor joined(const Tensors &list);
 // The inverse.
 void spread(const Tensor &flat, const Tensors &list);
 
-// Bytes for each rank: rows of the first dimension, or equal parts where no splits are given.
+// Bytes per rank: `splits` rows of the first dimension, or equal parts if there are no splits.
 std::vector<uint64_t> split_bytes(const Tensor &tensor, const std::vector<int64_t> &splits, int size,
                                   const char *which);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See turns.h. Failures are not reported: turns are then as long as the kernel makes them.
+// See turns.h. Failures are ignored: time slices are then as long as the kernel's default.
 #include "turns.h"
+
+#include <algorithm>
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -8,33 +10,33 @@
 
 namespace peal {
 
-static const uint64_t SHORT_TURN_NS = 100000; // the least that the kernel takes
+static const uint64_t SHORT_NS = 100000; // the kernel's minimum
 
 Turns::Turns()
 {
     Attributes found{};
-    bool known = syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) == 0;
-    if (known && found.policy == SCHED_OTHER && found.runtime_ns > SHORT_TURN_NS) // 0: the kernel has no such wish
+    if (syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) == 0 && found.policy == SCHED_OTHER)
         own_ = found;
 }
 
-void Turns::set(uint64_t runtime_ns) const
+void Turns::set(uint32_t policy, uint64_t runtime_ns) const
 {
     if (own_.size == 0)
         return;
     Attributes wanted = own_;
+    wanted.policy = policy;
     wanted.runtime_ns = runtime_ns;
     (void)syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 
-void Turns::begin_short() const
+void Turns::begin_call() const
 {
-    set(SHORT_TURN_NS);
+    set(SCHED_OTHER, std::min(own_.runtime_ns, SHORT_NS)); // older kernels: both 0
 }
 
-void Turns::end_short() const
+void Turns::end_call() const
 {
-    set(own_.runtime_ns);
+    set(SCHED_BATCH, own_.runtime_ns);
 }
 
 } // namespace peal

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a thread of Peal's own computes before the kernel gives its core to another one.
+// How the queue's thread shares its core with the program.
 #pragma once
 
 #include <cstdint>
 
 namespace peal {
 
-// Of the thread that makes it. The threads of two ranks that make one call wait for each other again and again. Beside threads that
-// compute, each of these waits ends only after the turn of such a thread, which is some milliseconds: a call of 64 MiB then takes
-// longer than the computing, and a core that has ended its part stands idle. Linux (from 6.12 on) runs a thread that asks for
-// short turns sooner and for as much time in all. Elsewhere nothing changes.
+// For the thread that constructs it.
+//
+// Between calls it is a SCHED_BATCH thread, which does not preempt the caller that wakes it. The caller goes on; if it waits soon,
+// it makes the call itself, and if it sleeps or computes for long, the thread makes it.
+//
+// During a call it has short time slices. The threads of two ranks that make one call wait for each other many times. If both
+// share their cores with threads that compute, each wait lasts until the computing thread's time slice ends, which takes
+// milliseconds: a call of 64 MiB then outlasts the computing, and a core is idle meanwhile. With a short time slice a thread runs
+// sooner, and for as much time in all. Kernels before Linux 6.12 ignore the request.
 class Turns {
   public:
     Turns();
-    // From here on, short ones: while it makes a call.
-    void begin_short() const;
-    // As before. A thread that is woken must not have short turns: it would take the core from whoever woke it, who is to go on.
-    void end_short() const;
+    void begin_call() const;
+    void end_call() const;
 
   private:
-    // As the kernel has it: version 0 of `struct sched_attr`, which the C library does not declare everywhere.
+    // Version 0 of the kernel's `struct sched_attr`, which not every C library declares.
     struct Attributes {
         uint32_t size;
         uint32_t policy;
@@ -31,9 +34,9 @@ class Turns {
         uint64_t period_ns;
     };
 
-    void set(uint64_t runtime_ns) const;
+    void set(uint32_t policy, uint64_t runtime_ns) const;
 
-    Attributes own_{}; // size 0: not known
+    Attributes own_{}; // size 0: do not change anything
 };
 
 } // namespace peal

@@ -10,7 +10,7 @@
 
 namespace peal {
 
-// As torch's own macros ask, which takes no lock as at::hasCallbacks does.
+// The test of torch's own macros: unlike at::hasCallbacks it takes no lock.
 const char *title_for_profiler(const char *title)
 {
     return at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE) ? title : nullptr;
@@ -23,7 +23,7 @@ FuturePtr DoneWork::getFuture()
     return future;
 }
 
-// ---- by the queue ----
+// ---- for the queue ----
 
 void QueuedWork::run()
 {
@@ -58,14 +58,14 @@ void QueuedWork::complete()
         future = future_;
         settled_ = true;
     }
-    // Relaxed: only this thread finds its own name there.
+    // Relaxed: a thread compares it with its own id only.
     completing_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     if (future)
         settle(future);
     finish(failure_);
 }
 
-// ---- by the caller ----
+// ---- for the program ----
 
 FuturePtr QueuedWork::getFuture()
 {
@@ -86,7 +86,7 @@ bool QueuedWork::isCompleted()
 {
     if (has_run())
         return true;
-    // A program that polls leaves the processor to those it waits for.
+    // The program may be polling: let the threads run that it waits for.
     WithoutInterpreter released;
     sched_yield();
     return false;

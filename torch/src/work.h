@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call gives back: a call that has been made already, or one in the queue. (Messages: messages.h.)
+// The Work objects of collectives: DoneWork for synchronous calls, QueuedWork for asynchronous ones. (Messages: messages.h.)
 #pragma once
 
 #include "queue.h"
@@ -9,25 +9,25 @@
 
 namespace peal {
 
-// The result list that DDP and others want.
+// A future of a list of tensors, which is the type that DDP and others expect.
 inline FuturePtr new_future()
 {
     return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
 }
 
-// The name of a call for profilers: null where none is at work, since torch's Work allocates for it.
+// `title` if a profiler is active, else null: torch's Work allocates memory if it has a title.
 const char *title_for_profiler(const char *title);
 
-// A call that is made where it is issued. Its future is made when asked for.
+// A call that is made by the thread that issues it.
 class DoneWork : public Work {
   public:
-    // Begins a profiler's span, if there is a title.
+    // Begins a span of the profiler if there is a title.
     DoneWork(int rank, OpType op, Tensors outputs, const char *title = nullptr)
         : Work(rank, op, title), outputs_(std::move(outputs))
     {
         completed_ = true;
     }
-    // Ends it.
+    // Ends the span.
     void end()
     {
         if (recordFunctionEndCallback_)
@@ -55,8 +55,9 @@ class DoneWork : public Work {
     Tensors outputs_;
 };
 
-// A call in the queue: issued, then run, then completed. is_completed sees the second, so that it is true for all calls that
-// were issued before a synchronous one which has ended; wait sees the last. It keeps the tensors of the call.
+// A call in the queue. It is issued, taken by the thread that makes it, run, and completed, which includes callbacks.
+// is_completed() is true when it has run, so it is true for all calls that were issued before a synchronous call that has
+// returned. wait() returns when it has completed. It keeps the tensors of the call alive.
 class QueuedWork : public Work {
   public:
     using Call = std::function<void()>;
@@ -65,7 +66,8 @@ class QueuedWork : public Work {
         : Work(rank, op, title), outputs_(std::move(outputs)), queue_(std::move(queue)), call_(std::move(call))
     {
     }
-    // Without a time-out it helps the queue. With one it does as torch's own Work: it raises, and the call goes on.
+    // Without a time-out the caller makes queued calls itself. With one it waits as torch's own Work does: it raises after the
+    // time-out, and the call goes on.
     bool wait(Milliseconds timeout) override;
     bool isCompleted() override;
     Tensors result() override
@@ -74,31 +76,41 @@ class QueuedWork : public Work {
     }
     FuturePtr getFuture() override;
 
-    // ---- by the queue ----
-    // Makes the call, once. Not under a lock.
+    // ---- for the queue ----
+    // A thread has taken it from the queue to make the call. Both under the queue's lock.
+    void set_taken()
+    {
+        taken_ = true;
+    }
+    bool is_taken() const
+    {
+        return taken_;
+    }
+    // Makes the call. Once, under no lock.
     void run();
     bool has_run() const
     {
         return has_run_.load(std::memory_order_acquire); // partner: run
     }
-    // Somebody has asked for the future, so there may be callbacks.
+    // Whether the future has been asked for, so that there may be callbacks.
     bool has_future();
-    // Runs callbacks, then lets go of those who wait. Once, after `run`, under no lock.
+    // Runs callbacks, then wakes waiting threads. Once, after `run`, under no lock.
     void complete();
 
   private:
     void settle(const FuturePtr &future) const;
-    // Waits until it is completed; false if it is not by then.
+    // False if the call has not completed by then.
     bool wait_until(Clock::time_point until);
 
     Tensors outputs_;
     std::shared_ptr<Queue> queue_;
     Call call_;
     std::exception_ptr failure_; // written by run
+    bool taken_ = false;         // under the queue's lock
     std::atomic<bool> has_run_{false};
     FuturePtr future_;                                   // under mutex_
-    bool settled_ = false;                               // under mutex_: futures that are made from now on are complete
-    std::atomic<std::thread::id> completing_{}; // runs the callbacks, which may wait for this very work
+    bool settled_ = false;                               // under mutex_: new futures are complete at once
+    std::atomic<std::thread::id> completing_{}; // the thread that runs the callbacks, which may wait for this work
 };
 
 } // namespace peal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Works and futures answer as Gloo's do with the torch at hand: values, types, and what is raised.
+"""Works and futures behave as Gloo's do on the installed torch: values, types and exceptions.
 
     /usr/bin/python3 torch/tests/alike.py WORLD_SIZE
 """
@@ -13,7 +13,7 @@ SHORT = datetime.timedelta(seconds=60)
 
 
 def answer(ask):
-    """What a program sees. Texts of errors are the backend's own, so only the kind counts."""
+    """The value, or the kind of exception: messages differ between backends."""
     try:
         return repr(ask())
     except RuntimeError as error:
@@ -23,7 +23,7 @@ def answer(ask):
 
 
 def late(rank, world, folder, backend):
-    """Rank 0 waits for a while without an answer; the others join after that."""
+    """Rank 0 waits for a while without success, then the others join."""
     store, x = dist.FileStore(f"{folder}/late-{backend}", world), torch.ones(10)
     if rank == 0:
         work = dist.all_reduce(x, async_op=True)
@@ -54,8 +54,8 @@ def asked(rank, world, folder, backend):
         yield f"wait of {name}", other.wait
         yield f"result of {name}", other.result
         yield f"future of {name}", lambda: other.get_future().wait()
-    message = dist.isend(x, 1) if rank == 0 else dist.irecv(x, 0) if rank == 1 else None
-    if message:
+    if rank < 2:
+        message = dist.isend(x, 1) if rank == 0 else dist.irecv(x, 0)
         yield "wait of a message", message.wait
         yield "is_completed of a message", message.is_completed
     yield "another type in the list", lambda: dist.all_gather(parts, torch.ones(10, dtype=torch.float64))
@@ -75,7 +75,7 @@ def answers(rank, world, folder):
     store = dist.FileStore(f"{folder}/ended", world)
     store.set(str(rank), "yes")
     store.wait([str(r) for r in range(world)])
-    os._exit(0)  # the end of a group of Gloo's may wait for ever, if the peer's has ended before
+    os._exit(0)  # destroying a Gloo group may hang if the peer's has been destroyed before
 
 
 def main(world):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""async_op=True: the call returns at once, and goes on by itself.
+"""async_op=True: the call returns at once and progresses by itself.
 
     /usr/bin/python3 torch/tests/asynchronous.py WORLD_SIZE
 
@@ -24,7 +24,7 @@ def own_threads():
 
 
 def settles(ask, wanted):
-    """Threads end a moment after their last call."""
+    """Waits until the threads are gone, which end a moment after their last call."""
     for _ in range(2000):
         if ask() == wanted:
             return
@@ -33,7 +33,7 @@ def settles(ask, wanted):
 
 
 def send_between(rank, world):
-    """Rank 0 issues a collective, then sends what rank 1 wants before it joins."""
+    """Rank 0 issues a collective, then sends a message that rank 1 receives before it joins the collective."""
     x, y = torch.ones(1000), torch.full((200000,), 7.0)
     if rank == 0:
         work = dist.all_reduce(x, async_op=True)
@@ -49,7 +49,7 @@ def send_between(rank, world):
 
 
 def store_between(rank, world):
-    """The others join when rank 0 has gone on past its call."""
+    """The others join only after rank 0's call has returned."""
     store = dist.distributed_c10d._get_default_store()
     x = torch.full((50000,), float(rank + 1))
     if rank == 0:
@@ -86,7 +86,7 @@ def polling(rank, world):
 
 
 def issue_order(rank, world):
-    """Each call sees the results of the ones before it, in whatever way they were issued."""
+    """Each call sees the results of those before it, synchronous or not."""
     x = torch.ones(3000)
     works = []
     for i in range(40):
@@ -101,7 +101,7 @@ def issue_order(rank, world):
 
 
 def kept_alive(rank, world):
-    """Nobody else has the tensors while the call waits for the others; the result is the work's."""
+    """The work keeps the tensors alive, of which the program has no other reference."""
     if rank != 0:
         time.sleep(0.05)
     works = [dist.all_reduce(torch.full((100000,), float(i + rank)), async_op=True) for i in range(5)]
@@ -112,7 +112,7 @@ def kept_alive(rank, world):
 
 
 def callbacks(rank, world):
-    """They run once, with the result, and may make calls of the same group, synchronous and not."""
+    """Callbacks run once, with the result, and may make calls of the same group, synchronous or not."""
     seen, nested = [], []
     x, y, z = torch.ones(500), torch.ones(500), torch.ones(500)
 
@@ -139,7 +139,7 @@ def callbacks(rank, world):
 
 
 def waits_for_itself(rank, world):
-    """A callback that waits for the very work that it belongs to."""
+    """A callback waits for its own work."""
     x = torch.ones(10)
     work = dist.all_reduce(x, async_op=True)
     future = work.get_future().then(lambda _: work.wait())
@@ -147,7 +147,7 @@ def waits_for_itself(rank, world):
 
 
 def late_waits(rank, world):
-    """wait(timeout) raises, as with Gloo, and the call goes on; a later wait sees it through."""
+    """wait(timeout) raises, as with Gloo, and the call goes on; a later wait returns its result."""
     store = dist.distributed_c10d._get_default_store()
     x = torch.ones(1000)
     if rank == 0:
@@ -167,7 +167,7 @@ def late_waits(rank, world):
 
 
 def every_collective(rank, world):
-    """All of them in flight at a time; then waited for in the opposite order."""
+    """All collectives are pending at once, and are then waited for in the opposite order."""
     n = 1000
     works = []
 
@@ -196,7 +196,7 @@ def every_collective(rank, world):
 
 
 def no_thread_when_idle(rank, world):
-    """Synchronous calls start none; the one of asynchronous calls ends."""
+    """Synchronous calls start no thread; that of asynchronous calls ends."""
     settles(own_threads, before_any_call)
     for _ in range(20):
         dist.all_reduce(torch.ones(10))
@@ -250,7 +250,7 @@ def every_case(rank, world, folder):
 
 
 def destroyed_while_pending(rank, world, folder):
-    """Calls that nobody has waited for are made before the group ends."""
+    """Calls that the program has not waited for are made before the group ends."""
     joined(rank, world, folder, "destroyed", timeout=SHORT)
     x = [torch.ones(1000) for _ in range(10)]
     if rank == 0:
@@ -264,7 +264,7 @@ def destroyed_while_pending(rank, world, folder):
 
 
 def forked_while_pending(rank, world, folder):
-    """A forked child is not a rank: its calls are refused, and it ends while its parent's call is under way."""
+    """A forked child is not a rank: its calls are refused, and it ends although its parent's call is pending."""
     joined(rank, world, folder, "forked", timeout=SHORT)
     store = dist.distributed_c10d._get_default_store()
     x = torch.ones(1000)
@@ -291,7 +291,7 @@ def forked_while_pending(rank, world, folder):
 
 
 def ends_while_pending(rank, world, folder):
-    """The program ends with calls that the peers never join; the process ends all the same, with exit code 0."""
+    """The program ends with calls that the peers never join: the process still exits, with code 0."""
     joined(rank, world, folder, "ends", timeout=SHORT)
     store = dist.FileStore(f"{folder}/ended", world)
     if rank == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch asks of a backend, checked on small tensors: every operation, naive results.
+"""Every operation that torch asks of a backend, compared with naive results on small tensors.
 
     /usr/bin/python3 torch/tests/check.py WORLD_SIZE
 """
@@ -50,7 +50,7 @@ def bitwise_and_bool(rank, world):
 
 
 def sixteen_bit_sums_are_the_same_on_all_ranks(rank, world):
-    """Small and large ones, which take different ways; all_reduce, reduce and reduce_scatter."""
+    """Small and large tensors, which take different paths, in all_reduce, reduce and reduce_scatter."""
     simulated = peal_torch.simulated_time() > 0
     for dtype in (torch.float16, torch.bfloat16):
         for n in (50 * world, 2500 * world) + (() if simulated else (100000 * world,)):
@@ -58,9 +58,9 @@ def sixteen_bit_sums_are_the_same_on_all_ranks(rank, world):
             exact, added = sum(x.double() for x in inputs), sum(x.float() for x in inputs)
 
             def check(x, part=slice(None)):
-                if simulated:  # the machine's kernel may round at every hop, each to half a unit of the partial sum
+                if simulated:  # the simulated kernel may round at every hop, each to half a unit of the partial sum
                     assert torch.allclose(exact[part].float(), x.float(), rtol=0.02, atol=0.1)
-                else:  # the sum in f32 may itself be rounded, by the order of its terms
+                else:  # the sum in f32 may itself be rounded, depending on the order of its terms
                     right = (x == exact[part].to(dtype)) | (x == added[part].to(dtype))
                     assert right.all(), "accumulated in f32, rounded once"
 
@@ -107,7 +107,7 @@ def moving_collectives(rank, world):
 
 
 def large_lists(rank, world):
-    """Blocks go straight to their tensors, in any order of memory, with the input between them."""
+    """Blocks are received in place, whatever the order of the tensors in memory, even with the input between them."""
     n = 40000
     memory = torch.zeros((world + 1) * n)
     places = [(2 * i + rank) % (world + 1) for i in range(world + 1)] if world % 2 == 0 else list(range(world, -1, -1))
@@ -168,7 +168,7 @@ def messages(rank, world):
 
 
 def strided_and_empty_tensors(rank, world):
-    """Every second column of a matrix, a transposed one, and nothing at all, in every call that takes them."""
+    """Every second column of a matrix, a transposed matrix, and empty tensors, in every call that takes them."""
     total = float(sum(range(world)))
     for make in (lambda v: torch.full((6, 4), v)[:, ::2], lambda v: torch.full((2, 6), v).t(), lambda v: torch.full((0, 3), v)):
         x = make(float(rank))
@@ -210,7 +210,7 @@ def strided_and_empty_tensors(rank, world):
 
 
 def leaves_and_overlaps(rank, world):
-    """Parameters are written in place, strided or not; what has one place for several elements is read, not written."""
+    """Parameters are written in place, strided or not; tensors whose elements share memory can be inputs, not results."""
     leaf = torch.nn.Parameter(torch.full((2, 3), float(rank)))
     dist.all_reduce(leaf)
     dist.all_reduce(leaf.t())
@@ -242,7 +242,7 @@ def every_type_moves(rank, world):
 
 
 def refusals(rank, world):
-    """What cannot be done is refused in words on the rank that asks, and the group goes on."""
+    """Bad arguments are refused, with a message, on the rank that has them, and the group goes on."""
     Op = dist.ReduceOp
     refused(lambda: dist.all_reduce(torch.ones(3).to_sparse(), Op.MAX), "peal allreduce", "sparse", "summed")
     by = "peal " if torch.__version__.startswith("1.") else ""  # 2.x refuses these itself
@@ -256,12 +256,12 @@ def refusals(rank, world):
     splits = [1] * world
     refused(lambda: dist.all_to_all_single(torch.ones(world), torch.ones(world + 1), splits, splits), "peal", "splits")
     x = torch.tensor([complex(rank, 1)])
-    dist.all_reduce(x)  # torch hands it over as pairs of reals
+    dist.all_reduce(x)  # torch passes it as pairs of reals
     assert x[0] == complex(sum(range(world)), world)
 
 
 def sparse_sums(rank, world):
-    """Every rank has values at places of its own, and at one that all have; none at all on the last rank."""
+    """Every rank has values at indices of its own and at a common one; the last rank has none at all."""
     for dtype in (torch.float32, torch.int64):
         def make(r):
             if r == world - 1:
@@ -298,7 +298,7 @@ def gathered_lists_of_different_lengths(rank, world):
 
 
 def monitored_barriers(rank, world):
-    """One that all pass; one that the last rank misses, after which the group still works."""
+    """A barrier that all ranks pass, and one that the last rank misses, after which the group still works."""
     backend = peal_torch._backend_of()
     backend.monitored_barrier(datetime.timedelta(seconds=60))
     store = dist.distributed_c10d._get_default_store()
@@ -315,7 +315,7 @@ def monitored_barriers(rank, world):
 
 
 def options(rank, world):
-    """A group's own algorithms; anything else than Options is refused."""
+    """Algorithms for one group; anything but Options is refused."""
     group = dist.new_group(pg_options=peal_torch.Options({"allreduce": "ring"}))
     x = torch.ones(1000)
     dist.all_reduce(x, group=group)
@@ -351,7 +351,7 @@ def asynchronous(rank, world):
 
 
 def symmetric_tensors(rank, world):
-    """The same results from symmetric memory; views follow, and a tensor may outlive its group."""
+    """Same results in symmetric memory; views follow their storage, and a tensor may outlive its group."""
     x = vector(rank, 40000, torch.float32)
     view = x[100:200]
     assert peal_torch.symmetric(x) is x and torch.equal(x, vector(rank, 40000, torch.float32))
@@ -375,7 +375,7 @@ CASES = (allreduce_of_every_type_and_operation, bitwise_and_bool, sixteen_bit_su
 
 
 def every_call(rank, world, folder):
-    """Twice: the group is destroyed and made again, on the same store."""
+    """All cases twice: the group is destroyed and made again on the same store."""
     torch.set_num_threads(1)
     store = dist.FileStore(f"{folder}/check", world)
     for time in ("", ", made again"):

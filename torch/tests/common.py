@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the backend share: where the package is, data whose sums are exact, and starting ranks."""
+"""Shared by the tests of the backend: the path of the package, data with exact sums, starting ranks."""
 import os
 import sys
 import tempfile
@@ -19,7 +19,7 @@ INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)
 
 
 def vector(rank, n, dtype):
-    """Small whole numbers: every sum of them is exact in every type."""
+    """Small whole numbers, whose sums are exact in every type."""
     return ((torch.arange(n) * 7 + rank * 3) % 5 + 1).to(dtype)
 
 
@@ -28,7 +28,7 @@ def all_vectors(world, n, dtype):
 
 
 def refused(call, *words):
-    """The call raises, and its words begin with peal and name these."""
+    """The message of the error that the call must raise, which contains these words."""
     try:
         call()
     except (RuntimeError, ValueError, TypeError) as error:
@@ -39,18 +39,18 @@ def refused(call, *words):
 
 
 def joined(rank, world, folder, name, **more):
-    """A default group through a file in `folder`."""
+    """Makes the default group; the ranks meet in a file in `folder`."""
     dist.init_process_group("peal", init_method=f"file://{folder}/{name}", rank=rank, world_size=world, **more)
 
 
 def world_size():
-    """Of a test that is run by itself."""
+    """The command line's, of a test that is run by itself."""
     return int(sys.argv[1]) if len(sys.argv) > 1 else 2
 
 
 def ranks(function, world, method="fork", join=True):
-    """Runs function(rank, world, folder) as `world` processes; returns the texts that they left in the folder, by name. Forked, because
-    spawned ranks would each import torch again."""
+    """Runs function(rank, world, folder) in `world` processes and returns the texts that they wrote to NAME.txt in the folder, by name.
+    They are forked, because spawned ranks would each import torch again."""
     with tempfile.TemporaryDirectory(prefix="peal-torch-") as folder:
         context = mp.start_processes(function, args=(world, folder), nprocs=world, join=join, start_method=method)
         if not join:

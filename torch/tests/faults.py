@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A peer dies, hangs or calls something else: an exception that says who, where and why. On another host it just takes part.
+"""A peer dies, hangs or calls something else: the exception says who, where and why. A peer on another host takes part as usual.
 
     /usr/bin/python3 torch/tests/faults.py WORLD_SIZE
 
@@ -24,12 +24,12 @@ def shared_maps(path="/proc/self/maps"):
     try:
         with open(path) as file:
             return sum("memfd:peal" in line for line in file)
-    except OSError:  # gone, or somebody else's
+    except OSError:  # it has ended, or belongs to another user
         return 0
 
 
 def children():
-    """Processes below this one, but for the helper that multiprocessing keeps."""
+    """Descendants of this process, without the helper process of multiprocessing."""
     found = []
     for task in glob.glob("/proc/self/task/*/children"):
         with open(task) as file:
@@ -39,7 +39,7 @@ def children():
 
 
 def own_names():
-    """In shared memory; other programs of the host have theirs."""
+    """Files in shared memory, without those of other programs."""
     return {name for name in os.listdir("/dev/shm") if "peal" in name or "torch" in name}
 
 
@@ -48,24 +48,24 @@ def is_async():
 
 
 def waited(function, *args, **more):
-    """Makes the call, or starts it and waits for it: as the test's kind says."""
+    """Makes the call, or starts it and waits for it, depending on the kind of test."""
     work = function(*args, async_op=is_async(), **more)
     if work:
         work.wait()
 
 
 def failing(call):
-    """Runs it until it raises; its words."""
+    """Repeats the call until it raises; returns the message."""
     for _ in range(100000):
         try:
             call()
         except RuntimeError as error:
-            return " ".join(str(error).split())  # reports are broken into lines
+            return " ".join(str(error).split())  # reports have several lines
     raise AssertionError("nobody noticed")
 
 
 def killed(rank, world, folder):
-    """Rank 1 kills itself; the others raise, end their group, and have as many threads and as little memory as before."""
+    """Rank 1 kills itself; the others raise, end their group, and have no more threads and memory than before."""
     torch.set_num_threads(1)
     before = threads()
     joined(rank, world, folder, "kill")
@@ -127,7 +127,7 @@ def disagrees(rank, world, folder):
 
 
 def hangs(rank, world, folder):
-    """Rank 1 does not come."""
+    """Rank 1 does not make the call."""
     joined(rank, world, folder, "hang", timeout=datetime.timedelta(seconds=1))
     store = dist.FileStore(f"{folder}/ended", world)
     x = torch.ones(1000)
@@ -143,7 +143,7 @@ def hangs(rank, world, folder):
 
 
 def elsewhere(rank, world, folder):
-    """Rank 1 is on another host, as far as it is told: data goes over the network."""
+    """Rank 1 is told that it is on another host: data goes over the network."""
     if rank == 1:
         os.environ["PEAL_HOST"] = "elsewhere"
     joined(rank, world, folder, "host", timeout=datetime.timedelta(seconds=60))
@@ -155,7 +155,7 @@ def elsewhere(rank, world, folder):
 
 
 def apart(rank, world, folder):
-    """Rank 1 is in another network namespace of this host: that makes no difference."""
+    """Rank 1 is in another network namespace of this host, which makes no difference."""
     new_network = 0x40000000
     if rank == 1 and ctypes.CDLL(None).unshare(new_network) != 0:
         with open(f"{folder}/no.txt", "w") as file:
@@ -168,7 +168,7 @@ def apart(rank, world, folder):
 
 
 def in_part(rank, world, folder):
-    """A failure in a group of the last two ranks names their global ranks too."""
+    """A failure in a group of the last two ranks also reports their global ranks."""
     joined(rank, world, folder, "part", timeout=datetime.timedelta(seconds=60))
     members = [world - 2, world - 1]
     group = dist.new_group(members)

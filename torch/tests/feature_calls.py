@@ -9,7 +9,7 @@ from feature_table import FEATURES, Absent, feature, have, total
 # ---- collectives ----
 
 def _collective(name, body):
-    """Two features of one body: the call, and the call with async_op=True."""
+    """Makes two features: the call, and the call with async_op=True."""
     def sync(rank, world):
         body(lambda function, *args, **more: getattr(dist, function)(*args, **more), rank, world)
 

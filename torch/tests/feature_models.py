@@ -366,7 +366,7 @@ def checkpoint_async(rank, world):
     if not hasattr(module, "async_save"):
         raise Absent("checkpoint.async_save")
     folder, state = shared_folder(), {"weights": torch.arange(4.0)}
-    # It wants a backend for the CPU by name; both sides say it the same way.
+    # It wants a backend named for the CPU, which is given for Peal and for Gloo.
     module.async_save(state, checkpoint_id=folder, process_group=dist.new_group()).result()
     loaded = {"weights": torch.zeros(4)}
     module.load(loaded, checkpoint_id=folder)
@@ -387,7 +387,7 @@ def checkpoint_of_dtensor(rank, world):
 
 @feature
 def sync_batch_norm_refused_alike(rank, world):
-    """SyncBatchNorm is for GPUs; torch says so, with any backend."""
+    """SyncBatchNorm is for GPUs only: torch refuses it with any backend."""
     try:
         torch.nn.SyncBatchNorm(4)(torch.randn(2, 4))
     except ValueError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table that the lists of features fill, and what they share: see features.py."""
+"""The table of features that feature_calls.py and feature_models.py fill, and their helpers: see features.py."""
 import importlib
 
 FEATURES = {}
@@ -27,7 +27,7 @@ def whole(module):
     """The module itself, or Absent."""
     try:
         return importlib.import_module(module)
-    except Exception as error:  # 1.13's does not import on a new Python
+    except Exception as error:  # some modules of 1.13 cannot be imported on a newer Python
         raise Absent(str(error))
 
 

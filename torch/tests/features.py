@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs use of torch.distributed, feature by feature, with Peal and with Gloo on the torch at hand.
+"""The features of torch.distributed that programs use, each with Peal and with Gloo, on the installed torch.
 
     /usr/bin/python3 torch/tests/features.py [--world 2] [--only NAME,NAME] [--backend peal,gloo] [--out rows.json]
 
-Each backend runs each feature in ranks of its own, which end with it. A row is "yes", "no: the last line of the error", or "not
-in this torch". Peal must be "yes" wherever Gloo is; what neither has is explained by torch's own words.
+Each feature runs in new processes for each backend. A verdict is "yes", "no: TYPE: first line of the error" or "not in this torch".
+Peal's must be "yes" wherever Gloo's is; where both are "no", the error is torch's own.
 """
 import argparse
 import datetime
@@ -42,7 +42,7 @@ def run_one(rank, world, folder, backend, name):
     with open(f"{folder}/{backend}-{name}-{rank}.txt", "w") as file:
         file.write(verdict)
     sys.stdout.flush()
-    os._exit(0)  # a group in which a rank failed may not end by itself
+    os._exit(0)  # a group in which a rank has failed may not end by itself
 
 
 def verdict_of(world, folder, backend, name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups are cheap: hundreds of them need no descriptors, and little memory until they are used.
+"""Groups are cheap: hundreds of them need no descriptors, and little memory before their first use.
 
     /usr/bin/python3 torch/tests/groups.py WORLD_SIZE [GROUPS]
 """
@@ -19,13 +19,13 @@ def descriptors():
 
 
 def resident_kib():
-    """Shared pages count as this rank's part of them."""
+    """Proportional: this rank's share of shared pages."""
     with open("/proc/self/smaps_rollup") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
 
 
 def use(group, rank, world, i):
-    """A sum, and a message from each rank to the next: the first of the group on all of them."""
+    """A sum, and a message from each rank to the next, which is the group's first on every rank."""
     x = torch.full((100,), float(rank + i))
     dist.all_reduce(x, group=group)
     assert x[0] == sum(range(world)) + world * i
@@ -61,7 +61,7 @@ def many(rank, world, folder):
 
 
 def first_message(rank, world, folder):
-    """The first message of a group while a collective of it is under way, and by two of its ranks alone."""
+    """The first message of a group while one of its collectives is under way, between two of its ranks only."""
     joined(rank, world, folder, "first", timeout=datetime.timedelta(seconds=60))
     for kind in ("sent before the other rank has a communicator for it", "wanted first"):
         group = dist.new_group()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, and a rank that raises and leaves: whoever waits hears of it within a second or so.
+"""Ctrl-C, and a rank that raises and exits: waiting ranks raise within a second or so.
 
     /usr/bin/python3 torch/tests/interrupted.py WORLD_SIZE
 """
@@ -27,7 +27,7 @@ def waiting_calls():
 
     def made_by_the_thread():
         work = dist.all_reduce(x, async_op=True)
-        time.sleep(0.1)  # in which the group's thread takes it; if it does not, the same must happen
+        time.sleep(0.1)  # for the group's thread to take the call; if it does not, the result must be the same
         work.wait()
 
     return {
@@ -41,7 +41,7 @@ def waiting_calls():
 
 
 def interrupted(rank, world, folder):
-    """Rank 0 waits and is interrupted; the others only come when it says so, and raise too, while it is still there."""
+    """Rank 0 waits and is interrupted; the others join when it says so, and raise too while it is still alive."""
     kind = os.environ["PEAL_TEST_KIND"]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     joined(rank, world, folder, "interrupt", timeout=LONG)
@@ -50,7 +50,7 @@ def interrupted(rank, world, folder):
     if rank == 0:
         signal.setitimer(signal.ITIMER_REAL, 0)
         child = os.fork()
-        if child == 0:  # interrupts its parent when that has been waiting for a while
+        if child == 0:  # interrupts its parent after that has waited for a while
             time.sleep(0.5)
             os.kill(os.getppid(), signal.SIGINT)
             os._exit(0)
@@ -64,7 +64,7 @@ def interrupted(rank, world, folder):
         store.set("over", "yes")
         if kind != "recv":
             store.wait([f"noted {peer}" for peer in range(1, world)])
-        os._exit(0)  # as Python would end, with calls under way
+        os._exit(0)  # as if Python ended, with calls under way
     store.wait(["over"])
     try:
         dist.all_reduce(torch.ones(1000))
@@ -76,7 +76,7 @@ def interrupted(rank, world, folder):
 
 
 def raises(rank, world, folder):
-    """Rank 1 raises, and ends as programs do; the others are in a call."""
+    """Rank 1 raises and exits while the others are in a call."""
     joined(rank, world, folder, "raise", timeout=LONG)
     dist.barrier()
     if rank == 1:

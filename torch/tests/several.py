@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tests from one process that has imported torch: what they start is forked from it.
+"""Runs tests in processes that are forked from this one, which has imported torch.
 
     /usr/bin/python3 torch/tests/several.py NAME:WORLD_SIZE ... [-- NAME:WORLD_SIZE ...]
 
-Lists with -- between them are run beside each other: tests that mostly wait cost nothing then.
+Lists that are separated by -- run concurrently, so that tests which mostly wait take no extra time.
 """
 import importlib
 import os
@@ -14,7 +14,7 @@ import common  # noqa: F401 (torch, and where the package is)
 
 
 def start(function, *args):
-    """A forked process in which the function is all that is run."""
+    """Forks a process that runs the function and exits; returns its id."""
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
@@ -35,7 +35,7 @@ def ended_well(pid):
 
 
 def run(tests):
-    """One after the other, each in a process of its own."""
+    """One after another, each in a process of its own."""
     for test in tests:
         name, world = test.split(":")
         if not ended_well(start(importlib.import_module(name).main, int(world))):

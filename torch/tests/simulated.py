@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated machine behind torch.distributed: right results, one clock for all ranks, a trace; large worlds as threads.
+"""torch.distributed on a simulated machine: results, one clock per rank, traces; large worlds as threads.
 
     /usr/bin/python3 torch/tests/simulated.py WORLD_SIZE
 """
@@ -40,7 +40,7 @@ def one_clock(world):
 
 
 def script(rank, world, folder):
-    """A script as it would run on the host; the environment makes the difference."""
+    """A script as for the host: only the environment differs."""
     os.environ["PEAL_PLATFORM"] = "sim:" + MACHINE
     os.environ["PEAL_SIM_TRACE"] = folder
     joined(rank, world, folder, "sim")
@@ -92,7 +92,7 @@ def threaded(rank, n):
 
 
 def grouped(rank):
-    """Rows and columns of a square, and overlapping pairs: every rank asks for all of them, as with processes."""
+    """Rows and columns of a square, and overlapping pairs: every rank makes all groups, as with processes."""
     world = dist.get_world_size()
     side = int(world ** 0.5)
     for lists in ([[r * side + c for c in range(side)] for r in range(side)], [[r * side + c for r in range(side)] for c in range(side)],
@@ -121,7 +121,7 @@ def grouped(rank):
 
 
 def messages(rank, near, far):
-    """Times of a message of a float and of 10000 to a near rank, and of one to a far rank."""
+    """Times of messages: 1 and 10000 floats to a near rank, and 1 float to a far one."""
     times = []
     for target, n in ((near, 1), (near, 10000), (far, 1)):
         dist.barrier()
@@ -138,7 +138,7 @@ def messages(rank, near, far):
 
 
 def late(rank, ended):
-    """The time-out given to new_group holds in it."""
+    """new_group's time-out applies to the new group."""
     group = dist.new_group(timeout=datetime.timedelta(seconds=0.5))
     if rank == 0:
         text = refused(lambda: dist.all_reduce(torch.ones(4), group=group), "Timed out", "rank 1")
@@ -159,7 +159,7 @@ def leaves(rank):
 
 
 def large_worlds():
-    """The same times as with a process a rank, and the same twice."""
+    """The same times as with one process per rank, and in two runs."""
     machine = os.path.join(TOP, "machines", "torus8x8.yaml")
     results = [peal_torch.simulate(64, threaded, machine, args=(1000,)) for _ in range(2)]
     assert results[0] == results[1] and len(set(results[0])) == 1 and 0 < results[0][0][0] < results[0][0][1], results

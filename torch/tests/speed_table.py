@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of speed in docs/pytorch.md, and docs/pytorch/speed.csv with every row.
+"""Writes the tables of speed of docs/pytorch.md, and docs/pytorch/speed.csv with all rows.
 
     /usr/bin/python3 torch/tests/speed_table.py FILE ... [--write docs]
 
-The files are what the benches in examples/torch wrote with --json. Of rows that differ in times only, medians are taken.
+The files were written by the benches in examples/torch, with --json. Rows that differ in times only are reduced to medians.
 """
 import json
 import statistics
@@ -11,7 +11,7 @@ import sys
 
 import table
 
-SHOWN = (4, 1 << 16, 1 << 20, 1 << 22, 1 << 26)  # sizes that the document has a column for
+SHOWN = (4, 1 << 16, 1 << 20, 1 << 22, 1 << 26)  # sizes with a column in the document
 UNITS = {1 << 20: "MiB", 1 << 10: "KiB"}
 TIMES = {"calls": ("peal", "gloo", "mpi", "free", "symmetric", "copies"), "ddp": ("peal", "symmetric", "gloo", "mpi", "free"),
          "overlap": ("alone_ms", "asleep_ms", "sleep_ms", "compute_ms", "best_ms", "used_ms", "after_ms", "slept", "computed"),
@@ -19,7 +19,7 @@ TIMES = {"calls": ("peal", "gloo", "mpi", "free", "symmetric", "copies"), "ddp":
 
 
 def add_ratios(row):
-    """Of one run; their medians say more than the ratios of medians."""
+    """Ratios of one run: their medians say more than ratios of medians."""
     if row["bench"] == "overlap":
         row["slept"] = row["sleep_ms"] / max(row["alone_ms"], row.get("asleep_ms", 0))
         row["computed"] = row["compute_ms"] / row["best_ms"]
@@ -57,7 +57,10 @@ def size(count):
 def number(value):
     if value is None or value != value:
         return "-"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}" if abs(value) < 10 else f"{value:.1f}".rstrip("0").rstrip(".")
+    if abs(value) < 10:
+        return f"{value:.2g}"
+    digits = 0 if abs(value) >= 100 else 1
+    return f"{value:.{digits}f}".removesuffix(".0")
 
 
 def lines_of(title, rows):

@@ -37,7 +37,7 @@ def stand_in_for_expecttest():
 
 
 def environment():
-    """What the suite reads from the environment when it is imported; the same in the parent and in the ranks."""
+    """The environment that the suite reads when it is imported, in the parent and in the ranks."""
     os.environ.setdefault("BACKEND", "peal")
     os.environ.setdefault("WORLD_SIZE", "2")
     os.environ.setdefault("TEMP_DIR", tempfile.mkdtemp(prefix="peal-suite-"))
@@ -116,14 +116,14 @@ class Rows(unittest.TestResult):
 
 
 def last_line(text):
-    """The last that names an error, since torch 2 adds advice."""
+    """The last line that names an error: torch 2 adds advice after it."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     return (errors or lines or [""])[-1][:160]
 
 
 def listed(path):
-    """The names in a file, one a line; after # it says why."""
+    """The names in a file, one per line, each with its reason after #."""
     with open(path) as file:
         return [line.split("#")[0].strip() for line in file if line.split("#")[0].strip()]
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/pytorch.md that differ by version of torch, features and torch's own suite, and the files behind them.
+"""Writes the tables of docs/pytorch.md for features and for torch's own suite, and the CSV files behind them.
 
     /usr/bin/python3 torch/tests/table.py FOLDER ... [--write docs]
 
-Each folder is of one torch and has features.json of features.py and suite.json of suite.py. The document has a line for each kind
-of feature; docs/pytorch/features.csv and suite.csv have every row.
+Each folder has the results of one version of torch: features.json of features.py and suite.json of suite.py. The table of features has
+a line for each kind of feature; docs/pytorch/features.csv and suite.csv have all rows.
 """
 import csv
 import fnmatch
@@ -13,7 +13,7 @@ import json
 import os
 import sys
 
-# The first that a feature's name fits.
+# A feature belongs to the first kind that has a pattern for its name.
 KINDS = (
     ("`async_op=True`, futures", "*_async future_*"),
     ("types and operations of all_reduce", "all_reduce_float* all_reduce_bfloat* all_reduce_*int* all_reduce_bool all_reduce_complex* "
@@ -49,7 +49,7 @@ def kind_of(name):
 
 
 def cell(rows):
-    """How many of these features Peal has, of how many that this torch has; and Gloo, where that is another number."""
+    """How many of these features work with Peal, of those that this torch has, and with Gloo if that differs."""
     there = [row for row in rows if not row["peal"].startswith("not")]
     peal, gloo = (sum(row[backend] == "yes" for row in there) for backend in ("peal", "gloo"))
     if not there:
@@ -58,7 +58,7 @@ def cell(rows):
 
 
 def reasons(runs):
-    """What Peal has not, in torch's words, once each."""
+    """torch's reasons for features that do not work with Peal, once each."""
     found = {}
     for run in runs:
         for name, row in run["rows"].items():
@@ -73,7 +73,7 @@ def features(runs):
         cells = [cell([row for name, row in run["rows"].items() if kind_of(name) == title]) for run in runs]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     lines.append("| **all** | " + " | ".join(cell(run["rows"].values()) for run in runs) + " |")
-    return "\n".join(lines + ["", "What is missing, in the words of torch, which gives Gloo the same answer:", ""] + reasons(runs)) + "\n"
+    return "\n".join(lines + ["", "Features that do not work, with torch's message, which is the same with Gloo:", ""] + reasons(runs)) + "\n"
 
 
 def feature_rows(runs):
@@ -119,7 +119,7 @@ def loaded(folders, name):
 
 
 def put(path, text):
-    """Says whether that changes the file."""
+    """Writes the file, and prints whether that changes it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
         with open(path) as file:
@@ -128,7 +128,7 @@ def put(path, text):
         old = ""
     with open(path, "w") as file:
         file.write(text)
-    print(f"{path}: " + ("as it was" if old == text else "changed"))
+    print(f"{path}: " + ("unchanged" if old == text else "changed"))
 
 
 def as_csv(rows):

@@ -15,7 +15,7 @@ SHORT = datetime.timedelta(seconds=60)
 
 
 def recv_beside_collectives(rank, world, folder):
-    """A thread waits in recv all the time; collectives and other messages of the group go on meanwhile."""
+    """A thread waits in recv all the time, while collectives and other messages of the group go on."""
     joined(rank, world, folder, "beside", timeout=SHORT)
     late = torch.zeros(4)
     waiter = threading.Thread(target=lambda: dist.recv(late, (rank - 1) % world, tag=9))
@@ -35,7 +35,7 @@ def recv_beside_collectives(rank, world, folder):
     waiter.join()
     assert late[0] == 5
     dist.destroy_process_group()
-    say(rank, "a recv that waits stops nobody else")
+    say(rank, "a recv that waits does not stop other calls")
 
 
 def messages_have_futures(rank, world, folder):
@@ -56,7 +56,7 @@ def messages_have_futures(rank, world, folder):
 
 
 def dropped_messages(rank, world, folder):
-    """Works that nobody keeps: dropped with the interpreter in hand while another thread needs it to answer."""
+    """Works are dropped by a thread that holds the interpreter's lock, which the answering thread needs."""
     joined(rank, world, folder, "dropped", timeout=SHORT)
     right, left = (rank + 1) % world, (rank - 1) % world
     got = torch.zeros(2000000)
@@ -65,11 +65,11 @@ def dropped_messages(rank, world, folder):
         dist.recv(got, left)
 
     thread = threading.Thread(target=answer)
-    dist.isend(torch.full((2000000,), float(rank)), right)  # too large to be on its way already
+    dist.isend(torch.full((2000000,), float(rank)), right)  # too large to have been sent at once
     gc.collect()
     thread.start()
     small = torch.zeros(1)
-    for i in range(50):  # younger ones do not cut it apart
+    for i in range(50):  # later messages do not interrupt it
         work = dist.isend(torch.full((1,), float(i)), right, tag=2)
         dist.recv(small, left, tag=2)
         work.wait()
@@ -82,7 +82,7 @@ def dropped_messages(rank, world, folder):
 
 
 def dropped_beside_a_wait(rank, world, folder):
-    """Works are dropped while another thread, which waits in recv, has the lock most of the time: none is lost."""
+    """Works are dropped while another thread, in recv, holds the communicator's lock most of the time: no message is lost."""
     joined(rank, world, folder, "lock", timeout=SHORT)
     right, left = (rank + 1) % world, (rank - 1) % world
     last, wrong = torch.zeros(4), []
@@ -132,7 +132,7 @@ def groups_in_threads(rank, world, folder):
 
 
 def made_again(rank, world, folder):
-    """Destroyed and made again many times: file descriptors and memory are given back."""
+    """Groups are destroyed and made again many times: no descriptors and no memory are lost."""
     counts = []
     for i in range(6):
         joined(rank, world, folder, f"again{i}", timeout=SHORT)

@@ -51,7 +51,7 @@ def trained(backend, rank, world, folder):
 def compare(rank, world, folder):
     torch.set_num_threads(1)
     peal, gloo = (trained(backend, rank, world, folder) for backend in ("peal", "gloo"))
-    # Sums of more than two terms may be added in another order.
+    # Gloo may add more than two terms in another order.
     close = torch.allclose(torch.tensor(peal), torch.tensor(gloo), rtol=1e-4)
     assert peal == gloo if world == 2 else close, (peal, gloo)
     assert peal[-1] < peal[0]

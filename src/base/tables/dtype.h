@@ -55,8 +55,8 @@ struct peal_fn_info {
     const char *meaning;
 };
 
-/* The row of fn.def; of a formula: two or more operands of any type, which neither commutes nor associates. fn must be
- * below PEAL_FN_END. */
+/* The row of fn.def. All formulas share a row: two or more operands of any type, neither
+ * commutative nor associative. fn must be below PEAL_FN_END. */
 const struct peal_fn_info *peal_fn_info(enum peal_fn fn);
 /* The finds return false when there is no such name. */
 bool peal_fn_find(const char *name, size_t len, enum peal_fn *out);
@@ -73,7 +73,7 @@ bool peal_dtype_is_float(enum peal_dtype dtype);
 bool peal_dtype_is_narrow(enum peal_dtype dtype);
 /* Complex numbers and pairs: two parts, which convert to nothing else. */
 bool peal_dtype_is_record(enum peal_dtype dtype);
-/* Results that do not depend on the order of a sum. */
+/* Does a sum have the same result in every order? */
 bool peal_dtype_is_exact(enum peal_dtype dtype);
 bool peal_dtype_find(const char *name, size_t len, enum peal_dtype *out);
 
@@ -87,7 +87,7 @@ static inline bool peal_reduce_is_user(uint32_t reduce)
     return reduce >= PEAL_USER_REDUCTION && reduce < PEAL_USER_REDUCTION + (uint32_t)PEAL_FORMULAS;
 }
 
-/* Of a user-defined reduction, these know that there is one: its formula knows more. */
+/* For user-defined reductions these give common answers; details are in the formula. */
 const char *peal_reduce_name(enum peal_reduction reduce);
 bool peal_reduce_find(const char *name, size_t len, enum peal_reduction *out);
 enum peal_fn_types peal_reduce_types(enum peal_reduction reduce);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A user-defined reduction, `reduce mine(a, b) = ...`, as a list of steps.
  *
- * The steps are those of a machine with a stack: A, B and CONST put a value on it, APPLY takes `operands` of them off and
- * puts the function's value there. One value is left at the end. A formula is plain memory without pointers, so that it
- * is part of a plan's block and of its hash; a caller that gets one from outside calls peal_formula_check first, after which
- * it can be evaluated with a stack of PEAL_FORMULA_DEPTH values, whatever it holds.
+ * The steps are those of a stack machine: A, B and CONST push a value, APPLY pops `operands` values
+ * and pushes the function's result. One value is left at the end. A formula is plain memory without
+ * pointers, so that it can be part of a plan's block and of its hash. A formula from outside must
+ * pass peal_formula_check first; then it can be evaluated with a stack of PEAL_FORMULA_DEPTH
+ * values.
  *
- * Where a formula stands in a plan, functions of data have one number more: PEAL_FN_USER + i is the plan's formula i
- * (dtype.h), and PEAL_USER_REDUCTION + i the reduction that combines with it.
+ * In a plan, PEAL_FN_USER + i is the function of the plan's formula i (dtype.h), and
+ * PEAL_USER_REDUCTION + i is the reduction that combines with it.
  */
 #ifndef PEAL_BASE_FORMULA_H
 #define PEAL_BASE_FORMULA_H
@@ -30,7 +31,7 @@ struct peal_formula_step {
     double value; /* CONST */
 };
 
-/* What the author declares, and no one checks. */
+/* What the author declares. It is not checked. */
 enum peal_formula_flags {
     PEAL_FORMULA_COMMUTATIVE = 1, /* mine(a, b) is mine(b, a), to the bit */
     PEAL_FORMULA_ASSOCIATIVE = 2  /* but for rounding, mine(mine(a, b), c) is mine(a, mine(b, c)) */
@@ -43,13 +44,13 @@ struct peal_formula {
     struct peal_formula_step steps[PEAL_FORMULA_STEPS]; /* zero from nsteps on */
 };
 
-/* How far the contributions of ranks may be moved. */
+/* In which orders the contributions of ranks may be combined. */
 static inline bool peal_formula_is_free(const struct peal_formula *f)
 {
     return f->flags == (PEAL_FORMULA_COMMUTATIVE | PEAL_FORMULA_ASSOCIATIVE);
 }
 
-/* To the bit, constants too: there is no padding between the members. */
+/* Compares all bits, those of constants too: there is no padding between the members. */
 static inline bool peal_formula_is_same(const struct peal_formula *a, const struct peal_formula *b)
 {
     return memcmp((const char *)a, (const char *)b, sizeof *a) == 0;
@@ -57,11 +58,12 @@ static inline bool peal_formula_is_same(const struct peal_formula *a, const stru
 
 /* Is it whole: known kinds and functions, a stack that is deep enough, one value at the end? */
 bool peal_formula_check(const struct peal_formula *f);
-/* Do all its functions and constants go with elements of that type? The formula is checked. */
+/* Can all its functions and constants be used with elements of that type? The formula must be
+ * valid. */
 bool peal_formula_takes(const struct peal_formula *f, enum peal_dtype dtype);
 /* The same for equal formulas, whatever their names. */
 uint64_t peal_formula_hash(const struct peal_formula *f);
-/* How many functions one application takes; at least 1. */
+/* How many functions one application evaluates; at least 1. */
 uint32_t peal_formula_cost(const struct peal_formula *f);
 
 #endif

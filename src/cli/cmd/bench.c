@@ -63,7 +63,8 @@ static int64_t iterations(const struct bench_options *o, uint64_t bytes)
     return 2000;
 }
 
-/* Roughly how long a size takes against others: its calls, and making and checking its data. */
+/* Roughly how long a size takes compared with others: its calls, and making and checking its
+ * data. */
 static uint64_t weigh(const struct bench *b, uint64_t bytes)
 {
     uint64_t calls = (uint64_t)(iterations(b->options, bytes) + b->options->warmup);
@@ -132,7 +133,7 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
         if (i >= 0 && simulated)
             times[i] = (double)(peal_comm_simulated_ps(b->comm) - simulated) / 1e6;
     }
-    if (refill) /* repeated sums have long left the exact range */
+    if (refill) /* repeated sums have left the exact range */
         peal_case_fill(&data, send);
     if (result.status == PEAL_OK)
         result.status = s->call(b->comm, send, recv, block, o->dtype, o->reduce, (uint32_t)o->root);
@@ -168,7 +169,7 @@ static const char *age_of(const struct bench_options *o)
     return "hot";
 }
 
-/* The columns of nccl-tests that differ from row to row; the others are said once, to fit 80
+/* The columns of nccl-tests that differ from row to row; the others are printed once, to fit 80
  * columns. */
 static void print_head(const struct bench *b)
 {
@@ -206,8 +207,8 @@ static long long root_of(const struct bench *b)
     return -1;
 }
 
-/* What does not vary from row to row stands in each all the same: the columns are those of
- * nccl-tests, for the programs that read its tables. */
+/* Columns that never change are printed nevertheless: they are those of nccl-tests, for programs
+ * that read its tables. */
 static void put_subject(const struct bench *b, uint64_t bytes, uint64_t count,
                         struct peal_text *out)
 {
@@ -282,7 +283,7 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
     uint64_t real =
         block * (peal_case_sends_blocks(s) || peal_case_receives_blocks(s) ? size : 1) * element;
     bool first = peal_comm_rank(b->comm) == 0, table = first && !o->json;
-    if (bytes > o->begin && real == b->before) { /* an element is the least that a block has */
+    if (bytes > o->begin && real == b->before) { /* a block has at least one element */
         if (first)
             peal_progress_step(b->progress, weigh(b, bytes));
         return PEAL_OK;
@@ -343,7 +344,7 @@ static bool write_plot(const struct bench *b)
     return ok;
 }
 
-/* Of each of the two buffers. */
+/* For each of the two buffers. */
 static uint64_t buffer_bytes(const struct bench_options *o)
 {
     return peal_size_align(o->end + 256 * 64, 4096);
@@ -425,7 +426,7 @@ static int reject(struct peal_cli *cli, const char *name)
     return peal_cli_usage(cli, "there is no collective '%s'", name);
 }
 
-/* PEAL_EXIT_OK if the collective has the algorithm that is asked for. */
+/* PEAL_EXIT_OK if the collective has the requested algorithm. */
 static int check_algo(struct peal_cli *cli, const struct bench *bench)
 {
     const char *name = peal_case_contract(bench->subject)->name;

@@ -77,7 +77,7 @@ static void say_signatures(const struct peal_module *module, struct peal_text *o
     }
 }
 
-/* Checks one file; adds what there is to say to `out` and `json`. */
+/* Checks one file; appends the results to `out` and `json`. */
 static int check_file(struct peal_cli *cli, const char *path, const struct peal_module *library,
                       const struct check_options *options, struct peal_json *json)
 {

@@ -19,8 +19,8 @@ struct doctor_options {
     bool json, no_stack;
 };
 
-/* Why the job has failed, line ends followed by `indent`; false: it has not. For the reader's eyes:
- * the words of a report that is being written may be torn. */
+/* Why the job has failed, with line ends followed by `indent`. False: it has not. Only for display:
+ * a report that is being written may be read incompletely. */
 static bool read_report(const struct peal_control *control, const char *indent,
                         struct peal_text *out)
 {
@@ -41,10 +41,10 @@ static bool read_report(const struct peal_control *control, const char *indent,
     return true;
 }
 
-/* Of a process on another host nothing is known but what it said. */
+/* Nothing is known about a process on another host except what it reported. */
 static bool is_far(const struct peal_control *control)
 {
-    return atomic_load_explicit(&control->heard_ns, memory_order_relaxed) != 0; /* for the eyes */
+    return atomic_load_explicit(&control->heard_ns, memory_order_relaxed) != 0; /* for display */
 }
 
 static bool is_gone(const struct peal_control *control)
@@ -52,10 +52,11 @@ static bool is_gone(const struct peal_control *control)
     return !is_far(control) && kill(control->pid, 0) != 0;
 }
 
-/* The rank is in no call, alive, and on this side of any container: what it does is the program's. */
+/* The rank is in no call, alive, and not in another container: what it does is up to the
+ * program. */
 static bool is_outside(const struct peal_control *control)
 {
-    uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed); /* for the eyes */
+    uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed); /* for display */
     return life == PEAL_LIFE_OUTSIDE && !is_far(control) && !is_gone(control);
 }
 
@@ -135,7 +136,7 @@ static size_t count_ranks(const struct peal_jobs *jobs, size_t first)
     return end - first;
 }
 
-/* The rank that holds the others up, as a failure's report would say it; `count`: none of them does. */
+/* The rank that delays the others, as in the report of a failure. `count`: no rank does. */
 static size_t find_culprit(const struct peal_jobs *jobs, size_t first, size_t count)
 {
     struct peal_control *controls[PEAL_MOST_RANKS];
@@ -144,10 +145,10 @@ static size_t find_culprit(const struct peal_jobs *jobs, size_t first, size_t co
         return count;
     for (size_t i = 0; i < count; i++) {
         controls[i] = (struct peal_control *)(uintptr_t)jobs->ranks.at[first + i].control;
-        /* Relaxed: for the reader's eyes. */
+        /* Relaxed: for display. */
         waits |= atomic_load_explicit(&controls[i]->life, memory_order_relaxed) == PEAL_LIFE_INSIDE;
     }
-    /* Without anyone in a call no rank holds another up. */
+    /* If no rank is in a call, no rank delays another. */
     if (waits)
         return peal_doctor_suspect(controls, (uint32_t)count, (uint32_t)count);
     return count;

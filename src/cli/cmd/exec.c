@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal exec: starts the ranks of a job.
  *
- * The ranks are children of this process, which stays to pass on signals, to prefix their output if that
- * is asked for, and to note how each ends in a file that all ranks have (PEAL_STATUS_FD): a rank that
- * waits for another learns from it that the other has ended, and how. The exit code is that of the first
- * rank that failed. With --hosts, run/hosts.c does all this through agents. */
+ * The ranks are children of this process. It stays to pass on signals, to prefix their output if
+ * requested, and to record how each ends in a file that all ranks have (PEAL_STATUS_FD): a rank
+ * that waits for another learns from it that the other has ended, and how. The exit code is that of
+ * the first rank that failed. With --hosts, run/hosts.c does all this through agents.
+ */
 #include "cli/run/hosts.h"
 #include "cli/run/ranks.h"
 
@@ -35,7 +36,7 @@ struct exec_options {
 /* What a rank writes to standard output or standard error. */
 struct stream {
     int fd;     /* the read end, or -1 */
-    char *line; /* what has come of a line */
+    char *line; /* the incomplete last line */
     size_t len;
 };
 
@@ -43,7 +44,7 @@ struct child {
     pid_t pid;
     struct stream streams[2];
     bool ended;
-    int code; /* as a shell would say it */
+    int code; /* as a shell would report it */
 };
 
 struct job {
@@ -66,7 +67,7 @@ static void become(const struct job *job, uint32_t rank, const char *name, char 
 {
     char number[16];
     sigset_t none;
-    /* However exec ends, its ranks end, too; it may have ended before it was asked for. */
+    /* However exec ends, its ranks end too; it may have ended before this request. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != job->pid)
         _exit(128 + SIGTERM);
@@ -92,7 +93,7 @@ static void become(const struct job *job, uint32_t rank, const char *name, char 
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* The read end of a pipe is a stream; false: the system has none left. */
+/* Makes the read end of a pipe a stream. False: the system has none left. */
 static bool open_stream(struct stream *stream, int ends[2])
 {
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -133,7 +134,7 @@ static bool start(struct job *job, uint32_t rank, const char *name, char **args)
 
 /* ---- watching ---- */
 
-/* Whole lines, each with its rank in front; the rest waits for its end. */
+/* Prints whole lines, each prefixed with its rank; an incomplete line is kept. */
 static void forward(struct stream *stream, uint32_t rank, FILE *to)
 {
     while (stream->fd >= 0) {
@@ -202,8 +203,8 @@ static void reap(struct job *job)
     }
 }
 
-/* Passes signals on. What a terminal sends (Ctrl-C) goes to the whole process group: the ranks have
- * it already. */
+/* Passes signals on. What a terminal sends (Ctrl-C) goes to the whole process group, so the ranks
+ * have received it. */
 static void pass_signals(const struct job *job, int signals)
 {
     struct signalfd_siginfo info;
@@ -233,7 +234,8 @@ static void watch(struct job *job, int signals)
     free(polls);
 }
 
-/* Those that are passed on to the ranks, and SIGCHLD, to be read instead of caught; -1 on failure. */
+/* A descriptor from which SIGCHLD and the signals that are passed on are read instead of caught; -1
+ * on failure. */
 static int open_signals(void)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};

@@ -25,7 +25,7 @@ static const struct peal_option options_table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-/* The folder and those above it. False: said in errno. */
+/* Makes the folder and those above it. False: errno says why. */
 static bool make_folder(const char *folder)
 {
     char path[4096];
@@ -108,7 +108,7 @@ static int export_kernel(struct peal_cli *cli, const struct export_options *o,
         !peal_kernel_bind(cli, kernel, &o->kernel, (uint32_t)nranks, count, &bind))
         return PEAL_EXIT_USAGE;
     bind.symmetric = true;
-    bind.no_fuse = true; /* engines have no ops of many operands */
+    bind.no_fuse = true; /* engines have no ops with many operands */
     peal_diags_init(&diags);
     enum peal_status status = peal_instantiate(kernel, &bind, &diags, &plan);
     int code =

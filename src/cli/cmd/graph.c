@@ -76,7 +76,7 @@ static void report_json(const struct peal_host_stats *s, const char *platform,
     peal_text_puts(out, "\n");
 }
 
-/* Waits, writes the files that were asked for, and sums up. */
+/* Waits, writes the requested files, and prints a summary. */
 static int finish(struct peal_cli *cli, const struct graph_options *graph, struct peal_host *host)
 {
     struct peal_host_stats stats;

@@ -32,7 +32,7 @@ static void add_line(const struct peal_kernel *k, struct peal_text *out)
     peal_text_words(out, k->doc, (size_t)(end - k->doc), ABOUT, ABOUT);
 }
 
-/* NULL: of kernels that implement none. */
+/* NULL: kernels that implement none. */
 static bool belongs(const struct peal_kernel *k, const char *collective)
 {
     if (!collective)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal mpirun: starts an MPI program by its MPI's launcher, with libpeal_mpi.so before it.
+/* peal mpirun: starts an MPI program by its MPI's launcher, with libpeal_mpi.so preloaded.
  *
- * Which MPI: what --mpi says; otherwise the one that the program's file names among the libraries it
- * needs; otherwise the `mpirun` of the path. How to pass variables on depends on the launcher, which
- * says of itself what it is. */
+ * The MPI is the one given by --mpi; otherwise the one that the program's file names among the
+ * libraries it needs; otherwise that of the `mpirun` in the search path. How variables are passed
+ * on depends on the launcher, which prints what it is.
+ */
 #include "cli/cli.h"
 
 #include <elf.h>
@@ -33,7 +34,7 @@ static bool read_at(int fd, uint64_t at, void *to, size_t bytes)
     return at <= INT64_MAX && pread(fd, to, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-/* Where an address of the loaded program is in its file. */
+/* The offset in the file of an address of the loaded program. */
 static bool find_offset(const Elf64_Phdr *parts, int count, uint64_t address, uint64_t *out)
 {
     for (int i = 0; i < count; i++) {
@@ -56,7 +57,7 @@ static enum flavour flavour_of_library(const char *name)
     return UNKNOWN;
 }
 
-/* Looks through the names of needed libraries; the MPI's name goes to `library`. */
+/* Searches the names of needed libraries; the name of the MPI goes to `library`. */
 static enum flavour read_needed(int fd, const Elf64_Phdr *parts, int count,
                                 const Elf64_Phdr *dynamic, char library[static 64])
 {
@@ -126,7 +127,7 @@ static char *copy_text(struct peal_arena *arena, const char *text)
     return peal_arena_copy(arena, text, strlen(text));
 }
 
-/* A program as a shell would find it; NULL: there is none. */
+/* The path of a program, as a shell would find it. NULL: there is none. */
 static char *find_program(struct peal_arena *arena, const char *name)
 {
     const char *path = getenv("PATH");
@@ -167,7 +168,7 @@ static char *find_library(struct peal_arena *arena)
     return NULL;
 }
 
-/* What the launcher says of itself. */
+/* Which MPI the launcher says it is of. */
 static enum flavour flavour_of_launcher(const char *path)
 {
     char line[256];
@@ -219,7 +220,7 @@ static void push(struct launch *launch, const char *arg)
     launch->args[launch->nargs] = NULL;
 }
 
-/* NAME=VALUE for all ranks, in the launcher's words. */
+/* NAME=VALUE for all ranks, in the launcher's syntax. */
 static void push_variable(struct launch *launch, const char *name, const char *value)
 {
     struct peal_text both = {0};
@@ -265,13 +266,13 @@ static void build_command(struct launch *launch, char **program)
     if (launch->options->pass)
         push_words(launch, launch->options->pass);
     else if (launch->flavour == OPEN_MPI && launch->options->ranks > sysconf(_SC_NPROCESSORS_ONLN))
-        push(launch, "--oversubscribe"); /* which it refuses otherwise */
+        push(launch, "--oversubscribe"); /* it refuses more ranks than cores otherwise */
     while (*program)
         push(launch, *program++);
     peal_text_release(&preload);
 }
 
-/* The launcher, by name, by the program, or the first that is installed. */
+/* The launcher: as given, or that of the program's MPI, or the first that is installed. */
 static bool find_launcher(struct launch *launch)
 {
     struct peal_arena *arena = launch->cli->arena;

@@ -15,7 +15,7 @@ struct ps_options {
     bool json, wide;
 };
 
-/* Columns that a line may have; 0: any. */
+/* Maximal length of a line; 0: no limit. */
 static size_t line_width(const struct ps_options *o)
 {
     struct winsize size;
@@ -26,7 +26,7 @@ static size_t line_width(const struct ps_options *o)
     return 80;
 }
 
-/* Cuts every line that is longer; the end says so. */
+/* Shortens longer lines, with a mark at the end. */
 static void cut_lines(const struct peal_text *from, size_t width, struct peal_text *out)
 {
     for (const char *line = peal_text_get(from); *line;) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal run KERNEL -n P: runs any kernel on real ranks and checks it against its contract.
  *
- * The command makes the plan of all ranks, as the other commands do, and its ranks launch that plan
- * through the public headers alone (peal/peal.h, peal/plan.h), as any program could. */
+ * The command makes the plan of all ranks, like the other commands. Its ranks launch that plan
+ * through the public headers alone (peal/peal.h, peal/plan.h), as any program could.
+ */
 #include "cli/import/import_args.h"
 #include "cli/kernel_args.h"
 #include "cli/page/page_file.h"
@@ -30,13 +31,13 @@ struct run {
     const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
 };
 
-/* What one rank has while it runs. */
+/* The state of one rank while it runs. */
 struct rank {
     const struct run *run;
     struct peal_comm *comm;
     struct peal_user_kernel *kernel;
     struct peal_run_data data;
-    bool reported; /* what failed was said where it was known */
+    bool reported; /* the failure has been reported where it was found */
 };
 
 /* ---- launches ---- */
@@ -51,8 +52,8 @@ static enum peal_status launch(struct rank *me, double *time_us)
     *time_us = (double)(peal_now_ns() - start) / 1e3;
     if (status != PEAL_OK)
         return status;
-    /* A rank that is done goes on to check its result: where ranks share cores, that would slow down those
-     * still in the launch. */
+    /* A rank that has finished goes on to check its result. If ranks share cores, that would slow
+     * down those still in the launch. */
     return peal_barrier(me->comm);
 }
 
@@ -65,7 +66,8 @@ static uint64_t most_traced(uint64_t ops)
     return peal_size_min(ops, MOST_TRACED);
 }
 
-/* What the page takes on all ranks: each has its own launch, padded, and then everyone's. */
+/* Memory that the page needs on all ranks: each has its own launch, padded, and then those of
+ * all. */
 static uint64_t trace_need(const struct run *run)
 {
     uint64_t ranks = run->whole->nranks;
@@ -75,9 +77,9 @@ static uint64_t trace_need(const struct run *run)
     return ranks * (ranks + 2) * most * sizeof(struct peal_op_time);
 }
 
-/* Everyone's times, padded to the longest. */
+/* The times of all ranks, padded to the longest. */
 struct gathered {
-    uint64_t *lens; /* by rank: how many, how many are lost */
+    uint64_t *lens; /* by rank: how many, and how many are lost */
     struct peal_op_time *all;
     uint64_t most;
 };
@@ -88,7 +90,7 @@ static void gathered_release(struct gathered *g)
     free(g->all);
 }
 
-/* Collective. Released whatever it returns. */
+/* Collective. Release it in every case. */
 static enum peal_status gather(struct rank *me, const struct peal_op_times *own, struct gathered *g)
 {
     uint32_t size = peal_comm_size(me->comm);
@@ -137,7 +139,8 @@ static enum peal_status draw(struct rank *me, const struct gathered *g,
     return PEAL_OK;
 }
 
-/* One launch more, with the clock: the figures are those of launches without. Rank 0 writes the page. */
+/* One more launch, with the clock: the figures are those of launches without it. Rank 0 writes the
+ * page. */
 static enum peal_status show(struct rank *me, const struct peal_page_run_facts *facts)
 {
     double time_us;
@@ -225,7 +228,7 @@ static void print(const struct rank *me, double median, uint64_t wrong)
                 peal_ranks_machine());
 }
 
-/* Launches and checks; times are this rank's. */
+/* Launches and checks; the times are those of this rank. */
 static enum peal_status launch_all(struct rank *me, double *times, uint64_t n, uint64_t *wrong)
 {
     bool has_data = peal_contract_has_data((enum peal_contract)me->run->whole->contract);

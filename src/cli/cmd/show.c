@@ -42,7 +42,7 @@ static void print_after(const char *pass, const struct peal_kernel *kernel, void
     peal_print_kernel(kernel, printer->out);
 }
 
-/* The placement as comments. False after a message. */
+/* Prints the placement as comments. False after a message. */
 static bool show_nodes(const struct peal_cli *cli, const char *shape, struct peal_text *out)
 {
     struct peal_kernel_options kernel = {.nodes = shape};
@@ -99,7 +99,7 @@ static int no_such_kernel(struct peal_cli *cli, const struct peal_module *module
     return peal_cli_usage(cli, "there is no kernel '%s'", name);
 }
 
-/* One kernel, or with NULL all of the module. */
+/* One kernel, or for NULL all kernels of the module. */
 static int show(struct peal_cli *cli, const struct show_options *options,
                 const struct peal_module *module, const char *name)
 {

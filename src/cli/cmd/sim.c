@@ -78,7 +78,7 @@ static void look(void *opaque, struct peal_progress_state *state)
         state->part = (double)state->done / (double)state->total;
 }
 
-/* After Ctrl-C: how far the run was. */
+/* After Ctrl-C: reports how far the run got. */
 static void report_stop(void *opaque)
 {
     const struct peal_sim_job *job = opaque;
@@ -89,7 +89,8 @@ static void report_stop(void *opaque)
                1e-6 * (double)time, events);
 }
 
-/* --trace-...: what would give an empty trace, or none, is a slip. False after a message. */
+/* --trace-...: options that would give an empty trace, or none, are a mistake. False after a
+ * message. */
 static bool check_trace(const struct peal_cli *cli, const struct sim_options *o, int64_t nranks)
 {
     bool narrowed = o->trace_ranks.len || o->trace_from || o->trace_to;
@@ -138,7 +139,7 @@ static bool bind_kernel(const struct peal_cli *cli, const struct peal_sim_setup 
            peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind);
 }
 
-/* Fills and runs a job; false with the code to end with. */
+/* Fills in and runs a job. False: *code is the exit code. */
 static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *setup,
                     const struct sim_options *options, struct peal_sim_job *job, int *code)
 {
@@ -204,8 +205,8 @@ static bool write_page(const struct peal_cli *cli, const char *what,
     return peal_page_save(cli, &page, options->html);
 }
 
-/* Kernels and machines differ in their files' ends, and no built-in of one kind has the name of one
- * of the other. */
+/* Kernels and machines have different file extensions, and no built-in kernel has the name of a
+ * built-in machine. */
 static bool names_machine(const char *text)
 {
     size_t len = strlen(text);
@@ -270,7 +271,7 @@ static int report(const struct peal_cli *cli, const char *what, const struct sim
     int code = PEAL_EXIT_OK;
     if (!options->compare || run_other(cli, what, options, &setup, &other, &code)) {
         code = print(cli, options, job, &other);
-        /* after the result: a file that cannot be written does not take it away */
+        /* after the result: if a file cannot be written, the result is still printed */
         if (options->trace && !write_trace(cli, options, job))
             code = PEAL_EXIT_OTHER;
         if (options->html && !write_page(cli, what, options, job))

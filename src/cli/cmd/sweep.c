@@ -36,7 +36,7 @@ static const struct peal_option options_table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-/* "1,2,4", "off,full" or a range of numbers as lists of the command line have it. */
+/* "1,2,4", "off,full", or a range of numbers as in other lists of the command line. */
 static bool read_values(struct peal_sweep *s, const struct peal_pair *pair,
                         struct peal_sweep_varied *out)
 {
@@ -172,7 +172,7 @@ static bool list_points(struct peal_sweep *s, char **kernels, int *code)
     return true;
 }
 
-/* Roughly how long a run takes against others: the steps of a ring, and its chunks. */
+/* Roughly how long a run takes compared with others: the steps of a ring, and its chunks. */
 static uint64_t weigh(const struct peal_sweep_point *point)
 {
     return point->nranks * (point->nranks + (uint64_t)point->count / 1024);
@@ -198,7 +198,7 @@ static void *work(void *opaque)
     }
 }
 
-/* After Ctrl-C: the rows that are there. */
+/* After Ctrl-C: prints the finished rows. */
 static void report_finished(void *opaque)
 {
     const struct peal_sweep *s = opaque;
@@ -246,7 +246,7 @@ static void release(struct peal_sweep *s)
     free(s->points);
 }
 
-/* --x: what does not vary makes no axis. False after a message. */
+/* --x: a key that does not vary cannot be an axis. False after a message. */
 static bool check_axis(const struct peal_sweep *s)
 {
     const char *x = s->options->x;

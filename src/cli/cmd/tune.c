@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal tune: measures the algorithms on this machine and keeps the best of each size.
  *
- * Ranks measure (tune_measure.c) and rank 0 puts rules into memory shared with this process, which
- * writes the table when all is done: whatever ends the command before that leaves nothing. */
+ * Ranks measure (tune_measure.c), and rank 0 puts rules into memory shared with this process, which
+ * writes the table at the end. If the command ends earlier for any reason, it leaves nothing
+ * behind.
+ */
 #include "cli/progress.h"
 #include "cli/run/collective_case.h"
 #include "cli/run/tune_measure.h"
@@ -22,14 +24,14 @@ struct tune_options {
 
 enum { LONGEST_PATH = 4096 };
 
-/* Are the two for the same calls but for their sizes? */
+/* Are the two for the same calls, except for their sizes? */
 static bool is_same_kind(const struct peal_tuned *a, const struct peal_tuned *b)
 {
     return a->symmetric == b->symmetric && a->hosts == b->hosts && a->ranks == b->ranks &&
            strcmp(a->collective, b->collective) == 0;
 }
 
-/* The table as it is put together. */
+/* The table under construction. */
 struct table {
     const struct peal_tuning *tuning;
     PEAL_VEC(struct peal_tuned) rules;
@@ -43,7 +45,7 @@ static void add(struct table *table, const struct peal_tuned *rule)
         table->failed = true;
 }
 
-/* An old rule of what was not measured now. */
+/* An old rule for something that was not measured this time. */
 static void add_old(void *context, const struct peal_tuned *old)
 {
     struct table *table = context;
@@ -72,7 +74,7 @@ static void add_measured(struct table *table)
     }
 }
 
-/* The new rules, and the old ones of what was not measured now. */
+/* The new rules, and the old ones for what was not measured this time. */
 static int keep(const struct peal_cli *cli, const struct peal_tuning *tuning, const char *path)
 {
     struct table table = {.tuning = tuning, .arena = cli->arena};
@@ -119,7 +121,7 @@ static int measure_all(struct peal_cli *cli, const struct tune_options *o,
 
 /* ---- ranks that a launcher has started, on several hosts ---- */
 
-/* The number that a rule must have to count; 0: all ranks are on one host. */
+/* The number of hosts that a rule must have to apply; 0: all ranks are on one host. */
 static uint32_t count_hosts(struct peal_comm *comm)
 {
     uint32_t ranks = peal_comm_size(comm);
@@ -139,7 +141,7 @@ static uint32_t count_hosts(struct peal_comm *comm)
     return 0;
 }
 
-/* Each host gets the table, by its first rank. */
+/* The first rank of each host writes the table there. */
 static bool is_first_here(struct peal_comm *comm, const char *symmetric)
 {
     for (uint32_t r = 0; r < peal_comm_rank(comm); r++) {

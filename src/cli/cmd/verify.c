@@ -99,7 +99,7 @@ static bool write_page(struct peal_cli *cli, const struct peal_claim *claim, con
     return peal_page_save(cli, &page, path);
 }
 
-/* Roughly how long a task takes against others. */
+/* Roughly how long a task takes compared with others. */
 static uint64_t weigh(const struct peal_claim_task *task)
 {
     return (uint64_t)task->nranks * task->nranks * (task->sequences ? 8 : 1);
@@ -110,7 +110,7 @@ static void step(void *progress, const struct peal_claim_task *task)
     peal_progress_step(progress, weigh(task));
 }
 
-/* After Ctrl-C: the rows that are there. */
+/* After Ctrl-C: prints the finished rows. */
 static void report_finished(void *opaque)
 {
     struct peal_text out = {0};
@@ -129,7 +129,7 @@ static int exit_code(enum peal_outcome verdict, bool allow_sample)
     return PEAL_EXIT_OTHER;
 }
 
-/* Says which plans lack what --require names; true if any does. */
+/* Reports which plans lack what --require names. True: some do. */
 static bool lacks_required(const struct peal_claim *claim, uint32_t require)
 {
     bool any = false;
@@ -155,7 +155,7 @@ static int report(struct peal_cli *cli, const struct verify_options *o,
     struct peal_claim_sum sum = peal_claim_add_up(claim);
     struct peal_text out = {0};
     uint32_t require = 0;
-    (void)peal_require_parse(cli, o->require, &require); /* run has checked it */
+    (void)peal_require_parse(cli, o->require, &require); /* run() has checked it */
     int code = exit_code(peal_claim_verdict(&sum), o->allow_sample);
     if (all && code == PEAL_EXIT_OK && !all->proved)
         code = PEAL_EXIT_OTHER;
@@ -213,8 +213,8 @@ static bool claim_nodes(const struct peal_cli *cli, const struct verify_options 
     return true;
 }
 
-/* -n all: the numbers of ranks and the count that a proof for all starts from. What has no class is
- * verified for a few, so that there is an answer. False: out of memory. */
+/* -n all: the numbers of ranks and the count that a proof for all starts from. A kernel of no class
+ * is verified for a few ranks, so that there is some answer. False: out of memory. */
 static bool ask_for_all(struct peal_cli *cli, const struct peal_forall *all,
                         struct peal_claim *claim)
 {
@@ -233,7 +233,7 @@ static bool ask_for_all(struct peal_cli *cli, const struct peal_forall *all,
     return true;
 }
 
-/* After the proofs for few ranks: all that is left, and the certificate. False after a message. */
+/* After the proofs for few ranks: the rest, and the certificate. False after a message. */
 static bool finish_all(struct peal_cli *cli, const struct verify_options *o,
                        const struct peal_claim *claim, struct peal_forall *all)
 {
@@ -379,7 +379,7 @@ static int report_stops(struct peal_cli *cli, const struct verify_options *o,
     return peal_cli_print(cli, &out, code);
 }
 
-/* False after a message: -n all covers counts, roots and launches, so that none can be chosen. */
+/* False after a message: -n all covers all counts, roots and launches, so none can be chosen. */
 static bool check_all(const struct peal_cli *cli, const struct verify_options *o)
 {
     const struct peal_kernel_options *k = &o->kernel;
@@ -396,7 +396,7 @@ static bool check_all(const struct peal_cli *cli, const struct verify_options *o
     return false;
 }
 
-/* False after a message: what is decided for the order of windows only. */
+/* False after a message: options that are only decided for the order of windows. */
 static bool check_order(const struct peal_cli *cli, const struct verify_options *o)
 {
     if (o->order == ORDER_WINDOWS || (!o->advice && !o->fault && !o->kernel.ranks.all))
@@ -405,7 +405,7 @@ static bool check_order(const struct peal_cli *cli, const struct verify_options 
     return false;
 }
 
-/* False after a message: the root is a rank of none of the numbers of ranks. */
+/* False after a message: the root is not a rank for any of the numbers of ranks. */
 static bool check_root(const struct peal_cli *cli, const struct peal_kernel_options *o)
 {
     uint32_t placed;
@@ -429,7 +429,7 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
                         int nargs)
 {
     uint32_t require = 0;
-    (void)peal_require_parse(cli, o->require, &require); /* run has checked it */
+    (void)peal_require_parse(cli, o->require, &require); /* run() has checked it */
     if (o->kernel.set.len || o->kernel.kernel || o->kernel.nodes)
         return peal_cli_usage(
             cli, "--set, --kernel and --nodes are for kernels, not for plans in files");
@@ -452,7 +452,8 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
     return peal_verify_files(cli, &job, &out, args, nargs);
 }
 
-/* A built-in of the library that an earlier argument has opened; NULL: open it. */
+/* A built-in kernel from the library that an earlier argument has opened. NULL: it must be
+ * opened. */
 static const struct peal_kernel *find_builtin(struct peal_program *library, const char *name)
 {
     struct peal_diags diags;
@@ -466,7 +467,7 @@ static const struct peal_kernel *find_builtin(struct peal_program *library, cons
     return kernel;
 }
 
-/* *library: of the first built-in, so that it is parsed once for all of them. */
+/* *library: that of the first built-in, so that it is parsed only once. */
 static int verify_one(struct peal_cli *cli, const struct verify_options *o, const char *name,
                       struct peal_program **library)
 {

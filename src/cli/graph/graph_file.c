@@ -26,7 +26,7 @@ enum section { KERNELS, FUNCTIONS, DOMAINS, TENSORS, TASKS, SECTIONS };
 static const char *const section_names[SECTIONS] = {"kernels", "functions", "domains", "tensors",
                                                     "tasks"};
 
-/* A name of the file, and what became of it. */
+/* A name in the file, and what was made for it. */
 struct named {
     const char *name;
     enum section section;
@@ -87,7 +87,7 @@ static yaml_node_t *find(struct peal_graph_file *f, const yaml_node_t *mapping, 
     return NULL;
 }
 
-/* Only keys of a list ("a b c") may be there. */
+/* Reports keys that are not in the list ("a b c"). */
 static bool check_keys(struct peal_graph_file *f, const yaml_node_t *mapping, const char *known)
 {
     const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
@@ -204,7 +204,7 @@ static bool collect_functions(struct peal_graph_file *f)
         right = known && right;
         right = peal_vec_push(&f->functions, made) && right;
     }
-    /* The table no longer moves. */
+    /* The table does not move from here on. */
     for (size_t i = 0; i < f->functions.len; i++)
         f->functions.at[i].context = &f->functions.at[i].cost_ps;
     return right;
@@ -458,7 +458,8 @@ static bool read_list(struct peal_graph_file *f, const yaml_node_t *node, struct
             return false;
     }
     *out = (struct peal_task_arg){.kind = PEAL_TASK_INTS,
-                                  .value = (int64_t)first, /* where, until the list is complete */
+                                  /* the index, until the list is complete */
+                                  .value = (int64_t)first,
                                   .nvalues = f->ints.len - first};
     return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal verify on files of other formats: one or a thousand, two at a time on two cores.
+/* peal verify on files of other formats: one or thousands, several at a time.
  *
- * A file is one task: read, opened, verified in every way that it says it is launched in, judged as
- * its engine would, closed. Only what the reports need is kept.
+ * A file is one task: read, opened, verified in every way in which it says it is launched, judged
+ * as its engine would, closed. Only what the reports need is kept.
  */
 #ifndef PEAL_CLI_IMPORT_FILES_H
 #define PEAL_CLI_IMPORT_FILES_H
@@ -19,21 +19,21 @@ struct peal_file_run {
     bool pieces; /* the answer is for chunks that are sent one by one */
     uint64_t count;
     struct peal_verification *answer; /* NULL: no plan */
-    const char *why;                  /* without an answer: the diagnostics */
-    uint32_t gpu_line, gpu_col; /* where the rank with a wrong result begins; 0 = not that fault */
-    uint32_t least_depth;       /* after a deadlock: the least without one, 0 = none is known */
+    const char *why;                  /* if there is no answer: the diagnostics */
+    uint32_t gpu_line, gpu_col; /* where the rank with a wrong result begins; 0 = another fault */
+    uint32_t least_depth;       /* after a deadlock: the least depth without one, 0 = not known */
     bool never;                 /* after a deadlock: no depth helps */
 };
 
 struct peal_file_task {
     const char *path;
-    struct peal_source source; /* the name stays, the text only while the task runs */
+    struct peal_source source; /* the name is kept, the text only while the task runs */
     uint64_t bytes;
     struct peal_import_facts facts; /* texts copied */
-    const char *unreadable;         /* NULL, or why: diagnostics or what the system says */
-    uint32_t fault_line, fault_col; /* of what makes it unreadable; 0 = not known */
+    const char *unreadable;         /* NULL, or why: diagnostics or the system's message */
+    uint32_t fault_line, fault_col; /* of the cause; 0 = not known */
     bool wrong_ranks;               /* --ranks does not fit */
-    const char *patch; /* of all fixes, and what became of them; NULL: there are none */
+    const char *patch; /* all fixes, and what was done with them; NULL: there are none */
     bool fixed;
     PEAL_VEC(struct peal_file_run) runs;
     struct peal_findings findings;
@@ -47,13 +47,14 @@ struct peal_files_job {
     uint32_t require; /* enum peal_require */
     uint32_t workers;
     const char *cache;
-    bool find_fixes, fix; /* fix: put them into the file */
+    bool find_fixes, fix; /* fix: apply them to the file */
     struct peal_file_task *tasks;
     size_t ntasks;
 };
 
 struct peal_files_tally {
-    uint64_t proved, refuted, undecided, unreadable, lacking, ops; /* lacking: of --require */
+    /* lacking: without what --require demands */
+    uint64_t proved, refuted, undecided, unreadable, lacking, ops;
     double ms;
 };
 
@@ -72,17 +73,17 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
                             struct peal_text *out);
 void peal_files_report_json(const struct peal_files_job *job, const struct peal_files_tally *t,
                             struct peal_text *out);
-/* Fills task->runs: every way that the options or the file say. */
+/* Fills task->runs: every way that the options or the file demand. */
 void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_task *task,
                             const struct peal_import *import);
 void peal_files_release_task(struct peal_file_task *task);
-/* files_fix.c: drops edits of findings that do not hold, adds fixes of faults, each verified; then
- * makes the patch and uses it if that is asked for. While the text is there. */
+/* files_fix.c: drops edits of findings that do not hold, and adds verified fixes of faults; then
+ * makes the patch and, if requested, applies it. Called while the text is loaded. */
 void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task);
 void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_task *task);
 /* files_sarif.c */
 void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out);
-/* The place that a refutation is about; line 0 where there is none. The run has an answer. */
+/* The place that a refutation is about, or line 0. The run must have an answer. */
 struct peal_verify_place peal_fault_place(const struct peal_file_run *run);
 
 #endif

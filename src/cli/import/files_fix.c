@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixes of files: found while the text is there, each verified on the edited file before it is
- * offered; shown as a patch, and with --fix written in place of the file, which is kept as a
+/* Fixes of files: found while the text is loaded, each verified on the edited file before it is
+ * offered; shown as a patch and, with --fix, written in place of the file, which is kept as a
  * backup. */
 #include "cli/import/files.h"
 
@@ -25,7 +25,8 @@ static void add_site(struct sites *sites, struct peal_fix_site site)
         sites->at[sites->count++] = site;
 }
 
-/* The two places that race, or use one end of a channel; the caller of a collective has none. */
+/* The two places that race, or that use one end of a channel; the caller of a collective has no
+ * place. */
 static void find_collision(const struct peal_verification *v, struct sites *out)
 {
     struct peal_fix_site site = {.channel = v->fault == PEAL_FAULT_CHANNEL};
@@ -63,7 +64,7 @@ static void find_waits(const struct peal_verification *v, struct sites *out)
     }
 }
 
-/* The places of the first refutation that has any. */
+/* The places of the first refutation that has some. */
 static struct sites find_sites(const struct peal_file_task *task)
 {
     struct sites out = {.count = 0};
@@ -81,12 +82,12 @@ static struct sites find_sites(const struct peal_file_task *task)
 
 /* --- attempts -------------------------------------------------------------------------------- */
 
-/* A text on its way from the file's to a proved one: all edits so far, in places of the file. */
+/* A text on its way from the file's to a proved one: all edits so far, with offsets in the file. */
 struct attempt {
     char *text; /* owned; NULL: the file's */
     struct peal_source source;
     struct peal_finding edits;
-    struct peal_file_task task; /* how it is judged */
+    struct peal_file_task task; /* how the text is judged */
     struct peal_import *import;
     enum worth worth;
 };
@@ -101,7 +102,7 @@ static void free_attempt(struct attempt *a)
     free(a);
 }
 
-/* Is the text proved now, or at least as wrong as the file was? */
+/* Is the text proved, or at least no worse than the file was? */
 static enum worth compare(const struct peal_file_task *now, const struct peal_file_task *then)
 {
     enum worth worth = WORSE;
@@ -118,10 +119,10 @@ static enum worth compare(const struct peal_file_task *now, const struct peal_fi
     return worth;
 }
 
-/* Offsets in an edited text as offsets in the file. */
+/* Converts offsets in an edited text to offsets in the file. */
 static uint64_t in_file(const struct peal_finding *edits, uint64_t offset)
 {
-    uint64_t shift = 0; /* wraps around where edits make the text shorter */
+    uint64_t shift = 0; /* wraps around if edits make the text shorter */
     for (uint32_t i = 0; i < edits->nedits; i++) {
         const struct peal_edit *past = &edits->edits[i];
         if (past->offset + shift < offset)
@@ -130,7 +131,7 @@ static uint64_t in_file(const struct peal_finding *edits, uint64_t offset)
     return offset - shift;
 }
 
-/* Would an edit of the edited text change what an edit so far replaced? */
+/* Would an edit of the edited text change what an earlier edit replaced? */
 static bool overlaps(const struct peal_finding *edits, const struct peal_edit *edit)
 {
     uint64_t shift = 0;
@@ -152,8 +153,8 @@ static int by_offset(const void *a, const void *b)
     return x->offset > y->offset;
 }
 
-/* What `from` becomes by a proposal, to be freed: what is read points into it. NULL: no memory, too
- * many edits, or one of what was edited before. */
+/* Applies a proposal to `from`. The result must be freed, after what was read from it. NULL: out of
+ * memory, too many edits, or an edit of edited text. */
 static struct attempt *make_attempt(const struct peal_files_job *job, struct peal_file_task *task,
                                     const struct attempt *from, const struct peal_finding *proposal)
 {
@@ -190,7 +191,7 @@ static struct attempt *make_attempt(const struct peal_files_job *job, struct pea
     return a;
 }
 
-/* Is what is wrong now wrong at another place, as the file counts? */
+/* Is the fault at another place than before, in positions of the file? */
 static bool moved(const struct attempt *from, const struct attempt *to)
 {
     struct sites then = find_sites(&from->task), now = find_sites(&to->task);
@@ -214,7 +215,8 @@ static bool moved(const struct attempt *from, const struct attempt *to)
 
 /* --- search ---------------------------------------------------------------------------------- */
 
-/* The place of the first edit in the file: a proposal's own is of the text that it was made for. */
+/* The position of the first edit in the file; a proposal's own position is in the text that it was
+ * made for. */
 static struct peal_pos first_place(const struct peal_file_task *task,
                                    const struct peal_finding *edits)
 {
@@ -247,9 +249,9 @@ static void record(struct peal_file_task *task, const struct peal_finding *like,
                           edits->edits[k].text);
 }
 
-/* One round: every proposal for every place, until one proves the file. Otherwise the first after
- * which something else is wrong is gone on from: generated plans lack the same op on every rank. The
- * result replaces *at; false: there is none. */
+/* One round: tries every proposal for every place, until one proves the file. Otherwise it
+ * continues with the first after which something else is wrong, because generated plans lack the
+ * same op on every rank. The result replaces *at. False: there is none. */
 static bool try_round(const struct peal_files_job *job, struct peal_file_task *task,
                       struct attempt **at, uint32_t round, uint32_t *budget)
 {
@@ -312,7 +314,7 @@ void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_ta
 
 /* --- patches --------------------------------------------------------------------------------- */
 
-/* All edits of all fixes as one text, to be freed. NULL: there are none, or no memory. */
+/* All edits of all fixes as one text, to be freed. NULL: there are none, or out of memory. */
 static char *fixed_text(const struct peal_file_task *task, size_t *len)
 {
     struct peal_source at = task->source;
@@ -321,8 +323,8 @@ static char *fixed_text(const struct peal_file_task *task, size_t *len)
         const struct peal_finding *f = &task->findings.list.at[i];
         if (!f->nedits)
             continue;
-        /* Offsets are of the original: edits of attributes that several findings insert at one
-         * place keep their order because the last finding is made first. */
+        /* Offsets are those of the original. If several findings insert attributes at one place,
+         * these keep their order because the last finding is applied first. */
         struct peal_edit shifted[PEAL_FINDING_EDITS];
         for (uint32_t k = 0; k < f->nedits; k++) {
             shifted[k] = f->edits[k];
@@ -352,7 +354,7 @@ static size_t line_end(const char *text, size_t at, size_t len)
     return len;
 }
 
-/* Edits never add or remove line ends, so lines stay paired: a hunk for each that changed. */
+/* Edits never add or remove line ends, so lines correspond: a hunk for each that changed. */
 static void put_patch(const char *path, const struct peal_source *from, const char *to, size_t len,
                       struct peal_text *out)
 {
@@ -383,7 +385,7 @@ static bool write_all(int fd, const char *text, size_t len)
     return true;
 }
 
-/* Writes beside the file, keeps the file as FILE.orig, and puts the new one in its place. */
+/* Writes a new file, keeps the old one as FILE.orig, and renames the new one to its name. */
 static bool replace_file(const char *path, const char *text, size_t len, struct peal_text *said)
 {
     struct peal_text temporary = {0}, backup = {0};

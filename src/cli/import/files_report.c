@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What peal verify says of files: a table, then a line for each that is not proved, as compilers
- * and editors have them (file:line:col: error: ...), then the counterexample if there is one file,
- * then what the engine will do, then one line of totals. */
+/* What peal verify prints about files: a table, then a line for each that is not proved, in the
+ * form of compilers and editors (file:line:col: error: ...), then the counterexample if there is
+ * one file, then what the engine will do, then one line of totals. */
 #include "cli/import/files.h"
 
 #include "report/report.h"
@@ -11,7 +11,7 @@
 
 static bool has_finished(const struct peal_file_task *t)
 {
-    /* acquire: partner is the release of the worker; after Ctrl-C some still run */
+    /* acquire: partner is the release of the worker; after Ctrl-C some are still running */
     return atomic_load_explicit(&t->finished, memory_order_acquire);
 }
 
@@ -116,7 +116,7 @@ static void put_place(const char *path, uint32_t line, uint32_t col, struct peal
     peal_text_puts(out, " ");
 }
 
-/* "algo.xml:12:5: error: race: ...": what is wrong with one way to launch a file. */
+/* "algo.xml:12:5: error: race: ...": the fault of one way to launch a file. */
 static void put_problem(const struct peal_files_job *job, const struct peal_file_task *t,
                         const struct peal_file_run *run, struct peal_text *out)
 {
@@ -163,7 +163,7 @@ static void put_findings(const struct peal_file_task *t, enum peal_finding_level
     }
 }
 
-/* The first refuted way is shown whole, or else the first that is not decided. */
+/* The first refuted way is shown in full, otherwise the first undecided one. */
 static void put_story(const struct peal_file_task *t, struct peal_text *out)
 {
     const struct peal_verification *told = NULL;

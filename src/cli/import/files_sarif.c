@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal verify --sarif: SARIF 2.1.0, for code reviews and CI. A result for every way to launch a file
- * that is not proved and for every finding; fixes as replacements; a counterexample as a code flow.
+/* peal verify --sarif: SARIF 2.1.0, for code reviews and CI. A result for every way to launch a
+ * file that is not proved and for every finding; fixes as replacements; a counterexample as a code
+ * flow.
  */
 #include "cli/import/files.h"
 
@@ -20,7 +21,7 @@ static const struct {
 };
 enum { RULE_REFUTED, RULE_UNDECIDED, RULE_UNREADABLE, RULE_REQUIRED, RULE_FINDING, RULES };
 
-/* A path as a relative reference: what is not plain in one is escaped. */
+/* A path as a relative reference, with special characters escaped. */
 static void put_uri(struct peal_json *json, const char *path)
 {
     struct peal_text uri = {0};

@@ -22,8 +22,8 @@ bool peal_import_names_file(const char *what)
     return peal_import_format(head, got) != PEAL_FORMAT_NONE;
 }
 
-/* The options of kernels, as an import takes them. Usage errors (several depths, a number of ranks
- * that is not the file's) are said; false then. facts may be NULL. */
+/* The kernel options, as far as an import uses them. Reports usage errors (several depths, a number
+ * of ranks that is not the file's) and returns false. facts may be NULL. */
 static bool bind_options(const struct peal_cli *cli, const struct peal_kernel_options *options,
                          const struct peal_import_facts *facts, struct peal_import_options *out)
 {

@@ -25,7 +25,7 @@ static const char *keep(struct peal_file_task *task, const char *text)
     return "";
 }
 
-/* The diagnostics as they would be printed, while the text that they point into is there. */
+/* The diagnostics as text, made while the text that they point into exists. */
 static const char *keep_diags(struct peal_file_task *task, enum peal_status status,
                               const struct peal_diags *diags)
 {
@@ -39,7 +39,7 @@ static const char *keep_diags(struct peal_file_task *task, enum peal_status stat
     return kept;
 }
 
-/* The whole file, to be freed; NULL with the reason kept. */
+/* The whole file, to be freed. NULL: the reason is kept. */
 static char *read_text(struct peal_file_task *task)
 {
     char why[256], *text = NULL;
@@ -72,7 +72,7 @@ static char *read_text(struct peal_file_task *task)
     return text;
 }
 
-/* How deep the FIFOs of a plan that deadlocks would have to be. */
+/* The FIFO depth that a plan that deadlocks would need. */
 static void find_depth(const struct peal_files_job *job, const struct peal_import *import,
                        struct peal_import_options options, struct peal_file_run *run)
 {
@@ -98,7 +98,7 @@ static void find_depth(const struct peal_files_job *job, const struct peal_impor
     free(plan);
 }
 
-/* Large calls send steps of several chunks piece by piece. Where that is refuted, it is the answer;
+/* Large calls send steps of several chunks piece by piece. If that is refuted, it is the answer;
  * otherwise it may need deeper FIFOs. */
 static void verify_pieces(const struct peal_files_job *job, const struct peal_import *import,
                           struct peal_import_options options, struct peal_file_run *run)
@@ -154,7 +154,7 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
         peal_verification_free(run.answer);
 }
 
-/* Every place and count: what the options say, or else what the file does. */
+/* Every place and count that the options or else the file demand. */
 void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_task *task,
                             const struct peal_import *import)
 {
@@ -268,7 +268,7 @@ static void run_pool(struct peal_files_job *job, struct peal_progress *progress)
     uint32_t workers = job->workers > MOST_WORKERS ? MOST_WORKERS : job->workers;
     if (workers > job->ntasks)
         workers = (uint32_t)job->ntasks;
-    if (job->ntasks == 1) /* the analyses of one large plan share the cores instead */
+    if (job->ntasks == 1) /* the analyses of one large plan use the cores instead */
         job->verify.workers = job->workers;
     for (uint32_t i = 1; i < workers; i++)
         started[i] = pthread_create(&threads[i], NULL, work, &pool) == 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The replay in words behind page_contents.h: each op reads its operands as stretches, combines
- * them and puts the result where it belongs. */
+/* The replay behind page_contents.h: each op reads its operands as ranges, combines them and stores
+ * the result. */
 #include "cli/page/page_contents.h"
 #include "cli/page/page_stretch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 64 }; /* of an operand: what is beyond is not shown */
+enum { MOST_ROWS = 64 }; /* of an operand: further rows are not shown */
 
 struct queue {
     struct peal_stretches *payloads;
@@ -22,8 +22,8 @@ struct peal_contents {
     uint32_t *shown;               /* the same index: the page's memory, or PEAL_PAGE_NONE */
     bool *touched;
     struct queue *queues; /* per channel */
-    uint64_t *launch;     /* per rank: whose inputs are in memory */
-    bool quiet;           /* the op being replayed is not a step of its own */
+    uint64_t *launch;     /* per rank: the launch whose inputs are in memory */
+    bool quiet;           /* the op being replayed is not a step itself */
 };
 
 struct peal_contents *peal_contents_new(struct peal_page *page, const struct peal_plan *plan)
@@ -94,7 +94,7 @@ static uint32_t rows_of(const struct peal_op *op)
     return peal_size_min(op->mem.rows, MOST_ROWS);
 }
 
-/* Adds the list's [from, from + bytes) as operand elements from `first` on. */
+/* Adds [from, from + bytes) of the list as operand elements, beginning with `first`. */
 static void read_bytes(struct peal_contents *c, const struct peal_stretches *list, uint64_t from,
                        uint64_t bytes, struct peal_stretch like, struct peal_stretches *out)
 {
@@ -116,14 +116,14 @@ static void read_bytes(struct peal_contents *c, const struct peal_stretches *lis
         part.count = part.count / size;
         peal_stretches_add(c->page, out, part);
     }
-    if (at < from + bytes) /* what is past the known stretches was never written */
+    if (at < from + bytes) /* everything past the known ranges was never written */
         peal_stretches_add(c->page, out,
                            (struct peal_stretch){.first = like.first + (at - from) / size,
                                                  .count = (from + bytes - at) / size,
                                                  .size = like.size});
 }
 
-/* A payload is kept in operand elements; an offset into it is elements too. */
+/* A payload is kept in operand elements, so an offset into it is in elements too. */
 static void read_payload(struct peal_contents *c, const struct peal_stretches *payload,
                          uint64_t skip, uint64_t total, struct peal_stretches *out)
 {
@@ -180,7 +180,7 @@ static void show_change(struct peal_contents *c, size_t place, const struct peal
                             c->quiet);
 }
 
-/* Stores operand stretches where the op's destination is. */
+/* Stores operand ranges in the op's destination. */
 static void write_operand(struct peal_contents *c, const struct peal_op *op,
                           const struct peal_ref *ref, uint64_t launch,
                           const struct peal_stretches *values)
@@ -238,7 +238,7 @@ static void show_access(struct peal_contents *c, const struct peal_op *op,
     }
 }
 
-/* Inputs hold their own names; each launch brings new ones: x, x', x''. */
+/* Inputs hold their own names; each launch has new ones: x, x', x''. */
 static void fill_inputs(struct peal_contents *c, uint32_t rank, uint64_t launch)
 {
     char primes[5] = "''''";
@@ -317,7 +317,7 @@ static void send_message(struct peal_contents *c, const struct peal_op *op, uint
     queue->payloads[queue->len++] = payload;
 }
 
-/* What a sum of products is made of would fill pages. */
+/* The terms of a sum of products would fill pages. */
 static void write_product(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
 {
     struct peal_stretches result = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine part of a simulation's page: where PEs are, how busy links are, and when. */
+/* The machine part of a simulation's page: where PEs are, and how busy links are over time. */
 #include "cli/page/page_sim.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 enum { BINS = 400 };
 
-/* Where a PE is drawn: SIPs side by side in rows, cubes within, PEs within those. The numbering is
- * that of the machine: PE by PE, cube by cube, SIP by SIP. */
+/* Where a PE is drawn: SIPs side by side in rows, cubes within them, PEs within those. The
+ * numbering is that of the machine: PE by PE, cube by cube, SIP by SIP. */
 static void find_place(const struct peal_machine *machine, uint32_t pe, double *x, double *y)
 {
     const struct peal_machine_keys *k = &machine->keys;
@@ -158,7 +158,7 @@ static void spread(double *bins, double width, uint64_t start, uint64_t end)
     }
 }
 
-/* Which row of the page a track of the machine belongs to. */
+/* The row of the page that a track of the machine belongs to. */
 static int kind_of(uint32_t track)
 {
     if (track == PEAL_TRACK_LINK)

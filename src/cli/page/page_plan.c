@@ -23,8 +23,8 @@ static uint32_t find_source(struct peal_page *page, const char *name)
     return PEAL_PAGE_NONE;
 }
 
-/* Positions may name callers that stand later in the table, so places get their numbers first:
- * position i becomes place first + i. */
+/* Positions may refer to callers later in the table, so places are numbered first: position i
+ * becomes place first + i. */
 static void add_places(struct peal_page_plan *p)
 {
     const struct peal_plan *plan = p->plan;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A notify or a send as it was seen: what it touched, and when it had ended. */
+/* A recorded notify or send: what it changed, and when it ended. */
 struct event {
     uint64_t key; /* notify: rank * cells + cell; send: the channel */
     uint64_t end;
@@ -100,7 +100,7 @@ static const struct event *first_of(const struct events *events, uint64_t key)
     return events->at + low;
 }
 
-/* The notify after which the cell was what the wait asks for. */
+/* The notify after which the cell had the value that the wait asks for. */
 static const struct event *find_notify(const struct run_view *v, const struct peal_op *op)
 {
     uint64_t key = cell_key(v->plan.plan, op);

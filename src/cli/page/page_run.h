@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of `peal run`: one launch on real ranks, op by op, as the clock saw it. */
+/* The page of `peal run`: one launch on real ranks, op by op, as measured. */
 #ifndef PEAL_CLI_PAGE_RUN_H
 #define PEAL_CLI_PAGE_RUN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schedule by rounds: in each, every lane that can go on does one op. What a lane sees is the
- * state before the round, so that the order of lanes does not matter. */
+/* A schedule by rounds: in each, every lane that can continue executes one op. A lane sees the
+ * state before the round, so the order of lanes does not matter. */
 #include "cli/page/page_schedule.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { MOST_OPS = 200000 };
 
-/* Who touched a cell or channel last, for the arrow to the wait that it lets pass. */
+/* The op that changed a cell or channel last, for the arrow to the wait that it lets pass. */
 struct cause {
     uint64_t round;
     uint32_t track;
@@ -135,7 +135,7 @@ static void run_op(struct schedule *s, struct lane *lane, const struct peal_op *
     lane->next++;
 }
 
-/* Which lanes go on is decided for all of them before any does. */
+/* For all lanes it is decided which of them continue before any of them does. */
 static bool run_round(struct schedule *s, bool *ready)
 {
     bool any = false;

@@ -6,8 +6,8 @@
 
 #include "cli/page/page_plan.h"
 
-/* Adds bars and arrows for one launch. The plan has all ranks, and tracks have been made. Plans of
- * more ops than can be drawn one by one get a note instead. */
+/* Adds bars and arrows for one launch. The plan must have all ranks, and the tracks must exist.
+ * Plans with more ops than can be drawn one by one get a note instead. */
 void peal_page_schedule(struct peal_page_plan *p);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * A blocked op is two bars: grey while it waits, coloured while it works. Ops of the critical path
  * are kept whatever is joined around them. Engines and links get tracks of their own, shown on
- * demand, where there are few enough of them to look at.
+ * request, if there are few enough of them.
  */
 #include "cli/page/page_sim.h"
 
@@ -15,7 +15,7 @@
 
 enum {
     MOST_LABELS = 50000, /* ops of a plan up to which each bar names its operands */
-    MOST_TRACKS = 600    /* with engines and links; more ranks have their lanes alone */
+    MOST_TRACKS = 600    /* with engines and links; with more ranks only lanes are shown */
 };
 
 struct view {
@@ -34,7 +34,7 @@ struct view {
     uint32_t stall_labels[PEAL_STALL_COUNT];
 };
 
-/* The vocabulary of a launch's plan; launches of one plan share it. */
+/* The texts and places of a launch's plan; launches of one plan share them. */
 static struct peal_page_plan *plan_of(struct view *v, uint32_t launch)
 {
     while (v->plans.len <= launch && !v->page->failed) {
@@ -142,11 +142,11 @@ static void add_op(struct view *v, uint64_t index)
         bar.start = op->start, bar.end = op->ready;
         bar.category = PEAL_BAR_WAIT;
         bar.label = v->stall_labels[op->stall];
-        bar.detail = label_of(v, plan, op, v->critical[index]); /* what it will do then */
+        bar.detail = label_of(v, plan, op, v->critical[index]); /* what it will do afterwards */
         peal_page_bar(v->page, &bar);
     }
     if (op->end == op->ready && op->ready > op->start)
-        return; /* a wait: all of it was waiting */
+        return; /* a wait: it consists of waiting only */
     bar.start = op->ready, bar.end = op->end;
     bar.category = (uint8_t)peal_page_op_category(what);
     bar.label = label_of(v, plan, op, v->critical[index]);
@@ -212,7 +212,7 @@ static void add_messages(struct view *v)
     }
 }
 
-/* Pieces of one op and cause that follow each other are one hop. */
+/* Consecutive pieces of one op and cause are one hop. */
 static void add_path(struct view *v, const struct peal_sim_step *steps, uint64_t count)
 {
     for (uint64_t i = 0; i < count;) {

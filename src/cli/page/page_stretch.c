@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values in words, clipped, put over others and combined. See page_stretch.h. */
+/* Values as text: clipped, stored over others and combined. See page_stretch.h. */
 #include "cli/page/page_stretch.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 200 }; /* bytes of an expression; longer ones are cut */
+enum { LONGEST = 200 }; /* bytes of an expression; longer ones are shortened */
 
 void peal_stretches_add(struct peal_page *page, struct peal_stretches *list,
                         struct peal_stretch stretch)
@@ -76,7 +76,7 @@ static const char *infix_of(enum peal_fn fn)
     return NULL;
 }
 
-/* The expression of one stretch of a compute's result, from the stretches of its operands. */
+/* The expression of one range of a compute's result, from the ranges of its operands. */
 static struct peal_stretch combine(struct peal_page *page, const struct peal_op *op,
                                    const struct peal_stretch *operands, uint32_t count)
 {
@@ -84,7 +84,7 @@ static struct peal_stretch combine(struct peal_page *page, const struct peal_op 
     if (count > 1)
         infix = infix_of((enum peal_fn)op->fn);
     bool sum = infix && infix[1] == '+';
-    bool same = true; /* all indexed ones have the same index: it is the result's */
+    bool same = true; /* all indexed ones have the same index, which is then the result's */
     struct peal_stretch result = {
         .first = operands[0].first, .count = operands[0].count, .size = operands[0].size};
     for (uint32_t i = 0; i < count; i++) {

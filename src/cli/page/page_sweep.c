@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Without the points. */
+/* Copies everything except the points. */
 static void add_curve(struct peal_page *page, uint32_t plot, const struct peal_plot_curve *curve)
 {
     if (curve->dashed)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of real answers: what memory holds in words, what collides, what a schedule looks like. */
+/* Pages of real answers: what memory holds, what collides, how a schedule is drawn. */
 #include "cli/page/page_contents.h"
 #include "cli/page/page_run.h"
 #include "cli/page/page_schedule.h"
@@ -46,8 +46,9 @@ static struct peal_ref at(uint32_t rank, uint32_t buf, uint64_t element)
     return peal_ref_make(rank, buf, PEAL_F32, element * 4);
 }
 
-/* Each rank stages part 1 of x, tells its right neighbour, waits, and adds what its left neighbour
- * staged to its own part 0 (`shifted`) or part 1; nothing tells the left one that it was read. */
+/* Each rank stages part 1 of x, notifies its right neighbour, waits, and adds what its left
+ * neighbour staged to its own part 0 (`shifted`) or part 1. Nothing notifies the left neighbour
+ * that it was read. */
 static struct peal_plan *make_plan(uint32_t ranks, bool shifted)
 {
     struct maker m = maker_begin(ranks);
@@ -66,8 +67,8 @@ static struct peal_plan *make_plan(uint32_t ranks, bool shifted)
     return plan;
 }
 
-/* Replays rank 0 up to its end after rank 1's staging; the texts of the changes of the last step.
- */
+/* Replays rank 0 up to its end, after rank 1's staging. Returns the texts of the last step's
+ * changes. */
 static void replay(const struct peal_plan *plan, struct peal_page *page)
 {
     static const uint32_t order[][2] = {{1, 0}, {1, 1}, {0, 0}, {0, 1}, {0, 4}};
@@ -171,7 +172,7 @@ TEST(a_race_is_told_with_its_bytes)
         assert_int_equal(access->to, PART * 4);
         assert_string_equal(peal_page_get(&page, page.memories.at[access->memory].name), "slot");
     }
-    /* The story leaves out that y = x came first; the contents know it. */
+    /* The counterexample leaves out that y = x came first; the contents show it. */
     const struct peal_page_change *last = &page.changes.at[page.changes.len - 1];
     assert_non_null(strstr(peal_page_get(&page, last->value), "x@"));
     assert_null(strstr(peal_page_get(&page, last->value), "?"));
@@ -203,7 +204,7 @@ TEST(a_schedule_runs_every_op_once_and_in_order)
     free(plan);
 }
 
-/* Two ranks, five ops each (copy, copy, notify, wait, compute); rank 1 is late by 1000 ns, so rank
+/* Two ranks, five ops each (copy, copy, notify, wait, compute). Rank 1 is late by 1000 ns, so rank
  * 0's wait ends when rank 1 has notified it. */
 TEST(a_trace_is_drawn_with_who_let_whom_go_on)
 {

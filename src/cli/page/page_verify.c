@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of the verifier as a page; see page_verify.h.
  *
- * A counterexample is shown step by step, in the order of the verdict's steps, with what memory holds
- * before and after each (page_contents.h); a proof is shown as one schedule of the plan
- * (page_schedule.h). The verdict's steps are data: nothing here reads the words of an explanation. */
+ * A counterexample is shown step by step, in the order of the verdict's steps, with what memory
+ * holds before and after each (page_contents.h). A proof is shown as one schedule of the plan
+ * (page_schedule.h). The verdict's steps are data: no code here parses explanations.
+ */
 #include "cli/page/page_verify.h"
 
 #include "cli/page/page_contents.h"
@@ -17,7 +18,7 @@
 
 static const int badness[] = {[PEAL_PROVED] = 0, [PEAL_REFUTED] = 2, [PEAL_UNDECIDED] = 1};
 
-/* The cells that a story names, by their text: "ready[1]@2". */
+/* The cells that a counterexample names, by their text: "ready[1]@2". */
 struct cells {
     struct {
         const char *name;
@@ -26,7 +27,7 @@ struct cells {
     size_t len, cap;
 };
 
-/* How far a lane has come. */
+/* How far a lane has got. */
 struct progress {
     uint32_t launch, op;
 };
@@ -48,7 +49,7 @@ static const struct peal_op *op_of(const struct story *s, const struct peal_veri
     return peal_plan_ops(s->plan.plan) + lane->first_op + step->op;
 }
 
-/* Without a plan (a sequence of several) there is one track a rank. */
+/* Without a plan (a sequence of several) there is one track per rank. */
 static uint32_t track_of(const struct story *s, const struct peal_verify_step *step)
 {
     if (s->plan.plan)
@@ -77,7 +78,7 @@ static enum peal_page_category category_of(const struct story *s,
     return PEAL_BAR_OTHER;
 }
 
-/* The caller's own accesses have no op, but may have a place. */
+/* The caller's own accesses have no op, but may have a position. */
 static uint32_t place_of(const struct story *s, const struct peal_verify_step *step)
 {
     const struct peal_op *op = op_of(s, step);
@@ -136,9 +137,9 @@ static uint32_t step_detail(const struct story *s, const struct peal_verify_step
     return index;
 }
 
-/* A story leaves out what does not matter to it. Whatever stands before a step in program order has
- * happened all the same: up to `op` of `launch` in this lane, all of earlier launches in all lanes.
- */
+/* A counterexample leaves out what does not matter. Everything before a step in program order has
+ * nevertheless happened: up to `op` of `launch` in this lane, and all of earlier launches in all
+ * lanes. */
 static void catch_up_lane(struct story *s, uint32_t rank, uint32_t lane, uint32_t launch,
                           uint32_t op)
 {
@@ -170,7 +171,7 @@ static void pass_step(struct story *s, const struct peal_verify_step *step)
         s->lanes[lane - peal_plan_lanes(s->plan.plan)].op = step->op + 1;
 }
 
-/* Without a plan nothing is known of buffers but the bytes that collide: these are shown. */
+/* Without a plan only the bytes that collide are known: these are shown. */
 static void show_collision(struct story *s, uint32_t step)
 {
     for (uint32_t k = 0; k < s->v->naccesses; k++) {
@@ -375,7 +376,7 @@ static bool is_worst(const struct peal_page_answer *answers, size_t count, size_
     return true;
 }
 
-/* "proved 2..4 ranks": one fact a verdict. */
+/* "proved 2..4 ranks": one fact per verdict. */
 static void add_summary(struct peal_page *page, const struct peal_page_answer *answers,
                         size_t count)
 {
@@ -406,8 +407,8 @@ static void add_summary(struct peal_page *page, const struct peal_page_answer *a
     }
 }
 
-/* The worst verdict; of those one with a plan; of proved ones that nearest to four ranks, which is
- * enough to see the pattern and few enough to read. */
+/* The worst verdict. Among those, one with a plan; among proved ones, the one nearest to four
+ * ranks, which is enough to see the pattern and few enough to read. */
 static size_t choose(const struct peal_page_answer *answers, size_t count)
 {
     size_t best = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal exec --agent: starts the ranks of one host and passes on what they say.
+/* peal exec --agent: starts the ranks of one host and passes on their output.
  *
- * Everything it is to do comes by standard input. When that ends, peal exec has ended, and the ranks with it.
- * Standard output belongs to the messages: what ranks write comes by pipes.
+ * All commands come by standard input. When that ends, peal exec has ended, and the agent ends the
+ * ranks. Standard output is reserved for messages: what ranks write comes through pipes.
  */
 #include "cli/run/hosts.h"
 #include "cli/run/ranks.h"
@@ -30,7 +30,7 @@ struct agent_rank {
     bool ended;
     int status;
     int pipes[2];          /* read ends of its output and errors; -1: closed */
-    struct peal_wire meet; /* to its meetings */
+    struct peal_wire meet; /* for its meetings */
 };
 
 struct agent {
@@ -45,7 +45,7 @@ struct agent {
 
 /* ---- starting ---- */
 
-/* The texts after the start message; false: it is not what it says. */
+/* Reads the texts after the start message. False: it is malformed. */
 static bool take_start(struct agent *agent, const uint8_t *bytes, size_t len)
 {
     struct peal_hosts_start *start = &agent->start;
@@ -116,7 +116,7 @@ static void become(const struct agent *agent, uint32_t rank, int out, int err, i
     }
     execvp(agent->args[0], agent->args);
     int error = errno;
-    if (rank == start->first) /* it is the same for all of the host */
+    if (rank == start->first) /* it is the same for all ranks of the host */
         fprintf(stderr, "peal exec: cannot run '%s' on %s: %s\n", agent->args[0], start->host,
                 strerror(error));
     _exit(error == ENOENT ? 127 : 126);
@@ -247,7 +247,7 @@ static void reap(struct agent *agent)
             rank->status = status;
             agent->left--;
             peal_ranks_status_put(agent->status_fd, agent->start.first + i, pid, status);
-            /* What it wrote comes before its end. */
+            /* What it wrote is sent before its end is reported. */
             for (int s = 0; s < 2; s++) {
                 if (rank->pipes[s] >= 0)
                     take_output(agent, i, s);
@@ -258,7 +258,7 @@ static void reap(struct agent *agent)
     }
 }
 
-/* peal exec has gone: the ranks must end, too. */
+/* peal exec has ended: the ranks must end too. */
 static void end_ranks(struct agent *agent)
 {
     if (agent->kill_at_ms == 0) {
@@ -313,7 +313,7 @@ static void serve(struct agent *agent)
     free(polls);
 }
 
-/* The start message, however long it takes to come; false: standard input has ended before. */
+/* Reads the start message, however long it takes. False: standard input has ended before. */
 static bool read_start(struct agent *agent)
 {
     struct peal_hosts_head head;

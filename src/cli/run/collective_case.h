@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives as bench and tune call them: alike, with what must come of them. */
+/* Collectives in the form in which bench and tune call them: one signature for all, with their
+ * expected results. */
 #ifndef PEAL_CLI_COLLECTIVE_CASE_H
 #define PEAL_CLI_COLLECTIVE_CASE_H
 
@@ -31,7 +32,7 @@ const struct peal_case *peal_cases(size_t *count);
 /* NULL if there is none of this name. */
 const struct peal_case *peal_case_find(const char *name);
 
-/* A call as it is checked. */
+/* A call, as it is checked. */
 struct peal_case_call {
     const struct peal_case *subject;
     uint32_t rank, ranks, root;
@@ -44,7 +45,7 @@ struct peal_case_call {
 uint64_t peal_case_sends(const struct peal_case_call *call);
 uint64_t peal_case_receives(const struct peal_case_call *call);
 void peal_case_fill(const struct peal_case_call *call, void *send);
-/* How many elements of the output are wrong; of large ones samples are checked. */
+/* How many elements of the output are wrong; large outputs are sampled. */
 uint64_t peal_case_check(const struct peal_case_call *call, const void *recv);
 
 #endif

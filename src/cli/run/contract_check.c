@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contracts as naive loops over everyone's inputs. See contract_check.h. */
+/* The contracts as naive loops over the inputs of all ranks. See contract_check.h. */
 #include "cli/run/contract_check.h"
 
 #include "base/base.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A parameter's values on a rank: local ones have their own for each rank of the plan. */
+/* A parameter's values on a rank; local parameters have their own values per rank of the plan. */
 static const int64_t *param_values(const struct peal_plan *plan, const char *name, uint32_t rank)
 {
     for (uint64_t i = 0; i < plan->params.count; i++) {
@@ -38,7 +38,7 @@ static double from_block(const struct peal_contract_case *c, uint64_t i)
     return peal_sample_input((uint32_t)(i / block), first + i % block);
 }
 
-/* all_to_all_v: packed blocks; where one begins at its sender is the sender's own knowledge. */
+/* all_to_all_v: packed blocks; only the sender knows where its blocks begin. */
 static double from_matrix(const struct peal_contract_case *c, uint64_t i)
 {
     const int64_t *recv = param_values(c->plan, "recvs", c->rank);

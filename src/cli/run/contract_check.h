@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a contract says each output element must be, by the naive definition, on data that is exact
- * in every type and order. `peal run`, `peal sim`, `peal bench` and `peal tune` all ask here. */
+ * in every type and order. Used by `peal run`, `peal sim`, `peal bench` and `peal tune`. */
 #ifndef PEAL_CLI_CONTRACT_CHECK_H
 #define PEAL_CLI_CONTRACT_CHECK_H
 
@@ -12,22 +12,22 @@ struct peal_contract_case {
     enum peal_reduction reduce;
     uint32_t rank, ranks, root;
     uint64_t in_len, out_len; /* elements of this rank's input and output */
-    const int64_t *counts;    /* the sizes of parts, where they differ; NULL: as even as can be */
+    const int64_t *counts;    /* the sizes of parts, if they differ; NULL: as even as possible */
     const struct peal_plan *plan; /* all_to_all_v: has the sizes of all blocks; otherwise NULL */
 };
 
 /* A rank's side of a plan with a contract that has data. */
 struct peal_contract_case peal_contract_case_of(const struct peal_plan *plan, uint32_t rank);
 
-/* Whether the contract says anything about this rank's output: reduce and gather speak of the root
- * only, and nothing comes before rank 0 in an exscan. */
+/* Does the contract say anything about this rank's output? reduce and gather define only the
+ * root's, and nothing comes before rank 0 in an exscan. */
 bool peal_contract_promises(const struct peal_contract_case *c);
 
-/* Element i of the output; only where the contract promises something. */
+/* Element i of the output; only if the contract defines it. */
 double peal_contract_expected(const struct peal_contract_case *c, uint64_t i);
 
-/* Reads rank's output; returns how many elements are wrong, and the first of them. Only for plans
- * with a contract that has data. */
+/* Reads the rank's output; returns how many elements are wrong, and the first of them. Only for
+ * plans with a contract that has data. */
 uint64_t peal_contract_check(const struct peal_plan *plan, uint32_t rank, const char *out,
                              uint64_t *first);
 

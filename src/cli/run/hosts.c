@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal exec --hosts: one agent per host, started by ssh or by a command that the user gives; this process gathers what
- * ranks exchange, prints what they write, and reports how they end.
+/* peal exec --hosts: one agent per host, started by ssh or by a command that the user gives. This
+ * process gathers what ranks exchange, prints what they write, and reports how they end.
  *
- * This process talks to agents (agent.c) over their standard input and output, in messages of wire.h, and to no other process: what
- * ranks of different hosts must know of each other before they are connected passes through it. It owns the agents and, through
- * them, the ranks: an agent whose input ends kills its ranks and ends, so that no host keeps ranks of a job that has gone.
+ * This process talks to agents (agent.c) over their standard input and output, in messages of
+ * wire.h, and to no other process. What ranks of different hosts must know about each other before
+ * they are connected passes through it. It owns the agents and, through them, the ranks: an agent
+ * whose input ends kills its ranks and ends, so that no host keeps ranks of a job that has ended.
  *
- * With --join one rank more, the last, is the process that has started this one, over a socket of its own: the driver of workers on
- * several hosts (src/host/away). It belongs to the meetings and to nothing else, and when it ends, the ranks are ended.
+ * With --join the last rank is one more process: the one that started this one, connected by a
+ * socket. It drives workers on several hosts (src/host/away). It takes part in the meetings and in
+ * nothing else, and when it ends, the ranks are ended.
  *
- * A rank's end is reported once, after everything it wrote. The first that fails decides the exit code and, with a limit, when
- * the others are ended. */
+ * A rank's end is reported once, after everything that it wrote. The first rank that fails decides
+ * the exit code and, with a limit, when the others are ended.
+ */
 #include "cli/run/hosts.h"
 
 #include "cli/run/ranks.h"
@@ -31,9 +34,9 @@
 
 struct host {
     const struct peal_hosts_entry *entry;
-    pid_t pid; /* of what reaches its agent */
+    pid_t pid; /* of the process that connects to its agent */
     struct peal_wire wire;
-    bool greeted; /* the agent has begun to speak */
+    bool greeted; /* the agent has sent its greeting */
     bool ended;
 };
 
@@ -43,7 +46,7 @@ struct host_rank {
     bool has_row;
     uint8_t *row;
     uint32_t row_bytes;
-    struct peal_text lines[2]; /* of output and errors: what has come of a line */
+    struct peal_text lines[2]; /* of output and errors: the incomplete last line */
 };
 
 struct hosts_job {
@@ -57,7 +60,7 @@ struct hosts_job {
     struct peal_wire caller; /* the process that joins: the last rank */
     bool left_by_caller;     /* it has ended, and the ranks are being ended */
     struct peal_hosts_welcome welcome;
-    char failed[256]; /* why meetings cannot be complete any more; "": they can */
+    char failed[256]; /* why meetings cannot be completed; "": they can */
     int signals;
     int code;          /* of the first rank that failed */
     int64_t countdown; /* tenths of a second until the others are ended; -1: none */
@@ -65,7 +68,7 @@ struct hosts_job {
 
 /* ---- starting ---- */
 
-/* Settings that go along: Peal's, and where libraries are found. */
+/* Environment variables that are passed on: Peal's, and where libraries are found. */
 static bool goes_along(const char *setting)
 {
     static const char *const own[] = {
@@ -120,7 +123,7 @@ static bool start_agent(struct hosts_job *job, struct host *host, const char *se
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         signal(SIGPIPE, SIG_DFL);
-        setpgid(0, 0); /* Ctrl-C comes by this process, once */
+        setpgid(0, 0); /* Ctrl-C reaches it through this process, once */
         dup2(to[0], STDIN_FILENO);
         dup2(from[1], STDOUT_FILENO);
         execvp(command[0], command);
@@ -155,7 +158,7 @@ static void clear_rows(struct hosts_job *job)
     job->rows = 0;
 }
 
-/* No rank need wait for a meeting that cannot be complete. */
+/* No rank has to wait for a meeting that cannot be completed. */
 static void fail_meeting(struct hosts_job *job)
 {
     if (job->rows == 0 || job->failed[0] == '\0')
@@ -195,7 +198,7 @@ static void take_row(struct hosts_job *job, uint32_t rank, const uint8_t *bytes,
 
 /* ---- output and ends ---- */
 
-/* Whole lines; the rest waits for its end, which `last` says has come. */
+/* Prints whole lines; the rest is kept until it is complete, or until the output ends (`last`). */
 static void print_lines(struct hosts_job *job, uint32_t rank, int stream, bool last)
 {
     struct peal_text *text = &job->ranks[rank].lines[stream];
@@ -274,7 +277,7 @@ static void take_message(struct hosts_job *job, const struct host *host,
     }
 }
 
-/* Its ranks can be heard of no more. */
+/* Nothing more can be heard from its ranks. */
 static void lose_host(struct hosts_job *job, struct host *host)
 {
     bool told = false;
@@ -334,7 +337,7 @@ static void end_others(struct hosts_job *job)
     kill_ranks(job);
 }
 
-/* The process that has started this one takes part in meetings; with it the job ends. */
+/* The process that started this one takes part in meetings; when it ends, the job ends. */
 static void serve_caller(struct hosts_job *job)
 {
     struct peal_hosts_head head;
@@ -453,7 +456,7 @@ static void release(struct hosts_job *job)
 {
     if (job->hosts) {
         for (uint32_t h = 0; h < job->list.count; h++) {
-            peal_wire_release(&job->hosts[h].wire); /* an agent whose input ends, ends */
+            peal_wire_release(&job->hosts[h].wire); /* an agent ends when its input ends */
             if (job->hosts[h].pid > 0)
                 (void)waitpid(job->hosts[h].pid, NULL, 0);
         }

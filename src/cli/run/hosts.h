@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two halves of peal exec --hosts: the process that the user has started, and the agent on each host.
- * What they say to each other is in run/net (hosts.h there). */
+/* The two halves of peal exec --hosts: the process that the user started, and the agent on each
+ * host. Their messages are in run/net (hosts.h there). */
 #ifndef PEAL_CLI_HOSTS_H
 #define PEAL_CLI_HOSTS_H
 
@@ -17,7 +17,7 @@ struct peal_hosts_options {
 
 /* Runs the program on all of them; returns the exit code of peal exec. */
 int peal_hosts_run(struct peal_cli *cli, const struct peal_hosts_options *options, char **args);
-/* peal exec --agent: speaks on standard input and output. */
+/* peal exec --agent: communicates through standard input and output. */
 int peal_hosts_agent(void);
 
 /* "a:2,b:2": how many ranks on which host, in order. */
@@ -29,15 +29,16 @@ struct peal_hosts_list {
     struct peal_hosts_entry *at;
     uint32_t count, ranks;
 };
-/* In the arena; false with a message in `error`. */
+/* Lives in the arena. False: `error` has a message. */
 bool peal_hosts_parse(const char *text, struct peal_arena *arena, struct peal_hosts_list *out,
                       struct peal_text *error);
-/* The command that starts an agent on that host, in the arena, NULL after it; `self`: where peal is. */
+/* The command that starts an agent on that host, in the arena, with NULL at its end; `self`: the
+ * path of peal. */
 char **peal_hosts_command(const char *via, const char *host, const char *self,
                           struct peal_arena *arena);
 
-/* Ranks that ended with an exit code of their own other than 0, those with the same code in one line;
- * those that were killed have been reported. */
+/* Reports ranks that ended with a non-zero exit code, those with the same code in one line. Ranks
+ * that were killed have been reported. */
 void peal_hosts_report_codes(const int *codes, uint32_t count);
 
 #endif

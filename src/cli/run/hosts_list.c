@@ -67,7 +67,7 @@ static char *replace_host(const char *word, size_t len, const char *host, struct
     return copy;
 }
 
-/* For a remote shell. */
+/* Quotes a word for a remote shell. */
 static char *quote(const char *word, struct peal_arena *arena)
 {
     struct peal_text text = {0};

@@ -41,7 +41,7 @@ int peal_ranks_ended(uint32_t rank, pid_t pid, int wait_status)
     return 128 + number;
 }
 
-/* A user who runs a kernel to see what it does should not have to wait for half an hour. */
+/* A user who runs a kernel to try it should not have to wait for half an hour. */
 static const char patience[] = "60000";
 
 /* ---- processes ---- */
@@ -51,7 +51,7 @@ static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
 {
     struct peal_comm *comm;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it ended before it could be followed */
+    if (getppid() != parent) /* it ended before it could be watched */
         return PEAL_EXIT_OTHER;
     if (ranks->bind)
         setenv("PEAL_BIND", "wrap", 0);
@@ -87,7 +87,7 @@ static bool start_all(const struct peal_cli *cli, const struct peal_ranks *ranks
     char job[40], number[16];
     snprintf(number, sizeof number, "%d", p->status_fd);
     setenv("PEAL_STATUS_FD", number, 1);
-    (void)peal_job_name(job, sizeof job); /* there is room */
+    (void)peal_job_name(job, sizeof job); /* the buffer is large enough */
     fflush(stdout);
     fflush(stderr);
     const pid_t parent = getpid();
@@ -106,8 +106,8 @@ static bool start_all(const struct peal_cli *cli, const struct peal_ranks *ranks
     return true;
 }
 
-/* The highest exit code. A rank whose reader went away (`peal bench ... | head`) takes all with it,
- * before they miss it, and then this process: as a program of one process ends. */
+/* The highest exit code. If the reader of a rank's output ends (`peal bench ... | head`), all ranks
+ * are ended before they notice, and then this process, like a program of one process. */
 static int wait_all(const struct peal_cli *cli, struct processes *p)
 {
     int worst = PEAL_EXIT_OK;
@@ -220,7 +220,7 @@ const char *peal_ranks_machine(void)
 
 int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status)
 {
-    /* The rank that found out has reported it already. */
+    /* The rank that noticed has reported it. */
     bool told = status == PEAL_TIMEOUT || status == PEAL_PEER_DEAD || status == PEAL_MISMATCH;
     const char *why = told ? "" : peal_comm_error(comm);
     fflush(stdout);

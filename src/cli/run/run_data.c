@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank's memory in peal run: made, filled and held to the contract. */
+/* A rank's memory in peal run: allocated, filled and checked against the contract. */
 #include "cli/run/run_data.h"
 
 #include "cli/run/contract_check.h"
@@ -45,7 +45,7 @@ static uint64_t most_len(const struct peal_plan *plan, uint32_t buf)
     return maximum;
 }
 
-/* In place, this parameter is within another one; gather and scatter: on the root only. */
+/* In place, this parameter is within another one; for gather and scatter only on the root. */
 static bool is_part(const struct peal_plan *plan, uint32_t buf, uint32_t rank)
 {
     bool on_root = peal_contract_parts_on_root((enum peal_contract)plan->contract);
@@ -57,13 +57,13 @@ static bool is_aliased(const struct peal_run_data *d, uint32_t i)
     return is_part(d->plan, d->bufs[i], d->rank);
 }
 
-/* The parameter that a buffer of the plan is. */
+/* The parameter that a buffer of the plan belongs to. */
 static uint32_t param_of(const struct peal_run_data *d, uint32_t buf)
 {
     return peal_plan_bufs(d->plan)[buf].param;
 }
 
-/* What a parameter takes: the buffer, what launches begin with, an output that was right. */
+/* Memory per parameter: the buffer, its initial contents, an output that was right. */
 static uint64_t need_of(const struct peal_plan *whole, uint32_t b, uint32_t rank)
 {
     const struct peal_buf *buf = &peal_plan_bufs(whole)[b];
@@ -100,7 +100,7 @@ uint64_t peal_run_data_need(const struct peal_plan *whole)
     return need;
 }
 
-/* Parts have the memory of their whole, which comes before them. */
+/* Parts use the memory of their whole, which comes before them. */
 static enum peal_status make_buffer(struct peal_run_data *d, uint32_t i)
 {
     const struct peal_buf *buf = buf_of(d, i);
@@ -183,8 +183,7 @@ uint64_t peal_run_data_most(const struct peal_run_data *d)
     return maximum;
 }
 
-/* Where the contract's x or y is: where the two are one buffer, the smaller is its own part of it.
- */
+/* Where the contract's x or y is. If the two are one buffer, the smaller is its own part of it. */
 static char *place_of(const struct peal_run_data *d, uint32_t buf)
 {
     const struct peal_plan *plan = d->plan;
@@ -206,7 +205,7 @@ static char *place_of(const struct peal_run_data *d, uint32_t buf)
 }
 
 /* Does a launch begin with values in this parameter's own memory? In place, a part that is not the
- * contract's input and a whole that is its output get theirs through the other one. */
+ * contract's input, and a whole that is its output, get theirs through the other one. */
 static bool has_input(const struct peal_run_data *d, uint32_t i)
 {
     uint32_t buf = d->bufs[i], in = d->plan->contract_in;
@@ -243,7 +242,7 @@ void peal_run_data_fill(struct peal_run_data *d)
     d->filling = true;
     for (uint32_t i = 0; i < d->count; i++) {
         bool reads = buf_of(d, i)->dir & PEAL_DIR_IN;
-        if (!reads && !is_aliased(d, i)) /* nothing of the launch before may be left */
+        if (!reads && !is_aliased(d, i)) /* nothing of the previous launch may be left */
             memset(d->args[i].data, 0x55, param_bytes(d, i));
         if (has_input(d, i))
             fill_one(d, i);
@@ -251,14 +250,14 @@ void peal_run_data_fill(struct peal_run_data *d)
     d->filling = false;
 }
 
-/* An output with the bits of one that was right is right: the naive definition takes a hundred
+/* An output with the same bits as one that was right is right: the naive definition takes a hundred
  * times as long as the launch. */
 uint64_t peal_run_data_check(struct peal_run_data *d, uint64_t *first)
 {
     uint32_t i = param_of(d, d->plan->contract_out);
     const char *start = d->args[i].data, *out = place_of(d, d->plan->contract_out);
     uint64_t bytes = param_bytes(d, i);
-    if (!is_aliased(d, i)) /* a part has its own length, wherever it lies in the whole */
+    if (!is_aliased(d, i)) /* a part has its own length, wherever it is in the whole */
         bytes -= (uint64_t)(out - start);
     if (d->right && memcmp(d->right, out, bytes) == 0)
         return 0;

@@ -2,8 +2,9 @@
 /* Which algorithms compete, at which sizes, and how long each takes. See tune_measure.h.
  *
  * A candidate is given to the communicator as its only rule, and measured if the communicator then
- * says that it takes it: where peers' memory cannot be reached, some algorithms are not possible. What
- * calls would take without any rule is measured first, and stays unless another is clearly better. */
+ * says that it uses it: if peers' memory cannot be accessed, some algorithms are not possible. What
+ * calls would use without any rule is measured first, and stays unless another is clearly better.
+ */
 #include "cli/run/tune_measure.h"
 
 #include "cli/run/collective_case.h"
@@ -15,7 +16,7 @@
 
 enum { MOST_CALLS = 200, LEAST_CALLS = 3, MOST_CANDIDATES = 64 };
 
-/* An algorithm with the segment to try it with. */
+/* An algorithm, and the segment size to try it with. */
 struct candidate {
     const char *algo;
     uint64_t segment;
@@ -25,7 +26,7 @@ struct candidate {
 struct job {
     const struct peal_case *subject;
     uint32_t ranks;
-    uint32_t hosts; /* that they are on; 0: one */
+    uint32_t hosts; /* number of hosts; 0: one */
     bool symmetric;
     uint64_t bytes; /* of a vector, or of a block */
 };
@@ -40,7 +41,7 @@ static const char *name_of(const struct peal_case *subject)
     return peal_case_contract(subject)->name;
 }
 
-/* Has the collective algorithms that need the memory of peers? */
+/* Does the collective have algorithms that need the memory of peers? */
 static bool has_symmetric(const struct peal_case *subject)
 {
     struct peal_algorithm algo = {.struct_size = sizeof algo};
@@ -62,13 +63,14 @@ bool peal_tuning_has_choice(const char *collective)
 
 /* ---- candidates ---- */
 
-/* Of two levels: for ranks on several hosts. */
+/* With two levels: for ranks on several hosts. */
 static bool needs_hosts(const char *algo)
 {
     return strcmp(algo, "heads") == 0 || strcmp(algo, "nodes") == 0;
 }
 
-/* Every algorithm of one host, or of several, with each segment up to the first that holds the whole call. */
+/* Every algorithm for one host, or for several, with each segment up to the first that holds the
+ * whole call. */
 static uint32_t list(const struct job *job, struct candidate out[MOST_CANDIDATES])
 {
     struct peal_algorithm algo = {.struct_size = sizeof algo};
@@ -105,8 +107,9 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
     size_t count;
     const struct peal_case *subjects = peal_cases(&count);
     enum peal_status status = PEAL_OK;
-    uint64_t middle = 1; /* A rule holds up to the middle between two sizes, as factors go, and past
-                          * the largest size the built-in table does. */
+    /* A rule holds up to the geometric mean of two sizes; past the largest size the built-in table
+     * holds. */
+    uint64_t middle = 1;
     while ((middle + 1) * (middle + 1) <= tuning->factor)
         middle++;
     for (size_t i = 0; i < count; i++) {
@@ -120,7 +123,7 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
         bool barrier = s->contract == PEAL_CONTRACT_BARRIER;
         bool both = has_symmetric(s) && tuning->hosts == 0;
         for (int symmetric = 0; symmetric <= both; symmetric++) {
-            uint64_t before = UINT64_MAX; /* a block has an element at least: sizes may repeat */
+            uint64_t before = UINT64_MAX; /* a block has at least one element: sizes may repeat */
             for (uint64_t size = tuning->begin; size <= tuning->end; size *= tuning->factor) {
                 bool last = barrier || size > tuning->end / tuning->factor;
                 uint64_t bytes = (size / parts + 3) / 4 * 4;
@@ -138,7 +141,7 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
     return status;
 }
 
-/* Roughly how long a size takes against others. */
+/* Roughly how long a size takes compared with others. */
 static uint64_t weigh(const struct peal_tuning *tuning, const struct job *job)
 {
     uint64_t bytes = job->bytes * (has_blocks(job->subject) ? job->ranks : 1);
@@ -252,7 +255,7 @@ struct contest {
     double time;
 };
 
-/* Measures one, if the memory at hand allows it, and keeps it if it is the best. */
+/* Measures one, if the memory allows it, and keeps it if it is the best. */
 static enum peal_status try(const struct measuring *m, const struct job *job,
                             const struct candidate *candidate, bool is_usual, struct contest *c)
 {
@@ -281,7 +284,7 @@ static enum peal_status try(const struct measuring *m, const struct job *job,
     return PEAL_OK;
 }
 
-/* What a call takes without any rule. */
+/* What a call uses without any rule. */
 static enum peal_status find_usual(const struct measuring *m, const struct job *job,
                                    struct candidate *out)
 {
@@ -290,7 +293,7 @@ static enum peal_status find_usual(const struct measuring *m, const struct job *
     if (status == PEAL_OK)
         status = peal_comm_chosen(m->comm, name_of(job->subject), job->bytes,
                                   job->symmetric ? PEAL_CHOOSE_SYMMETRIC : 0, &chosen);
-    /* A rule wants a segment; the barrier's has no meaning. */
+    /* A rule needs a segment; that of the barrier has no meaning. */
     *out = (struct candidate){chosen.algo, chosen.segment ? chosen.segment : 64 << 10};
     return status;
 }
@@ -326,7 +329,7 @@ static enum peal_status tune_one(void *context, const struct job *job, uint64_t 
     return PEAL_OK;
 }
 
-/* Of each buffer. */
+/* For each buffer. */
 static uint64_t buffer_bytes(const struct peal_tuning *tuning, uint32_t ranks)
 {
     return tuning->end + 64 * (uint64_t)ranks;

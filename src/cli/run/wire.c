@@ -20,7 +20,7 @@ void peal_wire_release(struct peal_wire *wire)
         close(wire->in);
     if (wire->out >= 0 && wire->out != wire->in)
         close(wire->out);
-    /* A secret may have gone through here. */
+    /* A secret may have passed through here. */
     if (wire->received.at)
         explicit_bzero(wire->received.at, wire->received.cap);
     if (wire->unsent.at)

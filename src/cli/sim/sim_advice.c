@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to change where a simulated run deadlocks because slots are too few. */
+/* What to change if a simulated run deadlocks because there are too few slots. */
 #include "cli/sim/sim_report.h"
 
 #include "plan/plan.h"
 
 #include <inttypes.h>
 
-/* A payload that was too large for a slot: the sends that it was cut into. */
+/* A payload that was too large for a slot: the sends that it was divided into. */
 struct cut {
     uint64_t pieces, bytes;
 };
@@ -16,7 +16,7 @@ static uint64_t bytes_of(const struct peal_op *op, const struct peal_ref *src)
     return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)src->dtype);
 }
 
-/* Does `next` send what lies after what `op` sends, for the same statement? */
+/* Does `next` send what follows the data of `op`, for the same statement? */
 static bool goes_on(const struct peal_plan *plan, const struct peal_op *op,
                     const struct peal_op *next)
 {
@@ -68,7 +68,7 @@ void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out)
                          "the send cannot end before rank %u receives, which is itself blocked\n",
                          full->rank, cut.bytes, cut.pieces, queue->slot_bytes, queue->depth,
                          queue->receiver);
-    /* Where an option has overridden the machine's key, it is the option that has to change. */
+    /* If an option has overridden the machine's key, the option has to change. */
     bool own_depth = job->bind.channel_depth != job->machine->keys.slots;
     bool own_bytes = job->bind.slot_bytes != job->machine->keys.slot_bytes;
     const char *option = "--set ipcq.slots=";

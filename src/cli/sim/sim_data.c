@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs for a simulated run, and whether the outputs are what the contract says. */
+/* Inputs for a simulated run, and a check of the outputs against the contract. */
 #include "cli/run/contract_check.h"
 #include "cli/sim/sim_job.h"
 
@@ -18,7 +18,7 @@ struct peal_job_data {
 
 enum { MOST_BYTES_LOG2 = 34 };
 
-/* In place, a parameter is a part of another one; gather and scatter: on the root only. */
+/* In place, a parameter is a part of another one; for gather and scatter only on the root. */
 static bool is_within(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
 {
     bool on_root = peal_contract_parts_on_root((enum peal_contract)plan->contract);
@@ -31,8 +31,8 @@ struct place {
     uint64_t first, len;
 };
 
-/* The input (x) or output (y) of the contract. Where both are in one buffer, the smaller of the two
- * is its own part of it. */
+/* The input (x) or output (y) of the contract. If both are in one buffer, the smaller of the two is
+ * its own part of it. */
 static struct place place_of(const struct peal_plan *plan, uint32_t rank, bool input)
 {
     uint32_t buf = input ? plan->contract_in : plan->contract_out;
@@ -62,7 +62,7 @@ static void put_inputs(void *at, enum peal_dtype dtype, uint32_t rank, struct pl
         peal_sample_put(at, dtype, place.first + i, peal_sample_input(rank, i));
 }
 
-/* Makes a buffer; one that is read, and is not the contract's, gets numbers. */
+/* Makes a buffer; one that is read but is not the contract's gets numbers. */
 static bool make(struct peal_job_data *data, uint32_t rank, uint32_t index, uint64_t *total)
 {
     const struct peal_plan *plan = data->plan;

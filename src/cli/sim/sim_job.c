@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs one simulation, and reads what sim and sweep have in common from the command line. */
+/* Runs one simulation, and reads the options that sim and sweep have in common. */
 #include "cli/sim/sim_job.h"
 
 #include "cli/import/import_args.h"
@@ -16,7 +16,7 @@ static double seconds(void)
     return 1e-9 * (double)peal_now_ns();
 }
 
-/* Large machines: the plan of all ranks would take gigabytes. */
+/* Large machines: the plan of all ranks would need gigabytes. */
 enum { STREAM_RANKS = 1024 };
 
 static void enter(const struct peal_sim_job *job, enum peal_sim_phase phase)
@@ -24,8 +24,8 @@ static void enter(const struct peal_sim_job *job, enum peal_sim_phase phase)
     struct peal_sim_follow *follow = job->follow;
     if (!follow)
         return;
-    /* relaxed, here and where it is read: numbers to show, that may belong to the phase before
-     * for an instant */
+    /* relaxed, here and where it is read: numbers for display, which may belong to the previous
+     * phase for an instant */
     atomic_store_explicit(&follow->pace.made, 0, memory_order_relaxed);
     atomic_store_explicit(&follow->pace.total, 0, memory_order_relaxed);
     atomic_store_explicit(&follow->pace.ops, 0, memory_order_relaxed);
@@ -42,8 +42,8 @@ static enum peal_status launch_stream(struct peal_sim_job *job, struct peal_sim 
     return peal_sim_launch_kernel(sim, job->kernel, &job->bind, threads, &job->diags);
 }
 
-/* True if the job was run without ever holding its plan; job->plan is then its tables, and the
- * simulation's. */
+/* True if the job was run without ever holding its plan; job->plan then has only its tables, and
+ * belongs to the simulation. */
 static bool simulate_stream(struct peal_sim_job *job)
 {
     double began = seconds();
@@ -74,8 +74,9 @@ static bool simulate_stream(struct peal_sim_job *job)
     return true;
 }
 
-/* Another run, with this many slots: most that were in use, 0 if it deadlocks or fails. It is strict: a
- * sender that runs ahead may not know yet of a slot that has come back, and then counts one more. */
+/* One more run, with this many slots: the largest number in use, 0 if it deadlocks or fails. It is
+ * strict: a sender that runs ahead may not know about a slot that has come back, and would then
+ * count one more. */
 static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
 {
     struct peal_sim *sim = NULL;
@@ -99,7 +100,7 @@ static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
     return used;
 }
 
-/* The fewest slots without a deadlock: more never hurt, so halving finds them. */
+/* The fewest slots without a deadlock. More slots never hurt, so bisection finds them. */
 static uint32_t fewest_slots(struct peal_sim_job *job)
 {
     uint32_t bad = peal_plan_channels(job->plan)[0].depth, good = job->slots_needed;
@@ -224,7 +225,7 @@ static bool is_machine_key(const struct peal_pair *pair)
     return strchr(pair->key, '.') != NULL;
 }
 
-/* Splits --set; false after a message. */
+/* Splits --set. False after a message. */
 static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_options *options,
                            struct peal_sim_setup *out, int *code)
 {
@@ -261,7 +262,7 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
     return status == PEAL_OK;
 }
 
-/* "allreduce" becomes "allreduce_ring": a contract's name, completed by the machine file; or the
+/* "allreduce" becomes "allreduce_ring": a contract's name, completed from the machine file; or the
  * file that it names. */
 static const char *full_name(const struct peal_cli *cli, const char *what,
                              const struct peal_machine *machine)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One simulation as sim and sweep do it: a plan, a machine, a run, its data checked. */
+/* One simulation as sim and sweep run it: a plan, a machine, a run, its data checked. */
 #ifndef PEAL_CLI_SIM_JOB_H
 #define PEAL_CLI_SIM_JOB_H
 
 #include "cli/kernel_args.h"
 #include "sim/sim.h"
 
-/* What a job is at, for a line of progress. */
+/* The phase of a job, for a line of progress. */
 enum peal_sim_phase {
     PEAL_PHASE_PLAN,  /* the plan is made as a whole */
     PEAL_PHASE_RANKS, /* ... rank by rank */
@@ -28,24 +28,25 @@ enum peal_job_check {
 
 struct peal_sim_job {
     /* In. */
-    const struct peal_kernel *kernel; /* or NULL: `plan` is there already, and the job's to free */
+    const struct peal_kernel *kernel; /* or NULL: `plan` is set, and the job frees it */
     struct peal_bind bind;
     const struct peal_machine *machine;
     struct peal_sim_options options;
     uint32_t launches;
     bool find_slots;                /* run again with unlimited slots */
-    uint32_t threads;               /* that make a large plan; 0 = one per core */
+    uint32_t threads;               /* threads that make a large plan; 0 = one per core */
     struct peal_sim_follow *follow; /* or NULL */
     /* Out. */
     enum peal_status status;
     struct peal_diags diags;
     struct peal_plan *plan;
     struct peal_sim *sim;
-    bool streamed; /* the plan was never whole: `plan` has no ops, and belongs to `sim` */
+    bool streamed; /* the plan was never held as a whole: `plan` has no ops, and belongs to `sim` */
     double plan_seconds, seconds;
-    uint32_t slots_used;   /* most of any queue */
-    uint32_t slots_needed; /* with which no send waits; 0 = no queues, or it deadlocks anyhow */
-    uint32_t slots_enough; /* after a deadlock: the fewest without; 0 = none are, or not known */
+    uint32_t slots_used; /* largest number of any channel */
+    /* number with which no send waits; 0 = no channels, or it deadlocks with any number */
+    uint32_t slots_needed;
+    uint32_t slots_enough; /* after a deadlock: the fewest without one; 0 = none, or not known */
     struct peal_cost_bound bound;
     enum peal_job_check check;
     char wrong[160];    /* what is wrong */
@@ -59,18 +60,18 @@ void peal_sim_job_run(struct peal_sim_job *job);
 void peal_sim_job_drop(struct peal_sim_job *job);
 void peal_sim_job_release(struct peal_sim_job *job);
 
-/* sim_data.c: inputs, and what the contract makes of them. */
+/* sim_data.c: inputs, and what the contract demands. */
 struct peal_job_data;
 struct peal_job_data *peal_job_data_new(const struct peal_plan *plan);
 void peal_job_data_free(struct peal_job_data *data);
 void *const *peal_job_data_buffers(const struct peal_job_data *data);
-/* Of all outputs, rank by rank and parameter by parameter: FNV-1a. */
+/* Hash of all outputs, rank by rank and parameter by parameter: FNV-1a. */
 uint64_t peal_job_data_hash(const struct peal_job_data *data);
 enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
                                         const struct peal_sim *sim, char *wrong, size_t size);
 
-/* What sim and sweep share of the command line. Pairs of --set with a point in their name are
- * machine keys, the others bind the kernel's parameters. */
+/* The options that sim and sweep share. Pairs of --set with a dot in their name are machine keys,
+ * the others bind the kernel's parameters. */
 struct peal_sim_setup {
     struct peal_machine *machine;
     struct peal_program *program;
@@ -78,13 +79,14 @@ struct peal_sim_setup {
     const char *file;
     struct peal_kernel_options kernel_options; /* without machine keys */
 };
-/* False after a message, with *code to end with. `what` may be a collective without algorithm: the
+/* False after a message; *code is the exit code. `what` may be a collective without algorithm: the
  * machine's ccl.algorithm is then appended. */
 bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const char *machine_path,
                          const struct peal_kernel_options *options, struct peal_sim_setup *out,
                          int *code);
 void peal_sim_setup_close(struct peal_sim_setup *setup);
-/* Bindings for a run on this machine: depth and slot size are the machine's unless given. */
+/* Bindings for a run on this machine: depth and slot size are the machine's unless they are
+ * given. */
 bool peal_sim_setup_bind(const struct peal_cli *cli, const struct peal_sim_setup *setup,
                          const struct peal_machine *machine, uint32_t nranks, int64_t count,
                          struct peal_bind *out);

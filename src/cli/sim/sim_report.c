@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a designer wants to see of a run: how long, how far from the bound, why; who waited for
- * what; which links were busy; how many slots were needed. */
+/* What a designer wants to know about a run: how long it took, how far from the bound, and why;
+ * what each rank waited for; which links were busy; how many slots were needed. */
 #include "cli/sim/sim_report.h"
 
 #include "report/report.h"
@@ -47,7 +47,7 @@ static struct link_use *list_links(const struct peal_sim *sim, size_t *count)
     return list;
 }
 
-/* "name           what there is to say", within 80 columns. Releases the text. */
+/* "name           text", within 80 columns. Releases the text. */
 static void put_fact(struct peal_text *out, const char *name, struct peal_text *fact)
 {
     enum { COLUMN = 15 };
@@ -263,7 +263,7 @@ void peal_sim_report_text(const struct peal_sim_job *job, struct peal_text *out)
     print_slots(job, out);
 }
 
-/* What makes two runs different work: how many ranks, how much each has. */
+/* What makes the work of two runs different: the number of ranks, and the data per rank. */
 static void print_sizes(const struct peal_sim_job *job, const struct peal_sim_job *other,
                         struct peal_text *out)
 {
@@ -371,7 +371,7 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
     peal_json_put_real(json, "bytes", job->bound.bytes);
     peal_json_put_bool(json, "deadlock", deadlock != NULL);
     peal_json_put_uint(json, "time_ps", s->time);
-    /* What is not known is null, as everything that is not finite. */
+    /* An unknown value is null, like everything that is not finite. */
     peal_json_put_real(json, "bound_ps", job->bound.time > 0 ? job->bound.time : NAN);
     peal_json_put_real(json, "closed_form_ps", job->bound.closed > 0 ? job->bound.closed : NAN);
     peal_json_put_uint(json, "events", s->events);

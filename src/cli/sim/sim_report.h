@@ -8,11 +8,11 @@
 
 void peal_sim_report_text(const struct peal_sim_job *job, struct peal_text *out);
 void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json);
-/* Where the time went between two runs. */
+/* Where the time went, compared between two runs. */
 void peal_sim_report_compare(const struct peal_sim_job *job, const struct peal_sim_job *other,
                              struct peal_text *out);
 
-/* sim_advice.c: of a run that has deadlocked, what to change if slots are too few. */
+/* sim_advice.c: what to change if a run has deadlocked for lack of slots. */
 void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out);
 
 struct peal_sim_trace_filter {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run's log as a Chrome trace: one group a rank with its lanes, math and DMA engines; one group
- * of links; flow arrows for messages; counters for links and messages under way. */
+/* A run's log as a Chrome trace: one group per rank with its lanes, math and DMA engines; one group
+ * of links; flow arrows for messages; counters for links and messages in transit. */
 #include "cli/sim/sim_report.h"
 
 #include "plan/plan.h"
@@ -18,7 +18,7 @@ struct filler {
     struct peal_trace trace;
     uint64_t from, to;
     bool *shown;    /* per rank */
-    uint32_t *rows; /* fluid: of each bar, which of its link's tracks; NULL otherwise */
+    uint32_t *rows; /* fluid: for each bar, which of its link's tracks; NULL otherwise */
     struct peal_text name;
 };
 
@@ -90,8 +90,8 @@ static int compare_placed(const void *a, const void *b)
     return (x->bar > y->bar) - (x->bar < y->bar);
 }
 
-/* Flows share a link at the same time, and bars of a track may not cross: the first row of the link
- * that is free. Further rows are tracks of their own. */
+/* Flows share a link at the same time, and bars of a track may not overlap: takes the first free
+ * row of the link. Further rows are separate tracks. */
 static bool spread_rows(struct filler *f)
 {
     uint64_t count = f->log.nbars, used = 0, max_used = 0;
@@ -203,7 +203,7 @@ static void put_bars(struct filler *f)
     }
 }
 
-/* From the op that sent to the op that the message let go on. */
+/* From the op that sent to the op that the message released. */
 static void put_flows(struct filler *f)
 {
     for (uint64_t i = 0; i < f->log.nops; i++) {
@@ -219,7 +219,8 @@ static void put_flows(struct filler *f)
     }
 }
 
-/* Which part of a link a bar takes: all of it, but of a flow its share of what the link carried. */
+/* The fraction of a link that a bar uses: all of it, but for a flow its share of what the link
+ * carried. */
 static double share_of(const struct filler *f, const struct peal_sim_bar *b)
 {
     struct peal_sim_link_stats stats;
@@ -230,7 +231,7 @@ static double share_of(const struct filler *f, const struct peal_sim_bar *b)
            (double)(b->end - b->start);
 }
 
-/* Busy share of all used links, and messages under way, in equal steps of time. */
+/* The busy fraction of all used links, and messages in transit, in equal steps of time. */
 static void put_counters(struct filler *f)
 {
     uint64_t step = (f->to - f->from) / BINS + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `peal sweep` has run: shared by the command and by what prints its results. */
+/* The runs of `peal sweep`: shared by the command and the code that prints its results. */
 #ifndef PEAL_CLI_SWEEP_H
 #define PEAL_CLI_SWEEP_H
 
@@ -38,7 +38,7 @@ struct peal_sweep_point {
     struct peal_sim_stats stats;
     bool deadlock;
     /* Stored with release by the worker; its partner is the acquire in is_finished, which reads
-     * what is finished while others still run. */
+     * finished runs while others are still running. */
     _Atomic bool finished;
 };
 
@@ -47,7 +47,7 @@ struct peal_sweep {
     const struct peal_sweep_options *options;
     struct peal_sweep_varied varied[PEAL_SWEEP_MOST_VARIED];
     size_t nvaried;
-    struct peal_sim_setup *setups; /* one a kernel */
+    struct peal_sim_setup *setups; /* one per kernel */
     size_t nkernels;
     struct peal_sweep_point *points;
     size_t npoints;
@@ -55,9 +55,9 @@ struct peal_sweep {
     struct peal_progress progress;
 };
 
-/* The finished rows, for people: within 80 columns where names allow. */
+/* The finished rows as text, within 80 columns if names allow. */
 void peal_sweep_text(const struct peal_sweep *sweep, struct peal_text *out);
-/* All that was asked for: text or JSON, CSV, plot, page. Returns the exit code. */
+/* Everything that was requested: text or JSON, CSV, plot, page. Returns the exit code. */
 int peal_sweep_report(const struct peal_sweep *sweep);
 
 #endif

@@ -100,14 +100,14 @@ static struct peal_report_table *fill_table(const struct peal_sweep *s, const st
     return table;
 }
 
-/* All there is, for files, JSON and the page: times in nanoseconds, exact. */
+/* All columns, for files, JSON and the page: times in nanoseconds, exact. */
 static struct peal_report_table *make_table(const struct peal_sweep *s)
 {
     return fill_table(s, &(struct form){"time_ns", "bound_ns", "closed_ns", "credit_stalls",
                                         "slots_used", 1e3, true, true, true, true});
 }
 
-/* Times in microseconds, and only columns that say something, to fit a terminal. */
+/* Times in microseconds, and only columns with information, to fit a terminal. */
 void peal_sweep_text(const struct peal_sweep *s, struct peal_text *out)
 {
     struct form form = {"us", "bound", "closed", "waits", "slots", 1e6, false, false, false, false};
@@ -124,7 +124,7 @@ void peal_sweep_text(const struct peal_sweep *s, struct peal_text *out)
     peal_report_table_free(table);
 }
 
-/* What a point's place on the x axis is: bytes, ranks, or the value of a varied key. */
+/* A point's position on the x axis: bytes, ranks, or the value of a varied key. */
 static double x_of(const struct peal_sweep *s, const struct peal_sweep_point *p, const char *x)
 {
     for (size_t v = 0; v < s->nvaried; v++) {
@@ -136,7 +136,7 @@ static double x_of(const struct peal_sweep *s, const struct peal_sweep_point *p,
     return p->job.bound.bytes;
 }
 
-/* Everything but x: points with the same name are one curve. */
+/* Everything except x: points with the same name are one curve. */
 static void curve_name(const struct peal_sweep *s, const struct peal_sweep_point *p, const char *x,
                        char *out, size_t size)
 {
@@ -188,7 +188,7 @@ static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
     }
 }
 
-/* What varies, if only one thing does. */
+/* The key that varies, if there is only one. */
 static const char *usual_x(const struct peal_sweep *s)
 {
     if (s->options->kernel.counts.len > 1)

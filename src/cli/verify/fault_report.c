@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal verify --fault stop: who waits for ever if a rank stops, by the op where it stops. */
+/* peal verify --fault stop: which ranks wait for ever if a rank stops, by the op where it stops. */
 #include "cli/verify/fault_report.h"
 
 #include "report/report.h"
 
 #include <inttypes.h>
 
-/* "0, 2..4": ranks with a blocked lane, or (finish) those without. */
+/* "0, 2..4": ranks with a blocked lane, or with `finish` those without. */
 static void put_ranks(const struct peal_stops *all, const struct peal_stop *s, bool finish,
                       struct peal_text *out)
 {

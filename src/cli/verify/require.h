@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --require: properties beyond "proved" that the exit code is to depend on. */
+/* --require: properties besides "proved" on which the exit code depends. */
 #ifndef PEAL_CLI_VERIFY_REQUIRE_H
 #define PEAL_CLI_VERIFY_REQUIRE_H
 
@@ -15,7 +15,7 @@ enum peal_require {
 /* "same-bits,closed" into flags; NULL is none. False after a message. */
 bool peal_require_parse(const struct peal_cli *cli, const char *text, uint32_t *out);
 
-/* What a proved answer lacks of what is required, in words; NULL: nothing. */
+/* The first required property that a proved answer lacks, as text. NULL: none. */
 const char *peal_require_lacks(uint32_t require, const struct peal_verification *v);
 
 #endif

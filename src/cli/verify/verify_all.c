@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `peal verify -n all` says about every number of ranks, beside the answers for few. */
+/* What `peal verify -n all` prints about every number of ranks, besides the answers for few. */
 #include "cli/verify/verify_report.h"
 
 #include "lang/lang.h"
@@ -19,7 +19,7 @@ static void put_reason(const struct peal_forall *all, struct peal_text *out)
     peal_text_puts(out, all->why);
 }
 
-/* How it is known: by few ranks that stand for all, or by formulas over all. */
+/* How it is known: by few ranks that stand for all, or by formulas about all. */
 static void put_how(const struct peal_forall *all, struct peal_text *out)
 {
     static const char *const by[] = {"", "z3", "cvc5", "z3 and cvc5"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What peal verify says: a table, then the first failure or what could be left out, then one
- * paragraph of what is proved. */
+/* What peal verify prints: a table, then the first failure or what could be left out, then one
+ * paragraph about what is proved. */
 #include "cli/verify/verify_report.h"
 
 #include "lang/lang.h"
@@ -65,7 +65,7 @@ static void put_row(const struct peal_claim_task *t, struct peal_report_table *t
 
 static bool has_finished(const struct peal_claim_task *t)
 {
-    /* acquire: partner is the release of the worker; after Ctrl-C some still run */
+    /* acquire: partner is the release of the worker; after Ctrl-C some are still running */
     return atomic_load_explicit(&t->finished, memory_order_acquire);
 }
 
@@ -106,7 +106,7 @@ void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *
     peal_report_table_free(table);
 }
 
-/* What came out for one number of ranks: the worst of its tasks. */
+/* The result for one number of ranks: the worst of its tasks. */
 enum outcome {
     OUTCOME_PROVED,
     OUTCOME_SAMPLED,
@@ -267,7 +267,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
     peal_text_fold(out, start, 2, 80);
 }
 
-/* Does the answer of a plan alone say so? */
+/* Does the answer for a plan alone contain it? */
 static bool says(const struct peal_claim_task *task, const char *text)
 {
     const struct peal_verification *v = task->answer;
@@ -280,7 +280,7 @@ static bool says(const struct peal_claim_task *task, const char *text)
     return v->no_advice && strcmp(v->no_advice, text) == 0;
 }
 
-/* One line for each text, at its first place, with the numbers of ranks where it is said. */
+/* One line for each text, at its first place, with the numbers of ranks that it applies to. */
 static void put_advice_line(const struct peal_claim *claim, size_t task, const char *text,
                             const char *what, int64_t *ranks, struct peal_text *out)
 {

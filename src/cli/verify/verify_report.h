@@ -5,13 +5,13 @@
 
 #include "verify/verify.h"
 
-/* One row for each plan, and for the sequences of each number of ranks; of those that have finished
- * (others may still run). */
+/* One row for each plan, and for the sequences of each number of ranks; only those that have
+ * finished (others may be running). */
 void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *out);
-/* The table and everything else there is to say. */
+/* The table and everything else. */
 void peal_verify_report_text(struct peal_arena *arena, const struct peal_claim *claim,
                              const struct peal_claim_sum *t, struct peal_text *out);
-/* all: what is known of every number of ranks, or NULL if that was not the question. */
+/* all: what is known about every number of ranks, or NULL if that was not asked. */
 void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
                              const struct peal_forall *all, struct peal_text *out);
 /* "; proved at 2..5", or nothing. */

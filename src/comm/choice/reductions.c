@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User-defined reductions: declared by a text, numbered from PEAL_USER_REDUCTION on, kept until the communicator closes. */
+/* User-defined reductions: declared by a text, numbered from PEAL_USER_REDUCTION on, and kept until
+ * the communicator is closed. */
 #include "comm/choice/reductions.h"
 
 #include "lang/lang.h"

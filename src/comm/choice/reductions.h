@@ -5,10 +5,11 @@
 
 #include "comm/communicator.h"
 
-/* The formula of an operation; NULL: it is not a user-defined one, or none that was declared here. */
+/* The formula of an operation; NULL: it is not a user-defined one, or none that was declared
+ * here. */
 const struct peal_formula *peal_comm_formula(const struct peal_comm *comm,
                                              enum peal_reduction reduce);
-/* How far algorithms may move what it combines. */
+/* In which orders algorithms may combine with it. */
 enum peal_moves peal_comm_moves(const struct peal_comm *comm, enum peal_reduction reduce);
 /* As the text calls it. */
 const char *peal_comm_reduce_name(const struct peal_comm *comm, enum peal_reduction reduce);

@@ -76,7 +76,7 @@ static enum peal_status run(struct operation *operation)
                                  .stream = 1,
                                  .is_message = true,
                                  .peer = operation->rank};
-    peal_team_enter(comm->team, 1);
+    peal_team_enter(peal_team_own(comm->team), 1);
     enum peal_status waited = PEAL_OK, status = start(operation);
     while (waited == PEAL_OK && (status == PEAL_PENDING || status == PEAL_PEER_DEAD)) {
         waited = pass_time(comm, &pause); /* which finds the dead, and reports them */
@@ -86,7 +86,7 @@ static enum peal_status run(struct operation *operation)
     while (waited == PEAL_OK && status == PEAL_OK && !peal_net_token_is_done(&operation->token))
         waited = pass_time(comm, &pause);
     peal_backoff_reset(comm->team, &pause);
-    peal_team_leave(comm->team);
+    peal_team_leave(peal_team_own(comm->team));
     if (waited != PEAL_OK) {
         give_up(operation);
         return peal_comm_end(comm, waited);
@@ -174,7 +174,7 @@ enum peal_status peal_onesided_quiet(struct peal_comm *comm)
 {
     struct peal_team *team = comm->team;
     enum peal_status status = PEAL_OK;
-    peal_team_enter(team, 1);
+    peal_team_enter(peal_team_own(team), 1);
     for (uint32_t r = 0; r < team->size; r++) {
         if (status != PEAL_OK)
             break;
@@ -187,6 +187,6 @@ enum peal_status peal_onesided_quiet(struct peal_comm *comm)
             status = pass_time(comm, &pause);
         peal_backoff_reset(team, &pause);
     }
-    peal_team_leave(team);
+    peal_team_leave(peal_team_own(team));
     return peal_comm_end(comm, status);
 }

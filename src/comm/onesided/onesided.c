@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal/onesided.h. Between ranks that share memory: loads, stores and atomic operations on the mapped
- * copies of symmetric memory. To other hosts: far.h.
+/* peal/onesided.h. Between ranks that share memory: loads, stores and atomic operations on the
+ * mapped copies of symmetric memory. To other hosts: far.h.
  *
- * Order. A put is a copy with ordinary stores, and a signal an atomic addition that releases them: the
- * partner is the acquiring load in wait_until, or the program's own. Nothing here streams past the
- * caches, so a release orders every put. peal_quiet needs no more than a full fence, as stores to shared
- * memory have arrived once they are visible. */
+ * Order. A put is a copy with ordinary stores, and a signal an atomic addition that releases them:
+ * the partner is the acquiring load in wait_until, or the program's own. Nothing here streams past
+ * the caches, so a release orders every put. peal_quiet needs no more than a full fence, as stores
+ * to shared memory have arrived once they are visible. */
 #include "comm/onesided/far.h"
 
 #include <peal/onesided.h>
@@ -14,7 +14,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Where `rank`'s copy of [remote, remote + bytes) is, in `out`; NULL: on another host. */
+/* Stores in `out` where `rank`'s copy of [remote, remote + bytes) is mapped; NULL: it is on another
+ * host. */
 static enum peal_status find_remote(struct peal_comm *comm, const void *remote, uint64_t bytes,
                                     uint32_t rank, char **out)
 {
@@ -176,8 +177,8 @@ enum peal_status peal_iput_notify(struct peal_comm *comm, void *remote, const vo
 
 /* ---- atomic operations ---- */
 
-/* On a word of a rank of this host: what was there. Both orders: a word may be a lock, and a signal.
- * Partners: these, and holds. */
+/* On a word of a rank of this host: what was there. Both orders: a word may be a lock, and a
+ * signal. Partners: these, and holds. */
 #define NEAR(suffix, type)                                                                         \
     static uint64_t near##suffix(void *at, const struct peal_net_atomic *what)                     \
     {                                                                                              \
@@ -322,9 +323,9 @@ enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
             return PEAL_OK;
         peal_relax();
     }
-    peal_team_enter(comm->team, 1);
+    peal_team_enter(peal_team_own(comm->team), 1);
     status = wait_long(comm, &wait);
-    peal_team_leave(comm->team);
+    peal_team_leave(peal_team_own(comm->team));
     return peal_comm_end(comm, status);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives on a simulated machine.
  *
- * Rank 0 of a group has the machine. A collective is: every rank's input and time go to rank 0 by the
- * host's own collectives; rank 0 launches the plan in the simulator with the data, one launch for each
- * segment that the machine's queues can hold; results and times come back the same way. So the results
- * are those of the simulated plan, to the bit, and all ranks go on at the time when the last has ended.
+ * Rank 0 of a group has the machine. A collective is: every rank's input and time go to rank 0 by
+ * the host's own collectives; rank 0 launches the plan in the simulator with the data, one launch
+ * for each segment that the machine's queues can hold; results and times come back the same way. So
+ * the results are those of the simulated plan, to the bit, and all ranks go on at the time when the
+ * last has ended.
  *
- * While that goes on, comm->platform is NULL, which is how collectives of this file's own stay on the
+ * Meanwhile comm->platform is NULL, so that the collectives which this file itself calls run on the
  * host. */
 #include "comm/simulated/platform_state.h"
 
@@ -129,7 +130,7 @@ static enum peal_status fail_open(struct peal_comm *comm, enum peal_status statu
     return status;
 }
 
-/* One rank's, without the machine. */
+/* The platform of one rank, without the machine. */
 static struct peal_platform *new_platform(struct peal_comm *comm, const char *path,
                                           struct peal_clock *clock)
 {

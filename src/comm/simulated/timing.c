@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times of calls whose data moves on this host: user kernels and non-blocking collectives.
  *
- * A user kernel blocks: rank 0 launches its plan on a machine that does nothing else, each rank when
- * it comes, and all go on when the last one has ended.
+ * A user kernel blocks: rank 0 launches its plan on a machine that does nothing else, each rank
+ * when it comes, and all go on when the last one has ended.
  *
- * A non-blocking collective must not wait for anyone when it starts. With it every rank starts a
- * small allreduce on the host, which ends when the last rank has started the call and says when that
- * was. What the call then takes is the same on every rank, so each asks its own machine, once for
- * each kind of call. Calls that are under way at once do not slow each other.
+ * A non-blocking collective must not wait for another rank when it starts. With it every rank
+ * starts a small allreduce on the host, which ends when the last rank has started the call and says
+ * when that was. What the call then takes is the same on every rank, so each asks its own machine,
+ * once for each kind of call. Calls that are under way at once do not slow each other.
  */
 #include "comm/simulated/platform_state.h"
 

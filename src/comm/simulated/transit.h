@@ -3,9 +3,9 @@
  *
  * Every rank has a clock (clock.h). A collective begins on each rank at its own time, and ends on
  * all of them with the last (platform.h). A message leaves when its sender has sent the ones
- * before, and carries the time at which it arrives: the receiver's clock is then no earlier. How
- * long both take is the machine's answer to a kernel with one send and one recv, on a machine that
- * does nothing else; it depends on bytes and ranks only, so that every sender can ask for itself.
+ * before, and carries the time at which it arrives: the receiver's clock is then no earlier. Both
+ * times are found by simulating a kernel with one send and one recv on an otherwise idle machine.
+ * They depend only on bytes and ranks, so that every sender can compute them by itself.
  */
 #ifndef PEAL_API_TRANSIT_H
 #define PEAL_API_TRANSIT_H

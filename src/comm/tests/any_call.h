@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests: any collective of peal.h by its number, blocking or not. Knows the public interface alone. */
+/* For tests: any collective of peal.h by its number, blocking or not. Knows the public interface
+ * alone. */
 #ifndef PEAL_COMM_ANY_CALL_H
 #define PEAL_COMM_ANY_CALL_H
 
@@ -50,27 +51,23 @@ struct any_call {
     struct peal_request **request; /* NULL: the call blocks */
 };
 
+/* The call, or the one that starts it and gives a request. */
+#define ANY_CALL(name, ...) (q ? peal_i##name(k, __VA_ARGS__, q) : peal_##name(k, __VA_ARGS__))
+
 static inline enum peal_status any_call_uneven(struct peal_comm *k, const struct any_call *c)
 {
     struct peal_request **q = c->request;
     switch (c->kind) {
     case ALLGATHER_V:
-        return q ? peal_iallgather_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype, q)
-                 : peal_allgather_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype);
+        return ANY_CALL(allgather_v, c->send, c->recv, c->counts, c->offsets, c->dtype);
     case REDUCE_SCATTER_V:
-        return q ? peal_ireduce_scatter_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype,
-                                          c->op, q)
-                 : peal_reduce_scatter_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype,
-                                         c->op);
+        return ANY_CALL(reduce_scatter_v, c->send, c->recv, c->counts, c->offsets, c->dtype, c->op);
     case GATHER_V:
-        return q ? peal_igather_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype, c->root, q)
-                 : peal_gather_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype, c->root);
+        return ANY_CALL(gather_v, c->send, c->recv, c->counts, c->offsets, c->dtype, c->root);
     case SCATTER_V:
-        return q ? peal_iscatter_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype, c->root, q)
-                 : peal_scatter_v(k, c->send, c->recv, c->counts, c->offsets, c->dtype, c->root);
+        return ANY_CALL(scatter_v, c->send, c->recv, c->counts, c->offsets, c->dtype, c->root);
     default:
-        return q ? peal_iall_to_all_v(k, c->send, &c->sent, c->recv, &c->received, c->dtype, q)
-                 : peal_all_to_all_v(k, c->send, &c->sent, c->recv, &c->received, c->dtype);
+        return ANY_CALL(all_to_all_v, c->send, &c->sent, c->recv, &c->received, c->dtype);
     }
 }
 
@@ -81,35 +78,25 @@ static inline enum peal_status any_call_make(struct peal_comm *k, const struct a
     case BARRIER:
         return q ? peal_ibarrier(k, q) : peal_barrier(k);
     case ALLREDUCE:
-        return q ? peal_iallreduce(k, c->send, c->recv, c->count, c->dtype, c->op, q)
-                 : peal_allreduce(k, c->send, c->recv, c->count, c->dtype, c->op);
+        return ANY_CALL(allreduce, c->send, c->recv, c->count, c->dtype, c->op);
     case REDUCE:
-        return q ? peal_ireduce(k, c->send, c->recv, c->count, c->dtype, c->op, c->root, q)
-                 : peal_reduce(k, c->send, c->recv, c->count, c->dtype, c->op, c->root);
+        return ANY_CALL(reduce, c->send, c->recv, c->count, c->dtype, c->op, c->root);
     case BROADCAST:
-        return q ? peal_ibroadcast(k, c->recv, c->count, c->dtype, c->root, q)
-                 : peal_broadcast(k, c->recv, c->count, c->dtype, c->root);
+        return ANY_CALL(broadcast, c->recv, c->count, c->dtype, c->root);
     case ALLGATHER:
-        return q ? peal_iallgather(k, c->send, c->recv, c->count, c->dtype, q)
-                 : peal_allgather(k, c->send, c->recv, c->count, c->dtype);
+        return ANY_CALL(allgather, c->send, c->recv, c->count, c->dtype);
     case REDUCE_SCATTER:
-        return q ? peal_ireduce_scatter(k, c->send, c->recv, c->count, c->dtype, c->op, q)
-                 : peal_reduce_scatter(k, c->send, c->recv, c->count, c->dtype, c->op);
+        return ANY_CALL(reduce_scatter, c->send, c->recv, c->count, c->dtype, c->op);
     case GATHER:
-        return q ? peal_igather(k, c->send, c->recv, c->count, c->dtype, c->root, q)
-                 : peal_gather(k, c->send, c->recv, c->count, c->dtype, c->root);
+        return ANY_CALL(gather, c->send, c->recv, c->count, c->dtype, c->root);
     case SCATTER:
-        return q ? peal_iscatter(k, c->send, c->recv, c->count, c->dtype, c->root, q)
-                 : peal_scatter(k, c->send, c->recv, c->count, c->dtype, c->root);
+        return ANY_CALL(scatter, c->send, c->recv, c->count, c->dtype, c->root);
     case ALL_TO_ALL:
-        return q ? peal_iall_to_all(k, c->send, c->recv, c->count, c->dtype, q)
-                 : peal_all_to_all(k, c->send, c->recv, c->count, c->dtype);
+        return ANY_CALL(all_to_all, c->send, c->recv, c->count, c->dtype);
     case SCAN:
-        return q ? peal_iscan(k, c->send, c->recv, c->count, c->dtype, c->op, q)
-                 : peal_scan(k, c->send, c->recv, c->count, c->dtype, c->op);
+        return ANY_CALL(scan, c->send, c->recv, c->count, c->dtype, c->op);
     case EXSCAN:
-        return q ? peal_iexscan(k, c->send, c->recv, c->count, c->dtype, c->op, q)
-                 : peal_exscan(k, c->send, c->recv, c->count, c->dtype, c->op);
+        return ANY_CALL(exscan, c->send, c->recv, c->count, c->dtype, c->op);
     default:
         return any_call_uneven(k, c);
     }

@@ -84,6 +84,13 @@ bool children_all_right(struct children *c, uint32_t except)
     return right;
 }
 
+bool children_run(uint32_t size, children_body *body, const void *context)
+{
+    struct children c;
+    children_start(&c, size, body, context);
+    return children_all_right(&c, CHILDREN_NOBODY);
+}
+
 bool children_left_nothing(const char *job)
 {
     char line[512];

@@ -31,6 +31,8 @@ void children_wait_open(const struct children *c);
 /* Waits until all have ended; true if all but `except` (CHILDREN_NOBODY: all) ended with 0. */
 bool children_all_right(struct children *c, uint32_t except);
 #define CHILDREN_NOBODY UINT32_MAX
+/* Starts them and waits; true if all ended with 0. */
+bool children_run(uint32_t size, children_body *body, const void *context);
 /* Nothing of a job has a name any more: no socket, no file in shared memory. */
 bool children_left_nothing(const char *job);
 
@@ -40,7 +42,7 @@ void children_wait_done(uint32_t ranks);
 
 void children_pause_us(long us);
 
-/* In a body: a rank says what it disliked, and ends. */
+/* In a body: prints the condition that does not hold, and ends the rank. */
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

@@ -63,8 +63,9 @@ static int complain(struct rank *me, const struct one *c, const char *what)
     fprintf(stderr, "rank %u of %u, call %llu: %s %s %s, count %llu, root %u%s%s%s %s: %s\n  %s\n",
             me->rank, me->size, (unsigned long long)me->calls, name_of(c->kind),
             peal_dtype_name(c->dtype), peal_reduce_name(c->op), (unsigned long long)c->count,
-            c->root, c->in_place ? ", in place" : "", c->symmetric ? ", symmetric" : "",
-            c->nonblocking ? ", non-blocking" : "", me->forced ? me->forced : "", what,
+            c->root, peal_text_if(c->in_place, ", in place"),
+            peal_text_if(c->symmetric, ", symmetric"),
+            peal_text_if(c->nonblocking, ", non-blocking"), peal_text_or_empty(me->forced), what,
             peal_comm_error(me->comm));
     me->failed = 1;
     return 1;
@@ -89,8 +90,8 @@ static void extents(const struct rank *me, const struct one *c, uint64_t *in, ui
     bool root = me->rank == c->root;
     static const int from[KINDS] = {0, 1, 1, 1, 2, 3, 2, 4, 3, 1, 1, 2, 3, 2, 4, 3, 1};
     static const int to[KINDS] = {0, 1, 5, 1, 3, 2, 4, 2, 3, 1, 6, 3, 2, 4, 2, 3, 1};
-    uint64_t sizes[7] = {
-        0, c->count, own, all, root ? all : 0, root ? c->count : 0, me->rank ? c->count : 0};
+    uint64_t sizes[7] = {0, c->count, own, all, root * all, root * c->count, 0};
+    sizes[6] = me->rank ? c->count : 0;
     *in = sizes[from[c->kind]];
     *out = sizes[to[c->kind]];
 }
@@ -255,7 +256,11 @@ static struct one random_call(struct rank *me, bool large)
 {
     struct one c = {.kind = (enum kind)(next_random(&me->seed) % KINDS)};
     uint64_t which = next_random(&me->seed) % (large ? 8 : 7);
-    c.count = which == 3 ? me->size - 1 : which == 4 ? me->size + 1 : counts[which];
+    c.count = counts[which];
+    if (which == 3)
+        c.count = me->size - 1;
+    else if (which == 4)
+        c.count = me->size + 1;
     c.dtype = (enum peal_dtype)(next_random(&me->seed) % PEAL_DTYPES);
     do
         c.op = (enum peal_reduction)(next_random(&me->seed) % PEAL_REDUCTIONS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of ranks that overlap, jobs side by side, ranks that may use different numbers of cores. */
+/* Groups of ranks that overlap, jobs side by side, ranks that may use different numbers of
+ * cores. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -73,9 +74,7 @@ static int split_deep(struct peal_comm *world, const void *context)
 
 TEST(groups_of_groups_keep_apart)
 {
-    struct children ranks;
-    children_start(&ranks, 4, split_deep, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(4, split_deep, NULL));
 }
 
 static int sum_with_other_cores(struct peal_comm *world, const void *job)
@@ -104,11 +103,9 @@ static int sum_with_other_cores(struct peal_comm *world, const void *job)
 
 TEST(ranks_with_other_numbers_of_cores_choose_alike)
 {
-    struct children group;
     char job[64];
     snprintf(job, sizeof job, "cores-%d", (int)getpid());
-    children_start(&group, 4, sum_with_other_cores, job);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(4, sum_with_other_cores, job));
     assert_true(children_left_nothing(job));
 }
 

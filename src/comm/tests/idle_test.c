@@ -39,7 +39,8 @@ static void visit_idle(void *context)
     visit->depth--;
 }
 
-/* Rank 0 waits in a barrier which rank 1 enters when rank 0's idle function has met it elsewhere. */
+/* Rank 0 waits in a barrier which rank 1 enters when rank 0's idle function has met it
+ * elsewhere. */
 static int wait_with_idle(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -67,9 +68,7 @@ static int wait_with_idle(struct peal_comm *comm, const void *context)
 
 TEST(a_waiting_rank_drives_what_its_peer_waits_for)
 {
-    struct children two;
-    children_start(&two, 2, wait_with_idle, NULL);
-    assert_true(children_all_right(&two, CHILDREN_NOBODY));
+    assert_true(children_run(2, wait_with_idle, NULL));
 }
 
 static void count_call(void *context)
@@ -100,9 +99,7 @@ static int sleep_briefly(struct peal_comm *comm, const void *context)
 
 TEST(waits_do_not_sleep_for_long)
 {
-    struct children two;
-    children_start(&two, 2, sleep_briefly, NULL);
-    assert_true(children_all_right(&two, CHILDREN_NOBODY));
+    assert_true(children_run(2, sleep_briefly, NULL));
 }
 
 static int third_time(void *context)
@@ -140,9 +137,7 @@ static int give_up(struct peal_comm *comm, const void *context)
 
 TEST(an_interrupted_wait_ends_for_all_ranks)
 {
-    struct children two;
-    children_start(&two, 2, give_up, NULL);
-    assert_true(children_all_right(&two, CHILDREN_NOBODY));
+    assert_true(children_run(2, give_up, NULL));
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal/plan.h: plans of Peal text and of other formats are described, launched, timed, or refused. */
+/* peal/plan.h: plans of Peal text and of other formats are described, launched, timed, or
+ * refused. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -152,23 +153,19 @@ static int launch(struct peal_comm *comm, const void *context)
 TEST(plans_of_text_are_launched)
 {
     struct peal_plan *plan;
-    struct children group;
     assert_int_equal(open_plan(NULL, "allreduce_ring", &plan), PEAL_OK);
-    children_start(&group, RANKS, launch, plan);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(RANKS, launch, plan));
     peal_plan_close(plan);
 }
 
 TEST(plans_of_other_formats_are_launched)
 {
     struct peal_plan *plan;
-    struct children group;
     enum peal_status status = open_plan(xml, NULL, &plan);
     if (status == PEAL_UNSUPPORTED)
         skip(); /* built without expat */
     assert_int_equal(status, PEAL_OK);
-    children_start(&group, RANKS, launch, plan);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(RANKS, launch, plan));
     peal_plan_close(plan);
 }
 
@@ -191,7 +188,6 @@ static int launch_others(struct peal_comm *comm, const void *context)
 TEST(ranks_with_different_plans_are_told)
 {
     struct peal_plan *plans[3];
-    struct children group;
     struct peal_plan_args args;
     assert_int_equal(open_plan(NULL, "allreduce_ring", &plans[0]), PEAL_OK);
     assert_int_equal(open_plan(NULL, "allreduce_doubling", &plans[1]), PEAL_OK);
@@ -199,8 +195,7 @@ TEST(ranks_with_different_plans_are_told)
     args.library = "allreduce_ring";
     args.ranks = 3;
     assert_int_equal(peal_plan_open(&args, &plans[2]), PEAL_OK);
-    children_start(&group, RANKS, launch_others, plans);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(RANKS, launch_others, plans));
     for (int i = 0; i < 3; i++)
         peal_plan_close(plans[i]);
 }

@@ -25,7 +25,8 @@ static void measure(uint64_t *space, uint64_t *memory)
     *memory = (uint64_t)resident * 4096;
 }
 
-/* What descriptors this process has open, and the memory of the windows among them: of all ranks. */
+/* What descriptors this process has open, and the memory of the windows among them: of all
+ * ranks. */
 static void count_descriptors(uint32_t *count, uint64_t *windows)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -117,9 +118,7 @@ static int make_groups(struct peal_comm *comm, const void *context)
 
 TEST(hundreds_of_groups_fit_too)
 {
-    struct children ranks;
-    children_start(&ranks, 8, make_groups, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(8, make_groups, NULL));
 }
 
 /* ---- memory ---- */
@@ -162,13 +161,12 @@ TEST(what_is_not_used_takes_little_memory)
         uint64_t most;
     } rows[] = {{2, 1 << 20}, {8, 2 << 20}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct children ranks;
-        children_start(&ranks, rows[i].ranks, weigh, &rows[i].most);
-        assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+        assert_true(children_run(rows[i].ranks, weigh, &rows[i].most));
     }
 }
 
-/* Made, used in every way and closed again and again: places, memory and addresses are given back. */
+/* Made, used in every way and closed again and again: places, memory and addresses are given
+ * back. */
 static int come_and_go(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -211,9 +209,7 @@ static int come_and_go(struct peal_comm *comm, const void *context)
 
 TEST(what_is_closed_is_given_back)
 {
-    struct children ranks;
-    children_start(&ranks, 3, come_and_go, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(3, come_and_go, NULL));
 }
 
 /* ---- no socket ---- */
@@ -237,9 +233,7 @@ static int split_with_no_descriptor_left(struct peal_comm *comm, const void *con
 
 TEST(sub_communicators_need_no_descriptor)
 {
-    struct children ranks;
-    children_start(&ranks, 4, split_with_no_descriptor_left, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(4, split_with_no_descriptor_left, NULL));
 }
 
 /* The old one may be closed first. */
@@ -259,9 +253,7 @@ static int outlive(struct peal_comm *comm, const void *context)
 
 TEST(the_new_outlives_the_old)
 {
-    struct children ranks;
-    children_start(&ranks, 3, outlive, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(3, outlive, NULL));
 }
 
 /* ---- twins ---- */
@@ -350,12 +342,11 @@ static int disagree(struct peal_comm *comm, const void *context)
 
 TEST(ranks_agree_on_twins)
 {
-    struct children ranks;
-    children_start(&ranks, 3, disagree, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(3, disagree, NULL));
 }
 
-/* The report of a rank that waits for one without the twin says so; one that leaves without it is known. */
+/* The report of a rank that waits for one without the twin says so; one that leaves without it is
+ * known. */
 static int wait_for_no_one(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -385,9 +376,7 @@ static int wait_for_no_one(struct peal_comm *comm, const void *context)
 
 TEST(a_rank_without_its_twin_is_reported)
 {
-    struct children ranks;
-    children_start(&ranks, 2, wait_for_no_one, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(2, wait_for_no_one, NULL));
 }
 
 int main(void)

@@ -179,12 +179,10 @@ static int check_plans(struct peal_comm *comm, const void *context)
 
 static void run_ranks(children_body *check)
 {
-    struct children ranks;
     char pool[32];
     snprintf(pool, sizeof pool, "%dK", POOL_KIB);
     setenv("PEAL_WINDOW_POOL", pool, 1);
-    children_start(&ranks, RANKS, check, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_run(RANKS, check, NULL));
 }
 
 TEST(a_window_stays_within_what_is_stated)

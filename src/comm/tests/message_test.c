@@ -24,9 +24,7 @@ static int wait_for_ever(struct peal_comm *comm, const void *context)
 TEST(a_wait_for_any_time_ends_with_the_time_out)
 {
     for (int i = 0; i < 3; i++) {
-        struct children group;
-        children_start(&group, 1, wait_for_ever, &i);
-        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+        assert_true(children_run(1, wait_for_ever, &i));
     }
 }
 
@@ -105,9 +103,7 @@ static int send_many_at_once(struct peal_comm *comm, const void *context)
 TEST(messages_under_way_at_once_stay_whole)
 {
     for (int i = 0; i < 3; i++) {
-        struct children group;
-        children_start(&group, 2, send_many_at_once, NULL);
-        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+        assert_true(children_run(2, send_many_at_once, NULL));
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs do wrong, or systems lack: each is a status in words, the one that peal.h promises. */
+/* What programs do wrong, or systems lack: each is a status in words, the one that peal.h
+ * promises. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -16,9 +17,7 @@
 
 static void run(uint32_t ranks, children_body *body)
 {
-    struct children c;
-    children_start(&c, ranks, body, NULL);
-    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    assert_true(children_run(ranks, body, NULL));
 }
 
 static int launch_nothing(struct peal_comm *comm, const void *context)
@@ -36,7 +35,8 @@ static int launch_nothing(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Short texts that ask for much: refused with numbers, or done in time that grows with what they ask. */
+/* Short texts that ask for much: refused with numbers, or done in time that grows with what they
+ * ask. */
 static enum peal_status load_and_launch(struct peal_comm *comm, const char *text)
 {
     static float x[64], y[64];

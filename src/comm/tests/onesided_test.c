@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One-sided calls, between processes and between threads: data, order, atomic operations, waits, and what
- * is refused. */
+/* One-sided calls, between processes and between threads: data, order, atomic operations, waits,
+ * and what is refused. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -30,8 +30,8 @@ static uint64_t next_random(uint64_t *seed)
     return *seed >> 33;
 }
 
-/* Every round each rank writes a random stretch of its box at every peer, then signals; the receiver
- * knows the generator, and compares with memory of its own. */
+/* Every round each rank writes a random stretch of its box at every peer, then signals; the
+ * receiver knows the generator, and compares with memory of its own. */
 static int exchange(struct peal_comm *comm, struct memory *own, uint64_t base)
 {
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
@@ -170,9 +170,7 @@ TEST(processes_exchange_data_and_signals)
 {
     uint64_t seed = pick_seed();
     for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
-        struct children c;
-        children_start(&c, ranks, body, &seed);
-        assert_true(children_all_right(&c, CHILDREN_NOBODY));
+        assert_true(children_run(ranks, body, &seed));
     }
 }
 
@@ -251,10 +249,8 @@ TEST(waits_fail_cleanly)
     struct children c;
     children_start(&c, 3, lose_peer, NULL);
     assert_true(children_all_right(&c, 1));
-    children_start(&c, 2, time_out, NULL);
-    assert_true(children_all_right(&c, CHILDREN_NOBODY));
-    children_start(&c, 3, be_left, NULL);
-    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    assert_true(children_run(2, time_out, NULL));
+    assert_true(children_run(3, be_left, NULL));
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening on a bad day: a rank that cannot finish is a failure of all ranks at once, with its reason; one
- * that has ended is known from the launcher; other users of the host can do no more than be in the way;
- * and ranks in different pid namespaces see each other live and die. */
+/* Opening on a bad day: a rank that cannot finish is a failure of all ranks at once, with its
+ * reason; one that has ended is known from the launcher; other users of the host can do no more
+ * than be in the way; and ranks in different pid namespaces see each other live and die. */
 #include "base/base.h"
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
@@ -125,8 +125,8 @@ TEST(a_rank_that_cannot_finish_says_why_to_all)
 
 /* ---- new communicators ---- */
 
-/* Rank 1 has no address space for another one: no rank has it, and the old one goes on. Descriptors are
- * not needed. */
+/* Rank 1 has no address space for another one: no rank has it, and the old one goes on. Descriptors
+ * are not needed. */
 static int dup_without_space(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -150,9 +150,7 @@ static int dup_without_space(struct peal_comm *comm, const void *context)
 
 TEST(a_failed_dup_leaves_the_old_one)
 {
-    struct children c;
-    children_start(&c, 3, dup_without_space, NULL);
-    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    assert_true(children_run(3, dup_without_space, NULL));
 }
 
 TEST(a_rank_that_has_ended_is_not_waited_for)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* User kernels whose structure depends on the rank: channels, signals, windows and lanes that some
- * ranks have and others have not, and counts that are a rank's own. What is proved must run right. */
+ * ranks have and others have not, and counts that are a rank's own. What is proved must run
+ * right. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -146,9 +147,7 @@ static int counts_are_local(struct peal_comm *comm, const void *context)
 
 static void run(uint32_t ranks, children_body *body, const void *context)
 {
-    struct children c;
-    children_start(&c, ranks, body, context);
-    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    assert_true(children_run(ranks, body, context));
 }
 
 TEST(channels_on_some_ranks)

@@ -73,15 +73,13 @@ static int test_until_told(struct peal_comm *comm, const void *context)
 TEST(who_only_tests_sees_a_rank_die)
 {
     for (int i = 0; i < 2; i++) {
-        struct children group;
         bool tests = i == 0;
-        children_start(&group, 2, test_until_told, &tests);
-        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+        assert_true(children_run(2, test_until_told, &tests));
     }
 }
 
-/* Rank 0 sends in a part, closes it, and ends. Rank 1 finds it dead in the whole, and then receives: the slots that
- * it gives back are wanted by no rank. */
+/* Rank 0 sends in a part, closes it, and ends. Rank 1 finds it dead in the whole, and then
+ * receives: the slots that it gives back are wanted by no rank. */
 static int receive_from_the_dead(struct peal_comm *comm, const void *context)
 {
     static const char text[] = "kernel pass(in x: T[n], out y: T[n]) {\n"
@@ -158,7 +156,8 @@ TEST(a_dropped_request_fails_the_peers)
     assert_int_equal(peal_request_wait(kept), PEAL_MISMATCH);
     peal_comm_close(comms[0]);
 
-    /* Begun and dropped, before its root has what it waits for: by a kernel in which others wait for the root. */
+    /* Begun and dropped, before its root has what it waits for: by a kernel in which others wait
+     * for the root. */
     open_both(comms);
     for (int i = 0; i < 2; i++)
         assert_int_equal(peal_comm_set_algo(comms[i], "reduce", "mesh"), PEAL_OK);

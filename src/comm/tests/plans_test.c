@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plan cache takes for granted: who writes which cell of a library kernel depends on ranks
  * and root, not on counts, types, operations and what is in place; a plan that was resized is the
- * very block that instantiate makes, and its image that plan's; and what is made when a communicator
- * is opened is what calls look for. */
+ * very block that instantiate makes, and its image that plan's; and what is made when a
+ * communicator is opened is what calls look for. */
 #include "comm/communicator.h"
 
 #include "plan/plan.h"
@@ -239,12 +239,12 @@ TEST(resized_plans_are_the_plans)
         size_t compared = 0;
         const struct peal_kernel *kernel = peal_program_kernel(library, algos[a].kernel, &diags);
         for (size_t i = 0; i < 4 * sizeof ranks / sizeof *ranks; i++) {
-            uint32_t n = ranks[i / 4];
+            uint32_t n = ranks[i / 4], root = i % 2 ? n - 1 : 0;
             compared +=
                 compare_sizes(kernel, &algos[a],
                               (struct peal_bind){.nranks = n,
                                                  .rank = i % 4 == 3 ? PEAL_NONE : n * (i % 4) / 4,
-                                                 .root = i % 2 ? n - 1 : 0,
+                                                 .root = root,
                                                  .in_place = i % 4 >= 2,
                                                  .symmetric = algos[a].memory != PEAL_PEERS_STAGE,
                                                  .channel_depth = 4});
@@ -288,8 +288,8 @@ static bool same_image(const struct peal_image *a, const struct peal_image *b)
            a->plan->contract_out == b->plan->contract_out;
 }
 
-/* One template's images in a prefault against those of instantiated plans, each in memory of its own.
- * Returns how many. */
+/* One template's images in a prefault against those of instantiated plans, each in memory of its
+ * own. Returns how many. */
 static size_t compare_images(const struct peal_kernel *kernel, const struct peal_algo *algo,
                              const struct peal_bind *how)
 {
@@ -365,12 +365,12 @@ TEST(images_of_patterns_are_those_of_plans)
     for (size_t a = 0; a < count; a++) {
         const struct peal_kernel *kernel = peal_program_kernel(library, algos[a].kernel, &diags);
         for (size_t i = 0; i < 4 * sizeof ranks / sizeof *ranks; i++) {
-            uint32_t n = ranks[i / 4];
+            uint32_t n = ranks[i / 4], root = i % 2 ? n - 1 : 0;
             compared +=
                 compare_images(kernel, &algos[a],
                                &(struct peal_bind){.nranks = n,
                                                    .rank = PEAL_NONE,
-                                                   .root = i % 2 ? n - 1 : 0,
+                                                   .root = root,
                                                    .dtype = i % 4 ? PEAL_F64 : PEAL_U8,
                                                    .in_place = i % 4 >= 2,
                                                    .symmetric = algos[a].memory != PEAL_PEERS_STAGE,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What programs expect of requests and failures: a blocking call moves everything of its thread,
- * starting is local, a communicator can be revoked from any thread, and waits warn before they end. */
+ * starting is local, a communicator can be revoked from any thread, and waits warn before they
+ * end. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -17,12 +18,11 @@ enum { COUNT = 100000, MANY = 40 };
 
 static void run(uint32_t ranks, children_body *body, const void *context)
 {
-    struct children c;
-    children_start(&c, ranks, body, context);
-    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    assert_true(children_run(ranks, body, context));
 }
 
-/* One rank waits for the request first, the other makes the blocking call on the other communicator. */
+/* One rank waits for the request first, the other makes the blocking call on the other
+ * communicator. */
 static int cross(struct peal_comm *comm, const void *context)
 {
     const bool *messages = context;
@@ -55,8 +55,9 @@ TEST(a_blocking_call_moves_all_communicators)
     run(2, cross, &(bool){true});
 }
 
-/* Ranks of one host are the first two, where there are hosts. Rank 0 leaves an allgather in which rank 2 reads its
- * memory, and waits for rank 1 in their part. Rank 1 gets there once rank 2 has left the allgather. */
+/* Ranks of one host are the first two, where there are hosts. Rank 0 leaves an allgather in which
+ * rank 2 reads its memory, and waits for rank 1 in their part. Rank 1 gets there once rank 2 has
+ * left the allgather. */
 static int wait_in_a_part(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -164,7 +165,8 @@ TEST(a_communicator_may_be_handed_on)
 
 /* ---- revoke ---- */
 
-/* Rank 0 revokes and shrinks while rank 1 is in no call: it cannot hear of it before its next one, in which it does. */
+/* Rank 0 revokes and shrinks while rank 1 is in no call: it cannot hear of it before its next one,
+ * in which it does. */
 static int revoke_from_outside(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -264,7 +266,8 @@ TEST(waits_warn_before_they_end)
     assert_non_null(strstr(text, "rank 1"));
 }
 
-/* What rank 0 does before it looks after its peer: it lets it make its call and end, and sees its end. */
+/* What rank 0 does before it looks after its peer: it lets it make its call and end, and sees its
+ * end. */
 struct leaving {
     int go[2];
     int process; /* a descriptor of it */
@@ -327,11 +330,9 @@ static int answer_and_leave(struct peal_comm *comm, const void *context)
 TEST(a_peer_that_has_answered_may_end)
 {
     for (int how = 0; how < WAITS; how++) {
-        struct children group;
         int given[3] = {how};
         assert_int_equal(pipe(given + 1), 0);
-        children_start(&group, 2, answer_and_leave, given);
-        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+        assert_true(children_run(2, answer_and_leave, given));
         close(given[1]);
         close(given[2]);
     }
@@ -352,7 +353,8 @@ static enum peal_status pass_on(struct peal_comm *comm, int how, int32_t *out)
     return status == PEAL_OK ? peal_request_wait(request) : status;
 }
 
-/* While rank 0 is between two polls: rank 1 does its part, then rank 2 gives up on something else. */
+/* While rank 0 is between two polls: rank 1 does its part, then rank 2 gives up on something
+ * else. */
 static void let_others_act(void *context)
 {
     bool *done = context;
@@ -398,9 +400,7 @@ static int have_all_when_another_gives_up(struct peal_comm *comm, const void *co
 TEST(a_rank_that_has_all_is_not_failed_by_others)
 {
     for (int how = 0; how < WAITS; how++) {
-        struct children group;
-        children_start(&group, 3, have_all_when_another_gives_up, &how);
-        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+        assert_true(children_run(3, have_all_when_another_gives_up, &how));
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of the user: refused with a reason or launched, their values the same on all ranks or local. */
+/* Kernels of the user: refused with a reason or launched, their values the same on all ranks or
+ * local. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -97,16 +98,12 @@ static int launch_beside_an_element(struct peal_comm *comm, const void *context)
 
 TEST(windows_lie_at_multiples_of_their_elements)
 {
-    struct children group;
-    children_start(&group, 3, launch_beside_an_element, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(3, launch_beside_an_element, NULL));
 }
 
 TEST(user_kernels_are_checked_and_launched)
 {
-    struct children group;
-    children_start(&group, 3, launch_user_kernel, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(3, launch_user_kernel, NULL));
 }
 
 /* Rows so far apart that the last one is beyond any memory. */
@@ -147,9 +144,7 @@ static int launch_wide_rows(struct peal_comm *comm, const void *context)
 
 TEST(strides_are_held_to_the_buffer)
 {
-    struct children group;
-    children_start(&group, 1, launch_wide_rows, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(1, launch_wide_rows, NULL));
 }
 
 static int launch_with_slips(struct peal_comm *comm, const void *context)
@@ -191,13 +186,11 @@ static int launch_with_slips(struct peal_comm *comm, const void *context)
 
 TEST(dimensions_and_types_that_are_none_are_refused)
 {
-    struct children group;
-    children_start(&group, 1, launch_with_slips, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(1, launch_with_slips, NULL));
 }
 
-/* In place means what it means in calls of the contract's collective: of an allgather the input is this rank's
- * block of the output, at rank 0 and everywhere else. Other overlaps are refused. */
+/* In place means what it means in calls of the contract's collective: of an allgather the input is
+ * this rank's block of the output, at rank 0 and everywhere else. Other overlaps are refused. */
 static int launch_in_place(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -235,12 +228,11 @@ static int launch_in_place(struct peal_comm *comm, const void *context)
 
 TEST(in_place_is_where_the_contract_says)
 {
-    struct children group;
-    children_start(&group, 3, launch_in_place, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(3, launch_in_place, NULL));
 }
 
-/* Atomics with a result, of cells on other ranks: a lock, a queue of work, and a race that one rank wins. */
+/* Atomics with a result, of cells on other ranks: a lock, a queue of work, and a race that one rank
+ * wins. */
 static int launch_atomics(struct peal_comm *comm, const void *context)
 {
 #define MEET(cell)                                                                                 \
@@ -313,13 +305,12 @@ static int launch_atomics(struct peal_comm *comm, const void *context)
 
 TEST(atomics_reach_cells_of_all_ranks)
 {
-    struct children group;
-    children_start(&group, 4, launch_atomics, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(4, launch_atomics, NULL));
 }
 
-/* All ranks' vectors added up, by whatever moves data: puts, gets, both in one computation, accumulates, channels and
- * their slots, lanes. None is closed, so ranks leave while others still read what is theirs. */
+/* All ranks' vectors added up, by whatever moves data: puts, gets, both in one computation,
+ * accumulates, channels and their slots, lanes. None is closed, so ranks leave while others still
+ * read what is theirs. */
 #define ROOM                                                                                       \
     "    signal ready[nranks], taken[nranks], there[nranks]\n"                                     \
     "    for p in peers { wait taken[p] >= 1 at launch - 1 }\n"
@@ -376,9 +367,7 @@ static int launch_sums(struct peal_comm *comm, const void *context)
 
 TEST(every_way_to_move_data_adds_up)
 {
-    struct children group;
-    children_start(&group, 4, launch_sums, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_run(4, launch_sums, NULL));
 }
 
 int main(void)

@@ -235,6 +235,7 @@ TEST(test_a_network_orders_less)
                                "    else { y = x }\n"
                                "}\n";
     static const uint32_t three[] = {3}, apart[] = {0, 0, 1}, together[] = {0, 1, 0};
+    static const uint32_t *const nodes[] = {NULL, NULL, apart, together};
     for (int i = 0; i < 4; i++) {
         struct peal_verify_args args;
         struct peal_verdict *verdict;
@@ -243,7 +244,7 @@ TEST(test_a_network_orders_less)
         args.ranks = three;
         args.nranks = 1;
         args.pairwise = i > 0;
-        args.nodes = i == 2 ? apart : i == 3 ? together : NULL;
+        args.nodes = nodes[i];
         args.nnodes = args.nodes ? 3 : 0;
         assert_int_equal(peal_verify(&args, &verdict), PEAL_OK);
         bool refuted = i == 1 || i == 2;

@@ -13,9 +13,7 @@ enum { COUNT = 1000, CALLS = 20 };
 
 static void run(uint32_t ranks, children_body *body, const void *context)
 {
-    struct children c;
-    children_start(&c, ranks, body, context);
-    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    assert_true(children_run(ranks, body, context));
 }
 
 static int counts(struct peal_comm *comm, const void *context)

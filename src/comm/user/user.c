@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* User kernels: loaded from text, launched with checked arguments.
  *
- * The plan of a launch depends on its values, so a kernel keeps one image per set of values that it was
- * launched with, found by a hash of them; when there are many it forgets all and begins again, which
- * other ranks need not know. The hash of what is the same on all ranks goes into the launch, where ranks
- * compare it; values that are a rank's own are gathered first, because where things lie in windows
- * follows from all ranks' parts.
+ * The plan of a launch depends on its values. So a kernel keeps one image per set of values that it
+ * was launched with, and finds it by a hash of the values. When there are too many, it frees all of
+ * them; other ranks need not know. Values that must be the same on all ranks are compared, as a
+ * hash, when ranks meet in the launch. Values that differ between ranks are gathered first, because
+ * the layout of the windows follows from all ranks' parts.
  *
- * Arguments are checked before anything is sent: a refused launch leaves the communicator usable. */
+ * Arguments are checked before anything is sent: a refused launch leaves the communicator
+ * usable. */
 #include "comm/user/user.h"
 
 #include "comm/choice/reductions.h"
@@ -19,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a kernel keeps of plans, as arguments change: beyond, it begins again. The rank's own memory
- * only, so that others need not know. */
+/* How many plans a kernel keeps as arguments change; beyond that, it frees all of them. They are
+ * private memory of this rank, so other ranks need not know. */
 enum {
     MOST_OPS = 1 << 21, /* of a plan, all ranks together: some 200 MiB while it is made */
     MOST_VALUES = 128,
@@ -169,7 +170,7 @@ static uint64_t element_of(const struct peal_symbol *param, enum peal_dtype dtyp
     return peal_dtype_size(elem->generic ? dtype : elem->dtype);
 }
 
-/* A dimension that stands alone in a buffer's shape follows from how much there is. */
+/* A dimension that is the whole shape of a buffer follows from the buffer's length. */
 static void infer_dims(struct launch *launch, const struct peal_kernel *kernel,
                        const struct peal_arg *args, enum peal_dtype dtype)
 {
@@ -257,7 +258,7 @@ bool peal_user_args_touch(const struct peal_arg *a, const struct peal_arg *b)
     return a->bytes > 0 && b->bytes > 0 && x < y + b->bytes && y < x + a->bytes;
 }
 
-/* Is the smaller buffer this rank's block, if the larger is cut into one per rank? */
+/* If the larger buffer is cut into one block per rank, is the smaller buffer this rank's block? */
 static bool is_own_block(const struct peal_team *team, const struct peal_arg *part,
                          const struct peal_arg *all)
 {
@@ -427,7 +428,8 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
     struct launch *launch = calloc(1, sizeof *launch);
     if (!launch)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
-    /* On a simulated machine: data moves on this host, and then the machine says how long it takes. */
+    /* On a simulated machine: data moves on this host, and then the machine says how long it
+     * takes. */
     struct peal_platform *platform = comm->platform;
     comm->platform = NULL;
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);

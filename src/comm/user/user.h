@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* User kernels as user.c and plan.c share them.
  *
- * A kernel is of one of two kinds. One of text has a program, and an image for each set of arguments
- * that it was launched with. One of a plan has that plan's image alone: sizes and values are settled,
- * and its arguments are buffers. Both are launched by the same steps. */
+ * A kernel is of one of two kinds. A kernel from text has a program, and an image for each set of
+ * arguments that it was launched with. A kernel from a plan has only the image of that plan: sizes
+ * and values are fixed, and its arguments are buffers. Both are launched by the same steps. */
 #ifndef PEAL_COMM_USER_H
 #define PEAL_COMM_USER_H
 

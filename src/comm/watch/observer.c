@@ -85,7 +85,7 @@ static struct peal_watching *find_watching(struct peal_comm *comm)
     return watching;
 }
 
-/* The engine reports while there is anyone to report to. */
+/* The engine reports only while there is an observer or a trace. */
 static void switch_watch(struct peal_comm *comm)
 {
     const struct peal_watching *watching = comm->watching;

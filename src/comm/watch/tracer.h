@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trace of what really ran, in the format that Perfetto opens: a file for all ranks of a job.
  *
- * A rank collects its events as text and appends them when there are many, and when the communicator
- * is closed. The file is a complete JSON document after every append: the closing brackets are written
- * over and again, under a lock of the file. So ranks need not agree on who writes last, and what a
- * killed rank has written before stays readable. */
+ * A rank collects its events as text and appends them when there are many, and when the
+ * communicator is closed. The file is a complete JSON document after every append: under a lock of
+ * the file, the closing brackets are overwritten and written again. So it does not matter which
+ * rank writes last, and the file stays readable if a rank is killed. */
 #ifndef PEAL_COMM_WATCH_TRACER_H
 #define PEAL_COMM_WATCH_TRACER_H
 

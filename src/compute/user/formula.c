@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A formula, block by block, by the functions of a variant.
  *
- * Values on the stack are operands: a source in place, a constant, or a block of the machine's own. The value that a
- * function puts at a place of the stack goes into that place's block, which at most its own first operand was in. What
- * the last function of an application gives goes straight to where it is wanted: into the destination, or into `carry`,
- * which is the next application's a. So the destination may be a source, and no value is copied without need.
+ * Values on the stack are operands: a source in place, a constant, or a block that belongs to the
+ * machine. Each position of the stack has a block; the result of a function goes into the block of
+ * the position at which it is pushed, which can hold no operand but the first. The last function of
+ * an application writes straight into the destination, or into `carry`, which is operand a of the
+ * next application. So the destination may be a source, and no value is copied unnecessarily.
  */
 #include "compute/user/formula.h"
 
@@ -28,7 +29,8 @@ static void convert(const struct machine *m, const struct peal_operand *dst,
     m->compute->combine(PEAL_FN_ID, dst, src, 1, m->n, 0);
 }
 
-/* A source on the stack: in place if it is of the work type, converted into the place's block otherwise. */
+/* A source on the stack: in place if it is of the work type, converted into the place's block
+ * otherwise. */
 static void push(struct machine *m, uint32_t depth, const struct peal_operand *source)
 {
     m->stack[depth] = *source;
@@ -85,7 +87,7 @@ void peal_formula_combine(const struct peal_compute *compute, const struct peal_
                           const struct peal_operand *dst, const struct peal_operand *src,
                           uint32_t nsrc, size_t count)
 {
-    struct machine m; /* of 36 KiB, which are left as they are */
+    struct machine m; /* 36 KiB, not initialised on purpose */
     if (nsrc == 1) {
         compute->combine(PEAL_FN_ID, dst, src, 1, count, 0);
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User-defined reductions: what formula.h promises, by hand. Random ones are in tests/interp/formula_test.c. */
+/* User-defined reductions: what formula.h promises, on chosen cases. Random ones are in
+ * tests/interp/formula_test.c. */
 #include "compute/compute.h"
 #include "base/tests/unit.h"
 
@@ -98,7 +99,8 @@ TEST(integers_wrap_after_each_application)
     assert_int_equal(out[1], 0);
 }
 
-/* 2048 * 0.5 + ... in f32: the sum 2048 + 1 has no f16, and must not be rounded before the second application. */
+/* 2048 * 0.5 + ... in f32: the sum 2048 + 1 has no f16, and must not be rounded before the second
+ * application. */
 TEST(narrow_types_are_rounded_once)
 {
     static const struct peal_formula add = {"add2", 0, 3, {A, B, APPLY(ADD, 2)}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The constants that kernel, orchestration and driver share: sizes, places, and what the driver has
- * to know of the collective. */
+ * to know about the collective. */
 #include "export/pto/pto.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ void peal_pto_text(const char *file, const char *name, struct peal_text *out)
     }
 }
 
-/* The length of each rank's block where a side has a block for every rank. */
+/* The length of each rank's block, if a side has a block per rank. */
 static uint64_t block_len(const struct peal_plan *plan, uint32_t rank)
 {
     const struct peal_contract_info *info = peal_contract_info((enum peal_contract)plan->contract);
@@ -83,7 +83,7 @@ static void put_array(struct peal_text *out, const char *name, const uint64_t *v
     peal_text_puts(out, "};\n");
 }
 
-/* The sides of the collective; all zero where it has no data. */
+/* The sides of the collective; all zero if it has no data. */
 static void put_sides(const struct pto_window *w, struct peal_text *out)
 {
     const struct peal_plan *plan = w->plan;

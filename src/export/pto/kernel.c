@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of a plan, a line each, as calls of the operations in text/operations.cpp. read.c reads
- * these lines: what is added here is added there. */
+/* The ops of a plan, one line each, as calls of the operations in text/operations.cpp. read.c reads
+ * these lines: whatever is added here must be added there. */
 #include "export/pto/pto.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ struct writer {
     const struct peal_plan *plan;
     struct peal_diags *diags;
     struct peal_text *out;
-    int64_t *added;         /* as window->totals, of what has been written so far */
+    int64_t *added;         /* like window->totals, for what has been written so far */
     uint64_t *sent, *taken; /* [channel] messages so far */
     uint64_t *given;        /* [channel] slots freed so far */
     uint32_t rank;
@@ -108,7 +108,7 @@ static void put_copy(struct writer *w, const struct peal_ref *dst, const struct 
     }
 }
 
-/* `first` is a source in front of the op's own, or NULL. */
+/* `first` is a source before the op's own, or NULL. */
 static void put_combine(struct writer *w, const struct peal_ref *first)
 {
     const struct peal_op *op = w->op;
@@ -191,7 +191,7 @@ static void put_message(struct writer *w)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* What a notify adds in a phase; it is then counted. */
+/* What a notify adds in a phase; counts it. */
 static int64_t count_notify(struct writer *w, uint32_t phase)
 {
     const struct peal_op *op = w->op;
@@ -208,7 +208,7 @@ static int64_t count_notify(struct writer *w, uint32_t phase)
     return amount;
 }
 
-/* Is what is waited for ever added in the launch that is meant? */
+/* Is the awaited value ever added in the launch that is meant? */
 static void check_wait(struct writer *w, uint32_t phase)
 {
     uint32_t period = w->plan->period;
@@ -236,7 +236,7 @@ static void put_sync_line(struct writer *w, uint32_t phase, int64_t amount)
     end_line(w);
 }
 
-/* A cell that depends on the launch has a line for every turn. */
+/* A cell that depends on the launch has a line for every phase. */
 static void put_sync(struct writer *w)
 {
     const struct peal_op *op = w->op;

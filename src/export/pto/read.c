@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emitted header and kernel, read back into a plan.
  *
- * Nothing of what the writer knew is used but the collective, the type and the lengths of buffers:
- * places come from the header's constants, cells and messages from the kernel's lines. On the way
- * these are checked: buffers and slots do not overlap and are within the window, no cell has two
- * uses, every wait names what launches really add to its cell, messages of a channel are numbered in
- * order, and the operations are the ones that this program knows. Two passes over the lines: the
- * first counts what is added to each cell, the second makes the ops. */
+ * From the writer, only the collective, the type and the lengths of buffers are used: places come
+ * from the header's constants, cells and messages from the kernel's lines. On the way these are
+ * checked: buffers and slots do not overlap and are within the window, no cell has two uses, every
+ * wait names what launches really add to its cell, messages of a channel are numbered in order, and
+ * the operations are the ones that this program knows. There are two passes over the lines: the
+ * first counts what is added to each cell, the second makes the ops.
+ */
 #include "export/pto/read.h"
 
 #include <inttypes.h>
@@ -177,7 +178,7 @@ static void check_layout(struct pto_reader *r)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* Cells of one kind that follow each other are one signal. */
+/* Consecutive cells of one kind are one signal. */
 static void declare_signals(struct pto_reader *r)
 {
     uint32_t count = 0, signals = 0, kind = 0;
@@ -272,7 +273,7 @@ static void declare_channels(struct pto_reader *r)
                                  slot * peal_dtype_size((enum peal_dtype)r->like->dtype));
 }
 
-/* The operations before the blocks are fixed: their text has to be there, byte by byte. */
+/* The operations before the blocks are fixed: their text must match byte by byte. */
 static void check_operations(struct pto_reader *r, const char *kernel, const char *name)
 {
     struct peal_text fixed = {0};

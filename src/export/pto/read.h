@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of emitted kernels: what its files share. */
+/* The reader of emitted kernels, shared by its files. */
 #ifndef PEAL_EXPORT_PTO_READ_H
 #define PEAL_EXPORT_PTO_READ_H
 
@@ -36,15 +36,15 @@ struct pto_reader {
     bool failed;
 };
 
-/* Says what is wrong at this place; the first time only. */
+/* Reports what is wrong at this place; only the first time. */
 void peal_pto_fail(struct pto_reader *r, const char *why);
-/* Is this what comes next in the line? Then it is passed. */
+/* Is this what comes next in the line? Then it is skipped. */
 bool peal_pto_next_is(struct pto_reader *r, const char *text);
 void peal_pto_expect(struct pto_reader *r, const char *text);
 uint64_t peal_pto_number(struct pto_reader *r);
 /* A number below `limit`; 0 after a failure. */
 uint64_t peal_pto_below(struct pto_reader *r, uint64_t limit);
-/* The next line of a text; false: there is none. */
+/* The next line of a text. False: there is none. */
 bool peal_pto_next_line(struct pto_reader *r, const char **text);
 
 static inline uint64_t peal_pto_cell_at(const struct pto_reader *r, uint64_t rank, uint64_t cell)

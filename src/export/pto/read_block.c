@@ -23,7 +23,7 @@ static void count_notify(struct pto_reader *r, uint64_t rank, uint64_t cell, int
     }
 }
 
-/* One op of cells: as many lines as there are phases, one after the other. */
+/* One op on cells: as many consecutive lines as there are phases. */
 struct sync {
     bool notify;
     uint64_t rank;
@@ -103,7 +103,7 @@ static void read_guard(struct pto_reader *r, uint64_t phase)
     peal_pto_expect(r, ") ");
 }
 
-/* One line for all launches, or as many as there are turns: the first is at hand. */
+/* One line for all launches, or one per phase, of which this is the first. */
 static void take_sync(struct pto_reader *r, const char **text)
 {
     struct sync s = {0};
@@ -241,7 +241,7 @@ static void take_data(struct pto_reader *r, bool combines, enum peal_fn fn)
 
 enum end { SENT, TAKEN, GIVEN };
 
-/* The channel of a message, which must be the next one that is sent, taken or given back. */
+/* The channel of a message, which must be the next one that is sent, taken or freed. */
 static struct pto_read_channel *read_message(struct pto_reader *r, enum end end)
 {
     struct pto_read_channel *c = read_channel(r);

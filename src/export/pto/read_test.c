@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written is read back as the plan it was, and a text with a fault is not proved: every line
- * that synchronises or moves data is left out in turn, and numbers are changed. */
+/* What is written is read back as the same plan, and a text with a fault is not proved: every line
+ * that synchronises or moves data is removed in turn, and numbers are changed. */
 #include "base/tests/unit.h"
 #include "export/pto/pto.h"
 
@@ -32,7 +32,7 @@ static void end(struct fixture *f)
     made_end(&f->made);
 }
 
-/* Is a text with this kernel proved? False too if it cannot be read. */
+/* Is a text with this kernel proved? Also false if it cannot be read. */
 static bool is_proved(const struct fixture *f, const char *kernel)
 {
     struct peal_plan *plan = NULL;
@@ -122,7 +122,7 @@ TEST(no_line_can_be_left_out)
     }
 }
 
-/* The kernel with the first `from` behind the head of its blocks replaced, to be freed. */
+/* The kernel with the first `from` after the head of its blocks replaced, to be freed. */
 static char *replaced(const struct fixture *f, const char *begin_at, const char *from,
                       const char *to)
 {

@@ -2,10 +2,11 @@
 /* The layout of a rank's window:
  *
  *   cells, 64 bytes each: those of the plan, then two for each channel
- *   buffers of the plan, each from a multiple of 64 bytes on: parameters, windows, private, tiles
+ *   buffers of the plan, each aligned to 64 bytes: parameters, windows, private, tiles
  *   slots of channels
  *
- * It is the same on every rank, so that a peer's place follows from the start of its window. */
+ * It is the same on every rank, so that a peer's place follows from the start of its window.
+ */
 #include "export/pto/pto.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static const char *why_not_sync(const struct peal_plan *plan, const struct peal_
     return NULL;
 }
 
-/* What a notify adds. One-writer cells carry the count that it leaves, whether added or set. */
+/* What a notify adds. One-writer cells carry the resulting count, whether it was added or set. */
 static bool add_notify(struct pto_window *w, uint32_t rank, const struct peal_op *op,
                        struct peal_diags *diags)
 {
@@ -118,7 +119,7 @@ static void place_channels(struct pto_window *w, uint64_t size)
     }
 }
 
-/* Counts are 32 bits wide and go on from launch to launch. */
+/* Counts are 32 bits wide and continue from launch to launch. */
 static int64_t count_launches(const struct pto_window *w)
 {
     const struct peal_plan *plan = w->plan;

@@ -246,7 +246,9 @@ enum peal_status peal_away_work(struct peal_host *host)
     enum peal_status status = PEAL_NO_MEMORY;
     if (away)
         status = begin(away, &why);
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES && status == PEAL_OK; q++) {
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
+        if (status != PEAL_OK)
+            break;
         struct peal_host_place_of_work *place = malloc(sizeof *place);
         if (place)
             *place = (struct peal_host_place_of_work){away->shared, away->rank, q};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What RCCL will do with an MSCCL file: would it load it, when would it choose it, and how many
- * chunks does it keep in flight. Facts as of RCCL's parser and interpreter, see docs/formats.md. */
+/* What RCCL will do with an MSCCL file: whether it would load it, when it would choose it, and how
+ * many chunks it keeps in flight. Facts as of RCCL's parser and interpreter, see docs/formats.md.
+ */
 #include "import/msccl/msccl.h"
 
 #include <inttypes.h>
@@ -12,9 +13,9 @@ enum {
     MOST_STEPS = 64,
     MOST_COUNT = 72,
     MOST_ATTRIBUTES = 16,
-    MOST_NODES = 4096, /* that a rank reads: algo, all gpus, its own blocks and steps */
+    MOST_NODES = 4096, /* nodes that a rank reads: algo, all gpus, its own blocks and steps */
     MOST_GPUS = 1024,
-    MOST_FUSED = 16 /* reductions that follow each other */
+    MOST_FUSED = 16 /* reductions in a row */
 };
 
 struct judge {
@@ -34,7 +35,7 @@ static struct peal_pos algo_pos(const struct judge *j)
     return pos_at(j, j->algo->line, j->algo->col, 5);
 }
 
-/* An attribute of algo that RCCL wants, with what would keep the meaning. */
+/* An attribute of algo that RCCL requires, and the value that would keep the meaning. */
 static void judge_attribute(struct judge *j, uint32_t flag, const char *name, const char *value)
 {
     char text[64];
@@ -87,7 +88,7 @@ static void judge_attributes(struct judge *j)
                          algo->most_attributes, MOST_ATTRIBUTES);
 }
 
-/* The first of each rule is enough: generated files break one a thousand times. */
+/* The first finding of each rule is enough: generated files may break a rule a thousand times. */
 static void refuse(struct judge *j, const char *rule, struct peal_pos pos, const char *why)
 {
     j->loads = false;
@@ -98,7 +99,7 @@ static void refuse(struct judge *j, const char *rule, struct peal_pos pos, const
     peal_finding_add(j->out, PEAL_FINDING_WARNING, rule, pos, "%s", why);
 }
 
-/* RCCL takes the waits of nops into the next op, which must have a wait of its own. */
+/* RCCL moves the waits of nops to the next op, which must have a wait of its own. */
 static bool nop_is_lost(const struct msccl_algo *algo, const struct msccl_tb *tb, uint32_t s)
 {
     const struct msccl_step *step = &algo->steps[tb->first + s];
@@ -107,8 +108,7 @@ static bool nop_is_lost(const struct msccl_algo *algo, const struct msccl_tb *tb
            step[1].type != MSCCL_NOP;
 }
 
-/* RCCL makes one step of reductions into one place that follow each other, with the last one's
- * count. */
+/* RCCL makes one step of consecutive reductions into one place, with the last one's count. */
 static bool is_fused(const struct msccl_step *step, const struct msccl_step *before)
 {
     return step->type == MSCCL_REDUCE && before->type == MSCCL_REDUCE && step->depid < 0 &&
@@ -202,7 +202,7 @@ static void judge_blocks(struct judge *j)
         refuse(j, "msccl-collective", algo_pos(j), "RCCL knows no collective 'custom'");
 }
 
-/* What RCCL's reader has room for. */
+/* Limits of RCCL's reader. */
 static void judge_nodes(struct judge *j)
 {
     const struct msccl_algo *algo = j->algo;
@@ -226,7 +226,7 @@ static void judge_nodes(struct judge *j)
     }
 }
 
-/* Other programs read more than RCCL does. A declaration can be left out. */
+/* Other programs read more than RCCL does. A declaration can be removed. */
 static void judge_syntax(struct judge *j)
 {
     const struct peal_source *source = j->import->source;
@@ -242,7 +242,7 @@ static void judge_syntax(struct judge *j)
         return;
     for (size_t i = 2; i + 1 < source->len; i++) {
         if (source->text[i] == '\n')
-            return; /* edits keep lines */
+            return; /* edits do not change lines */
         if (memcmp(source->text + i, "?>", 2) == 0) {
             peal_finding_edit(j->out, finding, 0, i + 2, "");
             return;
@@ -261,7 +261,7 @@ static bool is_unknown(const struct judge *j)
     return strcmp(j->import->facts.collective, "custom") == 0;
 }
 
-/* One sentence: for which calls RCCL takes it. */
+/* One sentence: for which calls RCCL chooses it. */
 static void judge_choice(struct judge *j)
 {
     const struct msccl_algo *algo = j->algo;

@@ -10,20 +10,21 @@
  *                             slot until the forwarding send is accepted
  *   depid, deps               wait done[depid] >= k: the k-th publication is the first of a step
  *                             that is not before `deps`
- *   hasdep                    notify done[own block] += 1, where a block of the gpu depends on it
+ *   hasdep                    notify done[own block] += 1, if a block of the gpu depends on it
  *   i, o, s                   parameters x and y, private buffer s
  *
  * Messages. How many chunks fit in a slot depends on the size of the call: a step of cnt chunks is
  * one message in small calls and cnt messages in large ones, where a fused step forwards each piece
- * before it receives the next. Many messages need the most slots: if piece by piece ends, so does
- * every coarser cut, as the n-th message of k pieces waits for less to be freed than its last piece
- * does. Both ends are verified: whole steps, whose counts have to match, and `pieces`.
+ * before it receives the next. Many messages need the most slots: if the plan ends piece by piece,
+ * it also ends with every coarser division, because the n-th message of k pieces waits for fewer
+ * freed slots than its last piece does. Both extremes are verified: whole steps, whose counts have
+ * to match, and `pieces`.
  *
- * Large sizes. RCCL then repeats the whole list over slices of each chunk, with no barrier between.
- * That needs no second copy here. Slices touch disjoint bytes, so no new race comes in; and waits
- * only ever ask for at least this many messages, free slots or publications, so the repeated program
- * is monotone: running one repetition to its end before the next begins is one of its executions,
- * and where one execution of a monotone program ends, all do.
+ * Large sizes. RCCL then repeats the whole list over slices of each chunk, with no barrier in
+ * between. No second copy is needed here. Slices touch disjoint bytes, so there is no new race. And
+ * waits only ask for at least this many messages, free slots or publications, so the repeated
+ * program is monotone: running one repetition to its end before the next begins is one of its
+ * executions, and if one execution of a monotone program ends, all do.
  */
 #include "import/msccl/msccl.h"
 
@@ -55,13 +56,13 @@ struct maker {
     struct peal_import_bufs bufs;
     uint64_t chunk; /* elements */
     uint32_t scratch, tile, done;
-    uint32_t *published;         /* [step] steps of its block before it that publish */
-    uint32_t *cell;              /* [tb] or PEAL_NONE: no step depends on it */
+    uint32_t *published;         /* [step] how many earlier steps of its block publish */
+    uint32_t *cell;              /* [tb] PEAL_NONE: no step depends on it */
     uint64_t *tile_at;           /* [tb] element of the rank's tiles */
-    PEAL_VEC(uint32_t) owner[2]; /* [channel] the block at its sending, receiving end */
+    PEAL_VEC(uint32_t) owner[2]; /* [channel] the block at its sending and its receiving end */
     const struct msccl_tb *tb;   /* current */
     uint32_t rank;
-    bool failed; /* said in diags */
+    bool failed; /* reported in diags */
 };
 
 static struct peal_pos pos_at(const struct maker *m, uint32_t line, uint32_t col, uint32_t len)
@@ -77,7 +78,7 @@ uint64_t peal_msccl_count(const struct peal_import *import)
     return (LEAST + unit - 1) / unit * unit;
 }
 
-/* How long a chunk, x and y are for this count. False: said. */
+/* Computes the lengths of a chunk, x and y for this count. False: reported. */
 static bool find_sizes(struct maker *m, uint64_t count)
 {
     const struct msccl_algo *algo = m->algo;
@@ -114,7 +115,7 @@ static bool find_sizes(struct maker *m, uint64_t count)
     return true;
 }
 
-/* The block of a gpu with this id: it is there, see order.c. */
+/* The block of a gpu with this id, which exists: see order.c. */
 static const struct msccl_tb *find_tb(const struct msccl_algo *algo, const struct msccl_gpu *gpu,
                                       int32_t id)
 {
@@ -144,7 +145,7 @@ static void number_publications(struct maker *m)
     }
 }
 
-/* Gives a cell to every block that another one depends on. False: out of memory. */
+/* Gives a cell to every block that another depends on. False: out of memory. */
 static bool find_cells(struct maker *m, uint32_t *cells)
 {
     const struct msccl_algo *algo = m->algo;
@@ -187,7 +188,8 @@ static void declare_private(struct maker *m, const char *name, uint32_t *out)
     *out = peal_assembler_buf(m->a, &spec);
 }
 
-/* Scratch as the gpu says, and a tile for every block that reduces and forwards without writing. */
+/* Scratch as the gpu declares it, and a tile for every block that reduces and forwards without
+ * writing. */
 static void size_private(struct maker *m)
 {
     const struct msccl_algo *algo = m->algo;
@@ -226,7 +228,8 @@ static struct peal_ref operand(const struct maker *m, uint8_t kind, int32_t offs
     return peal_import_ref(&m->bufs, kind, m->rank, first);
 }
 
-/* The FIFO's number; a second block at one end is reported here, unless verify is to report it. */
+/* The FIFO's number. A second block at one end is reported here, unless the verifier is to report
+ * it. */
 static uint32_t channel_of(struct maker *m, bool sends, const struct msccl_step *step)
 {
     char name[24];
@@ -274,7 +277,7 @@ static void mark(struct maker *m, uint32_t pos)
         op->pos = pos;
 }
 
-/* The steps that receive and then do something with what they got. */
+/* Steps that receive and then use what they received. */
 static void make_fused(struct maker *m, const struct msccl_step *step, uint32_t pos)
 {
     const struct msccl_type_info *info = &peal_msccl_types[step->type];
@@ -334,7 +337,7 @@ static void make_step(struct maker *m, const struct msccl_step *step, uint32_t p
     mark(m, pos);
 }
 
-/* A message for each chunk, the whole of a fused step before the next chunk. */
+/* One message per chunk, with the whole of a fused step before the next chunk. */
 static void make_pieces(struct maker *m, const struct msccl_step *step, uint32_t pos)
 {
     const struct msccl_type_info *info = &peal_msccl_types[step->type];
@@ -408,7 +411,7 @@ static void make_ranks(struct maker *m)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-/* Out of place, a file may use the caller's input as room of its own. */
+/* Out of place, a file may use the caller's input as scratch memory. */
 static bool writes_input(const struct msccl_algo *algo)
 {
     for (uint32_t i = 0; i < algo->nsteps; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model of an MSCCL XML file: what it says, in the order in which RCCL takes it.
+/* The model of an MSCCL XML file: its contents, in the order in which RCCL takes them.
  *
- * Gpus are sorted by id, thread blocks of a gpu by id, steps of a block by `s`; all three number
- * from 0 without gaps but for block ids, which may have gaps here (RCCL refuses those, see
- * engine.c). Everything that an op needs to be made was checked by read.c.
+ * Gpus are sorted by id, thread blocks of a gpu by id, steps of a block by `s`. All three are
+ * numbered from 0 without gaps, except that block ids may have gaps here (RCCL refuses those, see
+ * engine.c). read.c has checked everything that is needed to make an op.
  */
 #ifndef PEAL_IMPORT_MSCCL_H
 #define PEAL_IMPORT_MSCCL_H
@@ -23,7 +23,7 @@ enum msccl_type {
     MSCCL_TYPES
 };
 
-/* What the types have; indexed by enum msccl_type. */
+/* Properties of the types, indexed by enum msccl_type. */
 struct msccl_type_info {
     const char *name;
     bool sends, receives, reads, writes; /* reads the src operand, writes the dst operand */
@@ -51,7 +51,7 @@ struct msccl_gpu {
     uint32_t first, count; /* thread blocks */
 };
 
-/* Attributes of `algo` that RCCL demands and files forget. */
+/* Attributes of `algo` that RCCL requires and that files often lack. */
 enum {
     MSCCL_HAS_NCHANNELS = 1,
     MSCCL_HAS_INPLACE = 2,
@@ -62,7 +62,7 @@ enum {
 
 struct msccl_algo {
     uint32_t line, col;
-    uint64_t tag_end;         /* in the file: where another attribute of algo could be written */
+    uint64_t tag_end;         /* in the file: where another attribute of algo could be inserted */
     uint32_t has;             /* MSCCL_HAS_... */
     uint32_t nranks, nchunks; /* ngpus, nchunksperloop */
     int32_t nchannels;
@@ -75,16 +75,18 @@ struct msccl_algo {
     struct msccl_tb *tbs;
     struct msccl_step *steps;
     uint32_t ngpus, ntbs, nsteps;
-    struct msccl_step stuck; /* the first that waits for what no step publishes; line 0: none */
+    /* the first step that waits for what no step publishes; line 0: none */
+    struct msccl_step stuck;
     struct {
         struct peal_pos pos;
-        const char *element, *attribute; /* the first that is missing where RCCL wants it */
+        /* the first attribute that RCCL requires and that is missing */
+        const char *element, *attribute;
     } missing;
     uint32_t most_attributes; /* of any element */
     struct peal_pos most_attributes_at;
 };
 
-/* What keeps RCCL's own reader from taking the text, with the first place; NULL: nothing does. */
+/* Why RCCL's own reader would refuse the text, with the first place. NULL: it would not. */
 const char *peal_msccl_syntax(const struct peal_source *source, struct peal_pos *pos);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of read.c where expat was not there when Peal was built. */
+/* Replaces read.c if expat was not available when Peal was built. */
 #include "import/msccl/msccl.h"
 
 enum peal_status peal_msccl_read(struct peal_import *import, struct peal_diags *diags)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collected elements in their order: gpus by id, blocks by id, steps by number; twice the same
+/* Puts the collected elements in order: gpus by id, blocks by id, steps by number. A duplicate
  * number, or a gap where a gap has no meaning, is refused. */
 #include "import/msccl/read.h"
 
@@ -29,7 +29,7 @@ static int by_step(const void *a, const void *b)
     return (x->s > y->s) - (x->s < y->s);
 }
 
-/* Says that two elements have one number. */
+/* Reports that two elements have one number. */
 static bool twice(struct msccl_reader *r, const char *what, int32_t number, struct peal_pos one,
                   struct peal_pos other)
 {
@@ -48,7 +48,7 @@ static bool twice(struct msccl_reader *r, const char *what, int32_t number, stru
 static bool order_steps(struct msccl_reader *r, struct msccl_tb *tb)
 {
     if (!tb->count)
-        return true; /* perhaps the file has no step at all */
+        return true; /* the file may have no steps at all */
     struct msccl_step *steps = r->steps.at + tb->first;
     bool sorted = true;
     for (uint32_t i = 1; i < tb->count; i++)
@@ -77,8 +77,8 @@ static const struct msccl_tb *find_tb(const struct msccl_reader *r, const struct
     return bsearch(&key, r->tbs.at + gpu->first, gpu->count, sizeof key, by_tb);
 }
 
-/* A dependency names a block of the same gpu; what it waits for may never come: the first such step
- * is kept. */
+/* A dependency names a block of the same gpu. What it waits for may never be published: the first
+ * such step is kept. */
 static bool check_dependencies(struct msccl_reader *r, const struct msccl_gpu *gpu,
                                const struct msccl_tb *tb)
 {
@@ -135,7 +135,7 @@ static void *copy(struct msccl_reader *r, const void *from, size_t bytes)
 }
 
 /* Are there messages of several chunks, and few enough to be examined chunk by chunk? The engine
- * loads no step of 72 chunks. */
+ * does not load steps of 72 chunks or more. */
 static bool sends_pieces(const struct msccl_reader *r)
 {
     enum { MOST_COUNT = 72, MOST_PIECES = 1 << 23 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MSCCL XML -> model. Expat streams the file; document types and entities of its own are refused,
- * so that no text is longer than the file. Elements are collected in the order of the file, then
+/* MSCCL XML -> model. Expat streams the file. Document types and custom entities are refused, so
+ * that no text is longer than the file. Elements are collected in the order of the file, then
  * sorted and linked by order.c. */
 #include "import/msccl/read.h"
 
@@ -27,7 +27,8 @@ static void stop(struct reader *r)
     r->failed = true;
 }
 
-/* Where an attribute's name stands in the current tag; the tag itself if it is not found. */
+/* The position of an attribute's name in the current tag, or of the tag itself if it is not
+ * found. */
 static struct peal_pos attribute_pos(const struct reader *r, const char *name)
 {
     const struct peal_source *source = r->base.import->source;
@@ -65,7 +66,7 @@ static const char *find(const struct reader *r, const char *name)
     return NULL;
 }
 
-/* RCCL wants it; what it is for may be known without. */
+/* Records that RCCL requires an attribute that is missing; the file may be clear without it. */
 static void note_missing(struct reader *r, const char *name)
 {
     struct msccl_algo *algo = r->base.algo;
@@ -87,7 +88,7 @@ static bool parse_int(const char *text, int64_t *out)
     return true;
 }
 
-/* An attribute between lo and hi; `otherwise` where there is none and it is not `needed`. */
+/* An attribute between lo and hi. If it is missing and not `needed`: `otherwise`. */
 struct bounds {
     int64_t lo, hi, otherwise;
     bool needed;
@@ -166,7 +167,7 @@ static void read_protocol(struct reader *r)
         return;
     }
     facts->protocol = keep(r, proto);
-    /* 8 FIFO steps; Simple takes 4 of them for a chunk. */
+    /* 8 FIFO steps; Simple uses 4 of them per chunk. */
     facts->depth = strcmp(proto, "Simple") == 0 ? 2 : 8;
 }
 

@@ -10,12 +10,12 @@ struct msccl_reader {
     struct peal_diags *diags;
     enum peal_status status;
     struct msccl_algo *algo;
-    PEAL_VEC(struct msccl_gpu) gpus; /* as the file has them */
+    PEAL_VEC(struct msccl_gpu) gpus; /* in the order of the file */
     PEAL_VEC(struct msccl_tb) tbs;
     PEAL_VEC(struct msccl_step) steps;
 };
 
-/* Sorts, checks numbers, and moves the lists into the model. False: said in diags, or status. */
+/* Sorts, checks numbers, and moves the lists into the model. False: diags or status say why. */
 bool peal_msccl_order(struct msccl_reader *r);
 
 #endif

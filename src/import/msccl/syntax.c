@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is this XML that RCCL's own reader takes? That reader is not an XML parser. It knows elements, comments
- * and attributes in double quotes, blanks before each, no line breaks inside a tag, no tabs, no
- * declaration, and values of at most 255 characters. A file that any other program reads may be
- * one that it does not load. */
+/* Does RCCL's own reader accept this XML? It is not an XML parser. It knows elements, comments and
+ * attributes in double quotes, with blanks before each; no line breaks inside a tag, no tabs, no
+ * declaration, and values of at most 255 characters. It may refuse a file that every other program
+ * reads. */
 #include "import/msccl/msccl.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum { MOST_VALUE = 255 };
 
 struct scan {
     const char *at, *end, *begin;
-    const char *why; /* NULL so far */
+    const char *why; /* NULL: no fault so far */
 };
 
 static char peek(const struct scan *s)

@@ -26,7 +26,7 @@ static void judge_op(const struct peal_import *import, const struct mscclpp_op *
         judge_op(import, &op->inner[i], out, swapped);
 }
 
-/* What the executor takes for granted. */
+/* What the executor assumes. */
 static void judge_shape(const struct peal_import *import, struct peal_findings *out)
 {
     const struct mscclpp_plan *plan = import->mscclpp;

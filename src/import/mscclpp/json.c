@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of libyaml become nodes. Refused as YAML only: block style, anchors, tags, quotes that are
- * not double, words that are not numbers, true, false or null, a second document. Depth and number
- * of nodes have limits, so that a small file cannot take the stack or all memory. */
+/* Turns events of libyaml into nodes. Anything that is only YAML is refused: block style, anchors,
+ * tags, quotes other than double quotes, words that are not numbers, true, false or null, a second
+ * document. Depth and number of nodes are limited, so that a small file cannot use up the stack or
+ * all memory. */
 #include "import/mscclpp/json.h"
 
 #include <errno.h>
@@ -78,7 +79,7 @@ static bool fill_scalar(struct reader *r, const yaml_event_t *event, struct json
     return refuse(r, event->start_mark, "neither a number nor true, false, null or a quoted text");
 }
 
-/* Puts a node where the document stands; it is a key if an object wants one. */
+/* Puts a node at the current place of the document; it is a key if the object expects one. */
 static struct json *add_node(struct reader *r, const yaml_event_t *event, enum json_kind kind)
 {
     struct json *parent = NULL;

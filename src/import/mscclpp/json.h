@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON text -> tree, every node with its place. Read by libyaml, because JSON is what YAML's flow
- * style is; what only YAML has is refused. */
+/* JSON text -> tree, every node with its position. libyaml reads it, because JSON is YAML's flow
+ * style; whatever only YAML has is refused. */
 #ifndef PEAL_IMPORT_JSON_H
 #define PEAL_IMPORT_JSON_H
 
@@ -11,7 +11,7 @@ enum json_kind { JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_BOOL, J
 struct json {
     enum json_kind kind;
     uint32_t line, col;
-    const char *key;    /* in an object; of an element, its array's */
+    const char *key;    /* in an object; for an element, that of its array */
     const char *text;   /* strings, numbers */
     int64_t number;     /* numbers, and bools as 0 and 1 */
     bool is_integer;    /* numbers */
@@ -20,12 +20,13 @@ struct json {
     struct json *last, *next;
 };
 
-/* The document's root, in the import's arena. NULL: said in diags, or *status is not PEAL_INVALID. */
+/* The document's root, in the import's arena. NULL: diags say why, or *status is not
+ * PEAL_INVALID. */
 struct json *peal_json_read(struct peal_import *import, struct peal_diags *diags,
                             enum peal_status *status);
 /* The member of that name; NULL: there is none, or it is not an object. */
 const struct json *peal_json_get(const struct json *object, const char *key);
-/* Of a list that may be missing: its first element and their number. */
+/* A list that may be missing: its first element, and how many there are. */
 static inline const struct json *peal_json_first(const struct json *list)
 {
     return list ? list->first : NULL;

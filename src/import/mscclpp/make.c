@@ -26,7 +26,7 @@ void peal_mpp_fail(struct mpp_maker *m, const char *format, ...)
 
 /* --- sizes ----------------------------------------------------------------------------------- */
 
-/* How often a count fits into the input and the output. */
+/* How many times a count fits into the input and the output. */
 static void multiples(const struct peal_import_facts *facts, uint64_t *in, uint64_t *out)
 {
     *in = *out = 1;
@@ -51,8 +51,8 @@ static void most_parts(const struct mscclpp_op *op, uint64_t *parts, uint64_t *u
         most_parts(&op->inner[i], parts, unit);
 }
 
-/* Chunks so large that each thread block of a group has a part of its own and every pipeline goes
- * round twice; in f32. */
+/* Chunks so large that each thread block of a group has a part of its own and every pipeline has at
+ * least two iterations; in f32. */
 uint64_t peal_mscclpp_count(const struct peal_import *import)
 {
     enum { LEAST = 256, SIZE = 4 };
@@ -206,7 +206,7 @@ static void declare(struct mpp_maker *m, uint64_t count)
         peal_assembler_allow_writers(m->a);
 }
 
-/* What a lane's walk counts begins anew. */
+/* Resets what is counted per lane. */
 static void begin_lane(struct mpp_maker *m, uint32_t lane, bool *first)
 {
     if (!*first)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One op of an MSCCL++ block, as far as it runs on the current lane; see maker.h. */
+/* One op of an MSCCL++ block, as far as the current lane runs it; see maker.h. */
 #include "import/mscclpp/maker.h"
 
 #include <string.h>
 
 enum { MOST_OPS = 1 << 26 };
 
-/* The op added last stands at the current place. */
+/* Sets the position of the op added last to the current one. */
 static void mark(struct mpp_maker *m)
 {
     struct peal_op *op = peal_assembler_last(m->a);
@@ -64,8 +64,8 @@ static size_t find_cut(const struct mpp_cuts *cuts, uint64_t at)
     return lo;
 }
 
-/* The cells of a stretch of packets on `rank`: set, or waited for. In the other half of double
- * scratch the stretch may be cut otherwise: the shorter list then repeats its last cell. */
+/* The cells of a range of packets on `rank`: set, or waited for. In the other half of double
+ * scratch the range may be divided differently: the shorter list then repeats its last cell. */
 static void flag_packets(struct mpp_maker *m, const struct mscclpp_operand *operand, uint32_t rank,
                          bool sets)
 {
@@ -186,8 +186,8 @@ static void emit_moves(struct mpp_maker *m, bool by_source)
     }
 }
 
-/* All sources into the first destination, which goes on to the others. In packet ops the packets
- * are added first, the plain source last. */
+/* Combines all sources into the first destination, and copies that to the others. In packet ops the
+ * packets are added first, the plain source last. */
 static void emit_reduce(struct mpp_maker *m)
 {
     enum { MOST_SOURCES = 1024 };
@@ -310,7 +310,7 @@ static void emit_signal(struct mpp_maker *m, bool relaxed)
 {
     const struct mscclpp_op *op = m->op;
     uint32_t type = op->channel_type;
-    bool orders = !relaxed || m->fresh; /* the kernel's start has published what was before */
+    bool orders = !relaxed || m->fresh; /* the start of the kernel has published what came before */
     for (uint32_t i = 0; i < op->nchannels; i++) {
         uint32_t own = m->first[type][m->rank] + op->channels[i], at = m->pair[type][own];
         if (at == PEAL_NONE)
@@ -351,7 +351,7 @@ static void emit_semaphores(struct mpp_maker *m, bool acquires)
     }
 }
 
-/* What the proxy does for the block: it reads the source when it comes to it. */
+/* What the proxy does for the block: it reads the source when it gets to it. */
 static void emit_proxy(struct mpp_maker *m)
 {
     const struct mscclpp_op *op = m->op;
@@ -405,7 +405,7 @@ static void emit_sync(struct mpp_maker *m)
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-/* The block's threads meet; where one lane has them all, they are together anyway. */
+/* The block's threads meet. If one lane stands for all of them, they are together anyway. */
 static void emit_join(struct mpp_maker *m)
 {
     bool both = (m->lanes & LANE_DATA) && (m->lanes & LANE_SYNC);

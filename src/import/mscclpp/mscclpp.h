@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model of an MSCCL++ plan: what the JSON says, indices resolved.
+/* The model of an MSCCL++ plan: the contents of the JSON, with indices resolved.
  *
- * Channels of a gpu are flattened by type, as the executor does: `memory` and `port` channels one
- * per connected peer, `switch` channels one per group of ranks. A block's own lists of channels and
- * remote buffers are resolved already: operands name rank and buffer.
+ * Channels of a gpu are flattened by type, as in the executor: `memory` and `port` channels one per
+ * connected peer, `switch` channels one per group of ranks. A block's own lists of channels and
+ * remote buffers are resolved: operands name rank and buffer.
  */
 #ifndef PEAL_IMPORT_MSCCLPP_H
 #define PEAL_IMPORT_MSCCLPP_H
 
 #include "import/mscclpp/json.h"
 
-/* OP(NAME, text, place, packets): where it runs: 'd' the block's data threads, 's' the threads that
- * signal and wait, 'b' both; what it is of packets. */
+/* OP(NAME, text, place, packets). place: 'd' the block's data threads, 's' the threads that signal
+ * and wait, 'b' both. packets: which operands are packets. */
 #define MSCCLPP_OPS(OP)                                                                            \
     OP(NOP, "nop", 'b')                                                                            \
     OP(BARRIER, "barrier", 'b')                                                                    \
@@ -87,7 +87,7 @@ struct mscclpp_tb {
 struct mscclpp_channel {
     uint32_t line, col;
     uint32_t peer;
-    uint32_t order;   /* among this rank's channels of this type to that peer */
+    uint32_t order;   /* number among this rank's channels of this type to that peer */
     uint8_t src, dst; /* older plans: the buffers at both ends */
 };
 
@@ -113,10 +113,10 @@ struct mscclpp_gpu {
 struct mscclpp_plan {
     uint32_t line, col;
     bool packets; /* protocol LL */
-    bool older;   /* of the first executors, see read_older.c */
+    bool older;   /* written for the first executors, see read_older.c */
     bool double_scratch, reuse_resources;
     uint32_t disorder_line,
-        disorder_col; /* of the first gpu or block that is not where its id says */
+        disorder_col; /* position of the first gpu or block that is not where its id says */
     uint32_t alignment;
     uint64_t min_bytes, max_bytes;
     uint32_t threads;

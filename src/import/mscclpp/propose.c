@@ -3,13 +3,14 @@
  *
  *   race inside a block                a nop before one of the two ops
  *   race of two ranks, with a signal   a wait before the later op, or at the end of its block
- *     that is not waited for
- *   race of two ranks                  a signal after one op, or at the start of its block, and a wait
- *                                      before the other op, or at the end of its block
- *   a wait for ever                    nop and signal after an op of the rank that could signal
+ *     that no wait takes
+ *   race of two ranks                  a signal after one op, or at the start of its block, and a
+ *                                      wait before the other op, or at the end of its block
+ *   a wait that never passes           nop and signal after an op of the rank that could signal
  *
- * Which op is the later one, and which channel is meant, is not known: every guess is a proposal, and
- * the caller that offers one has verified it first. */
+ * Which op is the later one, and which channel is meant, is not known: every guess is a proposal,
+ * and the caller must verify a proposal before offering it.
+ */
 #include "import/mscclpp/mscclpp.h"
 
 #include <stdio.h>
@@ -53,7 +54,7 @@ static size_t begin_of(const struct proposer *p, const struct mscclpp_op *op)
     return peal_edits_offset(p->import->source, op->line, op->col);
 }
 
-/* Behind the closing brace of the object that begins at the op. */
+/* The position after the closing brace of the object that begins at the op. */
 static size_t end_of(const struct proposer *p, const struct mscclpp_op *op)
 {
     const struct peal_source *source = p->import->source;
@@ -90,7 +91,7 @@ static struct peal_finding *propose(struct proposer *p, const char *rule,
 
 /* --- channels -------------------------------------------------------------------------------- */
 
-/* How often a launch uses the memory channel of a gpu: signals, or waits. */
+/* How often a launch signals, or waits, on a memory channel of a gpu. */
 static uint32_t count_uses(const struct mscclpp_gpu *gpu, uint32_t channel, bool waits)
 {
     uint32_t n = 0;
@@ -108,7 +109,8 @@ static uint32_t count_uses(const struct mscclpp_gpu *gpu, uint32_t channel, bool
     return n;
 }
 
-/* The peer's end of a memory channel: the one of the same order back; PEAL_NONE: there is none. */
+/* The peer's end of a memory channel: the one with the same number in the other direction.
+ * PEAL_NONE: there is none. */
 static uint32_t other_end(const struct proposer *p, uint32_t rank, uint32_t channel)
 {
     const struct mscclpp_channel *c = &p->plan->gpus[rank].channels[MPP_MEMORY][channel];
@@ -121,7 +123,7 @@ static uint32_t other_end(const struct proposer *p, uint32_t rank, uint32_t chan
     return PEAL_NONE;
 }
 
-/* The channel's place in the block's list; PEAL_NONE: the block does not have it. */
+/* The channel's index in the block's list. PEAL_NONE: the block does not have it. */
 static uint32_t place_in(const struct mscclpp_tb *tb, uint32_t channel)
 {
     for (uint32_t i = 0; i < tb->nchannels; i++) {
@@ -131,7 +133,7 @@ static uint32_t place_in(const struct mscclpp_tb *tb, uint32_t channel)
     return PEAL_NONE;
 }
 
-/* Where an op is put in: before or after another one, or at the start or the end of a block. */
+/* Where an op is inserted: before or after another one, or at the start or the end of a block. */
 struct spot {
     const struct mscclpp_tb *tb;
     const struct mscclpp_op *op;
@@ -176,7 +178,7 @@ static void propose_nop(struct proposer *p, const struct site *s)
         peal_finding_edit(p->out, f, begin_of(p, s->op), 0, "{\"name\": \"nop\"}, ");
 }
 
-/* One side of an order between two ranks: an op, or no op but anywhere in the rank. */
+/* One side of an order between two ranks: an op, or without one anywhere in the rank. */
 struct side {
     uint32_t rank;
     const struct mscclpp_tb *tb; /* NULL: every block */
@@ -206,7 +208,7 @@ static void propose_signals(struct proposer *p, const struct side *first, uint32
     }
 }
 
-/* The wait: before the op, or at the end of a block; for a signal that is there, or a new one. */
+/* The wait: before the op, or at the end of a block; for an existing signal, or a new one. */
 static void propose_order(struct proposer *p, const struct side *first, const struct side *later)
 {
     const struct mscclpp_gpu *gpu = &p->plan->gpus[later->rank];
@@ -237,7 +239,8 @@ static void propose_order(struct proposer *p, const struct side *first, const st
     }
 }
 
-/* A wait that is never satisfied: a signal of the peer, after any of its ops, the last one first. */
+/* A wait that is never satisfied: a signal of the peer, after any of its ops, trying the last op
+ * first. */
 static void propose_signal(struct proposer *p, const struct site *s)
 {
     char what[160];

@@ -186,7 +186,7 @@ static void read_peers(struct mpp_reader *r, const struct json *channel,
     }
 }
 
-/* How many entries all channels of the gpu have: what is taken at most. */
+/* The number of entries of all channels of the gpu: an upper limit. */
 static uint64_t count_peers(const struct json *list)
 {
     uint64_t n = 0;
@@ -282,7 +282,7 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
         (uint32_t)peal_mpp_int(r, node, "output_chunks", "outputChunks", 0, MOST_CHUNKS, -1);
     gpu->scratch_chunks =
         (uint32_t)peal_mpp_int(r, node, "scratch_chunks", "scratchChunks", 0, MOST_CHUNKS, -1);
-    /* Groups only matter where chunks are not all of one size, which no plan here has. */
+    /* Groups only matter if chunks differ in size, which they do not in plans read here. */
     const struct json *groups = peal_json_get(node, "chunkGroups");
     if (groups && !r->failed)
         (void)peal_mpp_value(r, groups, 1, 1 << 20);
@@ -321,7 +321,7 @@ static const char *read_text(struct mpp_reader *r, const struct json *root, cons
     return "";
 }
 
-/* The first executors' channels name buffers. */
+/* In files of the first executors, channels name buffers. */
 static bool is_older(const struct json *root)
 {
     const struct json *gpus = peal_json_get(root, "gpus");
@@ -333,7 +333,7 @@ static bool is_older(const struct json *root)
     return false;
 }
 
-/* "collective", and how it was misspelt. */
+/* "collective", or a misspelling that occurs in files. */
 static const char *collective_key(const struct json *root)
 {
     static const char *const spellings[] = {"collective", "colletive", "colective"};
@@ -384,7 +384,7 @@ static void read_head(struct mpp_reader *r, const struct json *root)
     if (fits)
         plan->max_bytes = (uint64_t)capacity->number;
     else
-        plan->max_bytes = UINT64_MAX; /* 2^64 - 1 is what files have */
+        plan->max_bytes = UINT64_MAX; /* files have 2^64 - 1 */
 }
 
 enum peal_status peal_mscclpp_read(struct peal_import *import, struct peal_diags *diags)

@@ -13,18 +13,18 @@ struct mpp_reader {
     bool failed;
 };
 
-/* Remembers that something was refused; the message is a format. */
+/* Records that something was refused; the message is a format. */
 void peal_mpp_refuse(struct mpp_reader *r, const struct json *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Zeroed memory of the import; never NULL unless it failed. */
 void *peal_mpp_take(struct mpp_reader *r, uint64_t count, size_t size);
 
-/* The member under its name or an older one (may be NULL); NULL: there is none. */
+/* The member with this name or an older one (which may be NULL). NULL: there is none. */
 const struct json *peal_mpp_get(const struct json *object, const char *name, const char *older);
-/* A member that must be there and of that kind. After a failure NULL. */
+/* A member that must exist and have that kind. NULL after a failure. */
 const struct json *peal_mpp_need(struct mpp_reader *r, const struct json *object, const char *name,
                                  const char *older, enum json_kind kind);
-/* An integer member from lo to hi; `otherwise` below lo makes it needed. */
+/* An integer member from lo to hi. It is required if `otherwise` is below lo. */
 int64_t peal_mpp_int(struct mpp_reader *r, const struct json *object, const char *name,
                      const char *older, int64_t lo, int64_t hi, int64_t otherwise);
 /* The value itself. */

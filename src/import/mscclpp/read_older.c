@@ -2,23 +2,25 @@
 /* Plans of the first executors. There, channels name buffers, and ops name channels with offsets:
  *
  *   gpu      channels [{srcbuff, dstbuff, type, connectedTo}]; inputChunks, outputChunks, ...
- *   block    channels [{src, dst, ctype, cids}]: cids count among the gpu's channels of that type
- *            and those two buffers
+ *   block    channels [{src, dst, ctype, cids}]: cids are numbers among the gpu's channels of that
+ *            type and those two buffers
  *   op       ctype; cnt chunks of every operand;
- *            i_buff {src, dst} and i_cids [{id, off}]: read from, or waited for; o_buff, o_cids: written
- *            to, or signalled; ids count among the block's channels of those two buffers
- *            srcbuff, srcoff, dstbuff, dstoff: one local place each; srcs [{buff, off}]: further ones
+ *            i_buff {src, dst} and i_cids [{id, off}]: read, or waited for; o_buff, o_cids:
+ *            written, or signalled; ids are numbers among the block's channels of those two buffers
+ *            srcbuff, srcoff, dstbuff, dstoff: one local place each; srcs [{buff, off}]: more
  *
  * A peer's side of a channel is its dst buffer. A nop is a barrier inside the block, whatever its
- * `deps` say. Packets go to halves of the scratch buffer in turn. `cpkt` reads packets there, `tpkt`
- * makes them: newer files call these upkt and cpkt. The model is the same as that of newer files. */
+ * `deps` say. Packets go to halves of the scratch buffer in turn. `cpkt` reads packets there,
+ * `tpkt` makes them: newer files call these upkt and cpkt. The model is the same as that of newer
+ * files.
+ */
 #include "import/mscclpp/read.h"
 
 #include <string.h>
 
 enum { MOST_CHUNKS = 1 << 20 };
 
-/* What an op is made of, as its name says. */
+/* The operands of an op, as its name determines them. */
 enum shape {
     NOTHING,
     OUT_CHANNELS,     /* signal, flush */
@@ -103,7 +105,7 @@ static struct entry read_key(struct mpp_reader *r, const struct json *node, cons
     return key;
 }
 
-/* The number of the gpu's n-th channel with these buffers; PEAL_NONE: there is none. */
+/* The number of the gpu's n-th channel with these buffers. PEAL_NONE: there is none. */
 static uint32_t find_channel(const struct mscclpp_gpu *gpu, const struct entry *key, int64_t n)
 {
     for (uint32_t i = 0; i < gpu->nchannels[key->type]; i++) {
@@ -147,7 +149,7 @@ static void read_list(struct older *o, const struct json *block)
 
 /* --- operands -------------------------------------------------------------------------------- */
 
-/* The channels that an op names, and if `operands` is not NULL the peers' sides of them. */
+/* The channels that an op names and, if `operands` is not NULL, the peers' sides of them. */
 static void read_cids(struct older *o, const struct json *node, const char *buff, const char *cids,
                       struct mscclpp_op *op, struct mscclpp_operand *operands, uint32_t *noperands)
 {
@@ -217,7 +219,8 @@ static uint64_t length_of(const struct json *node, const char *name)
     return 0;
 }
 
-/* Where a put reads: `srcs`, or without it the one place of srcoff in the channel's own buffer. */
+/* Where a put reads: `srcs`, or without it the single place at srcoff in the channel's own
+ * buffer. */
 static void read_sources_of_put(struct older *o, const struct json *node, struct mscclpp_op *op)
 {
     if (peal_json_get(node, "srcs")) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MSCCL++ tree -> model: a thread block and its ops. What an op names by its place in the block's
- * lists is resolved here: channels, remote buffers, switch channels. */
+/* MSCCL++ tree -> model: a thread block and its ops. Resolves what an op names by its index in the
+ * block's lists: channels, remote buffers, switch channels. */
 #include "import/mscclpp/read.h"
 
 #include <string.h>
@@ -222,7 +222,7 @@ static uint8_t read_name(struct mpp_reader *r, const struct json *op)
     return MPP_NOP;
 }
 
-/* What only executors had that are gone, and what it means is not in the file. */
+/* Members that only former executors had, and whose meaning is not in the file. */
 static void refuse_older(struct mpp_reader *r, const struct json *node)
 {
     static const char *const gone[] = {"i_cids", "o_cids", "i_buff", "o_buff", "deps", "srcs"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One walk over all ops before any is made: who signals and waits on what how often, where packets
- * begin and end, which parameters peers reach. */
+/* One walk over all ops before any is made: how often each channel is signalled and waited for and
+ * by whom, where packets begin and end, which parameters peers access. */
 #include "import/mscclpp/maker.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ uint32_t peal_mpp_lanes(const struct mscclpp_op *op)
     if (op->name == MPP_FLUSH)
         return LANE_SYNC | LANE_PROXY;
     if (places[op->name] == 'b')
-        return 0; /* wherever the others are */
+        return 0; /* the others may be anywhere */
     return places[op->name] == 'd' ? LANE_DATA : LANE_SYNC;
 }
 
@@ -323,7 +323,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Cells for channels, packets and semaphores of each rank; the most that any has. */
+/* Cells for channels, packets and semaphores of each rank; the largest number of any rank. */
 static void number_cells(struct mpp_maker *m)
 {
     for (uint32_t r = 0; r < m->plan->nranks; r++) {
@@ -376,7 +376,7 @@ static void scan_blocks(struct mpp_maker *m)
     }
 }
 
-/* Is scratch used both ways at one place? Packets take twice the room of their data. */
+/* Is any place of scratch used in both ways? Packets need twice the space of their data. */
 static void check_scratch(struct mpp_maker *m, uint32_t rank)
 {
     const struct mpp_cuts *c = &m->cuts[rank];
@@ -386,8 +386,8 @@ static void check_scratch(struct mpp_maker *m, uint32_t rank)
         peal_mpp_fail(m, "the scratch of gpu %u holds packets and plain data at one place", rank);
 }
 
-/* A semaphore keeps its value from launch to launch. One that is never released often enough
- * for the first launch is left to the verifier: a deadlock. */
+/* A semaphore keeps its value from launch to launch. If it is not released often enough even for
+ * the first launch, the verifier reports a deadlock. */
 static void check_semaphores(struct mpp_maker *m, uint32_t rank)
 {
     for (uint32_t i = 0; i < m->plan->gpus[rank].nsemaphores; i++) {

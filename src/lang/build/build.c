@@ -55,7 +55,7 @@ void *peal_builder_out_of_memory(struct peal_builder *b)
     return NULL;
 }
 
-/* Can anything be done: no mistake so far, and inside a kernel. */
+/* Is there no mistake so far, and is a kernel open? */
 static bool is_ready(struct peal_builder *b)
 {
     if (!b || b->status != PEAL_OK)
@@ -79,7 +79,7 @@ static bool is_name(const char *name)
     return len > 0 && len < 200 && name[len] == '\0' && !(name[0] >= '0' && name[0] <= '9');
 }
 
-/* True if the name was free, and is now taken. */
+/* True: the name was free, and is taken from here on. */
 static bool claim(struct peal_builder *b, const char *name)
 {
     size_t before = b->used.texts.len;
@@ -88,13 +88,13 @@ static bool claim(struct peal_builder *b, const char *name)
     return b->used.texts.len > before;
 }
 
-/* The wish, or with a number after it; `exact`: a taken one is a mistake. */
+/* The wanted name, or one with a number after it. `exact`: it is a mistake if the name is taken. */
 static const char *choose_name(struct peal_builder *b, const char *wish, bool exact)
 {
     char name[256];
     if (!is_name(wish))
         return peal_builder_fail(b, "'%.100s' cannot be a name", wish);
-    /* A name that may be changed leaves the placement's names alone. */
+    /* A name that may be changed does not hide a placement name. */
     bool is_free =
         !peal_word_is_reserved(wish, strlen(wish)) && (exact || !peal_name_is_placement(wish));
     if (is_free && claim(b, wish))
@@ -110,7 +110,7 @@ static const char *choose_name(struct peal_builder *b, const char *wish, bool ex
     return NULL;
 }
 
-/* Names that mean something without a declaration. */
+/* Names that have a meaning without a declaration. */
 static void claim_known(struct peal_builder *b)
 {
     static const char *const known[] = {"rank", "nranks", "row",      "col",
@@ -257,7 +257,7 @@ bool peal_builder_memory(struct peal_builder *b, struct peal_symbol *symbol,
     return b->status == PEAL_OK;
 }
 
-/* The next parameter, not yet in the list. */
+/* A new parameter, not yet in the list. */
 static struct peal_symbol *new_param(struct peal_builder *b, enum peal_symbol_kind kind,
                                      const char *name)
 {

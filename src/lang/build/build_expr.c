@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expressions of the builder. Operands are copied: each node of the tree has one place. */
+/* Expressions of the builder. Operands are copied, because each node belongs to one place in the
+ * tree. */
 #include "lang/build/builder.h"
 #include "lang/syntax/parse.h"
 #include "lang/syntax/syntax.h"
@@ -26,7 +27,7 @@ struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct
     return peal_builder_use(b, expr);
 }
 
-/* Measures a new expression; NULL when it is too high. */
+/* Sets the height of a new expression. NULL: it is too high. */
 static struct peal_expr *close_expr(struct peal_builder *b, struct peal_expr *expr)
 {
     if (b->status != PEAL_OK || !expr)
@@ -102,7 +103,7 @@ struct peal_expr *peal_build_name(struct peal_builder *b, const char *name)
     return expr;
 }
 
-/* The operator of that text, for one operand or for two; PEAL_INT_OP_COUNT = none. */
+/* The operator with this text, for one operand or for two. PEAL_INT_OP_COUNT: none. */
 static enum peal_int_op find_operator(const char *text, bool unary)
 {
     int first = unary ? PEAL_INT_NEG : 0;

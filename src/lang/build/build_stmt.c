@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A place starts with a name: parentheses, sums and the like cannot stand left of '='. */
+/* A place starts with a name: parentheses, sums and the like cannot be on the left of '='. */
 static struct peal_expr *use_place(struct peal_builder *b, const struct peal_expr *place)
 {
     const struct peal_expr *root = place;

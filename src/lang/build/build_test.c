@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program builds prints as text, reads back as the same text, and is what the text says. */
+/* What a program builds prints as text, and reads back as the same text with the same meaning. */
 #include "lang/build/build.h"
 #include "lang/deduce/deduce.h"
 #include "lang/library.h"
@@ -358,7 +358,7 @@ TEST(names_are_unique_at_any_depth)
                 true);
 }
 
-/* A random tree of integer operators, so that every pair of them meets. */
+/* A random tree of integer operators, so that every pair of them occurs. */
 static struct peal_expr *random_expr(struct peal_builder *b, unsigned *seed, int height)
 {
     *seed = *seed * 1664525u + 1013904223u;
@@ -515,7 +515,8 @@ TEST(the_first_mistake_is_reported)
         peal_diags_init(&diags);
         peal_build_kernel(b, "k", NULL);
         rows[i].build(b);
-        peal_build_let(b, "later", NULL, peal_build_launch_mod(b, 77)); /* not reported any more */
+        /* not reported: only the first mistake is */
+        peal_build_let(b, "later", NULL, peal_build_launch_mod(b, 77));
         assert_null(peal_builder_text(b));
         assert_string_equal(peal_builder_error(b), rows[i].expected + strlen("builder: "));
         assert_int_equal(peal_builder_finish(b, &diags, &module), PEAL_INVALID);

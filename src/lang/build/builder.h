@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the builder: what build.c, build_stmt.c and build_expr.c share. */
+/* Inside the builder: shared by build.c, build_stmt.c and build_expr.c. */
 #ifndef PEAL_IR_BUILDER_H
 #define PEAL_IR_BUILDER_H
 
@@ -24,22 +24,22 @@ struct peal_builder {
     char why[256];
 };
 
-/* Remembers the first mistake. Always NULL. */
+/* Keeps the first mistake. Always returns NULL. */
 void *peal_builder_fail(struct peal_builder *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void *peal_builder_out_of_memory(struct peal_builder *b);
 const char *peal_builder_intern(struct peal_builder *b, const char *name);
-/* A copy of an operand, for its one place in the tree; NULL after a failure. */
+/* A copy of an operand, for its place in the tree. NULL after a failure. */
 struct peal_expr *peal_builder_use(struct peal_builder *b, const struct peal_expr *expr);
-/* The same for an operand that may be left out: NULL of NULL is not an error. */
+/* The same for an operand that may be left out: NULL gives NULL, which is not an error. */
 struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct peal_expr *expr);
-/* Copies of all expressions of a list but its first word, linked. */
+/* Copies of all expressions of a list except the first, linked. */
 struct peal_expr *peal_builder_args(struct peal_builder *b, const void *const *words, size_t count);
-/* A statement at the end of the innermost block; NULL after a failure. */
+/* A statement at the end of the innermost block. NULL after a failure. */
 struct peal_stmt *peal_builder_stmt(struct peal_builder *b, enum peal_stmt_kind kind);
-/* A name that stands for the symbol. */
+/* A name expression for the symbol. */
 struct peal_expr *peal_builder_ref(struct peal_builder *b, const struct peal_symbol *symbol);
-/* Element type and shape of a symbol; false after a failure. */
+/* Element type and shape of a symbol. False after a failure. */
 bool peal_builder_memory(struct peal_builder *b, struct peal_symbol *symbol,
                          const struct peal_build_memory *memory);
 struct peal_symbol *peal_builder_symbol(struct peal_builder *b, enum peal_symbol_kind kind,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CALLS = 64 }; /* of one kernel by another by another ... */
+enum { MOST_CALLS = 64 }; /* depth of kernels that call kernels */
 
 static void deduce_entry(struct peal_deducer *d, struct peal_kernel_entry *entry, int depth);
 
@@ -18,7 +18,7 @@ static uint64_t hash_kernel(const void *rows, uint32_t row)
     return peal_hash_bytes(name, strlen(name), 0);
 }
 
-/* Where the kernel of this name is in the index, or the free place where it belongs. */
+/* The place of the kernel of this name in the index, or the free place where it belongs. */
 static size_t find_place(const struct peal_deducer *d, const char *name)
 {
     const struct peal_index *index = &d->kernel_index;
@@ -118,7 +118,7 @@ static void check_reduce_name(struct peal_deducer *d, const struct peal_symbol *
                            param->name);
 }
 
-/* Int parameters first, whatever their place: a length can speak of one that comes later. */
+/* Int parameters first, wherever they stand: a length can refer to one that comes later. */
 static void deduce_params(struct peal_deducer *d)
 {
     struct peal_kernel *kernel = d->kernel;
@@ -162,7 +162,7 @@ static void deduce_params(struct peal_deducer *d)
     }
 }
 
-/* Are all kernels that are called right themselves. */
+/* Are all kernels that it calls right themselves? */
 static bool sound_calls(const struct peal_stmt *stmt)
 {
     for (; stmt; stmt = stmt->next) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomics with a result, take, and the blocks that a counter decides about.
+/* Atomics with a result, take, and the blocks that depend on a counter.
  *
- * An `if` is decided when the plan is made, a `when` while it runs. What both ways through a when
- * must agree on may not change in its block: integers, names of tiles, counts of cells that start
- * every launch at 0, messages. What is left (memory, raw cells, counters) is the machine's own state.
+ * An `if` is decided when the plan is made, a `when` while it runs. A `when` block may not change
+ * anything that both ways through it must agree on: integers, names of tiles, counts of cells that
+ * start every launch at 0, messages. What is left (memory, raw cells, counters) is state of the
+ * machine.
  */
 #include "lang/deduce/deducer.h"
 
@@ -14,7 +15,7 @@ bool peal_expr_fetches(const struct peal_expr *expr)
     return is_atomic || expr->kind == PEAL_EXPR_PEEK;
 }
 
-/* The cell of an atomic, which may be anyone's. */
+/* The cell of an atomic, which may belong to any rank. */
 static bool deduce_raw_cell(struct peal_deducer *d, struct peal_expr *cell, const char *word)
 {
     struct peal_value value;
@@ -66,7 +67,7 @@ void peal_deduce_fetched(struct peal_deducer *d, struct peal_stmt *stmt, struct 
                            symbol->name);
 }
 
-/* Statements that both ways through a when would have to agree on. */
+/* Statements that both ways through a `when` would have to agree on. */
 static const char *refused(const struct peal_stmt *stmt)
 {
     switch (stmt->kind) {

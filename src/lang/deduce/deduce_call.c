@@ -35,7 +35,7 @@ static void join_names(const char *collective, const char *algorithm, char out[s
     snprintf(out, 520, "%s_%s", collective, algorithm);
 }
 
-/* Is the last argument the algorithm that led to this callee. */
+/* Is the last argument the algorithm that led to this callee? */
 static bool names_algorithm(const struct peal_stmt *stmt, const struct peal_kernel *callee)
 {
     const struct peal_expr *last = last_arg(stmt);
@@ -81,7 +81,7 @@ static struct peal_symbol *only_signal(const struct peal_kernel *kernel, int *co
 
 enum sort_result { SORTED, TOO_FEW, TOO_MANY };
 
-/* Arguments to parameters, by position; see the head of this file. */
+/* Assigns arguments to parameters, by position; see the top of this file. */
 static enum sort_result sort_args(const struct peal_stmt *stmt, struct peal_kernel *callee,
                                   struct peal_call_expr *out)
 {
@@ -103,7 +103,7 @@ static enum sort_result sort_args(const struct peal_stmt *stmt, struct peal_kern
         if (at >= callee->nparams)
             return TOO_MANY;
         out->args[at++] = arg;
-        /* One buffer for x and y: the next argument, if any, is none. */
+        /* One buffer for x and y: the next argument, if any, is not a buffer. */
         const struct peal_expr *next;
         if (arg->next && arg->next->type.kind == PEAL_TYPE_SIGNAL)
             next = arg->next->next;
@@ -130,7 +130,8 @@ struct peal_call_expr peal_call_bind(const struct peal_stmt *stmt)
     return call;
 }
 
-/* What the arguments determine of the callee: its T, and dimensions as far as plain shapes say. */
+/* What the arguments determine of the callee: its T, and those dimensions that plain shapes
+ * define. */
 struct dims {
     const struct peal_expr *generic; /* the first argument for a buffer of T */
     int count;
@@ -237,7 +238,7 @@ static const char *signal_shape(const struct peal_symbol *signal)
     return signal->type.dims ? "an array" : "one cell";
 }
 
-/* The caller's signal must be what the callee's own one is. */
+/* The caller's signal must have the same form as the callee's own. */
 static void check_signal(struct peal_deducer *d, const struct peal_call_expr *call)
 {
     int count;
@@ -291,7 +292,7 @@ static void check_dims(struct peal_deducer *d, const struct peal_stmt *stmt,
     }
 }
 
-/* A reduce operation given as such must go with the type of every buffer of T. */
+/* A reduce operation given as an argument must accept the type of every buffer of T. */
 static void check_reduce(struct peal_deducer *d, const struct peal_call_expr *call)
 {
     for (int i = 0; i < call->callee->nparams; i++) {
@@ -431,7 +432,7 @@ void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt)
         ok &= arg->type.kind != PEAL_TYPE_NONE;
     }
     if (!ok || !stmt->callee->deduced)
-        return; /* said already: about an argument, or about the callee itself */
+        return; /* reported already: about an argument, or about the callee itself */
     for (const struct peal_stmt *s = stmt->callee->body; s; s = s->next) {
         if (s->kind == PEAL_STMT_LANE) {
             peal_deducer_error(d, stmt->pos, "kernel '%s' has lanes and cannot be called",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations: what a name stands for from here on, of what type and shape. */
+/* Declarations: what a name means from its declaration on, with its type and shape. */
 #include "lang/deduce/deducer.h"
 
 void peal_deduce_lengths(struct peal_deducer *d, const struct peal_symbol *symbol, bool uniform,
@@ -45,7 +45,7 @@ void peal_deduce_decl(struct peal_deducer *d, struct peal_stmt *stmt)
         peal_deducer_declare_as(d, symbol, PEAL_SYMBOL_CHANNEL, PEAL_TYPE_CHANNEL);
         return;
     }
-    /* Before its name is visible: its lengths cannot speak of it. */
+    /* Before its name is visible, because its lengths cannot refer to it. */
     peal_deduce_lengths(d, symbol, is_signal || symbol->place == PEAL_PLACE_WINDOW, &shape);
     if (is_signal)
         symbol->type.dims = symbol->shape[0] != NULL;
@@ -92,7 +92,7 @@ static void deduce_typed_let(struct peal_deducer *d, struct peal_stmt *stmt)
     symbol->type.kind = PEAL_TYPE_TILE;
     d->has_generic |= symbol->type.elem.generic;
     if (!peal_expr_is_empty(stmt->a)) {
-        /* The name stands for the declared shape in messages. */
+        /* Messages show the name with its declared shape. */
         struct peal_expr left = {.kind = PEAL_EXPR_NAME, .name = symbol->name, .pos = symbol->pos};
         left.type = symbol->type;
         struct peal_mix mix = {0};
@@ -169,4 +169,4 @@ void peal_deduce_var(struct peal_deducer *d, struct peal_stmt *stmt)
     peal_deducer_declare_as(d, stmt->symbol, PEAL_SYMBOL_VAR, PEAL_TYPE_INT);
 }
 
-/* Says why a name cannot be assigned. */
+/* Reports why a name cannot be assigned. */

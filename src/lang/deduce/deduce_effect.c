@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel does to its parameters and signals, read off the table of operations.
+/* What a kernel does to its parameters and signals, according to the table of operations.
  *
- * A call does to an argument what the callee's body does to the parameter: so directions are the
+ * A call does to an argument what the callee's body does to the parameter, so directions are the
  * same before and after inlining.
  */
 #include "lang/deduce/deducer.h"
@@ -33,7 +33,7 @@ static void touch(struct peal_deducer *d, const struct peal_expr *place, unsigne
     }
 }
 
-/* Everything that the value of an expression is made of is read. */
+/* Everything that the value of an expression depends on is read. */
 static void touch_sources(struct peal_deducer *d, const struct peal_expr *expr, unsigned bits)
 {
     if (!expr || !peal_type_is_data(&expr->type))
@@ -49,7 +49,7 @@ static void touch_sources(struct peal_deducer *d, const struct peal_expr *expr, 
     }
 }
 
-/* The operation that an assignment becomes. */
+/* The operation that implements an assignment. */
 static enum peal_op_kind operation_of(const struct peal_expr *value)
 {
     if (value->kind == PEAL_EXPR_RECV)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types, integer values and shapes of expressions, operands first.
  *
- * Beside its type, an integer has a value and data a shape, as polynomials over the names of the kernel
- * (tree/poly.h): 2 * n + n is 3 n, and what is not a polynomial, such as n / nranks, is an atom of its own.
- * Shapes are compared where both are known; the rest is left to instantiate, which has numbers.
+ * Besides its type, an integer has a value and data has a shape, as polynomials over the names of
+ * the kernel (tree/poly.h): 2 * n + n is 3 n. Anything that is not a polynomial, such as n /
+ * nranks, is an atom of its own. Shapes are compared if both are known; the rest is left to
+ * instantiate, which has numbers.
  *
- * An expression that is wrong gets type NONE, and whatever contains it stays silent: one mistake is one
- * message. Polynomials live in the deducer's scratch arena, until the kernel ends. */
+ * A wrong expression gets type NONE, and nothing is reported about expressions that contain it: one
+ * mistake is one message. Polynomials live in the deducer's scratch arena, until the kernel ends.
+ */
 #include "lang/deduce/deducer.h"
 #include "lang/syntax/print.h"
 #include "lang/syntax/syntax.h"
@@ -110,7 +112,7 @@ static bool deduce_reduce_name(const struct peal_deducer *d, struct peal_expr *e
     return true;
 }
 
-/* Whether the kernel's grid, or its tree, stands above the present statement. */
+/* Does the kernel's grid, or its tree, come before the current statement? */
 static bool has_shape(const struct peal_deducer *d, bool is_tree)
 {
     const struct peal_stmt *shape;
@@ -235,7 +237,7 @@ static bool divides(int64_t a, int64_t b)
     return b != 0 && !(a == INT64_MIN && b == -1);
 }
 
-/* Rounds down; with it % is Euclidean for positive divisors. */
+/* Rounds down, so that % is Euclidean for positive divisors. */
 static int64_t floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce mine(a, b) = ...: the expression becomes the steps of a formula (base/tables/formula.h).
  *
- * The expression is of its own kind: a and b stand for elements of any type, numbers for constants of that type, and every
- * operator and function for the elementwise one of base/tables/fn.def. Which element types it goes with follows from its
- * functions, where it is used.
+ * The expression is of its own kind: a and b are elements of any type, numbers are constants of
+ * that type, and every operator and function is the elementwise one of base/tables/fn.def. Its
+ * functions determine which element types it accepts; that is checked where it is used.
  */
 #include "lang/deduce/deducer.h"
 
@@ -91,7 +91,7 @@ static void put_negation(struct formula_maker *m, const struct peal_expr *expr)
     put_apply(m, expr, PEAL_FN_NEG, 1);
 }
 
-/* The elementwise function of a name, that of sum, max, ... included. */
+/* The elementwise function of a name, including those of sum, max, ... */
 static bool find_function(const char *name, enum peal_fn *out)
 {
     enum peal_reduction reduce;

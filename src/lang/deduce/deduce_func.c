@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions: of integers, elementwise ones of data, and reduce operations applied.
+/* Functions: of integers, elementwise functions of data, and applied reduce operations.
  *
- * A name may stand for several of them (`max` of integers, of data, and as a reduction). Which is meant is
- * decided by how the arguments' text begins, before any is deduced: deducing twice would report twice. */
+ * A name may mean several of them (`max` of integers, of data, and as a reduction). Which one is
+ * meant is decided by how the first argument begins, before any argument is deduced: deducing twice
+ * would report twice.
+ */
 #include "lang/deduce/deducer.h"
 
 #include <string.h>
@@ -173,7 +175,7 @@ static void apply_fn(struct peal_deducer *d, struct peal_expr *expr, enum peal_f
         check_fn_type(d, expr, fn, expr->type.elem);
 }
 
-/* select(condition, a, b): ints or data. Only the condition's side is evaluated later. */
+/* select(condition, a, b): ints or data. Only the chosen side is evaluated later. */
 static void deduce_select(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
 {
     struct peal_expr *a = expr->a->next;
@@ -223,7 +225,7 @@ static void deduce_final(struct peal_deducer *d, struct peal_expr *expr, struct 
         peal_deduce_reduce_takes(d, expr->a->pos, expr->a->reduce, expr->type.elem);
 }
 
-/* Without T in the kernel, a fill is of the type of the first buffer. */
+/* If the kernel has no T, a fill has the type of the first buffer. */
 static struct peal_elem default_elem(const struct peal_deducer *d)
 {
     if (d->has_generic)
@@ -373,8 +375,8 @@ static void unknown_function(struct peal_deducer *d, const struct peal_expr *exp
         peal_deducer_note(d, (struct peal_pos){0}, "did you mean '%s'?", best);
 }
 
-/* Some names are functions of integers and of data alike. Which one is meant shows in the text of
- * the first argument: it starts with a buffer or tile, or it is a recv. */
+/* Some names are functions of both integers and data. The text of the first argument shows which
+ * one is meant: of data if it starts with a buffer or tile, or is a recv. */
 static bool starts_with_data(struct peal_deducer *d, const struct peal_expr *expr)
 {
     while (expr) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul(a, b): two matrices whose inner lengths agree. Unlike the operands of elementwise functions
- * they have shapes of their own, so that nothing can be taken from the one for the other. */
+/* matmul(a, b): two matrices whose inner lengths agree. Unlike the operands of elementwise
+ * functions, they have shapes of their own, so neither can take its shape from the other. */
 #include "lang/deduce/deducer.h"
 
-/* One operand: a matrix with a shape of its own; otherwise it is reported. */
+/* One operand: a matrix with a shape of its own. Anything else is reported. */
 static bool deduce_matrix(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
 {
     peal_deduce_expr(d, expr, out);

@@ -17,8 +17,8 @@ const char *peal_elem_text(struct peal_elem elem)
     return elem.generic ? "T" : peal_dtype_name(elem.dtype);
 }
 
-/* T with a fixed type is decided when T is known; floating-point types mix, others must be equal.
- */
+/* Whether T mixes with a fixed type is decided when T is known. Floating-point types mix, others
+ * must be equal. */
 static bool elems_fit(struct peal_elem a, struct peal_elem b)
 {
     if (a.generic || b.generic || a.dtype == b.dtype)
@@ -121,7 +121,7 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
     mix->any_data = true;
     bool open = is_open(expr);
     if (!mix->first && (type->dims == 0 || open)) {
-        /* keeps what it has until a better one comes */
+        /* keeps the type until a better one comes */
         bool elem_known = mix->type.kind == PEAL_TYPE_TILE;
         if (!elem_known || mix->type.dims == 0) {
             mix->type = *type;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names: which symbol a name stands for at a place, and what was meant by one that is unknown. */
+/* Names: which symbol a name refers to at a place, and which name was meant by an unknown one. */
 #include "lang/deduce/deducer.h"
 
 #include <stdarg.h>
@@ -139,7 +139,7 @@ void peal_deducer_declare(struct peal_deducer *d, struct peal_symbol *symbol)
         return;
     int special = find_special(d, symbol->name);
     if (peal_special_is_placement(special) && !d->specials[special]) {
-        d->own_names[special] = true; /* from here on the kernel's own */
+        d->own_names[special] = true; /* from here on, the kernel's own name */
         special = -1;
     }
     if (peal_special_is_placement(special)) {
@@ -223,7 +223,7 @@ struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name
     entry->reported = true;
     peal_deducer_error(d, pos, "unknown name '%s'", name);
     const char *best = NULL;
-    /* The newest names only: a kernel may have very many. */
+    /* Only the newest names are searched: a kernel may have very many. */
     size_t first = 0;
     if (d->visible.len > 1000)
         first = d->visible.len - 1000;

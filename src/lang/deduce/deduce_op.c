@@ -24,7 +24,7 @@ static void not_assignable(struct peal_deducer *d, const struct peal_expr *place
         peal_deducer_note(d, symbol->pos, "it is declared here");
 }
 
-/* The right side has, or takes, the shape and type of the left one; false after a report. */
+/* The right side has, or takes, the shape and type of the left side. False after a report. */
 static bool fit(struct peal_deducer *d, struct peal_stmt *stmt, const struct peal_value *left,
                 const struct peal_value *right)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of things: x[...] and x@p, their shapes, and indices that cannot be right. */
+/* Parts: x[...] and x@p, their shapes, and indices that cannot be right. */
 #include "lang/deduce/deducer.h"
 
 #include <stdio.h>
@@ -15,12 +15,12 @@ struct peal_symbol *peal_place_symbol(const struct peal_expr *expr)
 
 bool peal_place_is_remote(const struct peal_expr *expr)
 {
-    while (expr->kind == PEAL_EXPR_SLICE) /* at most one '@' stands in a place */
+    while (expr->kind == PEAL_EXPR_SLICE) /* a place has at most one '@' */
         expr = expr->a;
     return expr->kind == PEAL_EXPR_AT;
 }
 
-/* Says that `place` is outside, if `room` (what is left beyond it) is a negative number. */
+/* Reports that `place` is outside, if `room` (what is left beyond it) is known to be negative. */
 static bool check_room(struct peal_deducer *d, const struct peal_expr *place,
                        const struct peal_poly *room, const struct peal_expr *base)
 {
@@ -45,7 +45,7 @@ static bool check_not_negative(struct peal_deducer *d, const struct peal_expr *e
     return false;
 }
 
-/* c of k: both numbers known to be wrong are reported; the length of the part. */
+/* c of k: reports numbers that are known to be wrong, and finds the length of the part. */
 static struct peal_poly part_length(struct peal_deducer *d, const struct peal_slice *slice,
                                     const struct peal_poly *c, const struct peal_poly *length,
                                     const struct peal_poly *k)
@@ -76,8 +76,8 @@ static struct peal_poly part_length(struct peal_deducer *d, const struct peal_sl
     return peal_deduce_opaque(d, "part", args, 3);
 }
 
-/* One slice of a dimension of `length`. out[0]: how long the part is, out[1]: its index or start.
- */
+/* One slice of a dimension of `length`. out[0]: the length of the part, out[1]: its index or
+ * start. */
 static bool deduce_slice(struct peal_deducer *d, const struct peal_expr *expr, int which,
                          const struct peal_poly *length, struct peal_poly out[2])
 {
@@ -110,7 +110,7 @@ static bool deduce_slice(struct peal_deducer *d, const struct peal_expr *expr, i
     return check_room(d, expr, &room, expr->a);
 }
 
-/* x[...] of a buffer or tile. Of rows, an index leaves one row, which has one dimension. */
+/* x[...] of a buffer or tile. An index of a matrix selects one row, which has one dimension. */
 static void slice_data(struct peal_deducer *d, struct peal_expr *expr,
                        const struct peal_value *base, struct peal_value *out)
 {

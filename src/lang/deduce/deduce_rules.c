@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts: does the signature fit what the kernel says it implements. */
+/* Contracts: does the signature fit the contract that the kernel implements? */
 #include "base/base.h"
 #include "lang/deduce/deducer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements: blocks, and which file knows what stands in them. */
+/* Statements: blocks, and which file handles the statements in them. */
 #include "lang/deduce/deducer.h"
 
 static void deduce_block(struct peal_deducer *d, struct peal_stmt *body)
@@ -75,7 +75,7 @@ static void deduce_when(struct peal_deducer *d, struct peal_stmt *stmt)
     d->when--;
 }
 
-/* A call that was inlined: its declarations may stand in it. */
+/* An inlined call: it may contain declarations. */
 static void deduce_scope(struct peal_deducer *d, struct peal_stmt *stmt)
 {
     size_t scope = peal_deducer_scope_begin(d);
@@ -86,7 +86,7 @@ static void deduce_scope(struct peal_deducer *d, struct peal_stmt *stmt)
     peal_deducer_scope_end(d, scope);
 }
 
-/* Is it an operation of the plan, or just integers and declarations. */
+/* Is it an operation of the plan, or only integers and declarations? */
 static bool is_operation(const struct peal_stmt *stmt)
 {
     switch (stmt->kind) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What deduce finds out: directions, tiles, periods, calls. What it refuses is in tests/golden/ir.
- */
+/* What deduce finds: directions, tiles, periods, calls. What it refuses is in tests/golden/ir. */
 #include "lang/deduce/deduce.h"
 #include "lang/library.h"
 #include "lang/syntax/parse.h"
@@ -25,7 +24,7 @@ static int close_library(void **state)
     return 0;
 }
 
-/* The module of a text that must be right. The source must outlive it. */
+/* The module of a text that must be right. The source must outlive the module. */
 static struct peal_module *deduced(void **state, int line, const struct peal_source *source)
 {
     struct peal_diags diags;
@@ -230,7 +229,7 @@ static struct peal_text repeated(const char *head, const char *unit, int count, 
     return text;
 }
 
-/* What would take for ever if any step visited all names, kernels or tiles. */
+/* Texts that would take very long if any step visited all names, kernels or tiles. */
 static void large_texts_take_no_longer_than_their_length(void **state)
 {
     static const struct {
@@ -262,7 +261,7 @@ static void large_texts_take_no_longer_than_their_length(void **state)
     }
 }
 
-/* Nested in ways that could double the work at every level. */
+/* Nesting that could double the work at every level. */
 static void deep_texts_take_no_longer_than_their_length(void **state)
 {
     static const struct {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wide tiles: a tile that any arithmetic on 16-bit floats is assigned to is kept in f32, and so is
- * a copy of one. Plain copies of memory and received values stay as they are.
- */
+/* Wide tiles: a tile that is assigned the result of arithmetic on 16-bit floats is kept in f32, and
+ * so is a copy of one. Plain copies of memory and received values keep their type. */
 #include "lang/deduce/deducer.h"
 
 #include <stdlib.h>
 
-/* `to` is assigned what `from` holds. */
+/* `to` is assigned the value of `from`. */
 struct copy {
     struct peal_symbol *from, *to;
 };
@@ -14,7 +13,7 @@ struct copy {
 struct widening {
     struct peal_deducer *d;
     PEAL_VEC(struct copy) copies;        /* sorted by from's slot before they are followed */
-    PEAL_VEC(struct peal_symbol *) work; /* wide, copies not followed yet */
+    PEAL_VEC(struct peal_symbol *) work; /* wide tiles whose copies have not been followed yet */
 };
 
 static void widen(struct widening *w, struct peal_symbol *tile)
@@ -26,7 +25,7 @@ static void widen(struct widening *w, struct peal_symbol *tile)
     w->d->no_memory |= !peal_vec_push(&w->work, tile);
 }
 
-/* Notes what flows into a tile. */
+/* Records what is assigned to a tile. */
 static void flow(struct widening *w, struct peal_symbol *tile, const struct peal_expr *value)
 {
     struct peal_symbol *from = peal_place_symbol(value);
@@ -90,7 +89,7 @@ static void follow(struct widening *w, const struct peal_symbol *from)
     }
 }
 
-/* Expressions take over what their tiles have become. */
+/* Expressions take the new types of their tiles. */
 static void refresh(struct peal_expr *expr, void *context)
 {
     (void)context;
@@ -114,7 +113,7 @@ static void refresh_block(struct peal_stmt *stmt)
 void peal_deduce_wide(struct peal_deducer *d)
 {
     struct widening w = {.d = d};
-    /* A let has taken the type of its value; what counts here is what flows in. */
+    /* A let has taken the type of its value, but here only what is assigned to it counts. */
     for (struct peal_symbol *s = d->kernel->symbols; s; s = s->next) {
         if (s->kind == PEAL_SYMBOL_TILE)
             s->type.elem.wide = false;

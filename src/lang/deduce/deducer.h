@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside deduce: what its files share.
+/* Inside deduce: shared by its files.
  *
  *   deduce.c          the order: callees before callers; one kernel at a time
  *   deduce_names.c    scopes, symbols, slots, unknown names
@@ -7,18 +7,19 @@
  *   deduce_part.c     x[...] and x@p
  *   deduce_func.c     functions: of integers, of data, reduce operations
  *   deduce_formula.c  reductions that the text declares
- *   deduce_stmt.c     statements: blocks, and what stands in them
+ *   deduce_stmt.c     statements: blocks, and the statements in them
  *   deduce_decl.c     declarations, let and var
  *   deduce_op.c       assignments, notify, wait, send, free
  *   deduce_call.c     calls of kernels
  *   deduce_mix.c      operands that must fit together
  *   deduce_matmul.c   operands of a product of matrices
- *   deduce_atomic.c   fetch_add, compare_swap, take, and what may stand in a when
+ *   deduce_atomic.c   fetch_add, compare_swap, take, and what a `when` may contain
  *   deduce_effect.c   directions, signals with both sides
  *   deduce_wide.c     wide tiles
  *   deduce_rules.c    contracts
  *
- * An expression that is wrong gets type NONE, and nothing more is said about what contains it.
+ * A wrong expression gets type NONE, and nothing more is reported about expressions that contain
+ * it.
  */
 #ifndef PEAL_IR_DEDUCER_H
 #define PEAL_IR_DEDUCER_H
@@ -34,7 +35,8 @@ struct peal_name {
     bool reported;
 };
 
-/* What deduce knows of a symbol, beside the symbol itself; by slot. Polynomials: NULL = unknown. */
+/* What deduce knows about a symbol, besides the symbol itself; by slot. Polynomials: NULL =
+ * unknown. */
 struct peal_fact {
     const struct peal_poly *value;    /* of a let */
     const struct peal_poly *shape[2]; /* of a buffer or tile */
@@ -68,19 +70,20 @@ struct peal_deducer {
     struct peal_symbol **tail; /* of kernel->symbols */
     PEAL_VEC(struct peal_fact) facts;
     PEAL_VEC(struct peal_name) names;
-    struct peal_index name_index;   /* of names */
-    PEAL_VEC(const char *) visible; /* names in order of declaration; a scope ends by cutting it */
+    struct peal_index name_index; /* of names */
+    /* names in order of declaration; the end of a scope shortens it */
+    PEAL_VEC(const char *) visible;
     struct peal_symbol *specials[PEAL_NCHILDREN + 1];
     bool own_names[PEAL_NCHILDREN + 1];  /* placement names that the kernel declares itself */
-    const struct peal_stmt *grid, *tree; /* once they were seen */
+    const struct peal_stmt *grid, *tree; /* set when they are seen */
     bool has_grid, has_tree;             /* somewhere in the kernel */
     const struct peal_stmt *first_lane;
-    int lane;         /* number of the lane block we are in, 0 = none */
+    int lane;         /* number of the enclosing lane block, 0 = none */
     int lanes;        /* so far */
     int nesting;      /* of for, if and when */
-    int when;         /* blocks of when around here */
+    int when;         /* number of enclosing `when` blocks */
     bool in_params;   /* unknown names become dimensions */
-    bool launch_ok;   /* `launch mod` may stand here */
+    bool launch_ok;   /* `launch mod` is allowed here */
     bool has_generic; /* some buffer is of T */
 };
 
@@ -94,15 +97,15 @@ void peal_deducer_error(struct peal_deducer *d, struct peal_pos pos, const char 
     __attribute__((format(printf, 3, 4)));
 void peal_deducer_note(struct peal_deducer *d, struct peal_pos pos, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* False when there are too many errors for going on to be of use, or memory ran out. */
+/* False: too many errors to be useful, or out of memory. */
 bool peal_deducer_goes_on(const struct peal_deducer *d);
 /* Gives the symbol a slot and makes its name visible; reports a name that is taken. */
 void peal_deducer_declare(struct peal_deducer *d, struct peal_symbol *symbol);
-/* The same, after it is known what it is. */
+/* The same, when it is known what the symbol is. */
 void peal_deducer_declare_as(struct peal_deducer *d, struct peal_symbol *symbol,
                              enum peal_symbol_kind kind, enum peal_type_kind type);
 struct peal_symbol *peal_deducer_find(struct peal_deducer *d, const char *name);
-/* Like find; reports an unknown name once, with what may have been meant. */
+/* Like find, but reports an unknown name once, with a similar one. */
 struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name,
                                         struct peal_pos pos);
 struct peal_fact *peal_deducer_fact(struct peal_deducer *d, const struct peal_symbol *symbol);
@@ -119,7 +122,7 @@ bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char
 /* A rank or a port. */
 void peal_deduce_peer(struct peal_deducer *d, struct peal_expr *peer);
 bool peal_type_is_data(const struct peal_type *type);
-/* Nothing is known of it: what is wrong with it was reported. */
+/* Marks it as unknown: its error has been reported. */
 static inline bool peal_expr_is_empty(const struct peal_expr *expr)
 {
     return expr->type.kind == PEAL_TYPE_NONE;
@@ -129,9 +132,9 @@ const char *peal_type_text(const struct peal_type *type);
 struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *what,
                                     const struct peal_poly *args, int nargs);
 const struct peal_poly *peal_deduce_keep(struct peal_deducer *d, const struct peal_poly *poly);
-/* May the value differ between ranks. */
+/* May the value differ between ranks? */
 bool peal_deduce_varies(struct peal_deducer *d, struct peal_expr *expr);
-/* The text of an expression, cut at what fits. */
+/* The text of an expression, shortened to fit. */
 struct peal_shown {
     char text[64];
 };
@@ -154,10 +157,10 @@ struct peal_elem peal_elem_widen(struct peal_elem elem);
 /* False after a report: lengths that are known to differ. */
 bool peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
                      const struct peal_expr *b, const struct peal_value *y, int dims);
-/* The element type of a result of both: T wins, then the larger. */
+/* The element type of a result of both: T if either is T, otherwise the larger. */
 struct peal_elem peal_elem_join(struct peal_elem a, struct peal_elem b);
 const char *peal_elem_text(struct peal_elem elem);
-/* The buffer, tile or signal symbol that a place is a part of; NULL if it is none. */
+/* The symbol of the buffer, tile or signal that a place is a part of, or NULL. */
 struct peal_symbol *peal_place_symbol(const struct peal_expr *expr);
 bool peal_place_is_remote(const struct peal_expr *expr);
 
@@ -167,14 +170,14 @@ void peal_deduce_part(struct peal_deducer *d, struct peal_expr *expr, struct pea
 /* deduce_func.c */
 void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
 bool peal_function_is_known(const char *name);
-/* Reports a reduce operation that the element type lacks. */
+/* Reports a reduce operation that does not accept the element type. */
 void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos,
                               enum peal_reduction reduce, struct peal_elem elem);
 
 /* deduce_formula.c */
-/* Makes the formulas of the module's reductions, before its kernels. */
+/* Makes the formulas of the module's reductions, before its kernels are deduced. */
 void peal_deduce_reductions(struct peal_deducer *d);
-/* A reduce operation by its name: one of all, or of the module. False: there is none. */
+/* A reduce operation by its name: a built-in one, or one of the module. False: there is none. */
 bool peal_deducer_reduction(const struct peal_deducer *d, const char *name,
                             enum peal_reduction *out);
 /* The declaration of a user-defined one. */
@@ -182,14 +185,14 @@ const struct peal_reduce_decl *peal_deducer_decl(const struct peal_deducer *d,
                                                  enum peal_reduction reduce);
 
 /* deduce_atomic.c */
-/* Is it a peek or an atomic with a result? After it was deduced. */
+/* Is it a peek or an atomic with a result? Called after it was deduced. */
 bool peal_expr_fetches(const struct peal_expr *expr);
 void peal_deduce_fetch(struct peal_deducer *d, struct peal_expr *expr);
 void peal_deduce_take(struct peal_deducer *d, struct peal_stmt *stmt);
-/* counter = peek ..., of a counter that var has declared */
+/* counter = peek ..., where var has declared the counter */
 void peal_deduce_fetched(struct peal_deducer *d, struct peal_stmt *stmt,
                          struct peal_symbol *symbol);
-/* The condition of a when; then what a statement in its block may not do. */
+/* The condition of a `when`; then what a statement in its block may not do. */
 void peal_deduce_test(struct peal_deducer *d, struct peal_expr *expr);
 void peal_deduce_within(struct peal_deducer *d, const struct peal_stmt *stmt);
 
@@ -223,7 +226,7 @@ struct peal_kernel *peal_deduce_callee(struct peal_deducer *d, const struct peal
 void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt);
 
 /* deduce_effect.c */
-/* `sound`: nothing was wrong so far, so that what is missing is missing indeed. */
+/* `sound`: there was no error so far, so that anything missing really is missing. */
 void peal_deduce_effects(struct peal_deducer *d, bool sound);
 
 /* deduce_wide.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees copied with their symbols replaced. */
+/* Copies trees with their symbols replaced. */
 #include "lang/lower/clone.h"
 
 #include "base/base.h"
@@ -22,8 +22,8 @@ static uint64_t hash_name(const void *rows, uint32_t row)
     return peal_hash_u64((uint64_t)(uintptr_t)((const struct peal_clone_name *)rows)[row].name, 0);
 }
 
-/* What is known of a name, from now on; NULL when out of memory. It may move when another name
- * becomes known. */
+/* The entry of a name, made if it is new; NULL: out of memory. It may move when another name is
+ * added. */
 static struct peal_clone_name *know(struct peal_clone_names *names, const char *name)
 {
     struct peal_index *index = &names->index;
@@ -57,7 +57,7 @@ bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
     clone->map = calloc(nslots + 1, sizeof *clone->map);
     clone->failed = !clone->map;
     bool first = names->copyings == 0;
-    names->copyings += first ? 1 : 0; /* what was there before any */
+    names->copyings += first ? 1 : 0; /* names that were there before any copying */
     for (struct peal_symbol *s = target->symbols; s; s = s->next) {
         clone->last = s;
         clone->failed |= first && !add_name(names, s->name, 1);
@@ -80,12 +80,13 @@ static void *check(struct peal_clone *clone, void *node)
     return node;
 }
 
-/* By what was there before this copying: its own names may be the same as in the source. */
+/* Compared with the names from before this copying: its own names may be the same as in the
+ * source. */
 static bool is_taken(const struct peal_clone *clone, const char *name)
 {
     const struct peal_clone_name *known = know(clone->names, name);
     bool is_used = known && known->since > 0 && known->since < clone->number;
-    /* A placement name stays free: what is inlined later may use it. */
+    /* A placement name is not used: a kernel that is inlined later may use it. */
     return is_used || (clone->into_kernel && peal_name_is_placement(name));
 }
 
@@ -111,7 +112,7 @@ static const char *free_name(struct peal_clone *clone, const char *name)
     }
     if (!known || !try || !add_name(clone->names, try, clone->number))
         return NULL;
-    known = know(clone->names, base); /* it may have moved */
+    known = know(clone->names, base); /* the entry may have moved */
     if (try != base && known)
         known->next = i - 1;
     return try;
@@ -142,7 +143,7 @@ struct peal_symbol *peal_clone_add(struct peal_clone *clone, enum peal_symbol_ki
     return append(clone, symbol);
 }
 
-/* rank, nranks, ... are the same thing in every kernel. */
+/* rank, nranks, ... mean the same in every kernel. */
 static struct peal_symbol *find_special(const struct peal_clone *clone,
                                         const struct peal_symbol *symbol)
 {
@@ -193,7 +194,7 @@ static const struct peal_expr *next_operand(const struct peal_expr *expr,
     return arg->next;
 }
 
-/* Copies an expression that is already over the target's symbols; NULL of NULL. */
+/* Copies an expression that already uses the target's symbols. NULL gives NULL. */
 static struct peal_expr *copy_expr(struct peal_clone *clone, const struct peal_expr *expr)
 {
     if (!expr)
@@ -218,7 +219,7 @@ static struct peal_expr *copy_expr(struct peal_clone *clone, const struct peal_e
     return copy;
 }
 
-/* A use of a symbol: another symbol, or the argument's expression at the place of use. */
+/* A use of a symbol: becomes another symbol, or the argument's expression. */
 static void replace_symbol(struct peal_clone *clone, struct peal_expr *copy,
                            const struct peal_expr *expr)
 {
@@ -337,7 +338,7 @@ struct peal_stmt *peal_clone_body(struct peal_clone *clone, const struct peal_st
     for (; body; body = body->next) {
         if (clone->failed)
             break;
-        /* The signal that an argument replaces needs no declaration. */
+        /* A signal that an argument replaces needs no declaration. */
         if (body->kind == PEAL_STMT_DECL && clone->map[body->symbol->slot].expr)
             continue;
         *tail = clone_stmt(clone, body);

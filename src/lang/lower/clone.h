@@ -16,13 +16,14 @@ struct peal_clone_map {
     const struct peal_expr *expr; /* copied at every use */
 };
 
-/* The names of a kernel's symbols, and by which copying each came: so that a free name is found without
- * a look at all symbols, however many kernels are copied into one. Zeroed at first. */
+/* The names of a kernel's symbols, and which copying added each, so that a free name is found
+ * without looking at all symbols, however many kernels are copied into one. Initially zero. */
 struct peal_clone_names {
     PEAL_VEC(struct peal_clone_name {
         const char *name; /* interned */
-        uint32_t since;   /* the copying that added it, from 1 on; 0: it is not there itself */
-        int next;         /* name_2 up to the one before this were taken by earlier copyings */
+        /* the copying that added it, counted from 1; 0: only names made from it exist */
+        uint32_t since;
+        int next; /* name_2 up to the one before this were used by earlier copyings */
     })
     known;
     struct peal_index index; /* of known */
@@ -37,11 +38,11 @@ struct peal_clone {
     uint32_t number;            /* of this copying */
     struct peal_clone_map *map; /* by slot of the source kernel */
     struct peal_symbol *last;   /* of the target's symbols */
-    bool into_kernel; /* the target had symbols before: it is not a copy of the source */
+    bool into_kernel; /* the target had symbols before: it is not a plain copy of the source */
     bool failed;
 };
 
-/* nslots: of the source kernel. `names` are the target's, the same for all copyings into it. False when
+/* nslots: of the source kernel. `names` are the target's, the same for all copyings into it. False:
  * out of memory. */
 bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
                       struct peal_kernel *target, struct peal_clone_names *names, uint32_t nslots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pass "fold": what constants decide is decided.
+/* Pass "fold": evaluates what depends on constants only.
  *
  *   before   if 1 < 2 { x[2 * 3] = y[0] } else { ... }
  *   after    x[6] = y[0]
@@ -7,7 +7,8 @@
  * Lets that inlining made and that are never read are dropped.
  *
  * Needs: nothing. Keeps: everything. Division by zero and overflow are left for instantiate to
- * report where they are executed. */
+ * report where they are executed.
+ */
 #include "lang/lower/lower.h"
 
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static void fold_expr(struct peal_expr *e, void *context)
     (void)context;
     if (e->kind != PEAL_EXPR_BINARY || e->type.kind != PEAL_TYPE_INT || !is_int(e->a, &a) ||
         !is_int(e->b, &b) || !arithmetic(e->op, a, b, &value) || value < 0)
-        return; /* a negative constant has no form of its own in the text */
+        return; /* the text has no form for a negative constant */
     e->kind = PEAL_EXPR_INT;
     e->value = value;
     e->a = e->b = NULL;

@@ -4,22 +4,23 @@
  *   before   allreduce(g, sum)
  *   after    scope allreduce_window {
  *                let n = len(g)
- *                signal arrived[nranks]          synthesised, because none was given
+ *                signal arrived[nranks]          made here, because none was given
  *                for p in peers { notify arrived[rank]@p += 1 }
  *                ...
  *            }
  *
  * Needs: a deduced kernel; deduce has refused recursion. Keeps: types, unique names, dense slots.
  * Breaks: nothing. Buffers, signals and reduce operations are replaced by the arguments; integers
- * and dimensions become lets; everything else the callee declares gets a name of its own. The scope
- * marks one instance of logical-zero cells. */
+ * and dimensions become lets; everything else that the callee declares gets a name of its own. The
+ * scope marks one instance of cells that start at logical 0.
+ */
 #include "lang/deduce/deduce.h"
 #include "lang/lower/clone.h"
 #include "lang/lower/lower.h"
 
 #include <string.h>
 
-/* Calls within calls counted: a short text can ask for any number. */
+/* Limits calls, including those within calls: a short text can ask for any number. */
 enum { MOST_DEPTH = 64, MOST_CALLS = 4096 };
 
 struct inliner {
@@ -58,7 +59,7 @@ static struct peal_stmt *new_let(struct inliner *in, struct peal_clone *clone, c
 static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
                                    const struct peal_expr *arg, int dim, int dims)
 {
-    if (dims == 2) { /* only a whole buffer says what its rows and columns are */
+    if (dims == 2) { /* only a whole buffer defines rows and columns */
         const struct peal_symbol *s = NULL;
         if (arg->kind == PEAL_EXPR_NAME)
             s = arg->symbol;
@@ -90,7 +91,7 @@ static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
     return len;
 }
 
-/* A dimension of the callee is what the argument says whose shape is just its name. */
+/* A dimension of the callee is defined by the argument whose shape is just its name. */
 static struct peal_stmt *bind_dim(struct inliner *in, struct peal_clone *clone,
                                   const struct peal_call_expr *call, const struct peal_symbol *dim,
                                   struct peal_pos pos)
@@ -118,8 +119,8 @@ static struct peal_stmt *bind_dim(struct inliner *in, struct peal_clone *clone,
     return NULL;
 }
 
-/* Arguments of the call as they stand are over the caller's symbols; each parameter is mapped to
- * its argument, or to a let that holds it. Returns the lets. */
+/* The arguments of a call use the caller's symbols. Each parameter is mapped to its argument, or to
+ * a let that holds it. Returns the lets. */
 static struct peal_stmt *bind_args(struct inliner *in, struct peal_clone *clone,
                                    const struct peal_call_expr *call, struct peal_pos pos)
 {
@@ -168,7 +169,7 @@ static bool has_lanes(const struct peal_kernel *kernel)
     return false;
 }
 
-/* The least common multiple of two periods; one that is not given counts as 1. */
+/* The least common multiple of two periods; 0 counts as 1. */
 static int lcm(int a, int b)
 {
     if (a <= 0)
@@ -181,7 +182,7 @@ static int lcm(int a, int b)
     return multiple;
 }
 
-/* The callee's placement must not meet a name of the caller's own. */
+/* If the callee uses a placement name, the caller may not have declared it. */
 static bool check_placement(struct inliner *in, const struct peal_kernel *callee,
                             struct peal_pos pos)
 {

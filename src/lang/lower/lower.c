@@ -79,7 +79,7 @@ enum peal_status peal_lower(const struct peal_kernel *kernel, struct peal_module
             *tail = NULL;
             return status;
         }
-        copy->lowered = true; /* from the first pass on there are no calls */
+        copy->lowered = true; /* after the first pass there are no calls */
         if (!peal_validate_kernel(copy, passes[i].name, diags)) {
             *tail = NULL;
             return PEAL_INVALID;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lexer. Marks of one or two characters are matched longest first; a number never swallows the
+/* The lexer. Marks of one or two characters are matched longest first; a number never includes the
  * first dot of `..`. */
 #include "lang/syntax/lex.h"
 
@@ -45,7 +45,7 @@ static void skip_comment(struct peal_lexer *lexer)
 {
     bool follows = lexer->comment && lexer->comment_line + 1 == lexer->line;
     if (!lexer->first)
-        lexer->comment = NULL; /* after code: belongs to that line, not to what comes next */
+        lexer->comment = NULL; /* a comment after code belongs to that line, not to what follows */
     else if (!follows)
         lexer->comment = lexer->at;
     lexer->comment_line = lexer->line;

@@ -13,7 +13,7 @@ enum peal_token_kind {
     PEAL_TOKEN_NAME, /* names and words of the language alike */
     PEAL_TOKEN_INT,
     PEAL_TOKEN_FLOAT,
-    PEAL_TOKEN_STRING, /* text is what stands between the quotes, escapes not yet replaced */
+    PEAL_TOKEN_STRING, /* text is what is between the quotes, with escapes */
     PEAL_TOKEN_PUNCT,  /* text is one of the marks: ( ) { } [ ] , : = + ... << += +: .. */
     PEAL_TOKEN_BAD     /* `why` says what is wrong */
 };
@@ -36,7 +36,7 @@ struct peal_lexer {
     const char *line_start;
     uint32_t line;
     bool first;
-    /* The newest run of `//` lines: where it starts, and the line of its last one. */
+    /* The latest run of `//` lines: where it starts, and the line of its last one. */
     const char *comment;
     uint32_t comment_line;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of the parser: tokens, errors, kernels and their parameters. */
+/* The top level of the parser: tokens, errors, kernels and their parameters. */
 #include "lang/syntax/parse.h"
 
 #include "lang/syntax/parser.h"
@@ -44,7 +44,7 @@ void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *f
         return NULL;
     p->panic = true;
     if (p->errors && pos.line == p->error_pos.line && pos.col == p->error_pos.col)
-        return NULL; /* the same trouble again, seen from an outer block */
+        return NULL; /* the same error again, seen from an outer block */
     p->error_pos = pos;
     va_list args;
     va_start(args, format);
@@ -64,7 +64,7 @@ void *peal_parser_out_of_memory(struct peal_parser *p)
     return NULL;
 }
 
-/* `wanted`: the one word or mark that may stand here, "" if there are several. */
+/* `wanted`: the only word or mark that is allowed here; "" if there are several. */
 static void *report_expected(struct peal_parser *p, const char *what, const char *wanted)
 {
     const struct peal_token *token = &p->token;
@@ -278,7 +278,7 @@ static bool parse_params(struct peal_parser *p, struct peal_kernel *kernel)
     return peal_parser_want(p, ")");
 }
 
-/* The comment's lines without slashes, their first space and trailing space. */
+/* The comment's lines without slashes, without their first space and trailing spaces. */
 static const char *read_doc(struct peal_parser *p, const char *at)
 {
     struct peal_text text = {0};
@@ -377,7 +377,7 @@ static bool at_declaration(const struct peal_parser *p)
     return p->token.first && (peal_parser_at(p, "kernel") || peal_parser_at(p, "reduce"));
 }
 
-/* To the next line that starts a kernel or a reduction. */
+/* Skips to the next line that starts a kernel or a reduction. */
 static void skip_to_declaration(struct peal_parser *p)
 {
     while (p->token.kind != PEAL_TOKEN_END && !p->gave_up && !at_declaration(p))
@@ -386,7 +386,7 @@ static void skip_to_declaration(struct peal_parser *p)
     p->depth = 0;
 }
 
-/* Puts a reduction at the end of the module's. */
+/* Appends a reduction to those of the module. */
 static void add_reduction(struct peal_parser *p, struct peal_reduce_decl *reduce)
 {
     struct peal_reduce_decl **tail = &p->module->reductions;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to module. The grammar is docs/language.md; names and types are deduce's business. */
+/* Text to module. The grammar is docs/language.md; names and types are left to deduce. */
 #ifndef PEAL_IR_PARSE_H
 #define PEAL_IR_PARSE_H
 
 #include "lang/tree/module.h"
 
-/* PEAL_INVALID: what is wrong is in diags, several errors in one go. The source is borrowed and
- * must outlive the module, whose positions point into it. On PEAL_OK *out is freed with
- * peal_module_free. */
+/* PEAL_INVALID: the errors, possibly several, are in diags. The source is borrowed and must outlive
+ * the module, whose positions point into it. On PEAL_OK *out is freed with peal_module_free. */
 enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
                             struct peal_module **out);
 
-/* Adds the kernels of a text to those that the module has. After a failure the module has none of
- * the text's kernels; it is still freed by its owner. */
+/* Adds the kernels of a text to those of the module. After a failure the module has none of the
+ * text's kernels; its owner still frees it. */
 enum peal_status peal_parse_into(struct peal_module *module, const struct peal_source *source,
                                  struct peal_diags *diags);
 
 /* True for the words that cannot be names. */
 bool peal_word_is_reserved(const char *word, size_t len);
-/* All of them, one after the other; NULL after the last. */
+/* The i-th of them; NULL after the last. */
 const char *peal_word_reserved(size_t i);
 
 #endif

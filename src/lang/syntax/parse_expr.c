@@ -17,7 +17,7 @@ static struct peal_expr *new_expr(struct peal_parser *p, enum peal_expr_kind kin
     return expr;
 }
 
-/* Ends an expression: its position reaches to the last token, its height is known. */
+/* Ends an expression: extends its position to the last token, and sets its height. */
 static struct peal_expr *close_expr(struct peal_parser *p, struct peal_expr *expr)
 {
     expr->pos = peal_parser_span(p, expr->pos);
@@ -97,7 +97,8 @@ static struct peal_expr *parse_name(struct peal_parser *p)
     struct peal_expr *expr = new_expr(p, PEAL_EXPR_NAME, p->token.pos);
     if (!expr)
         return NULL;
-    /* `and` and `or` are operators between operands and reduce operations in their place. */
+    /* `and` and `or` are operators between operands; where an operand is expected, they are reduce
+     * operations. */
     if (peal_parser_at(p, "and") || peal_parser_at(p, "or")) {
         expr->name = peal_intern_text(&p->module->names, p->token.text, p->token.len);
         if (!expr->name)
@@ -171,7 +172,7 @@ static struct peal_expr *parse_primary(struct peal_parser *p)
     if (peal_parser_at(p, "launch"))
         return parse_launch(p);
     bool is_recv = peal_parser_at(p, "recv") || peal_parser_at(p, "recv_slot");
-    /* Elsewhere a name like any other; `recv form` is a slip. */
+    /* Elsewhere it is a name like any other; `recv form` is a typing error. */
     if (is_recv && peal_token_is_near(&p->ahead, "from"))
         return parse_recv(p);
     if (peal_parser_at(p, "peek")) {
@@ -230,7 +231,7 @@ static const struct peal_operator *find_binary(const struct peal_parser *p, enum
     return NULL;
 }
 
-/* Operators of level `least` and tighter. */
+/* Parses operators of level `least` and tighter. */
 static struct peal_expr *parse_binary(struct peal_parser *p, int least)
 {
     if (!peal_parser_enter(p))

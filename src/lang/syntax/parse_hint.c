@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes for readers used to another language, and for typing errors: what was meant where
- * something else was expected. */
+/* Notes for readers who are used to another language, and for typing errors: what was probably
+ * meant where something else was expected. */
 #include "base/base.h"
 #include "lang/syntax/parser.h"
 
@@ -8,7 +8,7 @@
 
 enum { LONGEST = 40 };
 
-/* Marks of other languages, as they begin where the parser stumbles. */
+/* Marks of other languages that the parser may find. */
 static const struct {
     const char *text, *note;
 } marks[] = {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A statement function gets the node and starts after the word; false after a failure. */
+/* A statement function gets the node and starts after the word. False after a failure. */
 typedef bool parse_form(struct peal_parser *p, struct peal_stmt *stmt);
 
 static struct peal_symbol *parse_symbol(struct peal_parser *p, enum peal_symbol_kind kind,
@@ -43,7 +43,7 @@ static bool parse_private(struct peal_parser *p, struct peal_stmt *stmt)
     return parse_buffer(p, stmt, PEAL_PLACE_PRIVATE);
 }
 
-/* One statement per name: the first is `stmt`, more are linked after it. */
+/* Makes one statement per name: the first is `stmt`, further ones are linked after it. */
 static bool parse_names(struct peal_parser *p, struct peal_stmt *stmt, enum peal_symbol_kind kind,
                         enum peal_signal_mode mode)
 {
@@ -184,7 +184,7 @@ static bool parse_free(struct peal_parser *p, struct peal_stmt *stmt)
     return (stmt->a->name = peal_parser_name(p, "the name of a tile", NULL));
 }
 
-/* Those of `forms`, and what is not a form of its own. */
+/* The words of `forms`, and those that are not forms of their own. */
 static const char *const first_words[] = {
     "window", "private", "signal", "channel", "grid",      "tree", "let",  "var",  "notify", "wait",
     "send",   "for",     "if",     "assert",  "exclusive", "lane", "free", "else", NULL,
@@ -306,7 +306,7 @@ static bool parse_lane(struct peal_parser *p, struct peal_stmt *stmt)
     return peal_parse_block(p, &stmt->body);
 }
 
-/* A place that nothing is assigned to: a slip in the first word, or a sum after `@`. */
+/* A place to which nothing is assigned: a typing error in the first word, or a sum after `@`. */
 static bool reject_assign(struct peal_parser *p, const struct peal_stmt *stmt)
 {
     size_t errors = p->errors;
@@ -361,7 +361,7 @@ static bool parse_call(struct peal_parser *p, struct peal_stmt *stmt)
     return stmt->name && peal_parse_args(p, false, &stmt->args);
 }
 
-/* scope name { ... }: what inlining leaves of a call */
+/* scope name { ... }: what inlining makes of a call */
 static bool parse_scope(struct peal_parser *p, struct peal_stmt *stmt)
 {
     stmt->name = peal_parser_name(p, "the name of a kernel", NULL);
@@ -401,13 +401,13 @@ static bool parse_by_word(struct peal_parser *p, struct peal_stmt *stmt)
             return forms[i].form(p, stmt);
         }
     }
-    /* `free` is a fine name for a signal: it is the statement only before another name. */
+    /* `free` is a legal name for a signal: it is the statement only before another name. */
     if (peal_parser_at(p, "free") && p->ahead.kind == PEAL_TOKEN_NAME) {
         peal_parser_step(p);
         stmt->kind = PEAL_STMT_FREE;
         return parse_free(p, stmt);
     }
-    /* `take` and `when` are statements only where a name follows, as free is. */
+    /* `take` and `when`, like `free`, are statements only if a name follows. */
     if (peal_parser_at(p, "take") && p->ahead.kind == PEAL_TOKEN_NAME) {
         peal_parser_step(p);
         stmt->kind = PEAL_STMT_TAKE;
@@ -454,7 +454,8 @@ static struct peal_stmt *parse_stmt(struct peal_parser *p)
     return stmt;
 }
 
-/* Ends a panic: to the next line of this block that may start a statement, or the block's end. */
+/* Ends a panic: skips to the next line of this block that may start a statement, or to the block's
+ * end. */
 static void skip_stmt(struct peal_parser *p, struct peal_pos start)
 {
     int braces = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parser says about texts that are not in the grammar, and what it survives. */
+/* What the parser reports about texts outside the grammar, and what it survives. */
 #include "lang/syntax/parse.h"
 #include "base/tests/unit.h"
 
@@ -90,7 +90,7 @@ TEST(errors_are_told_with_their_place)
     }
 }
 
-/* `head`, then `unit` over and over up to len bytes. */
+/* `head`, then `unit` repeated up to len bytes. */
 static char *repeat(const char *head, const char *unit, size_t len)
 {
     size_t head_len = strlen(head);

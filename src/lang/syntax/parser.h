@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the parser: what parse.c, parse_stmt.c and parse_expr.c share.
+/* Inside the parser: shared by parse.c, parse_stmt.c and parse_expr.c.
  *
- * A recursive-descent parser with two tokens in view. The first error of a statement puts it in
- * panic: functions return NULL (or false) up to the statement list, which skips to the next
- * statement and goes on. Depth is counted, so that no input can overflow the stack.
+ * A recursive-descent parser with two tokens of lookahead. The first error of a statement puts it
+ * in panic: functions return NULL (or false) up to the statement list, which skips to the next
+ * statement and continues. Depth is counted, so that no input can overflow the stack.
  */
 #ifndef PEAL_IR_PARSER_H
 #define PEAL_IR_PARSER_H
@@ -19,33 +19,33 @@ struct peal_parser {
     struct peal_module *module;
     struct peal_diags *diags;
     int depth;
-    bool panic;     /* this statement is lost: report nothing more about it */
+    bool panic;     /* this statement is abandoned: report nothing more about it */
     bool gave_up;   /* too many errors, too deep or out of memory: stop reading */
     bool no_memory; /* why it gave up */
     size_t errors;
-    struct peal_pos error_pos; /* of the newest error */
+    struct peal_pos error_pos; /* of the latest error */
 };
 
-/* Goes on to the next token. */
+/* Moves to the next token. */
 void peal_parser_step(struct peal_parser *p);
-/* Reports an error, unless in panic already, and panics. Always NULL, for `return`. */
+/* Reports an error, unless in panic already, and enters panic. Always NULL, for `return`. */
 void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void *peal_parser_out_of_memory(struct peal_parser *p);
 /* Reports "expected <what>, found ...". Always NULL. */
 void *peal_parser_expected(struct peal_parser *p, const char *what);
 
-/* Notes after an error, if there is something to say: the nearest of some words; about a word that
- * begins no statement; about the token that was found instead of `wanted`. */
+/* Notes after an error, where helpful: the nearest of some words; about a word that begins no
+ * statement; about the token that was found instead of `wanted`. */
 void peal_parser_hint_word(struct peal_parser *p, const char *word, size_t len,
                            const char *const *candidates);
 void peal_parser_hint_statement(struct peal_parser *p, const char *word,
                                 const char *const *candidates);
-/* The word, or a slip of it. */
+/* The word, or a misspelling of it. */
 bool peal_token_is_near(const struct peal_token *token, const char *word);
 void peal_parser_hint_found(struct peal_parser *p, const char *wanted);
 
-/* Is the token this word or mark; if so, step over it; or else fail. */
+/* Is the token this word or mark? The second steps over it if so; the third also fails if not. */
 bool peal_parser_at(const struct peal_parser *p, const char *text);
 bool peal_parser_ahead(const struct peal_parser *p, const char *text);
 bool peal_parser_take(struct peal_parser *p, const char *text);
@@ -55,7 +55,7 @@ const char *peal_parser_name(struct peal_parser *p, const char *what, struct pea
 
 bool peal_parser_enter(struct peal_parser *p);
 void peal_parser_leave(struct peal_parser *p);
-/* From start to the end of the last token, as far as they are on one line. */
+/* From start to the end of the last token, as long as they are on one line. */
 struct peal_pos peal_parser_span(const struct peal_parser *p, struct peal_pos start);
 
 struct peal_expr *peal_parse_expr(struct peal_parser *p);

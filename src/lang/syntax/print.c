@@ -350,7 +350,7 @@ void peal_print_kernel(const struct peal_kernel *kernel, struct peal_text *out)
     if (kernel->implements)
         peal_text_printf(&promise, " implements %s", kernel->implements);
     print_params(kernel, ", ", &head);
-    /* "kernel name(...) implements c {" on one line where it fits, one parameter a line else */
+    /* "kernel name(...) implements c {" on one line if it fits, otherwise one parameter per line */
     size_t len = strlen("kernel () {") + strlen(kernel->name) + head.len + promise.len;
     peal_text_printf(out, "kernel %s(", kernel->name);
     if (len <= WIDEST) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Module to canonical text. Parsing that text and printing it again gives the same text. Of
- * comments only those directly above a kernel are kept. */
+/* Module to canonical text. Parsing that text and printing it again gives the same text. Only
+ * comments directly above a kernel are kept. */
 #ifndef PEAL_IR_PRINT_H
 #define PEAL_IR_PRINT_H
 

@@ -32,17 +32,18 @@ static int level_of(const struct peal_expr *expr)
     case PEAL_EXPR_AT:
         return PEAL_LEVEL_POSTFIX;
     case PEAL_EXPR_PEEK:
-        return peal_operator(PEAL_INT_NEG)->level; /* what follows it would join its place */
+        /* operators after it would otherwise belong to its operand */
+        return peal_operator(PEAL_INT_NEG)->level;
     case PEAL_EXPR_RECV:
-        return PEAL_LEVEL_LOOSEST; /* its peer takes all that follows */
+        return PEAL_LEVEL_LOOSEST; /* its peer includes everything that follows */
     case PEAL_EXPR_LAUNCH_MOD:
-        return PEAL_LEVEL_LOOSEST + 1; /* a primary, but it does not look like one */
+        return PEAL_LEVEL_LOOSEST + 1; /* a primary, although it does not look like one */
     default:
         return LEVEL_PRIMARY;
     }
 }
 
-/* The shortest text that reads back as the same number, and as a number with a point. */
+/* The shortest text that reads back as the same number, with a decimal point. */
 static void print_float(double real, struct peal_text *out)
 {
     char buf[40];
@@ -76,7 +77,7 @@ static void print_slices(const struct peal_expr *expr, struct peal_text *out)
     peal_text_puts(out, "]");
 }
 
-/* The name that the text of an expression starts with, or NULL. */
+/* The name with which the text of an expression starts, or NULL. */
 static const char *first_name(const struct peal_expr *expr)
 {
     while (expr->kind == PEAL_EXPR_BINARY || expr->kind == PEAL_EXPR_SLICE ||

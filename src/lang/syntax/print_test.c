@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Canonical text: what the parser makes of a text, as the printer shows it, and that it is stable.
- */
+/* Canonical text: what the printer makes of a parsed text, and that it is stable. */
 #include "lang/syntax/parse.h"
 #include "lang/syntax/print.h"
 #include "base/tests/unit.h"

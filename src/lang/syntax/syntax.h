@@ -10,7 +10,7 @@ struct peal_operator {
     int level; /* a higher one binds tighter */
 };
 
-/* Levels that are no operator's own. */
+/* Levels that belong to no operator. */
 enum { PEAL_LEVEL_LOOSEST = 0, PEAL_LEVEL_POSTFIX = 12 };
 
 /* op must be below PEAL_INT_OP_COUNT. */

@@ -78,7 +78,7 @@ struct peal_symbol *peal_symbol_new(struct peal_module *module, enum peal_symbol
     return symbol;
 }
 
-/* Copies an optional child; false when out of memory. */
+/* Copies an optional child. False: out of memory. */
 static bool copy_child(struct peal_module *module, struct peal_expr **child)
 {
     if (*child)

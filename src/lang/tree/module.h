@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir: kernels between text and plan.
+/* The tree: kernels between text and plan.
  *
  *   ops.def     the table of operations                 parse.h    text -> module
  *   module.h    this file: the tree                      print.h    module -> canonical text
  *   deduce.h    names, types, shapes, directions         build.h    a module made by a C program
  *   validate.h  what must hold after every pass          library.h  the built-in kernels
  *
- * A module is a list of kernels, and of reductions that they can use; a kernel is parameters and a tree of statements over expressions.
- * The tree lives in the module's arena and is freed with it; nodes are reached by pointers and
- * lists by `next`. Names are interned in the module: equal names are equal pointers.
+ * A module is a list of kernels, and of reductions that they can use. A kernel is parameters and a
+ * tree of statements over expressions. The tree lives in the module's arena and is freed with it;
+ * nodes are reached by pointers and lists by `next`. Names are interned in the module: equal names
+ * are equal pointers.
  *
  * Life of a module:  parse (or build) -> deduce -> lower's passes -> instantiate (folder plan).
  * parse leaves the `deduced` fields empty; deduce fills them or reports; every later pass keeps
@@ -26,19 +27,19 @@ struct peal_expr;
 struct peal_stmt;
 struct peal_kernel;
 
-/* What an expression is. */
+/* The kinds of expressions. */
 enum peal_type_kind {
-    PEAL_TYPE_NONE,    /* not deduced yet */
-    PEAL_TYPE_INT,     /* known when a plan is made */
-    PEAL_TYPE_BOOL,    /* likewise */
-    PEAL_TYPE_FLOAT,   /* a floating-point number known when a plan is made */
-    PEAL_TYPE_INTS,    /* an array of ints: a parameter `counts: int[n]` */
-    PEAL_TYPE_BUFFER,  /* memory: a parameter, window, private buffer, or a part of one */
-    PEAL_TYPE_TILE,    /* a value of the lane: let, or the result of a function */
-    PEAL_TYPE_SIGNAL,  /* a cell or an array of cells */
-    PEAL_TYPE_COUNTER, /* a run-time integer out of a cell; added to in a wait or notify, compared
-                          in a when */
-    PEAL_TYPE_REDUCE,  /* a reduce operation: a parameter `op: reduce`, or sum, max, ... */
+    PEAL_TYPE_NONE,   /* not deduced yet */
+    PEAL_TYPE_INT,    /* known when a plan is made */
+    PEAL_TYPE_BOOL,   /* likewise */
+    PEAL_TYPE_FLOAT,  /* a floating-point number known when a plan is made */
+    PEAL_TYPE_INTS,   /* an array of ints: a parameter `counts: int[n]` */
+    PEAL_TYPE_BUFFER, /* memory: a parameter, window, private buffer, or a part of one */
+    PEAL_TYPE_TILE,   /* a value of the lane: let, or the result of a function */
+    PEAL_TYPE_SIGNAL, /* a cell or an array of cells */
+    /* a run-time integer from a cell; added in a wait or notify, compared in a when */
+    PEAL_TYPE_COUNTER,
+    PEAL_TYPE_REDUCE, /* a reduce operation: a parameter `op: reduce`, or sum, max, ... */
     PEAL_TYPE_CHANNEL,
     PEAL_TYPE_TEST /* a counter compared with an integer: known at run time only */
 };
@@ -54,8 +55,8 @@ struct peal_elem {
 struct peal_type {
     enum peal_type_kind kind;
     struct peal_elem elem; /* buffers and tiles */
-    int dims;              /* buffers, tiles: 1 or 2; signals, ints: 0 or 1; 0 = of its context */
-    bool is_window;        /* buffers */
+    int dims;       /* buffers, tiles: 1 or 2; signals, ints: 0 or 1; 0 = that of its context */
+    bool is_window; /* buffers */
 };
 
 enum peal_expr_kind {
@@ -64,10 +65,10 @@ enum peal_expr_kind {
     PEAL_EXPR_NAME,   /* a name; `symbol` after deduce */
     PEAL_EXPR_UNARY,  /* -a, not a: `op` */
     PEAL_EXPR_BINARY, /* a + b, ...: `op`; on tiles the elementwise function */
-    PEAL_EXPR_CALL,   /* name(args): an integer function, elementwise function, reduce parameter or
-                         fill, final */
-    PEAL_EXPR_SLICE,  /* base[slice] or base[slice, slice] */
-    PEAL_EXPR_AT,     /* base@peer */
+    /* name(args): an integer function, elementwise function, reduce parameter or fill, final */
+    PEAL_EXPR_CALL,
+    PEAL_EXPR_SLICE,      /* base[slice] or base[slice, slice] */
+    PEAL_EXPR_AT,         /* base@peer */
     PEAL_EXPR_LAUNCH_MOD, /* launch mod k: `value` is k */
     PEAL_EXPR_RECV,       /* recv from peer, recv_slot from peer (`in_slot`) */
     PEAL_EXPR_PEEK,       /* peek cell */
@@ -103,22 +104,23 @@ enum peal_builtin {
     PEAL_BUILTIN_NONE,
     PEAL_BUILTIN_MIN, /* min(a, b, ...) of ints */
     PEAL_BUILTIN_MAX,
-    PEAL_BUILTIN_CDIV,      /* cdiv(a, b) of ints */
-    PEAL_BUILTIN_LOG2,      /* log2(a): floor */
-    PEAL_BUILTIN_PART,      /* part(c, n, k): length of part c of n elements in k parts */
-    PEAL_BUILTIN_SELECT,    /* select(condition, a, b) of ints or data; one of them is evaluated */
-    PEAL_BUILTIN_SUM,       /* sum(counts), sum(counts, k): the first k */
-    PEAL_BUILTIN_LEN,       /* len(buffer or tile): elements */
-    PEAL_BUILTIN_HAS,       /* has(port): is there a neighbour */
-    PEAL_BUILTIN_PEER,      /* peer(port): its rank */
-    PEAL_BUILTIN_AT,        /* at(node, seat): the rank that sits there */
-    PEAL_BUILTIN_NODE_OF,   /* node_of(rank) */
-    PEAL_BUILTIN_SEAT_OF,   /* seat_of(rank) */
-    PEAL_BUILTIN_SEATS_OF,  /* seats_of(node): its ranks */
-    PEAL_BUILTIN_FILL,      /* fill(value, len), fill(value, rows, cols): a tile */
-    PEAL_BUILTIN_FINAL,     /* final(op, tile): divides by nranks if op is avg */
-    PEAL_BUILTIN_MATMUL,    /* matmul(a, b): rows of a by columns of b, a tile */
-    PEAL_BUILTIN_FETCH_ADD, /* fetch_add(cell, amount): a counter */
+    PEAL_BUILTIN_CDIV, /* cdiv(a, b) of ints */
+    PEAL_BUILTIN_LOG2, /* log2(a): floor */
+    PEAL_BUILTIN_PART, /* part(c, n, k): length of part c of n elements in k parts */
+    /* select(condition, a, b) of ints or data; only the chosen one is evaluated */
+    PEAL_BUILTIN_SELECT,
+    PEAL_BUILTIN_SUM,          /* sum(counts), sum(counts, k): the first k */
+    PEAL_BUILTIN_LEN,          /* len(buffer or tile): elements */
+    PEAL_BUILTIN_HAS,          /* has(port): is there a neighbour? */
+    PEAL_BUILTIN_PEER,         /* peer(port): its rank */
+    PEAL_BUILTIN_AT,           /* at(node, seat): the rank with that seat */
+    PEAL_BUILTIN_NODE_OF,      /* node_of(rank) */
+    PEAL_BUILTIN_SEAT_OF,      /* seat_of(rank) */
+    PEAL_BUILTIN_SEATS_OF,     /* seats_of(node): its ranks */
+    PEAL_BUILTIN_FILL,         /* fill(value, len), fill(value, rows, cols): a tile */
+    PEAL_BUILTIN_FINAL,        /* final(op, tile): divides by nranks if op is avg */
+    PEAL_BUILTIN_MATMUL,       /* matmul(a, b): rows of a by columns of b, a tile */
+    PEAL_BUILTIN_FETCH_ADD,    /* fetch_add(cell, amount): a counter */
     PEAL_BUILTIN_COMPARE_SWAP, /* compare_swap(cell, expected, desired): a counter */
     PEAL_BUILTIN_FN,           /* an elementwise function: `fn` */
     PEAL_BUILTIN_REDUCE /* op(a, b, ...): a reduce parameter (`symbol`) or constant (`reduce`) */
@@ -141,7 +143,7 @@ enum {
     PEAL_MAX_SLICES = 2,
     PEAL_MAX_PARAMS = 64,
     PEAL_MAX_BACK = 15, /* wait ... at launch - back */
-    /* Both bound the recursion of every pass over the tree, whatever the input. */
+    /* Both limit the recursion of every pass over the tree, for any input. */
     PEAL_MAX_HEIGHT = 500, /* of an expression: also of a + b + c + ... */
     PEAL_MAX_NESTING = 200 /* of blocks and parentheses in a text */
 };
@@ -159,8 +161,8 @@ struct peal_expr {
     enum peal_builtin builtin;  /* CALL: deduced */
     enum peal_fn fn; /* CALL of an elementwise function, UNARY and BINARY on data: deduced */
     enum peal_reduction reduce; /* CALL or NAME of a constant reduce operation: deduced */
-    struct peal_expr
-        *a; /* operand, base, or first argument; RECV: peer; PEEK: cell; PORT child: number */
+    /* operand, base, or first argument; RECV: peer; PEEK: cell; PORT child: number */
+    struct peal_expr *a;
     struct peal_expr *b; /* second operand; AT: peer; RECV: channel name or NULL */
     struct peal_slice slices[PEAL_MAX_SLICES];
     int nslices;
@@ -195,7 +197,7 @@ enum peal_special {
     PEAL_SEAT,
     PEAL_SEATS,     /* of its own node */
     PEAL_MAX_SEATS, /* of the largest node */
-    /* Known in a kernel with a grid, or with a tree. */
+    /* Known only in a kernel with a grid, or with a tree. */
     PEAL_ROW,
     PEAL_COL,
     PEAL_ROWS,
@@ -214,32 +216,33 @@ enum peal_buffer_place { PEAL_PLACE_PARAM, PEAL_PLACE_WINDOW, PEAL_PLACE_PRIVATE
 
 struct peal_symbol {
     enum peal_symbol_kind kind;
-    const char *name; /* unique among the names visible at one place; buffers, signals and channels:
-                         within the kernel */
+    /* unique among the names visible at one place; buffers, signals and channels: within the
+     * kernel */
+    const char *name;
     struct peal_pos pos;      /* where it is declared */
     struct peal_symbol *next; /* all symbols of the kernel, in order of declaration */
     struct peal_type type;
-    uint32_t slot;                /* 0, 1, ... within the kernel: instantiate's environment index */
-    struct peal_expr *shape[2];   /* buffers: rows and columns, or elements; signals and ints: cells
-                                     or length, may be NULL */
+    uint32_t slot; /* 0, 1, ... within the kernel: instantiate's environment index */
+    /* buffers: rows and columns, or elements; signals and ints: cells or length, may be NULL */
+    struct peal_expr *shape[2];
     enum peal_buffer_place place; /* buffers */
-    unsigned dir; /* buffer parameters: as written (0 = to be inferred), then inferred: 1 in, 2 out,
-                     3 inout */
+    /* buffer parameters: as written (0 = to be inferred), then inferred: 1 in, 2 out, 3 inout */
+    unsigned dir;
     bool dir_written;
     unsigned
-        effects;    /* buffer parameters: 1 read, 2 written by the body, calls included; deduced */
+        effects;    /* buffer parameters: 1 read, 2 written by the body, including calls; deduced */
     bool is_window; /* buffer parameters: declared `window` */
-    bool wide_written; /* tiles: declared `wide`; type.elem.wide is deduced from what is assigned */
+    bool wide_written; /* tiles: declared `wide`; type.elem.wide is deduced from assignments */
     bool is_local;     /* int parameters: known on its own rank only */
     bool synthesised;  /* made by a pass, not by the author */
     bool is_var;       /* counters: declared by var, and may be fetched again */
     enum peal_signal_mode mode; /* signals */
-    struct peal_expr *initial;  /* int parameters: the default where none is bound, or NULL */
+    struct peal_expr *initial;  /* int parameters: the default if none is bound, or NULL */
     int64_t value;              /* BUILTIN: enum peal_special */
 };
 
 enum peal_stmt_kind {
-    PEAL_STMT_DECL,       /* window, private, signal, channel: `symbol` (one statement a name) */
+    PEAL_STMT_DECL,       /* window, private, signal, channel: `symbol` (one statement per name) */
     PEAL_STMT_GRID,       /* grid a, b [torus] */
     PEAL_STMT_TREE,       /* tree a [from b] */
     PEAL_STMT_LET,        /* let symbol [: elem[shape]] = a */
@@ -250,16 +253,17 @@ enum peal_stmt_kind {
     PEAL_STMT_WAIT,       /* wait [relaxed] a >= b, or == b (`is_equal`) [at launch - back] */
     PEAL_STMT_SEND,       /* send a to b [on channel c] */
     PEAL_STMT_FREE,       /* free a: ends a recv_slot tile */
-    PEAL_STMT_FLUSH,      /* flush to a: what this lane did to rank a has arrived there */
-    PEAL_STMT_FOR,        /* for symbol in a .. b [step c] { body } */
-    PEAL_STMT_FOR_PEERS,  /* for symbol in peers { body }: the other ranks, from rank + 1 round */
-    PEAL_STMT_IF,         /* if a { body } else { other } */
-    PEAL_STMT_WHEN,       /* when a { body }: a compares a counter with an integer, at run time */
-    PEAL_STMT_TAKE,       /* take a from b to c */
-    PEAL_STMT_ASSERT,     /* assert a, "message" */
-    PEAL_STMT_LANE,       /* lane { body }, lane symbol in a .. b { body } */
-    PEAL_STMT_CALL,       /* name(args): a composite or another kernel */
-    PEAL_STMT_SCOPE       /* body of an inlined call (`name`): one instance of logical-zero cells */
+    PEAL_STMT_FLUSH,     /* flush to a: everything that this lane did to rank a has arrived there */
+    PEAL_STMT_FOR,       /* for symbol in a .. b [step c] { body } */
+    PEAL_STMT_FOR_PEERS, /* for symbol in peers { body }: the other ranks, starting with rank + 1 */
+    PEAL_STMT_IF,        /* if a { body } else { other } */
+    PEAL_STMT_WHEN,      /* when a { body }: a compares a counter with an integer, at run time */
+    PEAL_STMT_TAKE,      /* take a from b to c */
+    PEAL_STMT_ASSERT,    /* assert a, "message" */
+    PEAL_STMT_LANE,      /* lane { body }, lane symbol in a .. b { body } */
+    PEAL_STMT_CALL,      /* name(args): a composite or another kernel */
+    /* body of an inlined call (`name`): one instance of cells that start at logical 0 */
+    PEAL_STMT_SCOPE
 };
 
 struct peal_stmt {
@@ -295,7 +299,7 @@ struct peal_kernel {
     /* The reductions that its module declares: PEAL_USER_REDUCTION + i is the i-th. Deduced. */
     const struct peal_formula *formulas;
     uint32_t nformulas;
-    bool deduced; /* types and symbols are there */
+    bool deduced; /* types and symbols are set */
     bool lowered; /* no calls are left */
     int period;   /* lcm of all `launch mod`; deduced */
 };
@@ -305,10 +309,10 @@ struct peal_reduce_decl {
     const char *name;
     struct peal_pos pos;
     struct peal_reduce_decl *next;
-    const char *doc;             /* as a kernel's */
-    const char *operands[2];     /* the names of a and b */
-    unsigned flags;              /* enum peal_formula_flags */
-    struct peal_expr *value;     /* not deduced as kernels' expressions are: see deduce_formula.c */
+    const char *doc;         /* as a kernel's */
+    const char *operands[2]; /* the names of a and b */
+    unsigned flags;          /* enum peal_formula_flags */
+    struct peal_expr *value; /* not deduced like the expressions of kernels: see deduce_formula.c */
     struct peal_formula formula; /* deduced */
 };
 
@@ -316,11 +320,11 @@ struct peal_module {
     struct peal_arena arena;
     struct peal_intern names;
     struct peal_kernel *kernels;         /* in order */
-    struct peal_reduce_decl *reductions; /* in order: expr.reduce is PEAL_USER_REDUCTION + place */
+    struct peal_reduce_decl *reductions; /* in order: expr.reduce is PEAL_USER_REDUCTION + index */
     const struct peal_source *source;    /* of the text; borrowed, NULL for built modules */
 };
 
-/* The memory of a module can never grow beyond this. */
+/* The memory of a module never grows beyond this. */
 #define PEAL_MODULE_LIMIT ((size_t)256 << 20)
 
 /* NULL when out of memory. */
@@ -331,7 +335,7 @@ struct peal_kernel *peal_module_find(const struct peal_module *module, const cha
 const struct peal_reduce_decl *peal_module_find_reduction(const struct peal_module *module,
                                                           const char *name);
 
-/* Nodes of the module's arena, zeroed but for what is given; NULL when out of memory. The name must
+/* Nodes in the module's arena, zeroed except for what is given. NULL: out of memory. The name must
  * be interned in the module. */
 struct peal_expr *peal_expr_new(struct peal_module *module, enum peal_expr_kind kind,
                                 struct peal_pos pos);
@@ -339,14 +343,14 @@ struct peal_stmt *peal_stmt_new(struct peal_module *module, enum peal_stmt_kind 
                                 struct peal_pos pos);
 struct peal_symbol *peal_symbol_new(struct peal_module *module, enum peal_symbol_kind kind,
                                     const char *name, struct peal_pos pos);
-/* A copy of the whole tree under expr, alone (next is NULL); names are taken over as they are. NULL
- * when out of memory. */
+/* A copy of the whole tree under expr, alone (next is NULL); names are shared. NULL: out of
+ * memory. */
 struct peal_expr *peal_expr_copy(struct peal_module *module, const struct peal_expr *expr);
-/* Sets expr->height from its operands; false when the tree is higher than PEAL_MAX_HEIGHT. */
+/* Sets expr->height from its operands. False: the tree is higher than PEAL_MAX_HEIGHT. */
 bool peal_expr_measure(struct peal_expr *expr);
 
-/* Walks: `visit` gets every expression of an expression or statement (not of its body), operands
- * first. */
+/* Walks: `visit` gets every expression of an expression or statement (but not of its body),
+ * operands first. */
 typedef void peal_expr_visit(struct peal_expr *expr, void *context);
 void peal_expr_walk(struct peal_expr *expr, peal_expr_visit *visit, void *context);
 void peal_stmt_walk_exprs(struct peal_stmt *stmt, peal_expr_visit *visit, void *context);

@@ -39,7 +39,7 @@ static int compare_atoms(const struct peal_term *a, const struct peal_term *b)
     return 0;
 }
 
-/* Adds a term; the polynomial becomes unknown when it does not fit. */
+/* Adds a term. The polynomial becomes unknown if it does not fit. */
 static void add_term(struct peal_poly *poly, const struct peal_term *term)
 {
     int at = 0;

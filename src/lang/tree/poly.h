@@ -3,7 +3,7 @@
  *
  * A polynomial is a sum of terms, each a number times up to three atoms. An atom is a text that
  * stands for one value: a symbol's slot ("s3") or an operation that is not linear, over polynomials
- * ("(%|1*s0|1*s1)"). Equal atoms have equal values; of different ones nothing is known. So a
+ * ("(%|1*s0|1*s1)"). Equal atoms have equal values; nothing is known about different ones. So a
  * difference that is a number decides a comparison, and any other difference leaves it open.
  */
 #ifndef PEAL_IR_POLY_H
@@ -22,7 +22,7 @@ struct peal_term {
 };
 
 struct peal_poly {
-    bool known; /* false: too complicated, or overflow; then it compares with nothing */
+    bool known; /* false: too complicated, or overflow; then nothing is known about comparisons */
     int nterms; /* 0 = the number 0 */
     struct peal_term terms[PEAL_POLY_TERMS];
 };

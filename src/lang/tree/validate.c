@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 4 * PEAL_MAX_HEIGHT }; /* deeper than that, a list or tree bites its tail */
+enum { DEEPEST = 4 * PEAL_MAX_HEIGHT }; /* anything deeper is a cyclic list or tree */
 
 struct name {
     const char *text;
@@ -182,7 +182,7 @@ static uint64_t hash_stmt(const void *rows, uint32_t row)
     return peal_hash_u64((uint64_t)(uintptr_t)((const struct peal_stmt *const *)rows)[row], 0);
 }
 
-/* False if the statement was seen before, or there is no memory. */
+/* False: the statement was seen before, or out of memory. */
 static bool see(struct validation *v, const struct peal_stmt *stmt)
 {
     struct peal_index *index = &v->seen_index;
@@ -277,7 +277,7 @@ static void check_block(struct validation *v, const struct peal_stmt *stmt, int 
         end_scope(v, scope);
 }
 
-/* Numbers the symbols into the table; false when they are not numbered as they must be. */
+/* Enters the symbols in the table by number. False: they are not numbered as they must be. */
 static bool check_slots(struct validation *v)
 {
     const struct peal_kernel *kernel = v->kernel;

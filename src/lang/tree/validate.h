@@ -2,11 +2,11 @@
 /* What must hold of every deduced kernel after every pass:
  *
  *   - symbols are numbered 0, 1, ..., nslots-1, each once, and parameters are among them
- *   - every statement stands in one place only; lists end
- *   - every expression has a type, every name a symbol of this kernel that is visible there, and
- *     no two names visible at one place are the same: so the kernel prints as a text that
+ *   - every statement is in one place only; lists end
+ *   - every expression has a type, every name has a symbol of this kernel that is visible there,
+ *     and no two names visible at one place are the same, so that the kernel prints as a text that
  *     reads back
- *   - a function knows what it is, a call its callee; a lowered kernel has no calls
+ *   - every function is resolved, every call has its callee; a lowered kernel has no calls
  *
  * A violation is our own bug; it is reported instead of asserted so that the pass can be named.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A good kernel is accepted, and every way of breaking it is seen. */
+/* A good kernel is accepted, and every way of breaking it is found. */
 #include "lang/deduce/deduce.h"
 #include "lang/library.h"
 #include "lang/syntax/parse.h"

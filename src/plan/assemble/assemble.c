@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding to a plan: ops go to the current lane. What they name is in assemble_tables.c; finish.c
+/* Adding ops to a plan; they go to the current lane. assemble_tables.c has what they name; finish.c
  * does the rest. */
 #include "plan/assemble/assemble_internal.h"
 
@@ -265,7 +265,7 @@ void peal_assembler_peek(struct peal_assembler *a, uint32_t signal, uint32_t ind
         op->sync.reg = reg;
 }
 
-/* Notes which lane uses this end of the channel; a second one is an error. */
+/* Records which lane uses this end of the channel; a second lane is an error. */
 static struct peal_channel *note_lane(struct peal_assembler *a, uint32_t channel, bool sending)
 {
     if (channel >= a->channels.len)
@@ -292,7 +292,7 @@ static struct peal_channel *use_channel(struct peal_assembler *a, struct peal_op
     return note_lane(a, channel, sending);
 }
 
-/* Both ways of receiving count; giving a slot back is not a message. */
+/* Counts both ways of receiving. A freed slot is not a message. */
 static void count_message(struct peal_channel *c, enum peal_op_kind kind)
 {
     if (kind == PEAL_OP_SEND)
@@ -313,7 +313,7 @@ void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op
     }
 }
 
-/* A send, recv or recv_slot; false: it could not be added. */
+/* A send, recv or recv_slot. False: it could not be added. */
 static bool add_message(struct peal_assembler *a, enum peal_op_kind kind, uint32_t channel,
                         uint8_t dtype, uint32_t rows, uint64_t count)
 {

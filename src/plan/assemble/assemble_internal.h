@@ -24,7 +24,7 @@ struct peal_assembler {
     PEAL_VEC(struct peal_op) ops;
     PEAL_VEC(struct peal_ref) refs;
     PEAL_VEC(struct peal_buf) bufs;
-    PEAL_VEC(uint64_t) lens; /* of all ranks that have no other in own_lens, by buf */
+    PEAL_VEC(uint64_t) lens; /* by buf, for all ranks that have no other length in own_lens */
     PEAL_VEC(struct own_len) own_lens;
     PEAL_VEC(struct peal_signal) signals;
     PEAL_VEC(int64_t) totals;
@@ -34,7 +34,7 @@ struct peal_assembler {
     PEAL_VEC(int64_t) values;
     PEAL_VEC(struct peal_formula) formulas;
     PEAL_VEC(struct peal_position) positions;
-    PEAL_VEC(const struct peal_source *) sources; /* beside positions, for diagnostics */
+    PEAL_VEC(const struct peal_source *) sources; /* one per position, for diagnostics */
     PEAL_VEC(char) strings;
     struct peal_index string_index, channel_index, position_index, phase_index;
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans put together by hand: counts of cells, totals, layout, hash, and what the reader refuses.
- */
+/* Plans assembled by hand: counts of cells, totals, layout, hash, and what the reader refuses. */
 #include "plan/assemble/assemble.h"
 #include "base/tests/unit.h"
 
@@ -8,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every rank adds to a cell of its own at the right neighbour (twice), and to one shared cell of
- * rank 0. */
+/* Every rank adds to its own cell at the right neighbour (twice), and to one shared cell of rank
+ * 0. */
 static struct peal_plan *make_ring(uint32_t nranks, enum peal_status want)
 {
     struct peal_assembler *a = peal_assembler_new(nranks, 0, nranks);
@@ -80,8 +79,8 @@ TEST(equal_plans_have_equal_hashes)
     free(c);
 }
 
-/* Any single changed byte is either harmless or refused; it never makes the reader read outside
- * (run with the address sanitizer to see). */
+/* Any single changed byte is either harmless or refused. It never makes the reader read outside the
+ * block (the address sanitizer would show that). */
 TEST(the_reader_survives_every_changed_byte)
 {
     struct peal_plan *plan = make_ring(3, PEAL_OK);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes with several destinations: what was computed is not read again to be copied.
+/* Computes with several destinations: a result is not read again to be copied.
  *
  *   y = add(x@0, x@1)                 y, y@1 = add(x@0, x@1)
  *   y@1 = y                     ->
  *
  * A copy directly after a compute, of all that the compute wrote, becomes a further destination of
- * it. Nothing lies between the two, so for every other rank and lane it is the same program, less
- * one read of its own lane. All destinations have the first one's dtype and shape; one that
- * overlaps another, or overlaps a source without being it, is left as it was.
+ * it. Nothing lies between the two, so for every other rank and lane it is the same program, with
+ * one read less in its own lane. All destinations have the first one's dtype and shape. A
+ * destination that overlaps another one, or that overlaps a source without being the same place, is
+ * left as a copy.
  *
  * Before fusion, a tile that is stored to several places is prepared for this: the second store
  * copies the first one's place instead, so that the tile has one reader, which fusion takes over:
@@ -15,20 +16,19 @@
  *   y = acc                           y = acc
  *   y@1 = acc                   ->    y@1 = y
  *
- * Both passes change the lane where it stands and own nothing. peal_lane_forward replaces a ref by
- * another and moves no op; peal_lane_spread drops copies, and appends the new destination after
- * the refs of the op before, which it first moves to the end of the list if something stands there.
+ * Both passes change the lane in place and own nothing. peal_lane_forward replaces a ref by another
+ * and moves no op. peal_lane_spread drops copies, and appends the new destination after the refs of
+ * the previous op; if other refs follow there, it first moves them all to the end of the list.
  *
  * What never changes: the first destination is the one that the author wrote first, and its dtype
  * is that of all, so that a value is rounded once and all destinations hold the same bits. A place
- * that is forwarded is this rank's and no tile: a read of a peer's memory would be slower than
- * the tile, and one more access to order. An op between the two, of whatever kind, prevents both
- * passes.
+ * that is forwarded belongs to this rank and is not a tile: a read of a peer's memory would be
+ * slower than the tile, and one more access to order. Any op between the two prevents both passes.
  *
  * Why two passes with fusion between them: fusion takes over a tile only if it has a single reader.
  * Without the first pass a tile that is stored twice would stay; without fusion in between there
- * would be no compute that the copies stand behind. Why a count in the op (`also`) and not an op of
- * its own: docs/decisions/0016-a-compute-has-several-destinations.md.
+ * would be no compute before the copies. Why a count in the op (`also`) and not a separate op:
+ * docs/decisions/0016-a-compute-has-several-destinations.md.
  */
 #include "plan/assemble/lane.h"
 
@@ -50,13 +50,13 @@ static bool overlap(const struct peal_op *op, const struct peal_ref *a, const st
     if (a->buf != b->buf || a->rank != b->rank || a->buf >= PEAL_BUF_SLOT)
         return false;
     if (a->phases != PEAL_NONE || b->phases != PEAL_NONE || op->mem.rows > 1)
-        return true; /* not worth knowing better */
+        return true; /* not worth a closer analysis */
     return a->row == b->row &&
            a->offset < b->offset + op->mem.count * peal_dtype_size((enum peal_dtype)b->dtype) &&
            b->offset < a->offset + op->mem.count * peal_dtype_size((enum peal_dtype)a->dtype);
 }
 
-/* Stores a value as it is, or rounds it into a narrower type. */
+/* Does the op store a value unchanged, or rounded into a narrower type? */
 static bool is_store(const struct peal_op *op)
 {
     return op->kind == PEAL_OP_COPY ||
@@ -104,8 +104,8 @@ static bool can_join(const struct peal_lane_ops *lane, const struct peal_op *mad
     return copies;
 }
 
-/* Refs of an op and of the one after it are neighbours, as fusion and the walk leave them; where
- * they are not, the op's are moved to the end first. */
+/* The refs of an op and of the next one are neighbours, as fusion and the walk leave them. If they
+ * are not, the op's refs are first moved to the end. */
 static bool make_room(struct peal_lane_ops *lane, struct peal_op *op)
 {
     uint32_t n = peal_op_nrefs(op);

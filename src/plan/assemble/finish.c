@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The assembler's end: one-writer counts and shared totals, scratch layout, flags, and the block.
+/* Finishing a plan: one-writer counts and shared totals, scratch layout, flags, and the block.
  *
- * Cells. Of a one-writer cell the writer knows each value when the plan is made: `after` of every
- * notify is filled in here. Of a shared cell, the sum of all adds of one launch is what its owner
+ * Cells. The writer of a one-writer cell knows each value when the plan is made: `after` of every
+ * notify is filled in here. The sum of all adds to a shared cell in one launch is what its owner
  * moves its base by. Both are computed once per phase of the launch period, because a cell number
  * may depend on the launch.
  *
- * Who owns what. The assembler owns all tables until make_block copies them; ops and refs, the
- * large ones, are freed as soon as they are copied, so that a plan is not held twice as a whole.
- * The block is the caller's, freed with free. peal_assembler_finish frees the assembler in every
- * case: after an error, too, it is gone.
+ * Who owns what. The assembler owns all tables until make_block copies them. Ops and refs, the
+ * large ones, are freed as soon as they are copied, so that a plan is never held twice as a whole.
+ * The block belongs to the caller, and is freed with free. peal_assembler_finish frees the
+ * assembler in every case, also after an error.
  *
  * What never changes:
  *   - The block is a function of the calls that were made: no address, no time, no order of a hash
- *     table gets into it. Plans are compared and cached by their hash, ranks make their plans apart
- *     from each other, and peal_plan_resize must give the same bytes. The block is calloc'ed for
- *     that: gaps are 0.
- *   - `after` of a notify must be one number for all phases; where it would depend on the launch,
- *     the plan is refused, since an op has room for one.
+ *     table gets into it. Plans are compared and cached by their hash, ranks make their plans
+ *     independently, and peal_plan_resize must give the same bytes. The block is calloc'ed for that
+ *     reason: gaps are 0.
+ *   - `after` of a notify must be one number for all phases. If it depended on the launch, the plan
+ *     is refused, because an op has space for one number.
  *   - `monotone` starts at 1 and only falls. Whatever can make a cell's value smaller, or asks for
  *     more than "at least", must clear it here: the verifier's exact method is sound for monotone
  *     plans only.
  *   - Offsets of scratch are the same on all ranks, for the longest length that any rank has,
  *     because peers compute each other's addresses from them.
  *   - Faults of the program (cells out of bounds, unequal sends and recvs) are not refused here:
- *     the verifier finds them, and has a counterexample to show. Refused is what has no plan at
- *     all.
+ *     the verifier finds them, and can show a counterexample. Only what has no plan at all is
+ *     refused.
  *
- * Why a second walk over all ops, and not counts kept while ops are appended: who else writes a
- * cell is known only when all ranks are there, and phases need the whole walk once each. Why
- * place_all runs twice: the same list of tables measures and then writes, so that the two cannot
- * differ.
+ * Why a second walk over all ops, and not counts kept while ops are appended: which other lanes
+ * write a cell is known only when all ranks have been added, and phases need the whole walk once
+ * each. Why place_all runs twice: the same list of tables measures and then writes, so that the two
+ * cannot differ.
  */
 #include "plan/assemble/assemble_internal.h"
 
@@ -43,7 +43,7 @@
 
 enum { ALIGNMENT = 64 };
 
-/* A place to point at; without one, the message stands alone. */
+/* A position to point at; without one, the message has none. */
 static struct peal_pos op_pos(const struct peal_assembler *a, const struct peal_op *op)
 {
     if (op->pos == PEAL_NONE)
@@ -70,7 +70,7 @@ static uint32_t cell_in_phase(const struct peal_assembler *a, const struct peal_
     return (uint32_t)a->phases.at[op->sync.phases + phase];
 }
 
-/* What is known of a one-writer cell while its launch is walked through. */
+/* State of a one-writer cell during the walk through a launch. */
 struct cell_state {
     uint32_t writer; /* lane of the plan + 1; 0 = none yet */
     uint32_t first;  /* its first notify, for messages */
@@ -169,7 +169,7 @@ static void walk_notify(struct cell_walk *w, struct peal_op *op)
     uint32_t cell = cell_in_phase(a, op, w->phase);
     const struct peal_signal *signal = signal_of(a, op, cell);
     if (!signal || op->sync.rank >= a->header.nranks)
-        return; /* out of bounds: for verify to find */
+        return; /* out of bounds: the verifier finds it */
     if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
         one_writer(w, signal, op, cell);
     else if (signal->kind == PEAL_SIGNAL_SHARED)
@@ -221,7 +221,7 @@ static void count_cells(struct peal_assembler *a, struct peal_diags *diags)
     free(w.cells);
 }
 
-/* Which buffers are reached by peers, and how large the largest payload is. */
+/* Finds which buffers peers access, and the size of the largest payload. */
 static void note_uses(struct peal_assembler *a, uint64_t *largest)
 {
     *largest = 0;
@@ -276,8 +276,8 @@ static uint64_t longest(const struct peal_assembler *a, uint32_t buf)
     return len;
 }
 
-/* Window scratch in one region, private scratch and tiles in another; every buffer on cache lines
- * of its own. */
+/* Window scratch is in one region, private scratch and tiles in another; every buffer has its own
+ * cache lines. */
 static void lay_out_scratch(struct peal_assembler *a)
 {
     for (uint32_t i = 0; i < a->bufs.len; i++) {
@@ -315,7 +315,7 @@ static void place(struct block_writer *w, struct peal_table *table, const void *
     w->end += count * element;
 }
 
-/* Once to measure (plan NULL), once to write. Big vectors are given back as soon as they are
+/* Called once to measure (plan NULL), once to write. Large vectors are freed as soon as they are
  * copied. */
 static void place_all(struct peal_assembler *a, struct block_writer *w, const uint64_t *lens)
 {

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots of recv_slot are given back after their last use.
+/* Slots of recv_slot are freed after their last use.
  *
  *   recv_slot c          recv_slot c
  *   y = add(y, slot)  ->  y = add(y, slot)
  *   z = x                free c
  *                        z = x
  *
- * A channel's slots are given back in order, so a slot whose elder is still in use waits for it. A
- * slot that is never used is given back at once. */
+ * A channel's slots are freed in order, so a slot waits while an older one is in use. A slot that
+ * is never used is freed at once.
+ */
 #include "plan/assemble/lane.h"
 
 #include "base/base.h"
 
 #include <stdlib.h>
 
-/* A channel that the lane receives slots of. A plan may have a million channels, a lane a thousand of them. */
+/* A channel from which the lane receives slots. A plan may have a million channels, a lane a
+ * thousand of them. */
 struct used {
     uint32_t channel;
     uint32_t received; /* messages, in this launch */
@@ -26,7 +28,7 @@ struct slot {
     uint32_t message; /* its number on the channel */
     size_t receipt;   /* op index */
     size_t last_use;
-    bool freed; /* by the author */
+    bool freed; /* freed by the author's text */
 };
 
 struct slots {
@@ -79,7 +81,7 @@ static uint32_t ref_count(const struct peal_op *op)
     return peal_op_nrefs(op);
 }
 
-/* First pass: every slot, its last use, and whether the author frees it. */
+/* First pass: finds every slot, its last use, and whether the author frees it. */
 static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
 {
     for (size_t i = 0; i < lane->ops.len; i++) {
@@ -111,7 +113,7 @@ static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
     return true;
 }
 
-/* Frees what is due after op i: a channel's oldest slots whose last use is past. */
+/* Frees what is due after op i: a channel's oldest slots whose last use has passed. */
 static bool free_due(struct slots *s, size_t *first, size_t i, struct peal_lane_ops *out)
 {
     for (size_t k = *first; k < s->list.len && s->list.at[k].receipt <= i; k++) {
@@ -125,7 +127,7 @@ static bool free_due(struct slots *s, size_t *first, size_t i, struct peal_lane_
         struct used *used = find_used(s, slot->channel);
         if (!used)
             return false;
-        if (slot->message != used->freed) /* an elder one is in use */
+        if (slot->message != used->freed) /* an older one is in use */
             continue;
         struct peal_op op = {.kind = PEAL_OP_FREE, .pos = out->ops.at[out->ops.len - 1].pos};
         op.mem.ref = (uint32_t)out->refs.len;
@@ -141,7 +143,7 @@ static bool free_due(struct slots *s, size_t *first, size_t i, struct peal_lane_
 
 static bool rewrite(struct slots *s, struct peal_lane_ops *lane, struct peal_lane_ops *out)
 {
-    size_t first = 0; /* slots before this one are done */
+    size_t first = 0; /* slots before this one are freed */
     for (size_t i = 0; i < lane->ops.len; i++) {
         struct peal_op op = lane->ops.at[i];
         struct used *used;

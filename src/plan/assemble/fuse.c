@@ -6,43 +6,44 @@
  *   acc = add(acc, part@2)
  *   y = acc
  *
- * An op U that reads a tile takes over the op D that made it, if no other op reads that tile value,
- * so that D's reads happen at U's place instead. That is the same program for every other rank only
- * if no synchronisation lies between D and U, or D reads nothing but constants and buffers that
- * no op writes meanwhile (`stable`); and the same for this lane only if nothing between them
- * writes what D reads. Sums are never regrouped: only a chain on the first operand is folded. Tiles
- * hold f32 where T is f16 or bf16, so folding does not change a rounding.
+ * An op U that reads a tile takes over the op D that made it, if no other op reads that tile value.
+ * D's reads then happen at U's place instead. For every other rank that is the same program only if
+ * no synchronisation lies between D and U, or if D reads only constants and buffers that no op
+ * writes meanwhile (`stable`). For this lane it is the same only if nothing between them writes
+ * what D reads. Sums are never regrouped: only a chain on the first operand is folded. Tiles hold
+ * f32 where T is f16 or bf16, so folding does not change a rounding.
  *
  * The lane is rewritten front to back into `out`; U always merges with an op of the output.
  *
- * Who owns what. The lane and `out` are the instantiation's; they change places at the end, so that
- * a lane costs no allocation once both have grown. Everything else in struct fuser lives for one
- * lane. Refs of ops that were taken over stay in `out` as garbage unless they were its tail: nothing
- * may count refs, only go from an op to its refs.
+ * Who owns what. The lane and `out` belong to the instantiation; they are swapped at the end, so
+ * that a lane needs no allocation once both have grown. Everything else in struct fuser lives for
+ * one lane. Refs of ops that were taken over stay in `out` as garbage unless they were its tail: no
+ * code may count refs, only go from an op to its refs.
  *
  * What never changes:
  *   - Order and number of notifies, waits and messages: they are copied, never moved.
  *   - Reads move later, and only reads. No write moves, since a peer may wait for it.
  *   - Only tiles disappear. A tile belongs to one lane, so no other lane and no peer can miss it; a
  *     value with a second reader (`was_read`, `last_use`) stays.
- *   - made_by of a tile names an op of the output, or none. Whatever removes an op from the output
- *     has to renumber made_by (drop), and whatever writes a part of a tile has to clear it (take).
+ *   - made_by of a tile names an op of the output, or none. Code that removes an op from the output
+ *     has to renumber made_by (drop), and code that writes a part of a tile has to clear it (take).
  *   - Bits. An unfused plan gives the same ones: nothing is regrouped, and a value that was rounded
- *     to a narrow type on its way still is (can_take_over). tests/conformance holds both plans to
- *     the contract.
+ *     to a narrow type on its way still is (can_take_over). tests/conformance checks both plans
+ *     against the contract.
  *
  * Why on plans and not on trees: here every count, offset and rank is a number, so that "does this
  * overlap that" is a comparison; on the tree it would be a proof about expressions. Why before the
- * proof and not in the executor: what is proved is what runs. A mistake here gives a plan that its
- * proof refutes. Why with a look back of LOOK_BACK ops: each merge examines
- * what lies between, and lanes of a thousand ranks are long.
+ * proof and not in the executor: what is proved is what runs, and a mistake here gives a plan that
+ * its proof refutes. Why look back at most LOOK_BACK ops: each merge examines everything in
+ * between, and lanes of a thousand ranks are long.
  */
 #include "plan/assemble/lane.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_BACK = 64 }; /* ops between D and U that are examined; further apart is not fused */
+/* ops between D and U that are examined; ops further apart are not fused */
+enum { LOOK_BACK = 64 };
 
 struct fuser {
     struct peal_lane_ops *in;
@@ -70,7 +71,8 @@ static uint64_t extent(const struct peal_op *op, enum peal_dtype dtype)
     return op->mem.count * peal_dtype_size(dtype);
 }
 
-/* Does this ref name a whole tile? Tiles are written whole but for assignments to parts of them. */
+/* Does this ref name a whole tile? Tiles are written whole, except by assignments to parts of
+ * them. */
 static bool is_tile(const struct fuser *f, const struct peal_ref *ref)
 {
     return ref->buf < f->context->nbufs && f->context->kinds[ref->buf] == PEAL_BUF_TILE;
@@ -81,7 +83,7 @@ static bool whole_tile(const struct fuser *f, const struct peal_ref *ref)
     return is_tile(f, ref) && ref->offset == 0 && ref->row == 0 && ref->phases == PEAL_NONE;
 }
 
-/* A tile that is named twice among the sources of one op has no last use there. */
+/* If an op names a tile twice among its sources, neither is a last use. */
 static void keep_repeated(const struct peal_ref *refs, uint8_t *last_use, uint32_t nsrc)
 {
     if (nsrc > 4) {
@@ -101,13 +103,13 @@ static void keep_repeated(const struct peal_ref *refs, uint8_t *last_use, uint32
     }
 }
 
-/* Backwards: which reads of a tile are the last ones of that value. A tile that one op reads twice
- * has none there. */
+/* Backwards: finds which reads of a tile are the last ones of that value. If one op reads a tile
+ * twice, neither is. */
 static void find_last_uses(struct fuser *f)
 {
     uint8_t *live = calloc(f->context->nbufs + 1, 1);
     if (!live)
-        return; /* then nothing is known to be a last use, and nothing is fused */
+        return; /* then no last use is known, and nothing is fused */
     for (size_t i = f->in->ops.len; i-- > 0;) {
         const struct peal_op *op = &f->in->ops.at[i];
         if (peal_op_is_sync(op))
@@ -135,7 +137,7 @@ static bool overlap(const struct peal_op *x, const struct peal_ref *a, const str
         return false;
     if (a->phases != PEAL_NONE || b->phases != PEAL_NONE || x->mem.rows > 1 || y->mem.rows > 1 ||
         a->row != b->row)
-        return true; /* not worth knowing better */
+        return true; /* not worth a closer analysis */
     return a->offset < b->offset + extent(y, b->dtype) &&
            b->offset < a->offset + extent(x, a->dtype);
 }
@@ -172,7 +174,7 @@ static bool reads_can_move(const struct fuser *f, size_t d)
     return true;
 }
 
-/* The function that U would be after taking over D as its operand k, or false. */
+/* The function of U after taking over D as its operand k. False: it cannot. */
 static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32_t k,
                           const struct peal_op *d)
 {
@@ -201,7 +203,7 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
                        uint32_t k, bool last)
 {
     const struct peal_ref *src = &refs[dst_count(u) + k];
-    if (u->kind == PEAL_OP_MATMUL) /* what was put into a tile for it may be no operand of it */
+    if (u->kind == PEAL_OP_MATMUL) /* a value put into a tile for it may not be an operand of it */
         return -1;
     if (!last || !whole_tile(f, src) || !f->made_by[src->buf] || f->was_read[src->buf])
         return -1;
@@ -220,13 +222,13 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
         if (dst_count(u) && overlap(u, &refs[0], d, &dsrc[i]) && !same_place(&refs[0], &dsrc[i]))
             return -1;
     }
-    /* The dtype a copy reads must be the tile's: then renaming it changes nothing. */
+    /* The dtype that a copy reads must be the tile's; then renaming it changes nothing. */
     if (d->kind == PEAL_OP_COPY && dsrc[0].dtype != src->dtype)
         return -1;
     return (long)at;
 }
 
-/* Takes op `at` out of the output; its refs become garbage unless they are the tail. */
+/* Removes op `at` from the output; its refs become garbage unless they are the tail. */
 static void drop(struct fuser *f, size_t at)
 {
     struct peal_op *ops = f->out->ops.at;
@@ -246,7 +248,8 @@ static void drop(struct fuser *f, size_t at)
     }
 }
 
-/* U' = U with its source k replaced by D's sources; refs of U' are written to the output's tail. */
+/* Replaces source k of U by D's sources; the refs of the result are written to the output's
+ * tail. */
 static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
 {
     struct peal_op d = f->out->ops.at[at];
@@ -258,7 +261,7 @@ static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
         return false;
     struct peal_ref *refs = f->out->refs.at;
     bool adjacent = d_at + dn == u->mem.ref && ndst == dst_count(&d) && k == 0;
-    if (adjacent) { /* the common chain: [dst d...][dst t c...] becomes [dst d... c...] in place */
+    if (adjacent) { /* the usual chain: [dst d...][dst t c...] becomes [dst d... c...] in place */
         if (ndst)
             refs[d.mem.ref] = refs[u->mem.ref];
         memmove(refs + d_at + dn, refs + u->mem.ref + ndst + 1, (un - ndst - 1) * sizeof *refs);
@@ -288,7 +291,7 @@ static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
     return true;
 }
 
-/* Moves one input op to the output, taking over makers of its operands as long as there are any. */
+/* Moves one input op to the output, taking over the makers of its operands while there are any. */
 static bool take(struct fuser *f, size_t i)
 {
     struct peal_op op = f->in->ops.at[i];
@@ -304,8 +307,7 @@ static bool take(struct fuser *f, size_t i)
                n * sizeof *f->out->refs.at);
     op.mem.ref = (uint32_t)f->out->refs.len;
     f->out->refs.len += n;
-    /* From the last operand to the first, so that the operands still to look at keep their place.
-     */
+    /* From the last operand to the first, so that operands not yet examined keep their place. */
     for (uint32_t k = n - ndst; k-- > 0;) {
         long at =
             find_maker(f, &op, f->out->refs.at + op.mem.ref, k, f->last_use[first + ndst + k]);

@@ -16,17 +16,17 @@ struct peal_lane_ops {
     PEAL_VEC(struct peal_ref) refs;
 };
 
-/* What fuse must know of buffers. */
+/* What fuse must know about buffers. */
 struct peal_fuse_context {
     const uint8_t *kinds; /* enum peal_buf_kind by buffer */
-    const bool *stable;   /* by buffer: it is not written while the kernel runs (a private parameter
-                             that is only read) */
+    /* by buffer: it is not written while the kernel runs (a private parameter that is only read) */
+    const bool *stable;
     uint32_t nbufs;
     struct peal_lane_ops *out; /* scratch for the result; swapped with the lane */
 };
 
-/* Ends every RECV_SLOT that has no FREE of its own after its last use, and makes SLOT refs
- * relative. False: out of memory. The list is rewritten in place. */
+/* Adds a FREE after the last use of every RECV_SLOT that has none, and makes SLOT refs relative.
+ * False: out of memory. The list is rewritten in place. */
 bool peal_lane_insert_frees(struct peal_lane_ops *lane, struct peal_lane_ops *scratch);
 
 /* See fuse.c. False: out of memory. */

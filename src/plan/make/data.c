@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data statements: an expression is evaluated straight into its destination; operands that are not
- * places go through temporaries, and fuse removes what was not needed.
+/* Data statements: an expression is evaluated directly into its destination. Operands that are not
+ * places go through temporaries, and fusion removes those that are not needed.
  *
- * A place is a part of a buffer or tile. Emitting is greedy and local: one op per function, each with a
- * temporary for its result, without a look at what follows. That keeps this file simple and right, and
- * leaves all cleverness to one pass (plan/assemble/fuse.c), which the tests can switch off and compare.
- * Temporaries belong to their statement: the walk gives them back when it ends, and the next statement
- * takes them again, so that a plan has as many as its largest statement. */
+ * A place is a part of a buffer or tile. Emitting is greedy and local: one op per function, each
+ * with a temporary for its result, regardless of what follows. That keeps this file simple and
+ * right, and leaves all optimisation to one pass (plan/assemble/fuse.c), which tests can switch off
+ * and compare. Temporaries belong to their statement: the walk releases them when it ends, and the
+ * next statement reuses them, so that a plan has as many as its largest statement.
+ */
 #include "plan/make/maker.h"
 
 #include <inttypes.h>
@@ -80,7 +81,8 @@ void peal_inst_want_shape(struct instantiation *t, const struct peal_expr *e,
                        part->rows, part->count, shape->rows, shape->count);
 }
 
-/* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
+/* The shape that an expression has by itself. False: it takes that of its context (recv,
+ * constants). */
 bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct part *out)
 {
     if (peal_inst_is_place(e))
@@ -88,7 +90,7 @@ bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct 
     if (is_scalar(e) || e->kind == PEAL_EXPR_RECV)
         return false;
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT) {
-        /* A recv that is chosen takes the shape of what would have been. */
+        /* A recv that is chosen takes the shape of the operand that is not. */
         const struct peal_expr *chosen = e->a->next, *other = chosen->next;
         if (!peal_inst_bool(t, e->a)) {
             other = chosen;
@@ -126,7 +128,7 @@ bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct 
 }
 
 /* The rule for every op (docs/language.md, "Overlap"): all sources are read before anything is
- * written. An op keeps it by itself for operands that are the destination exactly; for any other
+ * written. An op follows it by itself for operands that are exactly the destination; for any other
  * overlap a tile comes between. */
 static bool overlap_badly(const struct part *a, const struct part *b)
 {
@@ -175,8 +177,8 @@ void peal_inst_move(struct instantiation *t, const struct part *dst, const struc
     }
 }
 
-/* The sources of one compute: the instantiation's operands from `first` on. Computes within
- * computes put theirs after. */
+/* The sources of one compute: the instantiation's operands from `first` on. Nested computes put
+ * theirs after them. */
 struct sources {
     enum peal_fn fn;
     uint32_t divisor;
@@ -220,7 +222,7 @@ struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e
     return p;
 }
 
-/* The function of a call or infix expression on data; false for anything else. */
+/* The function of a call or infix expression on data. False: it is something else. */
 static bool data_fn(struct instantiation *t, const struct peal_expr *e, enum peal_fn *out)
 {
     if (e->kind == PEAL_EXPR_BINARY || e->kind == PEAL_EXPR_UNARY ||
@@ -235,7 +237,7 @@ static bool data_fn(struct instantiation *t, const struct peal_expr *e, enum pea
     return false;
 }
 
-/* Adds e's operands; op(op(a, b), c) becomes one list, because a variadic function goes from left
+/* Adds e's operands. op(op(a, b), c) becomes one list, because a variadic function goes from left
  * to right. */
 static void collect(struct instantiation *t, const struct peal_expr *e, struct sources *s,
                     const struct part *dst, enum peal_dtype dtype)
@@ -312,7 +314,7 @@ static void compute(struct instantiation *t, const struct part *dst, const struc
     t->operands.len = s.first;
 }
 
-/* dst = e / divisor, where e cannot be divided on its way into dst: it goes through a tile. */
+/* dst = e / divisor, if e cannot be divided on its way into dst: it goes through a tile. */
 static void store_divided(struct instantiation *t, const struct part *dst,
                           const struct peal_expr *e, uint32_t divisor)
 {
@@ -435,8 +437,8 @@ void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s)
     bind_tile(t, symbol, &tile);
 }
 
-/* tile = value: a new value of the same shape. A tile in a slot, or one of another shape, is made
- * anew. */
+/* tile = value: a new value of the same shape. If the tile is in a slot or has another shape, a new
+ * tile is made. */
 void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
 {
     const struct peal_symbol *symbol = s->a->symbol;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integers, booleans, peers: everything that is known when a plan is made.
  *
- * Values are those of one rank: `rank`, what `for` and `let` have bound, local parameters. Every operation is
- * checked for overflow and division by zero; what goes wrong is reported once, at the expression, and
- * gives 0, with which the walk goes on to its next check of the status. Division rounds down, so that
- * (rank - 1) % nranks is the neighbour on rank 0 too. */
+ * Values are those of one rank: `rank`, names bound by `for` and `let`, local parameters. Every
+ * operation is checked for overflow and division by zero. A failure is reported once, at the
+ * expression, and gives 0, with which the walk continues to its next check of the status. Division
+ * rounds down, so that (rank - 1) % nranks is the neighbour on rank 0 too.
+ */
 #include "lang/lang.h"
 #include "plan/make/maker.h"
 
@@ -34,7 +35,7 @@ static int64_t divide(int64_t a, int64_t b)
 
 static inline int64_t modulo(int64_t a, int64_t b)
 {
-    if (a >= 0 && a < b) /* as it mostly is: spares the division */
+    if (a >= 0 && a < b) /* the usual case: avoids the division */
         return a;
     if (a < 0 && b > 0 && a >= -b)
         return a + b;
@@ -256,7 +257,7 @@ static int64_t extreme(struct instantiation *t, const struct peal_expr *e, bool 
 
 static bool find_port(struct instantiation *t, const struct peal_expr *e, struct peer *out);
 
-/* "no neighbour 'W' on a torus of 2 x 1": of a port that leads nowhere on this rank. */
+/* "no neighbour 'W' on a torus of 2 x 1": for a port that leads nowhere on this rank. */
 static void reject_port(struct instantiation *t, struct peal_pos pos, const struct peal_expr *port)
 {
     bool child = port->value >= PEAL_PORT_CHILD;
@@ -454,7 +455,7 @@ bool peal_inst_bool(struct instantiation *t, const struct peal_expr *e)
     return peal_inst_int(t, e) != 0;
 }
 
-/* Neighbours on the grid; a torus of one row or column has none there. */
+/* Neighbours on the grid; a torus of one row or column has none in that direction. */
 static bool grid_port(const struct instantiation *t, enum peal_port port, struct peer *out)
 {
     int64_t rows = t->grid.rows, cols = t->grid.cols;

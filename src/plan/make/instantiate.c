@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a lowered kernel to a plan: parameters are bound, every rank's walk fills its lanes, the
- * assembler ends it.
+ * assembler finishes the plan.
  *
- * One rank's part can mostly be made alone. Where it cannot (shared signals, whose totals all ranks
- * make up; signals used by several inlined calls; declarations that some rank may not reach), the
- * whole plan is made and the part is cut out of it. */
+ * One rank's part can usually be made alone. If it cannot (shared signals, whose totals depend on
+ * all ranks; signals used by several inlined calls; declarations that some rank may not reach), the
+ * whole plan is made and the part is taken out of it. */
 #include "plan/make/maker.h"
 #include "plan/part.h"
 
@@ -122,7 +122,7 @@ const char *peal_bind_reduce_name(const struct peal_bind *bind)
     return peal_reduce_is_user(bind->reduce) ? bind->formula->name : peal_reduce_name(bind->reduce);
 }
 
-/* The formula of a function, NULL if it is one of the table's. */
+/* The formula of a function. NULL: it is a built-in function. */
 static const struct peal_formula *formula_of(const struct instantiation *t, enum peal_fn fn)
 {
     if (!peal_fn_is_user(fn))
@@ -171,7 +171,7 @@ static void bind_reduce(struct instantiation *t, const struct peal_symbol *s)
         peal_inst_fail(t, s->pos, "%s has no avg", t->kernel->implements);
 }
 
-/* Integers first, in the order in which a default may refer to what stands before it. */
+/* Integers first, in order, because a default may refer to what comes before it. */
 static void bind_integers(struct instantiation *t)
 {
     for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
@@ -240,7 +240,7 @@ static uint64_t length_of(const struct binding *b)
     return (b->rows ? b->rows : 1) * b->cols;
 }
 
-/* Sizes of the buffer parameters on the current rank; in place, the part goes through the whole. */
+/* Sizes of the buffer parameters on this rank. In place, a part is accessed through the whole. */
 static void bind_buffers(struct instantiation *t, const struct ends *ends)
 {
     for (int i = 0; i < t->kernel->nparams; i++) {
@@ -293,7 +293,7 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
         part->base = peal_inst_part_start(t, t->rank, whole->cols);
 }
 
-/* Parameters go into the plan as bound, for contracts and reports. */
+/* Stores parameters in the plan as bound, for contracts and reports. */
 static void record_params(struct instantiation *t)
 {
     for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
@@ -318,7 +318,7 @@ static void record_params(struct instantiation *t)
     }
 }
 
-/* The placement is a uniform parameter too, the only one with a name that no text can give. */
+/* The placement is a uniform parameter too, with a name that no text can contain. */
 static void record_placement(struct instantiation *t)
 {
     const struct peal_node_map *p = &t->placement;
@@ -396,7 +396,7 @@ void peal_inst_walk_rank(struct instantiation *t, bool first)
         peal_inst_lane_end(t);
 }
 
-/* Does some statement under `body` make a rank's part depend on what other ranks do? */
+/* Does a rank's part depend on what other ranks do, because of some statement in `body`? */
 static bool needs_all(const struct peal_stmt *body, bool conditional, bool in_loop)
 {
     for (const struct peal_stmt *s = body; s; s = s->next) {
@@ -483,7 +483,7 @@ void peal_inst_release(struct instantiation *t)
     peal_vec_release(&t->stable);
 }
 
-/* A short text may ask for any number; one that grows with the pairs of ranks is what collectives need. */
+/* A short text can ask for any number. What collectives need grows with the pairs of ranks. */
 static uint64_t grow_with_pairs(uint64_t few, uint64_t each, uint32_t nranks)
 {
     return few + each * nranks * nranks;
@@ -516,7 +516,7 @@ bool peal_inst_acquire(struct instantiation *t)
     const struct peal_bind *bind = t->bind;
     t->ends = find_ends(t->kernel);
     if (peal_placement_init(&t->placement, bind->nranks, bind->nodes) != PEAL_OK)
-        return false; /* the numbers are right: peal_inst_check_bind has seen them */
+        return false; /* the numbers are right: peal_inst_check_bind has checked them */
     t->via = PEAL_NONE;
     if (bind->most_ops)
         t->most_ops = bind->most_ops;

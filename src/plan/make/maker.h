@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* instantiate's state, shared by its files.
+/* The state of instantiate, shared by its files.
  *
  *   instantiate.c  parameters, ranks, contract, the end          eval.c   integers
  *   walk.c         statements: control flow, signals              place.c  buffers, parts and tiles
  *   data.c         data: copies, computes                         scope.c  logical zero of inlined
- *   message.c      data through queues: send, recv, free                   calls
+ *   message.c      data through channels: send, recv, free                 calls
  *   parts.c        ranks one by one, nothing kept
  */
 #ifndef PEAL_PLAN_INTERNAL_H
@@ -26,9 +26,9 @@ struct binding {
     uint32_t buf; /* buffers and tiles */
     enum peal_dtype dtype;
     uint64_t base;     /* in place: elements into buf */
-    uint32_t base_row; /* in place: row of buf, where that has rows and this has not */
+    uint32_t base_row; /* in place: row of buf, if that has rows and this has not */
     bool own_part;     /* in place: base or base_row is where its own part begins */
-    uint64_t whole;    /* ... of this many elements, where buf has no rows */
+    uint64_t whole;    /* ... of this many elements, if buf has no rows */
     uint32_t rows;     /* 2-D; 0 = 1-D */
     uint64_t cols;     /* elements, or elements per row */
     uint32_t signal, cells;
@@ -46,7 +46,7 @@ struct part {
     uint64_t first; /* element, or column */
     uint32_t row;
     int dims;       /* 1 or 2 */
-    bool any_shape; /* a constant: fits everywhere */
+    bool any_shape; /* a constant: fits any shape */
 };
 
 struct grid {
@@ -55,7 +55,7 @@ struct grid {
     int64_t arity, root; /* tree; 0 = none */
 };
 
-/* A buffer made for a symbol (of a lane, if it is a tile) or for values without a name. */
+/* A buffer made for a symbol (of one lane, if it is a tile) or for values without a name. */
 struct tile_buf {
     uint32_t slot; /* of the symbol; PEAL_NONE: a temporary */
     uint32_t lane, buf;
@@ -64,13 +64,13 @@ struct tile_buf {
     bool busy; /* temporaries: in use by the current statement */
 };
 
-/* recv_slot bookkeeping of a channel in the current lane. */
+/* State of recv_slot for a channel in the current lane. */
 struct channel_use {
     uint32_t channel;
     uint32_t received, freed;
 };
 
-/* The contract's x and y among the parameters; NULL where there is none. */
+/* The contract's x and y among the parameters, or NULL. */
 struct ends {
     const struct peal_symbol *x, *y;
     enum peal_contract contract;
@@ -88,11 +88,11 @@ struct instantiation {
     uint32_t rank, lane;
     bool lane_open;
     struct peal_pos pos;    /* of the statement being walked */
-    struct known_position { /* positions looked up lately, by line */
+    struct known_position { /* positions looked up recently, by line */
         struct peal_pos pos;
         uint32_t via, index;
     } known[64];
-    struct known_channel { /* channels looked up lately, by name and ranks */
+    struct known_channel { /* channels looked up recently, by name and ranks */
         const struct peal_expr *name;
         uint32_t sender, receiver, port, channel;
         bool is_set;
@@ -112,7 +112,7 @@ struct instantiation {
     struct peal_node_map placement;
     uint64_t steps, most_steps, ops, most_ops;
     struct peal_lane_ops now; /* ops of the current lane */
-    /* Takes each lane instead of the plan, if it is set (parts.c). */
+    /* If set, gets each lane instead of the plan (parts.c). */
     bool (*on_lane)(void *context, const struct peal_part_lane *lane);
     void *on_lane_context;
     struct peal_lane_ops scratch;
@@ -131,16 +131,16 @@ enum { PEAL_OP_SCOPED = 128 };
 bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* eval.c. On failure they report and return 0. */
+/* eval.c. On failure these report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
-/* Of an expression that may be left out. */
+/* For an expression that may be left out. */
 static inline int64_t peal_inst_int_or(struct instantiation *t, const struct peal_expr *e,
                                        int64_t otherwise)
 {
     return e ? peal_inst_int(t, e) : otherwise;
 }
 bool peal_inst_bool(struct instantiation *t, const struct peal_expr *e);
-/* The sizes of a buffer on the current rank; false: reported. */
+/* The sizes of a buffer on the current rank. False: reported. */
 struct sizes {
     uint32_t rows; /* 0: one-dimensional */
     uint64_t cols, len;
@@ -148,16 +148,16 @@ struct sizes {
 bool peal_inst_sizes(struct instantiation *t, const struct peal_symbol *symbol, struct sizes *out);
 /* Where a rank's part of n elements starts: by `counts` if the kernel has them. */
 uint64_t peal_inst_part_start(const struct instantiation *t, uint32_t rank, uint64_t n);
-/* The rank behind a peer expression or port; for ports also which port of the sender. Reports if
- * there is none. */
+/* The rank that a peer expression or port names; for ports also which port of the sender. Reports
+ * if there is none. */
 struct peer {
     uint32_t rank;
     uint32_t port;          /* leaving this rank */
-    uint32_t incoming_port; /* by which that rank sends to this one */
+    uint32_t incoming_port; /* the port by which that rank sends to this one */
 };
 struct peer peal_inst_peer(struct instantiation *t, const struct peal_expr *e);
 enum peal_reduction peal_inst_reduce(struct instantiation *t, const struct peal_expr *e);
-/* False after a report: a function that the elements lack. */
+/* False: reported; the function does not take such elements. */
 bool peal_inst_fn_takes(struct instantiation *t, struct peal_pos pos, enum peal_fn fn,
                         enum peal_dtype dtype);
 
@@ -168,7 +168,7 @@ uint32_t peal_inst_buf(struct instantiation *t, const struct peal_buf_spec *spec
 /* A tile for a symbol (or, with NULL, a temporary) of that shape. */
 struct part peal_inst_tile(struct instantiation *t, const struct peal_symbol *symbol,
                            enum peal_dtype dtype, const struct part *shape);
-/* The tile that a binding stands for. */
+/* The tile that a binding names. */
 void peal_inst_tile_part(const struct instantiation *t, const struct binding *b, struct part *out);
 /* A cell: signal and index, or with phases the table of cell numbers. */
 struct cell_ref {
@@ -186,7 +186,8 @@ void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s);
 bool peal_inst_is_place(const struct peal_expr *e);
 /* select(condition, a, b) on data stands for the operand that is chosen. */
 const struct peal_expr *peal_inst_chosen(struct instantiation *t, const struct peal_expr *e);
-/* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
+/* The shape that an expression has by itself. False: it takes that of its context (recv,
+ * constants). */
 bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct part *out);
 /* One operand of that shape: a place, a constant, or a temporary made for it. */
 struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e,
@@ -212,7 +213,7 @@ void peal_inst_receive(struct instantiation *t, const struct part *dst, const st
 /* recv_slot: the payload stays where it is; b becomes the tile that names it. */
 void peal_inst_receive_in_slot(struct instantiation *t, const struct peal_expr *e,
                                enum peal_dtype wire, const struct part *shape, struct binding *b);
-/* What travels is T: a wide destination gets it through a temporary. */
+/* What is sent is of type T: a wide destination gets it through a temporary. */
 enum peal_dtype peal_inst_wire_dtype(const struct instantiation *t, const struct peal_expr *e);
 void peal_inst_send(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_free(struct instantiation *t, const struct peal_stmt *s);
@@ -232,7 +233,7 @@ bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel
 bool peal_inst_is_alone(const struct peal_kernel *kernel);
 bool peal_inst_acquire(struct instantiation *t);
 void peal_inst_release(struct instantiation *t);
-/* All of the current rank; `first`: declares the parameters. */
+/* Walks the whole current rank; `first`: declares the parameters. */
 void peal_inst_walk_rank(struct instantiation *t, bool first);
 
 /* scope.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dst = matmul(a, b). The op takes matrices of one type in this rank's memory; what is elsewhere,
- * of another type or not memory at all goes through a tile:
+/* dst = matmul(a, b). The op takes matrices of one type in this rank's memory. An operand that is
+ * elsewhere, of another type or not memory at all goes through a tile:
  *
  *   y = matmul(x, w@1)   ->   tmp = w@1; y = matmul(x, tmp)
  */
@@ -40,7 +40,7 @@ static bool is_own(const struct instantiation *t, const struct part *part, enum 
     return part->ref.buf < PEAL_BUF_SLOT && part->ref.rank == t->rank && part->ref.dtype == dtype;
 }
 
-/* An operand as the op takes it. */
+/* An operand in the form that the op takes. */
 static struct part matrix(struct instantiation *t, const struct peal_expr *e,
                           const struct part *shape, enum peal_dtype dtype)
 {
@@ -59,7 +59,7 @@ static bool shares_buffer(const struct part *a, const struct part *b)
     return a->ref.buf == b->ref.buf && a->ref.rank == b->ref.rank;
 }
 
-/* Whole columns or rows of the same buffer may overlap: a tile takes the result then. */
+/* Whole columns or rows of the same buffer may overlap: then the result goes to a tile first. */
 static void emit(struct instantiation *t, const struct part *dst, const struct part *a,
                  const struct part *b, uint32_t divisor)
 {
@@ -100,7 +100,7 @@ void peal_inst_matmul(struct instantiation *t, const struct part *dst, const str
         peal_inst_fail(t, e->pos, "a matmul has at most %d rows and columns", INT32_MAX);
         return;
     }
-    if (shape_a.count == 0) { /* a sum of nothing */
+    if (shape_a.count == 0) { /* an empty sum */
         struct part zero = {.ref = peal_ref_const(0, (enum peal_dtype)dst->ref.dtype)};
         peal_inst_move(t, dst, &zero, 0);
         return;

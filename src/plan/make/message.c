@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements that move data between ranks through queues: send, recv, recv_slot, free. */
+/* Statements that move data between ranks through channels: send, recv, recv_slot, free. */
 #include "plan/make/maker.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static struct channel_use *use_of(struct instantiation *t, uint32_t channel)
     return &t->channel_uses.at[t->channel_uses.len - 1];
 }
 
-/* Cuts a payload into pieces of at most a slot: whole rows, or parts of the only one. Calls emit
+/* Divides a payload into pieces of at most a slot: whole rows, or parts of the only row. Calls emit
  * for each. */
 static void split(struct instantiation *t, const struct part *whole,
                   void (*emit)(struct instantiation *, uint32_t, const struct part *),
@@ -82,7 +82,7 @@ static void emit_recv(struct instantiation *t, uint32_t channel, const struct pa
         op->mem.channel = channel;
 }
 
-/* Names a queue; unnamed ones are the empty string. */
+/* The name of a channel; unnamed ones have the empty string. */
 static const char *channel_name(const struct peal_expr *e)
 {
     if (!e)
@@ -92,7 +92,7 @@ static const char *channel_name(const struct peal_expr *e)
     return e->name;
 }
 
-/* The queue that a statement names; a loop comes back to the same few. */
+/* The channel that a statement names. A loop returns to the same few. */
 static uint32_t channel_of(struct instantiation *t, const struct peal_expr *name, uint32_t sender,
                            uint32_t port, uint32_t receiver)
 {
@@ -150,7 +150,7 @@ void peal_inst_receive_in_slot(struct instantiation *t, const struct peal_expr *
     };
 }
 
-/* What travels is T: a wide destination gets it through a temporary. */
+/* What is sent is of type T: a wide destination gets it through a temporary. */
 enum peal_dtype peal_inst_wire_dtype(const struct instantiation *t, const struct peal_expr *e)
 {
     struct peal_elem elem = e->type.elem;

@@ -34,7 +34,7 @@ uint32_t peal_inst_buf(struct instantiation *t, const struct peal_buf_spec *spec
 }
 
 /* Part a of k of n elements: floor(a n / k) up to floor((a + 1) n / k). n / k is remembered, since
- * a loop asks for the parts of one whole; where it is exact, nothing is left to divide. */
+ * a loop asks for all parts of one whole; if it is exact, no further division is needed. */
 static void find_bounds(struct instantiation *t, uint64_t a, uint64_t n, uint64_t k, int64_t *from,
                         int64_t *len)
 {
@@ -146,7 +146,7 @@ void peal_inst_tile_part(const struct instantiation *t, const struct binding *b,
     out->any_shape = false;
 }
 
-/* In place, a peer's part begins where that peer's does, not where its own does. */
+/* In place, a peer's part begins where that of the peer does, not where this rank's does. */
 static void move_part(const struct instantiation *t, const struct binding *b, struct part *p)
 {
     if (b->whole)
@@ -180,7 +180,7 @@ static bool find_part(struct instantiation *t, const struct peal_expr *e, struct
     return true;
 }
 
-/* Elements a row in memory, where that is known now; parameters bind it at launch. */
+/* Elements per row in memory, if that is known; for parameters it is bound at launch. */
 static bool row_stride(const struct instantiation *t, const struct part *p, uint64_t *out)
 {
     if (p->ref.buf == PEAL_BUF_SLOT || t->kinds.at[p->ref.buf] == PEAL_BUF_PARAM)
@@ -202,7 +202,8 @@ static void set_offset(const struct instantiation *t, struct part *p)
     p->ref.offset = elements * peal_dtype_size(p->ref.dtype);
 }
 
-/* The same place in the other phases of the launch period; everything but the offset must agree. */
+/* The same place in the other phases of the launch period; everything except the offset must
+ * agree. */
 static bool set_phases(struct instantiation *t, const struct peal_expr *e, struct part *p)
 {
     uint64_t offsets[PEAL_PLAN_MAX_PERIOD];

@@ -54,7 +54,7 @@ enum peal_status peal_placement_init(struct peal_node_map *out, uint32_t nranks,
         p.first[m + 1] = p.first[m] + sizes[m];
         if (sizes[m] > p.max_seats)
             p.max_seats = sizes[m];
-        sizes[m] = 0; /* from here on: seats taken */
+        sizes[m] = 0; /* from here on: seats in use */
     }
     for (uint32_t r = 0; r < nranks; r++) {
         uint32_t m = p.node[r];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Placement: which ranks share a node, a domain of memory that its ranks reach by load and store.
  *
- * Whoever makes a plan gives the node of every rank (peal_bind.nodes); everything else follows from
- * it. Nodes are numbered from 0 without gaps, and may differ in size. A seat is a rank's number
- * among the ranks of its node, in rank order:
+ * The caller gives the node of every rank (peal_bind.nodes); everything else follows from it. Nodes
+ * are numbered from 0 without gaps, and may differ in size. A seat is a rank's number among the
+ * ranks of its node, in rank order:
  *
  *   5+3        rank   0 1 2 3 4 5 6 7        0,1,1,0    rank   0 1 2 3
  *              node   0 0 0 0 0 1 1 1                   node   0 1 1 0
@@ -34,8 +34,9 @@ static inline uint32_t peal_placement_seats(const struct peal_node_map *placemen
     return placement->first[node + 1] - placement->first[node];
 }
 
-/* Reads "5+3" (sizes of the nodes), "2x4" (nodes x seats) or "0,1,1,0" (the node of every rank). At
- * least two values distinguish the last form from a size. False with a message. */
+/* Reads "5+3" (sizes of the nodes), "2x4" (nodes x seats) or "0,1,1,0" (the node of every rank).
+ * The last form has at least two values, to distinguish it from a size. False: `error` has a
+ * message. */
 bool peal_placement_parse(const char *text, struct peal_arena *arena, uint32_t *nranks,
                           uint32_t **nodes, struct peal_text *error);
 /* The shortest of the three forms. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placements: what is derived from nodes, what people may write, and what expressions mean. */
+/* Placements: what is derived from nodes, which forms are accepted, and what expressions mean. */
 #include "plan/make/placement.h"
 
 #include "lang/lang.h"
@@ -89,7 +89,7 @@ TEST(forms_are_read_and_shown)
     }
 }
 
-/* One element per rank says what an expression is there. */
+/* One element per rank shows the value of an expression there. */
 static void check_expression(int line, const char *expression, const uint32_t *nodes,
                              const double *want)
 {

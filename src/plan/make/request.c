@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See request.h. Given values come first, then dimensions, then what is made up for the rest. */
+/* See request.h. Given values come first, then dimensions, then invented values for the rest. */
 #include "plan/make/request.h"
 
 #include "lang/lang.h"
@@ -66,7 +66,7 @@ void peal_request_reject(const struct peal_kernel *kernel, const char *name, str
 struct binder {
     const struct peal_plan_request *request;
     struct peal_arena *arena;
-    struct peal_bind_value *values; /* room for every given one and every symbol */
+    struct peal_bind_value *values; /* space for every given one and every symbol */
     size_t len;
     bool failed; /* out of memory */
 };
@@ -93,7 +93,7 @@ static bool is_bound(const struct binder *b, const char *name)
     return false;
 }
 
-/* A local parameter has values for every rank, rank after rank; those of one rank are everyone's. */
+/* A local parameter has values for every rank, rank after rank; those of one rank serve all. */
 static void bind_local(struct binder *b, const struct peal_symbol *symbol,
                        const struct peal_bind_value *given)
 {
@@ -134,7 +134,7 @@ static enum peal_status bind_given(struct binder *b, struct peal_diags *diags)
     return PEAL_OK;
 }
 
-/* Uneven parts of n elements, some of them empty, others for other n; the same on every rank. */
+/* Uneven parts of n elements, some of them empty, different for each n; the same on every rank. */
 static void invent_counts(struct binder *b, const char *name, int64_t n)
 {
     uint32_t p = b->request->bind.nranks;
@@ -190,7 +190,7 @@ static void bind_int(struct binder *b, const char *name, int64_t value)
     bind_value(b, name, one, 1);
 }
 
-/* What was not given. `root` is left to instantiate, which has it in peal_bind. */
+/* Values that were not given. `root` is left to instantiate, which finds it in peal_bind. */
 static void bind_missing(struct binder *b, const struct peal_symbol *symbol)
 {
     const struct peal_plan_request *request = b->request;

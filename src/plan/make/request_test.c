@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The binder: what is given, what the count binds, what is made up, and what is refused. */
+/* The binder: what is given, what the count binds, what is invented, and what is refused. */
 #include "plan/make/request.h"
 
 #include "lang/lang.h"
@@ -67,10 +67,10 @@ TEST(test_given_values_win_and_the_count_binds_the_rest)
     assert_int_equal(peal_request_bind(&request, &arena, &diags, &bind), PEAL_OK);
     assert_int_equal(find(&bind, "cols")->values[0], 7);
     assert_int_equal(find(&bind, "rows")->values[0], 9);
-    assert_null(find(&bind, "counts")); /* not given, and nothing is made up */
+    assert_null(find(&bind, "counts")); /* not given, and nothing is invented */
     assert_null(find(&bind, "shift"));
     for (int i = 0; i < 3; i++)
-        assert_int_equal(find(&bind, "own")->values[i], 7); /* one rank's are everyone's */
+        assert_int_equal(find(&bind, "own")->values[i], 7); /* those of one rank serve all */
     peal_arena_release(&arena);
     peal_diags_release(&diags);
 }

@@ -40,7 +40,7 @@ static uint32_t take_mark(struct peal_op *op)
     return call;
 }
 
-/* One cell's ops, sorted by call: moves each call's by what the calls before it added. */
+/* One cell's ops, sorted by call: shifts each call's values by what earlier calls added. */
 static void move_cell(struct peal_assembler *a, const struct change *at, const struct change *end)
 {
     int64_t base = 0;

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements, executed once for a rank: control flow now, ops into the current lane.
+/* Statements, executed once per rank: control flow takes place here, and ops go into the current
+ * lane.
  *
- * The walk is an interpreter of the kernel's tree for one rank. Integers have values (eval.c), so loops
- * turn, conditions choose, and assertions hold or end it; data has none, so each data statement leaves
- * ops behind (data.c, message.c). What comes out has no control flow, except for `when`, whose choice
- * depends on a cell and is therefore an op.
+ * The walk is an interpreter of the kernel's tree for one rank. Integers have values (eval.c), so
+ * loops run, conditions choose, and assertions hold or end it; data has no values, so each data
+ * statement produces ops (data.c, message.c). The result has no control flow, except for `when`,
+ * whose choice depends on a cell and is therefore an op.
  *
- * Invariants. Ops go to t->now, the lane that is open, and reach the plan only when the lane ends, after
- * frees were inserted and chains fused: passes over a lane see all of it and nothing else. The first
- * failure is kept (t->status) and everything after it does nothing, so that callers need no checks in
- * between. Steps are counted, of empty loops too: a kernel that never ends is an answer in words.
+ * Invariants. Ops go to t->now, the open lane, and reach the plan only when the lane ends, after
+ * frees have been inserted and chains fused: passes over a lane see all of it and nothing else. The
+ * first failure is kept (t->status) and everything after it does nothing, so that callers need no
+ * checks in between. Steps are counted, even in empty loops, so that a kernel that never ends is
+ * reported.
  *
- * A call that was inlined is a scope: its positions lead back to the call, its cells start at logical
- * zero (scope.c turns their counts into those of the whole launch). */
+ * An inlined call is a scope: its positions lead back to the call, its cells start at logical zero
+ * (scope.c turns their counts into those of the whole launch).
+ */
 #include "plan/make/maker.h"
 
 #include <inttypes.h>
 
 enum { MOST_LANES = 4096 }; /* of one statement */
 
-/* The current statement's position in the plan. A loop comes back to the same few. */
+/* The current statement's position in the plan. A loop returns to the same few. */
 static uint32_t position(struct instantiation *t)
 {
     struct known_position *known = &t->known[t->pos.line % 64];
@@ -32,7 +35,7 @@ static uint32_t position(struct instantiation *t)
     return known->index;
 }
 
-/* Too large is not wrong: for a caller that only asks whether the kernel is right, that is no answer. */
+/* Too large is not wrong: it does not answer whether the kernel is right. */
 static void refuse_size(struct instantiation *t, struct peal_pos pos, const char *what,
                         uint64_t limit, const char *unit)
 {
@@ -102,7 +105,7 @@ static bool is_logical(const struct instantiation *t, uint32_t signal)
     return peal_assembler_signal_kind(t->a, signal) <= PEAL_SIGNAL_SHARED;
 }
 
-/* A sync op, marked with its inlined call where there is one. */
+/* A sync op, marked with its inlined call if there is one. */
 static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind,
                                const struct cell_ref *cell)
 {
@@ -402,7 +405,7 @@ static void walk_for(struct instantiation *t, const struct peal_stmt *s)
             break;
         set_int(t, s->symbol, peers ? (t->rank + i) % t->bind->nranks : i);
         peal_inst_walk(t, s->body);
-        t->steps++; /* also of an empty body */
+        t->steps++; /* counted even for an empty body */
         if (__builtin_add_overflow(i, step, &i))
             break;
         if (t->steps > t->most_steps)
@@ -416,7 +419,7 @@ static bool fuse(struct instantiation *t, const struct peal_fuse_context *contex
     return peal_lane_fuse(&t->now, context) && peal_lane_spread(&t->now);
 }
 
-/* Closes the lane: frees, fusion, and into the plan. */
+/* Closes the lane: inserts frees, fuses, and adds it to the plan. */
 void peal_inst_lane_end(struct instantiation *t)
 {
     struct peal_fuse_context context = {
@@ -430,7 +433,7 @@ void peal_inst_lane_end(struct instantiation *t)
         has_when = has_when || t->now.ops.at[i].kind == PEAL_OP_WHEN;
         has_slot = has_slot || t->now.ops.at[i].kind == PEAL_OP_RECV_SLOT;
     }
-    /* The last use of a slot could be in a when, and a chain could leave one or enter it. */
+    /* The last use of a slot could be in a `when`, and a chain could lead into or out of one. */
     if (t->status == PEAL_OK && has_when && has_slot)
         peal_inst_fail(t, t->pos, "a lane with a 'when' receives by recv, not in a slot");
     bool fuses = !t->bind->no_fuse && !has_when;

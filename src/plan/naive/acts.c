@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements of one rank in one launch: control flow now, acts for its lanes. */
+/* Statements of one rank in one launch: control flow takes place here, and acts go to its lanes. */
 #include "plan/naive/machine.h"
 
 enum { MOST_STEPS = 1 << 26, MOST_LANES = 4096 };
@@ -295,7 +295,7 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
     case PEAL_STMT_FREE:
         walk_free(n, s);
         break;
-    case PEAL_STMT_FLUSH: /* everything takes effect at once here */
+    case PEAL_STMT_FLUSH: /* in this model everything takes effect at once */
         (void)peal_naive_int(n, s->a);
         break;
     case PEAL_STMT_FOR:
@@ -306,7 +306,7 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
         walk(n, peal_naive_bool(n, s->a) ? s->body : s->other);
         break;
     case PEAL_STMT_ASSERT:
-        break; /* there is a plan, so it holds */
+        break; /* there is a plan, so the assertion holds */
     case PEAL_STMT_LANE:
         walk_lanes(n, s);
         break;

@@ -114,7 +114,7 @@ static uint32_t node_of(const struct peal_naive *n, int64_t rank)
     return 0;
 }
 
-/* Ranks by node; a rank's seat is its place among those of its node. */
+/* Ranks by node; a rank's seat is its position among those of its node. */
 bool peal_naive_seat(struct peal_naive *n)
 {
     uint32_t nranks = n->bind->nranks;

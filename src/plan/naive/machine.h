@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the naive interpreter share.
+/* Shared by the files of the naive interpreter.
  *
  *   integers.c  integers, booleans, peers and parameters     acts.c    statements -> acts of a rank
  *   values.c    data: places, expressions                    run.c     acts in turn, memory, cells
  *   algebra.c   functions of values
  *
- * A rank that enters a launch walks the text once and leaves a list of acts for each of its lanes:
- * every act with its places, cells and amounts as numbers. Then lanes take their acts in turn, each
- * as far as it can. Memory belongs to the machine; values and acts to the rank's arena, which is
- * emptied when the rank enters its next launch.
+ * A rank that enters a launch walks the text once and makes a list of acts for each of its lanes:
+ * every act has its places, cells and amounts as numbers. Then lanes execute their acts in turn,
+ * each as far as it can. Memory belongs to the machine; values and acts belong to the rank's arena,
+ * which is emptied when the rank enters its next launch.
  */
 #ifndef PEAL_PLAN_NAIVE_MACHINE_H
 #define PEAL_PLAN_NAIVE_MACHINE_H
@@ -17,7 +17,7 @@
 #include "plan/format.h"
 #include "plan/naive/naive.h"
 
-/* What a name stands for on the rank that is walked, by symbol->slot. */
+/* What a name means on the current rank, by symbol->slot. */
 struct naive_name {
     bool bound;
     int64_t value;
@@ -48,7 +48,8 @@ enum naive_kind {
 struct naive_value {
     enum naive_kind kind;
     struct naive_place place;
-    uint64_t word; /* CONSTANT: the value; DIVIDE: by what; MATMUL: columns of the first operand */
+    /* CONSTANT: the value; DIVIDE: the divisor; MATMUL: columns of the first operand */
+    uint64_t word;
     enum peal_fn fn;
     struct naive_value *first, *next; /* operands */
     uint64_t *message;                /* MESSAGE: what was received */
@@ -57,7 +58,7 @@ struct naive_value {
 enum naive_act_kind {
     NAIVE_ASSIGN,
     NAIVE_ACCUMULATE,
-    NAIVE_LET, /* like assign, to a tile that is made anew */
+    NAIVE_LET, /* like assign, to a new tile */
     NAIVE_NOTIFY,
     NAIVE_WAIT,
     NAIVE_SEND,
@@ -74,18 +75,18 @@ struct naive_act {
     uint32_t rank, slot, cells, index, call, back; /* NOTIFY, WAIT */
     int64_t amount;
     uint32_t channel;
-    bool holds_slot; /* RECV: a FREE gives the slot back */
+    bool holds_slot; /* RECV: a FREE frees the slot */
 };
 
 struct naive_memory {
     uint64_t *at, len;
 };
 
-/* A payload that stays in its slot: given back after the last act that uses it. */
+/* A payload that stays in its slot until the last act that uses it. */
 struct naive_slot {
     uint32_t channel;
     size_t last_act;
-    bool freed; /* by the text */
+    bool freed; /* freed by the text */
 };
 
 struct naive_lane {
@@ -115,7 +116,7 @@ struct naive_channel {
     PEAL_VEC(struct naive_memory) queue; /* payloads by number; those received are released */
 };
 
-/* The instances of one signal on one rank: by call and launch, each starts at 0. */
+/* The instances of one signal on one rank: one per call and launch, each starting at 0. */
 struct naive_cells {
     PEAL_VEC(int64_t *) instances; /* [call * launches + launch] */
 };
@@ -128,7 +129,7 @@ struct peal_naive {
     const char *why; /* the first failure */
     struct naive_rank *ranks;
     struct naive_memory *buffers; /* [rank * slots + symbol slot] */
-    struct naive_cells *cells;    /* the same */
+    struct naive_cells *cells;    /* [rank * slots + symbol slot] */
     PEAL_VEC(struct naive_channel) channels;
     struct peal_index channel_index; /* by their ends */
     struct naive_memory *outputs;    /* [(launch * ranks + rank) * params + param] */
@@ -149,17 +150,17 @@ struct peal_naive {
     uint64_t steps;
 };
 
-/* Remembers the first failure; false. */
+/* Keeps the first failure; returns false. */
 bool peal_naive_fail(struct peal_naive *n, const char *why);
-/* Counts elements; false: too many. */
+/* Counts elements. False: too many. */
 bool peal_naive_spend(struct peal_naive *n, uint64_t elements);
 void *peal_naive_take(struct peal_naive *n, size_t size);
 
 /* integers.c */
-/* Who sits where; false: out of memory. */
+/* Finds each rank's seat. False: out of memory. */
 bool peal_naive_seat(struct peal_naive *n);
 int64_t peal_naive_int(struct peal_naive *n, const struct peal_expr *e);
-/* Of an expression that may be left out. */
+/* For an expression that may be left out. */
 static inline int64_t peal_naive_int_or(struct peal_naive *n, const struct peal_expr *e,
                                         int64_t otherwise)
 {
@@ -171,7 +172,8 @@ struct naive_peer {
 };
 struct naive_peer peal_naive_peer(struct peal_naive *n, const struct peal_expr *e);
 void peal_naive_bind(struct peal_naive *n);
-/* In place: the parameter whose memory `symbol` is in on that rank, and where; itself if none. */
+/* In place: the parameter whose memory `symbol` shares on that rank, and where; otherwise the
+ * symbol itself. */
 const struct peal_symbol *peal_naive_home(const struct peal_naive *n,
                                           const struct peal_symbol *symbol, uint32_t rank,
                                           uint64_t *offset);
@@ -179,9 +181,9 @@ const struct peal_symbol *peal_naive_home(const struct peal_naive *n,
 /* values.c */
 const struct peal_expr *peal_naive_chosen(struct peal_naive *n, const struct peal_expr *e);
 bool peal_naive_place(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out);
-/* The shape of an expression by itself; false: it takes that of its context. */
+/* The shape that an expression has by itself. False: it takes that of its context. */
 bool peal_naive_shape(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out);
-/* Receives what is in the expression first; NULL after a failure. */
+/* Receives first what the expression receives. NULL after a failure. */
 struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_expr *e,
                                      const struct naive_place *shape);
 /* recv or recv_slot: the act and its value. */

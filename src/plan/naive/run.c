@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts in turn: memory, cells, queues, and ranks that enter and leave launches. See machine.h. */
+/* Executes acts in turn: memory, cells, channels, and ranks that enter and leave launches. See
+ * machine.h. */
 #include "plan/naive/machine.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ void *peal_naive_take(struct peal_naive *n, size_t size)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* At least `len` elements; new ones hold nothing. */
+/* Makes space for at least `len` elements; new ones hold nothing. */
 static bool grow(struct peal_naive *n, struct naive_memory *m, uint64_t len)
 {
     if (len <= m->len)
@@ -50,7 +51,7 @@ static struct naive_memory *memory_of(struct peal_naive *n, struct naive_lane *l
 
 static uint64_t index_of(const struct naive_place *p, uint64_t k)
 {
-    if (k < p->count) /* the first row, mostly the only one: two divisions less */
+    if (k < p->count) /* the first row, usually the only one: saves two divisions */
         return p->base + k;
     return p->base + k / p->count * p->stride + k % p->count;
 }
@@ -102,7 +103,7 @@ static uint64_t evaluate(struct peal_naive *n, struct naive_lane *lane, const st
     case NAIVE_APPLY:
         break;
     }
-    /* More operands than there is room for are taken from left to right. */
+    /* If there are too many operands for the array, they are combined from left to right. */
     for (const struct naive_value *x = v->first; x; x = x->next) {
         few[count++] = evaluate(n, lane, x, k);
         if (count == 8) {
@@ -233,7 +234,7 @@ static bool let(struct peal_naive *n, struct naive_lane *lane, const struct naiv
     return true;
 }
 
-/* False: it blocks. */
+/* Executes an act. False: it blocks. */
 static bool perform(struct peal_naive *n, struct naive_lane *lane, const struct naive_act *act,
                     uint32_t launch)
 {
@@ -296,7 +297,7 @@ static bool is_in_place(const struct peal_naive *n, const struct peal_symbol *s)
     return n->bind->in_place && n->x && n->y && n->x != n->y && (s == n->x || s == n->y);
 }
 
-/* The caller's parameters: where x is a part of y, it is filled in after the whole. */
+/* The caller's parameters: if x is a part of y, it is filled in after the whole. */
 static void fill_params(struct peal_naive *n)
 {
     for (int parts = 0; parts < 2; parts++) {
@@ -349,7 +350,7 @@ static void enter(struct peal_naive *n, uint32_t rank)
     r->inside = true;
 }
 
-/* Keeps what the parameters hold. */
+/* Keeps a copy of what the parameters hold. */
 static void leave(struct peal_naive *n, uint32_t rank)
 {
     struct naive_rank *r = &n->ranks[rank];
@@ -485,7 +486,7 @@ void peal_naive_free(struct peal_naive *n)
 {
     if (!n)
         return;
-    /* A table that could not be had has no rows to free. */
+    /* A table that could not be allocated has no rows to free. */
     size_t ranks = n->bind->nranks, rows = ranks * (n->kernel->nslots + 1u);
     size_t nranks = 0;
     if (n->ranks)

@@ -29,7 +29,7 @@ const struct peal_expr *peal_naive_chosen(struct peal_naive *n, const struct pea
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-/* Elements from..from+len of `extent` that a slice names. */
+/* The elements from..from+len of `extent` that a slice names. */
 static bool cut(struct peal_naive *n, const struct peal_slice *s, uint64_t extent, uint64_t *from,
                 uint64_t *len)
 {
@@ -78,7 +78,7 @@ static bool slice(struct peal_naive *n, const struct peal_expr *e, struct naive_
     return true;
 }
 
-/* The whole of what a name stands for, without its rank's offset in place. */
+/* The whole of what a name means, without the offset of its rank in place. */
 static bool whole(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out)
 {
     const struct naive_name *name = &n->now->names[e->symbol->slot];
@@ -308,7 +308,7 @@ static struct naive_value *apply(struct peal_naive *n, enum peal_fn fn, const st
     return v;
 }
 
-/* Both operands with the shapes that they have by themselves. */
+/* Both operands with their own shapes. */
 static struct naive_value *matmul(struct peal_naive *n, const struct peal_expr *e)
 {
     struct naive_place a, b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests with cmocka: a kernel of the library or of a text, and a plan of it. */
+/* For tests with cmocka: a kernel of the library or from a text, and a plan of it. */
 #ifndef PEAL_PLAN_MADE_H
 #define PEAL_PLAN_MADE_H
 
@@ -22,7 +22,7 @@ struct made {
     struct peal_plan *plan;
 };
 
-/* `kernel` is a name of the library, or a text. */
+/* `kernel` is a name in the library, or a text. */
 static inline void made_begin(struct made *m, const char *kernel)
 {
     *m = (struct made){0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the page's description; see page.h. Here is also what keeps it small: bars that are
- * shorter than a cell of the time axis are joined with their neighbours in that cell. */
+/* Builds the page's description; see page.h. It also keeps it small: bars that are shorter than a
+ * cell of the time axis are joined with their neighbours in that cell. */
 #include "report/page/page.h"
 
 #include "base/base.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nothing is added once the page has failed. */
+/* False after a failure: nothing is added then. */
 #define PUSH(page, vec, value)                                                                     \
     ((page)->failed = (page)->failed || !peal_vec_push(&(page)->vec, value))
 
@@ -215,7 +215,7 @@ static uint8_t longest_category(const struct peal_page_open *open)
     return best;
 }
 
-/* Adds the bar to the one its track is joining into, if both lie in the same cell of the axis. */
+/* Joins the bar with the open one of its track, if both lie in the same cell of the axis. */
 static bool join_bar(struct peal_page *page, struct peal_page_open *open,
                      const struct peal_page_bar *bar)
 {
@@ -269,7 +269,7 @@ void peal_page_arrow(struct peal_page *page, const struct peal_page_arrow *arrow
         return;
     assert(arrow->from_track < page->tracks.len && arrow->to_track < page->tracks.len);
     page->arrows_seen++;
-    /* Each track starts its count elsewhere, so that what is kept is spread over the time. */
+    /* Each track starts its count elsewhere, so that the bars kept are spread over time. */
     uint64_t number = page->open.at[arrow->from_track].arrows++ + arrow->from_track * UINT64_C(7);
     if (number % page->arrow_every == 0 || (arrow->flags & (PEAL_BAR_KEEP | PEAL_BAR_BAD)))
         PUSH(page, arrows, *arrow);

@@ -25,8 +25,8 @@
 #include <stdint.h>
 
 enum {
-    PEAL_PAGE_BARS = 300000,  /* about: joined bars, plus those that are never joined */
-    PEAL_PAGE_ARROWS = 60000, /* about */
+    PEAL_PAGE_BARS = 300000,  /* approximately: joined bars, plus those that are never joined */
+    PEAL_PAGE_ARROWS = 60000, /* approximately */
     PEAL_PAGE_STEPS = 20000,
     PEAL_PAGE_PATH = 20000,
     PEAL_PAGE_SOURCE_BYTES = 4 << 20
@@ -35,10 +35,10 @@ enum {
 #define PEAL_PAGE_NONE UINT32_MAX
 
 enum peal_page_kind { PEAL_PAGE_VERIFY, PEAL_PAGE_SIM, PEAL_PAGE_RUN, PEAL_PAGE_SWEEP };
-/* What the numbers on an axis are. */
+/* The unit of the numbers on an axis. */
 enum peal_page_unit { PEAL_UNIT_STEPS, PEAL_UNIT_PS, PEAL_UNIT_BYTES, PEAL_UNIT_NONE };
 
-/* What a bar is, which gives it its colour. */
+/* The kind of a bar, which determines its colour. */
 enum peal_page_category {
     PEAL_BAR_COPY,
     PEAL_BAR_COMPUTE,
@@ -61,13 +61,13 @@ enum peal_page_flags {
 struct peal_page_place {
     uint32_t source; /* or PEAL_PAGE_NONE */
     uint32_t line, col, len;
-    uint32_t via; /* place of the call this was inlined by, or PEAL_PAGE_NONE */
+    uint32_t via; /* place of the call that this was inlined by, or PEAL_PAGE_NONE */
 };
 
 struct peal_page_track {
     uint32_t label; /* text */
-    uint32_t rank;  /* what the filter by rank goes by, or PEAL_PAGE_NONE */
-    uint32_t group; /* text: shown only when asked for by this name; 0 = always */
+    uint32_t rank;  /* for the filter by rank, or PEAL_PAGE_NONE */
+    uint32_t group; /* text: shown only on request, under this name; 0 = always */
 };
 
 /* Texts and places are indices from peal_page_text and peal_page_place; 0 is none. */
@@ -92,7 +92,7 @@ struct peal_page_arrow {
     uint8_t flags;
 };
 
-/* One step of a counterexample. It also is a bar from its number to the next on its track. */
+/* One step of a counterexample. It is also a bar on its track, from its number to the next. */
 struct peal_page_step {
     uint32_t track;
     uint32_t rank, lane;
@@ -131,10 +131,10 @@ struct peal_page_change {
     uint32_t cell;
     uint64_t from, to;
     uint32_t value; /* text */
-    bool quiet;     /* not this step's own doing: not pointed out */
+    bool quiet;     /* not an effect of this step itself: not highlighted */
 };
 
-/* The machine: nodes at places of the caller's choice, directed links, frames around groups. */
+/* The machine: nodes at places that the caller chooses, directed links, frames around groups. */
 struct peal_page_node {
     double x, y;
     double load; /* 0..1 */
@@ -161,7 +161,7 @@ struct peal_page_series {
     size_t first, count; /* in reals */
 };
 
-/* A stretch of the critical path. */
+/* A piece of the critical path. */
 struct peal_page_hop {
     uint64_t start, end;
     uint32_t track;
@@ -180,7 +180,7 @@ struct peal_page_curve {
     uint32_t plot;
     uint32_t name;
     uint8_t style;
-    uint32_t of; /* a closed form: the curve of the plot that it is for, or PEAL_PAGE_NONE */
+    uint32_t of; /* a closed form: the curve of the plot that it belongs to, or PEAL_PAGE_NONE */
     size_t first, count; /* in reals: x, y, x, y, ... */
 };
 
@@ -208,10 +208,10 @@ struct peal_page_source {
 
 struct peal_page_table {
     uint32_t title;
-    struct peal_report_table *table; /* the page's own */
+    struct peal_report_table *table; /* owned by the page */
 };
 
-/* The bar that a track is joining into, and how its time is spent. */
+/* The open bar of a track, which others are joined with, and how its time is spent. */
 struct peal_page_open {
     size_t bar; /* index + 1; 0 = none */
     uint64_t busy[PEAL_BAR_CATEGORIES];
@@ -235,7 +235,8 @@ struct peal_page {
     PEAL_VEC(struct peal_page_memory) memories;
     PEAL_VEC(struct peal_page_cell) cells;
     PEAL_VEC(struct peal_page_access) accesses;
-    PEAL_VEC(struct peal_page_change) changes; /* those before the first step are the start */
+    /* those before the first step are the initial state */
+    PEAL_VEC(struct peal_page_change) changes;
     PEAL_VEC(struct peal_page_node) nodes;
     PEAL_VEC(struct peal_page_link) links;
     PEAL_VEC(struct peal_page_frame) frames;
@@ -247,7 +248,7 @@ struct peal_page {
     PEAL_VEC(struct peal_page_table) tables;
     PEAL_VEC(double) reals;
 
-    /* The builder's own. */
+    /* Private to the builder. */
     struct peal_arena arena;
     PEAL_VEC(const char *) texts; /* [0] is "" */
     struct peal_index text_index; /* of texts but the first */
@@ -273,7 +274,7 @@ void peal_page_headline(struct peal_page *page, const char *format, ...)
 /* One line of the summary; the value is formatted. */
 void peal_page_fact(struct peal_page *page, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Something the reader must know about what is shown. */
+/* Something that the reader must know about the page. */
 void peal_page_note(struct peal_page *page, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -281,11 +282,12 @@ void peal_page_note(struct peal_page *page, const char *format, ...)
 uint32_t peal_page_source(struct peal_page *page, const char *name, const char *text, size_t len);
 uint32_t peal_page_place(struct peal_page *page, struct peal_page_place place);
 uint32_t peal_page_track(struct peal_page *page, const char *label, uint32_t rank);
-/* A track that is shown on demand: an engine, a link. */
+/* A track that is shown on request: an engine, a link. */
 uint32_t peal_page_track_of(struct peal_page *page, const char *group, const char *label,
                             uint32_t rank);
 
-/* After the tracks, before the bars: how many bars and arrows will come, and when the last ends. */
+/* After the tracks, before the bars: how many bars and arrows will follow, and when the last
+ * ends. */
 void peal_page_expect(struct peal_page *page, uint64_t bars, uint64_t arrows, uint64_t horizon);
 /* The bars of one track come in order of their start; tracks may alternate. */
 void peal_page_bar(struct peal_page *page, const struct peal_page_bar *bar);
@@ -295,8 +297,8 @@ uint32_t peal_page_memory(struct peal_page *page, uint32_t rank, const char *nam
                           uint32_t element);
 uint32_t peal_page_cell(struct peal_page *page, uint32_t rank, const char *name,
                         const char *initial);
-/* Accesses and changes belong to the step added last; changes before the first one are the start.
- */
+/* Accesses and changes belong to the step added last; changes before the first step are the initial
+ * state. */
 void peal_page_step(struct peal_page *page, const struct peal_page_step *step);
 void peal_page_access(struct peal_page *page, struct peal_page_access access);
 void peal_page_change_memory(struct peal_page *page, uint32_t memory, uint64_t from, uint64_t to,
@@ -307,7 +309,7 @@ uint32_t peal_page_node(struct peal_page *page, struct peal_page_node node);
 void peal_page_link(struct peal_page *page, struct peal_page_link link);
 void peal_page_frame(struct peal_page *page, struct peal_page_frame frame);
 
-/* Values in 0..1, one every `step` from `start` on. */
+/* Values in 0..1, one every `step`, beginning at `start`. */
 void peal_page_series(struct peal_page *page, const char *name, uint64_t start, uint64_t step,
                       const double *values, size_t count);
 void peal_page_hop(struct peal_page *page, struct peal_page_hop hop);
@@ -316,22 +318,22 @@ void peal_page_stall(struct peal_page *page, struct peal_page_stall stall);
 uint32_t peal_page_plot(struct peal_page *page, const char *title, struct peal_page_axis x,
                         struct peal_page_axis y);
 void peal_page_curve(struct peal_page *page, uint32_t plot, const char *name);
-/* `of` counts the curves of the plot; PEAL_PAGE_NONE: of none that is shown. */
+/* `of` is a curve of the plot. PEAL_PAGE_NONE: none that is shown. */
 void peal_page_closed_form(struct peal_page *page, uint32_t plot, const char *name, uint32_t of);
 /* Points go to the curve added last. */
 void peal_page_point(struct peal_page *page, double x, double y);
-/* The page takes the table over and frees it. */
+/* The page takes ownership of the table. */
 void peal_page_table(struct peal_page *page, const char *title, struct peal_report_table *table);
 
 /* Sorts bars by track and start, arrows by start; both printers call it first. */
 void peal_page_sort(struct peal_page *page);
 /* The description alone. */
 void peal_page_json(struct peal_page *page, struct peal_json *json);
-/* The whole file: no network, no other file, a content security policy that runs no other script.
- */
+/* The whole file: no network, no other file, a content security policy that runs no other
+ * script. */
 enum peal_status peal_page_html(struct peal_page *page, struct peal_text *out);
 
-/* "12.25 µs": a time as people say it, four digits. Returns buf. */
+/* "12.25 µs": a time in a readable form, four digits. Returns buf. */
 const char *peal_page_time(uint64_t ps, char buf[static 32]);
 /* "1.875 MiB". Returns buf. */
 const char *peal_page_bytes(uint64_t bytes, char buf[static 32]);

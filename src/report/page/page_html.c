@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTML file: the template that the build made of viewer/, cut where the data goes.
+/* The HTML file: the template that the build made from viewer/, divided where the data goes.
  *
  *   head ... <title> TITLE </title> ... <script type="application/json"> DATA </script> ... script
  *
- * Kernel names, source texts and file names are untrusted. Nothing of them reaches the file but
- * through peal_json_* (which escapes whatever could end a script element) and add_html; the page's
- * script sets text only. The template's content security policy names the hash of its one script,
- * so that even text that got through could not run.
+ * Kernel names, source texts and file names are untrusted. They reach the file only through
+ * peal_json_* (which escapes whatever could end a script element) and add_html; the page's script
+ * sets text only. The template's content security policy names the hash of its one script, so that
+ * no other text could run as a script.
  */
 #include "report/escape.h"
 #include "report/page/page.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page's description as JSON: what viewer/model.js reads.
  *
- * Lists of things are written as columns ("start":[...],"label":[...]), which is a third of the
- * size of one object each and reads straight into typed arrays. Texts are indices into one list.
- * Bars come sorted by track and start; their start is the distance from the bar before on that
- * track. A column that is all zero is left out; -1 stands for none.
+ * Lists of things are written as columns ("start":[...],"label":[...]), which takes a third of the
+ * space of one object each and can be read directly into typed arrays. Texts are indices into one
+ * list. Bars come sorted by track and start; their start is the distance from the previous bar on
+ * that track. A column that is all zero is left out; -1 stands for none.
  */
 #include "report/page/page.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* A column: where a member is in a thing, or how it is worked out. Members are unsigned. */
+/* A column: the offset of a member, or how it is computed. Members are unsigned. */
 struct field {
     const char *key; /* NULL ends a list of them */
     size_t offset, size;
@@ -177,7 +177,7 @@ static int64_t load(const void *thing, const struct field *field)
     }
 }
 
-/* A key and a list for every field that is not zero everywhere. */
+/* Writes a key and a list for every field that is not zero everywhere. */
 static void write_columns(struct peal_json *json, const void *things, size_t count, size_t size,
                           const struct field *fields)
 {

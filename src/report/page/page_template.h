@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* viewer/ as one text in three pieces, made by viewer/pack.py: up to the title, from there up to
- * the data, and the rest. */
+/* viewer/ as one text in three pieces, made by viewer/pack.py: up to the title, from there to the
+ * data, and the rest. */
 #ifndef PEAL_REPORT_PAGE_TEMPLATE_H
 #define PEAL_REPORT_PAGE_TEMPLATE_H
 

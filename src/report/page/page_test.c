@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's description: what is kept, what is joined, and that no text gets out of its place. */
+/* The page's description: what is kept, what is joined, and that no text leaves its place. */
 #include "report/page/page.h"
 #include "report/svg.h"
 #include "base/tests/unit.h"
@@ -51,7 +51,7 @@ TEST(bars_come_out_by_track_and_start)
     peal_page_release(&page);
 }
 
-/* A million ops on four tracks; every 1000th must survive, and nothing may be lost in the sums. */
+/* A million ops on four tracks; every 1000th must be kept, and nothing may be lost in the sums. */
 TEST(many_bars_are_joined_and_kept_ones_are_not)
 {
     enum { TRACKS = 4, EACH = 250000 };
@@ -148,7 +148,7 @@ static size_t count_text(const char *text, const char *what)
     return count;
 }
 
-/* The page of a hostile kernel has exactly as many tags as that of a tame one. */
+/* The page of a hostile kernel has exactly as many tags as that of a harmless one. */
 TEST(no_text_ends_its_element)
 {
     static const char *const names[] = {

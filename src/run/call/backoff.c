@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See backoff.h. Everything here is the slow path: a wait that was satisfied while polling never
- * comes here.
+/* See backoff.h. Everything here is the slow path: a wait that ends while polling never comes here.
  *
  * A wait goes through these states; something that moves takes it back to the first (reset):
  *
  *   quick yields   no clock is read; the failure word is examined every few yields
- *   timed yields   the clock runs; time-outs, dead peers and the text for the doctor are looked after
+ *   timed yields   the clock runs; time-outs and dead peers are checked, the text for the doctor is written
  *   armed          `sleeping` is set and the peers have passed a barrier; the caller polls once more
  *   asleep         in the futex, for SLEEP_NS at most; then the same checks, and armed anew
  *
@@ -47,15 +46,15 @@ enum {
     SLEEP_NS = 20000000,       /* at most, so that a dead peer is noticed */
     BLIND_SLEEP_NS = 1000000,  /* without membarrier a wake-up can be missed */
     CHECK_NS = 20000000,       /* between two looks at the peers */
-    PUBLISH_NS = 5000000,      /* a wait this long is worth writing down */
+    PUBLISH_NS = 5000000,      /* a wait this long is published for reports */
     IDLE_SLEEP_NS = 100000,    /* with an idle function, which is to be called again soon */
     SERVED_SLEEP_NS = 1000000, /* with a network to serve */
-    ROUND_SPINS = 48,          /* polls: as long as a switch or two */
+    ROUND_SPINS = 48,          /* polls: about as long as one or two context switches */
     QUICK_YIELDS = 64,
     MOST_RESTS = 16, /* yields' lengths between two tries whether they are short again */
     MOST_REST_NS = 500000000,
-    LONG_SCORE = 8,  /* of a yield that took long: as many short ones make up for it */
-    CROWD_SCORE = 16 /* others compute here */
+    LONG_SCORE = 8,  /* of a long yield: this many short ones cancel it */
+    CROWD_SCORE = 16 /* from here on other programs are taken to compute on this core */
 };
 
 uint32_t peal_cores(void)
@@ -75,7 +74,8 @@ uint32_t peal_cores(void)
     return bound > 0 ? (uint32_t)bound : 1;
 }
 
-/* Of AMD's the third-level cache has what left the second: docs/decisions/0070-rings-longer-than-a-cache.md. */
+/* Of AMD's the third-level cache has what left the second:
+ * docs/decisions/0070-rings-longer-than-a-cache.md. */
 static bool keeps_writes(void)
 {
 #if defined(__x86_64__)
@@ -170,8 +170,8 @@ static void run_idle(struct peal_team *team)
 
 /* ---- other programs on the cores ---- */
 
-/* A try costs as much as the others' turns, so the next one is after some times as long: more each time.
- * A tick is 0.2 to 1 ns, and is taken for one. */
+/* A try costs as much time as other programs take, so the next try comes after a multiple of that,
+ * which grows each time. A tick is 0.2 to 1 ns, and is counted as one. */
 void peal_crowd_note(struct peal_crowd *crowd, uint64_t now_ns, uint64_t ticks)
 {
     bool again = now_ns - crowd->noted_ns < 2 * (crowd->rest_ns + ticks);
@@ -202,9 +202,9 @@ void peal_backoff_crowd(struct peal_team *team, struct peal_backoff *pause, uint
         pause->polls = team->policy.quick_yields - 1;
 }
 
-/* A failure that a peer reports, which may be about what another rank waits for: what this one waits for may have
- * come since its last poll. So the first look only has the caller poll once more. What peers did before the report
- * is seen by that poll, what they do after it is not waited for. */
+/* A failure that a peer has reported may concern another rank's wait, and what this rank waits for
+ * may have arrived since its last poll. So the first look only makes the caller poll once more.
+ * That poll sees everything that peers did before the report. */
 static enum peal_status heard(struct peal_team *team, struct peal_backoff *pause)
 {
     if (peal_team_is_well(team))
@@ -216,7 +216,7 @@ static enum peal_status heard(struct peal_team *team, struct peal_backoff *pause
     return peal_team_failure(team);
 }
 
-/* What the peers, the clock and the program itself have to say about a wait of that long. */
+/* Checks peers, clock and the program's own interrupt function during a wait of that length. */
 static enum peal_status look_around(struct peal_team *team, struct peal_backoff *pause,
                                     uint64_t waited_ns)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How to wait: poll, then yield the core, then sleep; and look after peers meanwhile.
+/* How to wait: poll, then yield the core, then sleep; and check the peers meanwhile.
  *
  * A notify that finds no rank asleep makes no system call and needs no fence: it stores, then reads
- * the owner's `sleeping` word, and the two may pass each other. The sleeper pays instead: it sets
- * the word, then makes every other thread of the group pass a barrier (membarrier), then polls once
- * more, then sleeps on `wake`. Either the notifier's store was before its barrier, and the last
- * poll sees it, or its read of `sleeping` comes after, and it wakes. Where the kernel has no such
- * barrier, sleeps last a millisecond at most.
+ * the owner's `sleeping` word, and the processor may swap the two. The sleeper pays instead: it
+ * sets the word, then makes every other thread of the group pass a barrier (membarrier), then polls
+ * once more, then sleeps on `wake`. Either the notifier's store came before its barrier, and the
+ * last poll sees it, or its read of `sleeping` comes after the barrier, and it wakes the sleeper.
+ * Where the kernel has no such barrier, sleeps last at most a millisecond.
  *
- * Yields that take long, one after the other, give the core to programs that compute. The more of those there
- * are, the longer each yield, while a sleeper is put ahead of them when it is woken. So the wait sleeps at
- * once, and so do the next ones, until it is time to try a yield again. A single long one says nothing: the
- * kernel may have given the core to another session, which it does whether a rank yields or not.
+ * Several long yields in a row mean that the core is shared with programs that compute. The more of
+ * these there are, the longer each yield takes, while the kernel prefers a thread that has just
+ * been woken. So the wait then sleeps at once, and so do the following waits, until it is time to
+ * try a yield again. A single long yield proves nothing: the kernel may have given the core to
+ * another session, which it does whether a rank yields or not.
  */
 #ifndef PEAL_RUN_BACKOFF_H
 #define PEAL_RUN_BACKOFF_H
@@ -28,33 +29,33 @@ struct peal_backoff {
     uint32_t ticket; /* the futex's value when armed */
     uint64_t began_ns;
     uint64_t checked_ns;
-    uint64_t most_ns; /* of a sleep; 0: as long as sleeps last */
+    uint64_t most_ns; /* longest sleep; 0: no limit of the caller's */
     /* Says where this rank waits, for the doctor; called in the slow path only. */
     void (*describe)(void *context, struct peal_text *out);
     void *context;
     uint32_t stream; /* the call that waits: compared with the peers' */
     uint64_t seq;
     bool published; /* the wait text is in the control block */
-    /* Looks of ranks that do not stay: when the last one was, and the first since anything moved. */
+    /* For peal_backoff_look: when the last look was, and the first since anything moved. */
     uint64_t looked_ns, first_ns;
     bool is_request; /* waits for a non-blocking call */
-    /* A message: of, or for, this rank; UINT32_MAX: of any. */
+    /* It waits for a message from, or to, this peer; UINT32_MAX: from any. */
     bool is_message;
     uint32_t peer;
-    bool deserted; /* no rank is left that it could come from, or go to: once more, and it fails */
-    bool informed; /* a peer has reported a failure: once more, and it fails */
-    bool
-        bereaved; /* a peer's process has ended, maybe after it did its part: once more, and it fails */
+    /* Seen once; if it is seen again after one more poll, the wait fails: */
+    bool deserted; /* no rank is left that the message could come from, or go to */
+    bool informed; /* a peer has reported a failure */
+    bool bereaved; /* a peer's process has ended, maybe after it did its part */
 };
 
 /* Processors that this process may use: PEAL_CORES, or what it is bound to. */
 uint32_t peal_cores(void);
-/* How ranks wait that share this many processors. All ranks of a team must be given the same number,
- * since algorithms are chosen by it. */
+/* Chooses how ranks wait that share this many processors. All ranks of a team must pass the same
+ * number, because algorithms are chosen by it. */
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
-/* For ranks that share cores, and that the kernel schedules apart from each other: a yield gives the core to a
- * peer only if this rank has had more than its share. That holds most of the time between ranks that only
- * wait; where it does not, they sleep, soon. */
+/* For ranks that share cores and are scheduled as separate sessions: a yield gives the core to a
+ * peer only if this rank has had more than its share of time. Between ranks that only wait this
+ * holds most of the time; otherwise they soon sleep. */
 void peal_policy_part(struct peal_policy *policy);
 
 /* Makes every thread of the group pass a barrier: what each stored before is seen, and what each
@@ -64,8 +65,8 @@ bool peal_order_peers(const struct peal_policy *policy);
 /* When the wait began; 0: it is too short to have been measured. */
 uint64_t peal_backoff_since(const struct peal_backoff *pause);
 
-/* Gives the core away. Not by the C library: with many ranks to a core, each page that is touched
- * between two switches is time. */
+/* Yields the core. Without the C library: with many ranks per core, every page that is touched
+ * between two switches costs time. */
 static inline void peal_yield(void)
 {
 #if defined(__x86_64__)
@@ -76,7 +77,7 @@ static inline void peal_yield(void)
 #endif
 }
 
-/* Time in a unit of the machine's, read without touching memory where it can be. */
+/* Time in a unit of the processor, read without touching memory where that is possible. */
 static inline uint64_t peal_ticks(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -87,9 +88,9 @@ static inline uint64_t peal_ticks(void)
 }
 
 enum {
-    PEAL_FAILURE_YIELDS = 8, /* between two looks at the failure word, before the clock is read */
+    PEAL_FAILURE_YIELDS = 8, /* between two reads of the failure word, before the clock is read */
     PEAL_LONG_TICKS =
-        1000000 /* of a yield: 0.2 to 1 ms. Peers' turns are some us, others' some ms */
+        1000000 /* a long yield: 0.2 to 1 ms. Peers run for microseconds, other programs for ms */
 };
 
 /* A yield that ended now took this many ticks: decides for how long waits sleep at once. */
@@ -111,7 +112,7 @@ static inline void peal_backoff_yield(struct peal_team *team, struct peal_backof
         team->crowd.score--;
 }
 
-/* A step that is more than a yield, or whose yield is to be followed by a look around. */
+/* A step that does more than yield, or that checks the peers after it. */
 enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff *pause);
 
 /* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */
@@ -124,12 +125,12 @@ static inline enum peal_status peal_backoff_step(struct peal_team *team, struct 
     peal_backoff_yield(team, pause); /* most waits end here */
     return PEAL_OK;
 }
-/* Nothing could move, and the waiter has no time to stay: a look at the peers now and then, without
- * which a rank that only tests requests would not see them die. Time-outs count if `timed`. */
+/* Nothing could move, and the caller will not wait: checks the peers now and then, so that a rank
+ * that only tests requests sees them die. Time-outs count if `timed`. */
 enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *pause, bool timed);
-/* The waiter goes away for a while: no rank needs to wake it. Its time still counts. */
+/* The caller stops waiting for a while: no rank needs to wake it. Its time-out goes on. */
 void peal_backoff_leave(struct peal_team *team, struct peal_backoff *pause);
-/* Something moved: start over, taking back what was published. */
+/* Something moved: starts over, and withdraws what was published. */
 void peal_backoff_reset(struct peal_team *team, struct peal_backoff *pause);
 
 static inline void peal_relax(void)

@@ -20,7 +20,8 @@ static void test_tries_again_later_and_later(void **state)
     for (int i = 0; i < 10; i++) {
         peal_crowd_note(&crowd, now, took);
         uint64_t next = crowd.until_ns - now;
-        assert_int_equal(next, i == 0 ? took : i < 5 ? 2 * rest : rest);
+        uint64_t grown = i < 5 ? 2 * rest : rest;
+        assert_int_equal(next, i == 0 ? took : grown);
         rest = next;
         assert_true(peal_crowd_lasts(&crowd, now + rest - 1));
         now += rest + took; /* the try */
@@ -59,7 +60,8 @@ static void test_sleeps_at_once_when_crowded(void **state)
     struct peal_team *team = teams[0];
     struct peal_backoff pause = {0};
 
-    /* One yield of this wait took long: that may be chance. Two: the next step prepares to sleep. */
+    /* One yield of this wait took long: that may be chance. Two: the next step prepares to
+     * sleep. */
     assert_int_equal(peal_backoff_step(team, &pause), PEAL_OK);
     team->crowd = (struct peal_crowd){0};
     peal_backoff_crowd(team, &pause, PEAL_LONG_TICKS);

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 enum {
-    LEAST_SPINS = 16,    /* polls that adapting leaves */
-    URGENT_SPINS = 64,   /* polls before the first yield, where others wait for this rank */
-    PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies what fits a segment */
+    LEAST_SPINS = 16,    /* polls before a yield never become fewer */
+    URGENT_SPINS = 64,   /* polls before the first yield if others wait for this rank */
+    PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies a segment */
     MOST_PATIENCE = 4,
     MOST_TRUST = 8,
     TRY_EVERY = 32,     /* waits */
@@ -35,8 +35,8 @@ enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *te
 
 static void fail_all(struct peal_calls *engine, enum peal_status status);
 
-/* A request is dropped whose memory peers may be reading, and its owner will use it for something
- * else: no rank's part of that call may end well any more. */
+/* Peers may be reading the memory of a request that is dropped, which its owner may use for
+ * something else: that call must fail on every rank. */
 static void give_up_lent(struct peal_calls *engine)
 {
     struct peal_team *team = engine->team;
@@ -74,46 +74,8 @@ void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image
     }
 }
 
-/* ---- binding ---- */
-
-static uint64_t cut(uint64_t elements, uint32_t row, uint32_t rows)
-{
-    /* Whole blocks of 16 elements, so that rows start at cache lines where the whole does. */
-    uint64_t blocks = (elements + 15) / 16;
-    uint64_t at = (blocks * row / rows) * 16;
-    return at < elements ? at : elements;
-}
-
-static void bind(struct peal_frame *frame, const struct peal_call *call)
-{
-    frame->image->bound = call->repeats && call->launches == 1 ? call : NULL;
-    for (uint32_t i = 0; i < call->nbounds; i++) {
-        const struct peal_bound *bound = &call->bounds[i];
-        uint64_t from = call->done * call->segment;
-        uint64_t left = bound->bytes > from ? bound->bytes - from : 0;
-        uint64_t bytes = left < call->segment ? left : call->segment;
-        char *at = bound->at && left > 0 ? bound->at + from : bound->at;
-        if (bound->rows == 0) {
-            frame->bases[bound->base] = (struct peal_base){.at = at,
-                                                           .limit = bytes,
-                                                           .stride = bound->stride,
-                                                           .from = bound->from,
-                                                           .owner = bound->segment};
-            continue;
-        }
-        uint64_t elements = bytes / call->element;
-        for (uint32_t row = 0; row < bound->rows; row++) {
-            uint64_t first = cut(elements, row, bound->rows) * call->element;
-            uint64_t last = cut(elements, row + 1, bound->rows) * call->element;
-            frame->bases[bound->base + row] =
-                (struct peal_base){.at = at + first, .limit = last - first};
-        }
-    }
-    if (call->reach)
-        peal_frame_reach(frame, call->mapped, call->segments);
-}
-
-/* Without memory no rank can go on: all of them are notified, as they may be waiting already. */
+/* If one rank has no memory, no rank can go on: all of them fail, since they may be waiting
+ * already. */
 static enum peal_status fail_memory(struct peal_team *team, const struct peal_image *image)
 {
     struct peal_text report = {0};
@@ -135,7 +97,7 @@ static void begin_launch(struct peal_calls *engine, struct peal_frame *frame,
     if (__builtin_expect(engine->watch != NULL, 0))
         engine->watch->prepare(engine->watch->context, call, frame);
     if (!call->repeats || frame->image->bound != call)
-        bind(frame, call);
+        peal_call_bind_memory(frame, call);
     frame->signature = call->signature;
     frame->stream = call->stream;
     peal_frame_launch(frame);
@@ -150,7 +112,7 @@ struct waiter {
     const enum peal_status *wanted; /* of a request; NULL: the call blocks */
 };
 
-/* A call that is the first of its kind: all ranks make its memory before any uses it. */
+/* For the first call of its kind: all ranks must have made its memory before any rank uses it. */
 static void describe_agreement(const struct waiter *waiter, struct peal_text *out)
 {
     const struct peal_team *team = waiter->engine->team;
@@ -189,6 +151,16 @@ static enum peal_status fail_mismatch(struct peal_calls *engine, struct peal_fra
     struct peal_backoff pause = {
         .describe = describe, .context = &waiter, .stream = context != 0, .seq = call->seq};
     return peal_doctor_mismatch(engine->team, &pause);
+}
+
+/* A launch that can neither end nor go on: a peer is in another call, or its memory cannot be
+ * read. */
+static enum peal_status fail_launch(const struct peal_frame *frame, enum peal_frame_state state,
+                                    const struct peal_backoff *pause, struct peal_team *team)
+{
+    if (state == PEAL_RUN_MISMATCH)
+        return peal_doctor_mismatch(team, pause);
+    return peal_doctor_unread(team, pause, frame->unread.rank, frame->unread.error);
 }
 
 /* PEAL_PENDING while regions are given back, or peers have not come to a new one: call again. */
@@ -244,9 +216,10 @@ static enum peal_frame_state wait_patiently(struct peal_frame *frame)
 }
 
 /* With more ranks than cores, after the first yield of a wait: the ranks that share this core have
- * run, so the awaited one is on another core. To yield again would cost a whole round of switches, and
- * the cores would fall out of step; polling costs no more than one switch. It does not pay in a chain,
- * where the other core waits for a rank that has to run here. Trying now and then shows which it is. */
+ * run, so the awaited one is on another core. To yield again would cost a whole round of switches,
+ * and the cores would fall out of step; polling costs no more than one switch. It does not pay in a
+ * chain, where the other core waits for a rank that has to run here. Trying now and then shows
+ * which it is. */
 static uint32_t spins_after_yield(const struct peal_calls *engine, struct peal_image *image,
                                   uint32_t yields)
 {
@@ -265,23 +238,19 @@ static void learn(struct peal_image *image, bool paid)
         image->trust++;
 }
 
-/* Runs a blocking launch to its end. */
-static enum peal_status finish(struct peal_calls *engine, struct peal_frame *frame,
-                               const struct peal_call *call)
+/* Waits for a blocking launch that has not ended while polling. */
+static __attribute__((noinline)) enum peal_status finish_waiting(struct peal_calls *engine,
+                                                                 struct peal_frame *frame,
+                                                                 const struct peal_call *call,
+                                                                 enum peal_frame_state progress)
 {
     struct peal_team *team = engine->team;
-    enum peal_frame_state progress = peal_frame_run(frame, engine->spins);
-    if (__builtin_expect(progress == PEAL_RUN_ENDED, 1)) {
-        if (engine->spins < team->policy.spins)
-            engine->spins += 1 + engine->spins / 8;
-        return PEAL_OK;
-    }
     if (team->policy.spins == 0 && progress == PEAL_RUN_BLOCKED) {
         progress = wait_patiently(frame);
         if (progress == PEAL_RUN_ENDED)
             return PEAL_OK;
     }
-    /* The peer may need this very core, whatever the number of cores says. */
+    /* The peer may need this core even if there are as many cores as ranks. */
     if (engine->spins > LEAST_SPINS)
         engine->spins = engine->spins / 2 > LEAST_SPINS ? engine->spins / 2 : LEAST_SPINS;
     struct waiter waiter = {frame, engine, call, NULL};
@@ -307,13 +276,23 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
         if (spins > 0 && team->policy.round_spins > 0)
             learn(frame->image, progress == PEAL_RUN_ENDED);
     }
-    if (progress == PEAL_RUN_MISMATCH)
-        status = peal_doctor_mismatch(team, &pause);
-    else if (progress == PEAL_RUN_UNREAD)
-        status = peal_doctor_unread(team, &pause, frame->unread.rank, frame->unread.error);
+    if (progress != PEAL_RUN_ENDED && progress != PEAL_RUN_BLOCKED)
+        status = fail_launch(frame, progress, &pause, team);
     peal_backoff_reset(team, &pause);
     engine->tallies[peal_call_collective(call)].wait_ns += peal_now_ns() - since_ns;
     return status;
+}
+
+/* Runs a blocking launch to its end. */
+static inline enum peal_status finish(struct peal_calls *engine, struct peal_frame *frame,
+                                      const struct peal_call *call)
+{
+    enum peal_frame_state progress = peal_frame_run(frame, engine->spins);
+    if (__builtin_expect(progress != PEAL_RUN_ENDED, 0))
+        return finish_waiting(engine, frame, call, progress);
+    if (engine->spins < engine->team->policy.spins)
+        engine->spins += 1 + engine->spins / 8;
+    return PEAL_OK;
 }
 
 /* As load, and waits for the others. */
@@ -338,18 +317,20 @@ load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_c
 enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_team *team = engine->team;
+    struct peal_control *own = peal_team_own(team);
     struct peal_frame *frame = &engine->frames[0];
     call->seq = ++engine->seqs[0];
     call->reached = false;
     call->blocks = true;
     begin_count(engine, call);
     peal_under_way_own(engine);
-    peal_team_record(team, 0, call->seq, call->what, call->count);
-    peal_team_enter(team, 0);
+    peal_team_record(own, 0, call->seq, call->what, call->count);
+    peal_team_enter(own, 0);
     enum peal_status status = peal_team_is_well(team) ? PEAL_OK : peal_team_failure(team);
     while (status == PEAL_OK) {
         call->loaded = frame->image == call->image || peal_frame_reload(frame, call->image, 0);
-        call->reached |= call->image->reaches;
+        if (call->image->reaches)
+            call->reached = true;
         if (__builtin_expect(!call->loaded, 0))
             status = load_blocking(engine, frame, call);
         for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {
@@ -363,7 +344,7 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     }
     if (__builtin_expect(call->reached, 0) && status == PEAL_OK)
         status = peal_team_confirm(team);
-    peal_team_leave(team);
+    peal_team_leave(own);
     end_count(engine, call, status);
     return status;
 }
@@ -443,11 +424,7 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
             struct waiter waiter = {frame, engine, call, &call->status};
             struct peal_backoff pause = {
                 .describe = describe, .context = &waiter, .stream = 1, .seq = call->seq};
-            end_call(engine, call,
-                     progress == PEAL_RUN_MISMATCH
-                         ? peal_doctor_mismatch(engine->team, &pause)
-                         : peal_doctor_unread(engine->team, &pause, frame->unread.rank,
-                                              frame->unread.error));
+            end_call(engine, call, fail_launch(frame, progress, &pause, engine->team));
             return true;
         }
         count_launch(engine, call, frame);
@@ -467,16 +444,18 @@ static bool begin_turn(struct peal_calls *engine, struct peal_call *call)
         return false;
     engine->running[call->context] = call;
     call->begun = true;
-    peal_team_record(engine->team, 1, call->seq, call->what, call->count);
+    peal_team_record(peal_team_own(engine->team), 1, call->seq, call->what, call->count);
     return true;
 }
 
-/* As many as there are contexts, oldest first: the others wait in the queue. */
+/* Advances as many calls as there are contexts, oldest first; the others wait in the queue. */
 static bool advance_all(struct peal_calls *engine)
 {
     bool moved = false;
     struct peal_call *call = peal_team_move_begin(engine->team) ? engine->active : NULL;
-    for (uint32_t turns = 1; call && turns < PEAL_CONTEXTS; turns++) {
+    for (uint32_t turns = 1; turns < PEAL_CONTEXTS; turns++) {
+        if (!call)
+            break;
         struct peal_call *next = call->next;
         if (begin_turn(engine, call))
             moved |= advance(engine, call);
@@ -513,8 +492,8 @@ static void fail_all(struct peal_calls *engine, enum peal_status status)
     peal_mail_fail(&engine->mail, status);
 }
 
-static enum peal_status wait_part(struct peal_calls *engine, const enum peal_status *wanted,
-                                  struct peal_backoff *pause, uint64_t until_ns)
+enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
+                                       struct peal_backoff *pause, uint64_t until_ns)
 {
     struct peal_team *team = engine->team;
     struct waiter waiter = {NULL, engine, NULL, wanted};
@@ -567,18 +546,12 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
 enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted)
 {
     struct peal_backoff pause = {0};
-    return wait_part(engine, wanted, &pause, UINT64_MAX);
-}
-
-enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
-                                       struct peal_backoff *pause, uint64_t until_ns)
-{
-    return wait_part(engine, wanted, pause, until_ns);
+    return peal_calls_wait_until(engine, wanted, &pause, UINT64_MAX);
 }
 
 void peal_call_start(struct peal_calls *engine, struct peal_call *call)
 {
-    struct peal_team *team = engine->team;
+    struct peal_control *own = peal_team_own(engine->team);
     peal_under_way_use(engine);
     call->seq = ++engine->seqs[1];
     call->context = 1 + (uint32_t)(call->seq % (PEAL_CONTEXTS - 1));
@@ -594,7 +567,7 @@ void peal_call_start(struct peal_calls *engine, struct peal_call *call)
     else
         engine->active = call;
     engine->last = call;
-    peal_team_enter(team, 1);
+    peal_team_enter(own, 1);
     peal_calls_move(engine);
-    peal_team_leave(team);
+    peal_team_leave(own);
 }

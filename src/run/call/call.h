@@ -3,8 +3,8 @@
  *
  * A large call is cut into segments; each is one launch. Blocking calls use context 0, non-blocking
  * ones contexts 1, 2, ... in turn: call i begins when the one before it in its context has ended
- * here, and stands in a queue until then. Whoever waits moves everything that is under way, in the
- * order of issue, on all communicators of its thread (under_way.h).
+ * here, and is queued until then. A thread that waits moves everything that is under way, in the
+ * order of issue, on all its communicators (under_way.h).
  *
  * Who owns what. struct peal_calls is part of a communicator and owns one frame per context and the
  * mail. A struct peal_call belongs to the caller, and so does the memory that it binds. The engine
@@ -27,10 +27,10 @@
  * Why there is no thread for progress: a rank has one core at best, and such a thread would compete
  * for it with the rank itself. So a non-blocking call moves only while its thread is in Peal. Why a
  * blocking call is not a started call with a wait: that would put a list, a queue and a clock into
- * the path of a small repeated call, which now is begin_launch and one pass of the executor. How
- * long a wait polls is learnt here, per engine (`spins`) and per image (`patience`, `trust`),
- * because only this file knows whether the polling has ended the wait;
- * docs/decisions/0034-how-a-call-waits.md has the reasons.
+ * the path of a small repeated call, which is begin_launch and one pass of the executor. How long a
+ * wait polls is learnt here, per engine (`spins`) and per image (`patience`, `trust`), because only
+ * this file knows whether the polling has ended the wait; docs/decisions/0034-how-a-call-waits.md
+ * has the reasons.
  */
 #ifndef PEAL_RUN_CALL_H
 #define PEAL_RUN_CALL_H
@@ -64,13 +64,13 @@ struct peal_call {
     uint64_t launches;
     uint32_t element; /* bytes of an element: cuts fall between elements */
     uint64_t bytes;   /* of the program's data, on its larger side: for statistics */
-    bool stream;      /* large: write results past the caches */
-    bool reach;       /* peers' window parameters follow from its own: peal_frame_reach */
+    bool stream;      /* large: write results with stores that bypass the caches */
+    bool reach;       /* peers' window parameters are bound too: peal_frame_reach */
     char *const *mapped[PEAL_WINDOW_PARAMS];
     const uint32_t *segments[PEAL_WINDOW_PARAMS];
     uint64_t what, count;
     uint32_t signature;
-    bool repeats; /* stays where it is and is run again as it is: see bind in call.c */
+    bool repeats; /* stays where it is and is run again as it is: see peal_call_bind_memory */
 
     /* Called when all launches have ended; may set up the next part of the call, which then goes
      * on in the same context: image, bounds, launches, signature. NULL: there is none. */
@@ -78,14 +78,14 @@ struct peal_call {
     void *then_context;
 
     uint64_t done; /* launches */
-    bool loaded; /* the image is in the frame; until then, memory is being made free or agreed on */
+    bool loaded; /* the image is in the frame; until then, its memory is being freed or agreed on */
     bool reached;       /* some part may have used peers' memory: see peal_team_confirm */
-    uint32_t recycling; /* the stage of that */
+    uint32_t recycling; /* how far regions have been given back: peal_regions_recycle */
     uint64_t seq;
     struct peal_call *next; /* of the active non-blocking ones, oldest first */
     uint32_t context;
-    bool begun;        /* it has its context to itself */
-    bool blocks;       /* it was run, not started */
+    bool begun;        /* it runs in its context */
+    bool blocks;       /* a blocking call */
     uint64_t began_ns; /* for a watch */
     bool active;
     enum peal_status status; /* PEAL_PENDING until it has ended */
@@ -104,15 +104,15 @@ struct peal_calls {
     struct peal_calls *next_listed;
     _Atomic bool listed;
     pthread_t owner;
-    bool others;     /* this thread has something under way elsewhere, as of the last look */
-    uint32_t spins;  /* polls before a yield: falls when they have no effect, and recovers */
-    uint32_t nested; /* guards progress against itself */
+    bool others;     /* at the last look, this thread had requests on other communicators */
+    uint32_t spins;  /* polls before a yield: fewer when they do not help, then more again */
+    uint32_t nested; /* progress must not call itself */
 };
 
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team);
 void peal_calls_release(struct peal_calls *engine);
 
-/* Of which collective a call is: an index into `tallies`. */
+/* The collective of a call: an index into `tallies`. */
 static inline uint32_t peal_call_collective(const struct peal_call *call)
 {
     return (uint32_t)((call->what & ~PEAL_CALL_IN_PLACE) >> 48);
@@ -121,18 +121,23 @@ static inline uint32_t peal_call_collective(const struct peal_call *call)
 /* An image is about to be freed (NULL: all of them) that no call uses any more. */
 void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image);
 
+/* Binds the memory of a call's next launch. A call that `repeats` need not do that again while the
+ * image is bound to it. */
+void peal_call_bind_memory(struct peal_frame *frame, const struct peal_call *call);
+
 /* Runs a call to its end. */
 enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call);
 /* Starts a call, or puts it into the queue: it must stay where it is until it has ended. */
 void peal_call_start(struct peal_calls *engine, struct peal_call *call);
-/* Moves everything of this engine that can move. True if anything did. */
+/* Moves everything of this engine that can move. True if anything moved. */
 bool peal_calls_move(struct peal_calls *engine);
-/* The same, and what the thread has under way elsewhere, which does not count. */
+/* The same, and also moves the thread's requests on other communicators, which do not count. */
 bool peal_calls_progress(struct peal_calls *engine);
 /* Waits until *wanted is no longer PEAL_PENDING, moving everything meanwhile. */
 enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted);
-/* The same, until a time at most (0: no time at all, and no time-outs): then PEAL_PENDING. `pause` is the caller's, zeroed at first and
- * the same for all calls that wait for one thing: time-outs count over all of them. */
+/* The same, but at most until a time (0: does not wait, and has no time-out); then returns
+ * PEAL_PENDING. `pause` belongs to the caller, is zeroed at first, and is the same for all calls
+ * that wait for one thing: time-outs count over all of them. */
 enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
                                        struct peal_backoff *pause, uint64_t until_ns);
 

@@ -101,9 +101,13 @@ static void *work(void *argument)
                                  .segment = SEGMENT * 4,
                                  .launches = (w->count + SEGMENT - 1) / SEGMENT,
                                  .element = 4,
-                                 .what = rank == w->odd ? 2 : 1,
+                                 .what = 1,
                                  .count = w->count,
-                                 .signature = rank == w->odd ? 8 : 7};
+                                 .signature = 7};
+        if (rank == w->odd) {
+            call.what = 2;
+            call.signature = 8;
+        }
         w->status = peal_call_run(&engine, &call);
         for (uint32_t i = 0; w->status == PEAL_OK && i < w->count; i++) {
             int32_t sum = (int32_t)(size * (i + c) + 1000 * (size * (size - 1) / 2));

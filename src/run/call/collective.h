@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that ranks make together, by number and name. Kept apart from contracts: an uneven
- * call is another call than an even one, whatever kernel serves it. */
+/* The calls that ranks make together, by number and name. They are not the contracts: an uneven
+ * call differs from an even one, even if the same kernel serves both. */
 #ifndef PEAL_RUN_COLLECTIVE_H
 #define PEAL_RUN_COLLECTIVE_H
 
@@ -36,8 +36,8 @@ enum peal_collective {
 
 /* "allreduce", ...; never NULL. */
 const char *peal_collective_name(uint32_t collective);
-/* What such a call promises; uneven ones promise what the even one does. PEAL_CONTRACT_NONE: it is no
- * collective on data. */
+/* The contract of such a call; an uneven call has that of the even one. PEAL_CONTRACT_NONE: it is
+ * not a collective on data. */
 enum peal_contract peal_collective_contract(uint32_t collective);
 /* The algorithm of a call, from peal_call_what and peal_call_by. */
 const char *peal_collective_algo(uint64_t what);

@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See doctor.h. All of it runs in the slow path of waits. */
+/* See doctor.h. All of it runs in the slow path of waits.
+ *
+ * Who owns what. Everything that a report says of another rank is read from that rank's control
+ * block, which only its owner writes: life, the numbers and a short history of its calls, where it
+ * waits, names of kernel launches. Only two things are written by peers: `failure`, once, and the
+ * time since which a rank was seen outside any call. Of ranks on other hosts the block is a mirror
+ * that span.h keeps up to date.
+ *
+ * What never changes. Nothing here waits for another rank, except for a moment for the launcher's
+ * file, so a report is made whatever state the peers are in. Texts are read without locks: a wait
+ * is a seqlock, a history entry is read twice, and a torn text is read again or left out. A wait
+ * that looks lost is failed only at the second look, after one more poll, because what it waits for
+ * may have arrived just before the peer died, closed or reported.
+ *
+ * Why by shared memory and not by messages: the rank that is asked may be stopped, dead, or in a
+ * loop of its program, which are the cases that a report is for. */
 #include "run/call/doctor.h"
 
 #include "run/call/collective.h"
@@ -109,7 +124,9 @@ void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text)
 static bool add_label(const struct peal_control *control, uint64_t count, struct peal_text *out)
 {
     char text[PEAL_LABEL_WORDS * 8];
-    for (int i = 0; i < PEAL_LABELS && count != 0; i++) {
+    if (count == 0)
+        return false;
+    for (int i = 0; i < PEAL_LABELS; i++) {
         const struct peal_label *label = &control->labels[i];
         /* Partner: peal_doctor_label. */
         if (atomic_load_explicit(&label->key, memory_order_acquire) != count)
@@ -145,7 +162,7 @@ static uint64_t count_begun(const struct peal_control *control)
     return begun;
 }
 
-/* Notes who is outside any call, so that reports can say for how long. */
+/* Records which ranks are outside any call, so that reports can say for how long. */
 static void note_idle(struct peal_team *team)
 {
     for (uint32_t r = 0; r < team->size; r++) {
@@ -251,7 +268,9 @@ void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
         return;
     int status = 0, fd = atoi(fd_text);
     bool found = find_end(fd, pid, &status);
-    for (int i = 0; i < 50 && !found; i++) { /* the launcher may be a moment behind */
+    for (int i = 0; i < 50; i++) { /* the launcher may be a moment behind */
+        if (found)
+            break;
         nanosleep(&(struct timespec){0, 2000000}, NULL);
         found = find_end(fd, pid, &status);
     }
@@ -265,14 +284,14 @@ void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
 
 /* ---- the report ---- */
 
-#define SILENT_S 0.1 /* questions are answered in a moment by a rank that is in a call */
+#define SILENT_S 0.1 /* a rank that is in a call answers questions sooner */
 
 static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, struct peal_text *out)
 {
     const struct peal_control *control = team->controls[rank];
     bool far = peal_team_is_far(team, rank);
     peal_text_printf(out, "  rank %u (pid %d%s)%s ", rank, control->pid,
-                     far ? " on another host" : "", is_culprit ? " <--" : "");
+                     peal_text_if(far, " on another host"), peal_text_if(is_culprit, " <--"));
     double silent = far ? peal_span_silence(team->span, rank) : 0;
     if (silent > SILENT_S)
         peal_text_printf(
@@ -336,8 +355,8 @@ static uint32_t find_other(const struct peal_team *team, const struct peal_backo
         if (r != team->rank && is_other(team, r, pause->stream, pause->seq, own, other))
             return r;
     }
-    /* Or the last one that both have made, of either kind: one that did not have to wait for its
-     * peers has gone on from it, and now they wait for each other at different places. */
+    /* Or the last call that both have made, of either kind: a rank that did not have to wait in it
+     * has gone on, and they now wait for each other at different places. */
     for (uint32_t i = 0; i < team->size * PEAL_STREAMS; i++) {
         uint32_t r = i / PEAL_STREAMS, stream = i % PEAL_STREAMS;
         /* Acquire: the record comes before. Partner: peal_team_record. */
@@ -390,8 +409,8 @@ enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_
         "do all ranks have the same table of 'peal tune'?)");
 }
 
-/* What a peer did before its process ended may have come after the last poll: so a wait is failed at the
- * second look only. `bereaved`: the first look has been; NULL: no poll will follow. */
+/* What a peer did before its process ended may have arrived after the last poll. So the wait fails
+ * only at the second look. `bereaved`: set by the first look; NULL: no poll will follow. */
 static enum peal_status check_peers(struct peal_team *team, const struct peal_backoff *pause,
                                     bool *bereaved)
 {
@@ -426,17 +445,17 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_ba
         uint64_t dropped = atomic_load_explicit(&team->controls[r]->dropped, memory_order_relaxed);
         bool drops = pause->stream == 1 && dropped != 0 && dropped <= pause->seq;
         if (left && r != team->rank && (seq < pause->seq || drops)) {
+            uint64_t call = drops ? dropped : pause->seq;
             snprintf(line, sizeof line, "rank %u has closed the communicator %s call %llu", r,
-                     drops ? "and dropped" : "before",
-                     (unsigned long long)(drops ? dropped : pause->seq));
+                     drops ? "and dropped" : "before", (unsigned long long)call);
             return fail(team, pause, PEAL_MISMATCH, r, line);
         }
     }
     return PEAL_OK;
 }
 
-/* A message that no rank can send or take any more. What was sent before its sender closed may have
- * come after the last poll: so it is failed at the second look only. */
+/* A message that no rank can send or receive any more. It may have arrived after the last poll, if
+ * it was sent before its sender closed. So the wait fails only at the second look. */
 static enum peal_status check_letter(struct peal_team *team, struct peal_backoff *pause)
 {
     bool deserted = true;
@@ -464,7 +483,7 @@ static enum peal_status check_letter(struct peal_team *team, struct peal_backoff
 enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_backoff *pause,
                                     uint32_t rank, int error)
 {
-    /* The memory of a process goes before the process is seen to have ended. */
+    /* The memory of a process disappears before the process is reported as ended. */
     for (int i = 0; i < 100; i++) {
         enum peal_status status = peal_team_failure(team);
         if (status == PEAL_OK)
@@ -520,8 +539,8 @@ static bool are_of_two_kinds(const struct peal_team *team)
     return blocking && other;
 }
 
-/* Nothing has moved for long, and the time-out is longer: one rank prints what a report would say, and
- * again after as much time. */
+/* Nothing has moved for long, and the time-out is longer: one rank prints a warning with the
+ * report, and repeats it after the same time. */
 static void warn(struct peal_team *team, const struct peal_backoff *pause, uint64_t waited_ns)
 {
     uint64_t every = (uint64_t)team->warn_ms * 1000000, now = peal_now_ns();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The doctor: why a rank waits, and the report when the wait does not end.
  *
- * While a rank waits for long, it writes down where (publish) and looks after its peers (check):
- * has one died, left, or come to another call? The first to find something wrong, or to lose its
- * patience, reports for all.
+ * A rank that waits for long publishes where (publish) and checks its peers (check): has one died,
+ * left, or come to another call? The first rank that finds something wrong, or whose time-out ends,
+ * reports for all.
  */
 #ifndef PEAL_RUN_DOCTOR_H
 #define PEAL_RUN_DOCTOR_H
@@ -13,8 +13,8 @@
 void peal_doctor_publish(struct peal_team *team, const struct peal_backoff *pause);
 void peal_doctor_unpublish(struct peal_team *team);
 
-/* What reports call the kernel launches of this rank whose call has that count: their name and
- * arguments. The last few are remembered. */
+/* Sets the text, name and arguments, by which reports describe kernel launches of this rank whose
+ * call has that count. The last few are remembered. */
 bool peal_doctor_has_label(const struct peal_team *team, uint64_t count);
 void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text);
 
@@ -29,16 +29,17 @@ enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_
 enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_backoff *pause,
                                     uint32_t rank, int error);
 
-/* What a rank does right now, as one line without newline; also of a job that is only observed. */
+/* What a rank is doing, as one line without newline; also for a job that is only observed. */
 void peal_doctor_describe(const struct peal_control *control, struct peal_text *out);
 
-/* Whom to suspect when nothing moves: a rank that is outside any call, else one that waits for no rank;
- * `self` if there is none. Entries may be NULL. */
+/* Whom to suspect when nothing moves: a rank that is outside any call, else one that waits for no
+ * rank; `self` if there is none. Entries may be NULL. */
 uint32_t peal_doctor_suspect(struct peal_control *const *controls, uint32_t count, uint32_t self);
 
-/* How a process ended, if the launcher has reported it: ", killed by signal 9", or "". Launchers pass a
- * file as descriptor PEAL_STATUS_FD: a word for each rank, 0 until that has ended, then its process
- * and wait status (pid << 32 | status). By process, as ranks have other numbers after a split. */
+/* How a process ended, if the launcher has reported it: ", killed by signal 9", or "". Launchers
+ * pass a file as descriptor PEAL_STATUS_FD: a word for each rank, 0 until that has ended, then its
+ * process and wait status (pid << 32 | status). By process, as ranks have other numbers after a
+ * split. */
 void peal_doctor_exit_text(int32_t pid, struct peal_text *out);
 
 #endif

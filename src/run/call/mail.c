@@ -3,7 +3,9 @@
  *
  *   credit | slot 0 | slot 1 | ...      slot: struct peal_slot (signature = tag, launch = 1 for the
  *                                       first fragment, bytes = of the whole message), payload
- */
+ *
+ * A message goes to the oldest letter that wants it, or is put aside whole. A sender that waits for
+ * slots empties its own boxes, so that two ranks that send to each other do not block. */
 #include "run/call/mail.h"
 
 #include "run/call/backoff.h"
@@ -236,7 +238,7 @@ static void remove_wanted(struct peal_mail *mail, struct peal_letter *letter)
     mail->nwanted--;
 }
 
-/* The letter that a message goes to, which is then wanted no more; NULL: none. */
+/* The letter that a message goes to, taken out of its queue; NULL: none. */
 static struct peal_letter *find_taker(struct peal_mail *mail, uint32_t from, uint32_t tag)
 {
     struct peal_letter *letter = find_wanted(mail, tag, from);
@@ -267,7 +269,7 @@ static struct heading read_heading(const struct peal_slot *slot)
         .bytes = peal_slot_bytes(slot), .tag = slot->signature, .first = slot->launch != 0};
 }
 
-/* No rank has asked for the message yet, and it cannot be kept: its sender waits for room. */
+/* No receive wants the message yet, and there is no memory to keep it. */
 static void fail_memory(struct peal_mail *mail, uint32_t from, const struct heading *heading)
 {
     struct peal_team *team = mail->team;
@@ -281,7 +283,7 @@ static void fail_memory(struct peal_mail *mail, uint32_t from, const struct head
     peal_text_release(&report);
 }
 
-/* A message begins: to a letter that wants it, or aside. False when memory ran out. */
+/* A message begins: it goes to a letter that wants it, or aside. False when memory has run out. */
 static bool open_message(struct peal_mail *mail, uint32_t from, const struct heading *heading)
 {
     struct peal_letter *letter = find_taker(mail, from, heading->tag);
@@ -302,7 +304,7 @@ static bool open_message(struct peal_mail *mail, uint32_t from, const struct hea
     return true;
 }
 
-/* A fragment that does not follow from those before it: the sender's memory is in disorder. */
+/* A fragment that cannot follow the ones before it: the sender's memory is damaged. */
 static void refuse_fragment(struct peal_mail *mail, uint32_t from)
 {
     struct peal_team *team = mail->team;
@@ -313,7 +315,7 @@ static void refuse_fragment(struct peal_mail *mail, uint32_t from)
     peal_text_release(&report);
 }
 
-/* A letter gets a message that lies aside. */
+/* Gives a message that was put aside to a letter. */
 static void serve(struct peal_mail *mail, struct peal_letter *letter, struct peal_aside *aside)
 {
     uint64_t bytes;
@@ -455,7 +457,7 @@ bool peal_mail_probe(struct peal_mail *mail, struct peal_letter *letter)
     return see_aside(mail, letter);
 }
 
-/* Letters that probe and have their answer leave the queue. */
+/* Removes letters that probe and have their answer from the queue. */
 static bool answer_probes(struct peal_mail *mail)
 {
     struct peal_letter_queue left = {0};
@@ -475,7 +477,7 @@ static bool answer_probes(struct peal_mail *mail)
 
 /* ---- all letters ---- */
 
-/* One message to a receiver at a time: its fragments must not be cut apart by a younger one's. */
+/* One message to a receiver at a time: fragments of two must not mix. */
 static bool send_all(struct peal_mail *mail, uint32_t to)
 {
     struct peal_letter_queue *queue = &mail->out[to];

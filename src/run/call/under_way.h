@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a thread on all its communicators: a wait in one moves those of all.
  *
- * A communicator belongs to one thread at a time, and may be handed on. Engines that have had requests are in one list,
- * each with the thread that used it last, under one lock. A thread that waits takes the lock and moves the others that are its own; a thread that comes to an engine that
- * is another's in the list takes it over first, under the lock. So an engine is moved by its own thread only.
+ * A communicator belongs to one thread at a time, and may be handed to another. Engines that have
+ * had requests are in one list, each with the thread that used it last, under one lock. A thread
+ * that waits takes the lock and moves its other engines. A thread that uses an engine which the
+ * list assigns to another thread first takes it over, under the lock. So an engine is moved by its
+ * own thread only.
  */
 #ifndef PEAL_RUN_UNDER_WAY_H
 #define PEAL_RUN_UNDER_WAY_H
@@ -14,7 +16,7 @@
 void peal_under_way_list(struct peal_calls *engine);
 /* Before the engine goes. */
 void peal_under_way_unlist(struct peal_calls *engine);
-/* Takes the engine over, if it is in the list and another thread's. */
+/* Takes the engine over if the list assigns it to another thread. */
 static inline void peal_under_way_own(struct peal_calls *engine)
 {
     /* Relaxed: set by this thread, or by the one that has handed the communicator on. */

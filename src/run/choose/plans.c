@@ -1,5 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plans.h. */
+/* The plan cache. See plans.h for its structs.
+ *
+ * A call of a new kind needs an image: this rank's part of a plan, made ready for the executor.
+ * There are three ways to it, the fastest first:
+ *
+ *   found in the cache             a key that was used before
+ *   a template, resized            a key that differs in size, plain type or reduction (plan/resize.h)
+ *   the kernel, instantiated       everything else
+ *
+ * Who owns what. The cache owns images, templates and what is known of cell writers. Images are cut
+ * from `prefault` and are all freed together, by peal_plans_forget, when they take too much memory.
+ * No call may be under way then, and pointers to images must be dropped (comm/resolve.c). Cell
+ * writers are kept. A resized plan is built in `draft`, which the next one overwrites: an image
+ * copies what it needs.
+ *
+ * What never changes. All ranks come to the same layout of cells, channels and windows without
+ * asking each other. So whether a plan is made whole or for one rank only, and which writers its
+ * cells have, follows from the kernel, the number of ranks and the root, and never from what this
+ * rank happens to have made before. With PEAL_VERIFY a plan is always instantiated whole, and
+ * proved before its first launch.
+ *
+ * Why one rank's part: a plan of all ranks takes time in proportion to their number, in every
+ * process. What only the whole plan shows, the writers of cells, does not depend on sizes and
+ * types, so it is found once per kernel and root. */
 #include "run/choose/plans.h"
 
 #include "base/base.h"
@@ -11,13 +34,13 @@
 #include <string.h>
 
 enum {
-    /* Bytes for images: what prepared ones take (some 55 KiB for each rank, up to 16), and half as
-     * much for others; then in steps. */
+    /* Bytes that are populated for images: what the prepared ones take (some 55 KiB per rank, for
+     * up to 16 ranks) and half as much for others; then in steps. */
     FIRST_STOCK = 64 << 10,
     RANK_STOCK = 80 << 10,
     MOST_STOCK = FIRST_STOCK + 16 * RANK_STOCK,
     MORE_STOCK = 64 << 10,
-    FIRST_PLANS = 256 /* twice as many as are there when opened */
+    FIRST_PLANS = 256 /* twice as many as are prepared when a communicator is opened */
 };
 
 void peal_plans_init(struct peal_plans *plans, const struct peal_team *team, peal_plan_prove *prove)
@@ -204,8 +227,8 @@ static enum peal_status find_writers(const struct peal_plan *whole, const struct
     return PEAL_OK;
 }
 
-/* A library kernel's: nothing but the plan decides whether the whole is made, as all ranks must come
- * to the same writers. */
+/* A library kernel's: nothing but the plan decides whether the whole is made, as all ranks must
+ * come to the same writers. */
 static enum peal_status look_at_whole(const struct peal_team *team,
                                       const struct peal_kernel *kernel,
                                       const struct peal_bind *bind, const struct peal_plan *part,
@@ -232,8 +255,8 @@ static enum peal_status look_at_whole(const struct peal_team *team,
     return status;
 }
 
-/* A library kernel's plan: this rank's part, or the whole where it has channels, whose places follow
- * from all of them (image.h). Every rank of such a kernel has some. */
+/* A library kernel's plan: this rank's part, or the whole where it has channels, whose places
+ * follow from all of them (image.h). Every rank of such a kernel has some. */
 static enum peal_status make_own_part(const struct peal_team *team,
                                       const struct peal_kernel *kernel,
                                       const struct peal_bind *bind,
@@ -302,8 +325,8 @@ enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_pla
     return status;
 }
 
-/* Always of the whole plan: channels, signals, windows and lanes may be of some ranks only, so that
- * nothing about where things lie follows from one rank's part. */
+/* Always makes the whole plan: channels, signals, windows and lanes may exist on some ranks only,
+ * so the layout does not follow from one rank's part. */
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out)
@@ -330,7 +353,7 @@ static void keep_cell_writers(struct peal_algo_plans *algo_plans, uint32_t root,
                               struct peal_cell_writers *fresh)
 {
     struct peal_cell_writers *kept = malloc(sizeof *kept);
-    if (!kept) { /* it is looked for again next time */
+    if (!kept) { /* they are found again next time */
         release_cell_writers(fresh);
         return;
     }
@@ -340,8 +363,8 @@ static void keep_cell_writers(struct peal_algo_plans *algo_plans, uint32_t root,
     algo_plans->cell_writers = kept;
 }
 
-/* True if slots should have left the sender's cache before they are read. For two collectives, because
- * the memory of all kernels has to fit a context. */
+/* Should a channel be so long that slots have left the sender's cache before they are read? Only
+ * for two collectives, because the memory of all kernels has to fit into a context. */
 static bool goes_round(const struct peal_team *team, uint32_t collective, uint64_t slot_bytes)
 {
     enum { LEAST_BYTES = 4096 };
@@ -351,9 +374,10 @@ static bool goes_round(const struct peal_team *team, uint32_t collective, uint64
            (collective == PEAL_CALL_ALLREDUCE || collective == PEAL_CALL_REDUCE_SCATTER);
 }
 
-/* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
- * way round is faster, up to what caches hold; with many ranks memory counts more. Where a shared cache
- * takes what leaves a core's, a way round past the core's is faster still. */
+/* The number of slots of a channel. Lines that a peer has read recently are slow to write again, so
+ * a longer channel is faster, as long as it fits into the caches; with many ranks memory counts
+ * more. Where a shared cache takes what a core's own cache evicts, a channel larger than the core's
+ * cache is faster still. */
 static uint32_t depth_for(const struct peal_team *team, uint32_t collective, uint64_t slot_bytes)
 {
     enum { LEAST = 4, MOST = 32, MOST_ROUND = 512 };
@@ -493,18 +517,20 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
                                   .reduce = reduce_of(key),
                                   .channel_depth = binding.bind.channel_depth,
                                   .slot_bytes = binding.bind.slot_bytes};
+    uint64_t elements = key->most ? key->most : key->count;
     struct peal_image_how how = {
         .rank = plans->team->rank,
         .clip = shape != PEAL_SHAPE_WHOLE,
         .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,
         .remote = key->remote,
         .writes = plans->team->threads,
-        .far = plans->team->span ? plans->team->span->far : NULL,
         .pairwise = peal_program_orders_pairs(plans->library->program, key->algo->kernel),
         /* Steps between buffers follow from it, where sizes are rounded. */
-        .key = (key->most ? key->most : key->count) * element,
+        .key = elements * element,
         .prefault = &plans->prefault,
         .made = &size};
+    if (plans->team->span)
+        how.far = plans->team->span->far;
     /* PEAL_VERIFY proves what instantiate makes. */
     if (shape != PEAL_SHAPE_WHOLE && !plans->prove)
         how.template = find_template(plans, algo_plans, key);

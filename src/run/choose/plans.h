@@ -39,8 +39,8 @@ struct peal_cell_writers {
     uint32_t *writers, *notifiers; /* NULL: not known */
 };
 
-/* The plan that those of other sizes, plain types and reductions are made from: see plan/resize.h.
- */
+/* The plan from which plans of other sizes, plain types and reductions are made: see
+ * plan/resize.h. */
 struct peal_template {
     struct peal_template *next; /* of the same algorithm */
     struct peal_plan_key key;   /* without sizes */
@@ -54,15 +54,15 @@ struct peal_algo_plans {
     struct peal_template *templates;
 };
 
-/* What a communicator keeps, in the process's own memory; beyond, it begins again. */
+/* Limits of what a communicator keeps, in private memory; beyond them all images are freed. */
 enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
 
-/* PEAL_OK: the plan of all ranks is proved; otherwise `why` says what is wrong. Whoever makes the
- * cache gives it: run and verify do not know each other. */
+/* PEAL_OK: the plan of all ranks is proved; otherwise `why` says what is wrong. The function is
+ * passed in by the owner of the cache, because run and verify do not know each other. */
 typedef enum peal_status peal_plan_prove(const struct peal_plan *whole, struct peal_text *why);
 
-/* The library's kernels, which communicators that are made from each other share, in whichever threads
- * they are used: lowered at their first use, with the mutex. */
+/* The library's kernels, which communicators that are made from each other share, in whichever
+ * threads they are used: lowered at their first use, with the mutex. */
 struct peal_plan_library {
     _Atomic uint32_t users;
     pthread_mutex_t lock;
@@ -101,8 +101,8 @@ void peal_plans_forget(struct peal_plans *plans);
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
                                  struct peal_text *why, struct peal_image **out);
 
-/* An image of any kernel, not kept: the caller frees it. The plan is made for all ranks (bind->rank is
- * ignored, local values are those of all), and under PEAL_VERIFY it is proved, or refused. */
+/* An image of any kernel, not kept: the caller frees it. The plan is made for all ranks (bind->rank
+ * is ignored, local values are those of all), and under PEAL_VERIFY it is proved, or refused. */
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out);

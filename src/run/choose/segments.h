@@ -31,10 +31,11 @@ void peal_resolve(const struct peal_table_of_rules *rules, const struct peal_alg
                   struct peal_resolved *out);
 
 /* Are results of a call whose larger buffer has `bytes` on each rank written past the caches? Yes
- * when what the ranks of a core read and write does not fit its cache any more: three quarters of
- * it. allgather and broadcast write much and read little, and what they write is used next: twice
- * as much; on processors of AMD eight times as much. Ranks need not agree. *core_cache is the cache's size, 0 at first: it is asked for
- * (peal_topo_core_cache) when a call is large enough for any cache to matter. */
+ * if what the ranks of a core read and write exceeds three quarters of its cache. For allgather and
+ * broadcast, which write much, read little, and whose results are used next, the limit is twice as
+ * large; on AMD processors eight times. Ranks need not agree. *core_cache is the size of the cache,
+ * 0 at first; it is found (peal_topo_core_cache) when a call is large enough for any cache to
+ * matter. */
 bool peal_call_streams(const struct peal_team *team, uint32_t collective, uint64_t bytes,
                        uint64_t *core_cache);
 

@@ -195,7 +195,7 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
     {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, 64 << 10, "heads", 64 << 10},
     {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
-    {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 2, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 2, 32 << 10, "heads", 64 << 10},
     {PEAL_CALL_BROADCAST, HOSTS, 3, 3, 256, 256 << 10, "heads", 256 << 10},
     {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
     /* Of these a rank's window has a segment per rank, and two halves: all of it should stay in the caches. */
@@ -495,7 +495,8 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
 {
     if (forced && is_allowed(forced, wish))
         return (struct peal_choice){forced, default_segment(forced), "forced", false};
-    for (size_t i = 0; tuned && i < tuned->count; i++) {
+    size_t measured = tuned ? tuned->count : 0;
+    for (size_t i = 0; i < measured; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && is_for_memory(rule, wish) &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&

@@ -45,14 +45,14 @@ const struct peal_algo *peal_algos(size_t *count);
 size_t peal_algo_index(const struct peal_algo *algo);
 /* NULL if there is none; name and collective as in the table. */
 const struct peal_algo *peal_algo_find(uint32_t collective, const char *name);
-/* How a reduction may be moved: what a user-defined one declares. */
+/* In which orders contributions may be combined: what a user-defined reduction declares. */
 enum peal_moves {
     PEAL_MOVES_ANY,    /* ranks in any order, grouped in any way */
     PEAL_MOVES_GROUPS, /* in the order of the ranks, grouped in any way: associative */
     PEAL_MOVES_NONE    /* from rank 0 on, folded from the left */
 };
-/* Does its kernel combine so, with every number of ranks? comm/tests/reductions_test.c holds the answers against the
- * verifier's. */
+/* Does its kernel combine in this way, with every number of ranks? comm/tests/reductions_test.c
+ * compares the answers with the verifier's. */
 bool peal_algo_keeps(const struct peal_algo *algo, enum peal_moves moves);
 /* The even collective that serves an uneven one; others map to themselves. */
 uint32_t peal_collective_even(uint32_t collective);
@@ -77,7 +77,7 @@ struct peal_table_of_rules {
 };
 
 /* Where `peal tune` keeps its result: $PEAL_TUNE_FILE, or peal/tune in the configuration folder.
- * False if there is no such folder to speak of. */
+ * False if there is no such folder. */
 bool peal_tune_path(char *out, size_t cap);
 /* Reads a table; a missing file gives an empty one. Lines that are not understood are left out. */
 void peal_rules_load(const char *path, struct peal_table_of_rules *out);
@@ -90,7 +90,7 @@ struct peal_choice {
     bool tuned;      /* from the table of rules */
 };
 
-/* What there is to choose for. */
+/* The call that an algorithm is chosen for. */
 struct peal_wish {
     uint32_t collective;
     uint32_t ranks, cores;
@@ -105,8 +105,8 @@ struct peal_wish {
     enum peal_moves moves;
 };
 
-/* Never fails: there is a last resort for every collective. `forced` may be NULL; one that the
- * memory does not allow is not taken. */
+/* Never fails: one algorithm of every collective takes every call. `forced` may be NULL, and is
+ * ignored if the memory does not allow it. */
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                                const struct peal_algo *forced, const struct peal_wish *wish);
 

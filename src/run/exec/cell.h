@@ -7,8 +7,8 @@
 #include "run/exec/exec.h"
 #include "run/span/span.h"
 
-/* The order is a constant at each store: the compiler takes one that it cannot see for seq_cst,
- * whose exchange would hold up everything after it until the line has come.
+/* The order is a constant at each store: for an order that is not constant the compiler emits a
+ * seq_cst exchange, which would hold up everything after it until the cache line has arrived.
  * Partner of all: the acquire load of a wait on the cell's owner. */
 static inline void peal_cell_store(struct peal_cell *cell, uint64_t value, bool seq_cst)
 {
@@ -63,9 +63,9 @@ static inline enum peal_step_end peal_cell_test_one_writer(const struct peal_fra
     } else if ((int64_t)(word - wanted) < 0) {
         return PEAL_STEP_BLOCKS;
     }
-    /* In this very launch, the signature must be ours. Older ones were compared then. What is said
-     * to be of a launch that no rank can have come to is another kernel's data: a peer that makes
-     * another call has that where this one has cells. */
+    /* A word of this launch must have this call's signature; words of older launches were compared
+     * then. A launch number that no rank can have reached means that the word is not a cell: a peer
+     * that makes another call has data of its kernel here. */
     enum { FAR = 1 << 24 };
     int32_t ahead = (int32_t)((uint32_t)(word >> 32) - (uint32_t)frame->launch);
     bool other =
@@ -73,7 +73,7 @@ static inline enum peal_step_end peal_cell_test_one_writer(const struct peal_fra
     return __builtin_expect(other, 0) ? PEAL_STEP_DIFFERS : PEAL_STEP_DONE;
 }
 
-/* Has a wait come to its end? `cell` is its own. */
+/* Does the condition of a wait hold? `cell` belongs to this rank. */
 static inline enum peal_step_end peal_cell_test(const struct peal_frame *frame,
                                                 const struct peal_step *step, const int64_t *regs,
                                                 struct peal_cell *cell)
@@ -98,12 +98,13 @@ static inline enum peal_step_end peal_cell_test(const struct peal_frame *frame,
                                                                             : PEAL_STEP_BLOCKS;
 }
 
-/* Has an atomic been done? It has not if it is a take and the cell holds something else. */
+/* Does an atomic. PEAL_STEP_BLOCKS: it is a take, and the cell does not hold the expected value. */
 static inline enum peal_step_end peal_cell_atomic(const struct peal_step *step, int64_t *regs,
                                                   struct peal_cell *cell)
 {
     uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
-    /* All seq_cst, as the plan was explored. Partners: each other, notifies and waits of the cell. */
+    /* All seq_cst, as the plan was explored. Partners: each other, notifies and waits of the
+     * cell. */
     if (kind == PEAL_STEP_FETCH_ADD) {
         regs[step->sync.reg] = (int64_t)atomic_fetch_add_explicit(
             &cell->value, (uint64_t)step->sync.value, memory_order_seq_cst);
@@ -119,7 +120,8 @@ static inline enum peal_step_end peal_cell_atomic(const struct peal_step *step, 
     return PEAL_STEP_DONE;
 }
 
-/* Whom a change of a rank's cell may concern: that rank, or any where ranks take cells of others. */
+/* After a change of a rank's cell: wakes that rank, or all if ranks may wait for cells of
+ * others. */
 static inline void peal_cell_wake(const struct peal_frame *frame, uint32_t rank)
 {
     if (__builtin_expect(!frame->image->takes, 1)) {

@@ -43,13 +43,11 @@ static inline bool peal_channel_can_send(const struct peal_frame *frame,
     return port->sent - port->credit < channel->depth;
 }
 
-static inline bool peal_channel_can_receive(const struct peal_frame *frame,
-                                            const struct peal_image_channel *channel,
-                                            const struct peal_port_state *port)
+/* Does the slot hold the message of this number? They count from 1. */
+static inline bool peal_slot_is_filled(const struct peal_slot *slot, uint64_t number)
 {
-    struct peal_slot *slot = peal_channel_slot(frame, channel, port->received);
     /* Partner: the release store in the executor's send. */
-    return atomic_load_explicit(&slot->seq, memory_order_acquire) == port->received + 1;
+    return atomic_load_explicit(&slot->seq, memory_order_acquire) == number;
 }
 
 static inline void peal_channel_free(const struct peal_frame *frame,

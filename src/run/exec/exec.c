@@ -2,21 +2,23 @@
 /* The executor's loop: the steps of a launch's lanes, one after the other, until all have ended or
  * none can go on.
  *
- * Who owns what. The frame belongs to the caller's thread, and everything that a step needs beside
- * peers' windows was put there before the launch (frame.c). Steps and places are the image's and are
- * only read; where each lane stands is the frame's.
+ * Who owns what. The frame belongs to the caller's thread, and everything that a step needs besides
+ * peers' windows was put there before the launch (frame.c). Steps and places belong to the image
+ * and are only read; the position of each lane belongs to the frame.
  *
  * What always holds. Nothing here allocates, locks or calls the system, except to wake a peer that
  * sleeps and to read memory that is not mapped here. A step between ranks of one host is done as a
- * whole or not at all, and far.h keeps what is under way to others: a lane that blocks stands at the
- * step that blocks, and running it again later begins with that step. With
- * several lanes none spins, since another one may be able to move; waiting, sleeping, time-outs and
- * dead peers are the caller's business (call.c), which runs the frame again and again.
+ * whole or not at all; what is under way to other hosts is kept by far.h. A lane that blocks stays
+ * at the step that blocks, and begins with that step when it is run again. With several lanes none
+ * polls, since another one may be able to move. Waiting, sleeping, time-outs and dead peers are
+ * handled by the caller (call.c), which runs the frame again and again.
  *
  * Why this way. Small calls are a few steps long, so what counts is the number of branches between
  * them. All that can be known from the plan is decided when the image is made (which kind of step,
- * which function, where operands lie), and what is rare is kept out of the loop: a trace has a copy
- * of the loop to itself, ranks on other hosts have step kinds that end in `default`. */
+ * which function, where operands lie), and what is rare is kept out of the loop: tracing has a copy
+ * of the loop of its own, and step kinds of ranks on other hosts end in `default`. A wait in a
+ * channel finds the slot's address once and then polls only that: the shorter the way from one poll
+ * to the next, the sooner the message is seen. */
 #include "run/exec/exec.h"
 
 #include "run/exec/cell.h"
@@ -27,12 +29,14 @@
 #include "run/span/span.h"
 
 enum {
-    BARE_POLLS = 10,     /* before the first pause: a pause is as long as a line's way */
+    BARE_POLLS = 10, /* before the first pause, which lasts as long as a cache line's transfer */
     STREAM_LEAST = 4096, /* bytes of a step below which streaming does not pay */
-    SPREAD_BLOCK = 8192, /* bytes that are computed before they go on to further destinations */
-    PAST_LEAST = 4096,   /* bytes handed to another core that are better written past the caches: */
-    PAST_MOST = 16384,   /* it reads clean lines sooner than lines that have to be given up first */
-    PAST_SENT = 12288    /* the same in a channel, where the receiver answers in kind */
+    SPREAD_BLOCK =
+        8192,          /* bytes that are computed before they are copied to further destinations */
+    PAST_LEAST = 4096, /* data for another core is best written past the caches from here */
+    PAST_MOST =
+        16384, /* to here: a core reads clean lines sooner than lines that a peer has changed */
+    PAST_SENT = 12288 /* the same in a channel, where the receiver sends, too */
 };
 
 enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH, LANE_UNREAD };
@@ -104,8 +108,8 @@ static void spread(struct peal_frame *frame, const struct peal_step *step,
                                   cached, ndst, nsrc, to, (const void *const *)from, count});
         return;
     }
-    /* Stores to lines that a peer has hold up those behind them: loads and stores in turn, block
-     * by block, are faster than mixed. */
+    /* A store to a line that a peer holds delays the stores behind it: loading and storing in turn,
+     * block by block, is faster than mixing both. */
     for (uint64_t done = 0; done < bytes; done += SPREAD_BLOCK) {
         uint64_t part = bytes - done < SPREAD_BLOCK ? bytes - done : SPREAD_BLOCK;
         step->mem.reducer(to[0], (const void *const *)from, nsrc, part >> places[0].shift);
@@ -154,7 +158,7 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
     }
 }
 
-/* The elements from row to row of a matrix, of which there may be but one. */
+/* The distance in elements from one row of a matrix to the next; there may be only one row. */
 static uint64_t row_stride(const struct peal_frame *frame, const struct peal_place *place,
                            uint64_t rows, uint64_t count)
 {
@@ -203,7 +207,7 @@ static void notify(struct peal_frame *frame, const struct peal_step *step, const
     }
 }
 
-/* What peeks at a cell, and atomics. */
+/* peek and atomics. */
 static enum peal_step_end fetch(const struct peal_frame *frame, const struct peal_step *step,
                                 int64_t *regs, uint32_t spins)
 {
@@ -224,7 +228,8 @@ static enum peal_step_end fetch(const struct peal_frame *frame, const struct pea
     return end;
 }
 
-/* Where a lane goes on after a when: at its block, or at the end of it. */
+/* The step after which a lane goes on: the when itself if its condition holds, or the end of its
+ * block. */
 static const struct peal_step *behind_when(const struct peal_frame *frame,
                                            const struct peal_step *step, const int64_t *regs)
 {
@@ -254,12 +259,17 @@ static enum peal_step_end spin_wait(const struct peal_frame *frame, const struct
 
 /* ---- channels ---- */
 
-static enum peal_step_end send(struct peal_frame *frame, const struct peal_step *step)
+static enum peal_step_end send(struct peal_frame *frame, const struct peal_step *step,
+                               uint32_t spins)
 {
     const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
     struct peal_port_state *port = &frame->family->ports[step->mem.extra];
-    if (!peal_channel_can_send(frame, channel, port))
-        return PEAL_STEP_BLOCKS;
+    for (uint32_t i = 0; !peal_channel_can_send(frame, channel, port); i++) {
+        if (i == spins)
+            return PEAL_STEP_BLOCKS;
+        if (i > BARE_POLLS)
+            peal_relax();
+    }
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->flags & PEAL_STEP_CLIP
                          ? peal_step_clip(frame, step, places, step->mem.nsrc)
@@ -284,20 +294,26 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
     slot->launch = (uint32_t)frame->launch;
     slot->bytes = bytes * step->mem.rows;
     port->sent++;
-    /* Partner: peal_channel_can_receive. */
+    /* Partner: peal_slot_is_filled. */
     atomic_store_explicit(&slot->seq, port->sent, memory_order_release);
     peal_wake_if_sleeping(frame->team, channel->receiver);
     return PEAL_STEP_DONE;
 }
 
 /* Takes a message, and leaves its slot to be given back. */
-static enum peal_step_end take(struct peal_frame *frame, const struct peal_step *step)
+static enum peal_step_end take(struct peal_frame *frame, const struct peal_step *step,
+                               uint32_t spins)
 {
     const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
     struct peal_port_state *port = &frame->family->ports[step->mem.extra];
-    if (!peal_channel_can_receive(frame, channel, port))
-        return PEAL_STEP_BLOCKS;
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->received);
+    uint64_t awaited = port->received + 1;
+    for (uint32_t i = 0; !peal_slot_is_filled(slot, awaited); i++) {
+        if (i == spins)
+            return PEAL_STEP_BLOCKS;
+        if (i > BARE_POLLS)
+            peal_relax();
+    }
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
     uint64_t count = step->mem.count;
@@ -329,26 +345,12 @@ static void give_back(struct peal_frame *frame, const struct peal_step *step)
     peal_wake_if_sleeping(frame->team, channel->sender);
 }
 
-static enum peal_step_end receive(struct peal_frame *frame, const struct peal_step *step)
+static enum peal_step_end receive(struct peal_frame *frame, const struct peal_step *step,
+                                  uint32_t spins)
 {
-    enum peal_step_end end = take(frame, step);
+    enum peal_step_end end = take(frame, step, spins);
     if (end == PEAL_STEP_DONE && step->kind == PEAL_STEP_RECV)
         give_back(frame, step);
-    return end;
-}
-
-static enum peal_step_end spin_channel(struct peal_frame *frame, const struct peal_step *step,
-                                       uint32_t spins)
-{
-    bool sends = step->kind == PEAL_STEP_SEND;
-    enum peal_step_end end = sends ? send(frame, step) : receive(frame, step);
-    for (uint32_t i = 0; i < spins; i++) {
-        if (end != PEAL_STEP_BLOCKS)
-            break;
-        if (i > BARE_POLLS)
-            peal_relax();
-        end = sends ? send(frame, step) : receive(frame, step);
-    }
     return end;
 }
 
@@ -393,7 +395,7 @@ static enum peal_step_end try_far(struct peal_frame *frame, struct peal_frame_la
         return peal_far_send(frame, lane, step);
     case PEAL_STEP_RECV: {
         enum peal_step_end end =
-            peal_far_has_begun(frame, lane) ? PEAL_STEP_DONE : take(frame, step);
+            peal_far_has_begun(frame, lane) ? PEAL_STEP_DONE : take(frame, step, 0);
         return end == PEAL_STEP_DONE ? peal_far_give_back(frame, lane, step) : end;
     }
     case PEAL_STEP_FREE:
@@ -405,13 +407,14 @@ static enum peal_step_end try_far(struct peal_frame *frame, struct peal_frame_la
     }
 }
 
-/* The network moves between two looks. Not inlined: nothing of it is to slow down the loop of one host. */
+/* Serves the network between polls. Not inlined, so that it does not slow down the loop of one
+ * host. */
 static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *frame,
                                                             struct peal_frame_lane *lane,
                                                             const struct peal_step *step,
                                                             uint32_t spins)
 {
-    enum { LOOKS = 8 }; /* at this rank's memory, each less than the system call that progress is */
+    enum { LOOKS = 8 }; /* polls of memory, each much shorter than the system call of progress */
     uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_LOOKS * LOOKS : LOOKS;
     enum peal_step_end end = try_far(frame, lane, step);
     for (uint32_t i = 0; i < spins; i += LOOKS) {
@@ -430,7 +433,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
 
 /* ---- lanes ---- */
 
-/* Was the step after it done with it? */
+/* 1 if the step has also done the one after it; it then counts as done. */
 static uint32_t one_more(enum peal_step_end *end)
 {
     if (*end != PEAL_STEP_DONE_TWO)
@@ -463,7 +466,7 @@ static inline enum lane_end stops_by(enum peal_step_end end)
     return end == PEAL_STEP_DIFFERS ? LANE_MISMATCH : LANE_UNREAD;
 }
 
-/* Inlined twice, so that the loop without a trace has no trace of it. */
+/* Inlined twice, so that the loop without a trace does not test for one. */
 static inline __attribute__((always_inline)) enum lane_end
 run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t spins,
               struct peal_op_trace *trace)
@@ -506,9 +509,11 @@ run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t s
             step = behind_when(frame, step, lane->regs);
             break;
         case PEAL_STEP_SEND:
+            end = send(frame, step, spins);
+            break;
         case PEAL_STEP_RECV:
         case PEAL_STEP_RECV_SLOT:
-            end = spin_channel(frame, step, spins);
+            end = receive(frame, step, spins);
             break;
         case PEAL_STEP_PASS:
         case PEAL_STEP_FLUSH: /* memory is shared; across hosts a notify flushes by itself: far.h */

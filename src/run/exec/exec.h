@@ -18,7 +18,7 @@ struct peal_frame_lane {
 enum peal_frame_state {
     PEAL_RUN_ENDED,
     PEAL_RUN_BLOCKED,  /* nothing can move */
-    PEAL_RUN_MISMATCH, /* a peer is in another call: `culprit` may say who */
+    PEAL_RUN_MISMATCH, /* a peer is in another call */
     PEAL_RUN_UNREAD,   /* a peer's memory could not be read: see `unread` */
 };
 
@@ -26,7 +26,7 @@ enum peal_frame_state {
 enum peal_step_end {
     PEAL_STEP_BLOCKS,
     PEAL_STEP_DONE,
-    PEAL_STEP_DONE_TWO, /* and the one after it */
+    PEAL_STEP_DONE_TWO, /* the step and the one after it */
     PEAL_STEP_DIFFERS,  /* a peer is in another call */
     PEAL_STEP_UNREAD    /* see peal_frame's `unread` */
 };
@@ -70,14 +70,14 @@ enum peal_status peal_frame_init(struct peal_frame *frame, const struct peal_tea
                                  uint32_t context);
 void peal_frame_release(struct peal_frame *frame);
 
-/* Takes what an image will need of the process's own memory, so that its first load need not. */
+/* Allocates the private memory that an image will need, ahead of its first load. */
 enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image);
 /* Makes the frame ready for launches of an image: memory and family. Bases of parameters are the
  * caller's to fill in. PEAL_PENDING: the context's regions must be given back first, see family.h.
  */
 enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
                                  uint32_t context);
-/* The same for an image that has been here before: true if that is all it takes. */
+/* The same for an image that was loaded before. False: that is not enough, call peal_frame_load. */
 static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image *image,
                                      uint32_t context)
 {
@@ -89,13 +89,14 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
     frame->bases[image->size].at = frame->scratch; /* may have grown for another image */
     return true;
 }
-/* Binds the peers' window parameters, which lie as this rank's do: mapped[i][r] is where rank r's
- * memory of parameter i begins here; mapped[i] NULL: it is not mapped, the owner says where it is.
- * segments[i][r]: as what it is exposed, if r is on another host. */
+/* Binds the peers' window parameters, which have the layout of this rank's. mapped[i][r] is where
+ * rank r's memory of parameter i is mapped here; mapped[i] NULL: it is not mapped, and its owner
+ * publishes where it is. segments[i][r]: the number of its exposed segment, if r is on another
+ * host. */
 void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped,
                       const uint32_t *const *segments);
-/* The steps that a launch takes: phases take turns. A family counts launches from 1 on, and the
- * first one has phase 0, as it has in the verifier and the simulator. */
+/* The phase of a launch, which says which list of steps it takes. A family counts launches from 1,
+ * and the first one has phase 0, as in the verifier and the simulator. */
 static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t launch)
 {
     uint32_t period = image->period;
@@ -105,7 +106,7 @@ static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t
 }
 /* Begins a launch: the image must be loaded and its parameters bound. */
 void peal_frame_launch(struct peal_frame *frame);
-/* Runs on. `spins` polls are made before a single lane counts as blocked. */
+/* Runs the launch on. A single lane polls `spins` times before it counts as blocked. */
 enum peal_frame_state peal_frame_run(struct peal_frame *frame, uint32_t spins);
 
 /* True if others wait for what the blocked launch does next. */
@@ -121,7 +122,7 @@ static inline bool peal_step_waits_near(const struct peal_step *step)
 {
     return step->kind == (PEAL_STEP_FAR | PEAL_STEP_WAIT) && step->flags & PEAL_STEP_NEAR;
 }
-/* True if the blocked launch waits for a rank of this host, and others of its ranks are on another one. */
+/* True if the blocked launch of ranks on several hosts waits for a rank of this host. */
 static inline bool peal_frame_waits_near(const struct peal_frame *frame)
 {
     const struct peal_step *step = frame->lanes[0].at;
@@ -130,7 +131,7 @@ static inline bool peal_frame_waits_near(const struct peal_frame *frame)
 
 /* Where the first blocked lane waits, as one line. */
 void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out);
-/* The same of a launch that has not begun: where it would wait first, and a comma. */
+/* The same for a launch that has not begun: where it would wait first, followed by a comma. */
 void peal_frame_describe_first(const struct peal_frame *frame, struct peal_text *out);
 
 #endif

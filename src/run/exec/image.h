@@ -12,10 +12,10 @@
  *
  * Clipping. A library collective's plan is made for a class of counts, and a launch may bind less
  * memory than the plan has elements: each parameter base has a limit, and every step that touches
- * parameters is cut to the elements that exist. The accesses are then a subset of the proved
- * plan's, at the same places; and as each output element depends on its own input elements only
- * (its contract), what is left out is not missed. Only kernels with an elementwise contract are
- * launched so.
+ * parameters is cut to the elements that exist. The accesses are then a subset of those of the
+ * proved plan, at the same addresses. By its contract each output element depends only on the input
+ * elements of the same index, so the elements that are cut are not needed. Only kernels with an
+ * elementwise contract are launched in this way.
  */
 #ifndef PEAL_RUN_IMAGE_H
 #define PEAL_RUN_IMAGE_H
@@ -49,8 +49,9 @@ enum peal_step_kind {
     PEAL_STEP_WHEN,  /* fn, mem.rows and mem.count as in the plan; mem.extra: steps up to its END */
     PEAL_STEP_PASS,  /* nothing: the END of a when */
     PEAL_STEP_END,
-    /* Added to the kinds above, in plans of ranks on several hosts: a step that concerns another one, or
-     * waits while the network has to be moved, or needs what was sent before to have left (far.h). */
+    /* Added to the kinds above, in plans of ranks on several hosts: a step that concerns another
+     * one, or waits while the network has to be moved, or needs what was sent before to have left
+     * (far.h). */
     PEAL_STEP_FAR = 32
 };
 
@@ -111,7 +112,7 @@ struct peal_image_param {
     uint32_t buf;
     uint32_t param; /* position among the kernel's buffer parameters */
     uint32_t base;  /* first of its bases: own, or rank after rank if symmetric */
-    uint32_t rows;  /* bases a rank: 1, or the number of rows if each row has its own base */
+    uint32_t rows;  /* bases per rank: 1, or the number of rows if each row has its own base */
     uint32_t symmetric;
     uint32_t cols; /* 2-D: elements per row as declared */
     uint64_t len;  /* elements on this rank, as the plan has it */
@@ -123,8 +124,8 @@ struct peal_base {
     uint64_t limit;  /* bytes that exist; parameters only */
     uint64_t stride; /* bytes per row; 2-D parameters only */
     /* Memory of a rank on another host: `from` bytes into its segment `owner`, and `at` is NULL. */
-    /* Memory of another rank of this host that is not mapped here: `from` bytes after the address that its
-     * owner has published in *home. NULL: `at` is the memory. See remote.h. */
+    /* Memory of another rank of this host that is not mapped here: `from` bytes after the address
+     * that its owner has published in *home. NULL: `at` is the memory. See remote.h. */
     const _Atomic uint64_t *home;
     uint64_t from;
     uint32_t owner;
@@ -133,7 +134,7 @@ struct peal_base {
 struct peal_image_channel {
     uint32_t sender, receiver;
     uint32_t depth;
-    uint32_t mask; /* depth - 1 if that is all ones, else 0: saves a division */
+    uint32_t mask; /* depth - 1 if depth is a power of two, else 0: saves a division */
     uint64_t slot_bytes;
     uint64_t slots;  /* offset of the first slot in the receiver's region */
     uint64_t stride; /* of a slot */
@@ -149,8 +150,8 @@ struct peal_family;
 struct peal_call;
 
 struct peal_image {
-    /* What it was made from, or, if that was resized, the template: the same but for sizes and types
-     * (peal_image_plan has those too). */
+    /* What it was made from, or, if that was resized, the template: the same but for sizes and
+     * types (peal_image_plan has those too). */
     const struct peal_plan *plan;
     uint64_t bytes;             /* of the block that the image and its tables are */
     bool in_prefault;           /* it lies in a prefault */
@@ -173,7 +174,7 @@ struct peal_image {
     uint32_t nchannels;
     struct peal_image_channel *channels;
     uint32_t nshared;         /* own shared cells */
-    int64_t *totals;          /* what each gains a launch: period * nshared */
+    int64_t *totals;          /* what is added to each per launch: period * nshared */
     bool clip, rows_as_bases; /* see peal_image_how */
     bool seq_cst;             /* not monotone */
     bool takes;               /* ranks may sleep for a cell of another one: a change wakes all */
@@ -215,8 +216,8 @@ struct peal_image_how {
     const uint32_t *writers;        /* see multicast.h; NULL: none */
     const uint32_t *notifiers;      /* the same, for reports; NULL: not known */
     struct peal_prefault *prefault; /* where it is to lie; NULL: in memory of its own */
-    /* The plan is this one resized, and stays the caller's: the maker of the image keeps the template as
-     * long as that. NULL: the image takes the plan over, in every case. */
+    /* The plan is this one resized, and stays the caller's: the maker of the image keeps the
+     * template as long as that. NULL: the image takes the plan over, in every case. */
     const struct peal_plan *template;
     const struct peal_plan_size *made;
 };
@@ -224,12 +225,12 @@ struct peal_image_how {
 /* A plan with channels must have all ranks. */
 enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
                                 const struct peal_compute *compute, struct peal_image **out);
-/* What lies in a prefault goes with that. */
+/* The block of an image in a prefault pool is freed with the pool. NULL is ignored. */
 void peal_image_free(struct peal_image *image);
 /* The plan that the image is, with its sizes; made again at the first use if it was resized. NULL
  * without memory. */
 const struct peal_plan *peal_image_plan(struct peal_image *image);
-/* What it takes, with its plan and the bases of one context. */
+/* The bytes that it takes, with its plan and the bases of one context. */
 uint64_t peal_image_bytes(const struct peal_image *image);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops become steps, their operands places; see image_step.h.
  *
- * A step is an op with every question answered that does not depend on the call: which loop serves its
- * function and types, whether several ranks' cells are one line, whether an operand lies in a window,
- * in private scratch or in the caller's memory. One step per op and in the plan's order, so that what
- * was proved of the plan's order holds for the steps; a plan that repeats after several launches has
- * its steps once for each of them (phases), since its offsets differ. */
+ * A step is an op with every question answered that does not depend on the call: which loop serves
+ * its function and types, whether several ranks' cells are one line, whether an operand lies in a
+ * window, in private scratch or in the caller's memory. One step per op and in the plan's order, so
+ * that what was proved of the plan's order holds for the steps; a plan that repeats after several
+ * launches has its steps once for each of them (phases), since its offsets differ. */
 #include "run/exec/image_step.h"
 
 #include "run/exec/image_layout.h"
@@ -44,7 +44,8 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
         while (param->buf != ref->buf)
             param++;
         uint32_t group = param->symmetric ? ref->rank * param->rows : 0;
-        /* In place, this rank's part of all rows is an offset into the whole: rows of it are rows. */
+        /* In place, this rank's part of all rows is an offset into the whole: rows of it are
+         * rows. */
         uint64_t row_bytes = buf->cols * element;
         uint32_t row = ref->row + (row_bytes ? (uint32_t)(offset / row_bytes) : 0);
         place.base = param->base + group;
@@ -198,16 +199,18 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     uint8_t kind = kinds[op->kind == PEAL_OP_WAIT][column];
     if (op->kind >= PEAL_OP_PEEK) /* peek and the atomics come in the same order here and there */
         kind = (uint8_t)(PEAL_STEP_PEEK + (op->kind - PEAL_OP_PEEK));
-    *step = (struct peal_step){
-        .kind = kind,
-        .op = op_index,
-        .sync = {.offset = peal_image_cell(plan, op->sync.rank, cell, shared_by < plan->nranks),
-                 .rank = op->kind == PEAL_OP_NOTIFY && shared_by < plan->nranks ? PEAL_NONE
-                                                                                : op->sync.rank,
-                 .value = op->sync.value,
-                 .shared = signal->kind == PEAL_SIGNAL_SHARED
-                               ? signal->first_total + cell - signal->first_cell
-                               : PEAL_NONE}};
+    bool multicast = shared_by < plan->nranks;
+    *step =
+        (struct peal_step){.kind = kind,
+                           .op = op_index,
+                           .sync = {.offset = peal_image_cell(plan, op->sync.rank, cell, multicast),
+                                    .rank = op->sync.rank,
+                                    .value = op->sync.value,
+                                    .shared = PEAL_NONE}};
+    if (op->kind == PEAL_OP_NOTIFY && multicast)
+        step->sync.rank = PEAL_NONE;
+    if (signal->kind == PEAL_SIGNAL_SHARED)
+        step->sync.shared = signal->first_total + cell - signal->first_cell;
     if (op->flags & PEAL_OP_SET)
         step->flags |= PEAL_STEP_SET;
     if (op->flags & PEAL_OP_EQUAL)

@@ -111,7 +111,9 @@ static bool reads_from(const struct peal_plan *plan, const struct peal_op *op, u
 bool peal_pulls_find(const struct peal_plan *whole, uint32_t rank, const uint8_t *far)
 {
     for (uint32_t r = 0; r < whole->nranks; r++) {
-        for (uint32_t l = 0; far[r] && l < peal_plan_lane_count(whole, r); l++) {
+        if (!far[r])
+            continue;
+        for (uint32_t l = 0; l < peal_plan_lane_count(whole, r); l++) {
             const struct peal_lane *lane = peal_plan_lane(whole, r, l);
             const struct peal_op *op = peal_plan_ops(whole) + lane->first_op;
             for (uint64_t i = 0; i < lane->ops; i++, op++) {

@@ -162,7 +162,7 @@ static bool copy_row(struct peal_frame *frame, const struct peal_place *places, 
                      uint64_t bytes)
 {
     bool writes = remote_base(frame, &places[0]) != NULL;
-    const struct peal_place *there = &places[writes ? 0 : 1], *here = &places[writes ? 1 : 0];
+    const struct peal_place *there = &places[!writes], *here = &places[writes];
     const struct peal_base *base = remote_base(frame, there);
     uint64_t other = home_of(base, there, row);
     char *own = peal_place_address(frame, here, row);
@@ -299,13 +299,14 @@ bool peal_remote_work(struct peal_frame *frame, const struct peal_step *step)
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
         count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
-    bool ok = true;
-    for (uint32_t row = 0; ok && count > 0 && row < step->mem.rows; row++) {
-        if (step->kind == PEAL_STEP_COPY)
-            ok = copy_row(frame, places, row,
-                          count * peal_dtype_size((enum peal_dtype)places[0].dtype));
-        else
-            ok = combine_row(frame, step, row, count);
+    if (count == 0)
+        return true;
+    uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);
+    for (uint32_t row = 0; row < step->mem.rows; row++) {
+        bool done = step->kind == PEAL_STEP_COPY ? copy_row(frame, places, row, bytes)
+                                                 : combine_row(frame, step, row, count);
+        if (!done)
+            return false;
     }
-    return ok;
+    return true;
 }

@@ -334,16 +334,24 @@ static bool is_end(int error)
     return error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
 }
 
+/* Of one piece by send, which is the cheaper call. */
+static ssize_t offer(int fd, struct iovec *iov, uint32_t count)
+{
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    if (count == 1)
+        return send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* Bytes sent; 0: the socket takes none now, or the peer is lost. */
 static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov, uint32_t count)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
     if (link->send_error != 0)
         return 0;
-    ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = offer(link->fd, iov, count);
     if (sent < 0 && errno == EAGAIN && note_stuck(link))
-        sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = offer(link->fd, iov, count);
     if (sent > 0 && link->stuck_ns != 0)
         note_taken(link);
     if (sent > 0)
@@ -470,6 +478,22 @@ static void capture(struct peal_tcp_link *link, struct peal_tcp_item *run, const
     }
 }
 
+/* A small frame is put together first. */
+static size_t send_small(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov, uint32_t count,
+                         uint64_t bytes)
+{
+    uint8_t whole[512];
+    uint32_t len = 0;
+    if (count == 1 || bytes > sizeof whole)
+        return send_pieces(tcp, rank, iov, count);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(whole + len, iov[i].iov_base, iov[i].iov_len);
+        len += (uint32_t)iov[i].iov_len;
+    }
+    struct iovec one = {whole, len};
+    return send_pieces(tcp, rank, &one, 1);
+}
+
 enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
                                const struct peal_net_part *parts, uint32_t nparts)
 {
@@ -489,7 +513,7 @@ enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_
     if (ring_room(&link->ring) < bytes)
         return PEAL_PENDING;
     if (idle && !link->seal) {
-        sent = send_pieces(tcp, rank, iov, 1 + nparts);
+        sent = send_small(tcp, rank, iov, 1 + nparts, bytes);
         if (sent == bytes)
             return PEAL_OK;
         if (tcp->peers[rank].state == PEAL_TCP_LOST)

@@ -49,9 +49,14 @@ static enum peal_status reserve(int fd, char *window, const struct peal_layout *
     *large = status == PEAL_OK && pool % PEAL_LARGE_PAGE == 0 &&
              peal_memory_limit_has(peal_size_mul_capped(pool, ranks), ranks, NULL) &&
              peal_window_enlarge(fd, window + layout->pools, layout->pools, pool);
-    for (uint32_t c = 0; status == PEAL_OK && !*large && c < PEAL_CONTEXTS; c++)
+    if (*large)
+        return status;
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++) {
+        if (status != PEAL_OK)
+            break;
         status = peal_window_reserve(fd, peal_layout_pool(layout, c),
                                      peal_layout_share(layout->unit, c));
+    }
     return status;
 }
 

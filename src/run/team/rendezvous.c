@@ -144,7 +144,7 @@ static enum peal_status judge(const struct peal_rendezvous *how, const struct he
     if (hello->version != VERSION)
         peal_text_printf(why, "rank %u is of another version of peal", hello->rank);
     else if (hello->size != how->size)
-        peal_text_printf(why, "rank %u was told of %u ranks, rank %u of %u", hello->rank,
+        peal_text_printf(why, "rank %u expects %u ranks, rank %u expects %u", hello->rank,
                          hello->size, how->rank, how->size);
     else if (hello->rank >= how->size || guests[hello->rank].here)
         peal_text_printf(why, "rank %u came twice or does not exist", hello->rank);
@@ -249,8 +249,8 @@ static enum peal_status collect(const struct peal_rendezvous *how, const struct 
     return status;
 }
 
-/* The meeting has failed. A rank that has come, and waits to be let in, is sent the reason; and one that comes in the
- * next moment: ranks that were started together may be a little behind. */
+/* The meeting has failed. A rank that has come, and waits to be let in, is sent the reason; and one
+ * that comes in the next moment: ranks that were started together may be a little behind. */
 static void turn_away(const struct peal_rendezvous *how, const struct peal_door *door,
                       struct guest *guests, enum peal_status status, const char *why,
                       uint64_t deadline)

@@ -20,13 +20,13 @@ enum { RANKS = 4, ROUNDS = 4, TIMEOUT_MS = 20000 };
 static const struct {
     int line;
     uint32_t ranks[RANKS];   /* who each says it is; the first one leads */
-    uint32_t told;           /* how many ranks rank 1 was told of */
+    uint32_t expects;        /* how many ranks rank 1 expects */
     uint32_t refuses;        /* has no window; RANKS: no rank */
     enum peal_status status; /* of all */
     const char *words;       /* likewise */
 } rows[] = {
     {__LINE__, {0, 1, 2, 3}, RANKS, RANKS, PEAL_OK, ""},
-    {__LINE__, {0, 1, 2, 3}, 5, RANKS, PEAL_INVALID, "rank 1 was told of 5 ranks, rank 0 of 4"},
+    {__LINE__, {0, 1, 2, 3}, 5, RANKS, PEAL_INVALID, "rank 1 expects 5 ranks, rank 0 expects 4"},
     {__LINE__, {0, 1, 1, 3}, RANKS, RANKS, PEAL_INVALID, "rank 1 came twice or does not exist"},
     {__LINE__, {0, 1, 2, 7}, RANKS, RANKS, PEAL_INVALID, "rank 7 came twice or does not exist"},
     {__LINE__, {0, 1, 2, 3}, RANKS, 1, PEAL_NO_MEMORY, "rank 1: the shop is out of windows"},
@@ -56,17 +56,19 @@ static void run_row(size_t row, const char *job)
     struct rank ranks[RANKS];
     for (uint32_t i = 0; i < RANKS; i++) {
         uint32_t number = rows[row].ranks[i];
-        bool refuses = number == rows[row].refuses;
-        ranks[i] = (struct rank){
-            .how = {.job = job,
-                    .rank = number,
-                    .size = number == 1 ? rows[row].told : RANKS,
-                    .timeout_ms = TIMEOUT_MS,
-                    .window = refuses ? -1 : memfd_create("peal-meeting", MFD_CLOEXEC),
-                    .refusal = refuses ? PEAL_NO_MEMORY : PEAL_OK,
-                    .reason = refuses ? "the shop is out of windows" : NULL}};
+        ranks[i] = (struct rank){.how = {.job = job,
+                                         .rank = number,
+                                         .size = number == 1 ? rows[row].expects : RANKS,
+                                         .timeout_ms = TIMEOUT_MS,
+                                         .window = -1}};
+        if (number == rows[row].refuses) {
+            ranks[i].how.refusal = PEAL_NO_MEMORY;
+            ranks[i].how.reason = "the shop is out of windows";
+        } else {
+            ranks[i].how.window = memfd_create("peal-meeting", MFD_CLOEXEC);
+        }
     }
-    for (uint32_t i = RANKS; i-- > 0;) /* the leader last: the others stand at its door */
+    for (uint32_t i = RANKS; i-- > 0;) /* the leader last: the others wait for it */
         assert_int_equal(pthread_create(&ranks[i].thread, NULL, meet, &ranks[i]), 0);
     for (uint32_t i = 0; i < RANKS; i++)
         pthread_join(ranks[i].thread, NULL);

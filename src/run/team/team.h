@@ -51,7 +51,7 @@ struct peal_policy {
     uint64_t yield_ns;     /* yields before the first sleep */
     bool has_membarrier;   /* a sleeper can order itself against all notifiers */
     uint32_t cores;        /* that this process may use */
-    bool keeps_writes;     /* what leaves a core's caches is kept in one that its peers read faster */
+    bool keeps_writes; /* what leaves a core's caches is kept in one that its peers read faster */
 };
 
 /* What this rank knows about other programs on its core: see backoff.h. */
@@ -108,7 +108,8 @@ struct peal_team {
     uint64_t heap_end;            /* of the window, in use by symmetric memory */
     struct peal_meeting *meeting; /* until peal_team_join; NULL: there is none */
 
-    /* Of peal_comm_set_idle: what a wait does beside polling, or NULL; and whether it is doing it. */
+    /* Of peal_comm_set_idle: what a wait does beside polling, or NULL; and whether it is doing
+     * it. */
     void (*idle)(void *context);
     void *idle_context;
     bool idling;
@@ -122,8 +123,8 @@ struct peal_team {
 
 /* How often this process's line was forked since the first team was opened. */
 extern _Atomic uint32_t peal_forks;
-/* Is this a copy of the team, in a child that was forked from its rank? Relaxed: a child that sees its
- * own fork sees its own number. */
+/* Is this a copy of the team, in a child that was forked from its rank? Relaxed: a child that sees
+ * its own fork sees its own number. */
 static inline bool peal_team_is_forked(const struct peal_team *team)
 {
     return team->forks != atomic_load_explicit(&peal_forks, memory_order_relaxed);
@@ -137,7 +138,7 @@ static inline struct peal_control *peal_team_own(const struct peal_team *team)
 /* Milliseconds without progress; 0: for ever. */
 static inline uint32_t peal_team_timeout(const struct peal_team *team)
 {
-    /* Relaxed: the number is all that is told. Partner: peal_comm_set_timeout. */
+    /* Relaxed: nothing but the number is passed on. Partner: peal_comm_set_timeout. */
     return atomic_load_explicit(&team->timeout_ms, memory_order_relaxed);
 }
 
@@ -172,9 +173,9 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
 /* Of a team on several hosts: takes what all ranks have to know of each other, by rank. */
 enum peal_status peal_team_meet_far(struct peal_team *team, const struct peal_span_hello *all,
                                     struct peal_text *why);
-/* Collective: says that this rank has all it needs (or, by `status` and `reason`, that it has not), and
- * hears of the others. PEAL_OK if all have; otherwise the status of all and, in `why`, the reason of
- * the first that has not. */
+/* Collective: says that this rank has all it needs (or, by `status` and `reason`, that it has not),
+ * and hears of the others. PEAL_OK if all have; otherwise the status of all and, in `why`, the
+ * reason of the first that has not. */
 enum peal_status peal_team_join(struct peal_team *team, enum peal_status status, const char *reason,
                                 struct peal_text *why);
 /* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
@@ -190,18 +191,20 @@ struct peal_team_group {
     const struct peal_span_how *span; /* as in peal_team_how */
     struct peal_span_hello *hello;
 };
-/* First each rank reserves a place for its window, on its own: its number is to be passed to the others.
- * `life` is what its peers see until it makes the team. `why` gets a line on failure. It may be given up if
- * no rank goes on to peal_team_derive. */
+/* First each rank reserves a place for its window, on its own: its number is to be passed to the
+ * others. `life` is what its peers see until it makes the team. `why` gets a line on failure. It
+ * may be given up if no rank goes on to peal_team_derive. */
 enum peal_status peal_team_reserve(struct peal_team *team, enum peal_life life, uint32_t *place,
                                    struct peal_text *why);
 void peal_team_give_up(struct peal_team *team, uint32_t place);
 /* Then the team, when all places are known. No rank may use it before all have made it, which the
- * callers agree on by the old one; but for messages, which wait in the mailboxes of PEAL_LIFE_KEPT. On failure the place is used up: peers may be using it. */
+ * callers agree on by the old one; but for messages, which wait in the mailboxes of PEAL_LIFE_KEPT.
+ * On failure the place is used up: peers may be using it. */
 enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_group *group,
                                   struct peal_text *why, struct peal_team **out);
 
-/* In a child that was forked after opening: frees what is the child's, and says nothing to the others. */
+/* In a child that was forked after opening: frees what is the child's, and says nothing to the
+ * others. */
 void peal_team_close(struct peal_team *team);
 /* What a closed communicator has instead: no ranks, and failed for ever. */
 struct peal_team *peal_team_closed(void);
@@ -221,7 +224,7 @@ void peal_team_revoke(const struct peal_team *team);
 void peal_team_take_failure(const struct peal_team *team, uint64_t failure, const char *report);
 /* Takes over a failure that a peer has found; PEAL_OK if there is none. */
 enum peal_status peal_team_failure(struct peal_team *team);
-/* True while there is none that this rank has been told of. */
+/* True while no failure has reached this rank. */
 static inline bool peal_team_is_well(const struct peal_team *team)
 {
     /* Relaxed: what follows a failure is for peal_team_failure, which acquires it. */
@@ -237,19 +240,21 @@ static inline bool peal_team_is_revoked(const struct peal_team *team)
 }
 
 /* At the end of a call that may have used peers' memory, whose owner may use it for something else
- * once its own call has failed: PEAL_OK only if no rank had given up by the time of the last access.
- * Every failure is written into the first rank's block before any rank of its host returns it; ranks of
- * other hosts are refused this one's memory by then. */
+ * once its own call has failed: PEAL_OK only if no rank had given up by the time of the last
+ * access. Every failure is written into the first rank's block before any rank of its host returns
+ * it; ranks of other hosts are refused this one's memory by then. */
 enum peal_status peal_team_confirm(struct peal_team *team);
 
-/* After a failure, when this rank has left its call: waits until its peers have left theirs, however
- * long that takes. Threads load from each other's memory and store to it, and the caller may free it
- * next; a thread in a call looks at the failure while it waits, and everything else that it does there
- * ends by itself. Processes only read each other's memory, and the system says if it is gone.
+/* After a failure, when this rank has left its call: waits until its peers have left theirs,
+ * however long that takes. Threads load from each other's memory and store to it, and the caller
+ * may free it next; a thread in a call looks at the failure while it waits, and everything else
+ * that it does there ends by itself. Processes only read each other's memory, and the system says
+ * if it is gone.
  *
  * A rank says that it is in a call (life, moving), then looks whether the team is well, then moves
- * data. The one that fails writes the failure, makes all threads pass a barrier, then looks which rank is
- * in a call. So either it sees that rank and waits for it, or that rank sees the failure. */
+ * data. The one that fails writes the failure, makes all threads pass a barrier, then looks which
+ * rank is in a call. So either it sees that rank and waits for it, or that rank sees the
+ * failure. */
 void peal_team_settle(const struct peal_team *team);
 
 /* True once the process of that rank has ended. Threads never do. */
@@ -257,11 +262,11 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank);
 /* Wakes a rank that sleeps; see backoff.h for when to call it. */
 void peal_team_wake(const struct peal_team *team, uint32_t rank);
 
-/* What call this rank has come to, for its peers. */
-static inline void peal_team_record(struct peal_team *team, uint32_t stream, uint64_t seq,
+/* What call this rank has come to, for its peers. These three take the rank's own block, which a
+ * call looks up once. */
+static inline void peal_team_record(struct peal_control *own, uint32_t stream, uint64_t seq,
                                     uint64_t what, uint64_t count)
 {
-    struct peal_control *own = peal_team_own(team);
     struct peal_call_record *record = &own->history[stream][seq % PEAL_CALL_HISTORY];
     /* A reader (doctor.c) that sees seq by acquire sees what belongs to it, or a later call's,
      * and reads seq again. */
@@ -273,18 +278,17 @@ static inline void peal_team_record(struct peal_team *team, uint32_t stream, uin
 }
 
 /* Before and after every call. */
-static inline void peal_team_enter(struct peal_team *team, uint32_t stream)
+static inline void peal_team_enter(struct peal_control *own, uint32_t stream)
 {
-    struct peal_control *own = peal_team_own(team);
     atomic_store_explicit(&own->stream, stream, memory_order_relaxed); /* for reports only */
     atomic_store_explicit(&own->life, PEAL_LIFE_INSIDE, memory_order_relaxed);
     /* Keeps the look at the failure behind it: see peal_team_settle. */
     atomic_signal_fence(memory_order_seq_cst);
 }
-static inline void peal_team_leave(struct peal_team *team)
+static inline void peal_team_leave(struct peal_control *own)
 {
     /* Release: what was read of peers' memory was read before. Partner: peal_team_settle. */
-    atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_release);
+    atomic_store_explicit(&own->life, PEAL_LIFE_OUTSIDE, memory_order_release);
 }
 
 /* A non-blocking call has ended. */
@@ -297,8 +301,8 @@ static inline void peal_team_count_ended(struct peal_team *team)
 }
 
 /* The same around moving calls that are under way, which is done in no call or in any: as above,
- * orders and partners. False: the team has failed, and nothing may be moved: by this rank's account, or by
- * that of any where ranks are threads, whose memory the program may free next. */
+ * orders and partners. False: the team has failed, and nothing may be moved: by this rank's
+ * account, or by that of any where ranks are threads, whose memory the program may free next. */
 static inline bool peal_team_move_begin(struct peal_team *team)
 {
     atomic_store_explicit(&peal_team_own(team)->moving, 1, memory_order_relaxed);

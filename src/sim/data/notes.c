@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes of what ops did and when: the engine writes them, replay.c reads them in order of time. */
+/* Notes of what ops did and when: the engine writes them, and replay.c reads them in order of time.
+ */
 #include "sim/data/replay.h"
 
 #include <stdlib.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phase 2: the log on real data.
  *
- * Every op that took effect is noted with the time at which it did. Replay puts the notes in order
- * of time (equal times: as they were worked out, which respects program order and synchronisation)
- * and does them one by one: messages are copied when sent and kept by channel, so that what arrives
- * is what was sent, whatever the sender does to its buffer meanwhile. A recv takes the message of
- * its number, not the oldest one: of two asynchronous recvs the later may be done first. It goes on
- * from where the last peal_sim_sync ended; memory between launches is kept.
+ * Every op that took effect is noted with the time at which it did. Replay sorts the notes by time
+ * (equal times: in the order in which they were computed, which respects program order and
+ * synchronisation) and executes them one by one. Messages are copied when sent and kept by channel,
+ * so that what arrives is what was sent, whatever the sender does to its buffer meanwhile. A recv
+ * takes the message of its number, not the oldest one: of two asynchronous recvs the later may
+ * finish first. Replay continues where the last peal_sim_sync ended; memory is kept between
+ * launches.
  */
 #include "sim/data/replay.h"
 
@@ -57,7 +58,7 @@ static struct replay_space *space_of(struct peal_sim *sim, const struct peal_ins
     struct replay_space space = {.instance = instance,
                                  .window_stride = peal_size_align(plan->window_bytes, 64),
                                  .private_stride = peal_size_align(plan->private_bytes, 64)};
-    /* calloc leaves pages untouched until they are written: sampled runs stay small. */
+    /* calloc leaves pages untouched until they are written, so sampled runs stay small. */
     space.window = calloc(plan->nranks, space.window_stride + 64);
     space.private = calloc(plan->nranks, space.private_stride + 64);
     space.fifos = calloc(plan->channels.count + 1, sizeof *space.fifos);
@@ -132,7 +133,7 @@ static char *address(const struct context *c, const struct peal_op *op, const st
     return c->space->private + ref->rank * c->space->private_stride + buf->offset + offset;
 }
 
-/* One stretch of one row: elements [from, from + count). */
+/* One range of one row: elements [from, from + count). */
 static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, uint64_t from,
                     uint64_t count)
 {
@@ -175,7 +176,7 @@ static bool work(struct context *c, const struct peal_op *op)
         return true;
     for (uint32_t row = 0; row < op->mem.rows; row++) {
         uint64_t from = 0, count = op->mem.count;
-        /* softmax looks at a whole row: its samples would be wrong. */
+        /* softmax reads a whole row: its samples would be wrong. */
         bool sampled = c->space->sample && op->mem.rows == 1 && op->fn != PEAL_FN_SOFTMAX;
         if (!sampled) {
             if (!stretch(c, op, row, 0, count))
@@ -200,7 +201,7 @@ static uint64_t row_stride(const struct context *c, const struct peal_op *op,
            peal_dtype_size((enum peal_dtype)ref->dtype);
 }
 
-/* Every element depends on rows and columns: samples would be wrong, so it is whole. */
+/* Every element depends on rows and columns: samples would be wrong, so it is computed whole. */
 static void multiply(struct context *c, const struct peal_op *op)
 {
     const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
@@ -222,7 +223,7 @@ static void multiply(struct context *c, const struct peal_op *op)
     peal_product_run(&product);
 }
 
-/* One row of a message: all of it, or its carried elements. */
+/* One row of a message: all of it, or the elements that are carried. */
 static void move_row(const struct context *c, const struct peal_op *op, char *to, const char *at)
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)op->dtype), from = 0, count = op->mem.count;
@@ -295,7 +296,7 @@ static void recv(struct context *c, const struct peal_op *op, uint64_t message)
             break;
         move_row(c, op, address(c, op, dst, row), payload->bytes + row * size);
     }
-    /* It is this one that goes, not an older one that is still in use in its slot. */
+    /* This message is removed, not an older one that is still in use in its slot. */
     struct payload **at = &fifo->first, *before = NULL;
     for (; *at != payload; at = &(*at)->next)
         before = *at;
@@ -305,7 +306,8 @@ static void recv(struct context *c, const struct peal_op *op, uint64_t message)
     free(payload);
 }
 
-/* The bytes of an op's destinations on rank `to`, moved between memory and `bytes`: `out` of memory. */
+/* Copies the bytes of an op's destinations on rank `to` between memory and `bytes`; `out`: out of
+ * memory. */
 static void move_put(struct context *c, const struct peal_op *op, uint32_t to, char *bytes,
                      bool out)
 {
@@ -330,7 +332,7 @@ static uint64_t put_bytes(const struct peal_op *op)
     return size * op->mem.rows * (1 + (uint64_t)op->mem.also) + 1;
 }
 
-/* What an op put into rank `to` and is under way, or has arrived before the op was done. */
+/* What an op put into rank `to`: it is in transit, or arrived before the op was done. */
 static struct put *find_put(struct peal_replay *replay, const struct note *note, uint32_t to)
 {
     for (size_t i = 0; i < replay->under_way.len; i++) {
@@ -348,7 +350,7 @@ static void drop_put(struct peal_replay *replay, struct put *put)
     *put = replay->under_way.at[--replay->under_way.len];
 }
 
-/* Keeps what rank `to` is to get, and gives it back what it had. */
+/* Keeps what rank `to` is to get, and restores what it had. */
 static bool take_out(struct context *c, const struct peal_op *op, const struct note *note,
                      uint32_t to, const char *before)
 {
@@ -368,8 +370,8 @@ static bool take_out(struct context *c, const struct peal_op *op, const struct n
     return true;
 }
 
-/* Does the op and takes out what it put into other ranks, which gets there when it arrives. An
- * accumulate is done as a whole then: others may change what it adds to in between. */
+/* Executes the op, then withholds what it put into other ranks until it arrives. An accumulate is
+ * executed as a whole on arrival, because others may change its destination in between. */
 static bool post(struct context *c, const struct peal_op *op, const struct note *note)
 {
     const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;

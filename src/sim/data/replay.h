@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log that is replayed on real data: notes.c writes and sorts it, replay.c does what it says. */
+/* The log that is replayed on real data: notes.c writes and sorts it, replay.c executes it. */
 #ifndef PEAL_SIM_DATA_REPLAY_H
 #define PEAL_SIM_DATA_REPLAY_H
 
@@ -14,20 +14,20 @@ struct note {
     uint32_t launch;
     uint16_t lane;
     uint8_t part;     /* enum note_part */
-    uint64_t message; /* recv, recv_slot: which one of its channel's; ARRIVED: which put */
+    uint64_t message; /* recv, recv_slot: which message of its channel; ARRIVED: which put */
 };
 
-/* Of an op that puts something under way: all of it but for that, or one of its arrivals. */
+/* For an op that puts something in transit: the op without that part, or one of its arrivals. */
 enum note_part { WHOLE, POSTED, ARRIVED };
 
-/* Something that is under way: an op's result for one rank. */
+/* An op's result for one rank, in transit. */
 struct put {
     struct note note; /* of its arrival */
     uint32_t to;
-    char *bytes; /* under way: what arrives; NULL: it did before its op was done */
+    char *bytes; /* in transit: what arrives; NULL: it arrived before its op was done */
 };
 
-/* Payloads sent and not yet done with, oldest first. */
+/* Payloads sent and still needed, oldest first. */
 struct payload {
     struct payload *next;
     uint64_t number; /* within its channel */
@@ -52,15 +52,15 @@ struct replay_space {
 struct peal_replay {
     PEAL_VEC(struct note) notes;
     PEAL_VEC(struct put) puts;      /* all, by number */
-    PEAL_VEC(struct put) under_way; /* those posted and not arrived, or the other way round */
+    PEAL_VEC(struct put) under_way; /* posted and not arrived, or arrived and not posted */
     PEAL_VEC(struct replay_space) spaces;
     PEAL_VEC(struct peal_operand) operands;
 };
 
-/* Whether operand i of an op of `rank` is put to another rank. */
+/* Is operand i of an op of `rank` put to another rank? */
 bool peal_replay_is_put(const struct peal_op *op, const struct peal_ref *ref, uint32_t i,
                         uint32_t rank);
-/* In order of time; equal times stay in the order of the log. False: no memory. */
+/* Sorts by time; equal times stay in the order of the log. False: out of memory. */
 bool peal_replay_sort(struct note *notes, size_t len);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The closure of sample.h: starts of carried stretches per buffer, propagated along the ops until
- * nothing is new. Messages meet in one pseudo buffer, the wire, at their relative position. */
+/* The closure of sample.h: starts of carried ranges per buffer, propagated along the ops until
+ * nothing is new. Messages are joined in one pseudo buffer, the wire, at their relative position.
+ */
 #include "sim/data/sample.h"
 
 #include "base/base.h"
@@ -10,7 +11,7 @@
 
 enum { MOST_STARTS = 1 << 20, MOST_EDGES = 1 << 22 };
 
-/* Elements [at_a, at_a + len) of buffer a and [at_b, at_b + len) of b go together. */
+/* Elements [at_a, at_a + len) of buffer a correspond to [at_b, at_b + len) of b. */
 struct edge {
     uint64_t at_a, at_b, len;
     uint32_t a, b;
@@ -54,7 +55,7 @@ static uint64_t hash_value(const void *rows, uint32_t row)
     return peal_hash_u64(((const uint64_t *)rows)[row], 1);
 }
 
-/* True if the value is new; false: it was there, or there is no memory. */
+/* True: the value is new. False: it was there, or out of memory. */
 static bool set_add(struct set *set, uint64_t value)
 {
     struct peal_index *index = &set->index;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sampled data: which elements of each buffer are carried through a replay.
  *
- * The first elements of every range that an op names are carried, and whatever they are made from
- * or become elsewhere: the set is closed under the plan's ops, so that every carried output element
- * is exactly what a full run gives. Plans whose set would grow too large are carried in full.
+ * The first elements of every range that an op names are carried, and everything that they are
+ * computed from or contribute to elsewhere. The set is closed under the plan's ops, so every
+ * carried output element is exactly what a full run gives. If the set would grow too large, the
+ * whole plan is carried.
  */
 #ifndef PEAL_SIM_SAMPLE_H
 #define PEAL_SIM_SAMPLE_H
@@ -18,8 +19,8 @@ enum { PEAL_SAMPLE_ELEMENTS = 16 }; /* 64 bytes of f32 */
 struct peal_sample *peal_sample_new(const struct peal_plan *plan);
 void peal_sample_free(struct peal_sample *sample);
 
-/* The next carried stretch of a one-row op at or after element *from: sets *from and *count; false
- * if there is none. */
+/* The next carried range of a one-row op at or after element *from: sets *from and *count. False:
+ * there is none. */
 bool peal_sample_next(const struct peal_sample *sample, const struct peal_plan *plan,
                       const struct peal_op *op, uint64_t launch, uint64_t *from, uint64_t *count);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a collective costs on paper: the alpha-beta bound, and closed forms of known algorithms.
  *
- * alpha is the smallest latency of a link that the machine has, beta the time of a byte on the
- * slowest of that link and the DMA engine, g the time of a reduced byte.
+ * alpha is the smallest latency of any link of the machine, beta the time per byte on the slower of
+ * that link and the DMA engine, g the time per reduced byte.
  */
 #ifndef PEAL_SIM_BOUND_H
 #define PEAL_SIM_BOUND_H
@@ -11,7 +11,7 @@
 #include "sim/machine/machine.h"
 
 struct peal_cost_bound {
-    double alpha, beta, g; /* ps, ps a byte */
+    double alpha, beta, g; /* ps, ps per byte */
     double bytes;          /* n: of the whole vector */
     double time;           /* the bound; 0 = the plan has no contract */
     const char *formula;

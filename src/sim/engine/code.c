@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops as the engine runs them: what each costs on this machine, worked out before the first event.
+/* Ops as the engine runs them: what each costs on this machine, computed before the first event.
  *
  *   plan, one lane                              its code      the steps, shared by all lanes
  *   send  x[0 +: 1024] channel 17   ->            3           3: send  port 0, 4096 bytes from tcm
  *   recv  x[1024 +: 1024] channel 16  ->          4           4: recv  port 1, 4096 bytes to tcm
  *   send  x[1024 +: 1024] channel 17  ->          3
  *
- * A simulation visits its lanes in turn, so that their op lists would be read a few bytes at a time
- * from all over the plan. Reading each list once, from front to back, is much cheaper, and what
- * remains is small: offsets do not matter for time, and lanes whose ops cost the same share one
- * code.
+ * A simulation visits its lanes in turn, so their op lists would be read a few bytes at a time from
+ * all over the plan. Reading each list once, from front to back, is much cheaper, and the result is
+ * small: offsets do not matter for time, and lanes whose ops cost the same share one code.
  */
 #include "sim/engine/engine.h"
 
@@ -18,24 +17,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All that a step is made from: equal keys, equal steps. Four words, put together in registers: it
- * is made and compared for every op. */
+/* Everything that determines a step: equal keys, equal steps. Four words, assembled in registers,
+ * because a key is made and compared for every op. */
 struct step_key {
     uint64_t what;  /* kind, reach << 8, dtype (sync ops: flags) << 16, port << 32 */
     uint64_t count; /* elements per row; sync ops: cell, phases << 32 */
     uint64_t shape; /* rows, combinations or inner << 32; sync ops: after */
-    uint64_t where; /* source, target << 8, operands << 16 (see peal_sim_math_cost and
-                       peal_sim_product); sync: value */
+    /* source, target << 8, operands << 16 (see peal_sim_math_cost and peal_sim_product); sync:
+     * value */
+    uint64_t where;
 };
 
-/* An op as it stands in the plan, with all that its key is made from. Most ops are like the one
- * that followed the last time: comparing them takes a third of the time that making the key does.
- */
+/* An op as it is in the plan, with everything that its key depends on. Most ops are like the one
+ * that followed the last time: comparing them takes a third of the time of making the key. */
 enum { RAW_REFS = 3, RAW_NONE = PEAL_OP_KIND_COUNT };
-/* Combinations of an op that says itself how long it takes. */
+/* Marks an op that states its own duration. */
 #define OUTSIDE UINT32_MAX
 struct raw_op {
-    uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: not like any */
+    uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: unlike any op */
     uint32_t port;                  /* send, recv, recv_slot, free */
     uint16_t nsrc, also;
     uint32_t rows;
@@ -43,7 +42,7 @@ struct raw_op {
     uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on this rank */
 };
 
-/* Sync ops can all be different. Where there are too many, the others are looked up in the plan. */
+/* Sync ops can all be different. If there are too many, the rest are looked up in the plan. */
 enum { MOST_STEPS = 1 << 18 };
 
 struct shared_code {
@@ -53,16 +52,16 @@ struct shared_code {
 
 struct peal_codes {
     PEAL_VEC(struct peal_coded_op) steps;
-    PEAL_VEC(struct step_key) keys;   /* beside steps */
-    PEAL_VEC(uint32_t) follower;      /* beside steps: which step came next the last time */
-    PEAL_VEC(struct raw_op) raws;     /* beside steps: the last op of each */
+    PEAL_VEC(struct step_key) keys;   /* one per step */
+    PEAL_VEC(uint32_t) follower;      /* one per step: which step came next the last time */
+    PEAL_VEC(struct raw_op) raws;     /* one per step: its last op */
     struct peal_index index;          /* of keys */
     PEAL_VEC(struct peal_code) lanes; /* [rank's first + lane] */
     PEAL_VEC(uint32_t) first_lane;    /* of each rank */
     PEAL_VEC(struct shared_code) shared;
-    uint32_t newest; /* of these: the last one found */
-    bool meets;      /* ranks meet elsewhere than in queues */
-    /* Of the lane being read: */
+    uint32_t newest; /* the one of these found last */
+    bool meets;      /* ranks meet elsewhere than in channels */
+    /* For the lane being read: */
     PEAL_VEC(uint32_t) now, now_ports;
 };
 
@@ -127,7 +126,7 @@ static uint64_t hash_row(const void *codes, uint32_t row)
     return peal_hash_bytes(&c->keys.at[row], sizeof(struct step_key), 0);
 }
 
-/* The step of this key, made if it is new; PEAL_NONE when out of memory. */
+/* The step of this key, made if it is new. PEAL_NONE: out of memory. */
 static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
                           const struct step_key *key)
 {
@@ -150,8 +149,8 @@ static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
     return (uint32_t)codes->keys.len - 1;
 }
 
-/* Which of the lane's ports a queue or a rank is. Most lanes have a few; those with many use each
- * for a while, or in turn: look from where the last one was found. */
+/* The number of a channel or rank among the lane's ports. Most lanes have a few. Those with many
+ * use each for a while, or in turn, so the search starts where the last one was found. */
 static uint32_t port_of(struct peal_codes *codes, uint32_t wanted, size_t *last)
 {
     size_t len = codes->now_ports.len;
@@ -172,7 +171,7 @@ static uint32_t port_of(struct peal_codes *codes, uint32_t wanted, size_t *last)
     return (uint32_t)len;
 }
 
-/* What is being coded: one lane, and where its buffers are. */
+/* The lane being coded, and where its buffers are. */
 struct coding {
     const struct peal_sim *sim;
     struct peal_codes *codes;
@@ -216,12 +215,12 @@ static struct operands operands_of(const struct coding *c, const struct peal_op 
             out.where |= c->sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
         }
     }
-    /* What a compute loads or stores goes by where tiles are. */
+    /* What a compute loads or stores passes through the memory of tiles. */
     if (computes && out.reach == PEAL_REACH_LOAD)
         out.where |= c->sim->machine->keys.place_tile << 8;
     if (op->kind == PEAL_OP_COMPUTE && out.reach == PEAL_REACH_STORE)
         out.where |= c->sim->machine->keys.place_tile;
-    /* An accumulate over there computes nothing here: its source leaves from where it is. */
+    /* An accumulate on another rank computes nothing here: its source leaves from where it is. */
     if (op->kind == PEAL_OP_ACCUMULATE && out.reach == PEAL_REACH_STORE)
         out.where |= peal_sim_code_memory(c->sim, c->buf_mem, &refs[1]);
     if (out.reach == PEAL_REACH_OP)
@@ -323,7 +322,7 @@ static bool is_list(const struct shared_code *list, const uint32_t *steps, uint6
            (!count || memcmp(list->steps, steps, count * sizeof *steps) == 0);
 }
 
-/* Lanes whose steps are the same share them: the number of the list, or PEAL_NONE. */
+/* Lanes with the same steps share them: the number of the list, or PEAL_NONE. */
 static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t count)
 {
     if (codes->shared.len && is_list(&codes->shared.at[codes->newest], steps, count))
@@ -331,7 +330,7 @@ static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t 
     uint64_t hash = 0;
     if (count)
         hash = peal_hash_bytes(steps, count * sizeof *steps, count);
-    /* Ranks that do the same are mostly the last few distinct ones. */
+    /* Ranks that do the same are usually among the last few distinct ones. */
     for (size_t i = codes->shared.len; i-- > 0;) {
         if (codes->shared.len - i > 64)
             break;
@@ -346,11 +345,11 @@ static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t 
     }
     if (count)
         memcpy(made.steps, steps, count * sizeof *made.steps);
-    made.steps[count] = 0; /* a step to look at, never run */
+    made.steps[count] = 0; /* may be read ahead, but is never run */
     return codes->newest = (uint32_t)codes->shared.len - 1;
 }
 
-/* The lane as the next one of its rank. */
+/* Adds the lane as the next one of its rank. */
 static bool push_lane(struct peal_codes *codes, uint32_t shared, const uint32_t *ports,
                       size_t nports)
 {
@@ -376,7 +375,7 @@ bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
     uint32_t step = 0;
     if (lane->lane == 0 && !peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
         return false;
-    /* Step 0 is there from the start: the follower of nothing. */
+    /* Step 0 exists from the start: the follower of nothing. */
     if (find_step(sim, codes, &(struct step_key){.what = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
         return false;
     codes->now.len = codes->now_ports.len = 0;
@@ -405,7 +404,7 @@ struct peal_codes *peal_sim_codes_new(void)
     return calloc(1, sizeof(struct peal_codes));
 }
 
-/* The lists of one of the others, in the result's numbers of steps; *lists[i]: the number there. */
+/* The lists of one of the others, in the result's step numbers; *lists[i]: the number there. */
 static bool join_lists(const struct peal_sim *sim, struct peal_codes *codes,
                        const struct peal_codes *other, uint32_t **lists)
 {
@@ -424,7 +423,7 @@ static bool join_lists(const struct peal_sim *sim, struct peal_codes *codes,
         for (uint64_t k = 0; k < list->count; k++)
             list->steps[k] = steps[list->steps[k]];
         (*lists)[i] = share(codes, list->steps, list->count);
-        free(list->steps); /* two copies of all of them would be too many */
+        free(list->steps); /* two copies of everything would be too much memory */
         other->shared.at[i].steps = NULL;
         if ((*lists)[i] == PEAL_NONE)
             goto free_steps;
@@ -435,7 +434,7 @@ free_steps:
     return ok;
 }
 
-/* Appends the lanes that `other` has of its rank `rank`. */
+/* Appends the lanes that `other` has for its rank `rank`. */
 static bool join_rank(struct peal_codes *codes, const struct peal_codes *other, uint32_t rank,
                       const uint32_t *channels, const uint32_t *lists)
 {
@@ -468,7 +467,7 @@ struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_c
         codes->meets |= others[i]->meets;
     }
     for (uint32_t rank = 0; rank < nranks; rank++) {
-        uint32_t by = rank % count; /* ranks were dealt out in turn */
+        uint32_t by = rank % count; /* ranks were distributed in turn */
         if (!join_rank(codes, others[by], rank / count, channels[by], lists[by]))
             goto free_others;
     }

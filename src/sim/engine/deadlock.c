@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No event is left and lanes are blocked: who waits for whom.
+/* No event is left and lanes are blocked: finds which lane waits for which.
  *
- * A recv waits for the queue's sender, a send without a slot for its receiver, a wait for a lane
+ * A recv waits for the channel's sender, a send without a slot for its receiver, a wait for a lane
  * that has still to notify its cell. Each blocked lane points at one other; following the arrows
- * from any lane ends in the cycle, or at a lane that none will help.
+ * from any lane ends in the cycle, or at a lane that no other will release.
  */
 #include "sim/engine/engine.h"
 
@@ -17,7 +17,7 @@ static bool is_blocked(const struct peal_lane_run *lane)
     return lane->state != PEAL_LANE_IDLE && lane->state != PEAL_LANE_DONE;
 }
 
-/* A blocked lane that would still change this cell in this launch or a later one of the plan. */
+/* A blocked lane that would still change this cell, in this launch or a later one of the plan. */
 static uint32_t find_notifier(const struct peal_sim *sim, const struct peal_lane_run *waiting)
 {
     const struct peal_instance *instance = waiting->instance;
@@ -56,7 +56,8 @@ static uint32_t helper_of(const struct peal_sim *sim, uint32_t index)
     return helper;
 }
 
-/* Looking for a notifier reads whole op lists: the helper is found for the first lanes only. */
+/* The search for a notifier reads whole op lists, so the helper is found for the first lanes
+ * only. */
 enum { MOST_HELPERS = 256 };
 
 static void describe(struct peal_sim *sim, uint32_t index)
@@ -110,7 +111,7 @@ void peal_sim_deadlock_find(struct peal_sim *sim)
         peal_sim_fail(sim, PEAL_NO_MEMORY);
         return;
     }
-    /* Colours: 1 on the walk from this start, 2 done with. */
+    /* Colours: 1 on the walk from this start, 2 finished. */
     for (uint32_t start = 0; start < count; start++) {
         if (first != PEAL_NONE)
             break;

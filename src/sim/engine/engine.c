@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine: events in order, lanes to run in between, launches one after the other.
+/* The engine: events in order, lanes that run in between, launches one after the other.
  *
- * The loop is peal_sim_run: take the next event, hand it to its component, then run every lane that
- * became ready, until it has to wait for something. Time is an integer of picoseconds and never goes
- * back. The order of events is stated in queue.h and nowhere else; lanes that are ready run in the
- * order in which they became so. Nothing depends on addresses, hashing or the host's clock, so that a
- * simulation gives the same times on every machine.
+ * The loop is peal_sim_run: it takes the next event, hands it to its component, then runs every
+ * lane that became ready, until the lane has to wait for something. Time is an integer number of
+ * picoseconds and never goes back. The order of events is stated in queue.h and nowhere else; ready
+ * lanes run in the order in which they became ready. Nothing depends on addresses, hashing or the
+ * host's clock, so that a simulation gives the same times on every machine.
  *
- * Ownership. The simulation owns everything, in arrays that are referred to by index, because they grow
- * while pointers into them would be held. A transfer is taken from a free list when an op starts it and
- * returned by the component that ends it.
+ * Ownership. The simulation owns everything, in arrays that are referred to by index, because they
+ * grow while pointers into them would be held. A transfer is taken from a free list when an op
+ * starts it and returned by the component that ends it.
  *
- * Time first, data afterwards: lanes move no data, they note what they did (data/replay.c), because a
- * plan without races leaves the same data in every order. When the queue is empty and lanes are not at
- * their end, nothing can ever wake them: that is the deadlock, found without a time-out. */
+ * Time first, data afterwards: lanes move no data, they record what they did (data/replay.c),
+ * because a plan without races leaves the same data in every order. If the event queue is empty and
+ * lanes are not at their end, nothing can ever wake them: that is the deadlock, found without a
+ * time-out.
+ */
 #include "sim/engine/engine.h"
 
 #include <assert.h>
@@ -42,7 +44,7 @@ void peal_sim_step_later(struct peal_sim *sim, uint32_t lane)
                     (uint32_t)PEAL_EVENT_STEP << PEAL_EVENT_CLASS_SHIFT | lane, lane);
 }
 
-/* Memory that starts on a cache line, freed with free; NULL when there is none. */
+/* Memory that starts on a cache line, freed with free. NULL: out of memory. */
 void *peal_sim_alloc(size_t count, size_t element)
 {
     if (count >= SIZE_MAX / 2 / element)
@@ -50,7 +52,7 @@ void *peal_sim_alloc(size_t count, size_t element)
     return aligned_alloc(64, ((count + 1) * element + 63) / 64 * 64);
 }
 
-/* Room for `want` elements that start on cache lines. */
+/* Space for `want` elements that start on cache lines. */
 static bool grow_aligned(void **at, size_t *cap, size_t len, size_t want, size_t element)
 {
     if (want <= *cap)
@@ -67,7 +69,7 @@ static bool grow_aligned(void **at, size_t *cap, size_t len, size_t want, size_t
     return true;
 }
 
-/* One that has not been used before; PEAL_NONE when out of memory. */
+/* A new one. PEAL_NONE: out of memory. */
 uint32_t peal_sim_xfer_more(struct peal_sim *sim)
 {
     if (sim->xfers.len >= PEAL_NONE - 1 ||
@@ -149,8 +151,8 @@ static void handle(struct peal_sim *sim, const struct peal_event *event)
     }
 }
 
-/* Events of one instant are known in advance: ask for what the next ones will touch, the nearer the
- * further along the way from transfer to lane. */
+/* The events of one instant are known in advance: prefetches what the next ones will touch. The
+ * nearer the event, the further along the way from transfer to lane. */
 static void prefetch(const struct peal_sim *sim)
 {
     enum { TO_LANE = 2, TO_QUEUE = 5, TO_XFER = 9 };
@@ -191,7 +193,7 @@ static void run_ready(struct peal_sim *sim)
     sim->ready.len = sim->ready_cursor = 0;
 }
 
-/* The rank's next launch, if there is one: all its lanes start together. */
+/* Starts the rank's next launch, if there is one: all its lanes start together. */
 static bool start_next_launch(struct peal_sim *sim, uint32_t rank)
 {
     struct peal_rank_run *r = &sim->ranks[rank];
@@ -259,7 +261,7 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
     start_next_launch(sim, lane->rank);
 }
 
-/* Looks at every lane: not often. */
+/* Visits every lane, so it is called rarely. */
 static void tell_pace(struct peal_sim *sim)
 {
     enum { EVENTS_BETWEEN = 1 << 17 };
@@ -272,7 +274,7 @@ static void tell_pace(struct peal_sim *sim)
             done +=
                 peal_sim_code(lane->instance->codes, lane->rank, lane->number)->count - lane->left;
     }
-    /* relaxed: only numbers to show, nothing is read on their strength */
+    /* relaxed: only numbers for display, nothing depends on them */
     atomic_store_explicit(&pace->ops, done, memory_order_relaxed);
     atomic_store_explicit(&pace->total, sim->ops_total, memory_order_relaxed);
     atomic_store_explicit(&pace->events, sim->queue.popped, memory_order_relaxed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the components of a simulation do for each other, by file; state.h is what they share. Not
- * for callers: they use sim.h. A number called `lane` or `index` is a lane's place in sim->lanes;
- * where a definition calls it `index`, `lane` is the struct. */
+/* What the components of a simulation do for each other, by file; state.h is the state that they
+ * share. Not for callers: they use sim.h. A parameter called `lane` or `index` is a lane's index in
+ * sim->lanes; in definitions that call it `index`, `lane` is the struct. */
 #ifndef PEAL_SIM_ENGINE_H
 #define PEAL_SIM_ENGINE_H
 
@@ -27,13 +27,13 @@ void peal_sim_step_later(struct peal_sim *sim, uint32_t lane); /* at its own tim
 void *peal_sim_alloc(size_t count, size_t element);            /* on cache lines; freed with free */
 bool peal_sim_make_lanes(struct peal_sim *sim, uint32_t lanes); /* of every rank */
 uint32_t peal_sim_xfer_more(struct peal_sim *sim);
-/* The transfer's next event, at its head. */
+/* Schedules the transfer's next event, at its head. */
 void peal_sim_xfer_at(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_stage stage,
                       uint32_t component);
 void peal_sim_lane_end(struct peal_sim *sim, uint32_t index);
 
-/* A transfer with nothing set but its kind; PEAL_NONE when out of memory, and the simulation fails.
- * Whoever hands it on sets its causes. */
+/* A transfer with only its kind set. PEAL_NONE: out of memory, and the simulation fails. The code
+ * that hands it on sets its causes. */
 static inline uint32_t peal_sim_xfer_new(struct peal_sim *sim, enum peal_xfer_kind kind)
 {
     uint32_t index = sim->free_xfer;
@@ -59,7 +59,7 @@ static inline void peal_sim_xfer_free(struct peal_sim *sim, uint32_t xfer)
     sim->free_xfer = xfer;
 }
 
-/* Strict: the lane has to reach its time first. */
+/* Strict: the lane has to wait for its own time first. */
 static inline bool peal_sim_must_step(struct peal_sim *sim, uint32_t lane)
 {
     if (!sim->strict || sim->lanes.at[lane].time <= sim->now)
@@ -73,8 +73,8 @@ static inline const struct peal_coded_op *peal_sim_step(const struct peal_lane_r
     return &lane->instance->steps[*lane->code];
 }
 
-/* The current op itself. Only where the plan has it. It is read once and comes from far memory:
- * steps do without where they can. */
+/* The current op itself, if the plan is kept. It is read once and comes from distant memory, so
+ * steps avoid it where they can. */
 static inline const struct peal_op *peal_sim_op(const struct peal_lane_run *lane)
 {
     return lane->op_end - lane->left;
@@ -85,7 +85,7 @@ static inline struct peal_ipcq *peal_sim_queue(const struct peal_lane_run *lane)
     return &lane->instance->queues[lane->ports[peal_sim_step(lane)->port]];
 }
 
-/* Of a load, a store, a notify: the other rank. */
+/* For a load, a store, a notify: the other rank. */
 static inline uint32_t peal_sim_peer(const struct peal_lane_run *lane,
                                      const struct peal_coded_op *step)
 {
@@ -104,7 +104,7 @@ static inline uint64_t peal_sim_bytes_time(struct peal_sim *sim, uint8_t rate, u
 
 /* When a lane that has waited since `since` notices something that happened at `event` (later). */
 uint64_t peal_sim_notice(struct peal_sim *sim, uint64_t since, uint64_t event);
-/* The lane was held up until `event` by the path whose times are in `causes`. */
+/* The lane was delayed until `event` by the path whose times are in `causes`. */
 void peal_sim_held(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_sim_stall stall,
                    uint64_t event, const uint64_t *causes);
 
@@ -114,11 +114,11 @@ struct peal_codes *peal_sim_codes_new(void);
 /* Adds one lane; ranks in rising order. buf_mem: see peal_instance. False: out of memory. */
 bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
                         const uint8_t *buf_mem, const struct peal_part_lane *lane);
-/* The same from a number of others, each of which has every count-th rank, and which are freed.
- * channels[i][channel]: the number of that channel of the i-th in the result. */
+/* The same from several others, each of which has every count-th rank; they are freed.
+ * channels[i][channel]: the number in the result of that channel of the i-th. */
 struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_codes **others,
                                        uint32_t *const *channels, uint32_t count, uint32_t nranks);
-/* Do ranks meet in queues only? */
+/* Do ranks meet only in channels? */
 bool peal_sim_codes_queues_only(const struct peal_codes *codes);
 const struct peal_coded_op *peal_sim_codes_steps(const struct peal_codes *codes);
 const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t rank, uint32_t lane);
@@ -129,8 +129,8 @@ uint8_t peal_sim_code_memory(const struct peal_sim *sim, const uint8_t *buf_mem,
 /* simulation.c: where the buffers of a plan are. */
 void peal_sim_place_bufs(const struct peal_sim *sim, const struct peal_buf *bufs, uint64_t count,
                          uint8_t *buf_mem);
-/* A plan on this machine, with the code of its lanes, which it then owns (NULL: made from its ops).
- */
+/* A plan on this machine, with the code of its lanes, which it then owns (NULL: made from its
+ * ops). */
 struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct peal_plan *plan,
                                             struct peal_codes *codes);
 enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *instance,
@@ -139,19 +139,20 @@ enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *insta
 /* pe.c */
 void peal_sim_lane_run(struct peal_sim *sim, uint32_t index);
 
-/* What an op handler answers. */
+/* Results of an op handler. */
 enum peal_progress_kind {
     PEAL_OP_DONE,
-    PEAL_OP_BLOCKED, /* the lane's state says on what; it is run again from the same op */
+    PEAL_OP_BLOCKED, /* the lane's state says on what; the op is run again from the start */
 };
 
-/* dma.c: room blocks the lane while the queue is full (false); then it hands a transfer over: kind,
- * bytes, memories, `to` are set. */
+/* dma.c: `room` blocks the lane (false) while the queue is full; the next one hands over a transfer
+ * with kind, bytes, memories and `to` set. */
 void peal_sim_dma_take(struct peal_sim *sim, uint32_t lane, int vc, uint32_t xfer);
 bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc);
 void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer); /* its event at the source memory */
 void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation);
-/* A transfer within a PE. True: the lane has moved on to its end; false: it blocks until then. */
+/* A transfer within a PE. True: the lane's time is at its end. False: the lane blocks until
+ * then. */
 bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
                        uint8_t target);
 
@@ -171,11 +172,11 @@ uint32_t peal_sim_memory_component(const struct peal_sim *sim, uint32_t pe, uint
 
 /* link.c */
 void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer); /* at its head, from `at` to `to` */
-/* The same for a message on its first link, which its queue knows. */
+/* The same for a message on its first link, which its channel knows. */
 void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer);
-/* The end of the last rank, PEAL_NEVER while some are still at work. A link is busy for as long as
- * the run lasts: of what is on its way then (credits, writes that are not waited for) only the part up
- * to there counts. */
+/* The end of the last rank, PEAL_NEVER while some are still running. A link is busy only during the
+ * run: what is in transit at its end (credits, writes that nothing waits for) counts only up to
+ * there. */
 uint64_t peal_sim_link_end(struct peal_sim *sim);
 void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_answer(struct peal_sim *sim, uint32_t xfer);
@@ -223,7 +224,7 @@ void peal_sim_ipcq_arrived(struct peal_sim *sim, uint32_t xfer);
 
 /* credit.c */
 uint64_t peal_sim_credit_time(struct peal_sim *sim, uint32_t from, uint32_t to);
-/* The slot of `xfer` is free at `time` by a lane; the credit goes back. */
+/* A lane frees the slot of `xfer` at `time`; the credit goes back. */
 void peal_sim_credit_return(struct peal_sim *sim, uint32_t lane, struct peal_ipcq *queue,
                             uint32_t xfer, uint64_t time, const uint64_t *causes);
 void peal_sim_credit_arrived(struct peal_sim *sim, uint32_t xfer);
@@ -232,22 +233,23 @@ void peal_sim_credit_arrived(struct peal_sim *sim, uint32_t xfer);
 enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t index);
 enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t index);
 enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t index);
-/* A cell has another value: which, by what op and message, and the causes of the time until now. */
+/* A cell gets another value: which one, from what op and message, and the causes of the time so
+ * far. */
 struct peal_cell_change {
     const struct peal_instance *instance;
     uint32_t rank, cell;
     uint32_t op, message; /* log */
     const uint64_t *causes;
 };
-/* Lanes of the cell's rank that wait for it look again. */
+/* Lanes of the cell's rank that wait for it check again. */
 void peal_sim_signal_wake(struct peal_sim *sim, const struct peal_cell_change *change);
 
 /* atomic.c */
 enum peal_progress_kind peal_sim_atomic(struct peal_sim *sim, uint32_t index);
 enum peal_progress_kind peal_sim_when(struct peal_sim *sim, uint32_t index);
-/* The event: an atomic is where its cell is. */
+/* The event: an atomic arrives at its cell. */
 void peal_sim_atomic_arrived(struct peal_sim *sim, uint32_t xfer);
-/* The first take that the cell may serve now is served, and so on. */
+/* Serves the first take that the cell's value allows, and so on. */
 void peal_sim_atomic_serve(struct peal_sim *sim, const struct peal_cell_change *change);
 void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer);
 int64_t peal_sim_signal_logical(const struct peal_sim *sim, const struct peal_instance *instance,
@@ -258,11 +260,11 @@ void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *inst
 /* writes.c: a lane's writes to other ranks. A new one; its arrival is known. */
 void peal_sim_writes_add(struct peal_sim *sim, struct peal_lane_run *lane, uint32_t xfer);
 void peal_sim_writes_arrived(struct peal_sim *sim, uint32_t xfer);
-/* When the last one arrives that a notify must not overtake; PEAL_NEVER: not known yet. Then it is
- * parked, and has its event when it is. */
+/* When the last write arrives that a notify must not overtake. PEAL_NEVER: not known yet; then the
+ * notify is parked, and gets its event when it is known. */
 uint64_t peal_sim_writes_before(const struct peal_sim *sim, const struct peal_xfer *notify);
 void peal_sim_writes_park(struct peal_sim *sim, uint32_t notify);
-/* Blocks (false) until writes to ranks other than `to` have arrived; PEAL_NONE: all of them. */
+/* Blocks (false) until writes to ranks other than `to` have arrived. PEAL_NONE: all of them. */
 bool peal_sim_writes_wait(struct peal_sim *sim, uint32_t index, uint32_t to);
 /* The same until those to `to` have arrived. */
 bool peal_sim_writes_flush(struct peal_sim *sim, uint32_t index, uint32_t to);
@@ -274,7 +276,7 @@ static inline bool peal_sim_writes_fence(struct peal_sim *sim, uint32_t lane, ui
 /* oplog.c */
 uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *lane);
 void peal_sim_oplog_end(struct peal_sim *sim, struct peal_lane_run *lane);
-/* The hash of all ops. A sum, so that the order in which lanes were worked out does not matter. */
+/* The hash of all ops. A sum, so that the order in which lanes were computed does not matter. */
 static inline void peal_sim_oplog_hash(struct peal_sim *sim, const struct peal_lane_run *lane)
 {
     uint64_t who = lane->left << 32 ^ lane->number << 20 ^ lane->rank;
@@ -287,9 +289,9 @@ void peal_sim_oplog_delivered(struct peal_sim *sim, const struct peal_xfer *xfer
 void peal_sim_oplog_bar(struct peal_sim *sim, struct peal_sim_bar bar);
 
 /* replay.c */
-/* signal.order pairwise: a write to another rank takes effect when it arrives, with what its sources
- * held when it was posted. The first notes that the lane's op is posted to `to`, and remembers that
- * in the transfer; the second, that it has arrived. False: out of memory. */
+/* signal.order pairwise: a write to another rank takes effect when it arrives, with what its
+ * sources held when it was posted. The first records that the lane's op is posted to `to`, and
+ * keeps that in the transfer; the second, that it has arrived. False: out of memory. */
 bool peal_sim_replay_put(struct peal_sim *sim, const struct peal_lane_run *lane, uint32_t to,
                          struct peal_xfer *write);
 bool peal_sim_replay_arrived(struct peal_sim *sim, const struct peal_xfer *write);
@@ -301,7 +303,7 @@ void peal_sim_replay_free(struct peal_replay *replay);
 enum { PEAL_DEADLOCK_SHOWN = 64 }; /* lanes that are printed */
 void peal_sim_deadlock_find(struct peal_sim *sim);
 
-/* stream.c: where the first blocked lanes are in the source, of plans that are not kept. */
+/* stream.c: the source positions of the first blocked lanes, for plans that are not kept. */
 void peal_sim_stream_locate(struct peal_sim *sim);
 
 #endif

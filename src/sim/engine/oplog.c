@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is recorded of a run: ops, messages, bars. Without options.log only a hash of all ops. */
+/* What is recorded of a run: ops, messages, bars. Without options.log, only a hash of all ops. */
 #include "sim/engine/engine.h"
 
 #include <string.h>
 
-/* Indices are 32 bits wide; a run with more is logged up to there. */
+/* Indices are 32 bits wide; a longer run is logged up to there. */
 #define FULL(vec) ((vec)->len >= PEAL_NONE - 1)
 
-/* Reserves the op's place, so that messages can name it while it runs. */
+/* Reserves the op's place, so that messages can refer to it while it runs. */
 uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *lane)
 {
     const struct peal_plan *plan = lane->instance->plan;
@@ -73,7 +73,8 @@ void peal_sim_oplog_send(struct peal_sim *sim, struct peal_lane_run *lane, struc
         peal_sim_fail(sim, PEAL_NO_MEMORY);
 }
 
-/* The message's causes were those of the path up to its sending; now they become its own part. */
+/* The message's causes were those of the path up to its sending; from here on they are its own
+ * part. */
 void peal_sim_oplog_delivered(struct peal_sim *sim, const struct peal_xfer *x)
 {
     if (x->message == PEAL_NONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The critical path, from the log: what the end of the run waited for, back to the start.
  *
- * From an op's end backwards: its work; then, if it was held up, the message (or credit) that let
- * it go on and the op which sent that; otherwise the op before it in its lane.
+ * From an op's end backwards: its work; then, if it was delayed, the message (or credit) that
+ * released it and the op that sent that; otherwise the previous op of its lane.
  */
 #include "sim/engine/engine.h"
 
@@ -10,8 +10,8 @@
 
 struct walk {
     const struct peal_sim *sim;
-    uint32_t *before; /* of each op: the one before it in its lane, or that ended its rank's last
-                         launch */
+    /* for each op: the previous one in its lane, or the one that ended its rank's last launch */
+    uint32_t *before;
     PEAL_VEC(struct peal_sim_step) steps; /* latest first */
     bool failed;
 };
@@ -42,7 +42,7 @@ static bool link_ops(struct walk *w)
         uint32_t lane = op->lane * sim->nranks + op->rank;
         uint32_t prev = newest[lane];
         if (prev == PEAL_NONE || sim->log_ops.at[prev].launch != op->launch)
-            prev = latest[op->rank]; /* the launch before ended with that one */
+            prev = latest[op->rank]; /* the previous launch ended with that op */
         w->before[i] = prev;
         newest[lane] = (uint32_t)i;
         uint32_t last = latest[op->rank];
@@ -71,7 +71,7 @@ static enum peal_sim_cause work_cause(const struct peal_sim *sim, const struct p
     }
 }
 
-/* The way of a message, its parts in the order in which they come about. Returns its start. */
+/* The way of a message, with its parts in order. Returns its start. */
 static uint64_t add_message(struct walk *w, uint32_t op, const struct peal_sim_message *m,
                             uint64_t until)
 {
@@ -103,7 +103,7 @@ static void walk_back(struct walk *w, uint32_t index)
                                                           PEAL_CAUSE_QUEUE,   PEAL_CAUSE_LATENCY,
                                                           PEAL_CAUSE_MATH,    PEAL_CAUSE_WAKE};
     uint64_t at = sim->log_ops.at[index].end;
-    /* Every turn goes back in time or to an earlier op: both are finite. */
+    /* Every iteration goes back in time or to an earlier op: both are finite. */
     for (uint64_t turns = 0; turns < 4 * sim->log_ops.len + 4; turns++) {
         if (index == PEAL_NONE)
             break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A PE's lanes: op after op, until one has to wait.
  *
- * A handler that cannot go on leaves its lane's state saying for what, and is run again from the
- * same op when that has come; `phase` says how far the op has got.
+ * A handler that has to wait leaves the reason in its lane's state, and is run again from the same
+ * op when the wait is over; `phase` says how far the op has got.
  */
 #include "sim/engine/engine.h"
 
@@ -55,8 +55,8 @@ static struct far far_of(const struct peal_lane_run *lane, const struct peal_cod
     return (struct far){peal_sim_peer(lane, step), step->source, step->target, step->bytes};
 }
 
-/* A transfer to the PE of a remote operand, if the DMA queue has room; NULL while the lane blocks.
- */
+/* A transfer to the PE of a remote operand, if there is space in the DMA queue. NULL: the lane
+ * blocks. */
 static struct peal_xfer *begin(struct peal_sim *sim, uint32_t index, const struct far *far,
                                enum peal_xfer_kind kind)
 {
@@ -74,7 +74,7 @@ static void hand_over(struct peal_sim *sim, uint32_t index, const struct peal_xf
     peal_sim_dma_take(sim, index, PEAL_VC_DATA, (uint32_t)(x - sim->xfers.at));
 }
 
-/* Asks for one remote operand. */
+/* Requests one remote operand. */
 static bool load(struct peal_sim *sim, uint32_t index, const struct far *far)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
@@ -92,7 +92,7 @@ static bool load(struct peal_sim *sim, uint32_t index, const struct far *far)
     return true;
 }
 
-/* The same for each remote source of the op itself; `issued` says how many it has been through. */
+/* The same for each remote source of the op itself; `issued` says how many have been handled. */
 static bool load_each(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
@@ -116,7 +116,7 @@ static bool load_each(struct peal_sim *sim, uint32_t index)
     return true;
 }
 
-/* Loads the op's remote sources, all under way at once; false while the lane blocks. */
+/* Loads the op's remote sources, all at the same time. False: the lane blocks. */
 static bool load_sources(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
@@ -165,8 +165,8 @@ static bool store(struct peal_sim *sim, uint32_t index, const struct far *far, b
     return true;
 }
 
-/* Where the op's result goes, if that is another rank: its destination i, the first one or a
- * further one. It leaves from where tiles are, but what is only accumulated from where it is. */
+/* Where the op's result goes if that is another rank: its destination i, the first one or a further
+ * one. It leaves from the memory of tiles, but an accumulate's source leaves from where it is. */
 static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_run *lane,
                             const struct peal_coded_op *step, uint32_t i, struct far *out)
 {
@@ -228,7 +228,7 @@ static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
 }
 
 /* Posts the result to every destination on another rank, one after the other; `issued` says how
- * many it has been through. */
+ * many have been handled. */
 static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
@@ -267,7 +267,7 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
     if (lane->phase < PHASE_WORKED) {
         if (step->reach != PEAL_REACH_OWN && !load_sources(sim, index, step))
             return PEAL_OP_BLOCKED;
-        /* An accumulate over there is worked out by the memory over there. */
+        /* An accumulate on another rank is computed by the memory there. */
         bool works = !(step->kind == PEAL_OP_ACCUMULATE && remote);
         if (works && !peal_sim_math_run(sim, index, step))
             return PEAL_OP_BLOCKED;
@@ -277,7 +277,7 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
     }
     if (!remote || step->bytes == 0)
         return PEAL_OP_DONE;
-    /* A remote result leaves when it is there, asynchronous math or not. */
+    /* A remote result leaves when it is complete, even with asynchronous math. */
     if (lane->npending && !peal_sim_async_drain(sim, index))
         return PEAL_OP_BLOCKED;
     return store_each(sim, index, step) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
@@ -331,7 +331,7 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
     return PEAL_OP_DONE;
 }
 
-/* The log and the replay are shown every op. Most runs have neither. */
+/* The log and the replay are told about every op. Most runs have neither. */
 static void watch_begin(struct peal_sim *sim, struct peal_lane_run *lane)
 {
     lane->by = lane->message = PEAL_NONE;
@@ -340,8 +340,8 @@ static void watch_begin(struct peal_sim *sim, struct peal_lane_run *lane)
 }
 
 /* An op takes effect when it is done: by then everything that it had to wait for has taken effect.
- * But a send captures its payload before its message is on the way, and an asynchronous recv writes
- * when the message has been copied; those two are noted where that is known. */
+ * But a send captures its payload before its message leaves, and an asynchronous recv writes when
+ * the message has been copied; those two are recorded where that is known. */
 static void watch_end(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_op_kind kind)
 {
     if (sim->options.log)

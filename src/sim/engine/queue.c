@@ -16,7 +16,7 @@ void peal_queue_release(struct peal_queue *queue)
         peal_vec_release(&queue->bucket[i]);
 }
 
-/* A binary heap for the events of this very instant. */
+/* A binary heap for events of the current instant. */
 static void late_push(struct peal_queue *queue, uint32_t who, uint32_t what)
 {
     struct peal_late_event event = {(uint64_t)who << 32 | queue->late_pushes++, what};
@@ -83,7 +83,7 @@ static void insertion_sort(struct peal_event *at, size_t len)
     }
 }
 
-/* Stable, by `who`, eight bits per pass from the lowest bit in which any two differ. */
+/* Stable, by `who`, eight bits per pass, starting with the lowest bit in which any two differ. */
 static void radix_sort(struct peal_queue *queue)
 {
     size_t len = queue->batch.len;
@@ -164,7 +164,7 @@ static void open_bucket(struct peal_queue *queue)
     sort_batch(queue);
 }
 
-/* Where there is more than a batch to look at. */
+/* Sifts if there is more than the batch to consider. */
 bool peal_queue_pop_slowly(struct peal_queue *queue, struct peal_event *out)
 {
     if (queue->cursor >= queue->batch.len && queue->late.len == 0) {
@@ -181,7 +181,7 @@ bool peal_queue_pop_slowly(struct peal_queue *queue, struct peal_event *out)
         *out = (struct peal_event){queue->last, (uint32_t)(late.key >> 32), late.what};
         return true;
     }
-    if (!has_batch) /* a batch was lost to a failed allocation */
+    if (!has_batch) /* a failed allocation lost a batch */
         return false;
     *out = queue->batch.at[queue->cursor++];
     return true;

@@ -2,13 +2,13 @@
 /* The event queue: a monotone radix heap.
  *
  * The order of events, stated here and nowhere else: by time, then class (free and credit, then
- * arrivals, then steps of lanes), then component, then the order in which they were pushed. It
- * does not depend on how the queue works. Time never goes back: a push is at or after the last pop.
+ * arrivals, then steps of lanes), then component, then the order in which they were pushed. It does
+ * not depend on how the queue works. Time never goes back: a push is at or after the last pop.
  *
  * Bucket b > 0 holds the events whose time differs from the last popped time first in bit b - 1;
  * all events of one time are always in one bucket, in the order of their pushes. When the lowest
- * bucket is opened, its earliest events become the batch, sorted by class and component (stable);
- * events pushed for that very time meanwhile wait in a small heap beside it.
+ * bucket is opened, its earliest events become the batch, sorted by class and component (stable).
+ * Events that are pushed meanwhile for the same time wait in a small heap beside it.
  */
 #ifndef PEAL_SIM_QUEUE_H
 #define PEAL_SIM_QUEUE_H
@@ -24,7 +24,7 @@ enum { PEAL_EVENT_CLASS_SHIFT = 30 };
 struct peal_event {
     uint64_t time;
     uint32_t who;  /* class << 30 | component */
-    uint32_t what; /* the component's own: a transfer, a generation */
+    uint32_t what; /* meaning depends on the component: a transfer, a generation */
 };
 
 struct peal_late_event {
@@ -39,7 +39,7 @@ struct peal_queue {
     uint32_t cursor; /* into the batch */
     uint32_t late_pushes;
     PEAL_VEC(struct peal_event) batch;
-    PEAL_VEC(struct peal_event) sorted; /* scratch of the sort */
+    PEAL_VEC(struct peal_event) sorted; /* scratch space of the sort */
     PEAL_VEC(struct peal_late_event) late;
     PEAL_VEC(struct peal_event) bucket[65];
     bool failed; /* out of memory: events were lost */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue against a plain sorted list, with few distinct times and components so that ties are
- * the rule. */
+/* The queue against a plain sorted list, with few distinct times and components, so that ties are
+ * frequent. */
 #include "sim/engine/queue.h"
 #include "base/tests/unit.h"
 

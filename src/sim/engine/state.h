@@ -2,11 +2,11 @@
 /* The state of a simulation, shared by its components. Not for callers: they use sim.h.
  *
  * How time moves. A lane runs its ops in a loop (pe.c) and has a time of its own, at or after
- * `now`. What belongs to the lane alone, or reaches it with its time (a message, a credit), can
- * be worked out before the clock gets there; so a lane runs ahead until it has to wait for
- * something whose time is not known yet. What is shared (links, limited memory ports, DMA engines
- * under arbitration or used by several lanes, cells) is only touched at its own event. Machines and
- * plans that need the latter everywhere are run `strict`: lanes too move only at their events.
+ * `now`. Whatever belongs to the lane alone, or reaches it with its time (a message, a credit), can
+ * be computed before the clock gets there; so a lane runs ahead until it has to wait for something
+ * whose time is not known yet. Shared resources (links, limited memory ports, DMA engines under
+ * arbitration or used by several lanes, cells) are only touched at their own events. Machines and
+ * plans that need this everywhere are run `strict`: lanes too move only at their events.
  *
  * Transfers. Everything that crosses the machine is a struct peal_xfer:
  *
@@ -39,7 +39,7 @@ enum peal_xfer_kind {
     PEAL_XFER_CREDIT
 };
 
-/* What the next event of a transfer is. */
+/* The next event of a transfer. */
 enum peal_xfer_stage {
     PEAL_STAGE_SOURCE, /* take the source memory's port */
     PEAL_STAGE_LINK,   /* head at the next link */
@@ -49,7 +49,7 @@ enum peal_xfer_stage {
 };
 
 /* Every simulated message reads and writes one of these several times, with thousands of others in
- * between: what all of them need comes first, in whole cache lines. */
+ * between. The members that all of them need come first, in whole cache lines. */
 struct peal_xfer {
     uint64_t head;      /* at the current stage */
     uint64_t delivered; /* PEAL_NEVER until known */
@@ -57,13 +57,13 @@ struct peal_xfer {
         uint64_t credit; /* SEND: when the sender may use the slot again; PEAL_NEVER until known */
         int64_t value;   /* NOTIFY: cell becomes (set) or gains this */
     };
-    uint64_t bytes; /* on the way */
+    uint64_t bytes; /* in transit */
     union {
         struct peal_ipcq *queue; /* SEND, CREDIT */
         uint64_t load_bytes;     /* REQUEST: of the answer */
     };
-    uint32_t link;   /* the next one */
-    uint32_t at, to; /* PEs: where that leads, and the last */
+    uint32_t link;   /* the next link */
+    uint32_t at, to; /* PEs: where that link leads, and the destination */
     uint32_t next;   /* in a queue, or free */
     uint8_t kind, stage, rate, level;
     uint8_t source, target; /* memories */
@@ -72,38 +72,38 @@ struct peal_xfer {
     bool is_atomic : 1;     /* NOTIFY: its lane waits for the answer (atomic.c) */
     bool is_add : 1;        /* WRITE: the target is read as well */
     bool stored : 1;        /* its bytes have been in a router's buffer */
-    bool flowed : 1;        /* fluid: its bytes have come as far as the destination memory */
+    bool flowed : 1;        /* fluid: its bytes have reached the destination memory */
     bool in_dma : 1;        /* DMA by events: its last byte has not left */
     bool stretched : 1;     /* ... and nothing else is missing */
     bool in_slot : 1;       /* SEND: received, in use, not freed */
-    bool ordered : 1;       /* NOTIFY: not seen before earlier writes to the same rank */
+    bool ordered : 1;       /* NOTIFY: not visible before earlier writes to the same rank */
 
-    uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path that leads here: they add up to the time */
+    uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path to here: they add up to the time */
 
-    /* Messages without a log, over engines without events, do not come this far: see lean_sends. */
+    /* Messages without a log, over engines without events, do not use the rest: see lean_sends. */
     uint64_t sent;
-    uint32_t lane;    /* who issued it */
+    uint32_t lane;    /* the lane that issued it */
     uint32_t op;      /* log: op that sent it; later, SEND: op that freed its slot */
     uint32_t message; /* log */
     uint32_t launch;
     uint32_t where;    /* NOTIFY: cell; CREDIT: the message whose slot is free */
-    uint32_t order;    /* WRITE: which of its lane's; NOTIFY: the last one before it */
+    uint32_t order;    /* WRITE: its number in its lane; NOTIFY: the last one before it */
     uint32_t dma_next; /* DMA by events: */
     uint64_t tail;     /* when its last byte left, or would */
-    uint64_t delay;    /* of its last byte, by arbitration */
+    uint64_t delay;    /* of its last byte, caused by arbitration */
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct peal_xfer) == 192, "a transfer is three cache lines");
 
-/* Whom an op's operands need. */
+/* Which ranks an op's operands need. */
 enum peal_reach {
     PEAL_REACH_OWN,   /* none: they are on this rank */
-    PEAL_REACH_LOAD,  /* the port's rank has its only operand elsewhere, a source */
-    PEAL_REACH_STORE, /* ... its destination */
+    PEAL_REACH_LOAD,  /* its only operand elsewhere is a source on the port's rank */
+    PEAL_REACH_STORE, /* ... is its destination */
     PEAL_REACH_OP     /* the engine looks at the op itself */
 };
 
 /* What an op costs on this machine, as far as that follows from the op alone (code.c). Ops of equal
- * cost share one; queues and other ranks are named by their place in the lane's own list, so that
+ * cost share one. Channels and other ranks are named by their index in the lane's own list, so that
  * lanes that do the same share everything. */
 struct peal_coded_op {
     uint8_t kind;  /* enum peal_op_kind */
@@ -114,14 +114,14 @@ struct peal_coded_op {
         };
         uint8_t flags; /* sync ops: enum peal_op_flags */
     };
-    uint32_t port; /* send, recv, recv_slot, free: the queue; loads, stores, notify: the rank */
+    uint32_t port; /* send, recv, recv_slot, free: the channel; loads, stores, notify: the rank */
     union {
         struct {
             uint64_t bytes;  /* of a transfer; compute: 0 = nothing to do */
             uint64_t work;   /* compute: set-up and cycles */
-            uint64_t memory; /* compute: what memory adds to that */
+            uint64_t memory; /* compute: additional time for memory */
         };
-        struct { /* the op's own */
+        struct { /* of the op itself */
             uint32_t cell, phases, after, pad;
             int64_t value;
         } sync;
@@ -134,14 +134,15 @@ static_assert(sizeof(struct peal_coded_op) == 32, "two steps a cache line");
 /* A lane's ops as steps. */
 struct peal_code {
     uint32_t *steps; /* indices into the instance's steps */
-    uint32_t *ports; /* queues that it uses, and ranks (PEAL_PORT_RANK | rank) */
+    uint32_t *ports; /* channels that it uses, and ranks (PEAL_PORT_RANK | rank) */
     uint64_t count;
     uint32_t nports;
     uint32_t shared; /* which of the distinct lists `steps` is */
 };
 
-/* A queue between two lanes. Its messages form a list from `oldest`: first those the receiver is
- * done with but whose credit is not back, then those in slots, then those on their way. */
+/* A channel between two lanes. Its messages form a list from `oldest`: first those that the
+ * receiver has finished with but whose credit is not back, then those in slots, then those in
+ * transit. */
 struct peal_ipcq {
     uint32_t oldest, newest;
     uint32_t to_receive; /* the first one not yet received */
@@ -152,19 +153,19 @@ struct peal_ipcq {
     uint32_t to;               /* the receiver's PE */
     uint64_t credit_time;
     uint64_t messages;
-    uint32_t link; /* the first of its way; PEAL_NONE: it has none, or links are fluid */
-    uint8_t level; /* of that */
+    uint32_t link; /* the first link of its way; PEAL_NONE: it has none, or links are fluid */
+    uint8_t level; /* level of that link */
     bool sender_waits : 1, receiver_waits : 1;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct peal_ipcq) == 64, "a queue is a cache line");
 
-/* The part of it that is rarely touched. */
+/* Members that are rarely used. */
 struct peal_ipcq_stalls {
     uint64_t count, time;
     uint64_t noted; /* recvs handed to the replay */
 };
 
-/* A plan on this machine: cells and queues persist over its launches. */
+/* A plan on this machine: cells and channels persist over its launches. */
 struct peal_instance {
     const struct peal_plan *plan;
     struct peal_plan *own_plan;       /* the same, if it is freed with this */
@@ -175,7 +176,7 @@ struct peal_instance {
     struct peal_codes *codes;
     const struct peal_coded_op *steps;
     int64_t *cells;   /* [rank * plan->cells + cell] */
-    int64_t *bases;   /* the same for shared cells: what earlier launches have added */
+    int64_t *bases;   /* the same for shared cells: the sum of what earlier launches added */
     uint8_t *kinds;   /* of each cell: enum peal_signal_kind */
     uint32_t *totals; /* of each shared cell: index within a rank's row */
     uint8_t *buf_mem; /* memory of each buffer */
@@ -198,15 +199,15 @@ enum peal_lane_state {
     PEAL_LANE_RECV,
     PEAL_LANE_CREDIT,
     PEAL_LANE_CELL,
-    PEAL_LANE_LOAD,  /* remote loads under way */
+    PEAL_LANE_LOAD,  /* remote loads in transit */
     PEAL_LANE_MOVE,  /* a local transfer, DMA by events */
-    PEAL_LANE_FENCE, /* writes under way */
-    PEAL_LANE_ROOM,  /* no room in the DMA queue, DMA by events */
+    PEAL_LANE_FENCE, /* writes in transit */
+    PEAL_LANE_ROOM,  /* no space in the DMA queue, DMA by events */
     PEAL_LANE_ASYNC, /* an own asynchronous recv */
     PEAL_LANE_DONE
 };
 
-/* An asynchronous op that has been issued and not yet been waited for. */
+/* An asynchronous op that was issued and has not been waited for. */
 struct peal_pending {
     const struct peal_op *op;
     uint64_t posted;
@@ -219,10 +220,10 @@ enum { PEAL_PENDING_MOST = 8 };
 struct peal_lane_run {
     const uint32_t *code;         /* the current op's step */
     const struct peal_op *op_end; /* of its ops in the plan; NULL: they are not kept */
-    uint64_t left;                /* ops, with the current one */
+    uint64_t left;                /* ops left, including the current one */
     uint64_t time;                /* its own */
     uint64_t start;               /* of the current op */
-    uint64_t ready;               /* of the current op: when it was last let go on */
+    uint64_t ready;               /* of the current op: when it was last released */
     struct peal_instance *instance;
     const uint32_t *ports;
 
@@ -235,20 +236,20 @@ struct peal_lane_run {
     uint8_t phase; /* of the current op */
     uint8_t stall;
     uint8_t npending;
-    bool wants_room; /* it has found the DMA queue full, DMA by events */
+    bool wants_room; /* it found the DMA queue full, DMA by events */
     uint64_t stalls[PEAL_STALL_COUNT];
 
     uint32_t issued; /* compute: remote sources asked for, then destinations posted */
     uint32_t log;    /* index of the current op in the log */
     uint32_t by, message;
-    /* Writes to other ranks (writes.c): those under way, how many there were, notifies that wait
+    /* Writes to other ranks (writes.c): those in transit, how many there were, notifies that wait
      * for some, and what a blocked op waits for: this many that do not go to that PE. */
     uint32_t first_write, last_write, writes, parked;
     uint32_t fence_to, fence_left;
-    bool is_flush; /* the fence is about writes to fence_to, not about all others */
+    bool is_flush; /* the fence is for writes to fence_to, not for all others */
     uint32_t loads;
     uint64_t load_done;
-    uint64_t way; /* of the atomic under way, to its cell */
+    uint64_t way; /* duration of the way to its cell, for the atomic in transit */
     uint64_t load_causes[PEAL_CAUSE_COUNT];
     uint32_t cell;       /* wait: the cell it is blocked on */
     uint64_t cell_event; /* when that changed so that the wait may pass, or PEAL_NEVER */
@@ -256,20 +257,20 @@ struct peal_lane_run {
     struct peal_pending *pending; /* PEAL_PENDING_MOST, made when first needed */
 } __attribute__((aligned(64)));
 
-/* One virtual channel of a DMA engine, as far as every transfer needs it. */
+/* One virtual channel of a DMA engine: the members that every transfer needs. */
 struct peal_dma {
     uint64_t free; /* closed form: when it can start the next transfer */
     uint64_t busy;
 };
 
-/* The rest: under backlog, or by events. */
+/* The rest: with a backlog, or by events. */
 struct peal_dma_queue {
     uint64_t *starts;          /* closed form: of the transfers in the queue, a ring */
-    uint32_t oldest, in_queue; /* of that ring; some of them may have started since */
+    uint32_t oldest, in_queue; /* of that ring; some of them may have started by now */
     /* By events: */
     uint32_t first, last, waiting; /* transfers; `first` is being moved */
     uint64_t left;                 /* bytes of it still to move */
-    uint8_t rate; /* at which: its head, further on, may have met something slower */
+    uint8_t rate; /* its rate; its head, further on, may have met something slower */
     bool begun_first;
 };
 
@@ -277,7 +278,7 @@ struct peal_dma_queue {
 struct peal_dma_engine {
     uint32_t generation; /* of its FREE event */
     uint8_t granted;     /* virtual channel + 1, 0 = idle */
-    uint8_t turn;        /* round-robin: whose turn is next */
+    uint8_t turn;        /* round-robin: which channel is next */
     uint64_t grant_start, grant_bytes, grant_base;
 };
 
@@ -297,10 +298,10 @@ static_assert(offsetof(struct peal_rank_run, dma_queue) == 64, "one cache line f
 
 struct peal_link_run {
     uint64_t free, busy, bytes, messages;
-    uint64_t since; /* busy without a break from then until `free` */
+    uint64_t since; /* busy without interruption from here until `free` */
 };
 
-/* Along a row or column of a SIP: the cube, and the PE within it. */
+/* Position along a row or column of a SIP: the cube, and the PE within it. */
 struct peal_coord {
     uint16_t cube, pe;
 };
@@ -310,7 +311,7 @@ struct peal_node {
     uint32_t sip;
 };
 
-/* ceil(bytes * rate) of the last sizes asked for. Parts of a buffer differ by an element. */
+/* ceil(bytes * rate) of the latest sizes. Parts of a buffer differ by one element. */
 struct peal_rate_memo {
     uint64_t bytes, time;
 };
@@ -327,7 +328,7 @@ struct peal_sim {
     uint64_t now;
     bool strict;             /* lanes move only at their events */
     bool dma_event;          /* DMA by events: arbitration or limited ports */
-    bool lean_sends;         /* not needed: the last cache line of a message's transfer */
+    bool lean_sends;         /* the last cache line of a message's transfer is not needed */
     enum peal_status status; /* sticky */
     struct peal_queue queue;
 
@@ -352,7 +353,7 @@ struct peal_sim {
     uint64_t *dma_starts;
     PEAL_VEC(struct peal_lane_run) lanes; /* [lane * nranks + rank]; on cache lines */
     PEAL_VEC(uint32_t) ready;
-    PEAL_VEC(uint32_t) takers; /* lanes whose take waits where its cell is, in order of arrival */
+    PEAL_VEC(uint32_t) takers; /* lanes whose take waits at its cell, in order of arrival */
     size_t ready_cursor;
     PEAL_VEC(struct peal_xfer) xfers; /* on cache lines */
     uint32_t free_xfer;
@@ -367,7 +368,7 @@ struct peal_sim {
 
     uint64_t pace_next; /* number of events at which progress is reported next */
     uint64_t ops_total; /* of all launches */
-    uint64_t ops_ended; /* of lanes that have ended theirs */
+    uint64_t ops_ended; /* of lanes that have ended */
     uint64_t end;       /* of the last rank; PEAL_NEVER: it is not known that all have ended */
 
     struct peal_sim_stats stats;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of plans that are never whole.
+/* Launches of plans that are never held as a whole.
  *
  *   worker 0: ranks 0, 2, 4, ...   parts --> codes --+
  *                                                    +--> codes, frame --> instance
  *   worker 1: ranks 1, 3, 5, ...   parts --> codes --+
  *
  * A worker makes the ops of one rank after the other and keeps what they cost. Workers share
- * nothing; which of them made a rank's ops does not show in the result.
+ * nothing, and the result does not depend on which of them made a rank's ops.
  */
 #include "sim/engine/engine.h"
 
@@ -33,7 +33,7 @@ static bool visit(void *context, const struct peal_part_lane *lane)
     struct worker *w = context;
     uint32_t count;
     const struct peal_buf *bufs = peal_parts_bufs(w->parts, &count);
-    if (count > w->buf_mem.len) { /* a rank may declare what those before it did not */
+    if (count > w->buf_mem.len) { /* a rank may declare buffers that earlier ranks did not */
         w->buf_mem.len = 0;
         if (!peal_vec_reserve(&w->buf_mem, count))
             return false;
@@ -51,7 +51,7 @@ static void *work(void *context)
         if (w->status != PEAL_OK)
             break;
         w->status = peal_parts_walk(w->parts, rank, visit, w);
-        if (pace) /* relaxed: a number to show */
+        if (pace) /* relaxed: a number for display */
             atomic_fetch_add_explicit(&pace->made, 1, memory_order_relaxed);
     }
     return NULL;
@@ -82,7 +82,7 @@ static bool check(const struct peal_sim *sim, const struct peal_bind *bind,
 static enum peal_status run_workers(struct worker *workers, uint32_t count)
 {
     enum peal_status status = PEAL_OK;
-    /* This thread is the first worker; one that cannot be started is worked off here too. */
+    /* This thread is the first worker; if another cannot be started, its work is done here too. */
     for (uint32_t i = 1; i < count; i++)
         workers[i].started = pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -99,7 +99,7 @@ static enum peal_status run_workers(struct worker *workers, uint32_t count)
     return status;
 }
 
-/* All channels in the first worker's tables; the frame and the codes of all ranks. */
+/* Collects all channels in the first worker's tables, the frame, and the codes of all ranks. */
 static enum peal_status join(struct worker *workers, uint32_t count, struct peal_plan **frame,
                              struct peal_codes **codes)
 {
@@ -217,7 +217,7 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     } else {
         free(frame);
     }
-    bool reported = false; /* by one of them: the others would mostly report the same */
+    bool reported = false; /* by one of them: the others would usually report the same */
     for (uint32_t i = 0; i < count; i++) {
         struct worker *w = &workers[i];
         if (!reported && w->diags.list.len) {
@@ -234,10 +234,10 @@ struct location {
     struct peal_sim *sim;
     const struct peal_instance *instance;
     const struct peal_parts *parts;
-    uint32_t count; /* blocked lanes to look at */
+    uint32_t count; /* blocked lanes to examine */
 };
 
-/* Fills in where the blocked ops of this lane are. */
+/* Fills in the source positions of the blocked ops of this lane. */
 static bool locate(void *context, const struct peal_part_lane *lane)
 {
     const struct location *l = context;
@@ -269,7 +269,8 @@ static bool is_walked(const struct peal_sim *sim, uint32_t before, uint32_t rank
     return false;
 }
 
-/* Only helps to read the report: what cannot be made again, for lack of memory, is left out. */
+/* Only makes the report more readable: whatever cannot be made again, for lack of memory, is left
+ * out. */
 void peal_sim_stream_locate(struct peal_sim *sim)
 {
     struct location l = {.sim = sim, .count = (uint32_t)sim->blocked.len};
@@ -279,7 +280,7 @@ void peal_sim_stream_locate(struct peal_sim *sim)
         l.count = PEAL_DEADLOCK_SHOWN;
     if (l.count == 0)
         return;
-    /* Of several kernels, the one whose lanes come first. */
+    /* If there are several kernels: the one whose lanes come first. */
     l.instance = sim->calls.at[sim->blocked.at[0].launch].instance;
     if (!l.instance->kernel)
         return;

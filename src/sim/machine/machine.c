@@ -38,7 +38,7 @@ static struct peal_pos pos_of(const struct reader *r, const yaml_node_t *node)
                              .len = (uint32_t)len};
 }
 
-/* The text of a scalar, NULL if the node is something else or holds a NUL byte. */
+/* The text of a scalar. NULL: the node is something else or contains a NUL byte. */
 static const char *scalar_of(const yaml_node_t *node)
 {
     if (node->type != YAML_SCALAR_NODE)
@@ -80,7 +80,7 @@ static void read_leaf(struct reader *r, enum peal_machine_key key, const yaml_no
         r->failed = true;
 }
 
-/* Which key has this path; PEAL_KEY_COUNT if none. *is_prefix: some key lies below it. */
+/* The key with this path, or PEAL_KEY_COUNT. *is_prefix: there are keys below it. */
 static enum peal_machine_key find_key(const char *path, bool *is_prefix)
 {
     size_t len = strlen(path);
@@ -97,7 +97,7 @@ static enum peal_machine_key find_key(const char *path, bool *is_prefix)
     return PEAL_KEY_COUNT;
 }
 
-/* The names that may stand below `prefix` ("links." or ""), for a message. */
+/* The names that are allowed below `prefix` ("links." or ""), for a message. */
 static void list_names(const char *prefix, struct peal_text *out)
 {
     size_t len = strlen(prefix);
@@ -178,8 +178,8 @@ static void yaml_error(struct reader *r, const yaml_parser_t *parser)
     r->failed = true;
 }
 
-/* The reader of YAML takes quadratic time for deeply nested brackets; a machine file has three
- * levels. Brackets in comments do not count. */
+/* libyaml takes quadratic time for deeply nested brackets; a machine file has three levels.
+ * Brackets in comments do not count. */
 static bool is_too_deep(struct reader *r)
 {
     enum { MOST_DEPTH = 64 };
@@ -269,14 +269,14 @@ release_own:
     return status;
 }
 
-/* The whole file; its name and text live in the arena, since diagnostics point into them. */
+/* The whole file. Its name and text live in the arena, since diagnostics point into them. */
 static enum peal_status read_file(const char *path, struct peal_arena *arena,
                                   struct peal_diags *diags, struct peal_source **out)
 {
     enum peal_status status = PEAL_NO_MEMORY;
     struct peal_source *source = PEAL_ARENA_NEW(arena, struct peal_source);
     char *name = peal_arena_copy(arena, path, strlen(path));
-    /* One byte more than allowed, so that a longer file is seen to be one. */
+    /* One byte more than allowed, so that a longer file is noticed. */
     char *text = peal_arena_alloc(arena, PEAL_MACHINE_MOST_BYTES + 1);
     if (!source || !name || !text)
         return PEAL_NO_MEMORY;

@@ -3,8 +3,8 @@
  *
  *   text --libyaml--> document --machine.def--> struct peal_machine --> rates, coordinates
  *
- * Units are in the key names. Bandwidths become exact rationals (picoseconds a byte), times whole
- * picoseconds; what cannot be exact is an error, never rounded silently.
+ * Units are in the key names. Bandwidths become exact rationals (picoseconds per byte), times whole
+ * picoseconds; a value that cannot be exact is an error, and is never rounded silently.
  */
 #ifndef PEAL_SIM_MACHINE_H
 #define PEAL_SIM_MACHINE_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Picoseconds a unit as num / den, in lowest terms; 0 / 1 = no cost (an infinite rate). */
+/* Picoseconds per unit as num / den, in lowest terms; 0 / 1 = no cost (an infinite rate). */
 struct peal_rate {
     uint64_t num, den;
 };
@@ -33,9 +33,9 @@ enum peal_arb { PEAL_ARB_INDEPENDENT, PEAL_ARB_RR, PEAL_ARB_PRIORITY };
 enum peal_backpressure { PEAL_SLEEP, PEAL_POLL };
 enum peal_credit_mode { PEAL_CREDIT_FAST, PEAL_CREDIT_FABRIC, PEAL_CREDIT_ZERO };
 
-/* Values as the file (or its defaults) gives them. Every field is a row of machine.def. */
+/* Values from the file or its defaults. Every member is a row of machine.def. */
 struct peal_machine_keys {
-    uint64_t flat; /* PEs on one switch; then the other topology keys are not used */
+    uint64_t flat; /* PEs on one switch; if set, the other topology keys are not used */
     uint64_t sips, cubes[2], pes[2];
     uint64_t wrap[3]; /* per level: 1 = closed */
     struct peal_rate link_bw[PEAL_LEVEL_COUNT];
@@ -68,7 +68,7 @@ struct peal_machine {
     struct peal_arena arena;
     const char *name; /* of the file, for messages */
     struct peal_machine_keys keys;
-    bool given[PEAL_KEY_COUNT]; /* by the file or --set; others have their default, or nothing */
+    bool given[PEAL_KEY_COUNT]; /* by the file or --set; others have their default, or no value */
     uint32_t pes;               /* of the whole machine */
 };
 
@@ -88,15 +88,15 @@ void peal_machine_free(struct peal_machine *machine);
 /* The built-in machines: "machines/mesh4x4.yaml" and its text. */
 extern const struct peal_source peal_machine_texts[];
 extern const size_t peal_machine_text_count;
-/* By its name, "mesh4x4"; NULL after a diagnostic. */
+/* One of them by its name, "mesh4x4". NULL after a diagnostic. */
 const struct peal_source *peal_machine_builtin(const char *name, struct peal_diags *diags);
 
-/* "key=value" settings: "links.pe.bw_GBps=64". Same checks as in the file, made when all are in; on
- * PEAL_INVALID the machine is as before. */
+/* "key=value" settings: "links.pe.bw_GBps=64". They are checked as in a file, together. On
+ * PEAL_INVALID the machine is unchanged. */
 enum peal_status peal_machine_set(struct peal_machine *machine, const char *const *settings,
                                   size_t count, struct peal_diags *diags);
 
-/* Path of a key ("dma.setup_ps"), and its value as a machine file would have it (empty: none). */
+/* Path of a key ("dma.setup_ps"), and its value as in a machine file (empty: none). */
 const char *peal_machine_key_path(enum peal_machine_key key);
 void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
                             struct peal_text *out);
@@ -104,7 +104,7 @@ void peal_machine_key_value(const struct peal_machine *machine, enum peal_machin
 /* The resolved machine as a machine file. */
 void peal_machine_print(const struct peal_machine *machine, struct peal_text *out);
 
-/* Multiplications a cycle in a matmul of that type, f32 or f64; at least 1. */
+/* Multiplications per cycle in a matmul of that type, f32 or f64; at least 1. */
 uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_dtype dtype);
 /* ceil(n * rate): picoseconds. UINT64_MAX if it does not fit. */
 uint64_t peal_rate_time(struct peal_rate rate, uint64_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machines of machines/, which the build puts into the binary: found by name. */
+/* The machines of machines/, which the build puts into the binary, found by name. */
 #include "base/base.h"
 #include "sim/machine/machine.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine files: what is refused, where the message points, and that printing reads back. */
+/* Machine files: what is refused, where the message points, and that the printed form reads back.
+ */
 #include "sim/machine/machine.h"
 #include "base/tests/unit.h"
 
@@ -132,7 +133,7 @@ static void a_printed_machine_reads_back_as_itself(void **unused)
     if (!again)
         fail_msg("%s", peal_text_get(&said));
     peal_machine_print(again, &second);
-    /* The second knows every key as given: only the remarks differ. */
+    /* In the second every key is given: only the remarks differ. */
     assert_int_equal(again->pes, 240);
     assert_memory_equal(&machine->keys.link_bw, &again->keys.link_bw, sizeof again->keys.link_bw);
     peal_machine_free(machine);

@@ -119,7 +119,7 @@ static uint64_t power_of_ten(int exponent)
     return value;
 }
 
-/* 1000 / x picoseconds: for x GB/s a byte's, for x GHz a cycle's. Between 1e-6 and 1e6. */
+/* 1000 / x picoseconds: per byte for x GB/s, per cycle for x GHz. Between 1e-6 and 1e6. */
 static bool parse_rate(const char *text, struct peal_rate *out, const char **why)
 {
     struct decimal d = {0};
@@ -177,7 +177,7 @@ static bool parse_count(const struct row *row, const char *text, uint64_t *out, 
         value = value * 10 + (uint64_t)(text[i] - '0');
     }
     if (value < row->least || value > row->most) {
-        *why = NULL; /* the range is said */
+        *why = NULL; /* the message gives the range */
         return false;
     }
     *out = value;
@@ -365,7 +365,8 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
     ok &= need_memories(machine, top, diags);
     if (!ok)
         return false;
-    /* Each factor is at most 65536: two products fit, the third is checked before it is made. */
+    /* Each factor is at most 65536: two products fit, and the third is checked before it is
+     * computed. */
     uint64_t cubes = k->cubes[0] * k->cubes[1], pes = k->pes[0] * k->pes[1];
     uint64_t most = PEAL_MACHINE_MOST_PES;
     if (!k->flat &&
@@ -386,7 +387,7 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
     return need_links(machine, top, diags);
 }
 
-/* The rate's GB/s (or GHz) as the shortest decimal that reads back as the same rate. */
+/* The rate in GB/s (or GHz) as the shortest decimal that reads back as the same rate. */
 static void print_rate(struct peal_rate rate, struct peal_text *out)
 {
     if (rate.num == 0) {
@@ -465,7 +466,7 @@ void peal_machine_print(const struct peal_machine *machine, struct peal_text *ou
             peal_text_release(&value);
             continue;
         }
-        /* Headings of the levels that have changed since the last key. */
+        /* Prints headings for the levels that have changed since the last key. */
         int depth = 0;
         for (const char *dot; (dot = strchr(path, '.')); path = dot + 1, depth++) {
             size_t n = (size_t)(dot - path);

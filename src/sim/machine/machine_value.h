@@ -5,7 +5,7 @@
 
 #include "sim/machine/machine.h"
 
-/* One scalar, or the first two of a list of `count`. A text is NULL where no plain scalar stood. */
+/* One scalar, or the first two of a list of `count`. A text is NULL if it is not a plain scalar. */
 struct peal_machine_input {
     const char *texts[2];
     size_t count;
@@ -17,8 +17,8 @@ void peal_machine_defaults(struct peal_machine *machine);
 bool peal_machine_value_read(struct peal_machine *machine, enum peal_machine_key key,
                              const struct peal_machine_input *input, struct peal_pos pos,
                              struct peal_diags *diags);
-/* What one key alone cannot say: missing keys that are needed, the number of PEs. Fills in what
- * follows from other keys. */
+/* Checks that need several keys: missing keys, the number of PEs. Fills in what follows from other
+ * keys. */
 bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
                            struct peal_diags *diags);
 

@@ -4,7 +4,7 @@
  *   row_major   PE numbers in order: PE by PE, cube by cube, SIP by SIP
  *   snake       a SIP's grid row by row, every other row backwards: neighbours are one hop apart
  *   ring        a closed walk over the grid, so that the last rank is next to the first as well
- *               (if both sides are odd there is none: as snake)
+ *               (if both sides are odd there is none: like snake)
  *   tree        a binary tree (children 2r+1, 2r+2) in order along repeated halving of the grid: a
  *               subtree has a compact area
  */
@@ -38,7 +38,7 @@ static void ring(uint32_t index, uint32_t width, uint32_t height, uint32_t *x, u
     }
 }
 
-/* The index-th cell of an area cut in halves across its longer side, again and again. */
+/* The index-th cell of an area that is repeatedly divided in half across its longer side. */
 static void halving(uint32_t index, struct area area, uint32_t *x, uint32_t *y)
 {
     while (area.w * area.h > 1) {

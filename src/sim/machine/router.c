@@ -2,13 +2,13 @@
 /* Where PEs are, and the way between them, walked link by link.
  *
  *   SIP 0                              SIP 1        PEs of a SIP form one grid, W columns, H rows.
- *   +--cube 0--+  +--cube 1--+         +-- ...      Rows and columns go on across cubes by cube
- *   | 0-1-2-3 =====4-5-6-7   |         |            links (=), one a row and column. SIP links join
- *   | | | | |  |  |          |         |            the first PEs of neighbouring SIPs.
+ *   +--cube 0--+  +--cube 1--+         +-- ...      Rows and columns continue across cubes by cube
+ *   | 0-1-2-3 =====4-5-6-7   |         |            links (=), one per row and column. SIP links
+ *   | | | | |  |  |          |         |            join the first PEs of neighbouring SIPs.
  *
  * A way goes first along the row to the destination's column, then along the column: X, then Y. To
- * another SIP it goes by the first PEs. On a closed level it takes the shorter way round, on a tie
- * the one of rising numbers. A flat machine has one switch: up, then down.
+ * another SIP it goes through the first PEs. On a closed level it takes the shorter way round; on a
+ * tie, the one of rising numbers. A flat machine has one switch: up, then down.
  */
 #include "sim/engine/engine.h"
 
@@ -90,8 +90,8 @@ static uint32_t moved(uint32_t a, int by, uint32_t n)
     return a - 1;
 }
 
-/* The level of the next link along a row or column, and which way: `a` and `to` are the coordinates
- * in that dimension. */
+/* The level of the next link along a row or column, and its direction: `a` and `to` are the
+ * coordinates in that dimension. */
 static enum peal_level walk(struct peal_coord a, struct peal_coord to, uint32_t cubes, uint32_t pes,
                             const uint64_t wrap[3], int *by)
 {
@@ -154,7 +154,7 @@ uint32_t peal_sim_router_next(const struct peal_sim *sim, uint32_t at, uint32_t 
     return link;
 }
 
-/* Where one step by a port leads, on the PE or cube level; false where there is no such link. */
+/* Where one step through a port leads, on the PE or cube level. False: there is no such link. */
 static bool port_leads(const struct peal_sim *sim, uint32_t at, uint32_t port, uint32_t *to)
 {
     const struct peal_machine_keys *k = &sim->machine->keys;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous computes and recvs: issued, then waited for by the first op that needs them.
  *
- * A lane has a short list of what is pending. An op waits for those entries whose operands overlap
- * its own, one of the two writing; a notify waits for all (it publishes what came before). A send
- * and a free publish too, but their receiver can only get at memory that peers address: they wait
- * for entries that have an operand there.
+ * A lane has a short list of pending ops. An op waits for those entries whose operands overlap its
+ * own, if either writes; a notify waits for all, because it publishes what came before. A send and
+ * a free publish too, but their receiver can only access memory that peers address: they wait for
+ * entries that have an operand there.
  */
 #include "sim/engine/engine.h"
 
@@ -17,7 +17,7 @@ struct range {
     uint64_t from, to;
 };
 
-/* The bytes of a ref; rows of a 2-D buffer count with what lies between them. */
+/* The bytes of a ref; for rows of a 2-D buffer, including what lies between them. */
 static struct range range_of(const struct peal_sim *sim, const struct peal_instance *instance,
                              const struct peal_lane_run *lane, const struct peal_op *op,
                              const struct peal_ref *ref)
@@ -40,7 +40,7 @@ static bool overlap(struct range a, struct range b)
            b.from < a.to;
 }
 
-/* Does `later` touch what `earlier` writes, or write what it reads? */
+/* Does `later` access what `earlier` writes, or write what it reads? */
 static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *lane,
                       const struct peal_op *earlier, const struct peal_op *later)
 {
@@ -48,7 +48,7 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
     const struct peal_plan *plan = instance->plan;
     uint32_t early_refs = peal_op_nrefs(earlier);
     uint32_t late_refs = peal_op_nrefs(later);
-    /* Messages of a queue are for its recvs in their order. */
+    /* The messages of a channel go to its recvs in order. */
     if (later->kind == PEAL_OP_RECV_SLOT)
         return earlier->kind == PEAL_OP_RECV && earlier->mem.channel == later->mem.channel;
     if (later->kind == PEAL_OP_FREE) {
@@ -76,7 +76,7 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
     return false;
 }
 
-/* Has the op an operand that another rank can address? */
+/* Does the op have an operand that another rank can address? */
 static bool is_shared(const struct peal_plan *plan, const struct peal_op *op)
 {
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
@@ -105,7 +105,7 @@ static void drop(struct peal_lane_run *lane, uint32_t entry)
             (lane->npending - entry) * sizeof *lane->pending);
 }
 
-/* Waits for one entry; false if its end is not known yet. */
+/* Waits for one entry. False: its end is not known yet. */
 static bool await(struct peal_sim *sim, struct peal_lane_run *lane, uint32_t entry)
 {
     const struct peal_pending *p = &lane->pending[entry];
@@ -182,8 +182,8 @@ void peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_
     memcpy(p->causes, causes, sizeof p->causes);
 }
 
-/* Messages that are there and asked for are copied out: by the queue's own controller, at the speed
- * of the two memories, without the lane. */
+/* Messages that have arrived and were requested are copied out by the channel's own controller, at
+ * the speed of the two memories, without the lane. */
 void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue)
 {
     struct peal_lane_run *lane = &sim->lanes.at[queue->receiver];

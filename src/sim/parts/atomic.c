@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomics with a result, and when.
+/* Atomics with a result, and `when`.
  *
- * An atomic of its own cell takes effect at once. One of another rank's cell travels as a notify does,
- * takes effect where the cell is when it arrives there, and its lane goes on when the answer is back: the
- * way back is as long as the way there was. A take that finds another value stays with the owner
- * and takes effect when the cell holds what it waits for, first come first served: a machine that
- * polls for it from afar sends more messages and takes longer.
+ * An atomic on a cell of its own rank takes effect at once. One on another rank's cell travels like
+ * a notify and takes effect at the cell when it arrives there. Its lane continues when the answer
+ * is back; the way back takes as long as the way there. A take that finds another value stays with
+ * the owner and takes effect when the cell holds what it waits for, first come first served. A
+ * machine that polls from afar sends more messages and takes longer.
  */
 #include "sim/engine/engine.h"
 
@@ -23,7 +23,7 @@ static uint32_t cell_number(const struct peal_sim *sim, const struct peal_lane_r
     return peal_op_cell(lane->instance->plan, op, sim->ranks[lane->rank].launch);
 }
 
-/* Does the lane's atomic to its cell; false: it has to wait for another value. */
+/* Applies the lane's atomic to its cell. False: it has to wait for another value. */
 static bool apply(struct peal_sim *sim, struct peal_lane_run *lane, const struct peal_op *op)
 {
     int64_t *value = cell_of(lane->instance, op, cell_number(sim, lane, op)), before = *value;
@@ -35,7 +35,7 @@ static bool apply(struct peal_sim *sim, struct peal_lane_run *lane, const struct
     return true;
 }
 
-/* The answer leaves now, at the end of a path with these causes. */
+/* The answer leaves, at the end of a path with these causes. */
 static void answer(struct peal_sim *sim, struct peal_lane_run *lane, const uint64_t *causes)
 {
     lane->loads = 0;
@@ -66,7 +66,7 @@ void peal_sim_atomic_serve(struct peal_sim *sim, const struct peal_cell_change *
     }
 }
 
-/* The lane's atomic is where its cell is: it takes effect, or waits. */
+/* The lane's atomic has arrived at its cell: it takes effect, or waits. */
 static void arrive(struct peal_sim *sim, uint32_t index, struct peal_cell_change change)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
@@ -95,13 +95,13 @@ void peal_sim_atomic_arrived(struct peal_sim *sim, uint32_t xfer)
     peal_sim_xfer_free(sim, xfer);
 }
 
-/* Sends the atomic to where its cell is; false: there is no room. */
+/* Sends the atomic to its cell. False: there is no space in the DMA queue. */
 static bool leave(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_op *op = peal_sim_op(lane);
     uint32_t to = op->sync.rank == lane->rank ? PEAL_NONE : op->sync.rank;
-    /* It releases, as a notify does. */
+    /* It releases, like a notify. */
     if (!sim->machine->keys.order && !peal_sim_writes_fence(sim, index, to))
         return false;
     lane->way = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Credits: a freed slot's way back to the sender.
+/* Credits: the way of a freed slot back to the sender.
  *
- *   fast    sum of the latencies + bytes at the narrowest link, beside the links' traffic
+ *   fast    sum of the latencies + bytes at the narrowest link, independent of the links' traffic
  *   fabric  a small message over the links
  *   zero    at once
  */
@@ -73,7 +73,7 @@ void peal_sim_credit_return(struct peal_sim *sim, uint32_t lane, struct peal_ipc
     known(sim, queue);
 }
 
-/* Fabric: the credit is known to arrive. Every part of its way counts as credit. */
+/* Fabric: the arrival of the credit is known. Every part of its way counts as credit. */
 void peal_sim_credit_arrived(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DMA engines: two virtual channels a PE, data and comm, first in first out each.
+/* DMA engines: two virtual channels per PE, data and comm, each first in first out.
  *
- * Closed form, where the channels do not share an engine and memory ports have no limit: a
- * transfer starts when the one before it has been read, and all its times follow at once.
+ * Closed form, if the channels do not share an engine and memory ports have no limit: a transfer
+ * starts when the previous one has been read, and all its times follow at once.
  *
  * By events otherwise: the engine grants packets. A channel alone gets all of its transfer in one
- * grant; when the other channel asks meanwhile, that grant is cut at the next packet. The head of a
+ * grant; if the other channel asks meanwhile, that grant ends with the next packet. The head of a
  * message leaves with its first packet and moves as if the rest followed at full speed; if
- * arbitration delays its last byte, its arrival is delayed by as much (`delay`).
+ * arbitration delays its last byte, its arrival is delayed by the same time (`delay`).
  */
 #include "sim/engine/engine.h"
 
@@ -31,7 +31,7 @@ static uint8_t rate_of(const struct peal_sim *sim, uint8_t mem)
     return peal_size_max(rate, sim->dma_rate);
 }
 
-/* Bytes the engine has to move itself: a load's are its answer's. */
+/* Bytes that the engine has to move itself: for a load, those of its answer. */
 static uint64_t engine_bytes(const struct peal_xfer *x, enum peal_xfer_kind kind)
 {
     if (kind == PEAL_XFER_REQUEST)
@@ -46,7 +46,7 @@ static uint64_t setup_of(const struct peal_sim *sim, enum peal_xfer_kind kind)
     return sim->machine->keys.dma_setup;
 }
 
-/* Where its time goes while the head waits for `queue` and then for set-up and source memory. */
+/* Accounts for the time while the head waits for `queue`, then for set-up and source memory. */
 static inline void leave(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_kind kind,
                          uint64_t waited, uint64_t begin)
 {
@@ -127,7 +127,7 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which);
 
 static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer);
 
-/* Inlined for each kind: most of what is asked here follows from that. */
+/* Inlined for each kind, because most conditions here follow from it. */
 static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uint32_t index, int vc,
                                                        uint32_t xfer, enum peal_xfer_kind kind)
 {
@@ -230,7 +230,7 @@ static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t 
                                                       .message = PEAL_NONE});
 }
 
-/* True: the lane has moved on to its end; false: it blocks until then. */
+/* True: the lane's time is at its end. False: the lane blocks until then. */
 bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
                        uint8_t target)
 {
@@ -273,7 +273,7 @@ static void schedule(struct peal_sim *sim, uint32_t rank, int which)
                     ++engine->generation);
 }
 
-/* Another channel asks while a long grant runs: end it with the packet under way. */
+/* Another channel asks during a long grant: ends it with the current packet. */
 static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
 {
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
@@ -332,7 +332,7 @@ static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
         cut_grant(sim, rank, which);
 }
 
-/* Which channel is served next: -1 = none asks. */
+/* The channel that is served next; -1 = none asks. */
 static int choose(const struct peal_sim *sim, uint32_t rank, int which)
 {
     const struct peal_rank_run *r = &sim->ranks[rank];
@@ -352,7 +352,7 @@ static int choose(const struct peal_sim *sim, uint32_t rank, int which)
     return 1 - wanted;
 }
 
-/* Set-up is over and the source's port is there: the head leaves, the bytes follow it. */
+/* Set-up is over and the source's port is available: the head leaves, and the bytes follow. */
 static void start_first(struct peal_sim *sim, uint32_t rank, int which, uint64_t begin)
 {
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
@@ -383,7 +383,7 @@ static void begin_first(struct peal_sim *sim, uint32_t rank, int which, struct p
     struct peal_xfer *x = &sim->xfers.at[xfer];
     uint64_t begin = sim->now + setup_of(sim, (enum peal_xfer_kind)x->kind);
     sim->ranks[rank].engine[which].grant_base = PEAL_NEVER;
-    dma->begun_first = true; /* it is no longer in the queue */
+    dma->begun_first = true; /* it has left the queue */
     for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
         if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
             peal_sim_ready(sim, lane);
@@ -418,7 +418,7 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which)
         schedule(sim, rank, which);
 }
 
-/* A lane that waits for its payload to be read goes on. */
+/* A lane that waits for its payload to be read continues. */
 static void read_out(struct peal_sim *sim, const struct peal_xfer *x)
 {
     struct peal_lane_run *lane = &sim->lanes.at[x->lane];
@@ -441,7 +441,7 @@ static void finish_first(struct peal_sim *sim, struct peal_dma_queue *dma)
     x->delay = sim->now - x->tail;
     if (x->kind == PEAL_XFER_SEND && !sim->machine->keys.send_async)
         read_out(sim, x);
-    if (x->stretched) { /* everything else is done: only the last byte was awaited */
+    if (x->stretched) { /* everything else is done: only the last byte was missing */
         x->stretched = false;
         x->delivered = x->head;
         peal_sim_link_done(sim, xfer);
@@ -454,7 +454,7 @@ void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t gener
     int which = (int)(component % 2);
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
     if (generation != engine->generation)
-        return; /* the grant was cut */
+        return; /* the grant was shortened */
     int vc = engine->granted - 1;
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
     const struct peal_xfer *x = &sim->xfers.at[dma->first];

@@ -2,9 +2,9 @@
 /* Fluid links: messages are flows that share links max-min fairly.
  *
  * A flow begins after its path's latency and has, at every instant, the largest rate such that no
- * link is over its bandwidth and no flow could get more without taking from one that has less
- * (by weight). Rates are worked out anew when flows begin or end; all changes of one instant
- * together, after everything else of that instant. Whole picoseconds, rounded up.
+ * link exceeds its bandwidth and no flow could get more without taking from one that has less (by
+ * weight). Rates are computed again when flows begin or end; all changes of one instant together,
+ * after everything else of that instant. Times are whole picoseconds, rounded up.
  */
 #include "sim/engine/engine.h"
 
@@ -16,8 +16,8 @@ struct flow {
     uint32_t first, count; /* its links, in fluid->path */
     double left;           /* bytes */
     double weight;
-    double most; /* bytes a ps: of the slowest memory or DMA engine */
-    double rate; /* 0, or while they are worked out < 0: not given yet */
+    double most; /* bytes per ps: of the slowest memory or DMA engine */
+    double rate; /* 0; while rates are computed, < 0: not assigned yet */
     uint64_t began;
 };
 
@@ -25,7 +25,7 @@ struct peal_fluid {
     PEAL_VEC(struct flow) flows;
     PEAL_VEC(uint32_t) path;
     PEAL_VEC(uint32_t) used; /* links with flows */
-    double *room;            /* per link: bandwidth left, bytes a ps */
+    double *room;            /* per link: bandwidth left, bytes per ps */
     double *weight;          /* per link: of flows without a rate */
     uint8_t *level;
     uint64_t last; /* time up to which flows have moved */
@@ -151,7 +151,7 @@ static void prepare(struct peal_sim *sim)
     }
 }
 
-/* Whether the flow's own limit, or a link on its path, allows it no more than `level`. */
+/* Does the flow's own limit, or a link on its path, limit it to `level`? */
 static bool is_tight(const struct peal_fluid *f, const struct flow *flow, double level)
 {
     if (flow->most / flow->weight <= level)
@@ -164,15 +164,15 @@ static bool is_tight(const struct peal_fluid *f, const struct flow *flow, double
     return false;
 }
 
-/* Progressive filling: the tightest link's flows get their share of it, or a flow its own limit if
- * that is lower; then the next. */
+/* Progressive filling: the flows of the tightest link get their share of it, or a flow its own
+ * limit if that is lower; then the next. */
 static void share(struct peal_sim *sim)
 {
     struct peal_fluid *f = sim->fluid;
     size_t open = f->flows.len;
     prepare(sim);
     while (open) {
-        double level = INFINITY; /* bytes a ps and weight */
+        double level = INFINITY; /* bytes per ps and weight */
         for (size_t i = 0; i < f->used.len; i++) {
             uint32_t link = f->used.at[i];
             if (f->weight[link] > 1e-12 && f->room[link] / f->weight[link] < level)
@@ -198,7 +198,7 @@ static void share(struct peal_sim *sim)
         f->weight[f->used.at[i]] = 0;
 }
 
-/* The part of a flow that ends now, and takes its link for `held`, up to the end of the run. */
+/* The part of a flow that ends now, and occupies its link for `held`, up to the end of the run. */
 static uint64_t time_within(struct peal_sim *sim, uint64_t began, uint64_t held)
 {
     uint64_t end = peal_sim_link_end(sim);
@@ -252,7 +252,8 @@ static void compact(struct peal_sim *sim)
     f->path.len = to;
 }
 
-/* Flows have begun, or the first of them ends: move all, end those that are through, share anew. */
+/* Flows have begun, or the first of them ends: moves all, ends those that are complete, computes
+ * rates again. */
 void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation)
 {
     struct peal_fluid *f = sim->fluid;
@@ -263,7 +264,7 @@ void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation)
     f->last = sim->now;
     for (size_t i = 0; i < f->flows.len; i++) {
         struct flow flow = f->flows.at[i];
-        if (flow.rate > 0) /* it has one since it began */
+        if (flow.rate > 0) /* it has had a rate since it began */
         {
             if (isinf(flow.rate))
                 flow.left -= flow.left;

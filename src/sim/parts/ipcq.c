@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues between PEs: slots, head and tail, and what blocks on them.
+/* Channels between PEs (IPCQ): slots, head and tail, and what blocks on them.
  *
- * A message takes a slot when it is sent and gives it back when its credit has returned:
- *   credits at the sender + messages on their way + occupied slots + credits on their way = depth
- * The receiver sees a message, payload and metadata as one, when its last byte is there.
+ * A message takes a slot when it is sent and frees it when its credit has returned:
+ *   credits at the sender + messages in transit + occupied slots + credits in transit = depth
+ * The receiver sees a message, payload and metadata together, when its last byte has arrived.
  */
 #include "sim/engine/engine.h"
 
@@ -45,7 +45,7 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
     return true;
 }
 
-/* Slots whose credit is back at `time` can be used again. In the order of the ring. */
+/* Slots whose credit is back at `time` can be used again, in the order of the ring. */
 static void reap(struct peal_sim *sim, struct peal_ipcq *queue, uint64_t time)
 {
     while (queue->oldest != PEAL_NONE && sim->xfers.at[queue->oldest].credit <= time) {
@@ -59,7 +59,7 @@ static void reap(struct peal_sim *sim, struct peal_ipcq *queue, uint64_t time)
     }
 }
 
-/* False if the lane has to wait for a credit whose time is not known. */
+/* False: the lane has to wait for a credit whose time is not known. */
 static bool wait_for_slot(struct peal_sim *sim, uint32_t index, struct peal_ipcq *queue)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
@@ -141,7 +141,7 @@ enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index)
     return waits ? PEAL_OP_BLOCKED : PEAL_OP_DONE;
 }
 
-/* The next message, or PEAL_NONE and the lane blocks. The lane's time is then at or after its
+/* The next message. PEAL_NONE: the lane blocks. Otherwise the lane's time is at or after the
  * arrival. */
 static uint32_t take(struct peal_sim *sim, uint32_t index, struct peal_ipcq *queue)
 {
@@ -215,7 +215,7 @@ enum peal_progress_kind peal_sim_ipcq_free(struct peal_sim *sim, uint32_t index)
     struct peal_ipcq *queue = peal_sim_queue(lane);
     uint32_t xfer = queue->to_free;
     assert(xfer != PEAL_NONE && "a plan frees what it has received");
-    /* The next one in use: messages received by copying in between have given theirs back. */
+    /* The next one in use: messages received by copying in between have freed their slots. */
     uint32_t next = sim->xfers.at[xfer].next;
     while (next != queue->to_receive && next != PEAL_NONE && !sim->xfers.at[next].in_slot)
         next = sim->xfers.at[next].next;

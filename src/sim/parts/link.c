@@ -2,15 +2,16 @@
 /* Links, and the last part of a transfer's way.
  *
  * Cut-through: start = max(head, free); free = start + bytes * slowest so far; the head reaches the
- * next stage a latency later. Store-and-forward: the head goes on when the last byte is there.
- * Buffers between links have no limit: a waiting message holds no link behind it.
+ * next stage one latency later. Store-and-forward: the head continues when the last byte has
+ * arrived. Buffers between links have no limit: a waiting message does not occupy the link behind
+ * it.
  */
 #include "sim/engine/engine.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* A flat machine's latency is paid on the way up. */
+/* The latency of a flat machine counts on the way up. */
 static uint64_t link_latency(const struct peal_sim *sim, const struct peal_xfer *x)
 {
     if (x->level == PEAL_LEVEL_FLAT && x->link % PEAL_LINKS_PER_PE == 1)
@@ -60,7 +61,8 @@ uint64_t peal_sim_link_end(struct peal_sim *sim)
         if (sim->ranks[rank].time > sim->end)
             sim->end = sim->ranks[rank].time;
     }
-    /* Every message has come to its link before that; what was counted beyond it is one stretch. */
+    /* Every message has reached its link before that, so what was counted beyond it is
+     * contiguous. */
     for (uint32_t i = 0; i < sim->nlinks; i++) {
         struct peal_link_run *link = &sim->links[i];
         uint64_t from = peal_size_max(link->since, sim->end);
@@ -92,13 +94,13 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
     struct peal_link_run *link = &sim->links[x->link];
-    /* What comes out of the last link goes into memory, not into a router's buffer. */
+    /* What leaves the last link goes into memory, not into a router's buffer. */
     bool stores = sim->machine->keys.link_mode == PEAL_LINK_STORE_AND_FORWARD && x->at != x->to;
     uint8_t rate = sim->link_rate[x->level];
     uint64_t start = peal_size_max(link->free, sim->now);
     uint64_t latency = link_latency(sim, x);
     if (x->stored)
-        x->rate = rate; /* it comes from a router's buffer: what was slow upstream is over */
+        x->rate = rate; /* it comes from a router's buffer: earlier slow stages no longer matter */
     else if (rate > x->rate)
         x->rate = rate;
     uint64_t held = peal_sim_bytes_time(sim, x->rate, x->bytes);
@@ -122,7 +124,7 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
     peal_sim_link_enter(sim, xfer);
 }
 
-/* The last stage: from `start` on its bytes enter the destination. */
+/* The last stage: from `start` on, its bytes enter the destination. */
 static void fill_target(struct peal_sim *sim, uint32_t xfer, uint64_t start)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
@@ -170,7 +172,7 @@ void peal_sim_link_target_event(struct peal_sim *sim, uint32_t xfer)
     fill_target(sim, xfer, start);
 }
 
-/* A load's request is at the memory it asks: the answer leaves from there. */
+/* A load's request is at the memory that it reads: the answer leaves from there. */
 static void answer(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
@@ -232,7 +234,7 @@ static void moved(struct peal_sim *sim, uint32_t xfer)
     peal_sim_ready(sim, index);
 }
 
-/* All of it is there at x->delivered, which is at or after now. */
+/* All of it has arrived at x->delivered, which is at or after now. */
 static void settle(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
@@ -263,7 +265,7 @@ static void settle(struct peal_sim *sim, uint32_t xfer)
     }
 }
 
-/* On the same way as a write that arrives then: never seen earlier. */
+/* It follows a write on the same way: it is never seen earlier. */
 static void hold_back(struct peal_xfer *notify, uint64_t until)
 {
     if (until == PEAL_NEVER || until <= notify->head)
@@ -272,8 +274,8 @@ static void hold_back(struct peal_xfer *notify, uint64_t until)
     notify->head = until;
 }
 
-/* Arrival is known. A cell changes at its own event; so does everything while a DMA engine may
- * still delay its last byte. */
+/* The arrival is known. A cell changes at its own event; so does everything while a DMA engine may
+ * still delay the last byte. */
 void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
@@ -292,7 +294,7 @@ void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer)
     peal_sim_xfer_at(sim, xfer, PEAL_STAGE_DONE, sim->lanes.at[x->lane].rank);
 }
 
-/* The event: the last byte would be there now, if it has left its engine in time. */
+/* The event: the last byte arrives, if it left its engine in time. */
 void peal_sim_link_done_event(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The math engine: one a PE, one compute at a time.
+/* The math engine: one per PE, one compute at a time.
  *
  *   time = set-up + max(cycles, the slowest operand's bytes / its memory's bandwidth) + the
  *          operands' largest memory latency
  *   cycles = ceil(elements / lanes) * combinations: k sources reduced in one pass combine
  *            k - 1 times
- * A product of matrices takes ceil(multiplications / products a cycle) cycles, and each operand's
+ * A product of matrices takes ceil(multiplications / products per cycle) cycles, and each operand's
  * memory carries that operand once.
  */
 #include "sim/engine/engine.h"
 
 #include <string.h>
 
-/* operands: bit memory * 4 + log2(element size) of each that lies on this PE. */
+/* operands: bit memory * 4 + log2(element size) for each that is on this PE. */
 void peal_sim_math_cost(const struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
                         uint64_t combinations, uint32_t operands, struct peal_coded_op *step)
 {
@@ -56,8 +56,8 @@ void peal_sim_product_cost(const struct peal_sim *sim, enum peal_dtype dtype,
     step->memory = latency + slowest - cycles;
 }
 
-/* Blocking: the lane moves on to the end. Asynchronous: it goes on, and the op is pending; false if
- * it has to block first. */
+/* Blocking: the lane's time moves to the end. Asynchronous: the lane continues, and the op is
+ * pending. False: the lane has to block first. */
 bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];

@@ -36,7 +36,7 @@ bool peal_sim_memory_limited(const struct peal_sim *sim, uint8_t mem)
     return mem != PEAL_NO_MEM && sim->machine->keys.mem_ports[mem] != 0;
 }
 
-/* When the first free port starts to serve; it is then taken for `held`. */
+/* When the first free port starts to serve; it is then busy for `held`. */
 uint64_t peal_sim_memory_take(struct peal_sim *sim, uint32_t pe, uint8_t mem, uint64_t from,
                               uint64_t held)
 {

@@ -2,8 +2,8 @@
 /* Signals: cells, notify as a small posted write, wait.
  *
  * Cells change at their events, in time order. Logical values follow the plan: a one-writer cell
- * holds launch << 32 | count; a shared cell counts on, and its owner's base grows by the launch's
- * total; a raw cell is what it is.
+ * holds launch << 32 | count; a shared cell keeps counting, and its owner's base grows by the
+ * launch's total; a raw cell has no launches.
  */
 #include "sim/engine/engine.h"
 
@@ -54,12 +54,12 @@ void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *inst
     }
 }
 
-/* A sync op as this launch runs it. */
+/* A sync op in this launch. */
 struct sync {
     uint32_t cell, rank, after;
     uint16_t reg, back;
     uint8_t flags;
-    int64_t value; /* with what its register adds */
+    int64_t value; /* including what its register adds */
 };
 
 static struct sync sync_of(const struct peal_sim *sim, const struct peal_lane_run *lane)
@@ -131,7 +131,7 @@ void peal_sim_signal_wake(struct peal_sim *sim, const struct peal_cell_change *c
         if (lane->state != PEAL_LANE_CELL || lane->cell != change->cell ||
             lane->instance != change->instance)
             continue;
-        /* What it waits for may hold now and never again: decide at this instant. */
+        /* The condition may hold now and never again: decide at this instant. */
         lane->cell_event = sim->now;
         lane->by = change->op;
         lane->message = change->message;

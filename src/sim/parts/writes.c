@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane's writes to other ranks that are under way, and what has to wait for them.
+/* A lane's writes to other ranks that are in transit, and what has to wait for them.
  *
  *   a send, a notify of an own cell   until all have arrived
  *   a flush                           until those to its rank have arrived
  *   a notify of another rank's cell   until those to *other* ranks have arrived; then it follows
  *                                     those to the same rank on their way, and is not seen before
- *                                     them, wherever they are still held up
+ *                                     them, even if they are delayed
  *
- * The list is in the order of posting. Writes whose arrival is known stay in it until both the clock
- * (then no notify can come before them) and the lane (then it need not wait for them) are there.
+ * The list is in the order of posting. Writes whose arrival is known stay in it until both the
+ * clock has passed it (then no notify can come before them) and the lane has (then it need not wait
+ * for them).
  */
 #include "sim/engine/engine.h"
 
@@ -60,7 +61,7 @@ void peal_sim_writes_park(struct peal_sim *sim, uint32_t notify)
     lane->parked = notify;
 }
 
-/* Notifies that were held up by a write that has arrived. */
+/* Releases notifies that were delayed by a write that has arrived. */
 static void unpark(struct peal_sim *sim, struct peal_lane_run *lane)
 {
     uint32_t *at = &lane->parked;
@@ -101,7 +102,7 @@ void peal_sim_writes_arrived(struct peal_sim *sim, uint32_t xfer)
     unpark(sim, lane);
 }
 
-/* Until the writes that the lane's fence is about have arrived. */
+/* Blocks until the writes that the lane's fence waits for have arrived. */
 static bool await_fence(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suggestions, each tried before it is made.
+/* Suggestions. Each one is tried before it is made.
  *
- * For any fault: another threshold, `>=` for `==`, a line of notifies less, cells that start at 0.
- * For a race also another place for a notify or wait, a notify and a wait, a barrier, a second slot
- * (advice_race.c); for a deadlock a
- * notify that is missing, another order, deeper channels (advice_deadlock.c). For a proof: what
- * could be left out (redundant.c).
+ * For any fault: another threshold, `>=` instead of `==`, the notifies of one line removed, cells
+ * that start at 0. For a race also: a notify or wait moved, a notify and a wait added, a barrier, a
+ * second slot (advice_race.c). For a deadlock also: a missing notify, another order, deeper
+ * channels (advice_deadlock.c). For a proof: what could be left out (redundant.c).
  */
 #include "verify/advice/advice.h"
 
@@ -97,7 +96,7 @@ const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
     return peal_answer_text(v->a, "((rank + %u) %% nranks)", distance);
 }
 
-/* Keeps "TEXT line 7" for one position, or what is said of the whole kernel. */
+/* Keeps "TEXT line 7" for one source position, or `whole` for the whole kernel. */
 static void advise_line(struct adviser *v, bool fixes, const char *text, uint32_t pos,
                         const char *whole)
 {
@@ -138,7 +137,8 @@ static void try_threshold(struct adviser *v, uint32_t pos, int64_t by)
     peal_edit_end(&e);
 }
 
-/* `>=` where a line (or with PEAL_NONE every line) waits with `==`. True if that fixes it. */
+/* Replaces `==` by `>=` in the waits of one line, or of every line for PEAL_NONE. True: that fixes
+ * it. */
 static bool try_at_least(struct adviser *v, uint32_t pos)
 {
     struct edit e;
@@ -313,7 +313,8 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
 void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
                                    const char *holds_for)
 {
-    struct peal_verify_advice *list = (struct peal_verify_advice *)v->advice; /* the arena's */
+    struct peal_verify_advice *list =
+        (struct peal_verify_advice *)v->advice; /* owned by the arena */
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->nadvice; i++) {
         if (keep[i])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Advice: for a refuted kernel what would fix it, for a proved one what could be left out. Every
+/* Advice: what would fix a refuted kernel, or what could be left out of a proved one. Every
  * suggestion has been tried on the program and verified. */
 #ifndef PEAL_VERIFY_ADVICE_H
 #define PEAL_VERIFY_ADVICE_H

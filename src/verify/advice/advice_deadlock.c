@@ -2,8 +2,9 @@
 /* What would fix a deadlock of a monotone program: deeper channels, a lower threshold, a notify
  * that comes before the wait instead of after it, or a notify that is missing.
  *
- * A missing notify is found by repair: while a wait is short and no rank is left to notify its cell,
- * a rank is chosen by what is done for the same signal elsewhere, and its notify is put in.
+ * A missing notify is found by repair. While a wait falls short and no rank has a notify of its
+ * cell left to make, a rank is chosen by comparison with how the same signal is used elsewhere, and
+ * a notify is added to it.
  */
 #include "verify/advice/adviser.h"
 #include "verify/order/order.h"
@@ -21,7 +22,7 @@ static const struct step *blocked_step(const struct program *p, const struct run
     return peal_program_step(p, t, run->at[t]);
 }
 
-/* By how much the cell falls short, as the launch counts. */
+/* How much the blocked wait still needs, in counts of its launch. */
 static int64_t missing(const struct program *p, const struct run *run, uint32_t t)
 {
     const struct step *s = blocked_step(p, run, t);
@@ -31,7 +32,7 @@ static int64_t missing(const struct program *p, const struct run *run, uint32_t 
     return (s->value & UINT32_MAX) - (now ? run->value[s->cell] & UINT32_MAX : 0);
 }
 
-/* Does any thread still have a notify of the cell before it? */
+/* Does any thread still have a notify of the cell to make? */
 static bool has_notifier(const struct program *p, const struct run *run, uint32_t cell)
 {
     for (uint32_t t = 0; t < p->nthreads; t++) {
@@ -77,7 +78,7 @@ static bool try_depth(struct adviser *v, const struct run *run)
     return good;
 }
 
-/* The line that is blocked, or with it all waits on the same signal. */
+/* The blocked line, and with it, if wanted, all waits on the same signal. */
 static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool all)
 {
     struct program *p = v->p;
@@ -137,7 +138,7 @@ static bool try_move(struct adviser *v, uint32_t what, uint32_t before, uint32_t
     return true;
 }
 
-/* Notifies that some rank waits for and that stand behind a wait that does not pass. */
+/* Looks for notifies that some rank waits for and that stand behind a wait that never passes. */
 static bool try_moves(struct adviser *v, const struct run *run)
 {
     struct program *p = v->p;
@@ -183,8 +184,9 @@ static bool try_moves(struct adviser *v, const struct run *run)
 
 /* --- a missing notify ------------------------------------------------------------------------ */
 
-/* Who notifies, and where: the rank that the cell's index names, or the rank at a distance; before
- * what that rank is blocked at, at the beginning of the launch, or at its end. */
+/* Which rank notifies, and where. The rank is the one that the cell's index names, or the one at a
+ * fixed distance. The place is before what that rank is blocked at, or the beginning or the end of
+ * the launch. */
 enum where { WHERE_BLOCKED, WHERE_FIRST, WHERE_END, WHERES };
 
 struct rule {
@@ -194,12 +196,13 @@ struct rule {
 };
 
 struct repair {
-    uint32_t notifier, owner, cell, pos; /* ranks; pos: line before which it stands, or NONE */
+    uint32_t notifier, owner, cell,
+        pos; /* ranks; pos: the line before which it stands, or PEAL_NONE */
     int64_t by;
 };
 
-/* The notify on a cell of its own, and a wait for it before the one that fell short: the same as
- * one more notify of the cell itself, whatever counts it. */
+/* Adds the notify on a new cell, and a wait for it before the one that falls short. This has the
+ * same effect as one more notify of the cell itself, and works however that cell counts. */
 static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, uint32_t fresh,
                        const struct rule *rule, struct repair *out)
 {
@@ -249,7 +252,7 @@ static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, u
                 (w->flags & STEP_INSERTED))
                 continue;
             w->value -= less;
-            /* A count of 0 or less is there from the start. */
+            /* A wait for a count of 0 or less passes at once. */
             if (p->cells[w->cell].kind == CELL_ONE_WRITER && (w->value & UINT32_MAX) == 0)
                 w->kind = STEP_NOP;
         }
@@ -259,7 +262,7 @@ static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, u
     return good;
 }
 
-/* Repairs until nothing is short. The number of repairs, or 0. */
+/* Repairs until no wait falls short. Returns the number of repairs, or 0. */
 static uint32_t repair(struct edit *e, const struct rule *rule, uint32_t fresh,
                        struct repair *repairs)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What would fix a race between two lines: notify the one rank when the other is done (a notify
- * after the one line, a wait before the other, the same step, the step after, or the launch after),
- * notify it at the end of the launch, a barrier, or a second slot for the buffer. First of all, a notify
- * or wait that is there already may stand in the wrong place.
- */
+/* What would fix a race between two lines. A notify or wait that exists may stand in the wrong
+ * place: moving it is tried first. Then: a notify after the one line and a wait before the other,
+ * in the same step, the next step or the next launch; a notify at the end of the launch; a barrier;
+ * a second slot for the buffer. */
 #include "verify/advice/adviser.h"
 
 #include <string.h>
 
-/* One of the two accesses that collide, and with it all ops that do the same: read or write that
- * buffer of the rank at that distance. */
+/* One of the two accesses that collide. It stands for all ops that do the same: read or write that
+ * buffer on the rank at that distance. */
 struct line {
     uint32_t thread, pos, rank, lane;
     uint32_t memory, distance;
@@ -26,16 +25,16 @@ static bool does_the_same(const struct program *p, const struct line *line, cons
 
 struct pair {
     uint32_t cell;    /* of the thread that waits */
-    uint32_t total;   /* notifies a launch */
+    uint32_t total;   /* notifies per launch */
     uint32_t late;    /* the k-th wait needs k - late notifies */
-    bool steps;       /* waits for steps of this launch */
-    bool last_launch; /* the first waits for all of the launch before */
+    bool steps;       /* waits for steps of the same launch */
+    bool last_launch; /* the first wait is for all of the previous launch */
 };
 
 typedef void queue_step(struct edit *, struct insertion, uint32_t k, const struct pair *);
 
-/* Calls for every such op of a thread: k is its number within the launch, from 1. Returns how many
- * there are in a launch. */
+/* Calls `queue` for every such op of a thread; k is the op's number within the launch, from 1.
+ * Returns how many there are per launch. */
 static uint32_t queue_line(struct edit *e, const struct program *p, const struct line *line,
                            uint32_t thread, queue_step *queue, const struct pair *with)
 {
@@ -84,7 +83,7 @@ enum pair_kind {
     PAIR_SAME_STEP,
     PAIR_NEXT_STEP,
     PAIR_LAST_LAUNCH,
-    PAIR_NEXT_AND_LAST, /* the step before, and for the first step the launch before */
+    PAIR_NEXT_AND_LAST, /* the previous step, and for the first step the previous launch */
     PAIR_AT_END,
     PAIR_KINDS
 };
@@ -137,7 +136,7 @@ static uint32_t thread_of(const struct program *p, uint32_t rank, uint32_t lane)
     return t;
 }
 
-/* From the one access to the other: rank r tells rank r + distance. */
+/* Tries one direction: rank r notifies rank r + distance. */
 static bool try_pair(struct adviser *v, const struct line *from, const struct line *to,
                      enum pair_kind kind)
 {
@@ -183,7 +182,8 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
     return good;
 }
 
-/* One of the two that collide, as a line. False: the caller's own access, no line of the kernel. */
+/* One of the two accesses as a line. False: it is the caller's own access, on no line of the
+ * kernel. */
 static bool make_line(const struct adviser *v, uint32_t i, uint32_t memory, struct line *out)
 {
     const struct program *p = v->p;
@@ -203,7 +203,7 @@ static bool make_line(const struct adviser *v, uint32_t i, uint32_t memory, stru
 
 /* --- moving ---------------------------------------------------------------------------------- */
 
-/* The notify (or wait) at `what` after (or before) the line of an access. */
+/* Moves the notify at `what` to after the line of an access, or the wait to before it. */
 static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
 {
     struct edit e;
@@ -220,7 +220,8 @@ static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
     return good;
 }
 
-/* A notify that comes before what it announces, or a wait that comes after what it is for. */
+/* Looks for a notify that comes before what it announces, or a wait that comes after what it
+ * protects. */
 static bool try_moves(struct adviser *v, const struct line *line)
 {
     uint32_t lines[MOST_LINES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second slot for a scratch buffer that races: the plan that has one is made, and verified like
- * any other, with as many launches as its period wants. */
+/* A second slot for a scratch buffer that races. The plan with two slots is made and verified like
+ * any other, with as many launches as its period needs. */
 #include "verify/advice/adviser.h"
 #include "verify/advice/slot.h"
 
@@ -29,8 +29,9 @@ static void launches_release(struct launches *l)
     free(l->plans);
 }
 
-/* The plan with a second slot for a buffer, or NULL. Its use is seen in enough launches for each of
- * its phases to come twice, or in those that were asked for. */
+/* The plan with a second slot for a buffer, or NULL. The use of slots is examined over enough
+ * launches for each phase to come twice, or over the number of launches that the caller asked
+ * for. */
 static struct peal_plan *plan_with_fewer(const struct adviser *v, uint32_t buf, uint32_t fewer)
 {
     const struct peal_plan *plan = v->p->plans[0];

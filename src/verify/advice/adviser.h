@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of advice share. advice.c chooses; advice_race.c, advice_slot.c and
- * advice_deadlock.c fix. */
+/* Shared by the files of this folder. advice.c chooses what to try; advice_race.c, advice_slot.c
+ * and advice_deadlock.c make the changes. */
 #ifndef PEAL_VERIFY_ADVISER_H
 #define PEAL_VERIFY_ADVISER_H
 
@@ -19,17 +19,17 @@ struct adviser {
 
 /* Keeps a suggestion. `at` and `also` are source positions, or PEAL_NONE. */
 void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t also);
-/* Keeps what could be left out. */
+/* Keeps a piece that could be left out. */
 void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut);
 struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos);
-/* The source positions of all ops of a kind; at most MOST_LINES. */
+/* Lists the source positions of all ops of a kind, at most MOST_LINES. */
 uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out);
-/* "line 7"; "line 124 of sync.peal" where a kernel of another file was put in. */
+/* "line 7", or "line 124 of sync.peal" if the line is of a kernel from another file. */
 const char *peal_adviser_line(struct adviser *v, uint32_t pos);
-/* Does the edited program hold, with any reuse that this many launches can have? */
+/* Is the edited program proved, with every reuse that this many launches can show? */
 bool peal_adviser_mends(struct adviser *v, struct edit *e);
-/* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the launch.
- */
+/* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the
+ * launch. */
 bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos);
 
 /* "ready@1", "((rank + 1) % nranks)" */
@@ -37,9 +37,10 @@ const char *peal_adviser_cell(struct adviser *v, uint32_t cell);
 const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance);
 
 void peal_advice_race(struct adviser *v);
-/* For launches of different roots or counts: what does not depend on which rank is where. */
+/* For launches of different roots or counts: only changes that do not depend on the ranks'
+ * roles. */
 void peal_advice_sequence(struct adviser *v);
-/* A second slot for a memory that races at `pos`. */
+/* A second slot for the buffer that races at `pos`. */
 void peal_advice_slot(struct adviser *v, uint32_t memory, uint32_t pos);
 void peal_advice_deadlock(struct adviser *v);
 void peal_advice_redundant(struct adviser *v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan without some of its synchronisation: the same block with fewer ops, and counts and totals
- * of cells as instantiate would have made them. */
+/* A plan without some of its synchronisation: the same block with fewer ops. Counts and totals of
+ * cells are those that instantiate would have made. */
 #include "verify/advice/cut.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool is_cut(const struct peal_plan *plan, const struct peal_op *op,
     return stands_at(plan, op, op->kind == PEAL_OP_WAIT ? &cut->wait : &cut->notify);
 }
 
-/* Lane by lane, each closer to the one before it. False: lanes do not stand in the order of their
+/* Moves each lane up to the end of the previous one. False: the lanes are not in the order of their
  * ops. */
 static bool take_out(struct peal_plan *plan, const struct peal_verify_cut *cut)
 {
@@ -49,13 +49,13 @@ static bool take_out(struct peal_plan *plan, const struct peal_verify_cut *cut)
     return true;
 }
 
-/* A one-writer cell while a launch is walked through. */
+/* State of a one-writer cell during the walk through a launch. */
 struct count {
-    uint64_t lane; /* + 1 */
+    uint64_t lane; /* lane + 1 */
     int64_t value;
 };
 
-/* Counts of one phase. False: a count would depend on the launch. */
+/* Computes the counts of one phase. False: a count would depend on the launch. */
 static bool count_phase(struct peal_plan *plan, uint32_t phase, struct count *counts)
 {
     struct peal_op *ops = (struct peal_op *)((char *)plan + plan->ops.offset);

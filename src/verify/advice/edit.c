@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copy, and steps put into it. See edit.h; edit_lines.c has the rest. */
+/* Copying a program, and inserting steps into the copy. See edit.h; edit_lines.c has the other
+ * changes. */
 #include "verify/advice/edit.h"
 
 #include "verify/decide.h"
@@ -15,7 +16,7 @@ static void *copy_of(const void *at, size_t count, size_t extra, size_t size)
     return copy;
 }
 
-/* The table of bases for more cells. */
+/* Extends the table of bases for more cells. */
 static int64_t *copy_base(const struct program *p, uint32_t cells)
 {
     uint64_t wide = p->ncells + (uint64_t)cells;
@@ -59,7 +60,8 @@ bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
     for (uint32_t c = p->ncells; c < q->ncells; c++) {
         if (!good)
             break;
-        q->cells[c] = (struct cell){.kind = CELL_JOIN}; /* counted on, from launch to launch */
+        q->cells[c] =
+            (struct cell){.kind = CELL_JOIN}; /* its count continues from launch to launch */
     }
     e->failed = !good || !marks;
     if (!marks && good)
@@ -84,7 +86,7 @@ void peal_edit_end(struct edit *e)
 }
 
 /* Places in a thread, in order: the beginning of a launch, its ops, its end. A launch without ops
- * has both, too. */
+ * has a beginning and an end too. */
 static uint64_t place_of_entry(const struct thread *t, uint32_t launch)
 {
     return ((uint64_t)t->first_op[launch] + launch) * 2;
@@ -114,7 +116,8 @@ void peal_edit_insert(struct edit *e, struct insertion insertion)
         e->failed = true;
 }
 
-/* By thread, then by place; those of one place stay in the order in which they came. */
+/* Sorts by thread, then by place. Insertions at one place keep the order in which they were
+ * queued. */
 static int by_place(const void *a, const void *b)
 {
     const struct insertion *x = a, *y = b;
@@ -135,7 +138,8 @@ static uint64_t place_of_access(const struct program *p, const struct access *a)
     return place_of_op(a->launch, a->op);
 }
 
-/* Insertions of threads before it, and of a thread at or before a place. Sorted. */
+/* How many insertions are for earlier threads, or for this thread at or before a place. The list is
+ * sorted. */
 static size_t count_until(const struct edit *e, uint32_t thread, uint64_t place)
 {
     size_t lo = 0, hi = e->insertions.len;
@@ -157,13 +161,13 @@ static size_t first_of(const struct edit *e, uint32_t thread)
     return 0;
 }
 
-/* Insertions of a thread that stand at or before a place. */
+/* How many insertions of a thread are at or before a place. */
 static uint32_t count_before(const struct edit *e, uint32_t thread, uint64_t place)
 {
     return (uint32_t)(count_until(e, thread, place) - first_of(e, thread));
 }
 
-/* Where a step stands: its op's place; a fork before its launch's ops, a join after them. */
+/* The place of a step: that of its op. A fork comes before the launch's ops, a join after them. */
 static uint64_t place_of_step(const struct program *p, uint32_t thread, uint32_t i)
 {
     const struct thread *t = &p->threads[thread];
@@ -175,7 +179,7 @@ static uint64_t place_of_step(const struct program *p, uint32_t thread, uint32_t
     return place_of_end(t, launch);
 }
 
-/* The thread's steps, each with those put in before it, from *end on. */
+/* Copies the thread's steps, each after those inserted before it, starting at *end. */
 static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, uint32_t *ops,
                           uint64_t *end)
 {
@@ -194,7 +198,7 @@ static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, u
             steps[*end] = in->step;
             steps[*end].flags |= STEP_INSERTED;
             ops[*end] = in->op;
-            if (in->op == PEAL_NONE) { /* it counts to the launch's last op */
+            if (in->op == PEAL_NONE) { /* it belongs to the launch's last op */
                 uint32_t ops_end = t->first_op[in->launch + 1];
                 steps[*end].flags |= STEP_AT_END;
                 if (ops_end)
@@ -237,7 +241,7 @@ bool peal_edit_apply(struct edit *e)
     }
     for (uint32_t t = 0; t < p->nthreads; t++)
         insert_thread(e, t, steps, ops, &end);
-    if (end != total) { /* no advice is better than a wrong one */
+    if (end != total) { /* no advice is better than wrong advice */
         free(steps);
         free(ops);
         e->failed = true;
@@ -266,7 +270,7 @@ static bool judge(struct program *p, const struct peal_verify_options *options,
         o.most_states = MOST_STATES;
     peal_arena_init(&scratch.arena, 0);
     peal_verify_decide(p, &o, &scratch);
-    /* A proof of these launches that more of them could refute is none, unless no more were asked
+    /* If more launches could refute it, this is no proof, unless exactly these launches were asked
      * for. */
     bool good = !scratch.failed && scratch.v.verdict == PEAL_PROVED && scratch.v.reuse >= reuse &&
                 (options->launches || scratch.v.needs_launches <= p->launches);

@@ -35,7 +35,8 @@ static bool waits(const struct step *s)
     return s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;
 }
 
-/* Shared cells: new totals of what is added, and thresholds that count from them. */
+/* For shared cells: recomputes the totals of what is added, and the thresholds that count from
+ * them. */
 static bool rebase(struct program *p)
 {
     uint64_t size = (uint64_t)(p->launches + 1) * p->ncells;
@@ -79,11 +80,11 @@ static bool rebase(struct program *p)
     return true;
 }
 
-/* What is known of a one-writer cell while a thread is walked through. */
+/* State of a one-writer cell during the walk through a thread. */
 struct count {
-    uint32_t launch; /* + 1 */
+    uint32_t launch; /* launch + 1 */
     int64_t last;    /* count before the edit */
-    int64_t less;    /* what was taken out of it */
+    int64_t less;    /* how much was removed from it */
 };
 
 static void recount(struct step *s, const struct peal_op *op, uint32_t launch, bool out,
@@ -174,7 +175,7 @@ void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t 
 {
     struct program *p = &e->p;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        uint32_t place = PEAL_NONE; /* the first step of `before` not yet passed */
+        uint32_t place = PEAL_NONE; /* the first step of `before` that has not been passed */
         if (rank != PEAL_NONE && p->threads[t].rank != rank)
             continue;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
@@ -199,7 +200,7 @@ void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t 
 
 /* --- moving ---------------------------------------------------------------------------------- */
 
-/* The ops of line `to` in one launch of a thread: how many, and the kth, from 0. */
+/* The number of ops of line `to` in one launch of a thread, and the k-th of them, from 0. */
 static uint32_t find_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t to,
                         uint32_t k, uint32_t *out)
 {
@@ -241,7 +242,8 @@ static bool passes_another(const struct program *p, uint32_t thread, uint32_t i,
     return false;
 }
 
-/* One launch of a thread. Returns how many steps were moved; e->failed: they cannot be. */
+/* Moves the steps of one launch of a thread. Returns how many were moved; e->failed: they cannot be
+ * moved. */
 static uint32_t move_in_launch(struct edit *e, uint32_t thread, uint32_t launch, uint32_t what,
                                uint32_t to, bool after)
 {

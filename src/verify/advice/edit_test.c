@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps that are put in stand where they were asked to, whatever the order of asking. */
+/* Inserted steps stand where they were asked for, in whatever order they were queued. */
 #include "verify/advice/edit.h"
 
 #include "plan/plan.h"
@@ -13,7 +13,7 @@
 
 enum { RANKS = 3, LAUNCHES = 2 };
 
-/* Rank 0 tells rank 1; rank 2 has no ops. */
+/* Rank 0 notifies rank 1; rank 2 has no ops. */
 static struct peal_plan *make(void)
 {
     struct peal_plan *plan = NULL;
@@ -56,7 +56,7 @@ static void test_places(void **state)
     static const struct {
         int line;
         uint32_t thread, step;
-        int64_t value; /* of what was put in; 0: the plan's own */
+        int64_t value; /* of the inserted step; 0: a step of the plan */
     } rows[] = {
         {__LINE__, 0, 0, 11}, {__LINE__, 0, 1, 0},  {__LINE__, 0, 2, 12}, {__LINE__, 0, 3, 13},
         {__LINE__, 0, 4, 0},  {__LINE__, 0, 5, 14}, {__LINE__, 1, 0, 0},  {__LINE__, 1, 1, 0},
@@ -66,7 +66,7 @@ static void test_places(void **state)
         const struct step *s = peal_program_step(&e.p, rows[i].thread, rows[i].step);
         bool inserted = s->flags & STEP_INSERTED;
         if (inserted != (rows[i].value != 0) || (inserted && s->value != rows[i].value))
-            fail_msg("line %d: %s, value %lld", rows[i].line, inserted ? "put in" : "of the plan",
+            fail_msg("line %d: %s, value %lld", rows[i].line, inserted ? "inserted" : "of the plan",
                      (long long)s->value);
     }
     static const uint32_t leaves[RANKS][LAUNCHES] = {{3, 6}, {1, 2}, {1, 2}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a proof does not need: each signal, each line of waits (alone or with a line of notifies)
- * and each line of notifies, taken out of the plan and verified again. */
+/* What a proof does not need. Each signal, each line of waits (alone or with a line of notifies)
+ * and each line of notifies is removed from the plan, which is then verified again. */
 #include "verify/advice/adviser.h"
 #include "verify/advice/cut.h"
 
@@ -51,7 +51,8 @@ static void try_signal(struct adviser *v, uint32_t signal)
             v, peal_answer_text(v->a, "all notifies and waits of signal '%s'", cut.signal), &cut);
 }
 
-/* A wait that is not needed, with a line of notifies that then is not needed either. */
+/* Tries a wait that is not needed, together with a line of notifies that is then not needed
+ * either. */
 static void try_wait(struct adviser *v, uint32_t wait, const uint32_t *notifies, uint32_t n)
 {
     struct peal_verify_cut cut = {.wait = peal_adviser_place(v, wait)};

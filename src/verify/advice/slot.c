@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which slot does each operand mean? See slot.h.
+/* Finds the slot of each operand. See slot.h.
  *
- * The operands of one location are gone through in the order of one schedule, so that whatever must
- * precede an operand has its slot already. */
+ * The operands of one location are examined in the order of one schedule, so that the slots of all
+ * operands that must come before are known already.
+ */
 #include "verify/advice/slot.h"
 
 #include "verify/order/order.h"
@@ -11,25 +12,25 @@
 #include <string.h>
 
 enum {
-    MOST_TOUCHES = 1 << 13, /* of one location; find_source calls itself as often at the most */
+    MOST_TOUCHES = 1 << 13, /* per location; also limits the recursion of find_source */
     MOST_QUERIES = 1 << 20,
     MOST_LOOKS = 1 << 27,
-    MOST_PERIOD = 4 /* what `launch mod` can say */
+    MOST_PERIOD = 4 /* the largest k of `launch mod k` */
 };
 
-enum { SLOT_UNKNOWN = 2 }; /* nothing must precede it */
+enum { SLOT_UNKNOWN = 2 }; /* no operand must come before it */
 
-/* An operand on the memory, in one launch: as many accesses as it has rows. */
+/* An operand on the memory, in one launch. It has one access per row. */
 struct touch {
     uint32_t location;
     uint32_t time;   /* in the one schedule */
     uint32_t first;  /* access */
-    uint32_t rows;   /* accesses from there on */
-    uint32_t number; /* in the order of the program */
+    uint32_t rows;   /* number of accesses, starting with `first` */
+    uint32_t number; /* in program order */
     uint32_t ref;
     bool changes, turns; /* writes or accumulates; takes the other slot */
     uint8_t slot;
-    uint32_t *clock; /* [writer] steps of that writer that must precede it */
+    uint32_t *clock; /* [writer] steps of that writer that must come before it */
 };
 
 struct finder {
@@ -37,7 +38,8 @@ struct finder {
     uint32_t memory;
     PEAL_VEC(struct touch) touches;
     PEAL_VEC(struct clock_query) queries;
-    uint32_t *writer; /* [thread] its number among those that change the location at hand, + 1 */
+    /* [thread] its number among the threads that change the current location, + 1 */
+    uint32_t *writer;
     struct peal_arena arena;
     uint64_t looks;
     bool failed;
@@ -45,8 +47,8 @@ struct finder {
 
 /* --- operands -------------------------------------------------------------------------------- */
 
-/* Operands are gone through in the order in which their accesses were listed. Of an op that is all
- * sources, then the destination. */
+/* Operands are visited in the order in which their accesses were listed: all sources of an op, then
+ * its destination. */
 static void add_touch(struct finder *f, uint32_t thread, uint32_t op, const struct peal_ref *ref,
                       size_t *next)
 {
@@ -107,7 +109,7 @@ static void add_touches(struct finder *f)
             if (f->failed)
                 break;
             while (next < p->accesses.len && p->accesses.at[next].op >= OP_NO_OP)
-                next++; /* the caller's */
+                next++; /* the caller's access */
             add_op(f, t, op, &next);
         }
         while (next < p->accesses.len && p->accesses.at[next].thread == t)
@@ -117,7 +119,7 @@ static void add_touches(struct finder *f)
 
 /* --- one schedule ---------------------------------------------------------------------------- */
 
-/* All threads in turn, one step each; every turn is a tick. */
+/* Runs all threads in turn, one step each. Every round is one tick. */
 static void run_in_turn(struct run *run)
 {
     const struct program *p = run->p;
@@ -184,7 +186,7 @@ static uint32_t number_writers(struct finder *f, const struct touch *touches, si
     return writers;
 }
 
-/* Asks for the clocks of all threads that change a location at each of its operands. */
+/* Finds, at each operand of a location, the clocks of all threads that change the location. */
 static void ask_location(struct finder *f, struct touch *touches, size_t n)
 {
     uint32_t writers = number_writers(f, touches, n);
@@ -206,7 +208,7 @@ static void ask_location(struct finder *f, struct touch *touches, size_t n)
     }
 }
 
-/* Must the change come before the operand? The change comes first in the schedule. */
+/* Must the change come before the operand? In the schedule it does. */
 static bool precedes(const struct finder *f, const struct touch *change, const struct touch *touch)
 {
     const struct access *a = access_of(f, change), *b = access_of(f, touch);
@@ -217,7 +219,7 @@ static bool precedes(const struct finder *f, const struct touch *change, const s
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-/* The first row of a change that touches a stretch, or NULL. */
+/* The first row of a change that overlaps a range, or NULL. */
 static const struct access *overlap(const struct finder *f, const struct touch *t, struct range s)
 {
     for (uint32_t i = 0; i < t->rows; i++) {
@@ -228,8 +230,8 @@ static const struct access *overlap(const struct finder *f, const struct touch *
     return NULL;
 }
 
-/* The slot of the last changes to a stretch that must precede the operand, among the `n` before it:
- * one for all bytes, or it fails. A write asks for the last of them only. */
+/* The slot of the last changes to a range, among the first `n`, that must come before the operand.
+ * It must be one slot for all bytes. A write only asks for the last change. */
 static void find_source(struct finder *f, const struct touch *touches, size_t n, struct range s,
                         struct touch *touch)
 {
@@ -249,7 +251,7 @@ static void find_source(struct finder *f, const struct touch *touches, size_t n,
         if (touch->turns)
             return;
         find_source(f, touches, n - 1, (struct range){s.lo, row->lo}, touch);
-        s.lo = row->hi; /* another row of this change may come next */
+        s.lo = row->hi; /* the next row of this change may cover the rest */
     }
 }
 
@@ -283,7 +285,7 @@ static int by_location(const void *x, const void *y)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Calls for the operands of each location. */
+/* Calls the function for the operands of each location. */
 static void each_location(struct finder *f, void (*call)(struct finder *, struct touch *, size_t n))
 {
     for (size_t i = 0, end; i < f->touches.len; i = end) {
@@ -310,8 +312,8 @@ static int by_ref(const void *x, const void *y)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The slots of one operand by phase; false: two launches of one phase differ. An operand that
- * nothing must precede in some launch (the first) follows the others. */
+/* The slots of one operand by phase. False: two launches of one phase differ. If in some launch
+ * (the first) no operand must come before it, that launch follows the others. */
 static bool fold(const struct finder *f, const struct touch *touches, size_t n, uint32_t period,
                  uint32_t *slots)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan with a second slot: the old block, with longer tables of phases and totals after it.
+/* Makes the plan with a second slot: the old block, followed by longer tables of phases and totals.
  * See slot.h. */
 #include "verify/advice/slot.h"
 
@@ -19,7 +19,7 @@ static uint32_t *phases_of(struct peal_plan *plan, uint64_t op)
     return &ops[op].sync.phases;
 }
 
-/* Groups of the old period become groups of the new one, and so do their places. */
+/* Turns groups of the old period, and their places, into groups of the new one. */
 static void stretch_phases(const struct peal_plan *old, struct peal_plan *plan)
 {
     uint64_t *to = (uint64_t *)((char *)plan + plan->phases.offset);
@@ -55,8 +55,8 @@ static void stretch_totals(const struct peal_plan *old, struct peal_plan *plan)
     }
 }
 
-/* A group of phases of its own for every operand: its old offsets, and the length of the buffer
- * more where it is in the second slot. */
+/* Gives every operand its own group of phases: its old offsets, plus the length of the buffer where
+ * it uses the second slot. */
 static void move_operands(const struct peal_plan *old, struct peal_plan *plan,
                           const struct slot_uses *uses)
 {
@@ -74,7 +74,7 @@ static void move_operands(const struct peal_plan *old, struct peal_plan *plan,
     }
 }
 
-/* Twice as long, at the end of its region. */
+/* Doubles the buffer, at the end of its region. */
 static void lengthen(struct peal_plan *plan, uint32_t buf)
 {
     struct peal_buf *b = (struct peal_buf *)((char *)plan + plan->bufs.offset) + buf;

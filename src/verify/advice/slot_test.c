@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second slots: which slot every operand takes, whether the plan that is made is one, and what the
- * verifier says of it. */
+/* Second slots: which slot every operand takes, whether the plan made for it is valid, and what the
+ * verifier says about that plan. */
 #include "verify/advice/slot.h"
 
 #include "plan/plan.h"
@@ -15,14 +15,15 @@
 
 enum { RANKS = 3, COUNT = 8, HALF = COUNT / 2 };
 
-/* Broadcasts of rank 0's x through its window t, with a shared counter per rank for the waves. */
+/* Broadcasts of rank 0's x through its window t. Each rank has a shared counter, with which all
+ * ranks notify each other: a wave. */
 enum scheme {
     AGAIN,    /* staged, a wave, read: the next launch writes while slow ranks read */
     STEPS,    /* two steps like that, the launch ends with a wave */
     HALVES,   /* the first half is staged again; the halves are read one by one */
-    PERSISTS, /* the same, but the second half is wanted where the first one is */
+    PERSISTS, /* the same, but the second half is wanted in the slot of the first */
     GATHERED, /* all add to what rank 0 has staged */
-    PARITY,   /* two halves by launch already, and no rank says that it has read */
+    PARITY,   /* alternates between two halves already, and no rank says that it has read */
     WRONG     /* AGAIN, and what is read is doubled */
 };
 
@@ -87,7 +88,7 @@ static void take(struct maker *m, uint64_t element, uint64_t count)
     peal_assembler_copy(m->a, at(m->rank, m->y, element), at(0, m->t, element), 1, count);
 }
 
-/* The operand in the one half or the other, by launch. */
+/* The operand in one half or the other, depending on the launch. */
 static struct peal_ref by_launch(struct maker *m)
 {
     struct peal_ref ref = at(0, m->t, 0);
@@ -161,7 +162,7 @@ static void expect(int line, bool holds, const char *what)
         fail_msg("line %d: %s", line, what);
 }
 
-/* The uses of t's slots; false: there are none. */
+/* How the slots of t are used. False: there is no such use. */
 static bool find(const struct peal_plan *plan, struct slot_uses *uses)
 {
     enum { LAUNCHES = 9 };
@@ -232,8 +233,8 @@ static void test_schemes(void **state)
     }
 }
 
-/* If the second half were taken to be in the slot of the first, nothing would race, and the result
- * would be wrong. */
+/* If the second half were assumed to be in the slot of the first, nothing would race, and the
+ * result would be wrong. */
 static void test_a_wrong_result_is_seen(void **state)
 {
     (void)state;

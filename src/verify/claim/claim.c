@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A claim's tasks, the threads that share them, and what they add up to. */
+/* A claim's tasks, the threads that share them, and the sum of their answers. */
 #include "verify/claim/claim.h"
 
 #include "verify/order/compose.h"
@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Tasks are run in two rounds: first all of them, where of sequences each plan is proved by itself;
- * then the pairs of those sequences whose plans do not compose. Whether they do is known when all
- * shares are through the first. */
+/* Tasks are run in two rounds. The first round runs all tasks; a task of sequences then proves each
+ * of its plans alone. The second round proves the pairs of those sequences whose plans do not
+ * compose. Whether they compose is known only when all shares have finished the first round. */
 struct pool {
     struct peal_claim *claim;
     bool pairs; /* the second round */
@@ -51,7 +51,8 @@ static void *work(void *at)
         size_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
         if (i >= claim->ntasks)
             return NULL;
-        /* The largest last in the list, first in time: all threads then end together. */
+        /* The largest task is last in the list and taken first, so that all threads end at about
+         * the same time. */
         run_task(pool, &claim->tasks[claim->ntasks - 1 - i]);
     }
 }
@@ -64,7 +65,7 @@ static void add_task(struct peal_claim *claim, struct peal_claim_task task)
     peal_diags_init(&at->diags);
 }
 
-/* Many pairs are shared out, so that several threads have their part of them. */
+/* A large number of pairs is divided into shares, so that several threads can work on them. */
 static void add_sequences(struct peal_claim *claim, uint32_t nranks, uint32_t shares)
 {
     size_t variants = claim->ncounts * (peal_claim_has_root(claim) ? nranks : 1);
@@ -100,7 +101,7 @@ enum peal_status peal_claim_begin(struct peal_claim *claim)
         if (differ && !claim->alone && nranks > 1)
             add_sequences(claim, nranks, shares);
     }
-    /* One large plan: its lazy runs share the cores instead. */
+    /* A single large plan: its lazy runs use the cores instead. */
     if (claim->ntasks == 1)
         claim->verify.workers = claim->workers;
     return PEAL_OK;
@@ -126,13 +127,13 @@ static void run_round(struct peal_claim *claim, bool pairs)
     }
 }
 
-/* Are these shares of the same sequences? */
+/* Are these two shares of the same sequences? */
 static bool go_together(const struct peal_claim_task *a, const struct peal_claim_task *b)
 {
     return b->sequences && a->nranks == b->nranks && a->cut == b->cut;
 }
 
-/* Does the plan alone belong to what the shares say? */
+/* Does the proof of the plan alone count for these shares? */
 static bool is_shown_alone(const struct peal_claim_task *task, const struct peal_claim_task *alone)
 {
     return task->shown_alone && !alone->sequences && alone->nranks == task->nranks;
@@ -167,7 +168,7 @@ static bool all_compose(const struct peal_claim *claim, const struct peal_claim_
     return good;
 }
 
-/* After the first round: sequences of plans that compose are proved, all of them. True: of others,
+/* After the first round: if all plans of a sequence compose, its pairs are proved. True: other
  * pairs are still to be proved. */
 static bool settle_sequences(struct peal_claim *claim)
 {
@@ -212,7 +213,7 @@ void peal_claim_release(struct peal_claim *claim)
     claim->ntasks = 0;
 }
 
-/* A single rank has no other to share memory or bits with: its reuse and bits say nothing. */
+/* A single rank shares neither memory nor bits with another: its reuse and bits say nothing. */
 static void add_proof(struct peal_claim_sum *sum, const struct peal_verification *v)
 {
     if (v->reuse < sum->reuse)
@@ -258,7 +259,8 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
         if (task->sequences && !task->share && peal_claim_is_sampled(claim, task->nranks))
             sum.sampled++;
         if (!v) {
-            /* Plans that the kernel refuses are never launched; of others nothing is known. */
+            /* Plans that the kernel refuses are never launched. About plans that could not be made
+             * for another reason, nothing is known. */
             sum.no_plan += task->status != PEAL_OK;
             sum.unknown += task->status != PEAL_OK && task->status != PEAL_INVALID;
             continue;
@@ -277,7 +279,7 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
     return sum;
 }
 
-/* A claim without a plan at all has decided nothing; its status says why. */
+/* A claim without any plan has decided nothing; its status says why. */
 enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_sum *out)
 {
     enum peal_status status = peal_claim_begin(claim);

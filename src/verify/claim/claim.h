@@ -2,20 +2,20 @@
 /* What "proved" means: which plans and which sequences of plans have to be proved for a kernel.
  *
  * A *claim* is a kernel, numbers of ranks and counts. For every number of ranks and every count
- * there is one task for the plan alone, launched as often as a sound proof needs. And for every
- * number of ranks there are tasks for sequences of different plans: every ordered pair of what
- * differs in root, in count or in both, in every order of that many launches that has both. Beyond
- * PEAL_SEQUENCE_WORK the pairs are sampled, and then the verdict is not "proved" but "sampled".
- * Where the plans compose (order/compose.h), each is proved by itself and no pair is: that is asked
- * first, one plan after the other, and pairs only if it is not so.
- * Where adds of later launches may come before those of earlier ones, two do not stand for more:
- * then some sequences of three are examined too, and the sum says that this is not a proof (two_only).
+ * there is one task for the plan alone, launched as often as a sound proof needs. For every number
+ * of ranks there are also tasks for sequences of different plans: every ordered pair of plans that
+ * differ in root, count or both, in every order of the required number of launches that contains
+ * both. Beyond PEAL_SEQUENCE_WORK the pairs are sampled; the verdict is then not "proved" but
+ * "sampled". If the plans compose (order/compose.h), proving each alone is enough and no pairs are
+ * needed: that is tried first. If adds of a later launch may come before those of an earlier one,
+ * two different plans do not stand for more. Then some sequences of three are examined too, and the
+ * sum says that this is not a proof (two_only).
  *
  *   claim.c      tasks, the threads that share them, the sum
  *   sequences.c  one task: the plan alone, or pairs and threes
  *   left_out.c   what could be left out of every plan and sequence of a claim
  *
- * `peal verify`, `peal run --verify`, PEAL_VERIFY=1 and peal_verify() of peal/verify.h all ask
+ * `peal verify`, `peal run --verify`, PEAL_VERIFY=1 and peal_verify() of peal/verify.h all call
  * peal_claim_prove or its three steps; nothing else decides what has to be proved.
  */
 #ifndef PEAL_VERIFY_CLAIM_H
@@ -26,81 +26,83 @@
 
 #include <stdatomic.h>
 
-/* Launched ops times lanes that the sequences of one number of ranks may cost: about two minutes.
- */
+/* The cost limit for the sequences of one number of ranks, in launched ops times lanes: about two
+ * minutes. */
 #define PEAL_SEQUENCE_WORK UINT64_C(6000000000)
-/* With at most this many ranks, the plans of all roots are proved. With more, two roots are enough where the text
- * shows that all other plans are rotations of theirs: peal_symmetry_of_text. */
+/* With at most this many ranks, the plans of all roots are proved. With more, two roots are enough
+ * if the text shows that the plans of all other roots are rotations of theirs:
+ * peal_symmetry_of_text. */
 #define PEAL_FEW_RANKS 32
 
 struct peal_claim_task {
     uint32_t nranks;
     int64_t count;          /* of the plan alone */
-    bool sequences;         /* pairs of roots and counts; otherwise the plan alone */
-    uint32_t share, shares; /* sequences: every shares-th from share on */
-    uint64_t proved;        /* sequences */
+    bool sequences;         /* pairs of roots and counts; false: the plan alone */
+    uint32_t share, shares; /* sequences: numbers share, share + shares, ... */
+    uint64_t proved;        /* number of sequences */
     uint64_t threes;        /* sequences of three that were examined */
     bool rotated;           /* roots (0, d) were verified for all (r, r + d) */
-    bool composes;          /* sequences: the plans of the share so far may be launched in
-                                          any order: order/compose.h */
-    struct peal_composition *composition; /* what they say together, in the arena */
+    /* sequences: the plans of the share so far may be launched in any order: order/compose.h */
+    bool composes;
+    struct peal_composition *composition; /* the joined facts of those plans, in the arena */
     bool one_root;                        /* the text says that two roots stand for all ... */
     bool shown_alone;                     /* ... one of which is that of the plans alone */
     uint64_t plans;                       /* of the share, while it composes */
     uint64_t orders;                      /* sequences of two of them, with one of the two first */
     uint32_t depth;                       /* of their channels; 0: they have none */
     bool two_only;                        /* more than two different plans could show more */
-    uint64_t all;                      /* how many sequences exist, of all shares; share 0 only */
-    const char *launched;              /* sequences: the launches of the one that is not proved */
+    uint64_t all;                         /* how many sequences exist in all shares; share 0 only */
+    const char *launched; /* sequences: the launches of the sequence that is not proved */
     const struct peal_verify_cut *cut; /* sequences: what is left out, or NULL */
     const char *piece;                 /* its name: the text of the advice */
-    enum peal_reuse reuse;             /* the least that every root and count by itself must have */
+    enum peal_reuse reuse; /* the least reuse that every root and count must have alone */
     struct peal_verification *answer; /* NULL: no plan could be made, or all sequences are proved */
     struct peal_plan *plan;           /* alone: kept if not proved, or with keep_plans */
-    struct peal_plan *kept[3];        /* sequences: the plans of the one that is not proved, ... */
-    const uint8_t *order;             /* ... and which of them each launch is of */
+    struct peal_plan *kept[3]; /* sequences: the plans of the sequence that is not proved, ... */
+    const uint8_t *order;      /* ... and which of them each launch is of */
     enum peal_status status;
     struct peal_diags diags; /* why there is no plan */
     struct peal_arena arena;
-    /* Stored with release when all of the above is there; loaded with acquire by a reader that does
-     * not wait for peal_claim_run to return. */
+    /* Stored with release when all of the above is complete; loaded with acquire by a reader that
+     * does not wait for peal_claim_run to return. */
     _Atomic bool finished;
 };
 
-/* Filled in by the caller down to done_with; zero is a good value everywhere but for the request
- * and the two lists. */
+/* The caller fills in the members down to done_with. Zero is a valid value for all of them except
+ * the request and the two lists. */
 struct peal_claim {
-    /* The kernel, and what holds for all plans. Number of ranks, count and root are set per plan;
-     * what is out of bounds stays in the plan, for the verifier to find. */
+    /* The kernel, and what holds for all plans. Number of ranks, count and root are set per plan.
+     * Accesses out of bounds stay in the plan, for the verifier to find. */
     struct peal_plan_request request;
-    const struct peal_plan *plan; /* instead of request and lists: this plan, borrowed, alone */
+    const struct peal_plan *plan; /* instead of request and lists: this plan alone; borrowed */
     const int64_t *ranks, *counts;
     size_t nranks, ncounts;
     struct peal_verify_options verify;
     bool alone;             /* no sequences of different roots and counts */
-    bool flush;             /* plans with the flushes that a network needs: see plan/flush.h */
-    bool keep_plans;        /* of proved ones too */
-    uint64_t sequence_work; /* beyond which sequences are sampled; 0 = PEAL_SEQUENCE_WORK */
+    bool flush;             /* plans have the flushes that a network needs: see plan/flush.h */
+    bool keep_plans;        /* keep the plans of proofs too */
+    uint64_t sequence_work; /* limit beyond which sequences are sampled; 0 = PEAL_SEQUENCE_WORK */
     uint32_t few_ranks;     /* 0 = PEAL_FEW_RANKS */
     uint32_t workers;       /* threads; 0 = 1 */
     const char *cache;      /* folder of verdicts, or NULL */
-    void (*done)(void *context, const struct peal_claim_task *task); /* after each, any thread */
+    void (*done)(void *context,
+                 const struct peal_claim_task *task); /* called after each task, by any thread */
     void *done_with;
 
     struct peal_claim_task *tasks; /* smallest number of ranks first */
     size_t ntasks;
 };
 
-/* All answers of a claim in one. */
+/* All answers of a claim, added up. */
 struct peal_claim_sum {
     uint64_t proved, refuted, undecided, no_plan; /* plans alone, and failed sequences */
-    uint64_t
-        unknown; /* of no_plan: too large, or out of memory; others are refused by the kernel */
-    uint64_t sampled; /* numbers of ranks of which not all sequences were examined */
+    /* part of no_plan: too large, or out of memory; the others are refused by the kernel */
+    uint64_t unknown;
+    uint64_t sampled; /* numbers of ranks for which not all sequences were examined */
     uint64_t sequences, all_sequences; /* proved, and how many exist */
     uint64_t threes;
     bool two_only;
-    uint32_t launches; /* the most that one proof has */
+    uint32_t launches; /* the largest number in any proof */
     enum peal_reuse reuse;
     bool closed_undecided, more_launches, bits_known, bits_same, has_contract;
     const char *bits_why;
@@ -109,41 +111,41 @@ struct peal_claim_sum {
     double ms;
 };
 
-/* Three steps, for callers that show progress: list the tasks, run them, add them up. */
+/* Three steps, for callers that show progress: list the tasks, run them, add up the answers. */
 enum peal_status peal_claim_begin(struct peal_claim *claim);
 void peal_claim_run(struct peal_claim *claim);
 struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim);
-/* The same in one. PEAL_OK: the sum has the verdict, also where it is not "proved". Otherwise
- * nothing was decided. Released by the caller in both cases. */
+/* The three steps in one call. PEAL_OK: the sum has the verdict, which need not be "proved".
+ * Otherwise nothing was decided. The caller releases the claim in both cases. */
 enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_sum *out);
-/* Frees answers and plans; harmless after a begin that failed, and on zeroes. */
+/* Frees answers and plans. Harmless after a begin that failed, and on a zeroed claim. */
 void peal_claim_release(struct peal_claim *claim);
 
-/* Were some, but not all sequences of that number of ranks proved, and none refuted or undecided? */
+/* Were some but not all sequences of that number of ranks proved, and none refuted or undecided? */
 bool peal_claim_is_sampled(const struct peal_claim *claim, uint32_t nranks);
-/* The verdict of the sum: refuted if one is, undecided if one is or there is no plan, sampled if not
- * all sequences were examined, else proved. */
+/* The verdict of the sum: refuted if any task is; undecided if any is, or if there is no plan;
+ * sampled if not all sequences were examined; otherwise proved. */
 enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum);
-/* The task to report: the first that is refuted, else the first that is undecided, else NULL. */
+/* The task to report: the first refuted one, else the first undecided one, else NULL. */
 const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim);
 
-/* The plan of a launch of the task's answer; NULL: not kept. */
+/* The plan of one launch of the task's answer. NULL: it was not kept. */
 const struct peal_plan *peal_claim_plan(const struct peal_claim *claim,
                                         const struct peal_claim_task *task, uint32_t launch);
 
-/* One plan that is about to be launched, again and again: the question of `peal run --verify` and of
- * PEAL_VERIFY=1. PEAL_OK: proved. PEAL_INVALID: refuted; PEAL_UNSUPPORTED: undecided; `why` has the
- * explanation then. Others: nothing was decided. */
+/* One plan that is about to be launched repeatedly: the question of `peal run --verify` and of
+ * PEAL_VERIFY=1. PEAL_OK: proved. PEAL_INVALID: refuted. PEAL_UNSUPPORTED: undecided. With the last
+ * two, `why` has the explanation. Any other status: nothing was decided. */
 enum peal_status peal_claim_check_plan(const struct peal_plan *plan, const char *cache,
                                        struct peal_text *why);
 
-/* After all tasks: of what could be left out of some plan, keeps what could be left out of every
- * plan and sequence of its number of ranks. */
+/* After all tasks: keeps only those pieces that could be left out of every plan and sequence of
+ * their number of ranks. */
 void peal_claim_judge_advice(struct peal_claim *claim);
 
-/* One task, by one thread: sequences.c. Of sequences, this proves each plan of the share by itself,
- * as long as they compose; peal_claim_prove_pairs is the rest of the task if those of some share do
- * not. */
+/* One task, run by one thread: sequences.c. For sequences, this proves each plan of the share
+ * alone, as long as they compose. If the plans of some share do not, peal_claim_prove_pairs does
+ * the rest of the task. */
 void peal_claim_prove_task(const struct peal_claim *claim, struct peal_claim_task *task);
 void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_task *task);
 /* Does the kernel have a parameter `root`? Then every root is launched. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims on short kernels: what is asked beside each plan alone, and how answers add up. */
+/* Claims on short kernels: what is asked besides each plan alone, and how answers are added up. */
 #include "verify/claim/claim.h"
 
 #include "plan/tests/made.h"
 
 #include <stdio.h>
 
-/* Safe with one root again and again; a race as soon as the root changes: the old root has its
- * acknowledgements, the new one writes to ranks that may still read the old one's data. */
+/* Safe if launched repeatedly with one root, but a race as soon as the root changes: the old root
+ * has its acknowledgements, while the new one writes to ranks that may still read the old one's
+ * data. */
 #define ROOTED                                                                                     \
     "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n"                        \
     "    window w: T[n]\n"                                                                         \
@@ -88,7 +89,7 @@ static void test_a_claim_adds_up(void **state)
         check_row(&rows[i]);
 }
 
-/* A sample is not a proof, however many of its sequences are proved. */
+/* A sample is not a proof, no matter how many of its sequences are proved. */
 static void test_a_sample_is_no_proof(void **state)
 {
     (void)state;
@@ -100,7 +101,7 @@ static void test_a_sample_is_no_proof(void **state)
         .ranks = ranks, .counts = counts, .nranks = 2, .ncounts = 1, .sequence_work = 20000};
     claim.request.kernel = m.kernel;
     claim.request.bind.dtype = PEAL_F32;
-    claim.verify.plain = true; /* its plans compose: no pair would be examined */
+    claim.verify.plain = true; /* its plans compose: no pair would be examined otherwise */
     assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
     assert_int_equal(peal_claim_verdict(&sum), PEAL_SAMPLED);
     assert_string_equal(peal_outcome_name(PEAL_SAMPLED), "sampled, not proved");
@@ -111,7 +112,8 @@ static void test_a_sample_is_no_proof(void **state)
     made_end(&m);
 }
 
-/* Root 2 has a plan that is too large to be verified: what is proved of the others says nothing about it. */
+/* Root 2 has a plan that is too large to be verified. The proofs for other roots say nothing about
+ * it. */
 static void test_what_is_too_large_is_not_decided(void **state)
 {
     (void)state;
@@ -161,7 +163,7 @@ static void test_threads_do_not_change_the_sum(void **state)
     made_end(&m);
 }
 
-/* The question that is asked before a launch. */
+/* The question that `peal run --verify` asks before a launch. */
 static void test_a_plan_is_checked_before_its_launch(void **state)
 {
     (void)state;

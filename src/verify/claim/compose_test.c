@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans that go before and after each other unexamined: which do, and that the verdict is the one that
- * pairs of plans lead to. */
+/* Which plans may be launched in any order without examining pairs, and that the verdict is the
+ * same as with pairs. */
 #include "verify/claim/claim.h"
 
 #include "plan/tests/made.h"
@@ -10,8 +10,8 @@
 #define HEAD                                                                                       \
     "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n    window slot: T[n]\n"
 
-/* Closed, and right with one root. With another one, the new root may tell a rank of its launch
- * before the old one has: one cell, two writers that nothing orders. */
+/* Closed, and right with one root. With another root, the new root may notify a rank of its launch
+ * before the old one has: one cell with two writers that nothing orders. */
 #define HANDED_OVER                                                                                \
     HEAD "    signal ready, taken[nranks]\n"                                                       \
          "    if rank == root {\n"                                                                 \
@@ -26,7 +26,7 @@
          "    }\n"                                                                                 \
          "}\n"
 
-/* `extra` is what a receiver does first; shared: how its answer is counted. */
+/* `extra` is what a receiver does first; `signals`: how its answer is counted. */
 #define FLAT(extra, signals, wait_for_all, answer)                                                 \
     HEAD "    signal ready[nranks]\n    " signals "\n"                                             \
          "    if rank == root {\n"                                                                 \
@@ -39,8 +39,8 @@
          "    }\n"                                                                                 \
          "}\n"
 
-/* Two slots. `told` is who hears of a reader, `guard` what a root waits for before it writes its slot
- * again. */
+/* Two slots. `told` is which ranks a reader notifies; `guard` is what a root waits for before it
+ * writes its slot again. */
 #define PIPE(guard, told)                                                                          \
     "kernel k(in x: T[n], out y: T[n], root: int, most: int = n) implements broadcast {\n"         \
     "    window slot: T[2 * most]\n"                                                               \
@@ -79,21 +79,21 @@ static const struct row rows[] = {
     {__LINE__, "broadcast_pipe", true, PEAL_PROVED},
     {__LINE__, "broadcast_chain", true, PEAL_PROVED},
     {__LINE__, PIPE(ALL_DONE, TELL_ALL), true, PEAL_PROVED},
-    /* right with one root, but the next one does not hear of those that read its slot */
+    /* right with one root, but the next one is not notified by the ranks that read its slot */
     {__LINE__, PIPE(ALL_DONE, "notify done[rank]@root += 1"), false, PEAL_REFUTED},
-    /* it hears of some of them */
+    /* it is notified by some of them */
     {__LINE__,
      PIPE("for p in peers { if p != root + 1 { wait done[p] >= 1 at launch - 2 } }", TELL_ALL),
      false, PEAL_REFUTED},
-    /* two slots, and every rank enters before any leaves */
+    /* two slots, and every rank enters before any rank leaves */
     {__LINE__, "reduce_nodes", true, PEAL_PROVED},
     {__LINE__, "reduce_heads", true, PEAL_PROVED},
     /* closed, two slots */
     {__LINE__, "broadcast_nodes", true, PEAL_PROVED},
     {__LINE__, "broadcast_heads", true, PEAL_PROVED},
-    /* a cell changes hands */
+    /* a cell gets another writer */
     {__LINE__, HANDED_OVER, false, PEAL_REFUTED},
-    /* looks back to a launch of another plan */
+    /* refers to a launch of another plan */
     {__LINE__,
      FLAT("wait ready[root] >= 1 at launch - 1", "signal taken[nranks]", EACH_OF_ALL, TAKEN), false,
      PEAL_PROVED},
@@ -151,7 +151,7 @@ static void test_what_composes_is_what_pairs_say(void **state)
     }
 }
 
-/* Without that, a thousand ranks take a thousand plans. */
+/* Without this rule, a thousand ranks need a thousand plans. */
 static void test_two_roots_stand_for_all_of_the_library(void **state)
 {
     static const char *const names[] = {"broadcast_flat", "broadcast_pipe", "broadcast_nodes",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What could be left out of a proved kernel: each piece that one plan does not need is taken out of
+/* What could be left out of a proved kernel. Each piece that one plan does not need is removed from
  * every plan and every sequence that was proved for the same number of ranks. */
 #include "verify/claim/claim.h"
 
@@ -107,7 +107,8 @@ static bool is_refuted(const struct peal_claim_task *t)
     return t->answer && !t->sequences && t->answer->verdict == PEAL_REFUTED;
 }
 
-/* "2, 4 ranks": the plans that the change fixes, or (`not`) does not; returns how many. */
+/* "2, 4 ranks": the plans that the change fixes, or with `not` those that it does not fix. Returns
+ * how many. */
 static size_t list_plans(const struct peal_claim *claim, const char *text, bool not,
                          struct peal_text *out)
 {
@@ -128,8 +129,8 @@ static size_t list_plans(const struct peal_claim *claim, const char *text, bool 
     return n;
 }
 
-/* A change that fixes the smallest plan may not fix the next: every one says what it was tried on, and
- * those that fix every refuted plan come first. */
+/* A change that fixes the smallest plan may not fix the next. Each suggestion says which plans it
+ * was tried on, and those that fix every refuted plan come first. */
 static void judge_mends(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     struct peal_verify_advice *advice = (struct peal_verify_advice *)task->answer->advice;
@@ -151,7 +152,7 @@ static void judge_mends(const struct peal_claim *claim, struct peal_claim_task *
     }
 }
 
-/* A sequence of different roots or counts: its fixes were tried on it alone. */
+/* For a sequence of different roots or counts, changes were tried on that sequence alone. */
 static void judge_sequence(struct peal_claim_task *task)
 {
     struct peal_verify_advice *advice = (struct peal_verify_advice *)task->answer->advice;

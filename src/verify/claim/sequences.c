@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A plan that takes a good part of the memory limit by itself cannot be verified within it. */
+/* A plan that uses a good part of the memory limit by itself cannot be verified within it. */
 static uint64_t max_ops(const struct peal_claim *claim, uint32_t nranks)
 {
     enum { BYTES_PER_OP = 64, FEWEST = 1 << 16 };
@@ -63,7 +63,8 @@ static struct peal_plan *plan_variant(const struct peal_claim *claim, struct pea
     return plan;
 }
 
-/* Is the plan what the text says? A proof of the contract that is kept already needs no text. */
+/* Does the plan do what the text says? A cached proof of the contract makes this check
+ * unnecessary. */
 static void check_text(const struct peal_claim *claim, struct peal_claim_task *task,
                        const struct peal_plan *plan, int64_t max_count)
 {
@@ -82,8 +83,8 @@ static void check_text(const struct peal_claim *claim, struct peal_claim_task *t
     peal_arena_release(&arena);
 }
 
-/* The same plan without fusion, or NULL. A fused op reads what several lines read, and stands at the
- * line of one of them. */
+/* The same plan without fusion, or NULL. A fused op has the accesses of several lines, but the
+ * position of only one of them. */
 static struct peal_plan *make_unfused(const struct peal_claim *claim,
                                       const struct peal_claim_task *task, int64_t count,
                                       int64_t root, int64_t max_count)
@@ -101,7 +102,7 @@ static struct peal_plan *make_unfused(const struct peal_claim *claim,
     return plan;
 }
 
-/* Takes over the counterexample of plans without fusion, if they have the same fault: true. */
+/* Takes over the counterexample of the plans without fusion. False: they have another fault. */
 static bool take_over(struct peal_claim_task *task, struct peal_verification *unfused)
 {
     struct peal_verification *fused = task->answer;
@@ -154,7 +155,7 @@ static int64_t most_count(const struct peal_claim *claim)
     return most;
 }
 
-/* Does the text say that the plans of all roots are rotations of one, with every count? */
+/* Does the text show that the plans of all roots are rotations of one, for every count? */
 static bool is_one_root_enough(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     uint32_t few = claim->few_ranks ? claim->few_ranks : PEAL_FEW_RANKS;
@@ -175,8 +176,8 @@ static bool is_one_root_enough(const struct peal_claim *claim, struct peal_claim
     return good;
 }
 
-/* Is the plan alone one of the two that stand for all roots? Then it is proved anew: proofs that are
- * kept say nothing about sequences. */
+/* Is the plan alone one of the two that stand for all roots? Then it is proved again, because
+ * cached proofs say nothing about sequences. */
 static bool speaks_for_roots(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     return !claim->alone && !claim->verify.launches && !claim->verify.plain &&
@@ -212,18 +213,18 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
         retell(claim, task, max_count);
 }
 
-/* A plan, and the arguments it was made with. */
+/* A plan, and the arguments that it was made with. */
 struct variant {
     struct peal_plan *plan;
     int64_t count, root;
-    bool is_kept; /* the task owns the plan now */
+    bool is_kept; /* owned by the task */
 };
 
 enum {
     MOST_LAUNCHES = 3 * PEAL_PLAN_MAX_PERIOD, /* two periods, or three with `at launch - 15` */
-    MOST_PAIRED = 17, /* of more launches there are too many orders: none of them is verified */
+    MOST_PAIRED = 17, /* more launches have too many orders: no pair is verified */
     MOST_AFTER = 64,
-    MOST_THREES = 2000 /* sequences of three; even all of them would be no proof */
+    MOST_THREES = 2000 /* sequences of three; even examining all of them would not be a proof */
 };
 
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
@@ -233,13 +234,13 @@ static uint32_t pair_launches(const struct variant *a, const struct variant *b)
     return most < MOST_LAUNCHES ? most : MOST_LAUNCHES;
 }
 
-/* Orders of that many launches of a and b that begin with a and have both. */
+/* The number of orders of that many launches of a and b that begin with a and contain both. */
 static uint64_t pair_orders(const struct variant *a, const struct variant *b)
 {
     return (UINT64_C(1) << (pair_launches(a, b) - 1)) - 1;
 }
 
-/* Which of the n variants this plan is of. */
+/* The index of this plan's variant. */
 static size_t which(struct variant *const *of, size_t n, const struct peal_plan *plan)
 {
     for (size_t k = 0; k < n; k++) {
@@ -250,7 +251,7 @@ static size_t which(struct variant *const *of, size_t n, const struct peal_plan 
     return 0;
 }
 
-/* Keeps the answer on a sequence that is not proved, its plans, and what was launched. */
+/* Keeps the answer for a sequence that is not proved, its plans, and what was launched. */
 static void keep_answer(struct peal_claim_task *task, struct variant *const *of, size_t n,
                         const struct peal_plan *const *plans, uint32_t launches,
                         struct peal_verification *answer)
@@ -296,7 +297,7 @@ static void retell_order(const struct peal_claim *claim, struct peal_claim_task 
     free(two);
 }
 
-/* Adds what a plan says about sequences to what the others of the share say. */
+/* Joins what a plan says about sequences with what the other plans of the share say. */
 static void note_composition(struct peal_claim_task *task, const struct peal_verification *answer)
 {
     task->composes = answer->composition &&
@@ -304,7 +305,7 @@ static void note_composition(struct peal_claim_task *task, const struct peal_ver
                      peal_composition_holds(task->composition);
 }
 
-/* One order: bit i - 1 says that launch i is of b. Where launches that follow could show more, they
+/* Proves one order: bit i - 1 says that launch i is of b. If further launches could show more, they
  * are of b, then once more of a. True: proved. */
 static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *task,
                         struct variant *a, struct variant *b, uint64_t order)
@@ -360,9 +361,9 @@ static size_t root_count(const struct peal_claim *claim, const struct peal_claim
     return peal_claim_has_root(claim) ? task->nranks : 1;
 }
 
-/* Variant i: every root of the first count, then of the next. Its plan is NULL where the kernel's
- * own assertions do not allow it: it is never launched. Without what is left out. False: out of
- * memory. */
+/* Makes the plan of variant i: every root of the first count, then of the next. The plan is NULL
+ * where the kernel's own assertions refuse it: it is never launched. Nothing is left out of it.
+ * False: out of memory. */
 static bool make_variant(const struct peal_claim *claim, struct peal_claim_task *task, size_t i,
                          struct variant *v)
 {
@@ -401,7 +402,7 @@ static bool make_variants(const struct peal_claim *claim, struct peal_claim_task
 
 /* --- plans that compose ---------------------------------------------------------------------- */
 
-/* Has the plan's channels the depth that those of the share's other plans have? */
+/* Do the plan's channels have the same depth as those of the share's other plans? */
 static bool fits_depth(struct peal_claim_task *task, const struct peal_plan *plan)
 {
     uint32_t depth = 0;
@@ -414,7 +415,7 @@ static bool fits_depth(struct peal_claim_task *task, const struct peal_plan *pla
     return task->depth == depth;
 }
 
-/* One plan by itself, made, proved and given back. False: nothing more is to be done. */
+/* Makes, proves and frees one plan. False: the share is finished. */
 static bool prove_closed(const struct peal_claim *claim, struct peal_claim_task *task, size_t i)
 {
     struct variant v = {0};
@@ -433,10 +434,10 @@ static bool prove_closed(const struct peal_claim *claim, struct peal_claim_task 
     return task->composes;
 }
 
-/* Each plan of the share by itself, as long as all of them compose. Where one root is enough, two of
- * them are proved all the same: what plans say about sequences may depend on the root only through
- * cells that stay where they are while their writer moves, which two roots show. One of the two may
- * be proved by the task of the plan alone. */
+/* Proves each plan of the share alone, as long as all of them compose. Even where one root is
+ * enough, two are proved: what a plan says about sequences can depend on the root only through
+ * cells whose place is fixed while their writer changes, and two roots show that. One of the two
+ * may be proved by the task of the plan alone. */
 static void prove_each(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     size_t roots = root_count(claim, task), shown = roots, first = 0;
@@ -459,8 +460,8 @@ static void prove_each(const struct peal_claim *claim, struct peal_claim_task *t
 
 /* --- pairs and threes ------------------------------------------------------------------------ */
 
-/* Are the variants one per root, and all rotations of each other? Then sequences that begin with root
- * 0 stand for all. */
+/* Is there one variant per root, and are all of them rotations of each other? Then sequences that
+ * begin with root 0 stand for all. */
 static bool roots_rotate(const struct peal_claim *claim, const struct peal_claim_task *task,
                          const struct variant *v, size_t n)
 {
@@ -477,7 +478,7 @@ static bool roots_rotate(const struct peal_claim *claim, const struct peal_claim
     return rotate;
 }
 
-/* What a launched op costs, in ops: one per lane for lazy runs; clocks in one pass cost less. */
+/* The cost of a launched op, in ops: one per lane for lazy runs; clocks in one pass cost less. */
 static uint64_t lanes_worth(const struct peal_claim *claim, const struct peal_claim_task *task)
 {
     enum { ONE_PASS = 8 };
@@ -486,9 +487,9 @@ static uint64_t lanes_worth(const struct peal_claim *claim, const struct peal_cl
     return ONE_PASS;
 }
 
-/* Every variant again and again, then every ordered pair of different ones: the sequences of pairs
- * and their cost are counted, and with `keep` above 0 one in keep is verified if it is of this
- * share. False: one is not proved. */
+/* Goes through every variant launched repeatedly, then every ordered pair of different ones. Counts
+ * the sequences of pairs and their cost. With `keep` above 0, one in `keep` is verified if it
+ * belongs to this share. False: one is not proved. */
 static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *task,
                        struct variant *v, size_t n, uint64_t keep, uint64_t *work)
 {
@@ -518,7 +519,7 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
             for (uint64_t order = 1; order <= orders; order++, number++) {
                 if (!keep)
                     break;
-                /* Sampled by a hash, so that no pattern of pairs is left out as a whole. */
+                /* Sampled by a hash, so that no pattern of pairs is left out entirely. */
                 bool mine = number % task->shares == task->share &&
                             (keep == 1 || peal_hash_u64(number / task->shares, 29) % keep == 0);
                 if (mine && !prove_order(claim, task, &v[i], &v[k], order))
@@ -531,8 +532,8 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
     return true;
 }
 
-/* Three in turn, the last of which may be the first again: a search for faults, where pairs do not
- * stand for more than two. */
+/* Three different plans in turn, the last of which may be the first again. This is a search for
+ * faults, used where pairs do not stand for longer sequences. */
 static void walk_threes(const struct peal_claim *claim, struct peal_claim_task *task,
                         struct variant *v, size_t n)
 {
@@ -561,7 +562,7 @@ void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_ta
     size_t n = claim->ncounts * root_count(claim, task);
     if (task->status != PEAL_OK)
         return;
-    bool refuted = task->answer; /* by a plan alone: then the pairs are only counted */
+    bool refuted = task->answer; /* a plan alone is refuted: the pairs are only counted */
     if (refuted && task->one_root) {
         task->all = task->share ? 0 : (uint64_t)n * (n - 1) * task->orders;
         return;

@@ -2,10 +2,10 @@
 /* Is a program that is not monotone closed: does every access to another rank's window come after
  * that rank entered the launch and before it left?
  *
- * The program is explored once more, with other accesses: each access to a window stays, and every
- * place where the window's owner stands outside a launch becomes an access that conflicts with
- * those of that launch, and with nothing else. A race among these is an access that can come while
- * the owner is outside; partial-order reduction keeps it as it keeps every race.
+ * The program is explored once more, with other accesses. Each access to a window stays. Every
+ * place where the window's owner is outside a launch becomes an access that conflicts with those of
+ * that launch and with nothing else. A race among these is an access that can happen while the
+ * owner is outside. Partial-order reduction preserves it, as it preserves every race.
  */
 #include "verify/explore/explore.h"
 
@@ -16,7 +16,7 @@
 
 struct copy {
     struct program p;
-    uint32_t *origin; /* [access]: the access of the original; the owners' come after them */
+    uint32_t *origin; /* [access] the access of the original; those of the owners follow */
     uint32_t norigin;
     bool failed;
 };
@@ -27,7 +27,8 @@ static void push(struct copy *c, struct access a)
         c->failed = true;
 }
 
-/* Accesses to windows of others, each as one byte: the launch. Notes whose windows they are. */
+/* Accesses to windows of other ranks, each as one byte: the launch. Notes whose windows they
+ * are. */
 static void keep_accesses(struct copy *c, const struct program *p, bool *reached)
 {
     for (size_t i = 0; i < p->accesses.len; i++) {
@@ -49,7 +50,7 @@ static void keep_accesses(struct copy *c, const struct program *p, bool *reached
     }
 }
 
-/* Everywhere but strictly within a launch its rank may be outside it. */
+/* Anywhere but strictly inside a launch, its rank may be outside it. */
 static void add_outside(struct copy *c, uint32_t owner)
 {
     const struct program *p = &c->p;

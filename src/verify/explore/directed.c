@@ -14,7 +14,8 @@ static uint64_t next_random(uint64_t *state)
     return peal_hash_u64(*state, 11);
 }
 
-/* Runs the enabled thread of the highest priority until the end; true: a fault was reported. */
+/* Always runs the enabled thread of the highest priority, to the end. True: a fault was
+ * reported. */
 static bool run_by_priority(struct search *s, uint32_t *priority, uint32_t changes,
                             uint64_t *random)
 {
@@ -44,7 +45,7 @@ static bool run_by_priority(struct search *s, uint32_t *priority, uint32_t chang
             peal_search_tell_race(s, best, u);
             return true;
         }
-        /* At a few random places the running thread falls behind all others. */
+        /* At a few random places the running thread gets the lowest priority. */
         if (changes && next_random(random) % (p->nsteps + 1) < changes)
             priority[best] = 0;
     }
@@ -61,7 +62,7 @@ bool peal_search_directed(struct search *s)
     for (uint32_t l = 0; priority && l < 2 * n && !found && spent < budget; l++) {
         for (uint32_t t = 0; t < n; t++)
             priority[t] = 2 + (t + n - l % n) % n;
-        priority[l % n] = l < n ? 1 : n + 5; /* first of all, then last of all */
+        priority[l % n] = l < n ? 1 : n + 5; /* lowest, then highest priority */
         found = run_by_priority(s, priority, 0, &random);
         spent += p->nsteps;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of exploration in their order, for every way in which cells can start. */
+/* The steps of an exploration in their order, for every way in which cells can start. */
 #include "verify/explore/explore.h"
 
 #include "verify/explore/search.h"
@@ -8,7 +8,7 @@
 
 /* --- what is added to the program ------------------------------------------------------------ */
 
-/* Accumulates of several threads commute, but their order is left to chance. */
+/* Accumulates of several threads commute, but their order is arbitrary. */
 static bool find_unordered(struct search *s)
 {
     const struct program *p = s->p;
@@ -93,16 +93,15 @@ void peal_explore_tell_barrier(const struct program *p, const struct race *race,
 
 /* --- cells of unknown value ------------------------------------------------------------------ */
 
-/* A cell that holds anything at first, and the values that make a difference: with fewer than
- * `first` no wait passes before the cell is set, with `last` or more every `>=` does and no `==`.
- */
+/* A cell that may hold any value at first, and the values that make a difference: below `first` no
+ * wait passes before the cell is set; from `last` on every `>=` passes and no `==` does. */
 struct unknown {
     uint32_t cell;
     int64_t first, last;
 };
 
-/* What a cell is compared with, and by how much it can have risen and fallen. False: that is not
- * known, because of a peek. */
+/* Finds the numbers that a cell is compared with, and by how much it can have risen and fallen.
+ * False: that is not known, because of a peek. */
 static bool find_range(const struct program *p, uint32_t cell, struct unknown *out)
 {
     int64_t low = INT64_MAX, high = INT64_MIN, rise = 0, fall = 0;
@@ -131,8 +130,8 @@ static bool find_range(const struct program *p, uint32_t cell, struct unknown *o
     return true;
 }
 
-/* All cells of unknown value; *starts: in how many ways they can start, or more than MOST_STARTS.
- */
+/* Lists all cells of unknown value. *starts: in how many ways they can start, or more than
+ * MOST_STARTS. */
 static struct unknown *find_unknown(const struct program *p, uint32_t *count, uint64_t *starts)
 {
     struct unknown *list = calloc(p->ncells + 1u, sizeof *list);
@@ -154,7 +153,7 @@ static struct unknown *find_unknown(const struct program *p, uint32_t *count, ui
     return list;
 }
 
-/* The next way to start; false: that was the last. */
+/* Sets the next way to start. False: there is none left. */
 static bool next_start(struct program *p, const struct unknown *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -181,8 +180,8 @@ static bool decide(struct search *s)
     return false;
 }
 
-/* Every value that makes a difference, where they are few enough; otherwise some, and then a proof
- * is none. */
+/* Tries every value that makes a difference if they are few enough. Otherwise it tries some, and
+ * then a proof for those is not a proof. */
 static void decide_all(struct search *s)
 {
     static const int64_t guess[] = {INT64_C(1) << 60, -(INT64_C(1) << 60), 0};

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are not monotone: all interleavings of their sync steps.
  *
- * A state is how far each thread is, with the values of those cells and registers that depend on
- * the order. An access may happen while its thread stands between the steps around it, so a race is
- * a state where two threads stand at conflicting accesses. States that lead to the same faults are
- * left out: if some thread's next step commutes with all that the others may still do, and the
- * accesses it leaves behind conflict with none of theirs, only that thread is moved.
+ * A state is the position of each thread, with the values of those cells and registers that depend
+ * on the order. An access may happen while its thread stands between the steps around it, so a race
+ * is a state where two threads stand at conflicting accesses. States that lead to the same faults
+ * are left out: if some thread's next step commutes with everything that the others may still do,
+ * and the accesses it leaves behind conflict with none of theirs, only that thread is moved.
  */
 #ifndef PEAL_VERIFY_EXPLORE_H
 #define PEAL_VERIFY_EXPLORE_H
 
 #include "verify/story/story.h"
 
-/* For barriers: a rank that leaves one must not meet one that has not entered it. Adds that to the program as
- * accesses that conflict with each other, but not among themselves; once. False: out of memory. */
+/* For barriers: a rank that leaves one must not meet a rank that has not entered it. This is added
+ * to the program once, as accesses that conflict with each other but not among themselves. False:
+ * out of memory. */
 bool peal_explore_add_barriers(struct program *p);
 /* If the race is such a pair, reports it as a wrong result instead. */
 void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a);
 
-/* Sets verdict, fault and story. Beyond options->most_states or most_bytes: a directed search, then
- * undecided. */
+/* Sets verdict, fault and counterexample. Beyond options->most_states or most_bytes: a directed
+ * search, then undecided. */
 void peal_explore(struct program *p, const struct peal_verify_options *options, struct answer *a);
 
-/* Is it closed? Sets closed, open and open_at_entry. False: not decided within the limits. The
- * states are counted too. */
+/* Is the program closed? Sets closed, open and open_at_entry. False: not decided within the limits.
+ * The states visited are counted too. */
 bool peal_explore_closed(struct program *p, const struct peal_verify_options *options,
                          struct answer *a, struct race_report *out);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the registers belongs to a state.
+/* Which registers belong to a state.
  *
- * A register is part of the state until its last use. While results are compared, so is for ever
- * whether a block of when that touches data was done: together with the order of conflicting blocks that
- * says which values there are. Ends that agree in both have the same values, and one is executed.
+ * A register is part of the state until its last use. While results are compared, the state also
+ * records for good which blocks of `when` that touch data were executed. Together with the order of
+ * conflicting blocks, that determines all values. Final states that agree in both have the same
+ * values, so only one of them is executed.
  */
 #include "verify/explore/search.h"
 
@@ -74,7 +75,7 @@ size_t peal_search_put_registers(const struct search *s, unsigned char *at)
     return n;
 }
 
-/* Was the block's thread through it, and was it done? */
+/* Is the block's thread past it, and was it executed? */
 static bool was_done(const struct search *s, uint32_t block)
 {
     uint32_t t = s->space.block_thread[block];
@@ -94,6 +95,6 @@ bool peal_search_is_new_end(struct search *s)
         bool both = was_done(s, s->pairs[i].a) && was_done(s, s->pairs[i].b);
         s->key[n + i] = both && s->turned[i];
     }
-    /* Without room, every end counts as new until there are too many. */
+    /* Without memory, every final state counts as new until there are too many. */
     return peal_states_add(&s->ends, s->key) || s->ends.full;
 }

@@ -43,8 +43,8 @@ static bool is_new(struct search *s)
     return peal_states_add(&s->states, s->key);
 }
 
-/* A block was left (or is entered again, on the way back): which pairs have their second block
- * first. */
+/* A block was left (or is entered again on the way back): updates which pairs have their second
+ * block first. */
 static void turn_pairs(struct search *s, uint32_t block, bool left)
 {
     for (uint32_t i = 0; i < s->npairs; i++) {
@@ -75,14 +75,15 @@ static void untake(struct search *s, struct undo undo)
 
 /* --- reporting ------------------------------------------------------------------------------- */
 
-/* Takes away what the fault does not need. The answer says whether nothing more can go. */
+/* Removes what the fault does not need. The answer says whether nothing more can be removed. */
 static void shrink(struct search *s, struct shrink *how)
 {
     s->path.len = peal_shrink_path(how, s->path.at, s->path.len);
     s->a->v.story = how->budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
 }
 
-/* Looking for all faults, the first of each kind is enough, and then both end the search. */
+/* In a search for all faults, the first of each kind is enough; when both are found, the search
+ * ends. */
 static bool go_on(const struct search *s)
 {
     return s->options->all_faults && !(s->a->v.has_race && s->a->v.has_deadlock);
@@ -219,8 +220,8 @@ static bool any_enabled(const struct search *s)
     return false;
 }
 
-/* Reports what is wrong in this state; true: the search ends. `t` moved last; behind a write that comes
- * late everything is possible, so that ends the search in any case. */
+/* Reports what is wrong in this state. True: the search ends. `t` moved last. After a write that
+ * comes too late anything is possible, so that always ends the search. */
 static bool look(struct search *s, uint32_t t, int64_t before)
 {
     if (peal_search_tell_late(s, t, before))
@@ -234,7 +235,7 @@ static bool look(struct search *s, uint32_t t, int64_t before)
     return (u != PEAL_NONE || stuck) && !go_on(s);
 }
 
-/* True: a fault was reported, or there was no room. */
+/* True: a fault was reported, or memory ran out. */
 bool peal_search_all(struct search *s)
 {
     PEAL_VEC(struct frame) stack = {0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of exploration share: one search over the states of a program.
+/* Shared by the files of this folder: one search over the states of a program.
  *
  *   search.c    all states, depth first, and how a fault is reported
  *   shrink.c    schedules without what the fault does not need
  *   directed.c  a few thousand schedules that find most faults at once
- *   result.c    is the result right in every schedule
- *   registers.c what of the registers belongs to a state
- *   explore.c   where cells start, barriers, and the answer
+ *   result.c    is the result right in every schedule?
+ *   registers.c which registers belong to a state
+ *   explore.c   initial values of cells, barriers, and the answer
  */
 #ifndef PEAL_VERIFY_SEARCH_H
 #define PEAL_VERIFY_SEARCH_H
@@ -29,40 +29,40 @@ struct search {
     unsigned char *key;
     bool no_memory;
 
-    /* While results are compared: blocks that schedules order in either way, and which of them have
-     * their second block first so far. */
+    /* While results are compared: pairs of blocks that schedules order in either way, and which of
+     * them have their second block first so far. */
     struct block_pair pairs[MOST_PAIRS];
     unsigned char turned[MOST_PAIRS];
     uint32_t npairs;
-    bool compares;      /* results are compared now: every end is executed */
-    uint64_t results;   /* ends examined */
+    bool compares;      /* results are being compared: every final state is executed */
+    uint64_t results;   /* number of final states examined */
     struct states ends; /* those that differ in what was done to data */
     uint32_t *reg_last; /* [register]: its last use, + 1 */
-    bool *reg_data;     /* [register]: of a when whose block has ops on data */
+    bool *reg_data;     /* [register] is it of a `when` whose block has ops on data? */
     bool *unordered;    /* [location]: several threads accumulate there */
 };
 
 /* registers.c. False: out of memory. */
 bool peal_search_registers(struct search *s);
-/* Writes what the state has of registers; returns how many bytes. */
+/* Writes the registers that belong to the state; returns how many bytes. */
 size_t peal_search_put_registers(const struct search *s, unsigned char *at);
-/* Has this end values that no end before it had? Uses the key. */
+/* Does this final state have values that none before it had? Overwrites the key. */
 bool peal_search_is_new_end(struct search *s);
-/* Goes through all states from the start on. True: a fault was reported, or there was no room. */
+/* Visits all states, beginning with the first. True: a fault was reported, or memory ran out. */
 bool peal_search_all(struct search *s);
 /* Says what stopped the search. */
 void peal_search_give_up(struct search *s);
 /* True: a fault was reported. */
 bool peal_search_directed(struct search *s);
-/* A race at the very start? Reported; true: the search ends. */
+/* Reports a race in the initial state. True: the search ends. */
 bool peal_search_starts_badly(struct search *s);
-/* Reports where the path has led. */
+/* Reports the fault that the current path has led to. */
 void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u);
 void peal_search_tell_deadlock(struct search *s);
-/* The step that `t` took last wrote a one-writer cell too late: `before` is what it held. Told;
- * false: it did not. */
+/* Reports that the last step of `t` wrote a one-writer cell too late; `before` is what the cell
+ * held. False: it did not. */
 bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before);
-/* The result of the schedule that led to this end. True: the search ends. */
+/* Checks the result of the schedule that led to this final state. True: the search ends. */
 bool peal_result_check_end(struct search *s);
 /* After a search that found nothing: is the result right in every schedule? */
 bool peal_result_check_all(struct search *s);

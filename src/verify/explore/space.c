@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See space.h.
  *
- * There is one state, which steps forth and back in place; searches keep what they need to undo a step,
- * not copies of states. All tables are made once, from the whole program, and are conservative: a block
- * conflicts if any of its accesses does, a later use counts whether or not it is reached. So
- * peal_space_alone may say no where yes were right, which costs states, and never yes where no were
- * right, which would lose faults. */
+ * There is one state, which is changed in place by steps and by taking them back; a search keeps
+ * what it needs to undo a step, not copies of states. All tables are made once, from the whole
+ * program, and are conservative: a block conflicts if any of its accesses does, and a later use
+ * counts whether or not it is reached. So peal_space_alone may wrongly say no, which costs states,
+ * but never wrongly says yes, which would lose faults.
+ */
 #include "verify/explore/space.h"
 
 #include <stdlib.h>
@@ -88,7 +89,7 @@ static bool find_conflicts(struct space *s)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* A cell on which not every step commutes with what comes later. */
+/* A cell with a step that does not commute with all later ones. */
 static bool is_delicate(const struct cell *cell)
 {
     return cell->falls || cell->handover;
@@ -216,7 +217,7 @@ bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *
 
 /* --- stepping -------------------------------------------------------------------------------- */
 
-/* The block where the thread stands, if it has accesses that are done. */
+/* The block at which the thread stands, if it has accesses that are executed. */
 static uint32_t block_at(const struct space *s, uint32_t t)
 {
     if (!peal_program_done(s->p, t, s->at[t], s->reg + s->first_reg[t]))
@@ -232,7 +233,7 @@ bool peal_space_enabled(const struct space *s, uint32_t t)
     return peal_program_enabled(s->p, t, s->at[t], s->reg + s->first_reg[t], s->value[step->cell]);
 }
 
-/* The thread leaves its block: the others' blocks from where they stand on come later. */
+/* The thread leaves its block: the blocks of other threads, from where they stand, come later. */
 static void note_order(struct space *s, uint32_t block)
 {
     uint32_t n = s->p->nthreads, *lowest = s->lowest + (uint64_t)block * n;

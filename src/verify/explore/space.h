@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What exploration and directed search share: one state that steps forth and back, which blocks of
+/* Shared by exploration and directed search: one state that moves forward and back, which blocks of
  * accesses conflict, and which steps commute with everything that is still to come. */
 #ifndef PEAL_VERIFY_SPACE_H
 #define PEAL_VERIFY_SPACE_H
@@ -15,14 +15,15 @@ struct space {
     uint32_t *first_reg; /* [thread + 1] */
     uint32_t unfinished;
 
-    /* Accesses between two steps are a block; blocks without any have no number. */
+    /* The accesses between two steps form a block; empty blocks have no number. */
     uint32_t *block_of; /* [first_step + thread + step]: number + 1 */
     uint32_t *block_thread, *block_step;
     uint32_t nblocks;
     uint64_t *conflicts;     /* bit matrix [block][block] */
     uint32_t *last_conflict; /* [block * threads + thread]: last conflicting step + 1 */
-    uint32_t *lowest;        /* [block * threads + thread]: fewest steps that thread had taken when
-                                the block was left, over all schedules seen since the last forget */
+    /* [block * threads + thread] fewest steps that thread had taken when the block was left, over
+     * all schedules since the last forget */
+    uint32_t *lowest;
 
     uint32_t *slot;            /* [cell]: number of a cell that may fall, or PEAL_NONE */
     uint32_t *last_use;        /* [slot * threads + thread]: last step on it + 1 */
@@ -30,35 +31,35 @@ struct space {
     PEAL_VEC(uint32_t) stored; /* cells whose value depends on the order of steps */
 };
 
-/* What is needed to take a step back. */
+/* What is needed to undo a step. */
 struct undo {
     uint32_t thread;
     int64_t value, reg; /* of the step's cell and register */
 };
 
-/* PEAL_NO_MEMORY: also when there are too many blocks. Release in every case. */
+/* PEAL_NO_MEMORY also if there are too many blocks. Release the space in every case. */
 enum peal_status peal_space_init(struct space *s, const struct program *p);
 void peal_space_release(struct space *s);
 void peal_space_reset(struct space *s);
-/* Forgets in which order blocks were seen. */
+/* Forgets the orders in which blocks were seen. */
 void peal_space_forget(struct space *s);
 
 bool peal_space_enabled(const struct space *s, uint32_t thread);
 struct undo peal_space_take(struct space *s, uint32_t thread);
 void peal_space_untake(struct space *s, struct undo undo);
-/* A thread whose block conflicts with that of `thread` now, or PEAL_NONE. */
+/* A thread whose block conflicts with that of `thread`, or PEAL_NONE. */
 uint32_t peal_space_race(const struct space *s, uint32_t thread);
 /* May `thread`, which is enabled, be moved alone without losing a fault? */
 bool peal_space_alone(const struct space *s, uint32_t thread);
-/* Two accesses of the blocks where the threads stand that conflict; .a is PEAL_NONE if there are
- * none, against what peal_space_race has said. */
+/* Two conflicting accesses of the blocks at which the threads stand. .a is PEAL_NONE if there are
+ * none, in contradiction to peal_space_race. */
 struct race peal_space_collision(const struct space *s, uint32_t t, uint32_t u);
 
-/* Two blocks that conflict and were seen in either order. */
+/* Two blocks that conflict and were seen in both orders. */
 struct block_pair {
     uint32_t a, b;
 };
-/* Lists them all; false: out of memory, or more than `most`. */
+/* Lists them all. False: out of memory, or more than `most`. */
 bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *out,
                        uint32_t *count);
 

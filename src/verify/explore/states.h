@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of states that a search has seen. States are kept whole, not as hashes: two that differ
- * are never taken for one. */
+/* The set of states that a search has seen. States are kept whole, not as hashes, so that different
+ * states are never confused. */
 #ifndef PEAL_VERIFY_STATES_H
 #define PEAL_VERIFY_STATES_H
 
@@ -22,7 +22,7 @@ struct states {
 void peal_states_init(struct states *s, size_t key_bytes, uint64_t most_states,
                       uint64_t most_bytes);
 void peal_states_release(struct states *s);
-/* Forgets all states, keeps the memory. */
+/* Forgets all states, but keeps the memory. */
 void peal_states_clear(struct states *s);
 /* True if the state is new; it is then in the set. */
 bool peal_states_add(struct states *s, const unsigned char *key);

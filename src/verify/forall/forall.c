@@ -3,8 +3,8 @@
  * docs/verifier-all-ranks.md, "Every number of ranks".
  *
  * The caller proves the kernel for 1 to cutoff ranks, all roots and pairs of roots, with one count
- * that leaves no part empty. What is left is here: other counts, in place, that nothing stands
- * still, and that plans for cutoff ranks are made of those for fewer.
+ * that leaves no part empty. This file does the rest: other counts, in place, that no rank can get
+ * stuck, and that plans for cutoff ranks are made of those for fewer.
  */
 #include "verify/forall/forall.h"
 
@@ -32,8 +32,8 @@ static bool refuse(struct peal_forall *f, const char *why)
     return false;
 }
 
-/* Ranks that matter: those of two accesses, or of a contribution, its target and what it passes; and
- * those that the text names. */
+/* The ranks that matter: those of two accesses, or of a contribution, its target and its way there;
+ * and those that the text names. */
 static uint32_t cutoff_of(const struct mesh *m)
 {
     uint32_t deep = m->most_depth ? m->most_depth : 1;
@@ -54,13 +54,14 @@ static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct p
     return true;
 }
 
-/* The reason that comes later in the text is that of the class that the kernel is closer to. */
+/* If neither class fits, the reason that comes later in the text belongs to the class that fits
+ * better. */
 static bool is_later(struct peal_pos a, struct peal_pos b)
 {
     return a.line != b.line ? a.line > b.line : a.col > b.col;
 }
 
-/* Trees by their contract; barriers in rounds. */
+/* Trees are chosen by contract; barriers may be in rounds. */
 static bool read_tree(const struct peal_kernel *kernel, struct peal_forall *out)
 {
     struct peal_forall down = {0}, up = {0}, rounds = {0};
@@ -121,7 +122,7 @@ static struct peal_plan *make_plan(const struct peal_claim *claim, uint32_t nran
     return plan;
 }
 
-/* Every set of this many ranks that has the ranks that the text names. */
+/* Visits every set of this many ranks that contains the ranks that the text names. */
 static bool projects_everywhere(const struct mesh *m, const struct peal_claim *claim,
                                 const struct peal_plan *whole, uint32_t root, uint32_t size)
 {
@@ -165,8 +166,8 @@ static bool check_plans(struct peal_forall *f, const struct mesh *m, const struc
 
 /* --- proofs for few ranks -------------------------------------------------------------------- */
 
-/* Everything that was asked for is proved, for any number of launches and all sequences. `some`: but
- * for numbers of ranks that have no plan. */
+/* Is everything that was asked for proved, for any number of launches and all sequences? With
+ * `some`, numbers of ranks without a plan are allowed. */
 static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum *sum, bool some)
 {
     for (size_t i = 0; i < claim->ntasks; i++) {
@@ -183,7 +184,7 @@ static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum
     return (some || sum->proved) && !sum->two_only && sum->sequences == sum->all_sequences;
 }
 
-/* Is the claim the one that the theorem wants? */
+/* Is the claim the one that the theorem needs? */
 static bool is_the_base(const struct peal_forall *f, const struct peal_claim *claim)
 {
     if (claim->alone || claim->verify.launches || claim->verify.no_result || claim->plan ||
@@ -197,7 +198,8 @@ static bool is_the_base(const struct peal_forall *f, const struct peal_claim *cl
     return true;
 }
 
-/* The least number that all of 1 to n divide: no part of this many elements is longer than another. */
+/* The least number that is divisible by all of 1 to n: with this many elements, all parts are
+ * equally long. */
 static int64_t common_multiple(uint32_t n)
 {
     int64_t product = 1;
@@ -213,7 +215,8 @@ static int64_t common_multiple(uint32_t n)
     return product;
 }
 
-/* Another count, or in place. In place there may be no plan where parts are uneven, or none at all. */
+/* Proves another count, or in place. In place there may be no plan for uneven parts, or none at
+ * all. */
 static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int64_t count,
                        bool in_place)
 {
@@ -238,7 +241,7 @@ static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int
     return good;
 }
 
-/* Calls of some collectives are never in place: then nothing is promised for it. */
+/* Some collectives are never called in place: then nothing is promised for it. */
 static bool may_be_in_place(const struct peal_kernel *kernel)
 {
     enum peal_contract contract;
@@ -275,7 +278,7 @@ static bool check_mesh(struct peal_forall *f, const struct peal_claim *claim)
     return good;
 }
 
-/* Every access to a rank's window is between its entry and its exit, with every root. */
+/* Is every access to a rank's window between its entry and its exit, with every root? */
 static bool is_closed(const struct peal_claim *claim)
 {
     for (size_t i = 0; i < claim->ntasks; i++) {
@@ -295,7 +298,7 @@ static bool check_tree(struct peal_forall *f, const struct peal_claim *claim)
     return true;
 }
 
-/* The order of the ranks is part of its contract, which no class follows. */
+/* The order of the ranks is part of the contract, which no class can follow. */
 static bool has_formulas(const struct peal_claim *claim)
 {
     return claim->request.kernel->nformulas || peal_reduce_is_user(claim->request.bind.reduce);

@@ -32,21 +32,22 @@ struct peal_forall {
     enum peal_forall_class in;
     uint32_t cutoff;    /* proofs for up to this many ranks stand for all */
     char why[200];      /* not proved: the reason */
-    struct peal_pos at; /* what it is about, or line 0 */
-    /* rings: */
-    struct peal_text certificate; /* what was shown of the kernel, checked */
-    uint32_t above;               /* for more ranks than this it was shown by formulas, */
-    uint32_t obligations;         /* of this many */
-    uint32_t depth;               /* with channels of this many slots */
-    uint32_t solvers;             /* bit 0: z3 agreed, bit 1: cvc5 did */
+    struct peal_pos at; /* the position that it is about, or line 0 */
+    /* for rings: */
+    struct peal_text certificate; /* what was shown of the kernel; checked */
+    uint32_t above;               /* formulas prove it for more ranks than this ... */
+    uint32_t obligations;         /* ... with this many obligations ... */
+    uint32_t depth;               /* ... and with channels of this many slots */
+    uint32_t solvers;             /* bit 0: z3 agreed, bit 1: cvc5 agreed */
 };
 
-/* The class of the kernel's text and its cutoff; `proved` is false, `why` is set if it has none. */
+/* Finds the class of the kernel's text and its cutoff. `proved` stays false; `why` is set if it has
+ * none. */
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel);
 
-/* After the claim on 1 to cutoff ranks was proved: all that is left to be shown, on further counts and
- * in place. `certificate`: of a ring, to be checked instead of guessed; or NULL. Sets `proved` or
- * `why`. */
+/* Called after the claim for 1 to cutoff ranks was proved. Shows the rest, for further counts and
+ * in place. `certificate`: that of a ring, to be checked instead of being searched for; or NULL.
+ * Sets `proved` or `why`. */
 void peal_forall_finish(struct peal_forall *forall, const struct peal_claim *claim,
                         const char *certificate);
 void peal_forall_release(struct peal_forall *forall);

@@ -77,7 +77,7 @@ bool peal_mesh_same(const struct peal_expr *a, const struct peal_expr *b)
     return peal_mesh_same(a->a, b->a) && peal_mesh_same(a->b, b->b);
 }
 
-/* Equality of ranks, and words between such. */
+/* Equality of ranks, and combinations of such conditions by `and`, `or`, `not`. */
 static bool is_condition(struct mesh *m, const struct peal_expr *e)
 {
     if (e->kind == PEAL_EXPR_UNARY && e->op == PEAL_INT_NOT)
@@ -122,7 +122,7 @@ static bool mentions(const struct peal_expr *e, const struct peal_symbol *symbol
     return false;
 }
 
-/* Does it name the variable of every loop around? */
+/* Does it name the variables of all enclosing loops? */
 static bool names_turn(const struct mesh *m, const struct peal_expr *e)
 {
     for (uint32_t i = 0; i < m->depth; i++) {
@@ -231,7 +231,7 @@ static bool read_data(struct mesh *m, const struct peal_expr *e)
     case PEAL_EXPR_NAME:
         if (!is_tile(e))
             return peal_mesh_region(m, e);
-        /* What a loop carries from turn to turn is a sum, and no turn looks at it. */
+        /* What a loop carries from one iteration to the next is a sum, which no iteration reads. */
         if (m->born[e->symbol->slot] != m->depth)
             return peal_mesh_refuse(m, e->pos, "a tile from outside a loop over ranks");
         return true;
@@ -289,7 +289,7 @@ static bool is_size(const struct mesh *m, const struct peal_expr *e)
     return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_SIZE;
 }
 
-/* Sizes that fit: n <= most, cdiv(n, nranks) <= most. */
+/* Bounds of sizes: n <= most, cdiv(n, nranks) <= most. */
 static bool read_assert(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *e = s->a, *n = e->a;
@@ -326,7 +326,7 @@ static bool read_decl(struct mesh *m, const struct peal_stmt *s)
     return true;
 }
 
-/* t = op(t, ...): the order of turns is only that of a sum. */
+/* t = op(t, ...): the order of iterations only affects the order of a sum. */
 static bool read_sum(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *sum = s->b;
@@ -337,7 +337,7 @@ static bool read_sum(struct mesh *m, const struct peal_stmt *s)
     return read_arguments(m, sum->a->next);
 }
 
-/* In a loop over ranks every turn writes a place of its own, or adds to a sum. */
+/* In a loop over ranks every iteration writes a place of its own, or adds to a sum. */
 static bool read_assign(struct mesh *m, const struct peal_stmt *s)
 {
     if (is_tile(s->a) && m->born[s->a->symbol->slot] != m->depth)

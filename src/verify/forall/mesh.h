@@ -6,18 +6,19 @@
 #include "lang/lang.h"
 #include "verify/forall/forall.h"
 
-/* What a symbol is to a mesh, by its slot. */
+/* The role of a symbol in a mesh, by its slot. */
 enum mesh_role { MESH_OTHER, MESH_RANK, MESH_SIZE };
 /* The rank that a statement is confined to. */
 enum mesh_pin { MESH_ANY, MESH_ZERO, MESH_ROOT };
 
-/* How a buffer is cut. Accesses of one buffer agree on it, but for whole ones. */
+/* How a buffer is divided. All accesses of one buffer agree on it, except those to the whole
+ * buffer. */
 enum mesh_cut { MESH_WHOLE, MESH_PREFIX, MESH_PARTS, MESH_ROWS, MESH_SLOTS };
 
 struct mesh_layout {
-    enum mesh_cut cut;          /* beside whole accesses */
+    enum mesh_cut cut;          /* except for whole accesses */
     int64_t phases;             /* SLOTS: k of `launch mod k`, 1 without */
-    uint32_t ranks;             /* SLOTS: how many rank numbers the index has */
+    uint32_t ranks;             /* SLOTS: how many rank numbers the index contains */
     const struct peal_expr *of; /* SLOTS: length of a slot */
     bool prefixes;              /* SLOTS: some accesses are as long as a rank's part */
     bool parts;                 /* SLOTS: some are a rank's part of a vector in the slot */
@@ -25,7 +26,7 @@ struct mesh_layout {
 
 enum { MESH_MOST_DEPTH = 2, MESH_MOST_ASSERTS = 16, MESH_MOST_SYNCS = 256 };
 
-/* A notify or wait of the text: where it stands, and the outermost loop around it. */
+/* A notify or wait of the text: its position, and the outermost loop around it. */
 struct mesh_sync {
     uint32_t line, col;
     uint32_t block;
@@ -39,10 +40,10 @@ struct mesh {
     struct mesh_layout *layout; /* [slot] of buffers */
     const struct peal_expr *asserts[MESH_MOST_ASSERTS]; /* a <= b */
     uint32_t nasserts;
-    bool zero, root;                                     /* ranks that the text names */
+    bool zero, root;                                     /* does the text name rank 0, the root? */
     uint32_t depth, most_depth;                          /* of loops over ranks */
     const struct peal_symbol *loop[MESH_MOST_DEPTH + 1]; /* their variables, outermost first */
-    uint8_t *born;          /* [slot] of tiles: depth of the loop that they are made in */
+    uint8_t *born;          /* [slot] of tiles: depth of the loop in which they are made */
     uint32_t remote;        /* parts of buffers on other ranks that the text names */
     uint32_t block, blocks; /* see mesh_sync */
     struct mesh_sync syncs[MESH_MOST_SYNCS];
@@ -54,11 +55,11 @@ struct mesh {
 bool peal_mesh_read(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out);
 void peal_mesh_release(struct mesh *m);
 
-/* Remembers the first reason; returns false. */
+/* Keeps the first reason; returns false. */
 bool peal_mesh_refuse(struct mesh *m, struct peal_pos at, const char *why);
 /* Is it a rank: rank, root, 0, a peer, or the variable of a loop over all ranks? */
 bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e);
-/* Two expressions of the same text. */
+/* Do the two expressions have the same text? */
 bool peal_mesh_same(const struct peal_expr *a, const struct peal_expr *b);
 bool peal_mesh_is_nranks(const struct peal_expr *e);
 /* region.c: is it a whole buffer, a part per rank, a row per rank or a slot? */

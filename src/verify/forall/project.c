@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan for P ranks, restricted to some of them, against the plan for that many.
  *
- * Kept are the notifies and waits between ranks that are kept: of a notify these are the rank that
- * makes it and the one whose cell it is, of a wait the owner and the writer. The text of a mesh
- * implies that they are those of the smaller plan, op for op; this looks at plans, so that a
- * mistake in the reading of texts, or in instantiate, is seen.
+ * Kept are the notifies and waits between ranks that are kept: for a notify, these are the rank
+ * that makes it and the owner of the cell; for a wait, the owner and the writer. The text of a mesh
+ * implies that they are those of the smaller plan, op for op. This file compares plans, so that a
+ * mistake in reading texts or in instantiate is found.
  */
 #include "verify/forall/mesh.h"
 
@@ -31,7 +31,8 @@ static uint32_t seen_as(const struct view *v, uint32_t rank)
     return v->keep ? number_of(v->keep, v->nkeep, rank) : rank;
 }
 
-/* The next op that is kept: with its cell's owner and, where cells are per rank, its index. */
+/* The next op that is kept, with its cell's owner and, where there is a cell per rank, its
+ * index. */
 struct seen {
     const struct peal_op *op;
     uint32_t owner, index, signal;

@@ -55,7 +55,7 @@ static bool is_part_length(struct mesh *m, const struct peal_expr *e)
            is_dim(e->a->next) && e->a->next->next && peal_mesh_is_nranks(e->a->next->next);
 }
 
-/* Is len at most unit, by an assert or by what they are? */
+/* Is len at most unit, by an assert or by definition? */
 static bool fits(struct mesh *m, const struct peal_expr *len, const struct peal_expr *unit)
 {
     if (!is_dim(len) && !is_part_length(m, len))
@@ -78,7 +78,7 @@ static bool fits(struct mesh *m, const struct peal_expr *len, const struct peal_
     return false;
 }
 
-/* A shape as a product: a number, nranks some times, and one size. */
+/* A shape as a product: a number, a power of nranks, and one size. */
 struct product {
     int64_t number;
     uint32_t ranks;
@@ -110,7 +110,7 @@ static struct product product_of(struct mesh *m, const struct peal_expr *e)
     return p;
 }
 
-/* Of a whole access: as long as the dimension says, on every rank. */
+/* Is a whole access as long as the dimension, on every rank? */
 static bool is_plain(struct mesh *m, const struct peal_symbol *s)
 {
     if (s->type.dims == 2)
@@ -130,7 +130,7 @@ static bool good_shape(struct mesh *m, const struct peal_symbol *s)
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-/* Digits of base nranks behind `launch mod k`: launch mod k, r, index * nranks + r. */
+/* Digits of base nranks after `launch mod k`: launch mod k, r, index * nranks + r. */
 static bool read_index(struct mesh *m, const struct peal_expr *e, struct mesh_layout *out)
 {
     if (e->kind == PEAL_EXPR_LAUNCH_MOD) {
@@ -152,14 +152,16 @@ static bool read_index(struct mesh *m, const struct peal_expr *e, struct mesh_la
     return peal_mesh_is_rank(m, e);
 }
 
-/* x[index * unit +: len] of a buffer with as many slots of that length as there are indices. */
+/* x[index * unit +: len], where the buffer has as many slots of that length as there are
+ * indices. */
 static bool read_slot(struct mesh *m, const struct peal_symbol *s, const struct peal_slice *slice,
                       struct mesh_layout *out)
 {
     const struct peal_expr *start = slice->a;
     struct product shape = product_of(m, s->shape[0]);
     if (start->kind == PEAL_EXPR_INT && start->value == 0) {
-        out->cut = MESH_PREFIX; /* in place, a parameter's could meet parts of another */
+        out->cut =
+            MESH_PREFIX; /* in place, a prefix of a parameter could overlap parts of another */
         return s->place != PEAL_PLACE_PARAM && shape.good && shape.number == 1 && !shape.ranks &&
                fits(m, slice->b, shape.size);
     }
@@ -174,7 +176,7 @@ static bool read_slot(struct mesh *m, const struct peal_symbol *s, const struct 
 
 /* --- forms ----------------------------------------------------------------------------------- */
 
-/* One slice after another, at most two: [first][second]. */
+/* One or two slices: [first][second]. */
 struct chain {
     const struct peal_expr *slice[2]; /* outermost first */
     uint32_t count;
@@ -226,7 +228,8 @@ static bool read_first(struct mesh *m, const struct chain *c, struct mesh_layout
     return s->kind == PEAL_SLICE_RANGE && read_slot(m, c->buffer, s, out);
 }
 
-/* What may follow: the start of a row, or the part of a rank in a slot that holds a whole vector. */
+/* What may follow: the start of a row, or the part of a rank in a slot that holds a whole
+ * vector. */
 static bool read_second(struct mesh *m, const struct chain *c, struct mesh_layout *layout)
 {
     const struct peal_slice *first = &c->slice[0]->slices[0], *s = &c->slice[1]->slices[0];

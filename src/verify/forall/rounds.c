@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is the text that of a barrier in rounds of doubling distance? See docs/verifier-all-ranks.md, "Rounds".
+/* Is the text that of a barrier in rounds of doubling distance? See docs/verifier-all-ranks.md,
+ * "Rounds".
  *
  *     signal here[steps]
  *     for k in 0 .. steps { notify here[k]@((rank + (1 << k)) % nranks) += a; wait here[k] >= b }
  *
- * with 1 <= b <= a, and steps either log2(2 * nranks - 1) or log2(nranks) + 1. Nothing else is in the text.
+ * with 1 <= b <= a, and steps either log2(2 * nranks - 1) or log2(nranks) + 1. The text has nothing
+ * else.
  */
 #include "verify/forall/rounds.h"
 
 #include "verify/forall/words.h"
 
-/* At least as many as doublings take to reach all ranks. */
+/* At least the number of doublings that it takes to reach all ranks. */
 static bool is_enough(const struct peal_expr *e)
 {
     if (peal_word_is_height(e))

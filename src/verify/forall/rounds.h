@@ -6,7 +6,7 @@
 #include "lang/lang.h"
 #include "verify/forall/forall.h"
 
-/* Plain proofs for 1 up to this many ranks are a safeguard. */
+/* Ordinary proofs for 1 to this many ranks, as a safeguard. */
 enum { PEAL_ROUNDS_CUTOFF = 9 };
 
 /* Is the text such a barrier? Otherwise `out->why` says why not. */

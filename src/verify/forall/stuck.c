@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No mesh gets stuck, for any number of ranks, if blocks of its text can be numbered.
+/* No mesh gets stuck, for any number of ranks, if the blocks of its text can be numbered.
  *
  * A block is a notify or wait outside loops, or all of those in one outermost loop. A plan shows
  * which blocks follow each other on some rank, and which block's notify each wait needs: the first
  * that reaches its threshold. If this graph has no cycle, number the blocks along it. Suppose ranks
- * are stuck, and take one at the least launch and block number: the notify that it waits for is
- * in an earlier launch, or in a block of a smaller number, which its writer has not passed; so the
- * writer is stuck at a smaller number. All cases of equal and different ranks occur in the
- * plan at hand, so the graph is that of every number of ranks.
+ * are stuck, and take one at the least launch and block number: the notify that it waits for is in
+ * an earlier launch, or in a block of a smaller number, which its writer has not passed; so the
+ * writer is stuck at a smaller number. All cases of equal and different ranks occur in the given
+ * plan, so the graph is that of every number of ranks.
  */
 #include "verify/forall/mesh.h"
 
@@ -37,7 +37,8 @@ static uint32_t block_of(const struct graph *g, const struct peal_op *op)
     return 0;
 }
 
-/* The first notify of the cell, in program order of the rank that makes it, that reaches the count. */
+/* The first notify of the cell, in program order of the rank that makes it, that reaches the
+ * count. */
 static const struct peal_op *find_notify(const struct graph *g, const struct peal_op *wait)
 {
     const struct peal_op *op = peal_plan_ops(g->plan);
@@ -74,7 +75,7 @@ static bool add_rank(struct graph *g, uint32_t rank)
     return true;
 }
 
-/* Takes away blocks that no other leads to until none is left. */
+/* Removes blocks that no other leads to until none is left. */
 static bool has_no_cycle(const struct graph *g)
 {
     bool *gone = calloc(g->n, sizeof *gone);

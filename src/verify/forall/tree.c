@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Is the text that of a broadcast along a binomial tree? See docs/verifier-all-ranks.md, "Trees".
  *
- * The tree is known by its text: with v = (rank - root) % nranks and bits = log2(2 * v + 1), the parent is 2^(bits - 1)
- * before, and the children are 2^k further, for k from bits on, while v + 2^k < nranks. Everything else in the text
- * is about this rank, its parent or its children. What is not named here is refused.
+ * The tree is recognised by its text. With v = (rank - root) % nranks and bits = log2(2 * v + 1),
+ * the parent is at distance -2^(bits - 1), and the children are at distance 2^k, for k from bits
+ * on, while v + 2^k < nranks. Everything else in the text is about this rank, its parent or its
+ * children. Whatever is not named here is refused.
  */
 #include "verify/forall/tree.h"
 
@@ -129,7 +130,7 @@ static bool read_let(struct tree *t, const struct peal_stmt *s)
     return true;
 }
 
-/* v == 0 or v != 0, outside each other. */
+/* v == 0 or v != 0; such conditions are not nested. */
 static bool read_if(struct tree *t, const struct peal_stmt *s)
 {
     bool equal = peal_word_is_binary(s->a, PEAL_INT_EQ);
@@ -243,7 +244,8 @@ bool peal_tree_classify(const struct peal_kernel *kernel, struct peal_forall *ou
 
 /* --- plans ----------------------------------------------------------------------------------- */
 
-/* The parent's number, counted from the root; of 0: 0. Broadcasts clear the highest bit, reductions the lowest. */
+/* The parent's number, counted from the root; that of 0 is 0. Broadcasts clear the highest bit,
+ * reductions the lowest. */
 static uint32_t parent_number(const struct peal_plan *plan, uint32_t v)
 {
     uint32_t power = 1;

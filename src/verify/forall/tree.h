@@ -7,17 +7,18 @@
 #include "plan/plan.h"
 #include "verify/forall/forall.h"
 
-/* Plain proofs for 1 up to this many ranks have every kind of edge, and paths of three of them. */
+/* Ordinary proofs for 1 to this many ranks cover every kind of edge, and paths of three edges. */
 enum { PEAL_TREE_CUTOFF = 8 };
 
 /* Is the text that of a broadcast along a binomial tree? Otherwise `out->why` says why not. */
 bool peal_tree_classify(const struct peal_kernel *kernel, struct peal_forall *out);
-/* Or of a reduction? */
+/* Is it that of a reduction? */
 bool peal_tree_classify_reduce(const struct peal_kernel *kernel, struct peal_forall *out);
-/* Are the parameters vectors of one dimension, with no number beside count and root? `*dim`, NULL before, is that dimension. */
+/* Are all parameters vectors of one dimension, with no numbers except count and root? `*dim`,
+ * initially NULL, becomes that dimension. */
 bool peal_tree_read_params(const struct peal_kernel *kernel, struct peal_forall *out,
                            const struct peal_symbol **dim);
-/* Do plans for more ranks have notifies and waits between parents and children only? */
+/* Do plans for more ranks have notifies and waits only between parents and children? */
 bool peal_tree_matches(const struct peal_plan_request *request);
 
 #endif

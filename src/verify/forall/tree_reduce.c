@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is the text that of a reduction along a binomial tree? See docs/verifier-all-ranks.md, "Reductions along trees".
+/* Is the text that of a reduction along a binomial tree? See docs/verifier-all-ranks.md,
+ * "Reductions along trees".
  *
- * The tree is known by its text: with v = (rank - root) % nranks, the children are 2^k further while 2^(k+1) divides v, and the
- * parent is `above` before, which the loop over the children leaves at the lowest bit of v. Between a rank and a child, and
- * between it and its parent, there are notifies, waits and one move of the partial sum. What is not named here is refused.
+ * The tree is recognised by its text. With v = (rank - root) % nranks, the children are at distance
+ * 2^k while 2^(k+1) divides v, and the parent is at distance -`above`: the loop over the children
+ * leaves `above` at the lowest bit of v. Between a rank and a child, and between a rank and its
+ * parent, there are notifies, waits and one move of the partial sum. Whatever is not named here is
+ * refused.
  */
 #include "verify/forall/tree.h"
 #include "verify/forall/words.h"
@@ -13,7 +16,7 @@ struct reduce_tree {
     struct peal_forall *out;
     const struct peal_symbol *dim, *v, *sum, *above, *k;
     const struct peal_symbol *partner; /* the name of the child, then of the parent */
-    const struct peal_symbol *window;  /* what carries the partial sum */
+    const struct peal_symbol *window;  /* the buffer that carries the partial sum */
     bool has_loop;
     uint32_t reads, writes; /* of the partial sum, in the text */
 };
@@ -23,7 +26,7 @@ static bool refuse(struct reduce_tree *t, struct peal_pos at, const char *why)
     return peal_word_refuse(t->out, at, why);
 }
 
-/* The child where the loop is being read, and the parent after it. */
+/* The child while the loop is read, and the parent after it. */
 static bool is_partner(const struct reduce_tree *t, const struct peal_expr *e)
 {
     if (peal_word_is_name(e, t->partner))
@@ -89,7 +92,8 @@ static bool read_edge(struct reduce_tree *t, const struct peal_stmt *s)
     return true;
 }
 
-/* for k in 0 .. log2(nranks) + 1 { if v % (2 << k) == 0 { if v + (1 << k) < nranks { ... } above = 2 << k } } */
+/* for k in 0 .. log2(nranks) + 1 { if v % (2 << k) == 0 { if v + (1 << k) < nranks { ... } above =
+ * 2 << k } } */
 static bool read_children(struct reduce_tree *t, const struct peal_stmt *s)
 {
     const struct peal_stmt *divides = s->body, *inside = NULL, *rise = NULL;

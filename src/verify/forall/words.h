@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the classes of texts: what an expression is, word for word. */
+/* Private to the classes of texts: recognises expressions by their exact form. */
 #ifndef PEAL_VERIFY_FORALL_WORDS_H
 #define PEAL_VERIFY_FORALL_WORDS_H
 
@@ -91,7 +91,7 @@ static inline bool peal_word_is_vector(const struct peal_expr *e)
            (e->symbol->kind == PEAL_SYMBOL_BUFFER || e->symbol->kind == PEAL_SYMBOL_TILE);
 }
 
-/* A notify of a plain positive number; a wait for a plain number of this launch. */
+/* A notify of a positive constant; a wait for a constant of this launch. */
 static inline bool peal_word_is_plain_notify(const struct peal_stmt *s)
 {
     return !s->relaxed && !s->is_set && s->b->kind == PEAL_EXPR_INT && s->b->value > 0;

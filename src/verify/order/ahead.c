@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ahead.h for what makes a few launches stand for all.
+/* See ahead.h for why a few launches stand for all.
  *
- * Numbers here are upper bounds, and may be too large: then more launches are unrolled than needed.
- * They may never be too small, so whatever is not understood (a value from a register, a step in a
- * when, several threads that set) gives PEAL_NONE, "no number is known", and the verdict says so.
+ * Numbers here are upper bounds. They may be too large, and then more launches are unrolled than
+ * needed. They may never be too small, so whatever is not understood (a value from a register, a
+ * step in a when, several threads that set) gives PEAL_NONE, "no number is known", and the verdict
+ * says so.
  *
- * The program examined is the one that was unrolled already, for some launches, so that the answer
- * "at most that many" can be accepted at once; a larger one makes the caller unroll again. Nothing
+ * The program examined is one that was already unrolled for some launches, so that the answer "at
+ * most that many" can be accepted at once; a larger number makes the caller unroll again. Nothing
  * is kept between the two: each list lives for one call.
  *
  * Why per cell and not per plan: almost all cells have one writer, and need nothing. Why not a
@@ -40,15 +41,15 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 /* --- raw cells ------------------------------------------------------------------------------- */
 
-/* What launches do to a cell. */
+/* The effect of launches on a cell. */
 struct raw {
-    int64_t drift;     /* what the first period of launches adds */
-    uint64_t adds;     /* the same without signs */
-    uint64_t compared; /* the largest number that it is compared with, without its sign */
-    int64_t last;      /* what is set last */
-    uint32_t taker;    /* the thread that waits for it or takes away, + 1 */
+    int64_t drift;     /* sum of what the first period of launches adds */
+    uint64_t adds;     /* the same, of absolute values */
+    uint64_t compared; /* the largest absolute value that it is compared with */
+    int64_t last;      /* the last value set */
+    uint32_t taker;    /* the thread that waits for it or subtracts from it, + 1 */
     bool sets, by_reg;
-    bool no_credit; /* several such threads, or not only adds and `>=` */
+    bool no_credit; /* several such threads, or ops other than adds and `>=` */
 };
 
 static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool in_first)
@@ -76,16 +77,17 @@ static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool 
     }
 }
 
-/* Launches until the cell's value makes no more difference. Of whatever threads have run ahead,
- * their adds together drift by 0 or by at least 1 a launch. Credits need no more than other cells:
- * if a launch adds as much as it takes, and only the thread that waits takes, then without earlier
- * launches a wait finds what it found with them, and what others had not yet added in them. */
+/* Launches until the cell's value makes no more difference. Whichever threads have run ahead, their
+ * adds together change the cell by 0 or by at least 1 per launch. Credits need no more than other
+ * cells: if a launch adds as much as it takes, and only the thread that waits takes, then without
+ * earlier launches a wait finds what it found with them, plus what others had not yet added in
+ * them. */
 static uint64_t raw_launches(const struct program *p, uint32_t cell, const struct raw *r)
 {
     uint64_t period = period_of(p);
     if (r->by_reg || (r->sets && p->cells[cell].writer == MANY_WRITERS))
         return PEAL_NONE;
-    if (r->sets) /* the second launch starts where all later ones do */
+    if (r->sets) /* the second launch starts like all later ones */
         return r->last == p->initial[cell] && !p->cells[cell].adds ? 0 : 3 * period;
     return r->drift == 0 && !r->no_credit ? 0 : 2 * period + period * (r->compared + r->adds);
 }
@@ -128,7 +130,7 @@ static uint64_t look_at_raw(const struct program *p)
 /* One thread's adds to one such cell, in all launches. */
 struct adds {
     uint32_t cell, thread, last; /* last step, + 1 */
-    uint32_t from;               /* from here on nothing keeps the thread from that step */
+    uint32_t from; /* from this step on, nothing can stop the thread before that step */
     int64_t sum;
 };
 
@@ -146,7 +148,7 @@ static int by_cell(const void *a, const void *b)
 
 static bool list_adds(const struct program *p, struct adds_list *list)
 {
-    uint32_t *at = calloc(p->ncells + 1u, sizeof *at); /* [cell]: its entry of this thread + 1 */
+    uint32_t *at = calloc(p->ncells + 1u, sizeof *at); /* [cell] its entry for this thread + 1 */
     bool good = at;
     for (uint32_t t = 0; t < p->nthreads; t++) {
         if (!good)
@@ -176,7 +178,7 @@ static bool list_adds(const struct program *p, struct adds_list *list)
     return good;
 }
 
-/* A thread that has only notifies left before its last add, and no access between them, could as
+/* If a thread has only notifies left before its last add, and no access between them, it might as
  * well have made them: a rank at that place counts as one that has added. */
 static bool find_from(const struct program *p, struct adds_list *list)
 {
@@ -202,8 +204,8 @@ static bool find_from(const struct program *p, struct adds_list *list)
 /* Which threads share a cell. */
 struct pairs {
     const struct program *p;
-    uint32_t *last;  /* [t * threads + u]: u's last add to a cell that t adds to, + 1 */
-    uint32_t *clock; /* the same: how far u must be when t has left the last launch */
+    uint32_t *last;  /* [t * threads + u] u's last add to a cell that t adds to, + 1 */
+    uint32_t *clock; /* [t * threads + u] how far u must be when t has left the last launch */
 };
 
 static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
@@ -218,8 +220,8 @@ static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
     }
 }
 
-/* Launches after which a thread that may be ahead of another has satisfied the cell's waits of the
- * first ones alone. */
+/* The number of launches after which a thread that may be ahead of another has satisfied, alone,
+ * the cell's waits of the first launches. */
 static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size_t n)
 {
     uint64_t most = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
@@ -239,7 +241,7 @@ static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size
     return most;
 }
 
-/* How far every rank must be when one leaves the last launch. */
+/* Finds how far every rank must be when one leaves the last launch. */
 static bool ask(struct pairs *q, uint32_t workers)
 {
     uint32_t n = q->p->nthreads;
@@ -263,7 +265,7 @@ static uint64_t look_at_adds(const struct program *p, uint32_t workers)
     uint64_t most = 0;
     bool good = q.last && list_adds(p, &list) && find_from(p, &list);
     for (int pass = 0; pass < 2 && good && list.all.len; pass++) {
-        /* Without clocks, a rank that adds may be ahead. */
+        /* Without clocks, any rank that adds may be ahead. */
         if (pass == 1 && p->monotone)
             good = ask(&q, workers);
         if (good) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Causal pasts: how far every thread has to go so that some threads can stand where they should. */
+/* Causal pasts: how far every thread has to go for given threads to reach given positions. */
 #include "verify/story/story.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes of every cell in program order: step and the value that it leaves. */
+/* The writes to every cell in program order: the step, and the value after it. */
 struct write {
     uint32_t step;
     int64_t value;
@@ -53,7 +53,7 @@ static bool writes_init(struct writes *w, const struct program *p)
     return true;
 }
 
-/* Steps that the one writer of the cell must have taken for it to reach `value`. */
+/* The number of steps that the cell's only writer must have taken for the cell to reach `value`. */
 static uint32_t steps_until(const struct writes *w, uint32_t cell, int64_t value)
 {
     uint64_t lo = w->first[cell], hi = w->first[cell + 1];
@@ -67,7 +67,7 @@ static uint32_t steps_until(const struct writes *w, uint32_t cell, int64_t value
     return lo < w->first[cell + 1] ? w->at[lo].step + 1 : 0;
 }
 
-/* The unique past. False: a wait is on a cell with several writers. */
+/* The unique past. False: there is a wait on a cell with several writers. */
 static bool close_past(const struct program *p, const struct writes *w, uint32_t *need,
                        uint32_t *done)
 {
@@ -108,7 +108,7 @@ static bool reaches(struct run *run, const uint32_t *goal, const uint32_t *limit
     return true;
 }
 
-/* Takes steps away from one thread after the other while the goals are still reached. */
+/* Removes steps from one thread after another while the goals are still reached. */
 static bool shrink_past(const struct program *p, const uint32_t *goal, uint32_t *need)
 {
     struct run run;
@@ -129,7 +129,7 @@ static bool shrink_past(const struct program *p, const uint32_t *goal, uint32_t 
                 lo = mid + 1;
         }
         need[t] = hi;
-        /* Others may have stopped earlier now. */
+        /* Other threads may be able to stop earlier as a result. */
         (void)reaches(&run, goal, need);
         memcpy(need, run.at, p->nthreads * sizeof *need);
     }

@@ -43,8 +43,8 @@ static int by_time(const void *a, const void *b)
     return (x->access > y->access) - (x->access < y->access);
 }
 
-/* What the execution does not reach comes last, so that every thread's accesses are in its program's
- * order. */
+/* Accesses that the execution does not reach come last, so that every thread's accesses stay in
+ * program order. */
 static uint32_t time_of(const struct program *p, const uint32_t *times, const struct access *a)
 {
     if (a->step == 0)
@@ -53,7 +53,7 @@ static uint32_t time_of(const struct program *p, const uint32_t *times, const st
     return time == UINT32_MAX ? time : time + 1;
 }
 
-/* While the accesses are gone through in the order of the execution. */
+/* State while the accesses are visited in the order of the execution. */
 struct walk {
     const struct access *accesses;
     struct chain_link *out;

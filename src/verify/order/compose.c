@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which plans may be launched in any order with others of their kind. See compose.h.
  *
- * A composition is a list of facts, in the caller's arena; it keeps nothing of the plan that it
- * came from, so that plans can be made, proved and freed one by one. Facts are joined in one
- * direction only: what must hold in every plan can become false, what some plan does can become
- * true, and neither goes back. So the order of joining does not matter, and a plan that is joined
- * twice changes nothing.
+ * A composition is a list of facts in the caller's arena. It keeps nothing of the plan that it came
+ * from, so that plans can be made, proved and freed one by one. Facts are joined in one direction
+ * only: what must hold in every plan can become false, what some plan does can become true, and
+ * neither goes back. So the order of joining does not matter, and joining a plan twice changes
+ * nothing.
  *
- * peal_composition_find returns NULL for whatever it does not understand: several lanes, cells of
- * several writers, relaxed signals, peeks. That costs time (such plans are paired and proved two by
- * two) and no soundness. Keep it so: a condition that is weakened here needs the proof in
- * docs/verifier-all-ranks.md extended first.
+ * peal_composition_find returns NULL for whatever it does not understand: several lanes, cells with
+ * several writers, relaxed signals, peeks. That costs time, because such plans are proved in pairs,
+ * but never soundness. Keep it so: whoever weakens a condition here must first extend the proof in
+ * docs/verifier-all-ranks.md.
  */
 #include "verify/order/compose_facts.h"
 
@@ -26,7 +26,7 @@ static bool is_part(const uint64_t *part, const uint64_t *whole, uint32_t nranks
     return true;
 }
 
-/* --- conditions that no other plan matters for ----------------------------------------------- */
+/* --- conditions on the plan alone ----------------------------------------------- */
 
 /* One plan, launched for at least two periods. */
 static bool repeats_one_plan(const struct program *p)
@@ -38,7 +38,7 @@ static bool repeats_one_plan(const struct program *p)
     return p->launches >= 2 * p->plans[0]->period;
 }
 
-/* Does every cell have at most one writer, for good? */
+/* Does every cell have at most one writer throughout? */
 static bool cells_have_one_writer(const struct program *p)
 {
     for (uint32_t c = 0; c < p->ncells; c++) {
@@ -55,11 +55,11 @@ static bool cells_have_one_writer(const struct program *p)
     return true;
 }
 
-/* Is every channel empty after every launch, all of its slots given back? */
+/* Is every channel empty after every launch, with all slots given back? */
 static bool channels_are_left_empty(const struct program *p)
 {
     if (p->channels.len && p->plans[0]->period > 1)
-        return false; /* known of all launches together only */
+        return false; /* only known for all launches together */
     uint64_t *freed = calloc(p->channels.len + 1, sizeof *freed);
     bool empty = freed;
     if (freed) {
@@ -97,7 +97,7 @@ static const char *keep_text(struct peal_text *text, struct peal_arena *arena)
     return kept;
 }
 
-/* What a plan may not differ in from those that it is launched with. */
+/* Properties in which a plan may not differ from those that it is launched with. */
 static const char *describe_signals(const struct program *p, struct peal_arena *arena)
 {
     struct peal_text text = {0};
@@ -108,7 +108,7 @@ static const char *describe_signals(const struct program *p, struct peal_arena *
     return keep_text(&text, arena);
 }
 
-/* The same, if windows have slots. */
+/* Further properties, if windows have slots. */
 static const char *describe_windows(const struct program *p, struct peal_arena *arena)
 {
     struct peal_text text = {0};
@@ -124,7 +124,7 @@ static const char *describe_windows(const struct program *p, struct peal_arena *
 
 /* --- what a plan says ------------------------------------------------------------------------ */
 
-/* Bits that are set until a fact clears them. */
+/* All bits set; facts clear them. */
 static uint64_t *take_bits(struct peal_arena *arena, uint32_t nranks, bool all)
 {
     uint64_t *bits = peal_arena_alloc(arena, peal_distances_words(nranks) * sizeof *bits);
@@ -210,7 +210,7 @@ static void join_signal(struct signal_facts *into, const struct signal_facts *mo
     join_bits(into->released, more->released, nranks, true);
 }
 
-/* Nothing is said yet, and what is will be said of plans like this one. */
+/* An empty composition for plans like this one. */
 static struct peal_composition *begin_like(const struct peal_composition *one,
                                            struct peal_arena *arena)
 {

@@ -25,12 +25,13 @@ static void note_writers(const struct program *p, struct peal_composition *c)
     }
 }
 
-/* What each launch gives each cell, and what stands before it. */
+/* What each launch adds to each cell, and which accesses come before that. */
 struct launch_facts {
     uint32_t *count; /* [launch * cells + cell] the last count; 0: not notified */
     uint32_t
-        *touched; /* [launch * ranks + rank] steps before the thread's last access to the rank's
-                          windows, + 1; 0: none. For one thread at a time. */
+        /* [launch * ranks + rank] steps before the thread's last access to the rank's windows, + 1;
+         * 0: none. For one thread at a time. */
+        *touched;
 };
 
 /* A first notify that comes before an access to the windows of the cell's rank releases nothing. */
@@ -48,8 +49,8 @@ static void note_notify(const struct program *p, struct peal_composition *c,
                              peal_distance(p, p->threads[thread].rank, cell->rank));
 }
 
-/* A cell that some launch does not notify: whichever rank is its writer by either formula, it releases
- * nothing. */
+/* A cell that some launch does not notify releases nothing, whichever rank either formula takes for
+ * its writer. */
 static void note_silent_cell(const struct program *p, struct signal_facts *s, uint32_t rank,
                              uint32_t index)
 {
@@ -74,8 +75,8 @@ static bool is_silent(const struct program *p, const struct launch_facts *facts,
     return !used;
 }
 
-/* All cells that the signals have, those that no launch of this plan uses included: another plan may
- * wait for them. */
+/* All cells that the signals have, including those that no launch of this plan uses: another plan
+ * may wait for them. */
 static void note_silence(const struct program *p, struct peal_composition *c,
                          const struct launch_facts *facts)
 {
@@ -90,8 +91,8 @@ static void note_silence(const struct program *p, struct peal_composition *c,
     }
 }
 
-/* A wait for the launch itself must find what it waits for there; one that looks back may ask for
- * the first notify only, at most a period ago. */
+/* A wait in its own launch must find there what it waits for. A wait that looks back may only ask
+ * for the first notify, at most a period ago. */
 static bool note_wait(const struct program *p, struct peal_composition *c,
                       const struct launch_facts *facts, uint32_t launch, const struct step *s)
 {
@@ -135,7 +136,8 @@ static uint32_t buf_of(const struct program *p, uint32_t memory)
     return PEAL_NONE;
 }
 
-/* An operand in a window that only its own rank touches in this plan, so that no access is listed. */
+/* An operand in a window that only its own rank touches in this plan, so that no access is
+ * listed. */
 static void note_unlisted(const struct program *p, struct peal_composition *c,
                           const struct peal_op *op, const struct peal_ref *ref)
 {
@@ -174,8 +176,8 @@ static void note_all_unlisted(const struct program *p, struct peal_composition *
     }
 }
 
-/* Which ranks a thread has waited for, looking back, before each of its writes: those that every write
- * has waited for stay in c->guarded. `first` is the thread's first access. */
+/* Finds the ranks that a thread has waited for, looking back, before each of its writes. Those that
+ * every write has waited for stay in c->guarded. `first` is the thread's first access. */
 static void note_guards(const struct program *p, struct peal_composition *c, uint32_t thread,
                         size_t first, uint64_t *waited)
 {
@@ -198,7 +200,7 @@ static void note_guards(const struct program *p, struct peal_composition *c, uin
                 peal_distances_set(waited,
                                    peal_distance(p, p->threads[cell->writer].rank, cell->rank));
         }
-        /* In the first period nothing was touched before. */
+        /* Before the first period nothing was touched. */
         if (a->kind == ACCESS_READ || !is_window(p, a) || launch < p->plans[0]->period)
             continue;
         for (size_t w = 0; w < peal_distances_words(p->nranks); w++)
@@ -231,8 +233,8 @@ static bool looks_back(const struct peal_plan *plan)
     return false;
 }
 
-/* Windows of every thread, and what its notifies come after. False: accesses are not listed thread by
- * thread, or there is no memory. */
+/* The windows that every thread touches, and what its notifies come after. False: accesses are not
+ * listed thread by thread, or out of memory. */
 static bool note_windows(const struct program *p, struct peal_composition *c,
                          struct launch_facts *facts)
 {
@@ -267,7 +269,7 @@ static bool note_windows(const struct program *p, struct peal_composition *c,
     return good;
 }
 
-/* Where no wait looks back and the plan is closed, counts are all that matters. */
+/* If no wait looks back and the plan is closed, only counts matter. */
 static void note_counts(const struct program *p, struct peal_composition *c,
                         struct launch_facts *facts)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Do all adds of a launch to a cell come before those of later launches?
  *
- * If they do, whatever is launched later, by whatever plan, lets no wait of this launch pass that
- * would not pass without it; then of a sequence of many plans every two can be examined alone
- * (docs/verifier.md, "How many launches"). A thread that has nothing but notifies left before its
- * add counts as one that has added: it could as well have done so.
+ * If they do, no later launch of any plan lets a wait of this launch pass that would not pass
+ * without it. Then every two plans of a long sequence can be examined alone (docs/verifier.md, "How
+ * many launches"). A thread that has only notifies left before its add counts as one that has
+ * added, because it might as well have done so.
  */
 #include "verify/order/ahead.h"
 #include "verify/order/order.h"
@@ -17,14 +17,14 @@ enum { MOST_QUERIES = 1 << 22 };
 struct adds {
     uint32_t cell, thread, launch;
     uint32_t first;  /* steps before the first of them */
-    uint32_t behind; /* from here on nothing keeps the thread from the last */
+    uint32_t behind; /* from this step on, nothing can stop the thread before the last of them */
 };
 
 struct lists {
     PEAL_VEC(struct adds) adds;
     PEAL_VEC(struct clock_query) queries;
-    PEAL_VEC(uint32_t) demands; /* of each query: the clock must be at least that */
-    bool *accesses;             /* [first_step + thread + step]: there are some between two steps */
+    PEAL_VEC(uint32_t) demands; /* for each query: the clock must be at least this */
+    bool *accesses; /* [first_step + thread + step] are there accesses between the two steps? */
     bool failed;
 };
 
@@ -64,7 +64,7 @@ static void list_adds(const struct program *p, struct lists *s)
     }
     if (s->adds.len)
         qsort(s->adds.at, s->adds.len, sizeof *s->adds.at, by_cell);
-    /* Those of one launch in a row: the first step of all, the end of the last. */
+    /* Joins those of one launch: the first step of all, the end of the last. */
     size_t n = 0;
     for (size_t i = 0; i < s->adds.len; i++) {
         struct adds *a = &s->adds.at[i], *last = n ? &s->adds.at[n - 1] : NULL;
@@ -78,7 +78,8 @@ static void list_adds(const struct program *p, struct lists *s)
     s->adds.len = n;
 }
 
-/* Of one cell: a rank that adds in a launch asks for the last adds of all others in earlier ones. */
+/* For one cell: a rank that adds in a launch asks for the last adds of all others in earlier
+ * launches. */
 static void ask_cell(struct lists *s, const struct adds *at, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -124,7 +125,7 @@ bool peal_ahead_in_order(const struct program *p, uint32_t workers)
     bool shared = false;
     for (uint32_t c = 0; c < p->ncells; c++) {
         if (p->cells[c].kind == CELL_RAW && p->cells[c].writer != PEAL_NONE)
-            return false; /* what one launch leaves in it, the next ones find */
+            return false; /* what one launch leaves in it, the next one finds */
         shared = shared || (p->cells[c].kind == CELL_SHARED && p->cells[c].writer == MANY_WRITERS);
     }
     if (!shared)

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs and lazy runs. See order.h for why they decide.
  *
- * Who owns what. The program is the caller's, and is only read, but for peal_order_least_depth,
- * which changes the thresholds of waits for slots and puts them back. A struct run owns its arrays
- * and is used by one thread; `steps` and `clock` are borrowed. Queries are the caller's: their
- * order changes (they are carried to rank 0 and sorted), and each answer is written through its
- * pointer, so that the caller needs no way back from a query to its question. Worker i alone writes
- * the answers of threads i, i + workers, ..., so workers share nothing that is written.
+ * Who owns what. The program belongs to the caller and is only read. The exception is
+ * peal_order_least_depth, which changes the thresholds of waits for slots and restores them. A
+ * struct run owns its arrays and is used by one thread; `steps` and `clock` are borrowed. Queries
+ * belong to the caller: their order changes (they are mapped to rank 0 and sorted), and each answer
+ * is written through its pointer, so that the caller needs no way back from a query to its
+ * question. Worker i alone writes the answers of threads i, i + workers, ..., so workers share
+ * nothing that is written.
  *
  * What never changes:
- *   - Everything here holds for monotone programs only; the callers ask p->monotone first.
- *   - When peal_run_go has returned, a thread waits in the list of one cell, stands at its limit or
- *     has ended: one of the three. peal_run_allow relies on it.
- *   - In a lazy run, thread l takes its step before anything that the step enables (run_lazily), or
- *     clocks would be one too small. A step that no execution reaches has clock UINT32_MAX, which
- *     is "after everything", and breaks no proof.
- *   - Clocks are about order that carries memory. Where there are relaxed signals, lazy runs work
- *     on order_steps, in which such signals order nothing; plain runs, which decide deadlock, work
- *     on the program's own steps.
+ *   - Everything here holds for monotone programs only; the callers check p->monotone first.
+ *   - When peal_run_go has returned, each thread waits in the list of one cell, stands at its
+ *     limit, or has ended. peal_run_allow relies on this.
+ *   - In a lazy run, thread l takes its step before anything that the step enables (run_lazily);
+ *     otherwise clocks would be one too small. A step that no execution reaches has clock
+ *     UINT32_MAX, which means "after everything", and breaks no proof.
+ *   - Clocks describe the order that carries memory. If there are relaxed signals, lazy runs use
+ *     order_steps, in which such signals order nothing; plain runs, which decide deadlock, use the
+ *     program's own steps.
  *
- * Why not vector clocks along one run, as race detectors do: they show the order of that run. A
+ * Why not vector clocks along one run, as race detectors have: they show the order of that run. A
  * wait that either of two notifies can satisfy comes after both in some runs and after one in
- * others; what precedes it in all of them is found by holding a thread back. Where each cell has
- * one writer the two are the same, and one pass is enough (symmetry/one_pass.c). Why a stack of
- * ready threads and not a queue: any order gives the same answer, and a stack keeps to one thread
- * while it can go on.
+ * others; what precedes it in all of them is found by holding a thread back. If each cell has one
+ * writer the two are the same, and one pass is enough (symmetry/one_pass.c). Why a stack of ready
+ * threads and not a queue: any order gives the same answer, and a stack stays with one thread while
+ * that thread can continue.
  */
 #include "verify/order/order.h"
 
@@ -87,7 +88,7 @@ void peal_run_allow(struct run *run, uint32_t thread, uint32_t limit)
     run->limit[thread] = limit;
 }
 
-/* Wakes those waiting on the cell whose threshold is reached. */
+/* Wakes the threads that wait on the cell and whose threshold is reached. */
 static void wake(struct run *run, uint32_t cell)
 {
     uint32_t *link = &run->waiter[cell];
@@ -151,7 +152,7 @@ bool peal_run_finished(const struct run *run)
     return true;
 }
 
-/* The lazy run of thread l: clock[] of every step. */
+/* The lazy run of thread l: sets clock[] for every step. */
 static void run_lazily(struct run *run, uint32_t l)
 {
     uint32_t nsteps = run->p->threads[l].nsteps;
@@ -165,7 +166,7 @@ static void run_lazily(struct run *run, uint32_t l)
             break;
         run->now = i - 1; /* l's own step i-1 is taken with i-1 steps behind it */
         peal_run_allow(run, l, i);
-        /* l first: then what its step enables counts it. */
+        /* l comes first, so that what its step enables counts it. */
         if (run->nready && run->ready[run->nready - 1] == l) {
             run->nready--;
             go(run, l);
@@ -177,16 +178,16 @@ static void run_lazily(struct run *run, uint32_t l)
 
 /* --- relaxed signals ------------------------------------------------------------------------- */
 
-/* Does relaxed notify n (thread t, step i) need wait w of thread `of`? clock is that of a lazy run
- * of `of`. */
+/* Does relaxed notify n (thread t, step i) depend on wait w of thread `of`? `clock` is from a lazy
+ * run of `of`. */
 static bool comes_after(const struct program *p, const uint32_t *clock, uint32_t of, uint32_t w,
                         uint32_t t, uint32_t i)
 {
     return t == of ? i > w : clock[p->threads[t].first_step + i] > w;
 }
 
-/* What relaxed notifies could give wait w without ordering anything: for a cell of adds their sum,
- * for a cell of sets the largest value. */
+/* What relaxed notifies could contribute to wait w without ordering anything: their sum for a cell
+ * of adds, the largest value for a cell of sets. */
 static int64_t free_value(const struct program *p, const uint32_t *clock, uint32_t of, uint32_t w)
 {
     const struct step *wait = peal_program_step(p, of, w);
@@ -206,8 +207,8 @@ static int64_t free_value(const struct program *p, const uint32_t *clock, uint32
     return p->cells[wait->cell].sets ? most : sum;
 }
 
-/* Steps of which only those remain that carry order: a relaxed wait passes, a wait that relaxed
- * notifies can satisfy passes, a relaxed add counts from the start. NULL: out of memory. */
+/* Copies the steps so that only those remain that carry order: a relaxed wait passes, a wait that
+ * relaxed notifies can satisfy passes, a relaxed add counts from the start. NULL: out of memory. */
 static struct step *order_steps(const struct program *p)
 {
     struct step *steps = malloc((p->nsteps + 1) * sizeof *steps);
@@ -294,7 +295,7 @@ static int by_thread(const void *a, const void *b)
     return (x->of > y->of) - (x->of < y->of);
 }
 
-/* More threads than a few lazy runs are worth? */
+/* Are there more threads than lazy runs are worth? */
 static bool asks_about_many(const struct clock_query *queries, uint64_t count)
 {
     enum { FEW = 4 };

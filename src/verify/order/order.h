@@ -2,13 +2,14 @@
 /* Monotone programs: one run decides deadlock, and one lazy run per thread gives must-precede.
  *
  * In a monotone program an enabled step stays enabled until it is taken, so all maximal runs take
- * the same steps: if one run stops short, all do. And with thread l held back at step i, all that
- * can run without l's further steps does run: a step first taken then is taken in no execution with
- * less of l. That i is the step's *clock* for l:
+ * the same steps: if one run stops short, all do. In the lazy run of thread l, l is held back at
+ * step i, and everything that can run without further steps of l does run. A step that is first
+ * taken then is taken in no execution with fewer steps of l. That i is the step's *clock* for l:
  *
  *   a (of l, after s(a) steps) must-precede b   iff   clock_l(b) > s(a)
  *
- * for then no execution reaches b before l took the step that follows a. See docs/verifier-method.md.
+ * because no execution reaches b before l took the step that follows a. See
+ * docs/verifier-method.md.
  */
 #ifndef PEAL_VERIFY_ORDER_H
 #define PEAL_VERIFY_ORDER_H
@@ -26,23 +27,23 @@ struct run {
     uint32_t *next_waiter;    /* [thread] + 1 */
     uint32_t *ready;          /* stack of threads that can go on */
     uint32_t nready;
-    uint32_t *clock; /* [step] or NULL: what `now` was when the step was taken */
+    uint32_t *clock; /* [step] or NULL: the value of `now` when the step was taken */
     uint32_t now;
-    bool counts; /* now goes up with every step */
+    bool counts; /* `now` is incremented by every step */
 };
 
 /* false: out of memory. */
 bool peal_run_init(struct run *run, const struct program *p);
 void peal_run_release(struct run *run);
-/* Back to the start; every thread may go to its end. */
+/* Back to the start; every thread may run to its end. */
 void peal_run_reset(struct run *run);
 /* Raises a thread's limit. */
 void peal_run_allow(struct run *run, uint32_t thread, uint32_t limit);
-/* Until nothing can go on within the limits. */
+/* Runs until no thread can continue within its limit. */
 void peal_run_go(struct run *run);
 bool peal_run_finished(const struct run *run);
 
-/* One question to the lazy run of thread `of`: its clock at `step` of `thread` (steps taken). */
+/* One question to the lazy run of thread `of`: its clock at `step` (steps taken) of `thread`. */
 struct clock_query {
     uint32_t of;
     uint32_t thread;
@@ -50,12 +51,12 @@ struct clock_query {
     uint32_t *answer;
 };
 
-/* Answers all queries; `workers` threads share the lazy runs. Sorts the queries. False: out of
+/* Answers all queries, and sorts them; `workers` threads share the lazy runs. False: out of
  * memory. */
 bool peal_order_clocks(const struct program *p, struct clock_query *queries, uint64_t count,
                        uint32_t workers);
 
-/* The least depth of all channels with which the program does not deadlock; 0 = none suffices. */
+/* The least depth of all channels with which the program does not deadlock. 0: none suffices. */
 uint32_t peal_order_least_depth(struct program *p, uint32_t most);
 
 #endif

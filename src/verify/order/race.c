@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments, the clocks they need, and the verdict on each pair. See race.h.
  *
- * Two rounds: all questions are collected (cut_location, ask_closed, ask_barrier, ask_cells),
- * answered together by peal_order_clocks, then judged. A lazy run answers all questions about its
- * thread, so it must not be started per question. Segments whose links fail ask again, in a second
- * round.
+ * There are two phases: all questions are collected (cut_location, ask_closed, ask_barrier,
+ * ask_cells) and answered together by peal_order_clocks; then the answers are judged. A lazy run
+ * answers all questions about its thread, so it must not be started per question. Segments whose
+ * links fail ask again, in a second round.
  *
  * Who owns what. Segments, links, clocks and demands live in the finder's arena, which most_bytes
  * limits; answers are written there through pointers, so nothing that a query points to may move.
- * The report is the caller's, to be released in every case.
+ * The report belongs to the caller, who releases it in every case.
  *
  * What never changes:
  *   - A segment's accesses all touch all of its bytes: a race in it is a race on each byte.
- *   - Accesses of one thread are in its program's order within a segment (check_pair asks about the
- *     first conflict from a clock on only: what comes before that one comes before all later ones).
- *   - With symmetry only rank 0's locations are examined. Reports of few ranks are made without it,
- *     so that a counterexample is to the letter the one of the plain analysis.
+ *   - Accesses of one thread are in program order within a segment. check_pair relies on it: it
+ *     only asks about the first conflict after a clock, because what comes before that one comes
+ *     before all later ones.
+ *   - With symmetry only rank 0's locations are examined. Reports for few ranks are made without
+ *     it, so that a counterexample is exactly that of the plain analysis.
  *   - Out of memory is PEAL_NO_MEMORY, never "no race".
  */
 #include "verify/order/race.h"
@@ -41,8 +42,8 @@ struct finder {
     struct program *p;
     struct race_report *out;
     struct peal_arena arena;
-    bool symmetric;  /* what holds on rank 0 holds on all: only that is examined */
-    uint32_t *times; /* [step]: see chain.h; NULL: all pairs are asked about */
+    bool symmetric;  /* what holds on rank 0 holds on all: only rank 0 is examined */
+    uint32_t *times; /* [step] see chain.h; NULL: all pairs are asked about */
     PEAL_VEC(struct segment) segments;
     PEAL_VEC(struct clock_query) queries;
     bool failed;
@@ -184,7 +185,7 @@ static bool same_as(const struct access *a, const struct access *b)
            a->dtype == b->dtype;
 }
 
-/* Does more than one thread come to this location, and does any write? */
+/* Does more than one thread access this location, and does any write? */
 static bool contested(const struct program *p, const uint32_t *order, uint32_t n)
 {
     bool writes = false, threads = false;
@@ -293,7 +294,7 @@ static void check_pair(struct finder *f, const struct segment *s, uint32_t u, ui
     }
 }
 
-/* Where a link does not hold there is a race: then all pairs of the segment are asked about. */
+/* If a link does not hold there is a race: then all pairs of the segment are asked about. */
 static void ask_broken(struct finder *f, uint32_t workers)
 {
     f->queries.len = 0;
@@ -324,7 +325,8 @@ static void check_segments(struct finder *f)
 
 /* --- closed, barrier, handed-over cells ------------------------------------------------------ */
 
-/* One condition on a clock: answer > above, unless `reach` says that it never comes to that. */
+/* One condition on a clock: answer > above, unless `reach` says that this point is never
+ * reached. */
 struct demand {
     uint32_t answer;
     uint32_t above;
@@ -337,7 +339,7 @@ struct demands {
     uint64_t count;
 };
 
-/* First and last access of each thread to each other rank's window, per launch. */
+/* The first and last access of each thread to each other rank's window, per launch. */
 static struct demands ask_closed(struct finder *f)
 {
     struct program *p = f->p;
@@ -440,9 +442,10 @@ static int by_cell(const void *a, const void *b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
-/* Writes of a handed-over cell must come in the order of their values: of two consecutive writers
- * the last write of the one before the first of the other. A writer's own values do not fall
- * (classify.c), so that sorting by value keeps program order, and equal values stand by step. */
+/* Writes of a cell whose writer changes must come in the order of their values: for two consecutive
+ * writers, the last write of the first before the first write of the second. A writer's own values
+ * do not fall (classify.c), so sorting by value keeps program order; equal values are sorted by
+ * step. */
 static struct demands ask_cells(struct finder *f)
 {
     struct program *p = f->p;
@@ -551,9 +554,9 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
     return f.failed ? PEAL_NO_MEMORY : PEAL_OK;
 }
 
-/* With symmetry, the races on rank 0's copies are one of each orbit. Where several threads write a
- * cell, the counterexample is not always the shortest of its orbit: of few ranks all are listed, so
- * that it is the one that the plain analysis reports. */
+/* With symmetry, the races on rank 0's copies are one of each orbit. If several threads write a
+ * cell, the counterexample is not always the shortest of its orbit. For few ranks all races are
+ * listed, so that it is the one that the plain analysis reports. */
 enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
                                 struct race_report *out)
 {

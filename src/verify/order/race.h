@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conflicting accesses that nothing orders, in monotone programs.
  *
- * Every location (a buffer on a rank) is cut at all starts and ends of accesses into segments; the
- * accesses of a segment all touch the same bytes. Of two threads A, B and an access b, those of A
- * after fewer than clock_A(b) steps come before b; so only the first conflicting one from there on
- * has to be asked whether b comes before it. Thus each segment costs accesses x threads. Segments are
- * first tried with a question or two per access (chain.h); only those that fail are taken apart so.
+ * Every location (a buffer on a rank) is divided at all starts and ends of accesses into segments;
+ * the accesses of a segment all touch the same bytes. Take two threads A, B and an access b of B.
+ * Accesses of A after fewer than clock_A(b) steps come before b. So only the first conflicting one
+ * after them has to be asked about: does b come before it? Thus each segment costs accesses x
+ * threads. Segments are first tried with a question or two per access (chain.h); only those that
+ * fail are examined in this way.
  */
 #ifndef PEAL_VERIFY_RACE_H
 #define PEAL_VERIFY_RACE_H
@@ -18,13 +19,13 @@ struct race {
 };
 
 struct race_report {
-    PEAL_VEC(struct race) races; /* at most MOST_RACES; more are counted */
+    PEAL_VEC(struct race) races; /* at most MOST_RACES; further ones are only counted */
     uint64_t total;
-    bool *unordered; /* [location]: accumulates whose order is left to chance */
+    bool *unordered; /* [location] are there accumulates in an arbitrary order? */
     bool closed;
     uint32_t open;       /* an access that shows it is not closed, or PEAL_NONE */
-    bool open_at_entry;  /* it may come before the owner entered; otherwise after it left */
-    bool barrier_broken; /* contract barrier: someone may leave before another entered */
+    bool open_at_entry;  /* it may come before the owner has entered; otherwise after it has left */
+    bool barrier_broken; /* contract barrier: a rank may leave before another has entered */
     uint32_t leaves, enters, broken_launch;
     bool cell_broken; /* a one-writer cell with two unordered writers */
     uint32_t cell_thread[2], cell_step[2];
@@ -40,8 +41,8 @@ enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t mo
                                 struct race_report *out);
 void peal_race_release(struct race_report *report);
 
-/* For other analyses: accesses by location. order[first[l] .. first[l+1]) are l's accesses. False:
- * out of memory; free both. */
+/* For other analyses: accesses by location. order[first[l] .. first[l+1]) are those of l. The
+ * caller frees both. False: out of memory. */
 bool peal_access_by_location(const struct program *p, uint32_t **first, uint32_t **order);
 
 #endif

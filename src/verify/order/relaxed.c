@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Depth-first search over positions and clocks. See relaxed.h.
  *
- * In a monotone program only the order of releases is tried: a wait that can pass does so at once,
- * and a relaxed add is done at once. Doing them later could only add to what clocks know, and
- * take no race into view. Not so where a relaxed set is still to come: it takes away what the cell
- * carries, and a wait that comes after it knows less. In other programs a step is moved alone if
- * no other rank uses its cell any more.
+ * In a monotone program only the order of releases is varied: a wait that can pass does so at once,
+ * and a relaxed add is done at once. Doing them later could only add to what clocks know, and would
+ * reveal no further race. The exception is a relaxed set that is still to come: it discards what
+ * the cell carries, and a wait that comes after it knows less. In other programs a step is moved
+ * alone if no other rank uses its cell any more.
  *
- * Who owns what. The search works on a copy of the program's accesses, with writes of cells that
- * change hands among them; the program gets its own list back at the end, whatever the answer.
- * `saved` is a stack beside the path: take pushes what it overwrites, untake pops it, and the two
- * must stay mirror images.
+ * Who owns what. The search works on a copy of the program's accesses, to which the writes of cells
+ * with changing writers are added; the program gets its own list back at the end, whatever the
+ * answer. `saved` is a stack beside the path: take pushes what it overwrites, untake pops it, and
+ * the two must stay mirror images.
  *
  * What never changes: the clocks are part of a state's key. Two paths that lead to the same
  * positions and values are different if their threads know of different steps, since one may race
- * where the other does not. A full table of states is "undecided", never "no race".
+ * where the other does not. A full table of states means "undecided", never "no race".
  *
  * Why not the lazy runs of order.c: must-precede is about all executions, and a relaxed signal
  * delays without ordering; happens-before has to be followed within each execution. Why random
@@ -48,15 +48,15 @@ struct clocks {
     uint32_t *know;        /* [thread * threads + thread] */
     uint32_t *carried;     /* [cell * threads + thread] */
     uint32_t *first_block; /* [thread + 1] */
-    uint32_t *last_use;    /* [cell * threads + thread]: last step that could notice, + 1 */
-    uint32_t *last_bare;   /* the same: last relaxed set, + 1 */
+    uint32_t *last_use;    /* [cell * threads + thread] last step that could notice, + 1 */
+    uint32_t *last_bare;   /* [cell * threads + thread] last relaxed set, + 1 */
     PEAL_VEC(uint32_t) path;
     PEAL_VEC(uint32_t) saved; /* what steps on the path have overwritten */
     unsigned char *key;
     bool wide, failed;
     struct access *own; /* the program's, while the search works on a copy */
     size_t own_len, own_cap;
-    uint32_t writers; /* memory that stands for handed-over cells, a byte each, or PEAL_NONE */
+    uint32_t writers; /* memory with one byte per cell with changing writers, or PEAL_NONE */
     uint32_t blocks[2], thread[2]; /* the race that was found */
 };
 
@@ -97,7 +97,7 @@ static struct undo take(struct clocks *c, uint32_t t)
     if (acquires(step) && !relaxed)
         merge(own, cell, n);
     own[t] = i + 1;
-    /* A set takes the place of what was there, an add or an atomic joins it. */
+    /* A set replaces what the cell carried; an add or an atomic joins it. */
     if (step->kind == STEP_SET && done)
         memset(cell, 0, n * sizeof *cell);
     bool swaps = step->kind != STEP_COMPARE_SWAP ||
@@ -129,13 +129,13 @@ static void reset(struct clocks *c)
     c->path.len = c->saved.len = 0;
 }
 
-/* Registers of whens keep what they were: this also holds of blocks that a thread has left. */
+/* Registers of whens keep their value, so this also holds for blocks that a thread has left. */
 static bool is_done(const struct clocks *c, uint32_t t, uint32_t step)
 {
     return peal_program_done(c->p, t, step, c->space.reg + c->space.first_reg[t]);
 }
 
-/* Does an access of another thread, done or under way, race with one where t stands? */
+/* Does an access of another thread, finished or in progress, race with one at the position of t? */
 static bool races(struct clocks *c, uint32_t t)
 {
     const struct space *s = &c->space;
@@ -226,7 +226,7 @@ static void tell_writers(const struct clocks *c, const struct race *race)
     peal_text_release(&name);
 }
 
-/* Takes steps away until none can be left out, then records the counterexample. */
+/* Removes steps until none can be left out, then records the counterexample. */
 static void tell(struct clocks *c)
 {
     struct race race = find_accesses(c);
@@ -368,7 +368,7 @@ static bool search_some(struct clocks *c)
             uint32_t best = PEAL_NONE;
             uint64_t most = 0;
             for (uint32_t t = 0; t < n; t++) {
-                /* Changes of mind on the way, few or many: a priority lasts for a while, or not. */
+                /* Priorities change during the run, rarely or often. */
                 uint64_t spell = c->path.len / (k % 2 ? 8 : 1);
                 uint64_t priority = peal_hash_u64(t + spell * 977 + 1, k + 7);
                 if (priority >= most && peal_space_enabled(&c->space, t)) {
@@ -398,8 +398,8 @@ static int by_place(const void *a, const void *b)
     return (x->op > y->op) - (x->op < y->op);
 }
 
-/* A relaxed chain does not order the writers of a cell either: every write of a cell that changes
- * hands counts as a write of a byte that stands for it. */
+/* A relaxed chain does not order the writers of a cell either: every write of a cell whose writer
+ * changes counts as a write of a byte that stands for it. */
 static bool add_writers(struct clocks *c)
 {
     struct program *p = c->p;
@@ -435,7 +435,7 @@ static bool add_writers(struct clocks *c)
     return true;
 }
 
-/* The program's own accesses, as they were; the copy that the search works on goes. */
+/* Restores the program's own accesses, and frees the copy that the search worked on. */
 static bool copy_accesses(struct clocks *c)
 {
     size_t n = c->p->accesses.len;

@@ -16,7 +16,7 @@ struct stopper {
     struct answer a; /* owns the texts */
     PEAL_VEC(struct peal_stop) list;
     PEAL_VEC(struct peal_stop_wait) waits;
-    uint32_t *before; /* [thread] where each thread stood after the stop before this one */
+    uint32_t *before; /* [thread] the position of each thread after the previous stop */
 };
 
 static struct peal_verify_step step_of(struct stopper *s, uint32_t thread, uint32_t step)
@@ -36,7 +36,7 @@ static struct peal_verify_step step_of(struct stopper *s, uint32_t thread, uint3
     return out;
 }
 
-/* The threads that are blocked now, but for the one that stopped. */
+/* The threads that are blocked, except the one that stopped. */
 static bool list_waits(struct stopper *s, uint32_t stopped, struct peal_stop *stop)
 {
     const struct program *p = &s->p;
@@ -67,7 +67,7 @@ static bool list_waits(struct stopper *s, uint32_t stopped, struct peal_stop *st
     return true;
 }
 
-/* Do all others stand where they stood after the stop before? */
+/* Do all others stand where they stood after the previous stop? */
 static bool same_as_before(const struct stopper *s, uint32_t stopped)
 {
     for (uint32_t t = 0; t < s->p.nthreads; t++) {

@@ -2,11 +2,12 @@
 /* The cells of a program, and the bases of shared ones.
  *
  * A signal of one cell per rank has nranks^2 cells, and a kernel with a root uses 2 * nranks of
- * them. Everything that walks cells would cost the square, so one-writer cells get a number only if
- * some launch uses them; a bit per cell, and the number of bits before each 64, give that number. Cells are numbered
- * by signal, rank and index, used or not, so that whatever goes through cells in order comes to them
- * in the same order. Shared cells are numbered all: the owner's total of a cell that no step adds to
- * is compared too. Raw cells are few, and their first value may be unknown: all of them as well.
+ * them. All code that walks cells would cost the square, so one-writer cells get a number only if
+ * some launch uses them. A bit per cell, and the number of bits before each 64, give that number.
+ * Cells are numbered by signal, rank and index, used or not, so that all code that visits cells in
+ * order meets them in the same order. Shared cells are all numbered, because the owner's total is
+ * also compared for a cell that no step adds to. Raw cells are all numbered too: they are few, and
+ * their first value may be unknown.
  */
 #include "verify/program/program.h"
 
@@ -29,7 +30,7 @@ static void use(struct program *p, uint64_t place)
     p->places[place / 64].used |= UINT64_C(1) << place % 64;
 }
 
-/* Cells of an op outside its signal are an early fault of unroll.c. */
+/* unroll.c reports cells outside their signal as early faults. */
 static void mark_op(struct program *p, uint32_t launch, const struct peal_op *op)
 {
     const struct peal_plan *plan = p->plans[launch];
@@ -71,7 +72,7 @@ static void mark_used(struct program *p)
     }
 }
 
-/* Gives the numbers; how many there are. */
+/* Assigns the numbers; returns how many there are. */
 static uint64_t count_used(struct program *p, uint64_t places)
 {
     uint64_t n = 0;
@@ -125,7 +126,7 @@ static uint32_t make_channels(struct program *p, uint32_t at)
     return at;
 }
 
-/* Forks and joins are the last ones. */
+/* Forks and joins come last. */
 static void make_edges(struct program *p)
 {
     uint32_t at = p->ncells - 2 * p->nranks;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cells are monotone, who writes them, and small look-ups in the program.
+/* Which cells are monotone, which threads write them, and small look-ups in the program.
  *
- * A cell is monotone if its value can never fall and only lower bounds of it are asked for:
- * only adds of 0 or more, or one writing thread whose values never fall in program order; waits
- * with >= only; no peek, no peeked amounts.
+ * A cell is monotone if its value can never fall and only lower bounds of it are asked for: only
+ * adds of 0 or more, or one writing thread whose values never fall in program order; waits with >=
+ * only; no peek, no peeked amounts.
  *
  * A one-writer cell that changes its writer between launches counts as monotone if no writer's own
- * values fall: the launch is the high half of the value, so between two launches it rises as long as
- * the writers come in the order of their launches. race.c demands that of every two consecutive
- * writers, and exploration looks at every write (search.c).
+ * values fall. The launch is the high half of the value, so between two launches the value rises as
+ * long as the writers come in the order of their launches. race.c demands that of every two
+ * consecutive writers, and exploration checks every write (search.c).
  */
 #include "verify/program/program.h"
 
@@ -31,7 +31,8 @@ static void see_write(struct cell *cell, uint32_t thread, const struct step *s)
         cell->falls = true;
 }
 
-/* Sums of amounts are followed in 64 bits. What is far from that has room for every order. */
+/* Sums of amounts are computed in 64 bits. Amounts far below that limit cannot overflow in any
+ * order. */
 static bool amounts_fit(const struct program *p)
 {
     uint64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
@@ -50,7 +51,7 @@ static bool amounts_fit(const struct program *p)
     return fit;
 }
 
-/* A thread's last value of a cell; threads are walked one after the other. */
+/* A thread's last value of a cell; threads are visited one after the other. */
 struct last {
     uint32_t thread;
     int64_t value;
@@ -77,7 +78,8 @@ static void see_steps(struct program *p, struct last *last)
                 see_write(cell, t, s);
             if (s->kind == STEP_ADD || s->kind == STEP_SET)
                 see_value(cell, &last[s->cell], t, s);
-            /* What a when leaves out is not missed by a sum of amounts, and may be by a wait. */
+            /* A sum of amounts does not need the steps that a `when` may leave out, but a wait may
+             * need them. */
             bool is_guarded = p->guards && p->guards[p->threads[t].first_step + t + i];
             if (peal_step_is_atomic(s) || is_guarded)
                 cell->falls = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has the same name is the same memory, signal or channel in every launch. Where scopes of one
- * plan use a name several times, the first is the first in every launch, the second the second. */
+/* Equal names are the same memory, signal or channel in every launch. If scopes of one plan use a
+ * name several times, the first use is the same in every launch, and so is the second. */
 #include "verify/program/program.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ static uint32_t find_memory(struct program *p, uint32_t launch, uint32_t b)
     const struct peal_plan *plan = p->plans[launch];
     const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
     const char *name = peal_plan_string(plan, buf->name);
-    /* Tiles and private scratch may have equal names in different scopes: they are distinguished by
-     * their place, which is the same in all launches of plans of one kernel. */
+    /* Tiles and private scratch may have equal names in different scopes. They are distinguished by
+     * their order, which is the same in all launches of plans of one kernel. */
     bool scoped = buf->kind == PEAL_BUF_TILE || buf->kind == PEAL_BUF_PRIVATE;
     for (uint32_t i = 0; i < p->memory.len; i++) {
         if (scoped)
@@ -56,8 +56,8 @@ static uint32_t find_channel(struct program *p, uint32_t launch, uint32_t c)
     const struct peal_plan *plan = p->plans[launch];
     const struct peal_channel *ch = &peal_plan_channels(plan)[c];
     const char *name = peal_plan_string(plan, ch->name);
-    /* Plans list channels in the order of first use, so an equal key is mostly at the same index.
-     */
+    /* Plans list channels in the order of first use, so an equal key is usually at the same
+     * index. */
     for (uint32_t k = 0; k < p->channels.len; k++) {
         uint32_t i = (c + k) % (uint32_t)p->channels.len;
         struct channel *known = &p->channels.at[i];

@@ -23,8 +23,9 @@
 #include "base/base.h"
 #include "verify/verdict.h"
 
-/* FETCH_ADD, COMPARE_SWAP and TAKE read a cell and change it in one step. WHEN notes in its register
- * whether what follows is done (see `guards`); END is a NOP where that ends. */
+/* FETCH_ADD, COMPARE_SWAP and TAKE read a cell and change it in one step. WHEN records in its
+ * register whether the steps that follow take effect (see `guards`); END is a NOP where that
+ * ends. */
 enum step_kind {
     STEP_ADD,
     STEP_SET,
@@ -38,8 +39,7 @@ enum step_kind {
     STEP_WHEN
 };
 
-/* INSERTED: put in by an edit, no op of the plan stands for it; AT_END: after the launch's last op.
- */
+/* INSERTED: added by an edit, without an op in the plan. AT_END: after the launch's last op. */
 enum { STEP_RELAXED = 1, STEP_HAS_REG = 2, STEP_INSERTED = 4, STEP_AT_END = 8 };
 
 struct step {
@@ -47,17 +47,19 @@ struct step {
     uint8_t kind;
     uint8_t flags;
     uint16_t reg;
-    int64_t value; /* PEEK: this launch's logical zero, see peal_program_peek; COMPARE_SWAP, TAKE:
-                      peal_swap_value */
+    /* PEEK: this launch's logical zero, see peal_program_peek; COMPARE_SWAP, TAKE:
+     * peal_swap_value */
+    int64_t value;
 };
 
 /* Ops of the caller between launches, as op numbers of accesses. */
 #define OP_CALLER_ENTERS (UINT32_MAX - 1)
 #define OP_CALLER_LEAVES (UINT32_MAX - 2)
-/* The same for a barrier: not accesses, but entering must not be able to come with leaving. */
+/* The same for a barrier. These are not accesses, but entering must not be able to coincide with
+ * leaving. */
 #define OP_BARRIER_ENTERED (UINT32_MAX - 3)
 #define OP_BARRIER_LEFT (UINT32_MAX - 4)
-/* Op numbers from here on are no ops of the plan. */
+/* Op numbers from here on are not ops of the plan. */
 #define OP_NO_OP OP_BARRIER_LEFT
 
 enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ACCUMULATE };
@@ -75,11 +77,11 @@ struct access {
 
 struct thread {
     uint32_t rank, lane;
-    bool is_wire;        /* carries what the lane does to a rank of another node: wires.h */
+    bool is_wire;        /* carries out what the lane does to a rank of another node: wires.h */
     uint64_t first_step; /* in program.steps */
     uint32_t nsteps;     /* of all launches */
     uint32_t nregs;
-    uint32_t *enter;    /* [launch] steps before the launch's own */
+    uint32_t *enter;    /* [launch] steps before it is entered */
     uint32_t *leave;    /* [launch] steps when it has been left */
     uint32_t *first_op; /* [launch + 1] unrolled op numbers */
 };
@@ -89,17 +91,17 @@ enum cell_kind {
     CELL_SHARED,
     CELL_RAW,
     CELL_SENT,  /* messages ever sent on a channel */
-    CELL_FREED, /* slots ever given back */
+    CELL_FREED, /* slots ever freed */
     CELL_FORK,
     CELL_JOIN,
     CELL_ISSUED, /* ops given to a wire; owner: the lane's thread */
-    CELL_ARRIVED /* ops that it has carried out */
+    CELL_ARRIVED /* ops that the wire has carried out */
 };
 
 struct cell {
     uint8_t kind;
     bool uninitialised;
-    bool falls; /* may fall, or is waited for with ==, or is peeked: not monotone */
+    bool falls; /* its value may fall, or it is peeked or waited for with ==: not monotone */
     bool sets;  /* has SET steps */
     bool adds;
     bool relaxed;    /* has relaxed notifies */
@@ -111,12 +113,12 @@ struct cell {
 };
 #define MANY_WRITERS (UINT32_MAX - 1)
 
-/* A buffer by name. Private ones are listed too. */
+/* A buffer by name. Private buffers are listed too. */
 struct memory {
     const char *name;
     uint8_t kind; /* enum peal_buf_kind */
     uint8_t dtype;
-    bool watched; /* some thread could conflict with another here */
+    bool watched; /* two threads could conflict here */
     uint32_t cols;
     uint32_t lane;
     uint32_t named; /* while building: the last launch that has it, + 1 */
@@ -126,7 +128,7 @@ struct signal {
     const char *name;
     uint32_t kind;
     uint32_t cells;      /* the longest of all launches */
-    uint64_t first_cell; /* its first place: rank 0's cells, then those of rank 1, ... */
+    uint64_t first_cell; /* number of its first place: rank 0's cells, then those of rank 1, ... */
     uint32_t named;      /* while building: the last launch that has it, + 1 */
 };
 
@@ -145,10 +147,10 @@ struct channel {
     uint32_t sender_op, receiver_op;         /* the first use of each end: unrolled op numbers */
 };
 
-/* Something on its way: an access or a step of another rank's cell. */
+/* An item on a wire: an access, or a step on another rank's cell. */
 struct wire_item {
     uint32_t wire;   /* lane's thread * nranks + target */
-    uint32_t number; /* issued so far on this wire, this one's op included */
+    uint32_t number; /* how many ops were issued on this wire, including this one */
     uint32_t launch, op;
     bool is_access;
     struct access access;
@@ -161,13 +163,13 @@ struct wire {
     uint32_t items;
 };
 
-/* While building, and of no use after that. */
+/* Used only while building. */
 struct wires {
     struct wire *at; /* [thread * nranks + target] */
     PEAL_VEC(struct wire_item) items;
 };
 
-/* A fault found while building: it needs no schedule. */
+/* A fault found while building: no schedule is needed to show it. */
 struct early_fault {
     enum peal_fault fault;
     uint32_t thread, launch, op;
@@ -175,17 +177,16 @@ struct early_fault {
     uint32_t location; /* PEAL_NONE = no memory */
     uint64_t lo, hi;   /* the bytes that are outside */
     bool writes;
-    uint64_t first, count, size; /* bounds: the elements that are used, and how many there are;
-                                    count 0: a cell of a signal */
-    const char *name;            /* of the signal */
-    uint32_t other_thread,
-        other_op; /* the op that it does not go together with; PEAL_NONE = none */
+    /* bounds: the elements that are used, and how many there are; count 0: a cell of a signal */
+    uint64_t first, count, size;
+    const char *name;                /* name of the signal */
+    uint32_t other_thread, other_op; /* the op that it conflicts with; PEAL_NONE = none */
 };
 
 struct program {
     const struct peal_plan *const *plans;
     uint32_t launches, nranks, nthreads, ncells;
-    uint32_t nlanes;     /* threads that are lanes: the first ones; wires follow */
+    uint32_t nlanes;     /* number of threads that are lanes; they come first, then wires */
     bool pairwise;       /* the order is that of a network, see wires.h */
     uint32_t wire_cells; /* the first cell of wires */
     struct wires wires;  /* while building */
@@ -194,8 +195,8 @@ struct program {
     uint32_t *thread_of_rank; /* [nranks + 1] first thread */
     struct step *steps;
     uint32_t *step_op; /* unrolled op number of each step; PEAL_NONE = fork or join */
-    struct places
-        *places; /* [place / 64]; a place: signal's first_cell + rank * its cells + index */
+    /* [place / 64]; a place: signal's first_cell + rank * its cells + index */
+    struct places *places;
     struct cell *cells;
     int64_t *initial;
     int64_t *base; /* [launch * ncells + cell]: shared cells' base; NULL without shared cells */
@@ -207,24 +208,25 @@ struct program {
     uint32_t **signal_of;  /* [launch][signal] */
     uint32_t **channel_of; /* [launch][channel] */
     uint64_t ops;
-    /* [first_step + thread + step]: the register that says whether what stands there is done, + 1; 0:
-     * it is always done. NULL: there is no when. A block of a when is left out by taking its steps
-     * without effect, so that positions go up by one in every schedule. Every when of every launch
-     * has a register of its own, so that registers say for ever which blocks were done. */
+    /* [first_step + thread + step] the register that says whether the step there takes effect, + 1;
+     * 0: it always does. NULL: there is no `when`. If a block of a `when` is left out, its steps
+     * are taken without effect, so that positions grow by one per step in every schedule. Every
+     * `when` of every launch has a register of its own, so that registers record for good which
+     * blocks were executed. */
     uint32_t *guards;
     bool monotone, has_relaxed;
-    bool has_peeked; /* what is peeked at goes into a cell or a wait: that orders nothing either */
+    bool has_peeked; /* a peeked value goes into a cell or a wait, which orders nothing either */
     const char *not_monotone; /* why */
     bool unbalanced;
-    bool plain;       /* every rank is analysed by itself, also where ranks do the same */
+    bool plain;       /* no use of symmetry: every rank is analysed by itself */
     uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
     struct early_fault early;
     struct peal_arena arena;
     enum peal_status status;
-    const char *why; /* status: PEAL_NO_MEMORY or PEAL_INVALID */
+    const char *why; /* reason for a status of PEAL_NO_MEMORY or PEAL_INVALID */
 };
 
-/* On PEAL_OK or not, release it. */
+/* Release the program in every case. */
 enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
                                     uint32_t launches, uint64_t most_bytes);
 /* The same with the order of a network between ranks of different nodes: see wires.h. */
@@ -232,18 +234,18 @@ enum peal_status peal_program_build_pairwise(struct program *p,
                                              const struct peal_plan *const *plans,
                                              uint32_t launches, uint64_t most_bytes);
 void peal_program_release(struct program *p);
-/* Finds out which cells are monotone. Called by build, and again after steps were changed. */
+/* Finds out which cells are monotone. Called by build, and again when steps have been changed. */
 void peal_program_classify(struct program *p);
 
-/* Amounts that are too large wrap here, and classify refuses them. */
+/* Amounts that are too large wrap around here; classify refuses them. */
 static inline int64_t peal_wrap_add(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-/* For build: remembers the first failure; takes zeroed memory (NULL after a failure); matches names
- * (names.c); makes cells and the bases of shared ones, what all earlier launches add (cells.c); walks
- * the ops (unroll.c). */
+/* For build: keeps the first failure; allocates zeroed memory (NULL after a failure); matches names
+ * (names.c); makes cells, and the bases of shared ones from what all earlier launches add
+ * (cells.c); walks the ops (unroll.c). */
 void peal_program_fail(struct program *p, enum peal_status status, const char *why);
 void *peal_program_take(struct program *p, uint64_t count, size_t size);
 void peal_program_name(struct program *p);
@@ -251,7 +253,7 @@ void peal_program_make_cells(struct program *p);
 void peal_program_make_bases(struct program *p);
 void peal_program_unroll(struct program *p);
 
-/* The number of a signal's cell that some launch uses. */
+/* The number of a signal's cell; some launch must use it. */
 static inline uint32_t peal_program_cell(const struct program *p, const struct signal *signal,
                                          uint32_t rank, uint32_t index)
 {
@@ -267,19 +269,20 @@ const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, 
 /* The launch that a step belongs to (fork and join: the launch they begin or end). */
 uint32_t peal_program_step_launch(const struct program *p, uint32_t thread, uint32_t step);
 
-/* Does the step do what it says, or is it in the block of a when that is left out? And if it does: the
- * cell afterwards, given what was in it, with registers changed. The cell of a when is not read. */
+/* Does the step take effect, or is it in the block of a `when` that is left out? If it does: the
+ * cell's value afterwards, given its value before; registers are updated. The cell of a `when` is
+ * not read. */
 int64_t peal_program_effect(const struct program *p, uint32_t thread, uint32_t step, int64_t *regs,
                             int64_t before);
 /* Can the thread take the step when its cell holds this value? */
 bool peal_program_enabled(const struct program *p, uint32_t thread, uint32_t step,
                           const int64_t *regs, int64_t value);
 
-/* The byte range of one row of an operand in its location; false: it is outside the buffer. */
+/* The byte range of one row of an operand in its location. False: it is outside the buffer. */
 struct range {
     uint64_t lo, hi;
 };
-/* Number of ranges (1 where rows are adjacent), and the i-th. */
+/* The number of ranges (1 if rows are adjacent), and the i-th range. */
 uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *op,
                            const struct peal_ref *ref);
 struct range peal_program_range(const struct peal_plan *plan, const struct peal_op *op,
@@ -291,7 +294,7 @@ static inline const struct step *peal_program_step(const struct program *p, uint
     return &p->steps[p->threads[thread].first_step + i];
 }
 
-/* Does a cell of this value let the wait pass? `want`: its value and what its register adds. A
+/* Does a cell of this value let the wait pass? `want`: its value plus what its register adds. A
  * one-writer cell that no rank has written yet in the launch is logically 0. */
 static inline bool peal_program_passes(const struct program *p, const struct step *s, int64_t value,
                                        int64_t want)
@@ -302,8 +305,8 @@ static inline bool peal_program_passes(const struct program *p, const struct ste
            (p->cells[s->cell].kind == CELL_ONE_WRITER && !(want & UINT32_MAX) && value < want);
 }
 
-/* Is this a write of a one-writer cell that comes after one of a later launch? The cell changes
- * hands, and nothing keeps its writers in order. `value`: what the cell holds before. */
+/* Is this a write of a one-writer cell that comes after one of a later launch? The cell's writer
+ * changes, and nothing keeps its writers in order. `value`: what the cell holds before. */
 static inline bool peal_program_comes_late(const struct program *p, const struct step *s,
                                            int64_t value)
 {
@@ -315,19 +318,19 @@ static inline bool peal_step_is_atomic(const struct step *s)
     return s->kind >= STEP_FETCH_ADD && s->kind <= STEP_TAKE;
 }
 
-/* Can it change its cell? */
+/* Can the step change its cell? */
 static inline bool peal_step_writes(const struct step *s)
 {
     return s->kind <= STEP_SET || peal_step_is_atomic(s);
 }
 
-/* Is it left in a register what it finds? */
+/* Does the step leave what it finds in a register? */
 static inline bool peal_step_fetches(const struct step *s)
 {
     return s->kind == STEP_PEEK || s->kind == STEP_FETCH_ADD || s->kind == STEP_COMPARE_SWAP;
 }
 
-/* Is what stands at this place done? `regs` are the thread's. */
+/* Does the step at this place take effect? `regs` are those of the thread. */
 static inline bool peal_program_done(const struct program *p, uint32_t thread, uint32_t step,
                                      const int64_t *regs)
 {
@@ -337,8 +340,8 @@ static inline bool peal_program_done(const struct program *p, uint32_t thread, u
     return guard == 0 || regs[guard - 1];
 }
 
-/* What a peek finds in a cell of this value: counted from the launch's zero, and of a one-writer cell
- * only what was counted in the launch itself. */
+/* What a peek finds in a cell of this value: counted from the launch's zero, and for a one-writer
+ * cell only what was counted in the launch itself. */
 static inline int64_t peal_program_peek(const struct program *p, const struct step *s,
                                         int64_t value)
 {
@@ -349,7 +352,7 @@ static inline int64_t peal_program_peek(const struct program *p, const struct st
 
 /* "ready[1]@2", "queue 'up' 0 -> 1". */
 void peal_program_cell_name(const struct program *p, uint32_t cell, struct peal_text *out);
-/* A physical value as the launch sees it. */
+/* A physical value, as the launch sees it. */
 int64_t peal_program_logical(const struct program *p, uint32_t cell, int64_t value,
                              uint32_t launch);
 

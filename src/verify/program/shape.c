@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape of a plan: what is left when lengths are forgotten but not how ranges overlap.
+/* The shape of a plan: what is left when lengths are ignored, but not how ranges overlap.
  *
  * Every buffer (and every channel's messages) is cut at all starts and ends of ranges and at the
- * contract's parts. An op carries a cut of one operand over to all others, so the cuts are carried
- * on until nothing changes; then each stretch between cuts behaves as one element. Ranges are
- * hashed as the numbers of their first and last cut.
+ * contract's parts. An op carries a cut of one operand over to all others, and this is repeated
+ * until nothing changes; then each range between cuts behaves like one element. Ranges are hashed
+ * as the numbers of their first and last cut.
  */
 #include "verify/cache.h"
 
@@ -54,7 +54,7 @@ static void cut(struct shaper *s, struct cuts *c, uint64_t value)
     s->changed = true;
 }
 
-/* An operand as a stretch of one set of cuts; NULL: a constant. */
+/* An operand as a range of one set of cuts. NULL: a constant. */
 struct stretch {
     struct cuts *cuts;
     uint64_t lo;
@@ -109,7 +109,7 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
 /* Where the contract cuts x and y: even parts of every length that a rank has. */
 static void cut_parts(struct shaper *s, uint32_t buf)
 {
-    enum { MOST_LENGTHS = 4 }; /* more of them are not worth a shape */
+    enum { MOST_LENGTHS = 4 }; /* a plan with more lengths is not worth a shape */
     const struct peal_plan *plan = s->plan;
     uint64_t lengths[MOST_LENGTHS];
     uint32_t known = 0;
@@ -171,7 +171,7 @@ static void put_range(struct shaper *s, struct stretch at, uint64_t count)
     put(s, find_cut(at.cuts, at.lo + count) | (uint64_t)(count > 0) << 63);
 }
 
-/* Of two dimensions: does it stay within its row? No cut says where rows end. */
+/* In two dimensions: does it stay within its row? No cut says where rows end. */
 static void put_row(struct shaper *s, const struct peal_op *op, const struct peal_ref *ref,
                     uint32_t launch)
 {
@@ -250,7 +250,7 @@ static void put_tables(struct shaper *s)
         for (uint32_t r = 0; r < plan->nranks; r++) {
             uint64_t n = peal_plan_len(plan, r, b);
             size_t at = find_cut(&s->cuts[b], n);
-            /* A length that is not a cut is only known to lie behind all cuts or between two. */
+            /* A length that is not a cut is only known to lie after all cuts or between two. */
             bool exact = at < s->cuts[b].at.len && s->cuts[b].at.at[at] == n;
             put(s, (uint64_t)at << 1 | exact);
         }
@@ -267,7 +267,7 @@ static void put_tables(struct shaper *s)
     }
 }
 
-/* A plan that has no shape is only like itself: all that its own hash covers. */
+/* A plan that has no shape is only equal to itself: everything that its own hash covers. */
 static void put_whole(struct shaper *s)
 {
     const struct peal_plan *plan = s->plan;
@@ -283,7 +283,7 @@ static void put_whole(struct shaper *s)
     peal_sha256_add(&s->sha, (const char *)plan + sizeof *plan, end - sizeof *plan);
 }
 
-/* Is every operand one stretch, element for element? Not if an op takes some columns of several rows,
+/* Is every operand one range, element for element? Not if an op takes some columns of several rows,
  * or multiplies matrices. */
 static bool is_stretches(const struct peal_plan *plan, const struct peal_op *op)
 {
@@ -300,7 +300,8 @@ static bool is_stretches(const struct peal_plan *plan, const struct peal_op *op)
     return true;
 }
 
-/* Parts given by counts, and matrices of blocks, are part of the contract: no shape. */
+/* Parts given by counts, and matrices of blocks, belong to the contract: such plans have no
+ * shape. */
 static bool has_shape(const struct peal_plan *plan)
 {
     for (uint64_t i = 0; i < plan->ops.count; i++) {

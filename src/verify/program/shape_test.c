@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape of a plan forgets lengths and nothing else: whatever number of it is changed that is not a length, the shape is
- * another one. A number that the shape forgets makes the cache find the proof of another plan. */
+/* The shape of a plan ignores lengths and nothing else: changing any other number gives another
+ * shape. If the shape ignored another number, the cache would find the proof of another plan. */
 #include "verify/cache.h"
 
 #include "plan/tests/made.h"
 
-/* Every kind of op but matmul, which has no shape, in two texts: a lane with a when has no slots. */
+/* Every kind of op except matmul, which has no shape, in two texts: a lane with a `when` has no
+ * slots. */
 static const char cells[] = "kernel k(in x: T[n], out y: T[n]) {\n"
                             "    window w: T[2 * n]\n"
                             "    signal s[nranks]\n"
@@ -65,7 +66,7 @@ struct changed {
     unsigned count;
 };
 
-/* The plan has been changed in one number. */
+/* Called after one number of the plan was changed. */
 static void expect_other(struct changed *c, const char *what, uint64_t index)
 {
     char shape[PEAL_SHA256_HEX + 1];
@@ -75,7 +76,7 @@ static void expect_other(struct changed *c, const char *what, uint64_t index)
     c->count++;
 }
 
-/* A number of `bytes` bytes becomes another one, and is what it was again. */
+/* Changes a number of `bytes` bytes, and restores it. */
 static void change(struct changed *c, void *number, size_t bytes, const char *what, uint64_t index)
 {
     uint64_t kept = 0, other;
@@ -97,7 +98,7 @@ static void change_sync(struct changed *c, struct peal_op *op, uint64_t i)
         CHANGE(c, op->sync.cell, i);
 }
 
-/* Does the number have another value below `count`, so that the changed plan has no index beyond its tables? */
+/* Does the number have another value below `count`, so that no index leaves its table? */
 static bool has_other(uint64_t number, uint64_t count)
 {
     return (number ^ 1) < count;

@@ -25,7 +25,7 @@ struct walk {
     uint32_t op;  /* unrolled */
     uint64_t end; /* steps written so far, of all threads */
     uint64_t cap;
-    uint32_t *unfreed;        /* [channel] slots received and not freed, of this thread */
+    uint32_t *unfreed;        /* [channel] slots that this thread has received and not freed */
     PEAL_VEC(uint32_t) whens; /* open ones: their registers, + 1 */
 };
 
@@ -48,7 +48,7 @@ static uint32_t steps_so_far(const struct walk *w)
     return (uint32_t)(w->end - w->p->threads[w->thread].first_step);
 }
 
-/* Gives something that the lane does to `target` to its wire. */
+/* Puts something that the lane does to `target` on its wire. */
 static void put_on_wire(struct walk *w, uint32_t target, struct wire_item item)
 {
     item.launch = w->launch;
@@ -57,7 +57,7 @@ static void put_on_wire(struct walk *w, uint32_t target, struct wire_item item)
         add_step(w, peal_wires_issue(w->p, w->thread, target), PEAL_NONE);
 }
 
-/* A step that changes a cell of `target`: by the lane itself, or by its wire. */
+/* A step that changes a cell of `target`, taken by the lane itself or by its wire. */
 static void add_change(struct walk *w, uint32_t target, struct step step)
 {
     if (peal_wires_separate(w->p, w->launch, w->p->threads[w->thread].rank, target))
@@ -100,7 +100,7 @@ struct range peal_program_range(const struct peal_plan *plan, const struct peal_
     return (struct range){lo, lo + op->mem.count * rows * size};
 }
 
-/* Is the operand inside its buffer? Sizes are checked so that nothing overflows. */
+/* Is the operand inside its buffer? All sizes are checked for overflow. */
 static bool inside(const struct peal_plan *plan, const struct peal_op *op,
                    const struct peal_ref *ref, uint32_t launch, uint64_t *bytes)
 {
@@ -114,7 +114,7 @@ static bool inside(const struct peal_plan *plan, const struct peal_op *op,
     if (!peal_size_mul(op->mem.count, size, &width))
         return false;
     if (buf->cols) {
-        /* Of scratch, whose stride is known, whole rows may be part of the offset. */
+        /* The stride of scratch is known, so whole rows may be part of the offset. */
         uint64_t row_bytes = (uint64_t)buf->cols * size, row = ref->row;
         if (buf->kind != PEAL_BUF_PARAM) {
             row += offset / row_bytes;
@@ -186,8 +186,8 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
     }
 }
 
-/* A count of a launch has 32 bits: what is beyond is never reached, not even by later launches, and
- * no count is negative. */
+/* A launch's count has 32 bits. A larger threshold is never reached, not even by later launches,
+ * and no count is negative. */
 static int64_t within_launch(int64_t count, bool equal)
 {
     if (count > UINT32_MAX || (equal && count < 0))
@@ -360,7 +360,7 @@ static void walk_op(struct walk *w, const struct peal_op *op)
         add_access(w, op, peal_op_also(plan, op, i), ACCESS_WRITE);
 }
 
-/* Between launches the caller may do anything with a parameter that peers can reach. */
+/* Between launches the caller may do anything with a parameter that peers can access. */
 static void caller_accesses(struct walk *w, uint32_t op)
 {
     struct program *p = w->p;
@@ -428,7 +428,7 @@ static void walk_launch(struct walk *w)
     p->ops += t->first_op[w->launch + 1] - t->first_op[w->launch];
 }
 
-/* Every destination may be on a wire of its own: issued there, awaited, changed, arrived. */
+/* Every destination may have a wire of its own: issue, wait, change, arrive. */
 static uint64_t most_wire_steps(const struct peal_op *op)
 {
     enum { STEPS = 4 };
@@ -461,7 +461,7 @@ static uint64_t most_steps(const struct program *p)
     return n + 2ull * p->nthreads * p->launches;
 }
 
-/* What the plans have of registers and blocks of when. */
+/* Counts the registers and blocks of `when` in the plans. */
 static void look_at_registers(struct program *p, uint64_t cap)
 {
     bool fetches = false, peeks = false, whens = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wires. See wires.h. Items are collected while the lanes are walked, and sorted by wire after that:
- * steps and accesses of a thread stand together. */
+/* Wires. See wires.h. Items are collected while the lanes are walked, and sorted by wire
+ * afterwards, because the steps and accesses of a thread must be contiguous. */
 #include "verify/program/wires.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ struct step peal_wires_flush(const struct program *p, uint32_t thread, uint32_t 
         .cell = issued_cell(p, wire) + 1, .kind = STEP_WAIT, .value = p->wires.at[wire].issued};
 }
 
-/* One wire's thread while its steps are written. */
+/* State while the steps of one wire's thread are written. */
 struct writer {
     struct program *p;
     uint32_t thread;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Translation validation: does a plan compute what its kernel's text says?
  *
- * The plan is executed symbolically once more, one period of launches, and when a rank leaves a
- * launch every element of its output parameters is held against the text's own result
+ * The plan is executed symbolically once more, for one period of launches. When a rank leaves a
+ * launch, every element of its output parameters is compared with the text's own result
  * (plan/naive/naive.h). A plan's value is a tree over the inputs; its number is found by evaluating
- * the tree with the same functions modulo a prime. That is done for a stretch of elements at once, and
- * since trees share what they have in common, the numbers of a node on a stretch are remembered.
+ * the tree with the same functions modulo a prime. That is done for a range of elements at once.
+ * Since trees share common parts, the numbers of a node on a range are remembered.
  */
 #include "verify/result/symbolic.h"
 
@@ -39,7 +39,7 @@ static uint64_t hash_known(const void *rows, uint32_t row)
     return peal_hash_u64(key->index ^ key->len << 40, key->node);
 }
 
-/* NULL: it is not there, or there is no memory to look for it. */
+/* NULL: it is not there, or out of memory. */
 static const uint64_t *find(struct text_check *c, const struct known *key, size_t *at)
 {
     struct peal_index *index = &c->known_index;
@@ -56,7 +56,7 @@ static const uint64_t *find(struct text_check *c, const struct known *key, size_
     return NULL;
 }
 
-/* One that is not there yet. */
+/* Adds one that is not there yet. */
 static void remember(struct text_check *c, const struct known *key)
 {
     size_t at;
@@ -83,7 +83,7 @@ static uint32_t param_of(const struct symbolic *s, uint32_t launch, uint32_t mem
 static const uint64_t *numbers_of(struct text_check *c, uint32_t node, uint64_t index,
                                   uint64_t len);
 
-/* From the numbers of its children, where it has any. */
+/* Computes the numbers of a node from those of its children, if it has any. */
 static void compute(struct text_check *c, const struct node *n, uint64_t index, uint64_t len,
                     const uint64_t *const *child, uint64_t *out)
 {
@@ -109,7 +109,7 @@ static void compute(struct text_check *c, const struct node *n, uint64_t index, 
     case NODE_CONVERT:
         memcpy(out, child[0], len * sizeof *out);
         return;
-    case NODE_AT: /* of its child there is one number, at that place */
+    case NODE_AT: /* its child has one number, at that index */
         for (uint64_t i = 0; i < len; i++)
             out[i] = child[0][0];
         return;
@@ -243,8 +243,8 @@ static void run(const struct peal_plan *plan, struct text_check *c, uint64_t mos
     peal_program_release(&p);
 }
 
-/* Elements that one period of the plan reads. Its text reads no fewer: where these are too many, it is
- * not even tried. */
+/* The number of elements that one period of the plan reads. Its text reads no fewer: if these are
+ * too many, the check is not tried. */
 static uint64_t work_of(const struct peal_plan *plan)
 {
     uint64_t work = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans against their texts: as they are made they agree; with one operand, function, divisor or
- * offset changed, as a faulty lowering might, they do not. */
+/* Plans against their texts. They agree as made; with one operand, function, divisor or offset
+ * changed, as a faulty lowering might, they do not. */
 #include "plan/tests/made.h"
 #include "verify/verify.h"
 
@@ -19,7 +19,7 @@ static const char sums[] =
     "    for p in peers { wait s[p] >= 2 }\n"
     "}\n";
 
-/* Columns of v and rows of w on each rank: partial products that are added up. */
+/* Each rank has some columns of v and rows of w: partial products that are added up. */
 static const char product[] =
     "kernel k(in x: T[n, n], in v: T[n, n], in w: T[n, n], out y: T[n, n]) {\n"
     "    let h = matmul(x, v)\n"
@@ -69,7 +69,7 @@ static void test_a_plan_as_made_agrees(void **state)
     }
 }
 
-/* What a change does to one op; false: it does not apply. */
+/* Applies a change to one op. False: it does not apply. */
 static bool change(struct peal_plan *plan, struct peal_op *op, int how)
 {
     struct peal_ref *refs = (struct peal_ref *)((char *)plan + plan->refs.offset) + op->mem.ref;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allreduce: do all ranks have the same bits, and is there one order for all elements?
  *
- * Equal trees are equal bits. Where regrouping changes no bit (max, min, and, or, xor; all of it
- * over integers), equal leaves are, too: what is rounded on the way counts as a leaf. Every launch
- * of a period is examined, since each may have addresses of its own.
+ * Equal trees give equal bits. Where regrouping changes no bit (max, min, and, or, xor; everything
+ * over integers), equal sets of leaves do too; a value that is rounded on the way counts as a leaf.
+ * Every launch of a period is examined, since each may have its own addresses.
  */
 #include "verify/result/symbolic.h"
 
@@ -14,7 +14,7 @@
 struct leaves {
     struct symbolic *s;
     enum peal_fn fn;
-    bool *seen; /* [node]: listed, or walked through */
+    bool *seen; /* [node] listed, or visited */
     size_t nseen;
     PEAL_VEC(uint32_t) list;
     bool failed;
@@ -29,7 +29,7 @@ static bool order_matters(const struct peal_plan *plan)
 {
     enum peal_fn fn = peal_reduce_fn((enum peal_reduction)plan->reduce);
     if (peal_fn_is_user(fn))
-        return true; /* what was declared of it is not known to hold to the bit */
+        return true; /* its declared properties are not known to hold for every bit */
     return (is_float(plan, plan->contract_in) || is_float(plan, plan->contract_out)) &&
            !peal_fn_info(fn)->associative;
 }
@@ -45,7 +45,8 @@ static bool has_kind(struct symbolic *s, const struct pieces *y, size_t n, enum 
         for (size_t i = 0; i < s->values.nodes.len; i++) {
             has[i] = nodes[i].kind == kind;
             for (uint32_t k = 0; k < nodes[i].nchildren; k++)
-                has[i] = has[i] || has[nodes[i].child[k]]; /* made before it */
+                /* children are made before their parents */
+                has[i] = has[i] || has[nodes[i].child[k]];
         }
     }
     if (has) {
@@ -60,7 +61,7 @@ static bool has_kind(struct symbolic *s, const struct pieces *y, size_t n, enum 
 
 /* --- two trees ------------------------------------------------------------------------------- */
 
-/* Each leaf once: the contract holds, so a sum has none twice. */
+/* Lists each leaf once: the contract holds, so a sum has none twice. */
 static void list_leaves(struct leaves *l, uint32_t node)
 {
     const struct node *n = &l->s->values.nodes.at[node];
@@ -167,7 +168,7 @@ static bool has_one_order(const struct symbolic *s, const struct pieces *y)
     return true;
 }
 
-/* One order in all launches, too; its hash. */
+/* Is there one order in all launches too? Its hash. */
 static bool find_order(const struct symbolic *s, uint64_t *hash)
 {
     uint32_t n = s->p->nranks;
@@ -183,7 +184,7 @@ static bool find_order(const struct symbolic *s, uint64_t *hash)
     return true;
 }
 
-/* Is there a compute whose order is the hardware's? */
+/* Is there a compute whose order the hardware chooses? */
 static bool has_unordered(const struct peal_plan *plan)
 {
     const struct peal_op *op = peal_plan_ops(plan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts: what each output element must be made of. */
+/* Contracts: what each output element must consist of. */
 #include "verify/result/symbolic.h"
 
 #include "base/base.h"
@@ -87,9 +87,9 @@ uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_
     return b->alias;
 }
 
-/* --- one expected stretch -------------------------------------------------------------------- */
+/* --- one expected range -------------------------------------------------------------------- */
 
-/* Elements lo..hi of y are x of `from` (copy), or the reduction over all ranks, at `index` on. */
+/* Elements lo..hi of y are x of `from` (copy), or the reduction over all ranks, from `index` on. */
 struct expected {
     uint64_t lo, hi, index;
     bool reduces;
@@ -102,16 +102,16 @@ struct judge {
     uint32_t rank, launch;
     uint32_t x;        /* memory of x */
     uint32_t location; /* of y */
-    uint64_t offset;   /* of y in it */
-    uint32_t *seen;    /* [rank] how often, while a tree is walked */
-    uint32_t ranks;    /* a reduction is over this many, from rank 0 on */
+    uint64_t offset;   /* offset of y in it */
+    uint32_t *seen;    /* [rank] how often it was met while a tree is walked */
+    uint32_t ranks;    /* a reduction is over this many ranks, from rank 0 */
     enum peal_fn fn;
-    bool once;         /* a contribution that is there twice changes the result */
-    uint32_t *visited; /* [node] the walk that came by last; without `once` */
+    bool once;         /* a contribution that occurs twice changes the result */
+    uint32_t *visited; /* [node] the last walk that visited it; without `once` */
     uint32_t walk;
 };
 
-/* Counts the leaves of a reduction; false: something else is in it, or too much of one. */
+/* Counts the leaves of a reduction. False: it contains something else, or one leaf too often. */
 static bool count_leaves(struct judge *j, uint32_t node, int64_t shift)
 {
     const struct node *n = &j->s->values.nodes.at[node];
@@ -153,8 +153,8 @@ static bool is_input(const struct judge *j, const struct node *n, uint32_t rank,
            n->child[2] == j->x && (int64_t)n->word + shift == 0;
 }
 
-/* fn(fn(fn(x0, x1), x2), x3), ...: the order of a reduction of which nothing is declared. Where it commutes, the two
- * operands of each application may be swapped. */
+/* fn(fn(fn(x0, x1), x2), x3), ...: the order of a reduction for which nothing is declared. If it
+ * commutes, the two operands of each application may be swapped. */
 static bool is_left_fold(const struct judge *j, uint32_t node, int64_t shift, bool commutes)
 {
     const struct node *n = unrounded(j, node);
@@ -172,8 +172,8 @@ static bool is_left_fold(const struct judge *j, uint32_t node, int64_t shift, bo
     return is_input(j, n, 0, shift);
 }
 
-/* Are the leaves x of ranks *next, *next + 1, ... from left to right? `next` goes on after the last one. Each leaf moves
- * it, so that no node is walked more often than there are ranks. */
+/* Are the leaves x of ranks *next, *next + 1, ... from left to right? `next` is left after the last
+ * one. Each leaf advances it, so no node is visited more often than there are ranks. */
 static bool is_sequence(const struct judge *j, uint32_t node, int64_t shift, uint32_t *next)
 {
     const struct node *n = unrounded(j, node);
@@ -185,7 +185,8 @@ static bool is_sequence(const struct judge *j, uint32_t node, int64_t shift, uin
     return true;
 }
 
-/* A user-defined reduction keeps the ranks' order, and its grouping, unless it is declared that they do not matter. */
+/* A user-defined reduction keeps the ranks' order and grouping, unless it is declared that they do
+ * not matter. */
 static bool is_user_reduction(const struct judge *j, uint32_t node, int64_t shift)
 {
     uint32_t flags = peal_plan_reduction(j->plan)->flags, next = 0;
@@ -219,7 +220,7 @@ static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
     return all;
 }
 
-/* Nodes are shared between ranks: each is walked once per launch. */
+/* Nodes are shared between ranks: each is visited once per launch. */
 static bool is_known_reduction(struct judge *j, uint32_t node, int64_t shift)
 {
     struct symbolic *s = j->s;
@@ -244,7 +245,7 @@ static bool is_copy(const struct judge *j, uint32_t node, int64_t shift, uint32_
            n->child[2] == j->x && (int64_t)n->word + shift == 0;
 }
 
-/* "max over all ranks of x[5]"; of a user-defined one also how far it may be moved. */
+/* "max over all ranks of x[5]"; for a user-defined one also which regroupings are allowed. */
 static void put_reduction(const struct judge *j, const char *x, uint64_t index,
                           struct peal_text *out)
 {
@@ -307,7 +308,7 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
     s->done = true;
 }
 
-/* Compares a stretch of y, which lies `offset` elements into its location. */
+/* Compares a range of y, which begins `offset` elements into its location. */
 static void compare(struct judge *j, const struct expected *e, uint32_t location, uint64_t offset)
 {
     struct symbolic *s = j->s;
@@ -335,13 +336,13 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
 
 /* --- the contracts --------------------------------------------------------------------------- */
 
-/* One parameter is both x and y: then every part is in its place in it. */
+/* Is one parameter both x and y? Then every part is in its place in it. */
 static bool one_buffer(const struct peal_plan *plan)
 {
     return plan->contract_in == plan->contract_out;
 }
 
-/* y of rank r is `count` stretches; the i-th. False: nothing expected there. */
+/* y of rank r consists of `count` ranges; this is the i-th. False: nothing is expected there. */
 static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expected *e)
 {
     const struct peal_plan *plan = j->plan;
@@ -395,7 +396,7 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
     }
 }
 
-/* Into how many stretches, one per rank, is the rank's y cut? */
+/* The number of ranges, one per rank, that the rank's y consists of. */
 static uint32_t stretches(const struct peal_plan *plan, uint32_t rank)
 {
     switch ((enum peal_contract)plan->contract) {

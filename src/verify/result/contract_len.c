@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A contract is about whole vectors: a kernel whose y is shorter than what the contract makes of x
- * does not fulfil it, however right the elements are that it has. */
+/* A contract is about whole vectors: a kernel whose y is shorter than the contract demands does not
+ * fulfil it, even if all its elements are right. */
 #include "verify/result/symbolic.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static uint64_t whole_len(struct symbolic *s, const struct peal_plan *plan, uint
     return peal_contract_part(s, plan, len_of(plan, rank, buf), plan->nranks);
 }
 
-/* How long x and y are on a rank, where the contract says so; what it leaves open stays. */
+/* The lengths of x and y on a rank, if the contract defines them; otherwise they stay unchanged. */
 static void expect(struct symbolic *s, const struct peal_plan *plan, uint32_t r, uint64_t *x,
                    uint64_t *y)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A wrong result explained: who wrote the element last, which contributions are missing or there
- * twice, and where a missing one was overwritten.
+/* Explains a wrong result: which op wrote the element last, which contributions are missing or
+ * occur twice, and where a missing one was overwritten.
  *
- * Writes of the caller's parameters are noted while values are computed. For the last question the
- * program is executed once more with one input element watched: a write that takes it away from where
- * it was, without keeping it, is where it was lost. The last such write of the output element counts, and if
- * there is none, the last of all.
+ * Writes to the caller's parameters are recorded while values are computed. For the last question
+ * the program is executed once more with one input element watched: a write that removes it from
+ * where it was, without keeping it, is where it was lost. The last such write of the output element
+ * counts; if there is none, the last of all.
  */
 #include "verify/result/symbolic.h"
 
@@ -23,7 +23,7 @@ void peal_lost_note(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t
 
 /* --- one input element ----------------------------------------------------------------------- */
 
-/* Is the watched element in what `node` is at index .. index + len? `seen`: nodes that are not. */
+/* Does `node` at index .. index + len contain the watched element? `seen`: nodes that do not. */
 static bool holds(const struct symbolic *s, uint32_t node, uint64_t index, uint64_t len, bool *seen)
 {
     const struct node *n = &s->values.nodes.at[node];
@@ -60,7 +60,7 @@ void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *
     bool was = false, is = false;
     bool tile = s->p->memory.at[location / s->p->nranks].kind == PEAL_BUF_TILE;
     if (tile || s->launch[s->thread] != w->launch)
-        return; /* tiles come and go, and later launches have inputs of their own */
+        return; /* tiles are temporary, and later launches have inputs of their own */
     for (size_t i = 0; i < old->list.len; i++) {
         if (was)
             break;

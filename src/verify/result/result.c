@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Is the result right in every schedule?
  *
- * The values that a schedule leaves depend on it only through the order in which conflicting
- * accesses came. The search notes which pairs it has seen in both orders. If there are none, every
- * schedule leaves the same values, and one is executed. Otherwise the search is done again with the
- * order of those pairs as part of the state, and the values of one schedule for every choice of
- * orders are examined. Where blocks of when may be left out, every end is examined as well: registers,
- * which say what was done, are part of the state.
+ * The values that a schedule leaves depend only on the order in which conflicting accesses came.
+ * The search notes which pairs it has seen in both orders. If there are none, every schedule leaves
+ * the same values, and one is executed. Otherwise the search is done again with the order of those
+ * pairs as part of the state, and for every choice of orders the values of one schedule are
+ * examined. If blocks of `when` may be left out, every final state is examined as well: registers,
+ * which say what was executed, are part of the state.
  */
 #include "verify/explore/search.h"
 #include "verify/story/shrink.h"
@@ -15,7 +15,7 @@
 static const char too_many_orders[] =
     "accesses come in too many orders for all results to be compared";
 
-/* Executes this part of a schedule and no more; on `to`. */
+/* Executes this part of a schedule, and nothing more, in `to`. */
 static void execute(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
 {
     struct schedule schedule = {(uint32_t *)threads, n};
@@ -25,7 +25,8 @@ static void execute(struct search *s, const uint32_t *threads, size_t n, struct 
     peal_symbolic_check(s->p, &how, to);
 }
 
-/* Does the schedule leave a wrong result? It is a part of one that may go on in any way. */
+/* Does the schedule leave a wrong result? It is the beginning of one that may continue in any
+ * way. */
 static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
 {
     struct search *s = context;
@@ -42,14 +43,15 @@ static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
     return scratch.v.verdict == PEAL_REFUTED && scratch.v.fault == s->a->v.fault;
 }
 
-/* Takes away what the fault does not need, and reports the rest. `some`: other schedules go well. */
+/* Removes what the fault does not need, and reports the rest. `some`: other schedules give a right
+ * result. */
 static void tell(struct search *s, bool some)
 {
     enum { REPLAYS = 50 };
     struct peal_verification *v = &s->a->v;
     struct shrink how;
     if (!goes_wrong(s, s->path.at, s->path.len))
-        return; /* another fault comes first there: what is reported already has to do */
+        return; /* another fault comes first: the existing report must do */
     if (peal_shrink_any(&how, &s->space, goes_wrong, s, REPLAYS)) {
         s->path.len = peal_shrink_path(&how, s->path.at, s->path.len);
         v->story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
@@ -63,7 +65,7 @@ static void tell(struct search *s, bool some)
     peal_shrink_release(&how);
 }
 
-/* Any schedule, to its end, as the path. False: out of memory. */
+/* Makes any complete schedule the path. False: out of memory. */
 static bool follow_any(struct search *s)
 {
     s->path.len = 0;
@@ -82,7 +84,7 @@ static bool follow_any(struct search *s)
     return true;
 }
 
-/* The result of the schedule that led here. True: the search ends. */
+/* Checks the result of the schedule that led here. True: the search ends. */
 bool peal_result_check_end(struct search *s)
 {
     struct peal_verification *v = &s->a->v;
@@ -102,7 +104,7 @@ bool peal_result_check_end(struct search *s)
         tell(s, true);
     if (v->verdict != PEAL_PROVED)
         return true;
-    /* Bits agree if every schedule has them in one and the same order. */
+    /* The bits agree if every schedule has them in the same order. */
     if (s->results > 1 && v->bits != PEAL_BITS_UNKNOWN &&
         (bits == PEAL_BITS_DIFFERENT || order != v->order_hash || same != v->same_order)) {
         v->bits = PEAL_BITS_DIFFERENT;
@@ -111,9 +113,9 @@ bool peal_result_check_end(struct search *s)
     return false;
 }
 
-/* No schedule stops or races. Where all order conflicting accesses alike, one gives the result of
- * all; otherwise the search is done again with the order as part of the state, and every end is
- * examined. True: right. */
+/* No schedule stops or races. If all of them order conflicting accesses alike, one gives the result
+ * of all; otherwise the search is done again with the order as part of the state, and every final
+ * state is examined. True: right. */
 bool peal_result_check_all(struct search *s)
 {
     struct peal_verification *v = &s->a->v;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stories of results that depend on the schedule: they lead to the wrong value that they report, and
- * without any one of their steps they do not. Followed by an interpreter with numbers that shares
- * nothing with the verifier but the words of the program. */
+/* Counterexamples to results that depend on the schedule: they lead to the wrong value that they
+ * report, and without any one of their steps they do not. They are replayed by an interpreter with
+ * numbers that shares nothing with the verifier except the program. */
 #include "verify/verdict.h"
 
 #include "plan/plan.h"
@@ -27,7 +27,7 @@ struct op {
 };
 
 struct text {
-    uint32_t shift; /* what is said of rank r below is said of rank (r + shift) % RANKS */
+    uint32_t shift; /* a statement about rank r below applies to rank (r + shift) % RANKS */
     struct op ops[RANKS][MOST_OPS];
     uint32_t nops[RANKS];
 };
@@ -45,9 +45,9 @@ static void put(struct text *t, uint32_t r, enum kind kind, uint32_t at_rank, ui
     t->ops[rank][t->nops[rank]++] = (struct op){kind, rank_of(t, at_rank), at, value};
 }
 
-/* Rank 2 lets the later of ranks 0 and 1 write first, so either may be the last to write;
- * it should be rank 0. Before that, rank 0 clears a cell that rank 3 has added to `early` times,
- * and waits until it adds again; what rank 3 does before matters as little as what it does `later`
+/* Rank 2 lets the later of ranks 0 and 1 write first, so either may be the last to write; it should
+ * be rank 0. Before that, rank 0 clears a cell that rank 3 has added to `early` times, and waits
+ * until it adds again. What rank 3 did before does not matter, nor what it does `later`
  * elsewhere. */
 static struct text make_text(uint32_t shift, uint32_t early, uint32_t later)
 {
@@ -152,7 +152,7 @@ struct machine {
     int cell[RANKS][CELLS], peeked, memory[RANKS][BUFS];
 };
 
-/* The rank's next op; false: it cannot go on. */
+/* Executes the rank's next op. False: it is blocked. */
 static bool go(struct machine *m, uint32_t rank)
 {
     if (m->at[rank] == m->t->nops[rank])
@@ -179,7 +179,7 @@ static void go_moves(struct machine *m, uint32_t rank)
         (void)go(m, rank);
 }
 
-/* Follows the story without step `out`; does some rank end with a wrong value? */
+/* Replays the counterexample without step `out`: does some rank end with a wrong value? */
 static bool goes_wrong(const struct text *t, const struct peal_verification *v, uint32_t out)
 {
     struct machine m = {.t = t};

@@ -15,7 +15,7 @@ void peal_symbolic_no_memory(struct symbolic *s)
     s->done = true;
 }
 
-/* Sets a whole stretch to one node. */
+/* Sets a whole range to one node. */
 static void fill(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t hi, uint32_t node,
                  uint64_t index)
 {
@@ -26,8 +26,8 @@ static void fill(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t hi
 
 /* --- launches and steps ---------------------------------------------------------------------- */
 
-/* The caller brings its inputs, and its outputs hold nothing. In place, the memory that x and y
- * share holds x: where x is a part of y, it is filled in after the whole. */
+/* The caller provides its inputs, and its outputs hold nothing. In place, the memory that x and y
+ * share holds x; if x is a part of y, it is filled in after the whole. */
 static void enter(struct symbolic *s, uint32_t rank, uint32_t launch)
 {
     const struct peal_plan *plan = s->p->plans[launch];
@@ -65,13 +65,13 @@ static void take(struct symbolic *s, const struct step *step)
     s->step[s->thread]++;
 }
 
-/* Has the op steps of its own? */
+/* Does the op have steps of its own? */
 static bool has_steps(const struct peal_op *op)
 {
     return peal_op_is_sync(op) || op->kind >= PEAL_OP_WHEN;
 }
 
-/* Steps that an edit has put in before the thread's next op, or at the end of its launch. */
+/* Takes steps that an edit inserted before the thread's next op, or at the end of its launch. */
 static bool go_inserted(struct symbolic *s, bool at_end)
 {
     uint32_t t = s->thread;
@@ -88,7 +88,7 @@ static bool go_inserted(struct symbolic *s, bool at_end)
     return true;
 }
 
-/* The op of a thread that stands before its steps; false: it blocks. */
+/* Executes the op of a thread that stands before its steps. False: it blocks. */
 static bool go_op(struct symbolic *s, const struct peal_op *op)
 {
     uint32_t t = s->thread;
@@ -111,7 +111,7 @@ static bool go_op(struct symbolic *s, const struct peal_op *op)
     return true;
 }
 
-/* A fork or join step at this point of the thread, or nothing. */
+/* Takes a fork or join step if the thread stands before one. */
 static bool go_edge(struct symbolic *s)
 {
     uint32_t t = s->thread;
@@ -122,7 +122,7 @@ static bool go_edge(struct symbolic *s)
     return true;
 }
 
-/* The rest of the launch that the thread is in; false: it blocks on the way. */
+/* Executes the rest of the launch that the thread is in. False: it blocks on the way. */
 static bool go_launch(struct symbolic *s)
 {
     uint32_t t = s->thread, l = s->launch[t];
@@ -151,7 +151,7 @@ static bool go_launch(struct symbolic *s)
     return true;
 }
 
-/* Runs one thread as far as it goes; true if it moved. */
+/* Runs one thread as far as it can go. True: it moved. */
 static bool go_thread(struct symbolic *s)
 {
     uint32_t t = s->thread, step = s->step[t], op = s->op[t], launch = s->launch[t];
@@ -160,7 +160,7 @@ static bool go_thread(struct symbolic *s)
     return s->step[t] != step || s->op[t] != op || s->launch[t] != launch;
 }
 
-/* No rank has written anything. A buffer is as long as in the launch where it is longest. */
+/* Memory that no rank has written. A buffer is as long as in the launch where it is longest. */
 static bool init_memory(struct symbolic *s)
 {
     const struct program *p = s->p;
@@ -186,7 +186,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Cuts a location, as long as no rank has written anything, where its accesses will. */
+/* Cuts a location that no rank has written yet where its accesses will cut it. */
 static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *order, uint32_t n)
 {
     struct pieces *pieces = &s->memory[location];
@@ -217,8 +217,8 @@ static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *
     return good;
 }
 
-/* A list of pieces is an array, and every new cut moves what follows it. Where many ranks write one
- * buffer, each its own places, that would cost the square: those buffers are cut beforehand. */
+/* A list of pieces is an array, and every new cut moves what follows it. If many ranks write to one
+ * buffer, each its own parts, that would cost the square: those buffers are cut beforehand. */
 static bool cut_memory(struct symbolic *s)
 {
     enum { MANY = 1 << 14 };
@@ -301,7 +301,8 @@ static void release(struct symbolic *s)
     peal_values_release(&s->values);
 }
 
-/* Where a step is only the second half of an op (a send, a recv), it is done already. */
+/* A step that is only the second half of an op (a send, a recv) has been executed with the
+ * first. */
 static void follow(struct symbolic *s, const struct schedule *schedule)
 {
     for (s->thread = 0; s->thread < s->p->nthreads; s->thread++) {
@@ -336,7 +337,7 @@ static void run_to_the_end(struct symbolic *s)
             break;
         if (s->launch[t] == s->until)
             continue;
-        /* The caller has shown that it cannot be: then one of the two is wrong. */
+        /* The caller has shown that this cannot happen: one of the two analyses is wrong. */
         peal_answer_give_up(
             s->a, peal_answer_text(s->a,
                                    "no schedule was found to stop short, but executing one for its "

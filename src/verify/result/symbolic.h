@@ -2,10 +2,10 @@
 /* Symbolic execution of one schedule.
  *
  * Once no two conflicting accesses are unordered, every schedule of a monotone program leaves the
- * same values (but for accumulates in an order left to chance, which are marked), so any one is
- * enough. Other programs may order the same two accesses in one way or the other: then a schedule
- * is given, one for every such choice (explore.c). Reads of memory that no rank wrote are found on
- * the way; when a rank leaves a launch, its output is compared with the contract.
+ * same values (except for accumulates in an arbitrary order, which are marked), so any schedule
+ * will do. Other programs may order the same two accesses in either way: then a schedule is given,
+ * one for every such choice (explore.c). Reads of memory that no rank wrote are found on the way.
+ * When a rank leaves a launch, its output is compared with the contract.
  */
 #ifndef PEAL_VERIFY_SYMBOLIC_H
 #define PEAL_VERIFY_SYMBOLIC_H
@@ -21,39 +21,40 @@ struct message {
 
 struct queue {
     PEAL_VEC(struct message) list;
-    size_t received; /* messages before this one were received; from freed on they are in use */
+    size_t received; /* messages before this one were received; those from `freed` on are in use */
     size_t freed;
 };
 
-/* A node that was found to be the reduction over that many ranks: all that hold it are right. */
+/* A node that was found to be the reduction over that many ranks: every element that holds it is
+ * right. */
 struct reduction {
     int64_t shift;
     uint32_t launch; /* + 1, 0 = none */
     uint32_t ranks;
 };
 
-/* A write of the caller's memory. */
+/* A write to the caller's memory. */
 struct written {
     uint32_t location, thread, op;
     uint64_t lo, hi;
 };
 
-/* An input element, and the last op that took it away from where it was. */
+/* An input element, and the last op that removed it from where it was. */
 struct watched {
     uint32_t launch, rank, memory;
     uint64_t element;
-    uint32_t location; /* of the output element that it is missing from, which is `at` there */
+    uint32_t location; /* of the output element that it is missing from; `at` is its index there */
     uint64_t at;
     bool lost, lost_there;
     uint32_t thread, op;
 };
 
-/* An output element that is not what the contract says. */
+/* An output element that differs from the contract. */
 struct wrong_element {
     uint32_t launch, location, node, x; /* x: the memory of the inputs */
     uint64_t at;                        /* in its location */
     uint64_t index;                     /* of x */
-    uint32_t from;                      /* whose x, if it is not a reduction */
+    uint32_t from;                      /* which rank's x, if it is not a reduction */
     bool reduces, once;
 };
 
@@ -67,34 +68,36 @@ struct symbolic {
     int64_t *cell;         /* [cell] */
     uint32_t *step, *op;   /* [thread] */
     uint32_t *launch;      /* [thread] launch it is in */
-    uint32_t *limit;       /* [thread] steps that it may take for now */
+    uint32_t *limit;       /* [thread] steps that it may take */
     int64_t **regs;        /* [thread] */
     uint32_t undefined;
-    struct pieces *outputs;  /* [launch * ranks + rank] y of the first launches */
-    uint32_t kept;           /* this many: those of a period, as what follows repeats them */
-    uint32_t until;          /* launches that may be entered for now */
-    bool done;               /* a fault was reported, or memory ran out */
-    uint32_t thread;         /* whose op is being executed */
-    struct text_check *text; /* outputs are held against the kernel's text, not the contract */
+    struct pieces *outputs; /* [launch * ranks + rank] y of the first launches */
+    uint32_t kept;          /* for this many launches: a period, after which outputs repeat */
+    uint32_t until;         /* launches that may be entered */
+    bool done;              /* a fault was reported, or memory ran out */
+    uint32_t thread;        /* whose op is being executed */
+    /* outputs are compared with the kernel's text, not with the contract */
+    struct text_check *text;
     PEAL_VEC(struct piece) scratch;
     PEAL_VEC(struct written) written;      /* lost.c */
     struct watched *watched;               /* or NULL */
     PEAL_VEC(struct reduction) reductions; /* [node], as far as they were needed */
     uint64_t opaque;
-    const struct peal_plan *begins_of; /* the plan that `begins` are of: */
-    PEAL_VEC(uint64_t) begins;         /* where its parts begin, if it has `counts`; or empty */
+    const struct peal_plan *begins_of; /* the plan that `begins` belongs to */
+    PEAL_VEC(uint64_t) begins; /* where its parts begin, if it has `counts`; otherwise empty */
 };
 
 /* Sets fault, wrong, bits and order of the answer. unordered: see race_report; NULL = none.
- * schedule: followed as far as it goes, then all run to the end, or no further if `part`; NULL =
- * any. */
+ * schedule: it is followed to its end, then all threads run to theirs, unless `part`; NULL = any
+ * schedule. */
 struct symbolic_run {
     const bool *unordered;
     const struct schedule *schedule;
     bool part;
     bool
-        fresh; /* one period, each launch after all ranks have left the one before, from memory that
-                   no rank wrote; for ranks of one lane */
+        /* one period, each launch after all ranks have left the previous one, starting from memory
+         * that no rank wrote; for ranks of one lane */
+        fresh;
     struct text_check *text; /* or NULL: see against_text.c */
     struct watched *watched; /* or NULL: see lost.c; outputs are not checked then */
     uint64_t most_bytes;
@@ -106,27 +109,28 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);
 /* Ends the run with an undecided verdict. */
 void peal_symbolic_no_memory(struct symbolic *s);
 
-/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise reports which is
- * not, and ends the run. */
+/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise reports which
+ * one is not, and ends the run. */
 void peal_contract_lengths(struct symbolic *s, uint32_t launch);
-/* contract.c. Where part r of n begins; the sum of the first `count` values of an array parameter as a rank
- * knows it. */
+/* contract.c. Where part r of n begins; the sum of the first `count` values of an array parameter
+ * on a rank. */
 uint64_t peal_contract_part(struct symbolic *s, const struct peal_plan *plan, uint64_t n,
                             uint32_t r);
 uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
-/* lost.c. A write: of parameters it is noted; one that takes the watched element away is kept. */
+/* lost.c. Records a write to a parameter, and a write that removes the watched element. */
 void peal_lost_note(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t hi);
 void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *with, size_t n);
 /* Adds the last writer, what is missing and where it was lost to the answer's wrong element. */
 void peal_lost_explain(struct symbolic *s, const struct wrong_element *e);
 /* against_text.c. The same, against the kernel's text. */
 void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
-/* bits.c. All have ended: do the ranks agree to the bit, and is there one order for all elements? */
+/* bits.c. All ranks have ended: do they agree in every bit, and is there one order for all
+ * elements? */
 void peal_contract_end(struct symbolic *s);
-/* Where a buffer of a plan is: itself, or a part of the parameter it aliases. */
+/* Where a buffer of a plan is: itself, or a part of the parameter that it aliases. */
 uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank,
                              uint64_t *offset);
 

@@ -24,7 +24,7 @@ static void fault_at_op(struct symbolic *s, enum peal_fault fault, const char *w
 
 /* --- operands -------------------------------------------------------------------------------- */
 
-/* A source: pieces and where it starts in them. */
+/* A source: pieces, and where it starts in them. */
 struct operand {
     struct pieces *pieces; /* NULL: a constant */
     uint64_t start;        /* element of the first row */
@@ -87,7 +87,7 @@ static void undefined_read(struct symbolic *s, const struct operand *o, uint64_t
                       s->a);
 }
 
-/* The operand's value at `row` and element `i`: its piece cut to what is left, or a constant. */
+/* The operand's value at `row` and element `i`: the rest of its piece, or a constant. */
 static struct piece look(struct symbolic *s, const struct operand *o, uint32_t row, uint64_t i,
                          uint64_t left)
 {
@@ -106,7 +106,7 @@ static struct piece look(struct symbolic *s, const struct operand *o, uint32_t r
 
 /* --- functions ------------------------------------------------------------------------------- */
 
-/* Narrow types are combined in f32; f64 if any operand is f64. */
+/* Narrow types are combined in f32, or in f64 if any operand is f64. */
 static enum peal_dtype precision(const struct operand *o, uint32_t n, enum peal_dtype dst)
 {
     enum peal_dtype most = dst;
@@ -153,7 +153,7 @@ static uint32_t combine(struct symbolic *s, const struct peal_op *op, const stru
     return peal_value_make(&s->values, node);
 }
 
-/* Brings all operands to one index: the first that depends on it. */
+/* Gives all operands one index: that of the first that depends on it. */
 static uint64_t align(struct symbolic *s, struct piece *in, uint32_t n)
 {
     uint32_t lead = 0;
@@ -169,7 +169,8 @@ static uint64_t align(struct symbolic *s, struct piece *in, uint32_t n)
     return in[lead].index;
 }
 
-/* What one row of the op leaves in dst (element `to` on), piece by piece, in scratch. */
+/* Computes what one row of the op leaves in dst, from element `to` on, piece by piece, in
+ * scratch. */
 static void compute_row(struct symbolic *s, const struct peal_op *op, const struct operand *o,
                         uint32_t n, uint32_t row, uint64_t to)
 {
@@ -228,8 +229,9 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
     free(in);
 }
 
-/* What row `row` of a product leaves in dst (element `to` on), in scratch: for each stretch of columns
- * in which every row of b is one piece, the sum over i of a[row, i], a fixed value, times row i of b. */
+/* Computes what row `row` of a product leaves in dst, from element `to` on, in scratch. For each
+ * range of columns in which every row of b is one piece, that is the sum over i of a[row, i], a
+ * fixed value, times row i of b. */
 static void multiply_row(struct symbolic *s, const struct peal_op *op, const struct operand *o,
                          uint32_t row, uint64_t to)
 {
@@ -268,7 +270,7 @@ static void multiply_row(struct symbolic *s, const struct peal_op *op, const str
     free(in);
 }
 
-/* Puts what is in scratch into memory; rows that are not adjacent one by one. */
+/* Stores scratch in memory; rows that are not adjacent are stored one by one. */
 static void put_scratch(struct symbolic *s, uint32_t location)
 {
     for (size_t i = 0, end; i < s->scratch.len; i = end) {
@@ -403,7 +405,7 @@ static void receive(struct symbolic *s, const struct peal_op *op)
     }
 }
 
-/* The further destinations of a compute: each gets what the first one has got. */
+/* The further destinations of a compute: each gets what the first one got. */
 static void execute_also(struct symbolic *s, const struct peal_op *op)
 {
     const struct peal_plan *plan = plan_now(s);

@@ -42,8 +42,8 @@ static uint64_t hash_row(const void *values, uint32_t row)
     return hash_node(&((const struct values *)values)->nodes.at[row]);
 }
 
-/* What follows from the children. The larger of two numbers is one of them, so it fits where both
- * fit; a sum is as wide as it was computed. */
+/* Properties that follow from the children. The larger of two numbers is one of them, so it fits
+ * any type that both fit; a sum is as wide as it was computed. */
 static void describe(const struct values *v, struct node *node)
 {
     bool chooses = (node->kind == NODE_FN || node->kind == NODE_CHANCE) &&
@@ -141,7 +141,7 @@ struct moved {
     int64_t delta;
 };
 
-/* Where it is remembered how a tree is moved, or NULL. */
+/* The entry that remembers how a tree is moved, or NULL. */
 static struct moved *find_moved(struct values *v, uint32_t node, int64_t delta)
 {
     if (!v->moved)
@@ -253,10 +253,11 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
     k += n;
     if (has_tail)
         at[k++] = tail;
-    /* A long list stays cut: joined here, it would be cut again for the next one. */
+    /* A long list stays cut: if joined here, it would be cut again for the next one. */
     if (pieces->list.len > LONG_LIST)
         return true;
-    /* Join what continues, from the piece before the change to the one after it. */
+    /* Joins neighbours that continue each other, from the piece before the change to the one after
+     * it. */
     size_t from = first ? first - 1 : 0, to = k < pieces->list.len ? k : k - 1, w = from;
     for (size_t i = from + 1; i <= to; i++) {
         if (continues(v, &at[w], &at[i]))
@@ -329,7 +330,7 @@ void peal_value_print(const struct values *v, const struct program *p, uint32_t 
     print_node(v, p, node, index, 0, out);
 }
 
-/* `known`: of nodes that were seen, their shapes. */
+/* `known`: the shapes of nodes already visited. */
 static uint64_t shape_of(const struct values *v, uint32_t node, uint64_t *known)
 {
     const struct node *n = &v->nodes.at[node];

@@ -2,9 +2,9 @@
 /* What memory holds, as trees over the inputs.
  *
  * Nodes are hash-consed: equal trees have equal numbers. A node is a function of an index: INPUT
- * gives element index + delta of a rank's parameter. A stretch of memory holds a node and the index
- * of its first element, so that a million equal sums are one entry. Operands of two-operand nodes
- * that commute to the bit are sorted, so equal numbers mean equal bits.
+ * gives element index + delta of a rank's parameter. A range of memory holds a node and the index
+ * of its first element, so that a million equal sums are one entry. The operands of a two-operand
+ * node that commutes in every bit are sorted, so equal numbers mean equal bits.
  */
 #ifndef PEAL_VERIFY_VALUE_H
 #define PEAL_VERIFY_VALUE_H
@@ -13,14 +13,14 @@
 
 enum node_kind {
     NODE_UNDEFINED,
-    NODE_CONST,  /* word: the bits of a double */
-    NODE_INPUT,  /* launch, rank, memory; word: delta */
-    NODE_FN,     /* fn of up to three children, in the precision of dtype */
-    NODE_CHANCE, /* fn of two children, by accumulates in an order left to chance; word: location */
+    NODE_CONST,   /* word: the bits of a double */
+    NODE_INPUT,   /* launch, rank, memory; word: delta */
+    NODE_FN,      /* fn of up to three children, in the precision of dtype */
+    NODE_CHANCE,  /* fn of two children, by accumulates in an arbitrary order; word: location */
     NODE_CONVERT, /* rounds its child to dtype */
     NODE_DIVIDE,  /* its child divided by word */
-    NODE_OPAQUE,  /* a function of more than one index (softmax); word: a number of its own */
-    NODE_AT       /* its child at index `word`, whatever the index: a factor of a matmul's row */
+    NODE_OPAQUE,  /* a function of more than one index (softmax); word: a unique number */
+    NODE_AT       /* its child at index `word`, whatever the index is: a factor of a matmul's row */
 };
 
 #define NO_NODE UINT32_MAX
@@ -30,18 +30,18 @@ struct node {
     uint32_t child[3]; /* INPUT: launch, rank, memory */
     uint64_t word;
     uint32_t height; /* at most MOST_HEIGHT: trees are walked recursively */
-    uint8_t holds;   /* a type that every value of it fits: the dtype, or less (see value.c) */
-    bool uniform;    /* does not depend on the index */
+    uint8_t holds; /* a type that all its values fit: the dtype, or a narrower one (see value.c) */
+    bool uniform;  /* does not depend on the index */
 };
 
 enum { MOST_HEIGHT = 20000 };
 
-/* Trees share what they have in common, so that one of a few nodes may have more paths than can be
- * walked: the caller that walks one remembers what it has seen. */
+/* Trees share common parts, so a tree of a few nodes may have more paths than can be walked: code
+ * that walks one must remember what it has visited. */
 struct values {
     PEAL_VEC(struct node) nodes;
     struct peal_index index; /* of nodes */
-    struct moved *moved;     /* what was moved lately */
+    struct moved *moved;     /* results of recent moves */
     bool failed;
     uint64_t most_nodes;
 };
@@ -54,7 +54,7 @@ uint32_t peal_value_input(struct values *v, uint32_t launch, uint32_t rank, uint
                           enum peal_dtype dtype);
 /* Rounds to dtype where that can change a bit. */
 uint32_t peal_value_convert(struct values *v, uint32_t node, enum peal_dtype dtype);
-/* Its value at that index, as a value that depends on none. */
+/* Its value at that index, as a node that does not depend on the index. */
 uint32_t peal_value_at(struct values *v, uint32_t node, uint64_t index);
 /* The same function at index + delta. */
 uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta);
@@ -63,7 +63,7 @@ static inline bool peal_value_is_uniform(const struct values *v, uint32_t node)
     return v->nodes.at[node].uniform;
 }
 
-/* A stretch of memory: elements lo..hi hold `node` at index, index + 1, ... */
+/* A range of memory: elements lo..hi hold `node` at index, index + 1, ... */
 struct piece {
     uint64_t lo, hi;
     uint64_t index;
@@ -72,12 +72,12 @@ struct piece {
 
 struct pieces {
     PEAL_VEC(struct piece) list; /* sorted, without gaps */
-    size_t last; /* where the last one was found, as the next one is mostly near it */
+    size_t last;                 /* where the last one was found; the next one is usually near it */
 };
 
 /* The piece that holds element e; the list must cover it. */
 const struct piece *peal_pieces_find(struct pieces *pieces, uint64_t e);
-/* Replaces [with[0].lo, with[n-1].hi) by `with`; neighbours that continue each other are joined.
+/* Replaces [with[0].lo, with[n-1].hi) by `with`, and joins neighbours that continue each other.
  * False: out of memory. */
 bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct piece *with,
                      size_t n);
@@ -85,7 +85,7 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
 /* "x@0[5] + x@1[5]" */
 void peal_value_print(const struct values *v, const struct program *p, uint32_t node,
                       uint64_t index, struct peal_text *out);
-/* The shape of the tree with its ranks, but without launch and memory; 0: out of memory. */
+/* A hash of the tree's form and ranks, without launch and memory. 0: out of memory. */
 uint64_t peal_value_shape(const struct values *v, uint32_t node);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates as text: one claim per line, numbers as affine functions of s (turn), p (place) and h.
+/* Certificates as text: one claim per line, numbers as affine functions of s (turn), p (place) and
+ * h.
  *
  *   family 1 0 5 apart                          P = 1 * h + 0, h >= 5; `in place` or `apart`
  *   chain 0                                     sync 0 goes round
- *   origin 4.1 s 2..h p 0..1 from 4 at s-1      source 1 of op 4 finds what op 4 wrote in turn s - 1
+ *   origin 4.1 s 2..h p 0..1 from 4 at s-1      source 1 of op 4 finds what op 4 wrote in s - 1
  *   value 4 s 1..h p 0..1 start -s length s+1 part -s-1 plain
  *   end
  *
- * Lines that start with # are for the reader. What a certificate claims is checked, never believed.
+ * Lines that start with # are comments. What a certificate claims is checked, never believed.
  */
 #include "verify/ring/model.h"
 
@@ -138,7 +139,7 @@ static uint32_t index_below(struct parser *p, uint32_t end)
     return p->at ? (uint32_t)n : 0;
 }
 
-/* s, p or h: where its factor goes; NULL: none of them */
+/* The factor of s, p or h; NULL: none of them. */
 static int64_t *factor_of(struct parser *p, struct ring_affine *a)
 {
     if (accept(p, "s"))

@@ -11,7 +11,7 @@ static int64_t in_turn(const struct ring_model *m, const struct ring_segment *g,
     return n;
 }
 
-/* In all segments of the sync's lane before this one. */
+/* The sum over all earlier segments of the sync's lane. */
 static struct ring_affine in_segments(const struct ring_model *m, uint32_t end, enum ring_kind kind,
                                       uint32_t sync)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Affine functions that fit what happens for a few numbers of ranks.
  *
- * Samples of a source are grouped by the writer of what it finds, samples of a value by the writers of its
- * sources; each group becomes one claim, on a box of turns and places. Coefficients are small numbers,
- * tried one after the other. Nothing here is trusted: the claims are checked for all numbers of ranks.
+ * Samples of a source are grouped by the writer of what it finds, samples of a value by the writers
+ * of its sources; each group becomes one claim, on a box of turns and places. Coefficients are
+ * small numbers, tried one after the other. Nothing here is trusted: the claims are checked for all
+ * numbers of ranks.
  */
 #include "verify/ring/guess.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAMILIES = 4 }; /* values of h that are tried, from the least on */
+enum { FAMILIES = 4 }; /* values of h that are tried, starting with the least */
 
 enum target { WRITER_TURN, START, LENGTH, PART };
 
@@ -39,7 +40,7 @@ static int64_t ranks_of(const struct group *g, const struct ring_sample *s)
     return ring_at(ring_ranks(g->m), 0, 0, s->family);
 }
 
-/* Where a vector of all ranks starts does not matter. */
+/* For a reduction over all ranks, the first rank does not matter. */
 static bool is_free(const struct group *g, const struct ring_sample *s, enum target target)
 {
     return target == START && s->length == ranks_of(g, s);
@@ -100,7 +101,7 @@ static int64_t coordinate(const struct ring_sample *s, bool place)
     return place ? s->place : s->turn;
 }
 
-/* The least or largest coordinate for one h; false: no sample has that h. */
+/* The smallest or largest coordinate for one h. False: no sample has that h. */
 static bool bound_at(const struct group *g, int64_t family, bool place, bool largest, int64_t *out)
 {
     bool any = false;
@@ -192,7 +193,7 @@ static bool claim_all(const struct ring_model *m, const struct ring_samples *sam
     return good;
 }
 
-/* Is the nth take for n, and its taker's (n + 1)th post not before it? */
+/* Does the nth take wait for n, and does its taker post for the (n + 1)th time after it? */
 static bool is_chain(const struct ring_model *m, uint32_t sync)
 {
     for (uint32_t i = 0; i < m->nops; i++) {

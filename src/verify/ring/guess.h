@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What guessing is made of: what happens for a few numbers of ranks, and affine functions that fit it. */
+/* Guessing a certificate: samples from a few numbers of ranks, and affine functions that fit them.
+ */
 #ifndef PEAL_VERIFY_RING_GUESS_H
 #define PEAL_VERIFY_RING_GUESS_H
 
@@ -9,7 +10,7 @@
 struct ring_sample {
     uint32_t op, source;
     int64_t family, turn, place;
-    uint32_t writer; /* origins: who wrote it, and in which turn */
+    uint32_t writer; /* origins: the op that wrote it, and in which turn */
     int64_t writer_turn;
     uint32_t writers[RING_MOST_SOURCES]; /* values: the writers of all sources */
     int64_t start, length, part;
@@ -21,7 +22,7 @@ struct ring_samples {
     size_t len, cap;
 };
 
-/* trace.c: runs the model for one h and adds its samples. False: it cannot go on; `why` says where. */
+/* trace.c: runs the model for one h and adds its samples. False: it is stuck; `why` says where. */
 bool peal_ring_trace(const struct ring_model *m, int64_t family, struct ring_samples *origins,
                      struct ring_samples *values, const char **why);
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ring kernel for every number of ranks at once.
  *
- * Numbers of ranks are taken in families P = scale * h + rest, h >= least (the family 1 * h + 0, unless
- * the text divides nranks by a number). All ranks have the same program but for their own number, so
- * there is one program per lane, a list of segments; a segment is a loop over s, or a single turn:
+ * Numbers of ranks are taken in families P = scale * h + rest, h >= least (the family 1 * h + 0,
+ * unless the text divides nranks by a number). All ranks have the same program but for their own
+ * number, so there is one program per lane, a list of segments; a segment is a loop over s, or a
+ * single turn:
  *
- *   segment: s in first(h) .. end(h)   op, op, op, ...      every number in an op is affine in s and h
+ *   segment: s in first(h) .. end(h)   op, op, op, ...    every number in an op is affine in s and h
  *
- * Ranks are named by their distance from this rank, and so are parts of vectors: place p of rank r is
- * part r + p (modulo P) of a vector cut into P parts. A position is (segment, s, index of the op).
+ * Ranks are named by their distance from this rank, and so are parts of vectors: place p of rank r
+ * is part r + p (modulo P) of a vector cut into P parts. A position is (segment, s, index of the
+ * op).
  */
 #ifndef PEAL_VERIFY_RING_MODEL_H
 #define PEAL_VERIFY_RING_MODEL_H
@@ -49,8 +51,8 @@ static inline int64_t ring_at(struct ring_affine a, int64_t turn, int64_t place,
 
 enum ring_storage {
     RING_PARTS,  /* a vector of P parts, each a place of its own */
-    RING_SLOT,   /* room for one part, whichever is in it */
-    RING_MESSAGE /* what a channel carries, one after the other */
+    RING_SLOT,   /* space for one part, any of them */
+    RING_MESSAGE /* what a channel carries, in sequence */
 };
 
 struct ring_buffer {
@@ -59,12 +61,12 @@ struct ring_buffer {
     enum ring_storage storage;
     bool window;
     bool whole;    /* messages: whole vectors, not parts */
-    bool tile;     /* known to its lane only */
+    bool tile;     /* visible to its lane only */
     uint32_t lane; /* the lane that writes it; PEAL_NONE: none */
     uint32_t sync; /* messages: the channel */
 };
 
-/* Part of a vector on the rank `shift` further. */
+/* Part of a vector on the rank at distance `shift`. */
 struct ring_access {
     uint32_t buffer;
     int32_t shift;
@@ -87,8 +89,8 @@ enum ring_kind {
     RING_POST,  /* notify, or the end of a send */
     RING_TAKE,  /* wait, or the start of a recv */
     RING_MOVE,  /* dest = a source, or the reduction of two */
-    RING_INPUT, /* before the launch: a parameter has the contribution of its rank */
-    RING_OUTPUT /* after it: what must be there */
+    RING_INPUT, /* before the launch: a parameter holds the contribution of its rank */
+    RING_OUTPUT /* after the launch: what must be there */
 };
 
 enum { RING_MOST_SOURCES = 2 };
@@ -145,18 +147,20 @@ static inline struct ring_affine ring_ranks(const struct ring_model *m)
 /* read.c: the kernel's text for a family (in place or not), or why it is not a ring. */
 bool peal_ring_read(struct ring_model *m, const struct peal_kernel *kernel,
                     struct peal_forall *out);
-/* read.c: the numbers that the text divides nranks by: their least common multiple, or 0: too large. */
+/* read.c: the numbers that the text divides nranks by: their least common multiple, or 0: too
+ * large. */
 int64_t peal_ring_scale(const struct peal_kernel *kernel);
 
-/* count.c: how often the sync is posted (or taken) by a lane before an op, in terms of the op's s. */
+/* count.c: how often the sync is posted (or taken) by a lane before an op, in terms of the op's
+ * s. */
 struct ring_affine peal_ring_before(const struct ring_model *m, uint32_t op, enum ring_kind kind,
                                     uint32_t sync);
-/* In the whole launch. */
+/* The same for the whole launch. */
 struct ring_affine peal_ring_total(const struct ring_model *m, enum ring_kind kind, uint32_t sync);
 
 /* --- the certificate -------------------------------------------------------------------------- */
 
-/* Where something holds: turns and places, bounds affine in h; ends excluded. */
+/* Where something holds: ranges of turns and places with bounds affine in h; ends are excluded. */
 struct ring_box {
     struct ring_affine turn, turn_end, place, place_end;
 };
@@ -169,8 +173,8 @@ struct ring_origin {
     struct ring_affine turn;
 };
 
-/* What an op writes, in a box: the reduction of part rank + `part` of the vectors of `length` ranks, from
- * rank + `start` on, round the ring. */
+/* What an op writes, in a box: the reduction of part rank + `part` of the vectors of `length`
+ * ranks, beginning with rank + `start`, round the ring. */
 struct ring_value {
     uint32_t op;
     struct ring_box box;
@@ -181,7 +185,8 @@ struct ring_value {
 enum { RING_MOST_CLAIMS = 1024 };
 
 struct ring_certificate {
-    /* What one rank's nth post sets off goes round: its taker's (n + 1)th post comes later, and so on. */
+    /* The effect of one rank's nth post goes round the ring: its taker's (n + 1)th post comes
+     * later, and so on. */
     bool chain[RING_MOST_SYNCS];
     struct ring_origin origins[RING_MOST_CLAIMS];
     uint32_t norigins;
@@ -189,7 +194,8 @@ struct ring_certificate {
     uint32_t nvalues;
 };
 
-/* guess.c: from a few numbers of ranks of the family. False: nothing affine fits; `why` says what. */
+/* guess.c: makes a certificate from a few numbers of ranks of the family. False: no affine
+ * functions fit; `why` says what does not. */
 bool peal_ring_guess(const struct ring_model *m, struct ring_certificate *out, const char **why);
 
 /* certificate.c: as text, and back. Reading returns the text after it, or NULL. */
@@ -198,17 +204,18 @@ void peal_ring_print(const struct ring_model *m, const struct ring_certificate *
 const char *peal_ring_parse(const char *text, const struct ring_model *m,
                             struct ring_certificate *out);
 
-/* oblige.c: SMT-LIB, one check-sat per obligation, each of which must be unsat. Returns how many. */
+/* oblige.c: SMT-LIB, with one check-sat per obligation, each of which must be unsat. Returns how
+ * many. */
 uint32_t peal_ring_oblige(const struct ring_model *m, const struct ring_certificate *c,
                           struct peal_text *out);
 
-/* solver.c: how many solvers there are, and their answers. */
+/* solver.c: how many solvers are installed, and their answers. */
 enum { RING_SOLVERS = 2 };
 enum ring_answer { RING_ABSENT, RING_HOLDS, RING_FAILS, RING_TIMEOUT };
 const char *peal_ring_solver_name(uint32_t solver);
 enum ring_answer peal_ring_solve(uint32_t solver, const char *script, uint32_t obligations);
 
-/* plans.c: the plans for a few numbers of ranks have the syncs and accesses that the model says. */
+/* plans.c: do the plans for a few numbers of ranks have the syncs and accesses of the model? */
 bool peal_ring_matches(const struct ring_model *m, const struct peal_plan_request *request,
                        const char **why);
 

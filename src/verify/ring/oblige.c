@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has to hold for every number of ranks of a family, as a list of formulas that must have no solution.
+/* What has to hold for every number of ranks of a family, as a list of formulas that must have no
+ * solution.
  *
- * Each is the negation of one claim: of the certificate, or of the theorem in
+ * Each is the negation of one claim, which comes from the certificate or from the theorem in
  * docs/verifier-all-ranks.md. The variables are
  *
  *   h          P = scale * h + rest
- *   s, p       turn and place of the op in question; p is 0 where an op is for one part
+ *   s, p       turn and place of the op in question; p is 0 if the op is for one part
  *   t, w       turn and place of the op that wrote what a source finds; t2, w2 for a second source
  *   v, q       turn and place of any other write
- *   a, b, c    places on the rank whose memory it is
+ *   a, b, c    places on the rank that owns the memory
  */
 #include "verify/ring/oblige.h"
 
@@ -99,7 +100,7 @@ static bool has_places(const struct ring_oblige *o, const struct ring_access *a)
     return o->m->buffers[a->buffer].storage == RING_PARTS;
 }
 
-/* Part numbers are reduced by few rounds; peal_ring_assert_place counts on it. */
+/* Part numbers stay within a few rounds of the ring; peal_ring_assert_place relies on it. */
 static void oblige_part(struct ring_oblige *o, const struct ring_access *a, struct ring_event e)
 {
     if (a->whole || !has_places(o, a))
@@ -132,7 +133,7 @@ static void oblige_covered(struct ring_oblige *o, struct ring_event e, uint32_t 
     peal_ring_end(o);
 }
 
-/* The read, in the origin's box: s, p; who wrote it: t; where that is: a. */
+/* The read, in the origin's box: s, p; its writer: t; the place that it wrote: a. */
 static void begin_origin(struct ring_oblige *o, const char *what, const struct ring_origin *origin,
                          struct ring_event read)
 {
@@ -195,7 +196,7 @@ static void oblige_message(struct ring_oblige *o, const struct ring_origin *orig
     peal_ring_end(o);
 }
 
-/* Whoever writes the place after the writer does so after the read. */
+/* Any op that writes the place after the writer does so after the read. */
 static void oblige_overwrite(struct ring_oblige *o, const struct ring_origin *origin,
                              struct ring_event read, uint32_t other)
 {
@@ -278,7 +279,7 @@ static void oblige_op(struct ring_oblige *o, uint32_t op)
         oblige_source(o, e, i);
 }
 
-/* Claims that name what is not there are no claims. */
+/* A claim that names an op or sync that does not exist is refused. */
 static bool is_sound(const struct ring_model *m, const struct ring_certificate *c)
 {
     for (uint32_t i = 0; i < c->norigins; i++) {

@@ -25,7 +25,7 @@ void peal_ring_end(struct ring_oblige *o);
 /* terms.c. The text of one term or formula; no newline. */
 void peal_ring_term(struct ring_oblige *o, struct ring_affine a, const char *turn,
                     const char *place);
-/* (assert ...): the event's turn, and its place where it has one, are among those of its op */
+/* (assert ...): the event's turn, and its place if it has one, are among those of its op */
 void peal_ring_assert_range(struct ring_oblige *o, struct ring_event e);
 void peal_ring_assert_box(struct ring_oblige *o, const struct ring_box *box, struct ring_event e);
 /* A formula: is it in the box? */
@@ -33,18 +33,20 @@ void peal_ring_in_box(struct ring_oblige *o, const struct ring_box *box, struct 
 /* (assert ...): `name` is the place on its owner that the access names, from 0 to P - 1 */
 void peal_ring_assert_place(struct ring_oblige *o, const char *name, const struct ring_access *a,
                             struct ring_event e);
-/* A formula: a is b modulo P. A sufficient condition, for goals only. */
+/* A formula: a is b modulo P. This is a sufficient condition, to be used in goals only. */
 void peal_ring_congruent(struct ring_oblige *o, const char *a, const char *b);
 
-/* order.c: formulas. The one event is earlier in the text than the other. */
+/* order.c: formulas. The first event is earlier in the text than the second. */
 void peal_ring_earlier(struct ring_oblige *o, struct ring_event a, struct ring_event b);
-/* By what the reader has taken, the rank `shift` further has passed the write. */
+/* What the reader has taken shows that the rank at distance `shift` has passed the write. */
 void peal_ring_write_first(struct ring_oblige *o, struct ring_event write, struct ring_event read,
                            int32_t shift);
-/* By what the rank `shift` further has taken before the write, the reader has passed the read. */
+/* What the rank at distance `shift` has taken before the write shows that the reader has passed the
+ * read. */
 void peal_ring_read_first(struct ring_oblige *o, struct ring_event read, struct ring_event write,
                           int32_t shift);
-/* By what it has taken in the whole launch, the rank `shift` further leaves after the read. */
+/* What the rank at distance `shift` has taken in the whole launch shows that it leaves after the
+ * read. */
 void peal_ring_leaves_later(struct ring_oblige *o, struct ring_event read, int32_t shift);
 
 /* values.c: obligations about what ops write. */

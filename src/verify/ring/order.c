@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When one event must come before another, in terms of posts and takes.
  *
- * A rank that has taken n of a sync knows that its poster has passed everything before its nth post. So a
- * write on the poster is before an event of the taker if the first post after the write, which is number
- * (posts before it) + 1, is at most what the taker has taken. Over several ranks: if the sync is a
- * chain, what is known after taking n on one rank is known after taking n + 1 on the next.
+ * A rank that has taken n of a sync knows that its poster has passed everything before its nth
+ * post. So a write on the poster is before an event of the taker if the first post after the write,
+ * which has the number (posts before it) + 1, is at most what the taker has taken. Over several
+ * ranks: if the sync is a chain, what is known after taking n on one rank is known after taking n +
+ * 1 on the next.
  */
 #include "verify/ring/oblige.h"
 
@@ -17,7 +18,7 @@ void peal_ring_earlier(struct ring_oblige *o, struct ring_event a, struct ring_e
         peal_text_printf(o->out, "(%s %s %s)", a.op < b.op ? "<=" : "<", a.turn, b.turn);
 }
 
-/* The first post after `from`, and `more`, is at most the threshold in that turn. */
+/* The first post after `from`, plus `more`, is at most the threshold in that turn. */
 static void put_reached(struct ring_oblige *o, uint32_t sync, struct ring_event from,
                         struct ring_affine more, struct ring_affine threshold, const char *turn)
 {
@@ -39,7 +40,7 @@ static struct ring_affine last_threshold(const struct ring_oblige *o, uint32_t t
     return ring_add(base, ring_add(g->end, ring_number(1), -1), threshold.turn);
 }
 
-/* Some take of the sync before the event `to` reaches the first post after `from`, and `more`. */
+/* Some take of the sync before the event `to` reaches the first post after `from`, plus `more`. */
 static void put_taken(struct ring_oblige *o, uint32_t sync, struct ring_event from,
                       struct ring_affine more, struct ring_event to)
 {
@@ -54,7 +55,7 @@ static void put_taken(struct ring_oblige *o, uint32_t sync, struct ring_event fr
             put_reached(o, sync, from, more, last_threshold(o, i), "0");
         } else if (i < to.op) {
             put_reached(o, sync, from, more, take->threshold, to.turn);
-        } else { /* the one of the turn before, if there is one */
+        } else { /* the one of the previous turn, if there is one */
             peal_text_puts(o->out, "(< ");
             peal_ring_term(o, m->segments[segment].first, "0", "0");
             peal_text_printf(o->out, " %s) ", to.turn);
@@ -79,8 +80,9 @@ void peal_ring_write_first(struct ring_oblige *o, struct ring_event write, struc
     peal_text_puts(o->out, ")");
 }
 
-/* How many times a sync that goes `step` ranks further has to be passed on to reach the rank `shift`
- * further, less one. False: it does not get there, or only as a chain, which it is not. */
+/* How many times a sync that goes `step` ranks further has to be passed on to reach the rank at
+ * distance `shift`, minus one. False: it does not get there, or only as a chain, which it is
+ * not. */
 static bool hops_between(const struct ring_oblige *o, uint32_t sync, int32_t shift,
                          struct ring_affine *out)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model against plans: for a few numbers of ranks and counts, every rank's plan must have the notifies,
- * waits, messages and accesses that the model says, in that order.
+/* The model against plans: for a few numbers of ranks and counts, every rank's plan must have the
+ * notifies, waits, messages and accesses of the model, in that order.
  *
- * Both become a list of marks: one per sync op, in order, and between two of them the accesses, sorted.
- * Tiles are left out; fusion decides which there are. A mistake in the reading of texts, or in
- * instantiate, shows here. Plans are examined as they are made and as they are fused; of fused
- * ones, only accesses to windows are compared.
+ * Both become a list of marks: one per sync op, in order, and between two of them the accesses,
+ * sorted. Tiles are left out, because fusion decides which of them exist. A mistake in reading
+ * texts, or in instantiate, shows here. Plans are examined with and without fusion; for fused ones,
+ * only accesses to windows are compared.
  */
 #include "plan/plan.h"
 #include "verify/ring/model.h"
@@ -26,7 +26,7 @@ struct mark {
 
 struct marks {
     struct mark *at;
-    size_t len, cap, sorted; /* sorted: from where on accesses are still to be sorted */
+    size_t len, cap, sorted; /* accesses from here on are still to be sorted */
     bool failed;
 };
 
@@ -69,7 +69,7 @@ static void add_mark(struct marks *to, struct mark mark)
     to->at[to->len++] = mark;
 }
 
-/* Accesses since the last sync, sorted, each once. */
+/* Sorts the accesses since the last sync, and keeps each once. */
 static void settle(struct marks *to)
 {
     if (to->failed || to->len == to->sorted)
@@ -182,7 +182,7 @@ static void mark_model(const struct view *v, struct marks *to)
 
 /* --- the plan -------------------------------------------------------------------------------- */
 
-/* The model's number of a cell, as its owner or its writer sees it. */
+/* The model's number of a cell, seen from its owner or its writer. */
 static uint32_t sync_of_cell(const struct view *v, const struct peal_op *op)
 {
     const struct peal_signal *signal = &peal_plan_signals(v->plan)[peal_op_signal(op)];
@@ -328,7 +328,7 @@ static bool check_plan(const struct ring_model *m, const struct peal_plan_reques
     peal_diags_init(&diags);
     enum peal_status status = peal_plan_make(&r, &diags, &plan);
     peal_diags_release(&diags);
-    if (status != PEAL_OK) /* in place, parts of one length only have plans */
+    if (status != PEAL_OK) /* in place, there are only plans with parts of one length */
         return m->in_place && status == PEAL_INVALID && count % v.ranks;
     v.plan = plan;
     bool good = same_plan(v);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a ring kernel, read into a model.
  *
- * Statements outside loops are segments of one turn. A loop is a segment; where a condition in it
- * changes at a turn, the loop is read again as two segments. What is not named here is refused, so that
- * a new kind of statement is outside the class at first.
+ * Statements outside loops are segments of one turn. A loop is a segment; if a condition in it
+ * changes at a turn, the loop is read again as two segments. Whatever is not named here is refused,
+ * so that a new kind of statement is outside the class at first.
  *
- * The body is read twice: the first time shows how buffers are cut and which lane writes them, which the
- * inputs and outputs around the second depend on.
+ * The body is read twice: the first time shows how buffers are divided and which lane writes them,
+ * which the inputs and outputs around the second reading depend on.
  */
 #include "verify/ring/read.h"
 
@@ -155,7 +155,7 @@ static bool read_wait(struct ring_reader *r, const struct peal_stmt *s)
 
 static bool read_block(struct ring_reader *r, const struct peal_stmt *s);
 
-/* The turns from first up to end; again in two pieces if a condition changes between. */
+/* Reads the turns from first to end; again in two pieces if a condition changes in between. */
 static bool read_turns(struct ring_reader *r, const struct peal_stmt *s, struct ring_affine first,
                        struct ring_affine end)
 {
@@ -270,7 +270,7 @@ static const struct peal_stmt *first_lane(const struct peal_kernel *kernel)
     return s;
 }
 
-/* One lane of the kernel: with its inputs before and its outputs after it. */
+/* One lane of the kernel, with its inputs before it and its outputs after it. */
 static bool read_lane(struct ring_reader *r, const struct peal_stmt *body, bool ends)
 {
     r->single = false;
@@ -284,7 +284,7 @@ static bool read_lane(struct ring_reader *r, const struct peal_stmt *body, bool 
     return peal_ring_outputs(r);
 }
 
-/* A number known without the number of ranks. */
+/* A number that does not depend on the number of ranks. */
 static bool fixed_int(struct ring_reader *r, const struct peal_expr *e, int64_t *out)
 {
     struct ring_int v = peal_ring_int(r, e);
@@ -306,7 +306,7 @@ static bool read_lane_statement(struct ring_reader *r, const struct peal_stmt *s
             return peal_ring_refuse(r, s->pos, "more lanes than are examined");
         if (s->symbol)
             r->names[s->symbol->slot] = (struct ring_int){.known = true, .at = ring_number(i)};
-        /* Every lane has tiles of its own. */
+        /* Every lane has its own tiles. */
         memset(r->tiles, 0, (r->m->kernel->nslots + 1u) * sizeof *r->tiles);
         if (!read_lane(r, s->body, ends))
             return false;
@@ -404,7 +404,7 @@ static bool read_contract(struct ring_reader *r)
                             "a ring is followed for allreduce, allgather and reduce_scatter only");
 }
 
-/* Every cell has a writer; the nth recv takes the nth message. */
+/* Does every cell have a writer, and does the nth recv take the nth message? */
 static bool finish_syncs(struct ring_reader *r)
 {
     struct ring_model *m = r->m;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of a ring's text: what its files share. */
+/* The reader of a ring's text, shared by its files. */
 #ifndef PEAL_VERIFY_RING_READ_H
 #define PEAL_VERIFY_RING_READ_H
 
@@ -27,17 +27,17 @@ struct ring_reader {
     struct ring_affine at;
 };
 
-/* Remembers the first reason; returns false. */
+/* Keeps the first reason; returns false. */
 bool peal_ring_refuse(struct ring_reader *r, struct peal_pos at, const char *why);
 
-/* read_int.c. Not known: it is none of those, and refused. */
+/* read_int.c. Unknown: it is none of these, and refused. */
 struct ring_int peal_ring_int(struct ring_reader *r, const struct peal_expr *e);
 /* -1: unknown and refused, or the loop has to be cut (r->cut) */
 int peal_ring_condition(struct ring_reader *r, const struct peal_expr *e);
 /* Is a(h) > 0, or <= 0, for all h of the family? */
 bool peal_ring_above(const struct ring_model *m, struct ring_affine a);
 bool peal_ring_not_above(const struct ring_model *m, struct ring_affine a);
-/* A rank at a fixed distance. */
+/* The distance of a rank, if it is fixed. */
 bool peal_ring_peer(struct ring_reader *r, const struct peal_expr *e, int32_t *shift);
 bool peal_ring_is_nranks(const struct peal_expr *e);
 bool peal_ring_is_dim(const struct ring_reader *r, const struct peal_expr *e);
@@ -46,14 +46,14 @@ bool peal_ring_is_dim(const struct ring_reader *r, const struct peal_expr *e);
 bool peal_ring_assign(struct ring_reader *r, const struct peal_stmt *s);
 bool peal_ring_let_tile(struct ring_reader *r, const struct peal_stmt *s);
 bool peal_ring_send(struct ring_reader *r, const struct peal_stmt *s);
-/* Parameters: what is there before a launch, and what must be there after it. */
+/* Parameters: what they hold before a launch, and what they must hold after it. */
 bool peal_ring_inputs(struct ring_reader *r);
 bool peal_ring_outputs(struct ring_reader *r);
 
-/* read.c: a new op at the end of the open segment, or NULL: too many, refused. */
+/* read.c: a new op at the end of the open segment. NULL: too many, refused. */
 struct ring_op *peal_ring_add_op(struct ring_reader *r, enum ring_kind kind, struct peal_pos at);
-/* The sync of that symbol, cell and distance, made if it is new. PEAL_NONE: refused. shift 0: not yet
- * known (a wait). */
+/* The sync of that symbol, cell and distance, made if it is new. PEAL_NONE: refused. shift 0: not
+ * yet known (a wait). */
 uint32_t peal_ring_sync(struct ring_reader *r, struct ring_sync sync, struct peal_pos at);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data of a ring's text: which places of which vectors an assignment, tile or send reads and writes.
+/* Data of a ring's text: which places of which vectors an assignment, tile or send reads and
+ * writes.
  *
- * A vector has the kernel's one dimension and is taken whole or by parts, [c of nranks]; a slot has
+ * A vector has the kernel's only dimension and is used whole or by parts, [c of nranks]; a slot has
  * cdiv(n, nranks) elements and holds one part, [0 +: part(c, n, nranks)]. Both sides of a move are
- * whole vectors or one part, of the same half, third, ... of their buffers where these are cut so.
- * In place, one of the contract's parameters is read as the other, or as its own part of it.
+ * whole vectors or one part; if their buffers are divided into halves, thirds, ..., they are of the
+ * same one. In place, one of the contract's parameters is read as the other, or as its own part of
+ * it.
  */
 #include "verify/ring/read.h"
 
@@ -232,7 +234,7 @@ static uint32_t find_channel(struct ring_reader *r, const struct peal_expr *chan
     return peal_ring_sync(r, sync, at);
 }
 
-/* Takes the next message; the source is what it holds. */
+/* Takes the next message; the source is its content. */
 static bool read_recv(struct ring_reader *r, const struct peal_expr *e, struct ring_access *out)
 {
     int32_t from = 0;
@@ -299,7 +301,7 @@ static bool has_message(const struct ring_model *m, const struct ring_op *move)
     return false;
 }
 
-/* All operands are whole vectors or all are one part, of vectors cut alike. */
+/* Either all operands are whole vectors, or all are one part, of vectors that are divided alike. */
 static bool check_shapes(struct ring_reader *r, struct ring_op *move, struct peal_pos at)
 {
     const struct ring_model *m = r->m;
@@ -322,7 +324,7 @@ static bool check_shapes(struct ring_reader *r, struct ring_op *move, struct pea
     return true;
 }
 
-/* The lane that writes a buffer is the only one to touch it. */
+/* The lane that writes a buffer is the only one to access it. */
 static bool claim_buffer(struct ring_reader *r, uint32_t buffer, bool writes, struct peal_pos at)
 {
     struct ring_buffer *b = &r->m->buffers[buffer];
@@ -358,7 +360,7 @@ static bool add_move(struct ring_reader *r, struct ring_op move, struct peal_pos
     return true;
 }
 
-/* The buffer behind a tile takes the shape of the first value. */
+/* The buffer of a tile takes the shape of the first value. */
 static bool tile_of(struct ring_reader *r, const struct peal_symbol *s, const struct ring_op *move,
                     struct ring_access *out)
 {
@@ -433,7 +435,8 @@ bool peal_ring_send(struct ring_reader *r, const struct peal_stmt *s)
 
 /* --- parameters ------------------------------------------------------------------------------ */
 
-/* Part `sub` of what stands for the parameter, all of it or, in place, its own part of the other one. */
+/* Part `sub` of what stands for the parameter: all of it or, in place, its own part of the other
+ * one. */
 static bool param_access(struct ring_reader *r, const struct place *p, uint32_t sub,
                          struct ring_access *out)
 {
@@ -445,7 +448,7 @@ static bool param_access(struct ring_reader *r, const struct place *p, uint32_t 
     return true;
 }
 
-/* Where the parameter is, and into how many parts the text cuts that buffer. */
+/* The buffer of the parameter, and into how many parts the text divides that buffer. */
 static bool param_place(struct ring_reader *r, const struct peal_symbol *s, struct place *out)
 {
     struct peal_expr name = {.kind = PEAL_EXPR_NAME, .pos = s->pos};

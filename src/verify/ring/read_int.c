@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integers and conditions of a ring's text, as affine functions of the turn and the family.
  *
- * What is known modulo nranks only (a neighbour, a part's number) may be added to and is reduced again
- * by the next `% nranks`; it is never compared. Conditions do not depend on the rank. One that holds for
- * some turns of a loop only makes the loop be cut in two where it changes.
+ * A number that is known only modulo nranks (a neighbour, a part's number) may be added to, and is
+ * reduced again by the next `% nranks`; it is never compared. Conditions do not depend on the rank.
+ * If a condition holds for only some turns of a loop, the loop is divided in two where it changes.
  */
 #include "verify/ring/read.h"
 
@@ -100,7 +100,7 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0 ? 1 : 0);
 }
 
-/* By a positive number that divides what is multiplied with h: rounds down exactly. */
+/* Division by a positive number that divides the factor of h: rounds down exactly. */
 static struct ring_int divide(struct ring_reader *r, const struct peal_expr *e, struct ring_int a,
                               struct ring_int b, bool rest)
 {
@@ -153,7 +153,7 @@ static struct ring_int name(struct ring_reader *r, const struct peal_expr *e)
     return refuse(r, e, "a number that is neither a rank, a turn nor the number of ranks");
 }
 
-/* min and max of numbers that do not change with the turn, where one is smaller for all h */
+/* min and max of numbers that do not depend on the turn, if one is smaller for all h */
 static struct ring_int extreme(struct ring_reader *r, const struct peal_expr *e)
 {
     struct ring_int best = peal_ring_int(r, e->a);
@@ -218,7 +218,7 @@ static struct ring_affine at_turn(struct ring_affine a, struct ring_affine turn)
     return ring_add(base, turn, a.turn);
 }
 
-/* The loop is to be cut before that turn, if it has turns on both sides. */
+/* The loop is to be divided before that turn, if it has turns on both sides. */
 static int cut(struct ring_reader *r, const struct peal_expr *e, struct ring_affine turn)
 {
     if (peal_ring_above(r->m, ring_add(turn, r->first, -1)) &&

@@ -47,7 +47,7 @@ bool peal_ring_classify(const struct peal_kernel *kernel, struct peal_forall *ou
     return good;
 }
 
-/* All solvers that there are must agree, and there must be one. */
+/* All installed solvers must agree, and there must be at least one. */
 static bool solve(const char *script, uint32_t obligations, struct peal_forall *out)
 {
     bool any = false;
@@ -72,7 +72,8 @@ static bool solve(const char *script, uint32_t obligations, struct peal_forall *
     return any ? true : refuse(out, "no solver: neither z3 nor cvc5 is in the search path");
 }
 
-/* One family: `*given` is the certificate to be read, and then what follows it; NULL: guess. */
+/* Proves one family. `*given` is the certificate to be read, and afterwards the text behind it;
+ * NULL: guess. */
 static bool prove_family(const struct ring_model *m, struct ring_certificate *c, const char **given,
                          struct peal_forall *out)
 {

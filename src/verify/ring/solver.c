@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SMT solvers as processes: z3 and cvc5, where the search path has them.
+/* SMT solvers as processes: z3 and cvc5, if the search path has them.
  *
- * The script goes to the solver as a file without a name, the answers come back through a pipe. Every
- * answer must be "unsat", and there must be as many as obligations; anything else, also a message about
- * the script, counts against the proof. A solver that takes longer than a minute is ended.
+ * The script is passed to the solver as an unnamed file, and the answers come back through a pipe.
+ * Every answer must be "unsat", and there must be one per obligation; anything else, including a
+ * message about the script, counts against the proof. A solver that takes longer than a minute is
+ * ended.
  */
 #include "verify/ring/model.h"
 
@@ -48,7 +49,8 @@ static FILE *make_input(const char *script)
     return file;
 }
 
-/* Starts it with the file as input; *out is where its answers come. 0: there is no such program. */
+/* Starts the solver with the file as input; its answers come from *out. 0: there is no such
+ * program. */
 static pid_t start(const struct solver *solver, FILE *input, int *out)
 {
     posix_spawn_file_actions_t actions;
@@ -77,7 +79,7 @@ static pid_t start(const struct solver *solver, FILE *input, int *out)
     return pid;
 }
 
-/* Everything up to its end, or false after the time is over. */
+/* Reads everything to the end. False: the time is over. */
 static bool read_answers(int from, struct peal_text *out)
 {
     uint64_t end = peal_now_ns() + (uint64_t)MOST_SECONDS * 1000000000u;

@@ -4,7 +4,8 @@
 
 #include <inttypes.h>
 
-/* A place is a part's number plus at most this many times P, either way; another obligation says so. */
+/* A place is a part's number plus at most this many times P, in either direction; another
+ * obligation shows that. */
 enum { MOST_ROUNDS = 3 };
 
 static void put_number(struct ring_oblige *o, int64_t n)
@@ -77,7 +78,7 @@ void peal_ring_assert_box(struct ring_oblige *o, const struct ring_box *box, str
     peal_text_puts(o->out, ")\n");
 }
 
-/* The part's number as its owner counts it, before it is reduced modulo P. */
+/* The part's number as its owner counts it, before the reduction modulo P. */
 static void put_part(struct ring_oblige *o, const struct ring_access *a, int32_t shift,
                      struct ring_event e)
 {

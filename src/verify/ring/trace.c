@@ -2,8 +2,8 @@
 /* One rank of a ring for one number of ranks: what each source finds and what each op writes.
  *
  * All ranks do the same, so what rank r + c has in its memory at a position is what this rank has
- * there. A read of another rank's memory is taken to happen at the last post that the reader has taken.
- * This is for guessing only: whether it is so in every schedule is asked of the solver.
+ * there. A read of another rank's memory is assumed to happen at the last post that the reader has
+ * taken. This is for guessing only: the solver is asked whether it holds in every schedule.
  */
 #include "verify/ring/guess.h"
 
@@ -89,7 +89,7 @@ static int64_t taken(const struct trace *t, uint32_t op, int64_t turn, uint32_t 
     return most;
 }
 
-/* Has the write been posted to the reader `shift` back, by what that has taken? */
+/* Do the takes of the reader at distance -`shift` show that the write has been posted to it? */
 static bool is_posted(const struct trace *t, const struct write *w, uint32_t op, int64_t turn,
                       int32_t shift)
 {
@@ -162,7 +162,7 @@ static bool read_source(struct trace *t, uint32_t op, uint32_t source, int64_t t
     return add_sample(t->origins, &sample) ? true : fail(t, "out of memory");
 }
 
-/* The ranks of both, which must be neighbours round the ring. */
+/* The ranks of both operands, which must be neighbours in the ring. */
 static bool join(struct trace *t, struct value *a, const struct value *b)
 {
     if (a->final || b->final || a->part != b->part)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Obligations about values: what an op writes follows from what its sources find, and what is in the
- * output at the end is what the contract says.
+/* Obligations about values: what an op writes follows from what its sources find, and the output at
+ * the end is what the contract says.
  *
- * A value is the reduction of one part over ranks start, start + 1, ..., start + length - 1, round the
- * ring. If length is P, every rank is in it once, wherever it starts.
+ * A value is the reduction of one part over ranks start, start + 1, ..., start + length - 1, round
+ * the ring. If length is P, every rank is in it once, wherever it starts.
  */
 #include "verify/ring/oblige.h"
 
-/* A source, its claimed origin, and what its writer is claimed to have written. */
+/* A source, its claimed origin, and the claimed value of its writer. */
 struct found {
     const struct ring_access *access;
     const struct ring_origin *origin;
@@ -24,7 +24,7 @@ static int32_t owner_of(const struct ring_oblige *o, const struct ring_access *a
 
 /* --- terms ----------------------------------------------------------------------------------- */
 
-/* A number of a found value as the reader counts it: moved by `shift` ranks. */
+/* A number of a found value as the reader counts it: shifted by `shift` ranks. */
 static void define(struct ring_oblige *o, const char *name, const struct found *f,
                    struct ring_affine a, int32_t shift)
 {
@@ -40,7 +40,7 @@ static void define_own(struct ring_oblige *o, const char *name, struct ring_affi
     peal_text_puts(o->out, ")\n");
 }
 
-/* The part that an access names, as its rank counts it; false: any. */
+/* The part that an access names, as its rank counts it. False: any part. */
 static bool named_part(const struct ring_oblige *o, const struct ring_access *a,
                        struct ring_affine *out)
 {
@@ -75,7 +75,7 @@ static void define_found(struct ring_oblige *o, const struct found *f, const cha
 
 /* --- goals ----------------------------------------------------------------------------------- */
 
-/* start is that of a, or all ranks are in it */
+/* its start is that of a, or it contains all ranks */
 static void put_starts(struct ring_oblige *o, const char *a)
 {
     peal_text_puts(o->out, "(or (= length P) ");
@@ -118,7 +118,7 @@ static bool finals_fit(const struct ring_op *op, const struct ring_value *v, con
     return v->final == (before || op->final);
 }
 
-/* One op, one of its claimed values, one origin and one value for each of its sources. */
+/* One op, one of its claimed values, and one origin and value for each of its sources. */
 static void oblige_case(struct ring_oblige *o, const struct ring_value *v, const struct found *f,
                         uint32_t n)
 {
@@ -156,7 +156,7 @@ static void oblige_case(struct ring_oblige *o, const struct ring_value *v, const
     peal_ring_end(o);
 }
 
-/* What an output finds. */
+/* What an output parameter finds at the end. */
 static void oblige_output(struct ring_oblige *o, uint32_t op, const struct found *f)
 {
     struct ring_event read = {.op = op, .turn = "s", .place = "p"};
@@ -182,7 +182,8 @@ static void oblige_output(struct ring_oblige *o, uint32_t op, const struct found
 
 /* --- cases ----------------------------------------------------------------------------------- */
 
-/* All origins of source i of an op, and all values of the writer; then the next source. */
+/* Goes through all origins of source i of an op and all values of the writer, then the next
+ * source. */
 static void each_case(struct ring_oblige *o, uint32_t op, const struct ring_value *v,
                       struct found *f, uint32_t i)
 {
@@ -213,7 +214,7 @@ static void each_case(struct ring_oblige *o, uint32_t op, const struct ring_valu
     }
 }
 
-/* An input has its own rank's contribution. */
+/* An input holds its own rank's contribution. */
 static void oblige_input(struct ring_oblige *o, const struct ring_value *v)
 {
     struct ring_event e = {.op = v->op, .turn = "s", .place = "p"};
@@ -230,7 +231,7 @@ static void oblige_input(struct ring_oblige *o, const struct ring_value *v)
     peal_ring_end(o);
 }
 
-/* The part that is written is the part that belongs there. */
+/* The part that is written is the one that belongs in that place. */
 static void oblige_dest(struct ring_oblige *o, const struct ring_value *v)
 {
     const struct ring_access *dest = &o->m->ops[v->op].dest;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer for people. */
+/* The answer as text for people. */
 #include "verify/verdict.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* These three are public: a caller may have any number. */
+/* The following three are public: a caller may pass any number. */
 const char *peal_outcome_name(enum peal_outcome outcome)
 {
     static const char *const names[] = {"proved", "refuted", "not decided", "sampled, not proved"};
@@ -54,7 +54,7 @@ const char *peal_contract_name(enum peal_contract contract)
 
 enum { WIDTH = 80 };
 
-/* The file that the story begins in: named once. */
+/* The file that the counterexample begins in: it is named only once. */
 static const char *main_file(const struct peal_verification *v)
 {
     for (uint32_t i = 0; i < v->nsteps; i++) {
@@ -110,7 +110,7 @@ static void put_remarks(const struct peal_verify_step *s, struct peal_text *out)
         peal_text_toned(out, PEAL_TONE_BAD, "<- waits for ever");
 }
 
-/* One line if it fits in WIDTH columns; otherwise the remarks stand in a line of their own. */
+/* One line if it fits in WIDTH columns; otherwise the remarks have a line of their own. */
 static void put_step(const struct peal_verification *v, uint32_t i, bool lanes,
                      struct peal_text *out)
 {
@@ -193,7 +193,7 @@ static void put_wait(const struct peal_verify_wait *w, struct peal_text *out)
     peal_text_puts(out, "\n");
 }
 
-/* The circle first, all of it; then some of the others, and how many more there are. */
+/* The whole cycle first, then some of the other lanes, and how many more there are. */
 static void put_waits(const struct peal_verification *v, struct peal_text *out)
 {
     enum { SHOWN = 8 };
@@ -273,7 +273,7 @@ static void put_wrong(const struct peal_verify_wrong *w, struct peal_text *out)
     peal_text_puts(out, "\n");
 }
 
-/* What a wrong result lacks, and which lines made it so. */
+/* What a wrong result lacks, and which lines are the cause. */
 static void put_difference(const struct peal_verification *v, struct peal_text *out)
 {
     const struct peal_verify_wrong *w = &v->wrong;

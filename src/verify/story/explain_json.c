@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer for programs: one JSON object. The members are listed in docs/verifier.md. */
+/* The answer as one JSON object for programs. The members are listed in docs/verifier.md. */
 #include "verify/verdict.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static void put_operands(const struct peal_verify_step *s, struct peal_json *jso
     peal_json_array_end(json);
 }
 
-/* What the step is, without its text. */
+/* The step as data, without its text. */
 static void put_data(const struct peal_verify_step *s, struct peal_json *json)
 {
     peal_json_put_string(json, "kind", s->kind);

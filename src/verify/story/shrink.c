@@ -58,8 +58,8 @@ static uint32_t last_change(const struct program *p, uint32_t thread, uint32_t c
     return 0;
 }
 
-/* `thread` with all that could still change what one of them waits for. Returns how many steps
- * they have taken. `queue` has room for all threads. */
+/* Finds `thread` and all threads that could still change what one of them waits for. Returns how
+ * many steps they have taken. `queue` has space for all threads. */
 static uint64_t close_core(const struct space *space, uint32_t thread, bool *core, uint32_t *queue)
 {
     const struct program *p = space->p;
@@ -115,7 +115,8 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
     return good;
 }
 
-/* --- taking away ----------------------------------------------------------------------------- */
+/* --- removing steps
+ * ----------------------------------------------------------------------------- */
 
 bool peal_shrink_holds(struct shrink *s, const uint32_t *path, size_t len)
 {
@@ -134,7 +135,7 @@ bool peal_shrink_holds(struct shrink *s, const uint32_t *path, size_t len)
             return false;
         if (s->blocked && s->core[t] && peal_space_enabled(space, t))
             return false;
-        /* Accesses that race are not in a block of when that is left out. */
+        /* Accesses that race must not be in a block of a `when` that is left out. */
         const int64_t *regs = space->reg + space->first_reg[t];
         if (!s->blocked && s->core[t] && !peal_program_done(space->p, t, space->at[t], regs))
             return false;
@@ -142,7 +143,7 @@ bool peal_shrink_holds(struct shrink *s, const uint32_t *path, size_t len)
     return true;
 }
 
-/* Keeps the schedule in trial if it holds. */
+/* Keeps the trial schedule if it still shows the fault. */
 static bool accept(struct shrink *s, uint32_t *path, size_t *len, size_t n)
 {
     if (!s->budget || !peal_shrink_holds(s, s->trial, n))
@@ -152,7 +153,7 @@ static bool accept(struct shrink *s, uint32_t *path, size_t *len, size_t n)
     return true;
 }
 
-/* Without the last `count` steps of a thread. */
+/* Tries the schedule without the last `count` steps of a thread. */
 static bool try_end(struct shrink *s, uint32_t *path, size_t *len, uint32_t thread, size_t count)
 {
     size_t n = *len;
@@ -166,8 +167,8 @@ static bool try_end(struct shrink *s, uint32_t *path, size_t *len, uint32_t thre
     return accept(s, path, len, *len - n);
 }
 
-/* Ends of threads, as long as that helps: what one thread no longer does, no other has to wait for.
- */
+/* Removes the ends of threads as long as that helps: no thread has to wait for what another no
+ * longer does. */
 static bool cut_ends(struct shrink *s, uint32_t *path, size_t *len)
 {
     bool any = false, again = true;
@@ -189,7 +190,7 @@ static bool cut_ends(struct shrink *s, uint32_t *path, size_t *len)
     return any;
 }
 
-/* Each single step, wherever it stands: the thread's later steps come earlier then. */
+/* Tries each single step, wherever it stands; the thread's later steps then come earlier. */
 static bool cut_steps(struct shrink *s, uint32_t *path, size_t *len)
 {
     bool any = false;

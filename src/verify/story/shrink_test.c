@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stories of programs that are not monotone: nothing in them can be left out, and they do show what
- * they say. */
+/* Counterexamples of programs that are not monotone: nothing in them can be left out, and they show
+ * what they say. */
 #include "verify/story/shrink.h"
 
 #include "base/base.h"
@@ -56,7 +56,7 @@ static uint32_t below(uint64_t *random, uint32_t n)
     return (uint32_t)(peal_hash_u64(*random, 7) % n);
 }
 
-/* --- what the verifier reports-------------------------------------------------------------- */
+/* --- what the verifier reports -------------------------------------------------------------- */
 
 static struct peal_verification *verify(const struct peal_plan *plan)
 {
@@ -69,8 +69,8 @@ static struct peal_verification *verify(const struct peal_plan *plan)
     return v;
 }
 
-/* Two notifies too fast for one that waits for exactly one; rank 2 has nothing to do with it, and
- * rank 0 goes on afterwards. */
+/* Two notifies come too fast for a wait for exactly one. Rank 2 has nothing to do with it, and rank
+ * 0 continues afterwards. */
 static void test_unrelated_ranks_are_left_out(void **state)
 {
     (void)state;
@@ -99,8 +99,8 @@ static void test_unrelated_ranks_are_left_out(void **state)
     free(plan);
 }
 
-/* Ranks 0 and 1 wait for each other, once rank 2 has let rank 0 go; what rank 2 does then, and what
- * rank 3 does, is left out. */
+/* Ranks 0 and 1 wait for each other once rank 2 has released rank 0. What rank 2 does after that,
+ * and what rank 3 does, is left out. */
 static void test_a_circle_keeps_its_past(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static size_t run_random(struct space *space, uint64_t *random, uint32_t *path)
     }
 }
 
-/* Does any thread of the core ever move again, whatever comes? */
+/* Can any thread of the core ever move again? */
 static bool core_moves(struct space *space, const bool *core)
 {
     bool moves = false;
@@ -187,7 +187,8 @@ static bool core_moves(struct space *space, const bool *core)
     return moves;
 }
 
-/* Shrinks it, and takes every single step out of what is left. Returns by how much it shrank. */
+/* Shrinks it, and then removes every single step from what is left. Returns by how much it
+ * shrank. */
 static size_t check_deadlock(struct space *space, uint32_t *path, size_t len)
 {
     struct shrink s;
@@ -233,7 +234,7 @@ static void test_no_step_can_be_left_out(void **state)
     assert_true(stuck > 500 && less > 200);
 }
 
-/* A budget that does not suffice is not called minimal, but the schedule still shows the fault. */
+/* With too small a budget the schedule is not called minimal, but still shows the fault. */
 static void test_the_bound_is_kept(void **state)
 {
     (void)state;

@@ -76,7 +76,8 @@ static int by_bound(const void *a, const void *b)
     return (x->race > y->race) - (x->race < y->race);
 }
 
-/* The race with the shortest story: branch and bound over those with the fewest own steps. */
+/* The race with the shortest counterexample: branch and bound over those with the fewest own
+ * steps. */
 static const struct race *choose(const struct program *p, const struct race_report *report,
                                  uint32_t *need, bool *shortest)
 {
@@ -125,8 +126,8 @@ done:
     return best;
 }
 
-/* Runs all threads to `need` with every cell as it really is. False: some cannot get there, or a
- * write comes late on the way. */
+/* Runs all threads to `need` with the actual values of all cells. False: some cannot get there, or
+ * a write comes too late on the way. */
 static bool replays(const struct program *p, const uint32_t *need, uint32_t *at, int64_t *value)
 {
     bool moved = true, there = true;
@@ -188,7 +189,7 @@ void peal_story_race(const struct program *p, const struct race_report *report, 
     free(need);
 }
 
-/* Marks the two writes, and says what they do. */
+/* Marks the two writes, and describes them. */
 static void tell_fell(struct teller *t, uint32_t cell)
 {
     if (t->fell[0] == PEAL_NONE || t->fell[1] == PEAL_NONE) {
@@ -215,9 +216,9 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
     if (!goal || !need) {
         a->failed = true;
     } else if (peal_tell_begin(&t, p, a)) {
-        /* The later write goes first, while the earlier one stands ready: that is what must not
-         * happen. Clocks take a cell for what was written at most; if another write comes late on
-         * the way there, that one is the fault. */
+        /* The later write comes first, while the earlier one is enabled: that must not happen.
+         * Clocks assume that a cell holds the largest value written to it; if another write comes
+         * too late on the way there, that write is the fault. */
         memset(goal, 0xff, p->nthreads * sizeof *goal);
         goal[early] = report->cell_step[0];
         goal[late] = report->cell_step[1] + 1;
@@ -242,7 +243,8 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = calloc(p->nthreads + 1u, sizeof *need);
     bool unique;
-    /* The op itself is shown last, also if it has begun; what let it begin comes before. */
+    /* The op itself is shown last, even if it has begun; what allowed it to begin comes before
+     * it. */
     uint32_t before = steps;
     while (before && p->step_op[p->threads[thread].first_step + before - 1] == op)
         before--;
@@ -318,7 +320,7 @@ void peal_story_two_ops(const struct program *p, const struct early_fault *e, st
     a->v.story = PEAL_STORY_SHORTEST;
 }
 
-/* The op that goes wrong, unless its own first half is the last step. */
+/* Shows the op that goes wrong, unless its own first half is the last step. */
 static void tell_op_last(struct teller *t, struct answer *a)
 {
     const struct thread *th = &t->p->threads[a->thread];

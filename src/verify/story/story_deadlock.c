@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlocks described: the waits that never pass, who could release them, and the circle. */
+/* Describes deadlocks: the waits that never pass, which ranks could release them, and the cycle. */
 #include "verify/story/tell.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Threads that could still write the cell, as ranks. */
+/* The ranks of threads that could still write the cell. */
 static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *count,
                                  uint32_t *blocked_one)
 {
@@ -32,7 +32,7 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
     return ranks;
 }
 
-/* One sentence: a cell that no rank will change, or the circle. */
+/* One sentence: a cell that no rank will change, or the cycle. */
 static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -130,7 +130,7 @@ void peal_tell_blocked(struct teller *t)
     free(number);
 }
 
-/* The thread that each blocked one waits for, or PEAL_NONE: its cell will not be changed any more. */
+/* The thread that each blocked one waits for. PEAL_NONE: no thread will change its cell. */
 static void list_next(struct teller *t, const uint32_t *at, uint32_t *next)
 {
     const struct program *p = t->p;
@@ -144,8 +144,8 @@ static void list_next(struct teller *t, const uint32_t *at, uint32_t *next)
     memset(t->at, 0, p->nthreads * sizeof *at);
 }
 
-/* Why `thread` is blocked, if that needs no others: no rank will change its cell, or it is the
- * first of a circle of threads that wait for each other. */
+/* Does `thread` show a deadlock by itself? Either no rank will change its cell, or it is the first
+ * in a cycle of threads that wait for each other. */
 static bool find_core(const struct program *p, const uint32_t *next, uint32_t thread, bool *core)
 {
     memset(core, 0, p->nthreads * sizeof *core);
@@ -207,13 +207,13 @@ void peal_story_stuck(const struct program *p, const struct run *stuck, struct a
     if (!need || !core) {
         a->failed = true;
     } else if (peal_tell_begin(&t, p, a)) {
-        /* Those that are blocked are blocked at the same place in every schedule: the pasts of the core
-         * are the story. */
+        /* Blocked threads are blocked at the same place in every schedule: the pasts of the core
+         * are the counterexample. */
         if (choose(&t, stuck->at, need, core, &shortest))
             (void)peal_tell_past(&t, need);
         else
             a->failed = true;
-        /* A thread that has left the counterexample is at its end: it makes no further notify. */
+        /* A thread outside the counterexample is at its end: it makes no further notify. */
         memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
         memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
         t.core = core;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of a counterexample: what an op is made of as data, and the one line that says it:
- * "wait ready >= 2", "x[0 +: 4] = add(x[0 +: 4], x@1[0 +: 4])". The line is made from the data alone.
- */
+/* Steps of a counterexample: the data of an op, and one line of text made from that data alone,
+ * such as "wait ready >= 2" or "x[0 +: 4] = add(x[0 +: 4], x@1[0 +: 4])". */
 #include "verify/story/story.h"
 
 #include <inttypes.h>
@@ -163,7 +162,7 @@ static void put_sources(const struct peal_verify_step *s, uint32_t sources, stru
 
 static void put_data(const struct peal_verify_step *s, struct peal_text *out)
 {
-    /* A value that is stored as it is, is written as it is. */
+    /* A value that is stored unchanged is written without a function. */
     bool calls = s->function && strcmp(s->function, "id") != 0;
     bool accumulates = strcmp(s->kind, "accumulate") == 0;
     uint32_t written = put_destinations(s, out), sources = s->noperands - written;

@@ -91,7 +91,7 @@ void peal_tell_end(struct teller *t)
     release(t);
 }
 
-/* What happens at the beginning or end of a launch, where no op stands. */
+/* What happens at the beginning or end of a launch, where there is no op. */
 static const char *event_of(uint32_t op)
 {
     switch (op) {
@@ -138,7 +138,7 @@ const char *peal_tell_cell(struct teller *t, uint32_t cell)
     return copy;
 }
 
-/* Accesses of the thread to the contested bytes that come before its next step. */
+/* Shows accesses of the thread to the contested bytes that come before its next step. */
 void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
 {
     if (!t->race)
@@ -223,8 +223,8 @@ void peal_tell_step(struct teller *t, uint32_t thread)
     t->at[thread]++;
 }
 
-/* Runs all threads to `need`, recording who takes the next step: threads in turn, each as far as it
- * can. */
+/* Runs all threads to `need`, recording which takes the next step: threads in turn, each as far as
+ * it can. */
 bool peal_tell_past(struct teller *t, const uint32_t *need)
 {
     const struct program *p = t->p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The teller: follows a schedule and writes down every sync op with its cell's value and every
- * access to the bytes that matter. What the stories share:
+/* Follows a schedule and records every sync op with its cell's value and every access to the bytes
+ * that matter. Shared by
  *
  *   story.c           races, cells with two writers, single ops, schedules
  *   story_deadlock.c  which threads are blocked, and on which others
@@ -22,25 +22,26 @@ struct teller {
     int64_t **regs;  /* [thread] */
     const struct race *race;
     uint32_t race_step[2]; /* where its accesses are shown, or PEAL_NONE */
-    uint32_t fell[2];      /* steps: a write of a handed-over cell, then one of an earlier launch */
-    const bool *core;      /* [thread] blocked threads whose step is shown; NULL = all */
-    bool only_core;        /* the others need not be blocked: their waits are not shown either */
+    /* steps: a write of a cell with changing writers, then one of an earlier launch */
+    uint32_t fell[2];
+    const bool *core; /* [thread] blocked threads whose step is shown; NULL = all */
+    bool only_core;   /* the others need not be blocked: their waits are not shown either */
 };
 
 /* False: out of memory; the answer says so. */
 bool peal_tell_begin(struct teller *t, const struct program *p, struct answer *a);
-/* Hands the steps over to the answer. */
+/* Moves the steps to the answer. */
 void peal_tell_end(struct teller *t);
-/* A step for an op of a thread; returns its number. */
+/* Adds a step for an op of a thread; returns its number. */
 uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op);
 const char *peal_tell_cell(struct teller *t, uint32_t cell);
-/* Accesses of the thread to the contested bytes that come before its next step. Those that race are
- * shown last, unless the thread goes on from there (`leaving`). */
+/* Shows accesses of the thread to the contested bytes that come before its next step. Those that
+ * race are shown last, unless the thread goes on from there (`leaving`). */
 void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving);
 /* Takes the thread's next step. */
 void peal_tell_step(struct teller *t, uint32_t thread);
-/* Runs all threads to `need`: threads in turn, each as far as it can, and no further than to the
- * first write that comes too late (`fell`). False: one cannot get there. */
+/* Runs all threads to `need`: threads in turn, each as far as it can, but not beyond the first
+ * write that comes too late (`fell`). False: a thread cannot get there. */
 bool peal_tell_past(struct teller *t, const uint32_t *need);
 /* Adds the blocked waits, and marks the cycle among them. */
 void peal_tell_blocked(struct teller *t);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks of programs whose cells have one writer, in one run.
  *
- * Where one thread writes a cell and its values never fall, a wait needs one notify: the first, in
- * its writer's order, that reaches the threshold. (JOIN cells get one add per lane and launch, and
- * no lane starts a launch before the last one was joined: a join needs an add of each.) So the
+ * If one thread writes a cell and its values never fall, a wait needs one notify: the first, in its
+ * writer's order, that reaches the threshold. (JOIN cells get one add per lane and launch, and no
+ * lane starts a launch before the previous one was joined: a join needs an add of each.) So the
  * steps and these edges are a graph, every set of steps that is closed under predecessors is an
  * execution, and a must precede b iff a path leads from a to b. One run in any order gives every
  * step the vector of how far each thread must be: vector clocks.
  *
  * A vector has a component only for a thread that some query asks about, and is written only at
  * waits; between two waits a thread's notifies share it. A notify that no wait needs keeps none,
- * and a vector goes back to the pool after the last wait that needs it. The cost is steps plus
- * waits x threads asked about, the latter as a maximum of two arrays.
+ * and a vector returns to the pool after the last wait that needs it. The cost is steps plus waits
+ * x threads asked about; the latter is a maximum of two arrays.
  *
- * Who owns what. A stamp is counted: the thread that has it as `now`, and each notify that gave it
- * and is still needed, are its users; own_stamp copies one that has other users before it is
- * written (a stamp with two users never changes). The queries and the program are the caller's.
+ * Who owns what. A stamp is counted: its users are the thread that has it as `now`, and each notify
+ * that gave it and is still needed. own_stamp copies a stamp that has other users before it is
+ * written (a stamp with two users never changes). The queries and the program belong to the caller.
  *
- * What never changes: the answers are those of the lazy runs, to the number, including UINT32_MAX
- * for what no execution reaches. Where false is returned, some answers may have been written
- * already: the caller then asks the lazy runs, which write them all. So this file may refuse, and
- * must not guess.
+ * What never changes: the answers are exactly those of the lazy runs, including UINT32_MAX for what
+ * no execution reaches. If false is returned, some answers may have been written already: the
+ * caller then asks the lazy runs, which write them all. So this file may refuse, and must not
+ * guess.
  *
- * L. Lamport 1978, F. Mattern 1989 (vector clocks); C. Flanagan, S. Freund 2009 (only what is
- * asked for).
+ * L. Lamport 1978, F. Mattern 1989 (vector clocks); C. Flanagan, S. Freund 2009 (only what is asked
+ * for).
  */
 #include "verify/symmetry/symmetry.h"
 
@@ -46,9 +46,9 @@ struct given {
 
 /* The notifies of a cell, in their writer's order. */
 struct notify {
-    uint32_t step; /* of its thread */
+    uint32_t step; /* in its thread */
     uint32_t thread;
-    int64_t value; /* of the cell once it is done */
+    int64_t value; /* of the cell afterwards */
 };
 
 struct pass {
@@ -79,7 +79,7 @@ static bool writes(const struct step *s)
     return s->kind == STEP_ADD || s->kind == STEP_SET;
 }
 
-/* Has every cell that is waited for one writer? */
+/* Does every cell that is waited for have one writer? */
 static bool one_writer_each(const struct program *p)
 {
     for (uint64_t i = 0; i < p->nsteps; i++) {
@@ -126,13 +126,13 @@ static const struct notify *find_notify(const struct pass *s, uint32_t cell, int
     return lo < s->first[cell + 1] ? &s->notifies[lo] : NULL;
 }
 
-/* What a wait needs. */
+/* The notifies that a wait needs. */
 struct needs {
-    const struct notify *one; /* or, of a join, all those of a launch: */
+    const struct notify *one; /* or, for a join, all those of a launch: */
     uint32_t cell, launch;    /* number `launch` of each thread */
 };
 
-/* False: what it needs will never come. */
+/* False: what it needs never comes. */
 static bool find_needs(const struct pass *s, const struct step *wait, uint32_t launch,
                        struct needs *out)
 {
@@ -144,12 +144,12 @@ static bool find_needs(const struct pass *s, const struct step *wait, uint32_t l
     return out->one;
 }
 
-/* Number `i` of the notifies that are needed, or NULL past the last. */
+/* The i-th of the notifies that are needed, or NULL after the last. */
 static const struct notify *need(const struct pass *s, const struct needs *n, uint32_t i)
 {
     if (n->one)
         return i == 0 ? n->one : NULL;
-    /* A join: the adds stand by lane, one per launch. */
+    /* A join: the adds are sorted by lane, one per launch. */
     uint32_t at = s->first[n->cell] + i * s->p->launches + n->launch;
     return at < s->first[n->cell + 1] ? &s->notifies[at] : NULL;
 }
@@ -209,7 +209,7 @@ static void drop_stamp(struct pass *s, struct stamp *stamp)
         free(stamp);
 }
 
-/* The thread's own vector, which is kept nowhere else. */
+/* Makes the thread's vector its own: no one else uses it. */
 static uint32_t *own_stamp(struct pass *s, uint32_t thread)
 {
     struct stamp *old = s->now[thread];
@@ -234,7 +234,7 @@ static void acquire(struct pass *s, uint32_t thread, const struct notify *n)
 {
     struct given *given = given_of(s, n);
     uint32_t column = s->column[n->thread];
-    /* Whoever knows of this notify has all that it carries. */
+    /* A wait that needs this notify has everything that the notify carries. */
     bool known = column && s->now[thread]->at[column - 1] > n->step;
     uint32_t *mine = known ? NULL : own_stamp(s, thread);
     if (mine) {
@@ -256,7 +256,7 @@ static void park(struct pass *s, uint32_t thread, uint32_t cell)
     s->parked[cell] = thread + 1;
 }
 
-/* All that wait for the cell look again. */
+/* Makes all threads that wait for the cell check again. */
 static void wake(struct pass *s, uint32_t cell)
 {
     for (uint32_t t = s->parked[cell]; t; t = s->next[t - 1])
@@ -264,7 +264,7 @@ static void wake(struct pass *s, uint32_t cell)
     s->parked[cell] = 0;
 }
 
-/* False: a notify that it needs has not been given. */
+/* False: a notify that it needs has not been made. */
 static bool pass_wait(struct pass *s, uint32_t thread, const struct step *wait)
 {
     struct needs n;
@@ -323,7 +323,7 @@ static void go(struct pass *s, const struct clock_query *queries, uint32_t threa
 
 /* --- queries --------------------------------------------------------------------------------- */
 
-/* A column for each thread that is asked about. */
+/* Assigns a column to each thread that is asked about. */
 static void number_columns(struct pass *s, const struct clock_query *queries, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -342,7 +342,7 @@ static int by_step(const void *a, const void *b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
-/* order: queries by thread, then by step. first_query holds begins, then ends. */
+/* order: queries by thread, then by step. first_query holds beginnings, then ends. */
 static void sort_queries(struct pass *s, const struct clock_query *queries, uint64_t count)
 {
     uint32_t threads = s->p->nthreads;
@@ -416,7 +416,7 @@ static void release(struct pass *s)
     free(s->first_query);
 }
 
-/* All start with a vector of zeros, which they share. */
+/* All threads start with a vector of zeros, which they share. */
 static void start(struct pass *s)
 {
     struct stamp *zero = take_stamp(s);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Are the accesses of all locations the same up to the group?
  *
- * The accesses to a location (a buffer on a rank) cut it into pieces. A piece is described by the
- * classes of the accesses that cover it: who accesses, between which steps, in which launch, and
- * how. Lengths are not part of it, and neither is the order of ops between two steps: races depend
- * on neither. Each location's pieces, with every thread replaced by its image under the member
- * that takes the location's rank to rank 0, must be those of the location on rank 0, each as often.
- * Then two accesses overlap iff their images do, for every member.
+ * The accesses to a location (a buffer on a rank) divide it into pieces. A piece is described by
+ * the classes of the accesses that cover it: which thread accesses, between which steps, in which
+ * launch, and how. Lengths are not part of it, and neither is the order of ops between two steps:
+ * races depend on neither. Each location's pieces, with every thread replaced by its image under
+ * the member that takes the location's rank to rank 0, must be those of the location on rank 0,
+ * each as often. Then two accesses overlap iff their images do, for every member.
  *
- * Pieces are sorted by a hash and then compared class by class: equal hashes of unequal pieces
- * can only lead to the plain analysis.
+ * Pieces are sorted by a hash and then compared class by class: equal hashes of unequal pieces can
+ * only lead to the plain analysis.
  *
- * The vectors of struct cutter and of the two covers are used again from location to location; the
+ * The vectors of struct cutter and of the two covers are reused from location to location. The
  * cover of rank 0 stays while those of the other ranks of the same buffer are compared with it, so
  * locations must come buffer by buffer, rank 0 first. Why pieces and not accesses one by one: ranks
- * cut the same bytes differently when a count does not divide by the number of ranks, and the parts
- * differ in length where the order of accesses does not.
+ * divide the same bytes differently when a count does not divide by the number of ranks, and the
+ * parts may differ in length even if the order of accesses does not.
  */
 #include "verify/symmetry/symmetry.h"
 
@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An access as far as races and closedness go. */
+/* What matters about an access for races and closedness. */
 struct class
 {
     uint32_t thread, step, launch;
@@ -36,7 +36,7 @@ struct piece_key {
     uint32_t first, count; /* classes */
 };
 
-/* One location's pieces. Vectors are used again from location to location. */
+/* One location's pieces. The vectors are reused from location to location. */
 struct cover {
     PEAL_VEC(struct class) classes;
     PEAL_VEC(struct piece_key) pieces;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of a text on a rank and on its image under another root. See root_text.h.
  *
- * What is not named here is UNRELATED: a new operator or function costs time until somebody has thought
- * about it, and no soundness. */
+ * Whatever is not named here is UNRELATED: a new operator or function costs time, but no soundness,
+ * until its relation is worked out and added.
+ */
 #include "verify/symmetry/root_text.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static bool is_same(struct number a)
     return a.kind == NUMBER_SAME;
 }
 
-/* Differs by r, modulo P, from its image. */
+/* Does it differ by r, modulo P, from its image? */
 static bool turns(struct number a)
 {
     return a.kind == NUMBER_RANK || a.kind == NUMBER_ROW || a.kind == NUMBER_SUM;
@@ -141,7 +142,7 @@ static struct number compare(const struct root_text *t, enum peal_int_op op, str
     return unrelated;
 }
 
-/* `and` and `or`: `decides` is the value of one side that is the value of both. */
+/* `and` and `or`: `decides` is the value of one side that determines the result. */
 static struct number connect(struct number a, struct number b, bool decides)
 {
     bool by_a = is_same(a) && a.known && !a.value == !decides;
@@ -206,7 +207,7 @@ static struct number choose(struct root_text *t, const struct peal_expr *e)
     return a.kind == b.kind && a.kind == NUMBER_RANK ? a : unrelated;
 }
 
-/* All ranks are on node 0, and a seat is a rank. */
+/* All ranks are on node 0, so a seat is a rank. */
 static struct number place(struct root_text *t, const struct peal_expr *e)
 {
     struct number a = peal_root_number(t, e->a);
@@ -223,7 +224,7 @@ static struct number place(struct root_text *t, const struct peal_expr *e)
     return seat.kind == NUMBER_RANK || is_same(seat) ? seat : unrelated;
 }
 
-/* part(c, n, k): all parts are as long if k divides n. */
+/* part(c, n, k): all parts have the same length if k divides n. */
 static struct number part(struct root_text *t, const struct peal_expr *e)
 {
     struct number c = peal_root_number(t, e->a), n = peal_root_number(t, e->a->next),

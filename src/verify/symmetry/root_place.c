@@ -2,7 +2,7 @@
 /* Cells and parts of buffers on a rank and on its image under another root. See root_text.h. */
 #include "verify/symmetry/root_text.h"
 
-/* False: cells or elements of it do not all go by one formula. */
+/* False: its cells or elements do not all follow one formula. */
 static bool follow(struct root_text *t, const struct peal_symbol *symbol, struct formula formula)
 {
     struct formula *f = &t->formulas[symbol->slot];
@@ -52,10 +52,10 @@ bool peal_root_cell(struct root_text *t, const struct peal_expr *e)
 /* A part: `offset` and `len` count elements. */
 struct place {
     const struct peal_symbol *symbol;
-    struct formula formula; /* UNSET: it is the whole buffer, or one of equal pieces of it */
+    struct formula formula; /* UNSET: it is the whole buffer, or one of its equal pieces */
     struct number offset, len;
     struct number total; /* elements of the buffer */
-    struct number rows;  /* of what is left; has_rows only */
+    struct number rows;  /* of what is left; only with has_rows */
     bool has_rows;
 };
 
@@ -102,7 +102,7 @@ static bool move(const struct root_text *t, struct place *p, struct number index
     return true;
 }
 
-/* What is taken of a part that moves must be inside it: beyond would be the next part. */
+/* An access to a part that moves must stay inside it: what follows would be the next part. */
 static bool fits(const struct place *p, struct number from, struct number len)
 {
     return p->formula.kind != FORMULA_MOVES ||
@@ -130,7 +130,7 @@ static bool is_scaled(struct root_text *t, const struct peal_expr *e, struct num
     return unit->kind == NUMBER_SAME && index->kind != NUMBER_SAME;
 }
 
-/* One of equal pieces: parts that move may do so within it. */
+/* One of equal pieces: parts may move within it. */
 static bool is_piece(const struct place *p, struct number from, struct number len)
 {
     return p->offset.multiple == 0 && is_known(len) && len.value > 0 &&
@@ -149,7 +149,7 @@ static bool cut_range(struct root_text *t, const struct peal_slice *s, struct pl
             return false;
         if (p->formula.kind == FORMULA_UNSET && !is_piece(p, from, len))
             p->formula.kind = FORMULA_STAYS;
-        /* Offsets within offsets: only what all of them are multiples of is remembered. */
+        /* Offsets within offsets: only a number that divides all of them is kept. */
         p->offset = p->offset.multiple == 0 ? from : (struct number){NUMBER_SAME, false, 0, 1};
         p->len = len;
         return true;
@@ -192,7 +192,7 @@ static bool cut_elements(struct root_text *t, const struct peal_slice *s, struct
     return s->kind == PEAL_SLICE_PART ? cut_part(t, s, p) : cut_range(t, s, p);
 }
 
-/* One row, by its number: what is left has elements. */
+/* One row, selected by its number: the rest has elements. */
 static bool cut_row(struct root_text *t, const struct peal_slice *s, struct place *p)
 {
     struct number row = peal_root_number(t, s->a);
@@ -226,13 +226,13 @@ static bool find_place(struct root_text *t, const struct peal_expr *e, struct pl
 
 /* --- ops ------------------------------------------------------------------------------------- */
 
-/* An operand that is not cut by a rank's number. */
+/* An operand that is not selected by a rank's number. */
 struct whole {
     const struct peal_symbol *symbol;
     struct number offset, len;
 };
 
-/* The operands of one statement go together element by element. */
+/* The operands of one statement correspond element by element. */
 struct operands {
     bool has_part;          /* one of them is a part */
     struct formula formula; /* of those that are whole */
@@ -254,7 +254,7 @@ static bool add_operand(struct root_text *t, struct operands *o, const struct pl
     return true;
 }
 
-/* Is it made of whole groups of parts? A tile is as long as what it goes together with. */
+/* Does it consist of whole groups of parts? A tile is as long as the operands beside it. */
 static bool has_groups(const struct root_text *t, const struct whole *w, int64_t unit)
 {
     int64_t group;
@@ -264,7 +264,8 @@ static bool has_groups(const struct root_text *t, const struct whole *w, int64_t
            w->len.value % group == 0 && w->offset.multiple % group == 0;
 }
 
-/* Elements of whole operands keep their places beside a part, and change them alike otherwise. */
+/* Elements of whole operands keep their places beside a part; otherwise all of them change places
+ * alike. */
 static bool settle(struct root_text *t, const struct operands *o)
 {
     struct formula all = o->formula;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a kernel do the same with every root, but for a rotation of the ranks? Read in its text.
+/* Does a kernel do the same with every root, except for a rotation of the ranks? Decided from its
+ * text.
  *
- * roots.c compares the plans of all roots, op by op. Here no plan is made: the text is read once, and every number in it is known
- * by how it differs between rank q with root 0 and rank q + r with root r, for all q and r at once (root_text.h). If every
- * condition is the same on both, every peer a rank that turns, and every cell and every part of a buffer goes by its formula,
- * then the ops of rank q + r are those of rank q, carried by the rotation, in the same order but for two kinds of loops:
+ * roots.c compares the plans of all roots, op by op. Here no plan is made: the text is read once,
+ * and every number in it is described by how it differs between rank q with root 0 and rank q + r
+ * with root r, for all q and r at once (root_text.h). Suppose that every condition is the same on
+ * both, that every peer is a rank that is rotated, and that every cell and every part of a buffer
+ * follows its formula. Then the ops of rank q + r are those of rank q, carried by the rotation, in
+ * the same order except for two kinds of loops:
  *
- *   for s in 0 .. nranks { notify ... }   the order in which a rank notifies or waits without doing anything in between:
- *                                         nothing that is not in the loop can tell
+ *   for s in 0 .. nranks { notify ... }   the order in which a rank notifies or waits without doing
+ *                                         anything in between: nothing outside the loop sees it
  *   acc = op(acc, ... q ...)              the order of a sum over all ranks
  *
- * docs/verifier-all-ranks.md, "One root for all", has the theorem. Statements that are not named here mean "no": then the plans
- * of all roots are made and proved.
+ * docs/verifier-all-ranks.md, "One root for all", has the theorem. Statements that are not named
+ * here mean "no": then the plans of all roots are made and proved.
  */
 #include "verify/symmetry/root_text.h"
 
@@ -27,16 +30,16 @@ static bool is_name(const struct peal_expr *e, const struct peal_symbol *s)
     return e && e->kind == PEAL_EXPR_NAME && e->symbol == s;
 }
 
-/* Something happens here. False: it would on some ranks and not on their images. */
+/* A statement with an effect. False: some ranks would execute it and their images would not. */
 static bool act(struct root_text *t, uint32_t effect)
 {
     t->effects |= effect;
     return !t->dead;
 }
 
-/* --- numbers that have names ----------------------------------------------------------------- */
+/* --- named numbers ----------------------------------------------------------------- */
 
-/* A variable is what all of its assignments have in common, wherever they are. */
+/* A variable is described by what all of its assignments have in common, wherever they are. */
 static bool join_var(struct root_text *t, const struct peal_symbol *s, struct number value)
 {
     struct number *v = &t->numbers[s->slot], joined = value;
@@ -72,7 +75,7 @@ static bool read_assign(struct root_text *t, const struct peal_stmt *s)
 
 /* --- sums over all ranks --------------------------------------------------------------------- */
 
-/* Is `first` what `turn` is for 0 in place of the loop's variable? */
+/* Is `first` equal to `turn` with 0 in place of the loop's variable? */
 static bool is_turn_zero(const struct peal_expr *first, const struct peal_expr *turn,
                          const struct peal_symbol *q)
 {
@@ -127,7 +130,7 @@ static const struct peal_expr *find_sum(struct root_text *t, const struct peal_s
 
 /* --- loops ----------------------------------------------------------------------------------- */
 
-/* What reading a block changes, for a second attempt. */
+/* The state that reading a block changes, for a second attempt. */
 struct attempt {
     struct number *numbers;
     struct formula *formulas;
@@ -169,7 +172,8 @@ static void release(struct attempt *a)
     free(a->is_var_seen);
 }
 
-/* How often sums and differences of names and numbers name the variable; anything else: often. */
+/* How often sums and differences of names and numbers name the variable. Anything else counts as
+ * often. */
 static uint32_t mentions(const struct peal_expr *e, const struct peal_symbol *s)
 {
     enum { OFTEN = 2 };
@@ -209,7 +213,7 @@ static bool names(const struct peal_expr *e, const struct peal_symbol *s)
     return is_name(e, s) || names(e->a, s) || names(e->b, s);
 }
 
-/* for s in 0 .. nranks { if s == p { ... } }: one turn does something, whatever their order. */
+/* for s in 0 .. nranks { if s == p { ... } }: one iteration does something, whatever the order. */
 static bool is_one_turn(struct root_text *t, const struct peal_stmt *loop)
 {
     const struct peal_stmt *test = loop->body;
@@ -221,7 +225,7 @@ static bool is_one_turn(struct root_text *t, const struct peal_stmt *loop)
            (is_permutation(t, b, loop->symbol) && !names(a, loop->symbol));
 }
 
-/* Its variable is a rank, and ranks come in another order. */
+/* Its variable is a rank, and the images come in another order. */
 static bool read_over_ranks(struct root_text *t, const struct peal_stmt *s)
 {
     uint32_t before = t->effects;
@@ -350,9 +354,10 @@ static bool read_block(struct root_text *t, const struct peal_stmt *s)
     return true;
 }
 
-/* --- the whole ------------------------------------------------------------------------------- */
+/* --- the whole kernel
+ * ------------------------------------------------------------------------------- */
 
-/* The contract's x and y, as instantiate finds them, and whether their parts go where it demands. */
+/* The contract's x and y, as instantiate finds them, and whether their parts move as it demands. */
 static bool carries_contract(const struct root_text *t)
 {
     const struct peal_kernel *k = t->kernel;
@@ -416,8 +421,8 @@ bool peal_root_read(struct root_text *t, const struct peal_kernel *kernel,
     t->formulas = calloc(n, sizeof *t->formulas);
     t->is_var_seen = calloc(n, sizeof *t->is_var_seen);
     bool good = t->numbers && t->formulas && t->is_var_seen;
-    /* Until nothing changes: a formula or a variable that is found late holds for what came before. Each slot changes twice at
-     * most. */
+    /* Repeated until nothing changes: a formula or a variable that is found late holds for what
+     * came before. Each slot changes at most twice. */
     for (size_t i = 0; good && (i == 0 || t->changed); i++) {
         t->changed = false;
         good = i < 2 * n + 2 && read_params(t) && read_block(t, kernel->body);

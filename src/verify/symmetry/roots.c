@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of one kernel with different roots: the same but for a rotation of the ranks?
+/* Plans of one kernel with different roots: are they the same except for a rotation of the ranks?
  *
  * The rotation by r carries the plan with root 0 to the plan with root r if every op of rank q is,
  * place for place, the op of rank q + r: ranks are rotated, channels go between the rotated ends,
- * and cells and bytes go where one of two formulas says:
+ * and cells and bytes follow one of two formulas:
  *
  *   a signal   its cells stay, or, if it has a cell (or several groups of cells) per rank, cell i
  *              becomes i + r modulo P within its group
@@ -11,17 +11,17 @@
  *
  * The formula of each is found with r = 1 and kept for all r, so that the rotations compose: the
  * one by r carries the plan with root a to that with root a + r, cells and bytes of all of them
- * alike. So it carries launches of roots a and b, in any order and number, to launches of roots
- * a + r and b + r, and pairs (0, d) stand for all. The contract is carried if x and y follow the
- * formula that it demands. Sources of one sum may come in another order: contracts of reductions
- * do not depend on it, and bits are not compared between roots.
+ * alike. So it carries launches of roots a and b, in any order and number, to launches of roots a +
+ * r and b + r, and pairs (0, d) stand for all. The contract is carried if x and y follow the
+ * formula that it demands. Sources of one sum may come in another order: contracts of reductions do
+ * not depend on it, and bits are not compared between roots.
  *
- * The plans are only read; struct rotation lives for one call. What must not be lost: formulas are
- * fixed once r = 1 was walked through, and after that an op that does not follow them ends the
- * attempt. With formulas that differ from r to r, each plan would be an image of root 0's plan, and
- * yet no single rotation would carry a sequence of two of them. An op that is not understood (a
- * matmul, counts per part, buffers that alias) is "no": then all pairs of roots are proved, which
- * takes longer and says the same.
+ * The plans are only read; struct rotation lives for one call. An invariant: formulas are fixed
+ * after the walk with r = 1, and from then on an op that does not follow them ends the attempt. If
+ * formulas differed from r to r, each plan would be an image of root 0's plan, and yet no single
+ * rotation would carry a sequence of two of them. An op that is not understood (a matmul, counts
+ * per part, buffers that alias) means "no": then all pairs of roots are proved, which takes longer
+ * and says the same.
  */
 #include "verify/symmetry/symmetry.h"
 
@@ -48,7 +48,7 @@ static uint32_t rotate(const struct rotation *r, uint32_t rank)
 
 /* --- cells, bytes, channels ------------------------------------------------------------------ */
 
-/* Where a formula has not been needed yet, the first move decides. */
+/* If a formula has not been needed yet, the first move decides it. */
 static bool follow(const struct rotation *r, bool *moves, bool stays, bool moved)
 {
     if (!*moves && !stays && moved && !r->fixed)
@@ -120,7 +120,7 @@ static bool same_ref(struct rotation *r, const struct peal_op *op, const struct 
     return true;
 }
 
-/* May the sources be combined in any order, as far as the contract goes? */
+/* May the sources be combined in any order, as far as the contract is concerned? */
 static bool any_order(const struct peal_op *op)
 {
     switch (op->fn) {
@@ -139,8 +139,8 @@ static bool any_order(const struct peal_op *op)
     }
 }
 
-/* Each source of the one op is the image of one source of the other. Sources on ranks in turn are
- * mostly found where the last one was found, plus one. */
+/* Is each source of one op the image of a source of the other? Sources on consecutive ranks are
+ * usually found one after the previous one. */
 static bool same_sources(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
 {
     uint32_t n = a->mem.nsrc, next = 0;
@@ -174,8 +174,9 @@ static bool same_sync(struct rotation *r, const struct peal_op *a, const struct 
     return true;
 }
 
-/* Elements of an operand whose parts move, taken whole, change places. So must those of all other
- * operands of the op, and they may not go through a channel. */
+/* If the parts of an operand move and it is used whole, its elements change places. Then the
+ * elements of all other operands of the op must do so too, and they may not go through a
+ * channel. */
 static bool moves_alike(const struct rotation *r, const struct peal_op *op)
 {
     uint32_t whole = 0, nrefs = peal_op_nrefs(op);
@@ -190,7 +191,7 @@ static bool moves_alike(const struct rotation *r, const struct peal_op *op)
 
 static bool same_op(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
 {
-    if (a->kind == PEAL_OP_MATMUL) /* rows and columns are no parts */
+    if (a->kind == PEAL_OP_MATMUL) /* rows and columns are not parts */
         return false;
     if (a->kind != b->kind || a->fn != b->fn || a->flags != b->flags || a->dtype != b->dtype)
         return false;
@@ -269,7 +270,7 @@ static bool same_tables(const struct peal_plan *a, const struct peal_plan *b)
             strcmp(peal_plan_string(a, x->name), peal_plan_string(b, y->name)) != 0)
             return false;
     }
-    /* Parts given by counts are part of the contract: no rotation is looked for. */
+    /* Parts given by counts belong to the contract: no rotation is searched for. */
     for (uint32_t i = 0; i < a->params.count; i++) {
         if (peal_plan_params(a)[i].count > 1 || peal_plan_params(b)[i].count > 1)
             return false;
@@ -277,7 +278,7 @@ static bool same_tables(const struct peal_plan *a, const struct peal_plan *b)
     return true;
 }
 
-/* What owners count with goes along with their cells. */
+/* The owners' totals move along with their cells. */
 static bool same_totals(const struct rotation *r)
 {
     for (uint32_t s = 0; s < r->from->signals.count; s++) {
@@ -298,8 +299,8 @@ static bool same_totals(const struct rotation *r)
     return true;
 }
 
-/* Where y is x element by element, of one rank or reduced, both move or both stay; where y or x is
- * made of a part per rank, its parts move. */
+/* If y is x element by element, of one rank or reduced, both move or both stay. If y or x consists
+ * of a part per rank, its parts move. */
 static bool carries_contract(const struct rotation *r)
 {
     const struct peal_plan *plan = r->from;
@@ -336,8 +337,8 @@ static bool carries(struct rotation *r)
     return same_totals(r);
 }
 
-/* A formula that is found late must hold for what came before it: r = 1 is walked until no formula
- * changes, which each can do once. */
+/* A formula that is found late must hold for what came before it: the walk with r = 1 is repeated
+ * until no formula changes. Each can change once. */
 static bool find_formulas(struct rotation *r)
 {
     size_t formulas = r->from->bufs.count + r->from->signals.count;

@@ -3,18 +3,19 @@
  *
  * A group is checked by its generators: one rotation, or one exclusive or for each bit. For a
  * generator g, thread t and its image are walked side by side. Kinds, flags, registers and values
- * must be equal, launches must begin and end at the same steps, and the cells of the two walks
- * must give a bijection between cells of one kind and one initial value. Physical values are
- * compared, so that counts from other launches' totals are compared as well.
+ * must be equal, launches must begin and end at the same steps, and the cells of the two walks must
+ * give a bijection between cells of one kind and one initial value. Physical values are compared,
+ * so that counts from other launches' totals are compared as well.
  *
  * The program is only read. A struct symmetry is two numbers and refers to nothing: it is a
  * statement about the steps that it was found for, and must not be used after steps were changed.
- * So no one keeps it; it is found where it is needed, which costs about as much as one lazy run.
+ * So it is never kept; it is found where it is needed, which costs about as much as one lazy run.
  *
- * What never changes: only SYMMETRY_ROTATE and SYMMETRY_XOR, since of each exactly one member takes
- * a given rank to rank 0, and lanes keep their number. "Carry to rank 0" is then a formula, needs
- * no table of permutations, and gives a query one image. Memory that runs out, or any doubt, is
- * SYMMETRY_NONE: the plain analysis, slower and the same verdict.
+ * What never changes: only SYMMETRY_ROTATE and SYMMETRY_XOR exist, because exactly one member of
+ * each takes a given rank to rank 0, and lanes keep their number. "Carry to rank 0" is then a
+ * formula, needs no table of permutations, and gives a query one image. If memory runs out, or in
+ * any doubt, the answer is SYMMETRY_NONE: the plain analysis, which is slower and gives the same
+ * verdict.
  *
  * Why not general graph automorphisms: finding them is hard, and collectives that are symmetric at
  * all are rings, meshes of all ranks, or exchanges by bits. Why compare steps and not the kernel's
@@ -43,7 +44,7 @@ static uint32_t image_of_rank(const struct generator *g, uint32_t rank)
     return g->kind == SYMMETRY_ROTATE ? (rank + g->by) % g->nranks : rank ^ g->by;
 }
 
-/* Cells that are only ever used together are one and the same, or two that look alike. */
+/* Cells that are always used together are the same cell, or two that look alike. */
 static bool carry_cell(struct carrier *c, uint32_t from, uint32_t to)
 {
     if (c->image[from] || c->origin[to])

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that do the same: symmetry that is checked, and clocks in one pass where there is none.
+/* Ranks that do the same: checked symmetry, and clocks in one pass where there is none.
  *
  *   symmetry.c   finds a group of rank permutations that carries the steps of every thread onto
  *                those of another, with a bijection of cells
  *   pieces.c     checks that the group carries the accesses too: pieces of buffers, not bytes
  *   one_pass.c   must-precede for programs whose cells have one writer: vector clocks in one run,
  *                with a component for each thread that is asked about
- *   roots.c      plans that differ in their root by a rotation of the ranks only
- *   root_text.c  the same, read in the text without making the plans
+ *   roots.c      plans whose roots differ only by a rotation of the ranks
+ *   root_text.c  the same, decided from the text without making the plans
  *
  * A group acts on the ranks so that exactly one member takes rank r to rank 0: rotations by any
  * distance, or exclusive or with any number. Lanes keep their number. If every member carries the
- * program onto itself, whatever holds for an access on rank r holds for its image on rank 0, and
- * a clock of a thread of rank r is the clock of its image on rank 0. So the lazy runs of the lanes
- * of one rank stand for those of all, and the locations of one rank for all.
+ * program onto itself, whatever holds for an access on rank r holds for its image on rank 0, and a
+ * clock of a thread of rank r is the clock of its image on rank 0. So the lazy runs of the lanes of
+ * one rank stand for those of all, and the locations of one rank for all.
  *
- * Nothing is assumed: a mismatch of any step, cell, value or access gives SYMMETRY_NONE. It is
- * found anew for the steps at hand each time, because advice and least depth change steps.
+ * Nothing is assumed: a mismatch of any step, cell, value or access gives SYMMETRY_NONE. Symmetry
+ * is found again for the given steps each time, because advice and least depth change steps.
  */
 #ifndef PEAL_VERIFY_SYMMETRY_H
 #define PEAL_VERIFY_SYMMETRY_H
@@ -48,28 +48,29 @@ static inline uint32_t peal_symmetry_thread(const struct symmetry *s, const stru
 }
 
 /* The symmetry of the steps (the program's own, or those that carry order). Takes time linear in
- * the steps. SYMMETRY_NONE also where memory runs out or the program wants the plain analysis. */
+ * the steps. SYMMETRY_NONE also if memory runs out or the program asks for the plain analysis. */
 struct symmetry peal_symmetry_find(const struct program *p, const struct step *steps);
 
-/* Does the symmetry carry the accesses as well: is each location cut by its accesses into pieces
- * that the same accesses, up to the group, cover on rank 0? */
+/* Does the symmetry carry the accesses as well? That is: do the accesses of each location divide it
+ * into pieces that the same accesses, up to the group, cover on rank 0? */
 bool peal_symmetry_of_memory(const struct program *p, const struct symmetry *s);
 
-/* Replaces the lane and thread of every query by those of the image with `of` on rank 0. */
+/* Replaces the lane and thread of every query by their images, with `of` on rank 0. */
 void peal_symmetry_carry(const struct program *p, const struct symmetry *s,
                          struct clock_query *queries, uint64_t count);
 
-/* Answers the queries in one run. False: a cell that is waited for has several
- * writers, or memory is short; nothing is answered then. */
+/* Answers the queries in one run. False: a cell that is waited for has several writers, or out of
+ * memory; then nothing is answered. */
 bool peal_clocks_in_one_pass(const struct program *p, const struct clock_query *queries,
                              uint64_t count);
 
-/* Plans of one kernel, plans[r] with root r, for n ranks (NULL: there is none): does the rotation by
+/* Plans of one kernel for n ranks, plans[r] with root r (NULL: there is none). Does the rotation by
  * d carry any sequence of them to the sequence with all roots d higher, for every d? */
 bool peal_symmetry_of_roots(const struct peal_plan *const *plans, uint32_t n);
 
-/* The kernel's text, with what is bound but for the root: is the plan with root r, for every r, the rotation by r of the plan with
- * root 0, up to the order of what nothing can tell apart, with one bijection of cells and bytes per r? */
+/* The kernel's text, with everything bound except the root. Is the plan with root r, for every r,
+ * the rotation by r of the plan with root 0, up to an order that nothing can observe, with one
+ * bijection of cells and bytes per r? */
 struct peal_kernel;
 bool peal_symmetry_of_text(const struct peal_kernel *kernel, const struct peal_bind *bind);
 

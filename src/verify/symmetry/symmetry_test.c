@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symmetry is found where it is, and not where one rank does one thing otherwise. */
+/* Symmetry is found where it exists, and not if one rank does one thing differently. */
 #include "verify/symmetry/symmetry.h"
 
 #include "plan/tests/made.h"
@@ -164,7 +164,7 @@ struct rooted {
     struct peal_plan *plans[RANKS];
 };
 
-/* kernel: a name of the library, or a text. */
+/* kernel: a name in the library, or a text. */
 static void begin_rooted(struct rooted *f, const char *kernel, int64_t count)
 {
     struct peal_bind bind = {.nranks = RANKS,
@@ -216,7 +216,7 @@ static void roots_of_the_library_rotate(void **state)
     }
 }
 
-/* One op of one of the plans does otherwise. */
+/* Changes one op of one of the plans. */
 static void a_changed_plan_does_not_rotate(void **state)
 {
     struct rooted f;
@@ -252,7 +252,7 @@ static void a_changed_plan_does_not_rotate(void **state)
     end_rooted(&f);
 }
 
-/* A flush to the same rank, whichever is the root, is not an image of itself. */
+/* A flush to the same rank with every root is not an image of itself. */
 static void flushes_rotate_with_their_targets(void **state)
 {
     static const char fixed[] =

@@ -14,8 +14,8 @@
 static void puts_arrive_before_their_signal(void **state)
 {
     struct peal_rank_pair *pair = peal_pair_ready(state);
-    static const uint64_t sizes[] = {0,    1,     8,      40,     2047,    2048,
-                                     2049, 70000, 262144, 262145, 5u << 20};
+    static const uint64_t sizes[] = {0,    1,    8,     40,     464,    465,     2047,
+                                     2048, 2049, 70000, 262144, 262145, 5u << 20};
     uint8_t *source = malloc(BYTES);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct peal_net_token token = {0};
