@@ -240,10 +240,10 @@ static void measure_size(struct limit *l, size_t bytes, double seconds)
                 best_way = way;
             }
         }
-        size_t bytes = l->collective == BENCH_BARRIER ? 0 : l->count * sizeof(float);
+        size_t used = l->collective == BENCH_BARRIER ? 0 : l->count * sizeof(float);
         printf("{\"system\": \"limit\", \"collective\": \"%s\", \"nranks\": %d, \"bytes\": %zu, "
                "\"mode\": \"%s\", \"calls\": %d, \"median_us\": %.3f, \"way\": \"%s\"}\n",
-               bench_collective_name(l->collective), l->ranks, bytes, fresh ? "fresh" : "hot",
+               bench_collective_name(l->collective), l->ranks, used, fresh ? "fresh" : "hot",
                l->calls, best, way_names[best_way]);
         fflush(stdout);
     }

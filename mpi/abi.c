@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See abi.h. Everything here happens once, at the program's first call. */
+/* See abi.h. Everything here runs once, at the program's first call. */
 #include "abi.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The library with the standard ABI: libmpi_abi.so, or with the name of the MPI behind it. */
+/* libmpi_abi.so, or libmpi_abi_NAME.so, where NAME is the implementation. */
 static bool is_standard(const char *name)
 {
     return strncmp(name, "libmpi_abi", 10) == 0;
@@ -43,7 +43,7 @@ static int note_mpi(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-/* An interpreter loads the MPI for one of its modules only, where RTLD_NEXT does not look. */
+/* An interpreter may load the MPI for one of its modules only, where RTLD_NEXT does not search. */
 static void *open_loaded(void)
 {
     void *library = NULL;
@@ -65,7 +65,7 @@ void *peal_mpi_find(const char *name)
     return found ? found : find_in_library(name);
 }
 
-/* An object: a program that names it may have the one that counts, copied out of the library. */
+/* The program may have a copy of a library's object (a copy relocation), and then that copy counts. */
 static void *find_object(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
@@ -123,7 +123,7 @@ static const struct peal_mpi_constant ops[PEAL_MPI_OPS] = {
     [PEAL_MPI_MAXLOC] = {0x5800000c, 0x39, "ompi_mpi_op_maxloc"},
 };
 
-/* Other handles, and where they go. */
+/* Other handles, and their members of struct peal_mpi_abi. */
 static const struct {
     struct peal_mpi_constant constant;
     size_t at;
@@ -141,7 +141,7 @@ static const struct {
 #undef HANDLE
 };
 
-/* What is no handle. Some MPIs with the standard ABI refuse aliases. */
+/* Members that are not handles. Some MPIs with the standard ABI refuse aliases, so it is assumed of all. */
 static const struct peal_mpi_abi flavours[] = {
     [PEAL_MPI_OPEN] = {.name = "Open MPI",
                        .in_place = (void *)1,
@@ -160,7 +160,7 @@ static const struct peal_mpi_abi flavours[] = {
                            .thread_multiple = 4096},
 };
 
-/* Handles are pointers in the standard ABI, and constants small numbers in them. */
+/* In the standard ABI handles are pointers, and predefined ones have small numbers as their value. */
 static void *find_constant(const struct peal_mpi_abi *abi, const struct peal_mpi_constant *constant)
 {
     switch (abi->flavour) {
@@ -199,7 +199,7 @@ enum kind {
 enum { ARITHMETIC = 1, ORDER = 2, BITWISE = 4, LOGICAL = 8, ONLY_SUM = 16, PLACE = 32 };
 
 static const struct {
-    uint8_t group; /* of the operation: it is in one, and a sum in two */
+    uint8_t group; /* the operation's; a sum is in two */
     enum peal_reduction reduce;
 } op_groups[PEAL_MPI_OPS] = {
     [PEAL_MPI_MAX] = {ORDER, PEAL_MAX},        [PEAL_MPI_MIN] = {ORDER, PEAL_MIN},
@@ -271,7 +271,7 @@ static void fill_types(const struct peal_mpi_abi *abi)
     }
 }
 
-/* Functions of the standard ABI have the names of all others, so the library that has them decides. */
+/* Functions have the same names in all ABIs, so the name of the library decides. */
 static bool has_standard(void)
 {
     Dl_info info;

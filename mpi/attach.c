@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See attach.h.
  *
- * The pump: a rank that waits in Peal must drive the MPI, because a peer may be waiting for a
- * message of this rank's before it comes. Testing a generalized request that never completes does
- * that in both MPIs, whatever communicator, and disturbs no message. Each attached communicator has
- * such a request of its own, so that threads do not test the same.
+ * Progress of the MPI: a rank that waits in Peal must let the MPI progress, because the peer it waits for
+ * may itself be waiting for a message from this rank. Testing a generalized request that never completes
+ * makes both MPIs progress on all communicators, and cannot match any message. Each attached communicator
+ * has its own such request, so that no two threads test the same one.
  */
 #include "attach.h"
 
@@ -21,15 +21,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Communicators of a process that may be attached at once: each takes 8 MiB and more per rank. */
+/* Communicators of a process that may be attached at once; each takes 8 MiB or more per rank. */
 enum { MOST_ATTACHED = 32, JOB_BYTES = 48 };
 
 static _Atomic uint32_t attached;
 
-/* ---- agreeing ---- */
+/* ---- one answer for all ranks ---- */
 
-/* The least of every word, over all ranks. */
-static bool agree(const struct peal_mpi_comm *state, uint64_t *words, int count)
+/* Replaces every word by the least of all ranks' words. */
+static bool take_least(const struct peal_mpi_comm *state, uint64_t *words, int count)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
     uint64_t least[8];
@@ -48,47 +48,25 @@ void peal_mpi_refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why)
     peal_mpi_stats_comm(state);
 }
 
-/* ---- the pump ---- */
+/* ---- progress of the MPI ---- */
 
-static int query_pump(void *extra, void *status)
+static bool begin_progress(struct peal_mpi_comm *state)
 {
-    const struct peal_mpi_abi *abi = peal_mpi();
-    (void)extra;
-    abi->pmpi.Status_set_elements(status, abi->byte, 0);
-    abi->pmpi.Status_set_cancelled(status, 0);
-    return PEAL_MPI_SUCCESS;
+    if (!state->has_progress)
+        state->has_progress = peal_mpi_grequest_start(state->progress);
+    return state->has_progress;
 }
 
-static int free_pump(void *extra)
-{
-    (void)extra;
-    return PEAL_MPI_SUCCESS;
-}
-
-static int cancel_pump(void *extra, int complete)
-{
-    (void)extra, (void)complete;
-    return PEAL_MPI_SUCCESS;
-}
-
-static bool begin_pump(struct peal_mpi_comm *state)
-{
-    if (!state->has_pump)
-        state->has_pump = peal_mpi()->pmpi.Grequest_start(query_pump, free_pump, cancel_pump, NULL,
-                                                          state->pump) == PEAL_MPI_SUCCESS;
-    return state->has_pump;
-}
-
-void peal_mpi_pump_end(struct peal_mpi_comm *state)
+void peal_mpi_progress_end(struct peal_mpi_comm *state)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
     char status[64];
-    if (!state->has_pump)
+    if (!state->has_progress)
         return;
-    state->has_pump = false;
+    state->has_progress = false;
     peal_comm_set_idle(state->blocking, NULL, NULL);
-    abi->pmpi.Grequest_complete(peal_mpi_load(abi, state->pump));
-    abi->pmpi.Wait(state->pump, status);
+    abi->pmpi.Grequest_complete(peal_mpi_load(abi, state->progress));
+    abi->pmpi.Wait(state->progress, status);
 }
 
 static void drive_mpi(void *context)
@@ -96,21 +74,20 @@ static void drive_mpi(void *context)
     struct peal_mpi_comm *state = context;
     char status[64];
     int flag = 0;
-    peal_mpi()->pmpi.Test(state->pump, &flag, status);
+    peal_mpi()->pmpi.Test(state->progress, &flag, status);
     peal_mpi_requests_progress();
 }
 
 /* ---- attaching ---- */
 
-/* Of two words that no other job has. */
+/* Two words that no other job is likely to have. */
 static void fill_random(uint64_t words[static 2])
 {
     if (getrandom(words, 2 * sizeof *words, 0) != 2 * sizeof *words)
         words[0] = words[1] = peal_mpi_now_ns() ^ (uint64_t)getpid() << 40;
 }
 
-/* Opens it on this rank, as far as that goes. On several hosts nothing must depend on a rank being in a
- * call: PEAL_PROGRESS is `thread`, see below. */
+/* This rank's part of opening; NULL if it fails here. */
 static struct peal_comm *open_own(struct peal_mpi_comm *state, const char *job)
 {
     struct peal_open how = {
@@ -126,22 +103,22 @@ static struct peal_comm *open_own(struct peal_mpi_comm *state, const char *job)
     return comm;
 }
 
-/* A Peal communicator of all ranks, or NULL on all of them. */
+/* Opens a Peal communicator on all ranks. NULL on all of them if one rank cannot. */
 static struct peal_comm *open_together(struct peal_mpi_comm *state)
 {
     char job[JOB_BYTES];
-    /* Relaxed: threads that attach at once may pass the limit by one. */
-    uint64_t willing =
-        begin_pump(state) && atomic_load_explicit(&attached, memory_order_relaxed) < MOST_ATTACHED;
+    /* Relaxed: threads that attach at the same time may exceed the limit by one. */
+    uint64_t willing = begin_progress(state) &&
+                       atomic_load_explicit(&attached, memory_order_relaxed) < MOST_ATTACHED;
     uint64_t words[3] = {willing, 0, 0};
     fill_random(words + 1);
-    if (!agree(state, words, 3) || !words[0])
+    if (!take_least(state, words, 3) || !words[0])
         return NULL;
     snprintf(job, sizeof job, "mpi-%016llx%016llx", (unsigned long long)words[1],
              (unsigned long long)words[2]);
     struct peal_comm *comm = open_own(state, job);
     uint64_t all = comm != NULL;
-    if (!agree(state, &all, 1) || !all) {
+    if (!take_least(state, &all, 1) || !all) {
         if (!comm && peal_mpi_settings()->stats)
             fprintf(stderr, "libpeal_mpi: rank %u: %s\n", state->rank, peal_comm_error(NULL));
         peal_comm_close(comm);
@@ -149,12 +126,13 @@ static struct peal_comm *open_together(struct peal_mpi_comm *state)
     }
     atomic_fetch_add_explicit(&attached, 1, memory_order_relaxed);
     if (!getenv("PEAL_TIMEOUT_MS"))
-        peal_comm_set_timeout(comm, 0); /* an MPI program may wait as long as it likes */
+        peal_comm_set_timeout(comm, 0); /* MPI has no time-outs */
     return comm;
 }
 
-/* Between hosts, what a rank has sent may still wait in its memory when it leaves a call, for MPI_Recv or
- * to compute. Read when a communicator spans hosts; set before there are threads. */
+/* Between hosts, data may still be waiting in the sender's memory when it leaves a collective to compute
+ * or to call MPI_Recv, so a thread has to send it. libpeal reads this variable when it opens a communicator
+ * on several hosts; it is set here, before there are threads. */
 __attribute__((constructor)) static void set_progress(void)
 {
     setenv("PEAL_PROGRESS", "thread", 0);
@@ -209,6 +187,16 @@ static void print_decisions(const struct peal_mpi_call *call, const uint64_t *wo
                 (unsigned long long)words[4 * r + 3]);
 }
 
+/* The decisions of all ranks, 4 words each. */
+static bool are_equal(const uint64_t *words, uint32_t size)
+{
+    for (uint32_t r = 1; r < size; r++) {
+        if (memcmp(words + 4 * r, words, 4 * sizeof *words) != 0)
+            return false;
+    }
+    return true;
+}
+
 bool peal_mpi_check(struct peal_mpi_call *call, int *code)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -220,8 +208,8 @@ bool peal_mpi_check(struct peal_mpi_call *call, int *code)
     uint64_t *words = calloc(4 * (size_t)state->size, sizeof *words);
     bool same = words && abi->pmpi.Allgather(own, 4, abi->uint64, words, 4, abi->uint64,
                                              state->comm) == PEAL_MPI_SUCCESS;
-    for (uint32_t r = 0; same && r < state->size; r++)
-        same = memcmp(words + 4 * r, own, sizeof own) == 0;
+    if (same)
+        same = are_equal(words, state->size);
     if (!same && words && state->rank == 0)
         print_decisions(call, words);
     free(words);

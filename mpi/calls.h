@@ -3,13 +3,13 @@
  *
  *     _C        parameters in C, handles as void *
  *     _ARGS     their names
- *     _CALL     how they go into a struct peal_mpi_call
- *     _SIZE     count and type that say how much data there is on every rank alike; 0, NULL: none do
- *     _FORTRAN  parameters in Fortran, of the same names
- *     _OPEN     those as arguments in C, by the functions of fortran.c
+ *     _CALL     initialisers of a struct peal_mpi_call
+ *     _SIZE     the count and type from which every rank gets the same size; 0, NULL if there are none
+ *     _FORTRAN  parameters in Fortran, with the same names
+ *     _OPEN     the Fortran parameters converted to C arguments, by functions of fortran.c
  *
- * Non-blocking calls have a request behind them. Calls that are never Peal's are only counted: none of their
- * arguments goes into the call, and they are not defined for Fortran. */
+ * Non-blocking calls have a request after these. Calls that Peal never takes are only counted: they
+ * need no arguments in the struct, and no definition for Fortran. */
 #ifndef PEAL_MPI_CALLS_H
 #define PEAL_MPI_CALLS_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fail.h. The whole report has been printed by Peal; an error string has room for the first of
- * its lines. */
+/* See fail.h. Peal has printed the whole report; an error string has room for its first lines only. */
 #include "fail.h"
 
 #include <pthread.h>
@@ -32,7 +31,7 @@ int peal_mpi_fail(struct peal_mpi_comm *state, enum peal_status status, struct p
         snprintf(text, abi->max_error_string, "%s%s%s", peal_status_text(status),
                  report[0] ? ": " : "", report);
         state->failure = make_code(text);
-        memset(state->left, 0, sizeof state->left); /* every later call is to fail */
+        memset(state->left, 0, sizeof state->left); /* every later call fails, too */
     }
     abi->pmpi.Comm_call_errhandler(state->comm, state->failure);
     return state->failure;

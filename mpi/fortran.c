@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collectives, as Fortran programs call them.
  *
- * MPICH's Fortran calls its C by MPI_X, which ends in entry.c by itself, from mpif.h, `use mpi` and
- * mostly `use mpi_f08`. Open MPI's calls PMPI_X: mpif.h and `use mpi` come to mpi_x_, and mpi_f08 to
- * ompi_x_f, which both have the same arguments. So these are defined here for Open MPI, and hand on
- * what MPICH's programs call.
+ * MPICH's Fortran functions call MPI_X in C and so reach entry.c by themselves, with mpif.h, `use mpi` and,
+ * for most functions, `use mpi_f08`. Open MPI's call PMPI_X, which bypasses this library. So it defines
+ * mpi_x_ (mpif.h and `use mpi`) and ompi_x_f (mpi_f08), which have the same arguments. mpi_x_ of an MPICH
+ * program is passed on to MPICH.
  *
- * A handle is a number, by reference; MPI_BOTTOM and MPI_IN_PLACE are the addresses of objects. The
- * calls are made in C, as Open MPI's own Fortran does.
+ * In Fortran a handle is a number, passed by reference, and MPI_BOTTOM and MPI_IN_PLACE are addresses of
+ * objects. Both are converted, and the call is made in C, as Open MPI's own Fortran functions do.
  */
 #include "entry.h"
 
@@ -65,7 +65,7 @@ static void put_request(int *request, void *handle, int *ierr, int code)
 
 /* ---- names ---- */
 
-/* Defines mpi_NAME_ and ompi_NAME_f by open_NAME; MPICH's programs get MPICH's. */
+/* Defines mpi_NAME_ and ompi_NAME_f, which call open_NAME; with MPICH, its own pmpi_NAME_ is called. */
 #define ENTRIES(name, params, args)                                                                \
     PEAL_MPI_EXPORT void mpi_##name##_ params;                                                     \
     PEAL_MPI_EXPORT void ompi_##name##_f params;                                                   \
@@ -105,7 +105,7 @@ static void put_request(int *request, void *handle, int *ierr, int code)
 #undef CALL
 #undef COUNTED
 
-/* ---- MPICH's mpi_f08, which calls PMPI_X where there are no buffers ---- */
+/* ---- MPICH's mpi_f08 calls PMPI_X where there are no buffers ---- */
 
 EXPORT void mpi_barrier_f08_(int *comm, int *ierr);
 EXPORT void mpi_ibarrier_f08_(int *comm, int *request, int *ierr);

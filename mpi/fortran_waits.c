@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPI_Wait, MPI_Test and their relatives, as Fortran programs call them: see waits.c.
+/* MPI_Wait, MPI_Test and the like, as Fortran programs call them: see waits.c.
  *
- * The MPI's own tests are called by their Fortran names, so that requests, statuses and what stands
- * for none of them stay what they are: by pmpi_test_ for mpif.h and `use mpi`, by mpi_test_f08_ for
- * mpi_f08, whose statuses are others. Open MPI's mpi_f08 waits by ompi_wait_f, with the former.
+ * The MPI is called by its Fortran names, so that requests, statuses and MPI_STATUS_IGNORE need no
+ * conversion: pmpi_test_ for mpif.h and `use mpi`, mpi_test_f08_ for mpi_f08, whose statuses are
+ * different. Open MPI's mpi_f08 calls ompi_wait_f, which takes the statuses of mpif.h.
  */
 #include "requests.h"
 
@@ -12,7 +12,7 @@
 
 #define EXPORT PEAL_MPI_EXPORT
 
-/* A Fortran subroutine is called like a C function of pointers; those that have fewer read fewer. */
+/* A Fortran subroutine is called like a C function with pointers; one with fewer parameters ignores the rest. */
 typedef void subroutine(void *, void *, void *, void *, void *, void *);
 
 enum own { WAIT, WAITALL, WAITANY, WAITSOME, TEST, TESTALL, TESTANY, TESTSOME, GET_STATUS, OWNS };
@@ -39,8 +39,8 @@ static void put(int *ierr, int code)
         *ierr = code;
 }
 
-/* After a turn: true if the wait is over, with an error of the MPI's or of Peal's in `code`, or
- * none. */
+/* After a test: true if the wait is over, because its requests are complete or because of an error of the
+ * MPI or Peal, which is then in `code`. */
 static bool is_over(bool done, int failed, int *code)
 {
     if (*code != PEAL_MPI_SUCCESS)
@@ -108,7 +108,7 @@ static void wait_some(bool f08, int *count, int *requests, int *out, int *indice
     put(ierr, code);
 }
 
-/* A test by the MPI, after Peal's requests have moved. */
+/* A test by the MPI, after Peal's requests were given a chance to progress. */
 static void test_by(bool f08, enum own which, void *const args[6], int *ierr)
 {
     int failed = peal_mpi_requests_pending() > 0 ? peal_mpi_requests_complete() : PEAL_MPI_SUCCESS;
@@ -119,7 +119,7 @@ static void test_by(bool f08, enum own which, void *const args[6], int *ierr)
 
 #define ARGS(...) ((void *[6]){__VA_ARGS__})
 
-/* Defines mpi_NAME_, ompi_NAME_f and mpi_NAME_f08_ by the body, in which f08 says which it is. */
+/* Defines mpi_NAME_, ompi_NAME_f and mpi_NAME_f08_ with one body; in the last one f08 is true. */
 #define ENTRIES(name, params, args, ...)                                                           \
     EXPORT void mpi_##name##_ params;                                                              \
     EXPORT void ompi_##name##_f params;                                                            \

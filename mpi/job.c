@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See job.h. One function for each shape of arguments; peal_mpi_job_begin chooses. */
+/* See job.h. There is a function for each shape of arguments; begin_kind chooses. */
 #include "job.h"
 
 #include "pack.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory of the job's; NULL for none at all is no failure. */
+/* Temporary memory of the job; NULL if there is none. */
 static void *take_temp(struct peal_mpi_job *job, uint64_t bytes)
 {
     int place = job->temps[0] ? 1 : 0;
@@ -36,37 +36,24 @@ static void make_logical(const void *from, uint64_t count, uint32_t bytes, void 
     }
 }
 
-static uint64_t count_elements(const struct peal_mpi_call *call)
-{
-    uint64_t sum = 0;
-    if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
-        return (uint64_t)call->recvcount * call->state->size;
-    if (call->what != PEAL_MPI_REDUCE_SCATTER)
-        return (uint64_t)call->recvcount;
-    for (uint32_t r = 0; r < call->state->size; r++)
-        sum += (uint64_t)call->recvcounts[r];
-    return sum;
-}
-
 static bool copies_in_place(enum peal_mpi_what what)
 {
     return what == PEAL_MPI_REDUCE_SCATTER || what == PEAL_MPI_REDUCE_SCATTER_BLOCK ||
            what == PEAL_MPI_SCAN || what == PEAL_MPI_EXSCAN;
 }
 
-/* Where the input is to be read. In place is Peal's too, for allreduce and a reduction's root: same
- * address. A reduce_scatter in place has its result elsewhere than Peal's, and a prefix may be in
- * place on some ranks only, so their input is copied; and so is what overlaps the result, or has to
- * be made 0 and 1. */
+/* Where Peal reads the input. Like MPI, Peal works in place for allreduce and for the root of a reduce: both
+ * buffers have the same address. Input is copied in place of a reduce_scatter, whose result Peal has
+ * elsewhere than MPI; of a scan, which may be in place on some ranks only; if it overlaps the result; and if
+ * it must be made 0 or 1. */
 static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     bool in_place = call->send == peal_mpi()->in_place;
     bool copies = copies_in_place(call->what);
     bool has_recv = call->what != PEAL_MPI_REDUCE || (uint32_t)call->root == job->rank;
-    uint64_t elements = count_elements(call);
     const struct peal_mpi_type *type =
         peal_mpi_type_find(peal_mpi_handle(peal_mpi(), call->recvtype));
-    uint64_t bytes = elements * type->bytes;
+    uint64_t bytes = call->bytes, elements = bytes / type->bytes;
     const void *input = in_place ? call->recv : call->send;
     job->recv = has_recv ? call->recv : NULL;
     job->send = input;
@@ -96,12 +83,12 @@ static uint64_t count_results(const struct peal_mpi_job *job, const struct peal_
     return (uint64_t)call->recvcount;
 }
 
-/* Both sides through copies in Peal's layout. */
+/* Input and result are copies in Peal's layout. */
 static enum peal_status begin_pairs(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     const struct peal_mpi_pair *pair = call->pair;
     const void *input = call->send == peal_mpi()->in_place ? call->recv : call->send;
-    uint64_t elements = count_elements(call), results = count_results(job, call);
+    uint64_t elements = call->bytes / pair->bytes, results = count_results(job, call);
     void *send = take_temp(job, elements * pair->packed_bytes);
     if (!send)
         return PEAL_NO_MEMORY;
@@ -112,7 +99,7 @@ static enum peal_status begin_pairs(struct peal_mpi_job *job, const struct peal_
     job->recv = take_temp(job, results * pair->packed_bytes);
     if (!job->recv)
         return PEAL_NO_MEMORY;
-    /* The first rank of an exclusive prefix has no result. */
+    /* The first rank of an exclusive scan has no result. */
     if (call->what == PEAL_MPI_EXSCAN && job->rank == 0)
         return PEAL_OK;
     job->result = (struct peal_mpi_result){
@@ -136,9 +123,9 @@ static enum peal_status begin_reduction(struct peal_mpi_job *job, const struct p
     return call->pair ? begin_pairs(job, call) : begin_input(job, call);
 }
 
-/* ---- data that is only moved: bytes ---- */
+/* ---- data that is moved, as bytes ---- */
 
-/* The program's block i of `count` elements each, as bytes at `at + i * bytes`. */
+/* Packs blocks of `count` elements each, one after the other, to `at`. */
 static bool pack_blocks(const struct peal_mpi_job *job, const void *buf, int count, void *type,
                         uint32_t blocks, char *at)
 {
@@ -158,7 +145,7 @@ static bool is_plain(void *type)
     return peal_mpi_type_find(peal_mpi_handle(peal_mpi(), type)) != NULL;
 }
 
-/* What is sent: the program's memory, or a packed copy of it. */
+/* Sends from the program's memory, or from a packed copy. */
 static enum peal_status begin_send(struct peal_mpi_job *job, const void *buf, int count, void *type,
                                    uint32_t blocks)
 {
@@ -173,7 +160,7 @@ static enum peal_status begin_send(struct peal_mpi_job *job, const void *buf, in
     return PEAL_OK;
 }
 
-/* What is received: into the program's memory, or to be unpacked. */
+/* Receives into the program's memory, or into memory that is unpacked at the end. */
 static enum peal_status begin_recv(struct peal_mpi_job *job, void *buf, int count, void *type,
                                    uint32_t blocks)
 {
@@ -199,7 +186,7 @@ static enum peal_status begin_bcast(struct peal_mpi_job *job, const struct peal_
     return status;
 }
 
-/* The own block of what is received holds what is sent; packed too, if it is. */
+/* In place: this rank's block of the receive buffer is what it sends, packed if that buffer is. */
 static enum peal_status send_own_block(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     struct peal_mpi_shape shape;
@@ -214,7 +201,7 @@ static enum peal_status send_own_block(struct peal_mpi_job *job, const struct pe
     return packed ? PEAL_OK : PEAL_NO_MEMORY;
 }
 
-/* allgather, and gather's root. */
+/* allgather, and the root of gather. */
 static enum peal_status begin_gathering(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     enum peal_status status =
@@ -251,7 +238,7 @@ static enum peal_status begin_scatter(struct peal_mpi_job *job, const struct pea
     if (status != PEAL_OK)
         return status;
     if (call->recv == peal_mpi()->in_place) {
-        /* Not written: it is there already. */
+        /* Peal does not write it, because the block is already there. */
         job->recv = (char *)(uintptr_t)job->send + job->rank * job->count;
         return PEAL_OK;
     }
@@ -282,7 +269,7 @@ static enum peal_status begin_alltoall(struct peal_mpi_job *job, const struct pe
 
 /* ---- uneven counts ---- */
 
-/* Counts in bytes, and offsets where the program's memory is used as it is. True: it can be. */
+/* Fills in lengths and offsets in bytes. True if the program's memory can be used without packing. */
 static bool fill_blocks(const struct peal_mpi_job *job, const int *counts, const int *displs,
                         void *type, uint64_t *bytes, uint64_t *offsets)
 {
@@ -291,7 +278,7 @@ static bool fill_blocks(const struct peal_mpi_job *job, const int *counts, const
     peal_mpi_shape_get(type, &shape);
     for (uint32_t r = 0; r < job->size; r++) {
         bytes[r] = (uint64_t)counts[r] * shape.bytes;
-        /* Where a block is empty, its place means nothing. */
+        /* The place of an empty block has no meaning. */
         bool has_place = bytes[r] > 0;
         offsets[r] = has_place ? (uint64_t)displs[r] * shape.bytes : 0;
         plain = plain && (!has_place || displs[r] >= 0);
@@ -299,7 +286,7 @@ static bool fill_blocks(const struct peal_mpi_job *job, const int *counts, const
     return plain;
 }
 
-/* Most programs receive blocks in the order of ranks. */
+/* True if blocks are in the order of ranks, as in most programs. */
 static bool blocks_ascend(const uint64_t *bytes, const uint64_t *offsets, uint32_t count)
 {
     uint64_t end = 0;
@@ -312,7 +299,7 @@ static bool blocks_ascend(const uint64_t *bytes, const uint64_t *offsets, uint32
     return true;
 }
 
-/* Blocks that are received may share memory: a program may know that they hold the same. */
+/* Blocks may overlap: the program may know that they hold the same data. */
 static bool blocks_overlap(const uint64_t *bytes, const uint64_t *offsets, uint32_t count)
 {
     if (blocks_ascend(bytes, offsets, count))
@@ -358,7 +345,7 @@ static enum peal_status begin_recv_uneven(struct peal_mpi_job *job,
     return PEAL_OK;
 }
 
-/* Block r of uneven ones, to bytes at `at`. */
+/* Packs block r to `at`. */
 static bool pack_uneven(const struct peal_mpi_job *job, const void *buf, const int *counts,
                         const int *displs, void *type, uint32_t r, char *at)
 {
@@ -413,19 +400,21 @@ static enum peal_status begin_alltoallv(struct peal_mpi_job *job, const struct p
     if (plain)
         return PEAL_OK;
     char *temp = take_temp(job, sum_words(bytes, job->size));
+    if (!temp)
+        return PEAL_NO_MEMORY;
     job->send = temp;
-    for (uint32_t r = 0; r < job->size && temp; r++) {
+    for (uint32_t r = 0; r < job->size; r++) {
         if (!pack_uneven(job, buf, counts, displs, type, r, temp))
             return PEAL_NO_MEMORY;
         temp += bytes[r];
     }
-    return temp ? PEAL_OK : PEAL_NO_MEMORY;
+    return PEAL_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- any call ---- */
 
-/* The program may free a type as soon as the call has been started. Not by a duplicate, which would call
- * the program's functions for attributes. */
+/* The program may free a type as soon as the call has been started, so the job makes its own. MPI_Type_dup
+ * would call the program's attribute functions. */
 static bool keep_type(struct peal_mpi_job *job)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -518,7 +507,7 @@ void peal_mpi_job_end(struct peal_mpi_job *job, enum peal_status status)
     release(job);
 }
 
-/* Runs the call, or starts it if there is an `out` for its request. */
+/* Runs the call; with `out`, starts it and writes its request there. */
 static enum peal_status make_call(const struct peal_mpi_job *job, struct peal_comm *comm,
                                   struct peal_request **out)
 {

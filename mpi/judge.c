@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-/* Bytes of the data that `count` elements have; UINT64_MAX: too many to be known. */
+/* Bytes of data in `count` elements; UINT64_MAX if the MPI does not know. */
 static uint64_t count_bytes(int count, void *type)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -33,14 +33,14 @@ static bool is_root(const struct peal_mpi_call *call)
     return (uint32_t)call->root == call->state->rank;
 }
 
-/* A buffer at no address, where there should be data. At MPI_BOTTOM only derived types have any. */
+/* True for a null buffer where there should be data. Only derived types have data at MPI_BOTTOM, which is null. */
 static bool lacks_data(const void *buf, int count, void *type)
 {
     return !buf && count > 0 && peal_mpi_type_find(peal_mpi_handle(peal_mpi(), type)) != NULL;
 }
 
-/* The side whose count and type say how much there is; `all` sides have the same amount by MPI's
- * rules. False: wrong arguments. */
+/* Bytes by the count and type of one side; MPI demands that all sides have the same. False if they are
+ * wrong. */
 static bool measure_side(int count, void *type, uint64_t *bytes)
 {
     if (count < 0 || !is_type(type))
@@ -65,7 +65,7 @@ static bool measure_rooted(struct peal_mpi_call *call)
     return measure_side(call->sendcount, call->sendtype, &call->bytes);
 }
 
-/* Both sides of an exchange of even blocks: the receiving one counts, in place or not. */
+/* The receiving side of an exchange says how much there is, because the sending one may be in place. */
 static bool measure_even(struct peal_mpi_call *call)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -80,8 +80,8 @@ static bool measure_even(struct peal_mpi_call *call)
            !lacks_data(call->send, call->sendcount, call->sendtype);
 }
 
-/* Uneven counts: nothing is measured, arguments are only looked at. */
-static bool look_at_counts(const struct peal_mpi_call *call)
+/* Uneven counts: the size is not known, arguments are only checked. */
+static bool check_counts(const struct peal_mpi_call *call)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
     bool in_place = call->send == abi->in_place;
@@ -99,25 +99,28 @@ static bool look_at_counts(const struct peal_mpi_call *call)
     return true;
 }
 
-static uint64_t sum_counts(const struct peal_mpi_call *call, bool *valid)
+/* False if the counts are wrong. */
+static bool sum_counts(const struct peal_mpi_call *call, uint64_t *sum)
 {
-    uint64_t sum = 0;
-    *valid = call->recvcounts != NULL;
-    for (uint32_t r = 0; *valid && r < call->state->size; r++) {
-        *valid = call->recvcounts[r] >= 0;
-        sum += (uint64_t)call->recvcounts[r];
+    *sum = 0;
+    if (!call->recvcounts)
+        return false;
+    for (uint32_t r = 0; r < call->state->size; r++) {
+        if (call->recvcounts[r] < 0)
+            return false;
+        *sum += (uint64_t)call->recvcounts[r];
     }
-    return sum;
+    return true;
 }
 
-/* One rank's result of these is another rank's input as it is. So a logical one keeps values other than
- * 0 and 1, which Peal's does not. */
+/* The first rank's result of a scan is its input, so a logical scan keeps values other than 0 and 1, which
+ * Peal's does not. */
 static bool is_prefix(enum peal_mpi_what what)
 {
     return what == PEAL_MPI_SCAN || what == PEAL_MPI_EXSCAN;
 }
 
-/* How Peal computes the operation on the call's type. Bytes of an element; 0: it cannot. */
+/* Finds how Peal computes the operation on the call's type. Returns the bytes of an element, 0 if it cannot. */
 static uint32_t find_reduction(struct peal_mpi_call *call, enum peal_mpi_op which)
 {
     void *handle = peal_mpi_handle(peal_mpi(), call->recvtype);
@@ -140,7 +143,7 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
     bool valid = call->recvcount >= 0;
     uint64_t count = (uint64_t)call->recvcount;
     if (call->what == PEAL_MPI_REDUCE_SCATTER)
-        count = sum_counts(call, &valid);
+        valid = sum_counts(call, &count);
     else if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
         count *= call->state->size;
     else if (call->what == PEAL_MPI_REDUCE)
@@ -186,7 +189,7 @@ static enum peal_mpi_reason judge_data(struct peal_mpi_call *call)
         return measure_even(call) ? PEAL_MPI_TAKEN : PEAL_MPI_WRONG;
     case PEAL_MPI_ALLGATHERV:
     case PEAL_MPI_ALLTOALLV:
-        return look_at_counts(call) ? PEAL_MPI_TAKEN : PEAL_MPI_WRONG;
+        return check_counts(call) ? PEAL_MPI_TAKEN : PEAL_MPI_WRONG;
     default:
         return PEAL_MPI_NEVER;
     }
@@ -198,7 +201,7 @@ static bool is_uneven(enum peal_mpi_what what)
            what == PEAL_MPI_REDUCE_SCATTER;
 }
 
-/* The first rule for this collective and communicator decides, and leaves no say to the table. */
+/* The first rule that applies to this collective and communicator decides; without one, the table does. */
 static enum peal_mpi_reason judge_size(const struct peal_mpi_call *call)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pack.h. A predefined type without holes is its own packed form. Any other is given to the
- * MPI, also if its size is its extent: its parts may be in another order. */
+/* See pack.h. A predefined type without holes is copied. The MPI packs all others, even those whose size is
+ * their extent, because their parts may be in another order. */
 #include "pack.h"
 
 #include <string.h>
 
-/* Packing counts bytes in an int: more than this is done in turns. */
+/* MPI_Pack counts bytes in an int, so larger data is packed in parts. */
 enum { TURN_BYTES = 1 << 30 };
 
 enum direction { PACK, UNPACK };
@@ -25,8 +25,8 @@ void peal_mpi_shape_get(void *type, struct peal_mpi_shape *out)
     *out = (struct peal_mpi_shape){bytes > 0 ? (uint64_t)bytes : 0, extent, false};
 }
 
-/* Elements to do at once. */
-static int take_turn(int left, uint64_t bytes)
+/* Elements of one part. */
+static int count_part(int left, uint64_t bytes)
 {
     uint64_t most = TURN_BYTES / bytes;
     if (most == 0)
@@ -34,9 +34,9 @@ static int take_turn(int left, uint64_t bytes)
     return (uint64_t)left < most ? left : (int)most;
 }
 
-/* One turn by the MPI. */
-static bool turn(enum direction direction, char *memory, char *packed, int count, int bytes,
-                 void *type, void *comm)
+/* One part, by the MPI. */
+static bool move_part(enum direction direction, char *memory, char *packed, int count, int bytes,
+                      void *type, void *comm)
 {
     const struct peal_mpi_functions *pmpi = &peal_mpi()->pmpi;
     int position = 0, code;
@@ -47,8 +47,8 @@ static bool turn(enum direction direction, char *memory, char *packed, int count
     return code == PEAL_MPI_SUCCESS;
 }
 
-/* At MPI_BOTTOM, which MPICH's functions refuse: the same places, as seen from an address that is none. */
-static bool turn_at_bottom(enum direction direction, char *packed, int count, int bytes, void *type,
+/* MPICH refuses to pack from MPI_BOTTOM. So the type is moved by an offset, and the buffer the other way. */
+static bool part_at_bottom(enum direction direction, char *packed, int count, int bytes, void *type,
                            void *comm)
 {
     static char base;
@@ -59,7 +59,7 @@ static bool turn_at_bottom(enum direction direction, char *packed, int count, in
         PEAL_MPI_SUCCESS)
         return false;
     abi->pmpi.Type_commit(shifted);
-    bool done = turn(direction, &base, packed, 1, bytes, peal_mpi_load(abi, shifted), comm);
+    bool done = move_part(direction, &base, packed, 1, bytes, peal_mpi_load(abi, shifted), comm);
     abi->pmpi.Type_free(shifted);
     return done;
 }
@@ -77,12 +77,12 @@ static bool move(enum direction direction, char *memory, char *packed, int count
         return true;
     }
     while (count > 0) {
-        int now = take_turn(count, shape.bytes);
+        int now = count_part(count, shape.bytes);
         uint64_t bytes = (uint64_t)now * shape.bytes;
         if (bytes > INT32_MAX)
             return false;
-        bool done = memory ? turn(direction, memory, packed, now, (int)bytes, type, comm)
-                           : turn_at_bottom(direction, packed, now, (int)bytes, type, comm);
+        bool done = memory ? move_part(direction, memory, packed, now, (int)bytes, type, comm)
+                           : part_at_bottom(direction, packed, now, (int)bytes, type, comm);
         if (!done)
             return false;
         memory += now * shape.extent;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of a value and an index whose layout in C is not Peal's: pairs.def.
+/* Pairs of a value and an index whose layout in C differs from Peal's: pairs.def.
  *
- * Peal's pairs have two parts of one size and no holes. So a reduction of these works on a copy: widened
- * before the call, narrowed after it. Values and indices are kept exactly. */
+ * In Peal's pairs both parts have the same size, without holes. So these are reduced in a copy, which is widened
+ * before the call and narrowed after it. Values and indices do not change by that. */
 #ifndef PEAL_MPI_PAIRS_H
 #define PEAL_MPI_PAIRS_H
 
@@ -15,10 +15,10 @@ struct peal_mpi_pair {
     uint32_t packed_bytes; /* of Peal's pair */
     struct peal_mpi_reduction minimum, maximum;
     void (*widen)(const void *from, uint64_t count, void *to);
-    void (*narrow)(const void *from, uint64_t count, void *to); /* leaves holes as they are */
+    void (*narrow)(const void *from, uint64_t count, void *to); /* does not write to holes */
 };
 
-/* NULL: no such type. */
+/* NULL if the handle is not of such a pair. */
 const struct peal_mpi_pair *peal_mpi_pair_find(void *handle);
 
 #endif

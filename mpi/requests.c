@@ -13,10 +13,10 @@
 #include <time.h>
 
 enum {
-    MOST_UNDER_WAY = 4,   /* of a communicator, in Peal */
-    LEAST_NAP_NS = 50000, /* of the thread, between two looks */
+    MOST_UNDER_WAY = 4,   /* per communicator, in Peal */
+    LEAST_NAP_NS = 50000, /* of the thread, between two rounds of tests */
     MOST_NAP_NS = 1000000,
-    LINGER_NAPS = 100 /* without any request, before it ends */
+    LINGER_NAPS = 100 /* after the last request, before the thread ends */
 };
 
 struct entry {
@@ -37,11 +37,11 @@ static pthread_t thread;
 
 uint32_t peal_mpi_requests_pending(void)
 {
-    /* Relaxed: a thread that waits for a request has started it, or was given it by one that has. */
+    /* Relaxed: a thread that waits for a request has started it, or was given it by the one that has. */
     return atomic_load_explicit(&pending, memory_order_relaxed);
 }
 
-/* ---- moving; all of it under the lock ---- */
+/* ---- progress; the caller holds the lock ---- */
 
 static uint32_t count_under_way(const struct peal_mpi_comm *state)
 {
@@ -58,7 +58,7 @@ static void end_entry(struct entry *entry, enum peal_status status)
     entry->status = status;
 }
 
-/* Starts an entry if there is room, and none of its communicator before it waits for room. */
+/* Starts an entry if there is room, unless an earlier one of its communicator still waits for room. */
 static void start_entry(struct entry *entry)
 {
     for (const struct entry *before = first; before != entry; before = before->next) {
@@ -74,7 +74,7 @@ static void start_entry(struct entry *entry)
         end_entry(entry, status);
 }
 
-static void move_all(void)
+static void progress_all(void)
 {
     for (struct entry *entry = first; entry; entry = entry->next) {
         if (!entry->started)
@@ -91,13 +91,13 @@ void peal_mpi_requests_progress(void)
 {
     if (peal_mpi_requests_pending() == 0 || pthread_mutex_trylock(&lock) != 0)
         return;
-    move_all();
+    progress_all();
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- completing, in the program's threads ---- */
+/* ---- completion, in threads of the program ---- */
 
-/* The first entry that has ended, taken out; NULL: none. */
+/* Removes the first entry that has ended from the list; NULL: there is none. */
 static struct entry *take_ended(void)
 {
     for (struct entry **link = &first; *link; link = &(*link)->next) {
@@ -132,9 +132,9 @@ int peal_mpi_requests_complete(void)
     int code = PEAL_MPI_SUCCESS;
     if (pthread_mutex_trylock(&lock) != 0)
         return code;
-    move_all();
+    progress_all();
     for (struct entry *entry; (entry = take_ended()) != NULL;) {
-        pthread_mutex_unlock(&lock); /* an error handler may do anything */
+        pthread_mutex_unlock(&lock); /* an error handler may call anything */
         int failed = complete(entry);
         if (failed)
             code = failed;
@@ -146,9 +146,9 @@ int peal_mpi_requests_complete(void)
 
 /* ---- waits that are not intercepted ---- */
 
-/* A tool that calls PMPI_Wait comes to the MPI alone. Open MPI calls what is registered with its progress
- * while it waits; that is not part of the standard, and other MPIs have nothing such. MPICH's extended
- * generalized requests have a function for waits too, but call the same one also for tests. */
+/* A tool that calls PMPI_Wait bypasses this library. While Open MPI waits, it calls the functions that are
+ * registered with its progress engine; that is an extension, which other MPIs do not have. MPICH's extended
+ * generalized requests have a function for waits, too, but it is also called by tests. */
 typedef int register_progress(int (*progress)(void));
 
 static pthread_once_t hook_once = PTHREAD_ONCE_INIT;
@@ -177,7 +177,7 @@ static void nap(long ns)
     nanosleep(&time, NULL);
 }
 
-/* True if there is nothing to do, and has not been for a while. The lock is held. */
+/* True if the thread is to end: it has had no request for a while. The caller holds the lock. */
 static bool is_done(uint32_t idle)
 {
     return stopping || (!first && idle >= LINGER_NAPS);
@@ -191,7 +191,7 @@ static void *look_after(void *unused)
     pthread_mutex_lock(&lock);
     while (!is_done(idle)) {
         bool any = first != NULL;
-        move_all();
+        progress_all();
         pthread_mutex_unlock(&lock);
         idle = any ? 0 : idle + 1;
         wait = wait * 2 < MOST_NAP_NS ? wait * 2 : MOST_NAP_NS;
@@ -205,7 +205,7 @@ static void *look_after(void *unused)
     return NULL;
 }
 
-/* Under the lock. Signals stay with the program's threads. */
+/* The caller holds the lock. Signals are blocked in the thread, and so go to threads of the program. */
 static bool ensure_thread(void)
 {
     sigset_t every, before;
@@ -257,7 +257,13 @@ static int refuse_cancel(void *extra, int complete_already)
     return PEAL_MPI_SUCCESS;
 }
 
-/* The call cannot be made here, and the others wait for it: they are told. */
+bool peal_mpi_grequest_start(void *request)
+{
+    return peal_mpi()->pmpi.Grequest_start(query, ignore, refuse_cancel, NULL, request) ==
+           PEAL_MPI_SUCCESS;
+}
+
+/* The call cannot be made here. Closing Peal's communicator tells the other ranks, which wait for it. */
 static int give_up(struct peal_mpi_comm *state, struct entry *entry)
 {
     free(entry);
@@ -280,13 +286,13 @@ int peal_mpi_request_start(struct peal_mpi_call *call, void *request)
     if (!entry || peal_mpi_job_begin(&entry->job, call) != PEAL_OK)
         return give_up(state, entry);
     pthread_once(&hook_once, set_hook);
-    if (abi->pmpi.Grequest_start(query, ignore, refuse_cancel, NULL, request) != PEAL_MPI_SUCCESS) {
+    if (!peal_mpi_grequest_start(request)) {
         peal_mpi_job_end(&entry->job, PEAL_NO_MEMORY);
         return give_up(state, entry);
     }
     __builtin_memcpy(entry->handle, request, abi->int_handles ? 4 : 8);
     entry->state = state;
-    /* Relaxed: the caller holds a use. */
+    /* Relaxed: the communicator still has its attribute, which counts as a user. */
     atomic_fetch_add_explicit(&state->users, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&pending, 1, memory_order_relaxed);
     pthread_mutex_lock(&lock);

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Non-blocking collectives by Peal's requests.
+/* Non-blocking collectives through Peal's requests.
  *
- * To the program, such a request is one of the MPI's: a generalized request, which every call that
- * takes requests understands. It is completed by the MPI's rules, in a thread of the program's, when
- * Peal's request has ended: MPI_Wait and its relatives (waits.c) look after both, and with Open MPI
- * its own progress, as for PMPI_Wait.
+ * The program gets a generalized request of the MPI, which every function that takes requests accepts. It
+ * is completed, as MPI demands, in a thread of the program, once Peal's request has ended: by MPI_Wait,
+ * MPI_Test and the like (waits.c), and with Open MPI also by its own progress engine.
  *
- * Progress. While any is pending, a thread of this library tests Peal's requests now and then, so
- * that they move whatever the program's threads do: wait in MPI_Recv, write a file, compute. It calls
- * nothing of the MPI, which may not have been initialised for threads, and ends soon after the last
- * request. Waits of the program's threads test too, and far more often.
+ * Progress: while any request is pending, a thread of this library tests Peal's requests from time to time,
+ * so that they progress whatever the program does, be it waiting in MPI_Recv, writing a file or
+ * computing. The thread calls no function of the MPI, which may not have been initialised for threads, and
+ * ends soon after the last request. The program's own waits test far more often.
  *
- * Four requests of a communicator can be under way in Peal, and starting a fifth would wait; so it is
- * kept here until there is room. Starting one never waits for other ranks.
+ * Peal runs at most four requests of a communicator at a time, and starting a fifth would wait. So a fifth is
+ * kept in a list until there is room: starting a request never waits for other ranks.
  *
- * One lock guards all of it, and Peal's communicators for requests: nothing waits while it is held.
+ * One lock guards the list and Peal's communicators for requests. Nothing waits while holding it.
  */
 #ifndef PEAL_MPI_REQUESTS_H
 #define PEAL_MPI_REQUESTS_H
 
 #include "take.h"
 
-/* Starts a call that is Peal's; `request` is where the program wants its MPI_Request. */
+/* Starts a call that Peal takes; writes the program's MPI_Request to `request`. */
 int peal_mpi_request_start(struct peal_mpi_call *call, void *request);
 
-/* How many are not completed yet. */
+/* Writes a generalized request of the MPI to `request`. */
+bool peal_mpi_grequest_start(void *request);
+
+/* The number of requests that are not completed yet. */
 uint32_t peal_mpi_requests_pending(void);
-/* Moves all that can be moved; for threads that may not complete any. */
+/* Lets all of them progress, without completing any: for callbacks of Peal. */
 void peal_mpi_requests_progress(void);
-/* The same, and completes those that have ended. An error code if one has failed, after its
- * communicator's error handler has returned; otherwise 0. */
+/* The same, and completes those that have ended. Returns 0, or the error code of one that has failed,
+ * after its communicator's error handler has returned. */
 int peal_mpi_requests_complete(void);
 
-/* MPI_Finalize: ends the thread. */
+/* Ends the thread, in MPI_Finalize. */
 void peal_mpi_requests_stop(void);
 
 #endif

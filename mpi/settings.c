@@ -32,7 +32,7 @@ const struct peal_mpi_settings *_Atomic peal_mpi_settings_read;
 static struct peal_mpi_settings settings;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Calls that are worth opening a communicator for; see peal_mpi_score. */
+/* Calls before a communicator is opened; see peal_mpi_score. */
 enum { DEFAULT_ATTACH = 16 };
 
 const char *peal_mpi_what_name(enum peal_mpi_what what)
@@ -54,7 +54,7 @@ static void refuse(const char *variable, const char *text, const char *wanted)
     settings.off = true;
 }
 
-/* 64K, 2M, 100; false: none. */
+/* A number as in 64K, 2M or 100; false if it is none. */
 static bool read_size(const char *text, uint64_t *out)
 {
     char *end;
@@ -77,7 +77,7 @@ static bool read_size(const char *text, uint64_t *out)
     return true;
 }
 
-/* on, off, or LEAST-MOST of which either may be missing. */
+/* on, off, or LEAST-MOST, either of which may be missing. */
 static bool read_limits(char *text, struct peal_mpi_rule *rule)
 {
     rule->least = 0;
@@ -156,7 +156,7 @@ static void read_rules(const char *text)
     free(copy);
 }
 
-/* 0 and 1, or one of more words; -1 after a complaint. */
+/* The index of the variable's value among `words`; 0 if it is not set, -1 after reporting another value. */
 static int read_choice(const char *variable, const char *const *words, const char *wanted)
 {
     const char *text = getenv(variable);
@@ -191,7 +191,9 @@ static void read_settings(void)
     hash = peal_mpi_hash(hash, &settings.check, sizeof settings.check);
     hash = peal_mpi_hash(hash, &settings.tabled, sizeof settings.tabled);
     hash = peal_mpi_hash(hash, &settings.attach, sizeof settings.attach);
-    settings.hash = peal_mpi_hash(hash, rules ? rules : "", rules ? strlen(rules) : 0);
+    if (rules)
+        hash = peal_mpi_hash(hash, rules, strlen(rules));
+    settings.hash = hash;
 }
 
 const struct peal_mpi_settings *peal_mpi_settings_read_own(void)

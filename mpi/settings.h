@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the environment says: PEAL_MPI and its relatives; see docs/mpi.md. */
+/* The settings, from the environment variables that begin with PEAL_MPI: see docs/mpi.md. */
 #ifndef PEAL_MPI_SETTINGS_H
 #define PEAL_MPI_SETTINGS_H
 
@@ -33,30 +33,30 @@ const char *peal_mpi_what_name(enum peal_mpi_what what);
 
 enum { PEAL_MPI_MOST_RULES = 32 };
 
-/* COLLECTIVE[@COMMUNICATOR]=VALUE of PEAL_MPI_RULES: calls that it is for go to Peal if their bytes
- * are within the limits. */
+/* A rule of PEAL_MPI_RULES: calls to which it applies go to Peal if their bytes are within its limits. */
 struct peal_mpi_rule {
-    int what; /* -1: all */
+    int what; /* a collective; -1: all */
     bool has_name, has_ranks;
-    bool spans;     /* those on several hosts */
-    char name[64];  /* of communicators, as MPI_Comm_get_name says */
-    uint32_t ranks; /* or by their size */
+    bool spans;     /* for communicators on several hosts */
+    char name[64];  /* of the communicator, by MPI_Comm_get_name */
+    uint32_t ranks; /* of the communicator */
     uint64_t least, most;
-    bool is_sized; /* limits were given; they mean nothing where sizes differ per rank */
+    bool is_sized; /* has limits; not for collectives whose sizes differ per rank */
 };
 
 struct peal_mpi_settings {
     bool off;
-    bool check;      /* PEAL_MPI_CHECK: decisions are compared at every call */
+    bool check;      /* PEAL_MPI_CHECK: ranks compare their decisions at every call */
     int stats;       /* PEAL_MPI_STATS: 0, 1: rank 0 prints, 2: all ranks */
     uint64_t attach; /* PEAL_MPI_ATTACH: score at which a communicator is opened */
-    bool tabled;     /* cells where Peal saves less than a tenth are left to the MPI */
+    bool
+        tabled; /* PEAL_MPI_TABLE: calls in which Peal saves less than a tenth are left to the MPI */
     uint32_t nrules;
     struct peal_mpi_rule rules[PEAL_MPI_MOST_RULES];
-    uint64_t hash; /* of all that decisions depend on; ranks compare it */
+    uint64_t hash; /* of everything that decisions depend on */
 };
 
-/* Read at the first call. What is not understood is said once, and turns Peal off. */
+/* Read at the first call. A value that is not understood is reported, and turns Peal off. */
 extern const struct peal_mpi_settings *_Atomic peal_mpi_settings_read;
 const struct peal_mpi_settings *peal_mpi_settings_read_own(void);
 static inline const struct peal_mpi_settings *peal_mpi_settings(void)
@@ -67,7 +67,7 @@ static inline const struct peal_mpi_settings *peal_mpi_settings(void)
     return read ? read : peal_mpi_settings_read_own();
 }
 
-/* Of `data`, after what `hash` is of. */
+/* Extends a hash by `data`; the first one extends PEAL_MPI_HASH_START. */
 #define PEAL_MPI_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t peal_mpi_hash(uint64_t hash, const void *data, uint64_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See speed.h. Rows are sorted as speed.def has them: those of one collective follow each other, by size. */
+/* See speed.h. The rows of a collective follow each other in speed.def, sorted by size. */
 #include "speed.h"
 
 struct row {
@@ -19,7 +19,7 @@ static const struct row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof *rows, OWN_CORES = 2, SHARED_LEAST = 4, SHARED_MOST = 8 };
 
-/* Which of the measured numbers of ranks is most like this communicator. */
+/* The measured number of ranks that stands for this communicator. */
 static uint32_t choose_ranks(const struct peal_mpi_comm *state)
 {
     if (!state->shares_cores)
@@ -27,7 +27,7 @@ static uint32_t choose_ranks(const struct peal_mpi_comm *state)
     return state->size < (SHARED_LEAST + SHARED_MOST) / 2 ? SHARED_LEAST : SHARED_MOST;
 }
 
-/* Nobody knows which MPI is behind the standard's ABI; the one that was seen there is MPICH. */
+/* An MPI with the standard ABI may be any; MPICH is the first that has it. */
 static enum peal_mpi_flavour choose_mpi(void)
 {
     bool open = peal_mpi()->flavour == PEAL_MPI_OPEN;
@@ -40,8 +40,8 @@ static bool is_for(const struct row *row, const struct peal_mpi_comm *state,
     return row->what == what && row->mpi == choose_mpi() && row->ranks == choose_ranks(state);
 }
 
-/* The last row of the collective up to this size, or the first one, and in `next` the one behind it, or
- * NULL. NULL: it was not measured. */
+/* The last row of the collective that is not larger than `bytes`, or else its first row; in `next` the row after
+ * it, or NULL. Returns NULL if the collective was not measured. */
 static const struct row *find(const struct peal_mpi_comm *state, enum peal_mpi_what what,
                               uint64_t bytes, const struct row **next)
 {
@@ -61,7 +61,8 @@ static const struct row *find(const struct peal_mpi_comm *state, enum peal_mpi_w
     return found;
 }
 
-/* At a size between two rows; times grow with the size beyond the last, and not at all before the first. */
+/* Interpolates between two rows. Before the first row times are constant, after the last they grow with the
+ * size. */
 static double interpolate(const struct row *row, const struct row *next, uint64_t bytes,
                           double (*of)(const struct row *))
 {
@@ -78,15 +79,15 @@ static double saved_ns(const struct row *row)
     return row->plain_ns - row->peal_ns;
 }
 
-/* Above 0 where Peal saves at least a tenth of what the call takes if it is left to the MPI. Where it saves less,
- * the winner of one run is the loser of the next, and the MPI keeps the call. */
+/* Positive where Peal saves at least a tenth. Where it saves less, the faster one in one run is the slower one
+ * in the next, and the call is left to the MPI. */
 static double clearly_saved_ns(const struct row *row)
 {
-    enum { LEFT_NS = 20 }; /* what deciding costs */
+    enum { LEFT_NS = 4 }; /* what deciding costs */
     return 0.9 * (row->plain_ns + LEFT_NS) - row->peal_ns;
 }
 
-/* As speed.def counts them. A reduce_scatter has all of them in call->bytes already. */
+/* As speed.def counts them; of a reduce_scatter call->bytes are of all blocks already. */
 static uint64_t all_bytes(const struct peal_mpi_call *call)
 {
     if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
@@ -107,7 +108,7 @@ void peal_mpi_speed_look_up(struct peal_mpi_comm *state)
     }
 }
 
-/* Where a rule is for this collective, the table has no say. */
+/* True if a rule may apply, so that the table alone does not decide. */
 static bool is_ruled(const struct peal_mpi_comm *state, enum peal_mpi_what what)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats.h. Counters are of this process; threads add to them without a lock. */
+/* See stats.h. Counters are per process; threads add to them without a lock. */
 #include "stats.h"
 
 #include "speed.h"
@@ -13,14 +13,14 @@ static const char *const reasons[PEAL_MPI_REASONS] = {
     [PEAL_MPI_DIFFERS] = "settings differ between ranks",
     [PEAL_MPI_INTER] = "an intercommunicator",
     [PEAL_MPI_ALONE] = "one rank",
-    [PEAL_MPI_STRANGERS] = "ranks that were started apart",
+    [PEAL_MPI_OTHER_WORLD] = "ranks of another MPI_COMM_WORLD",
     [PEAL_MPI_LARGE] = "more ranks than Peal has",
     [PEAL_MPI_NO_MEMORY] = "Peal could not be opened",
     [PEAL_MPI_EARLY] = "too few calls so far to open Peal",
     [PEAL_MPI_RULED] = "PEAL_MPI_RULES",
     [PEAL_MPI_SLOWER] = "the MPI was measured to be as fast",
-    [PEAL_MPI_USER_OP] = "an operation of the program's own",
-    [PEAL_MPI_TYPE] = "Peal lacks this operation on this type",
+    [PEAL_MPI_USER_OP] = "an operation defined by the program",
+    [PEAL_MPI_TYPE] = "Peal does not have this operation on this type",
     [PEAL_MPI_EMPTY] = "no data",
     [PEAL_MPI_HUGE] = "2 GiB or more",
     [PEAL_MPI_WRONG] = "wrong arguments",
@@ -33,7 +33,7 @@ struct counter {
 
 static struct counter counters[2][PEAL_MPI_WHATS][PEAL_MPI_REASONS];
 static _Atomic uint32_t attached, refused;
-static _Atomic uint64_t estimated;       /* calls that speed.def knows */
+static _Atomic uint64_t estimated;       /* calls with an estimate */
 static _Atomic int64_t estimated_saving; /* nanoseconds */
 
 uint64_t peal_mpi_now_ns(void)
@@ -43,7 +43,7 @@ uint64_t peal_mpi_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Relaxed everywhere: these are counts, read when all is over. */
+/* Relaxed everywhere: these are counters, read at the end. */
 static void add(_Atomic uint64_t *to, uint64_t value)
 {
     atomic_fetch_add_explicit(to, value, memory_order_relaxed);

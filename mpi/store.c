@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See store.h. A message is two lengths, the key and the value. Every rank keeps all that it has set or
- * received until the store is closed; what it has set is also the memory of its sends. */
+/* See store.h. A message is two lengths, the key and the value. Every rank keeps what it has set or received until
+ * the store is closed; its sends read from there. */
 #include "store.h"
 
 #include "stats.h"
@@ -11,25 +11,25 @@
 
 enum {
     TAG = 1,
-    MOST_VALUE = 1 << 17, /* what ranks exchange is a page or so */
+    MOST_VALUE = 1 << 17, /* ranks exchange about a page */
     MOST_KEY = 256,
     DEFAULT_PATIENCE_MS = 60000
 };
 
 struct item {
     struct item *next;
-    char *requests; /* of an own item: one per rank, 8 bytes each; otherwise NULL */
+    char *requests; /* if this rank has set it: one per rank, 8 bytes each; otherwise NULL */
     uint32_t key_len, value_len;
     char text[]; /* key, then value */
 };
 
 struct peal_mpi_store {
-    char comm[8]; /* the MPI's handle, as it has stored it */
+    char comm[8]; /* the MPI's handle, as the MPI wrote it */
     uint32_t rank, size;
     uint64_t patience_ns;
     struct item *items;
-    uint64_t set;       /* items of this rank */
-    uint64_t *received; /* items of each other one */
+    uint64_t set;       /* items that this rank has set */
+    uint64_t *received; /* items from each other rank */
     struct peal_store functions;
 };
 
@@ -91,7 +91,7 @@ static int set(void *context, const char *key, const void *value, size_t len)
 
 /* ---- getting ---- */
 
-/* The next message of a rank, if there is one. */
+/* Receives the next message of a rank, if there is one. */
 static bool receive(struct peal_mpi_store *store, uint32_t from)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -191,16 +191,17 @@ const struct peal_store *peal_mpi_store_functions(struct peal_mpi_store *store)
     return &store->functions;
 }
 
-/* All that was sent to this rank: otherwise the sends of others might never end. */
+/* Receives everything that was sent to this rank, because otherwise sends might never complete. */
 static void receive_rest(struct peal_mpi_store *store)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
     uint64_t *sent = calloc(store->size, sizeof *sent);
     if (!sent)
-        return; /* small messages do not wait to be received */
+        return; /* sends of small messages complete all the same */
     abi->pmpi.Allgather(&store->set, 1, abi->uint64, sent, 1, abi->uint64, comm_of(store));
+    sent[store->rank] = 0; /* to itself */
     for (uint32_t r = 0; r < store->size; r++) {
-        while (r != store->rank && store->received[r] < sent[r]) {
+        while (store->received[r] < sent[r]) {
             if (!receive(store, r))
                 sched_yield();
         }

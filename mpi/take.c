@@ -4,7 +4,7 @@
 
 #include "attach.h"
 #include "fail.h"
-#include "greet.h"
+#include "agree.h"
 #include "job.h"
 #include "judge.h"
 #include "requests.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the following three */
 static struct peal_mpi_comm *all;
 static int keyval;
 static bool has_keyval;
@@ -29,7 +29,7 @@ _Atomic uint64_t peal_mpi_frees = 1;
 /* True once MPI_Finalize has begun. */
 static bool is_over(void)
 {
-    /* Relaxed: set by the thread that finalizes, when no other may call the MPI any more. */
+    /* Relaxed: the thread that finalizes sets it, when no other may call the MPI any more. */
     return atomic_load_explicit(&over, memory_order_relaxed);
 }
 
@@ -37,7 +37,7 @@ static bool is_over(void)
 
 void peal_mpi_comm_drop(struct peal_mpi_comm *state)
 {
-    /* Partner: the other uses' decrements; the last sees what they did. */
+    /* Partner: the decrements of the other users; the last one sees what they did. */
     if (atomic_fetch_sub_explicit(&state->users, 1, memory_order_acq_rel) != 1)
         return;
     peal_mpi_detach(state);
@@ -51,13 +51,13 @@ static int copy_nothing(void *comm, int key, void *extra, void *value, void *out
     return PEAL_MPI_SUCCESS;
 }
 
-/* No thread takes a communicator for one of its last ones. */
+/* Invalidates the cache of every thread. */
 static void forget_recent(void)
 {
     atomic_fetch_add_explicit(&peal_mpi_frees, 1, memory_order_relaxed); /* see peal_mpi_recall */
 }
 
-/* The program frees the communicator. */
+/* Called by the MPI when the program frees the communicator. */
 static int forget(void *comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)extra;
@@ -68,14 +68,14 @@ static int forget(void *comm, int key, void *value, void *extra)
         state->next->link = state->link;
     pthread_mutex_unlock(&lock);
     forget_recent();
-    peal_mpi_pump_end(state);
-    state->comm = peal_mpi()->comm_self; /* of requests under way: whose errors there are */
+    peal_mpi_progress_end(state);
+    state->comm = peal_mpi()->comm_self; /* pending requests report errors there */
     peal_mpi_comm_drop(state);
     return PEAL_MPI_SUCCESS;
 }
 
-/* MPI_Finalize begins: this is an attribute of MPI_COMM_SELF. Nothing is Peal's from here on, on any
- * rank: what other attributes' functions still call goes to the MPI. */
+/* Called when MPI_Finalize begins, because it belongs to an attribute of MPI_COMM_SELF. From here on all calls
+ * go to the MPI, on all ranks: functions of other attributes may still make some. */
 static int finish(void *comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
@@ -85,7 +85,7 @@ static int finish(void *comm, int key, void *value, void *extra)
     forget_recent();
     pthread_mutex_lock(&lock);
     for (struct peal_mpi_comm *state = all; state; state = state->next) {
-        peal_mpi_pump_end(state);
+        peal_mpi_progress_end(state);
         peal_mpi_detach(state);
     }
     pthread_mutex_unlock(&lock);
@@ -102,9 +102,9 @@ static bool make_keyvals(const struct peal_mpi_abi *abi)
     return abi->pmpi.Comm_set_attr(abi->comm_self, finish_key, &all) == PEAL_MPI_SUCCESS;
 }
 
-/* Ranks that the program spawned or connected to may run without this library, and cannot be asked: they
- * would have to answer. All ranks see the same, because each has a world of its own. */
-static bool has_strangers(const struct peal_mpi_comm *state)
+/* Ranks that the program spawned or connected to may run without this library, and then would not answer a
+ * message. All ranks of such a communicator find some that are in another world. */
+static bool has_other_worlds(const struct peal_mpi_comm *state)
 {
     int places[PEAL_MOST_RANKS];
     return !peal_mpi_find_in_world(state->comm, state->size, places);
@@ -125,8 +125,8 @@ static void describe_comm(const struct peal_mpi_abi *abi, struct peal_mpi_comm *
         state->why = PEAL_MPI_ALONE;
     else if (size > PEAL_MOST_RANKS)
         state->why = PEAL_MPI_LARGE;
-    else if (has_strangers(state))
-        state->why = PEAL_MPI_STRANGERS;
+    else if (has_other_worlds(state))
+        state->why = PEAL_MPI_OTHER_WORLD;
     if (state->why != PEAL_MPI_TAKEN)
         state->phase = PEAL_MPI_REFUSED;
     peal_mpi_left_set(state);
@@ -136,7 +136,7 @@ static struct peal_mpi_comm *new_comm(const struct peal_mpi_abi *abi, void *comm
 {
     struct peal_mpi_comm *state = calloc(1, sizeof *state);
     if (!state) {
-        /* The others would greet, and wait for this one. */
+        /* Going on is not possible: the other ranks would wait for this one's settings. */
         fprintf(stderr, "libpeal_mpi: no memory for a communicator\n");
         abort();
     }
@@ -181,7 +181,7 @@ static __attribute__((noinline)) struct peal_mpi_comm *find_comm(const struct pe
     return state;
 }
 
-/* NULL: not for Peal, whatever is called. */
+/* NULL if all calls on it go to the MPI. */
 static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void *comm)
 {
     struct peal_mpi_comm *recent = peal_mpi_recall(comm);
@@ -190,7 +190,7 @@ static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void
 
 /* ---- decisions ---- */
 
-/* After greeting; what holds for the communicator, then for the call. */
+/* First what is known of the communicator, then the call itself. */
 static enum peal_mpi_reason decide(struct peal_mpi_call *call)
 {
     const struct peal_mpi_comm *state = call->state;
@@ -205,7 +205,7 @@ static bool wants_requests(const struct peal_mpi_comm *state)
            state->request_score > peal_mpi_settings()->attach;
 }
 
-/* Counts towards attaching; a call that is Peal's and comes too early goes to the MPI. */
+/* Counts a call towards attaching. Until then, calls that Peal could take go to the MPI. */
 static void count_call(struct peal_mpi_call *call)
 {
     struct peal_mpi_comm *state = call->state;
@@ -229,7 +229,7 @@ static int run_call(struct peal_mpi_call *call)
     struct peal_mpi_job job;
     enum peal_status status = peal_mpi_job_begin(&job, call);
     if (__builtin_expect(status != PEAL_OK, 0)) {
-        /* The others wait for this rank: they are told. */
+        /* Closing it tells the other ranks, which wait for this one. */
         int code = peal_mpi_fail(state, status, NULL);
         peal_comm_close(state->blocking);
         return code;
@@ -257,7 +257,7 @@ bool peal_mpi_take(struct peal_mpi_call *call, int *code)
         return true;
     }
     if (__builtin_expect(call->state->phase == PEAL_MPI_NEW, 0))
-        peal_mpi_greet(call->state);
+        peal_mpi_agree(call->state);
     call->reason = decide(call);
     if (__builtin_expect(call->state->phase == PEAL_MPI_COUNTING || wants_requests(call->state), 0))
         count_call(call);
@@ -271,7 +271,8 @@ bool peal_mpi_take(struct peal_mpi_call *call, int *code)
     return true;
 }
 
-/* Counts towards a communicator for requests, which is opened in the next blocking call, whatever it is. */
+/* Counts a call towards opening a communicator for requests. That happens in the next blocking call, which must
+ * not be left to the MPI before. */
 static void count_start(const struct peal_mpi_call *call)
 {
     struct peal_mpi_comm *state = call->state;
@@ -293,10 +294,11 @@ bool peal_mpi_take_start(struct peal_mpi_call *call)
         return false;
     struct peal_mpi_comm *state = call->state;
     if (state->failure)
-        return true; /* and is not started */
+        return true; /* peal_mpi_request_start reports it */
     if (state->phase == PEAL_MPI_NEW) {
         call->reason = PEAL_MPI_EARLY;
-        state->request_score++; /* not by size: the ranks have not compared anything yet */
+        state
+            ->request_score++; /* without the size, because nothing is known of the other ranks yet */
         return false;
     }
     call->reason = decide(call);

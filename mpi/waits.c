@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPI_Wait, MPI_Test and their relatives, in C: while requests of Peal's are pending, a wait is a
- * loop of tests, between which those move and are completed. Which of the requests are Peal's does
- * not matter: to the MPI they are requests like any other. */
+/* MPI_Wait, MPI_Test and the like, in C. While requests of Peal are pending, a wait is a loop of tests,
+ * between which Peal's requests progress and are completed. It does not matter which requests are Peal's: all are
+ * requests of the MPI. */
 #include "requests.h"
 
 #include <sched.h>
 
 #define EXPORT PEAL_MPI_EXPORT
 
-/* One turn of a wait that was not over. */
+/* Between two tests. */
 static void pause_turn(uint32_t *turns)
 {
     enum { BUSY_TURNS = 64 };
@@ -16,7 +16,7 @@ static void pause_turn(uint32_t *turns)
         sched_yield();
 }
 
-/* Tests until `done`, or an error of the MPI's or of Peal's. */
+/* Tests until `done`, or until the MPI or Peal reports an error. */
 #define WAIT_BY(test, done)                                                                        \
     do {                                                                                           \
         uint32_t turns = 0;                                                                        \
@@ -78,13 +78,13 @@ int MPI_Waitsome(int count, void *requests, int *out, int *indices, void *status
     WAIT_BY(abi->pmpi.Testsome(count, requests, out, indices, statuses), *out != 0);
 }
 
-/* A test that is over: what Peal's requests have to say comes after what the MPI's have. */
+/* The result of a test: an error of the MPI comes before one of Peal's requests. */
 static int end_test(int failed, int code)
 {
     return code != PEAL_MPI_SUCCESS ? code : failed;
 }
 
-/* Moves and completes Peal's requests, if there are any. */
+/* Lets Peal's requests progress, and completes those that have ended. */
 static int look(void)
 {
     return peal_mpi_requests_pending() > 0 ? peal_mpi_requests_complete() : PEAL_MPI_SUCCESS;

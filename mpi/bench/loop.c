@@ -107,7 +107,7 @@ int main(int argc, char **argv)
                 break;
             double seconds = measure(which, sizes[s], budget);
             if (rank == 0)
-                printf("%s %d %.3f\n", names[which], sizes[s], seconds * 1e6);
+                printf("%s %d %.3f\n", names[which], sizes[s], seconds * 1e6), fflush(stdout);
         }
     }
     free(a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See greet.h. */
-#include "greet.h"
+/* See agree.h. */
+#include "agree.h"
 
 #include "attach.h"
 #include "speed.h"
@@ -10,25 +10,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a rank says of itself, in words of 8 bytes. */
+/* What a rank tells the others, in words of 8 bytes. */
 struct answer {
     uint64_t settings;
-    uint64_t names; /* bit i: rule i is for a communicator of this name */
+    uint64_t names; /* bit i: rule i applies to a communicator of this name */
     uint64_t host;
     uint64_t cores;
     uint64_t is_off;
-    uint64_t has_threads; /* in several calls of the MPI at once */
+    uint64_t has_threads; /* MPI_THREAD_MULTIPLE */
 };
 enum { WORDS = sizeof(struct answer) / sizeof(uint64_t) };
 
-/* What the world's ranks have said, once `is_world_known`. */
+/* The answers of the ranks of MPI_COMM_WORLD, valid once `is_world_known`. */
 static struct answer world[PEAL_MOST_RANKS];
 static _Atomic bool is_world_known;
 
 /* ---- this rank's answer ---- */
 
-/* Ranks share a host if they run on one boot of one system and see the same network's sockets; or by
- * PEAL_HOST, as everywhere in Peal. */
+/* Ranks share a host if they run under one user on one boot of one system, in one network namespace. As
+ * everywhere in Peal, PEAL_HOST overrides this. */
 static uint64_t identify_host(void)
 {
     const char *told = getenv("PEAL_HOST");
@@ -56,7 +56,7 @@ static bool has_named_rules(void)
     return false;
 }
 
-/* Which rules are for a communicator of this name: all that name none, and those that name this one. */
+/* The rules that apply to a communicator of this name: those without a name, and those with this name. */
 static uint64_t select_names(const struct peal_mpi_comm *state)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();
@@ -121,7 +121,7 @@ static bool has_same_settings(const struct answer *answers, uint32_t size)
     return true;
 }
 
-/* From what the world has said; false if that is not enough. */
+/* Takes the answers from those of the world. False if they do not suffice. */
 static bool recall(const struct peal_mpi_comm *state, struct answer *out)
 {
     int places[PEAL_MOST_RANKS];
@@ -133,9 +133,9 @@ static bool recall(const struct peal_mpi_comm *state, struct answer *out)
         return false;
     for (uint32_t r = 0; r < state->size; r++) {
         out[r] = world[places[r]];
-        out[r].names = names; /* the world's answer is of its own name */
+        out[r].names = names; /* the kept ones are for the name of the world */
     }
-    /* Ranks with the same settings have the same rules, so all of them ask, or none does. */
+    /* Ranks with the same settings have the same rules, so either all of them ask or none does. */
     return !has_named_rules() || !has_same_settings(out, state->size);
 }
 
@@ -158,9 +158,9 @@ static void keep_world(const struct answer *answers, uint32_t size)
     atomic_store_explicit(&is_world_known, true, memory_order_release);
 }
 
-/* ---- what follows from them ---- */
+/* ---- conclusions ---- */
 
-/* Which rules are for a communicator of this size, on this many hosts. */
+/* The rules that apply to a communicator of this size, on one host or several. */
 static uint64_t select_kinds(const struct peal_mpi_comm *state)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();
@@ -195,7 +195,7 @@ static void settle(struct peal_mpi_comm *state, const struct answer *answers)
     peal_mpi_left_set(state);
 }
 
-void peal_mpi_greet(struct peal_mpi_comm *state)
+void peal_mpi_agree(struct peal_mpi_comm *state)
 {
     struct answer answers[PEAL_MOST_RANKS];
     if (!recall(state, answers)) {
