@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts for compare: network namespaces of processes of the benchmark, and how each system is started on them.
 
-Each host has its own network, name, processes and /dev/shm. A virtual link joins both for data (d0, with a rate if one is asked
-for), another one leads to the launcher (m0). Nothing of the machine's own network is touched, and whatever way the benchmark ends,
-all of it goes with its processes.
+Each host has its own network, name, processes and /dev/shm. A virtual link joins both for data (d0, with --rate as fast as that),
+another one leads to the launcher (m0). The machine's own network is not touched, and however the benchmark ends, the hosts go away
+with its processes.
 """
 import ctypes
 import os
@@ -31,8 +31,9 @@ def sure(*command):
 
 
 def enter():
-    """Goes on in a network of its own; ends the program in words where that is not allowed."""
+    """Restarts the program in a network of its own; ends it with a message where that is not allowed."""
     if INSIDE in os.environ:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what closes the hosts
         return
     command = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
     probe = subprocess.run([*command, "sh", "-c", "ip link set lo up && ip link add name va type veth peer name vb"],
@@ -144,7 +145,7 @@ def gloo(folder, hosts):
 
 
 def installed(folder, hosts):
-    """Peal, and all rivals whose program was built and whose launcher is there."""
+    """Peal, and all rivals whose program was built and whose launcher is installed."""
     folder = os.path.abspath(folder)
     found = [System("Peal", "Peal", started_by_peal(folder, hosts, f"{folder}/bench-peal", {"PEAL_NET": "tcp:d0"}))]
     for name, program, launcher, make in (("Open MPI", "mpi-openmpi", "mpirun.openmpi", open_mpi),

@@ -331,22 +331,5 @@ TEST(collectives_share_what_their_sides_allow)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_folds),
-        cmocka_unit_test(test_text_tones),
-        cmocka_unit_test(test_sha256_is_the_standard),
-        cmocka_unit_test(arena_stops_at_its_limit),
-        cmocka_unit_test(equal_names_intern_to_equal_pointers),
-        cmocka_unit_test(sizes_parse_and_format),
-        cmocka_unit_test(hashes_tell_lengths_seeds_and_bytes_apart),
-        cmocka_unit_test(diagnostics_point_at_the_place),
-        cmocka_unit_test(diagnostics_keep_the_terminal_safe),
-        cmocka_unit_test(the_name_that_was_meant_is_found),
-        cmocka_unit_test(only_the_first_errors_are_kept),
-        cmocka_unit_test(an_index_finds_every_row_and_no_other),
-        cmocka_unit_test(the_clock_does_not_go_back),
-        cmocka_unit_test(collectives_share_what_their_sides_allow),
-        cmocka_unit_test(every_function_has_a_name_and_is_found_by_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -150,12 +150,5 @@ TEST(an_element_may_start_a_line)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strings_are_quoted_for_json_and_for_a_script_element),
-        cmocka_unit_test(markup_is_escaped_in_scripts_only),
-        cmocka_unit_test(an_element_may_start_a_line),
-        cmocka_unit_test(reals_are_the_shortest_that_read_back),
-        cmocka_unit_test(layout_is_compact_or_indented),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

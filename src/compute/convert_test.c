@@ -122,10 +122,5 @@ TEST(integers_saturate_and_truncate)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrowing_rounds_to_nearest_even_in_every_gap),
-        cmocka_unit_test(every_nan_becomes_the_canonical_one),
-        cmocka_unit_test(integers_saturate_and_truncate),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -90,9 +90,5 @@ TEST(special_arguments_give_their_limits)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_are_within_three_units_of_the_library),
-        cmocka_unit_test(special_arguments_give_their_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -236,12 +236,5 @@ TEST(accumulate_equals_combine_for_all_functions_and_dtypes)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_have_the_promised_bits),
-        cmocka_unit_test(mixed_dtypes_go_through_the_work_type),
-        cmocka_unit_test(softmax_rows_sum_to_one_and_survive_large_values),
-        cmocka_unit_test(concurrent_accumulates_lose_no_update),
-        cmocka_unit_test(accumulate_equals_combine_for_all_functions_and_dtypes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -200,11 +200,5 @@ TEST(accumulations_lose_nothing)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(complex_numbers_add_and_multiply_by_parts),
-        cmocka_unit_test(the_lower_index_wins_among_equal_values),
-        cmocka_unit_test(variants_agree_at_any_address),
-        cmocka_unit_test(accumulations_lose_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

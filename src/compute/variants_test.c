@@ -4,18 +4,15 @@
  *
  * PEAL_SEED=N repeats a run; the seed is printed.
  */
+#include "base/tests/unit.h"
 #include "compute/functions.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     MOST_SRC = 66,
@@ -195,9 +192,8 @@ static void check_lengths(const struct peal_compute *variant)
     }
 }
 
-static void every_function_and_dtype_agrees_at_lengths_0_to_300(void **state)
+TEST(every_function_and_dtype_agrees_at_lengths_0_to_300)
 {
-    (void)state;
     for_each_variant(check_lengths);
 }
 
@@ -220,9 +216,8 @@ static void check_alignments(const struct peal_compute *variant)
     }
 }
 
-static void every_misalignment_of_sources_and_destination_agrees(void **state)
+TEST(every_misalignment_of_sources_and_destination_agrees)
 {
-    (void)state;
     for_each_variant(check_alignments);
 }
 
@@ -255,9 +250,8 @@ static void check_mixed(const struct peal_compute *variant)
     }
 }
 
-static void operands_of_different_dtypes_agree(void **state)
+TEST(operands_of_different_dtypes_agree)
 {
-    (void)state;
     for_each_variant(check_mixed);
 }
 
@@ -285,9 +279,8 @@ static void check_directly(const struct peal_compute *variant)
     }
 }
 
-static void reducers_exist_for_all_commuting_functions(void **state)
+TEST(reducers_exist_for_all_commuting_functions)
 {
-    (void)state;
     for_each_variant(check_directly);
 }
 
@@ -335,9 +328,8 @@ static void check_spread(const struct peal_compute *variant)
 }
 
 /* The definition of spread itself: combine, then copies. */
-static void generic_spread_is_combine_and_copies(void **state)
+TEST(generic_spread_is_combine_and_copies)
 {
-    (void)state;
     static uint64_t a[MOST_LEN], b[MOST_LEN], one[MOST_LEN], two[MOST_LEN], expected[MOST_LEN];
     for (enum peal_dtype dtype = 0; dtype < PEAL_SCALAR_DTYPES; dtype++) {
         if (!peal_fn_takes(PEAL_FN_ADD, dtype))
@@ -361,9 +353,8 @@ static void generic_spread_is_combine_and_copies(void **state)
     }
 }
 
-static void several_destinations_agree(void **state)
+TEST(several_destinations_agree)
 {
-    (void)state;
     for_each_variant(check_spread);
 }
 
@@ -401,9 +392,8 @@ static void check_edges(const struct peal_compute *variant)
         munmap(end[i] - page, 2 * page);
 }
 
-static void nothing_beyond_the_operands_is_touched(void **state)
+TEST(nothing_beyond_the_operands_is_touched)
 {
-    (void)state;
     check_edges(&peal_compute_generic);
     for_each_variant(check_edges);
 }
@@ -422,16 +412,14 @@ static void check_copies(const struct peal_compute *variant)
     }
 }
 
-static void copies_move_exactly_their_bytes(void **state)
+TEST(copies_move_exactly_their_bytes)
 {
-    (void)state;
     check_copies(&peal_compute_generic);
     for_each_variant(check_copies);
 }
 
-static void the_best_variant_is_found_by_its_name(void **state)
+TEST(the_best_variant_is_found_by_its_name)
 {
-    (void)state;
     const struct peal_compute *best = peal_compute_best();
     assert_ptr_equal(peal_compute_find(best->name), best);
     assert_ptr_equal(peal_compute_find("generic"), &peal_compute_generic);
@@ -443,16 +431,5 @@ int main(void)
     const char *given = getenv("PEAL_SEED");
     rng_state = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
     printf("seed %llu\n", (unsigned long long)rng_state);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_function_and_dtype_agrees_at_lengths_0_to_300),
-        cmocka_unit_test(every_misalignment_of_sources_and_destination_agrees),
-        cmocka_unit_test(operands_of_different_dtypes_agree),
-        cmocka_unit_test(reducers_exist_for_all_commuting_functions),
-        cmocka_unit_test(generic_spread_is_combine_and_copies),
-        cmocka_unit_test(several_destinations_agree),
-        cmocka_unit_test(nothing_beyond_the_operands_is_touched),
-        cmocka_unit_test(copies_move_exactly_their_bytes),
-        cmocka_unit_test(the_best_variant_is_found_by_its_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

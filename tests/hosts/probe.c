@@ -40,7 +40,7 @@ static void on_lost(void *context, uint32_t rank, enum peal_status status, const
 {
     struct probe *probe = context;
     if (status == PEAL_CLOSED && !probe->holds)
-        return; /* it has got everything */
+        return; /* it has received everything */
     probe->lost++;
     printf("rank %u: lost %u at %llu: %s (%s)\n", probe->net->rank, rank,
            (unsigned long long)peal_now_ms(), why, peal_status_text(status));
@@ -145,8 +145,10 @@ static void exchange(struct probe *probe, uint64_t rounds)
             (void)peal_net_progress(probe->net);
         if (probe->lost)
             exit(1);
-        /* Peers are one round ahead at most, and that one may have begun: the last is what counts. */
-        for (uint32_t r = 0; round == rounds && r < size; r++) {
+        /* Peers may already have begun the next round, except after the last one. */
+        if (round < rounds)
+            continue;
+        for (uint32_t r = 0; r < size; r++) {
             fill(expected, bytes, r * 1000 + round);
             if (is_remote(probe, r) && memcmp(probe->window + r * PIECE, expected, bytes) != 0) {
                 printf("rank %u: wrong data from rank %u\n", own, r);
@@ -203,6 +205,13 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static uint32_t rounds_of(uint64_t bytes)
+{
+    if (bytes <= 4096)
+        return 10000;
+    return bytes <= 262144 ? 500 : 30;
+}
+
 static void pingpong(struct probe *probe)
 {
     static const uint64_t sizes[] = {8, 1024, 4096, 32768, 262144, 1 << 20, 16 << 20};
@@ -210,8 +219,10 @@ static void pingpong(struct probe *probe)
     double *times = malloc(20000 * sizeof *times);
     uint64_t value = 1;
     connect_all(probe);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && own < 2; i++) {
-        uint32_t rounds = sizes[i] <= 4096 ? 10000 : sizes[i] <= 262144 ? 500 : 30;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (own > 1)
+            break;
+        uint32_t rounds = rounds_of(sizes[i]);
         for (uint32_t k = 0; k < rounds; k++) {
             struct peal_net_token token = {0};
             uint64_t start = peal_now_ns();

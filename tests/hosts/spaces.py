@@ -51,7 +51,7 @@ class Hosts:
         self.pids = [None] * count
         sure("ip", "link", "add", "br0", "type", "bridge")
         sure("ip", "link", "set", "br0", "up")
-        sure("ip", "addr", "add", "10.77.0.254/24", "dev", "br0")  # this process's, which launchers are reached at
+        sure("ip", "addr", "add", "10.77.0.254/24", "dev", "br0")  # of this process, where launchers are reached
         self.via = f"{self.folder}/via"
         with open(self.via, "w", encoding="ascii") as file:
             file.write(f"#!/bin/sh\npid=$(cat {self.folder}/$1)\nshift\n"
@@ -91,7 +91,7 @@ class Hosts:
         self.holders[i].wait()
         self.holders[i].stdout.close()
         self.holders[i] = None
-        run("ip", "link", "del", f"v{i}")  # the system takes its time to do so
+        run("ip", "link", "del", f"v{i}")  # the system itself would do so later
 
     def on(self, host, *command):
         sure(self.via, f"h{host}", *command)
@@ -181,8 +181,9 @@ def listening_port(hosts, host):
 
 
 def enter():
-    """Goes on in a network of its own, or returns why that is not allowed."""
+    """Restarts the program in a network of its own, or returns why that is not allowed."""
     if INSIDE in os.environ:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what closes the hosts
         sure("ip", "link", "set", "lo", "up")
         return None
     # As root of a user namespace of its own where the user is not root; the machine's network is left alone either way.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that survives: for faults across hosts.
+/* A program that goes on after failures: for tests of faults across hosts.
  *
  *   survivor [TIMEOUT_MS]
  *
@@ -9,8 +9,8 @@
  *   ready                              once all ranks have made a call
  *   failed at T: STATUS: WORDS         a call's end, the report's first line
  *   size N                             after a shrink
- *   wrong: WORDS                       a result that is not right, or a shrink that fails
- *   done N                             at the end, which SIGTERM to any rank brings about for all that it can reach
+ *   wrong: WORDS                       a wrong result, or a shrink that failed
+ *   done N                             at the end, after SIGTERM to any rank that can be reached
  */
 #include <peal/peal.h>
 
@@ -50,7 +50,7 @@ static uint64_t count_of(uint64_t round)
     return counts[round % (sizeof counts / sizeof *counts)];
 }
 
-/* x holds the rank and the round: what comes out is known. */
+/* x depends on rank and round, so that the result is known. */
 static enum peal_status call(struct peal_comm *comm, uint64_t round, int64_t *x, int64_t *y)
 {
     int64_t size = peal_comm_size(comm), rank = peal_comm_rank(comm), mark = (int64_t)round;
@@ -60,18 +60,22 @@ static enum peal_status call(struct peal_comm *comm, uint64_t round, int64_t *x,
         x[i] = mark + rank + (int64_t)i;
     if (round % 3 == 1) {
         status = peal_broadcast(comm, x, count, PEAL_I64, (uint32_t)root);
-        for (uint64_t i = 0; status == PEAL_OK && i < count; i++) {
+        if (status != PEAL_OK)
+            return status;
+        for (uint64_t i = 0; i < count; i++) {
             if (x[i] != mark + (int64_t)root + (int64_t)i)
                 complain("a broadcast", NULL);
         }
-        return status;
+        return PEAL_OK;
     }
     status = peal_allreduce(comm, x, y, count, PEAL_I64, PEAL_SUM);
-    for (uint64_t i = 0; status == PEAL_OK && i < count; i++) {
+    if (status != PEAL_OK)
+        return status;
+    for (uint64_t i = 0; i < count; i++) {
         if (y[i] != size * (mark + (int64_t)i) + size * (size - 1) / 2)
             complain("an allreduce", NULL);
     }
-    return status;
+    return PEAL_OK;
 }
 
 /* Calls until one fails or a rank wants to end; all agree on that. */

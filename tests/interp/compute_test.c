@@ -125,6 +125,5 @@ TEST(compute_and_interpreter_agree)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(compute_and_interpreter_agree)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

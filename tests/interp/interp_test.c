@@ -262,12 +262,5 @@ TEST(an_access_outside_is_told_with_its_place)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_closed_mesh_is_right_under_every_schedule),
-        cmocka_unit_test(an_open_mesh_goes_wrong_under_some_schedule),
-        cmocka_unit_test(channels_block_when_full_and_keep_their_order),
-        cmocka_unit_test(launch_phases_and_earlier_launches_are_kept_apart),
-        cmocka_unit_test(an_access_outside_is_told_with_its_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

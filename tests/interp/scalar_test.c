@@ -123,10 +123,5 @@ TEST(special_values_follow_the_rules)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_rounded_once_to_nearest_even),
-        cmocka_unit_test(every_16_bit_value_survives_the_round_trip),
-        cmocka_unit_test(special_values_follow_the_rules),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

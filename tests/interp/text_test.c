@@ -112,6 +112,5 @@ TEST(kernels_give_what_their_text_says)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_give_what_their_text_says)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -120,6 +120,5 @@ TEST(simulated_bits_are_those_of_a_native_run)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(simulated_bits_are_those_of_a_native_run)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -224,10 +224,5 @@ TEST(refusals)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_the_plan),
-        cmocka_unit_test(runs_are_the_plans),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

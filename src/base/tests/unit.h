@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For unit tests: cmocka with the headers that it needs, and how a test begins.
+/* For unit tests: cmocka with the headers that it needs, how a test begins, and how all are run.
  *
  *   TEST(the_name_says_the_behaviour)
  *   {
  *       assert_int_equal(1 + 1, 2);
  *   }
+ *
+ *   int main(void)
+ *   {
+ *       return unit_run();
+ *   }
+ *
+ * A test registers itself before main begins, in the order of the file, so that none can be left out.
  */
 #ifndef PEAL_BASE_TESTS_UNIT_H
 #define PEAL_BASE_TESTS_UNIT_H
@@ -16,6 +23,31 @@
 
 #include <cmocka.h>
 
-#define TEST(name) static void name(void **state __attribute__((unused)))
+enum { UNIT_MOST = 64 };
+static struct CMUnitTest unit_tests[UNIT_MOST];
+static size_t unit_count;
+
+static inline void unit_add(const char *name, CMUnitTestFunction run)
+{
+    if (unit_count < UNIT_MOST)
+        unit_tests[unit_count] = (struct CMUnitTest){.name = name, .test_func = run};
+    unit_count++;
+}
+
+/* Returns the exit status. A test beyond UNIT_MOST is a failure. */
+static inline int unit_run(void)
+{
+    if (unit_count > UNIT_MOST)
+        return 1;
+    return _cmocka_run_group_tests("tests", unit_tests, unit_count, NULL, NULL);
+}
+
+#define TEST(name)                                                                                 \
+    static void name(void **state);                                                                \
+    static __attribute__((constructor)) void unit_add_##name(void)                                 \
+    {                                                                                              \
+        unit_add(#name, name);                                                                     \
+    }                                                                                              \
+    static void name(void **state __attribute__((unused)))
 
 #endif

@@ -168,7 +168,7 @@ static int start_all(struct agent *agent)
     return PEAL_EXIT_OK;
 }
 
-/* ---- passing on ---- */
+/* ---- forwarding ---- */
 
 static void kill_all(struct agent *agent, int number)
 {

@@ -100,6 +100,5 @@ TEST(test_blocks_anywhere)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_anywhere)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -142,11 +142,5 @@ TEST(launchers_get_names_and_are_told_of_missing_memory)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_can_be_forced_or_measured),
-        cmocka_unit_test(what_does_not_exist_is_refused),
-        cmocka_unit_test(a_table_is_read_as_it_was_written),
-        cmocka_unit_test(launchers_get_names_and_are_told_of_missing_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

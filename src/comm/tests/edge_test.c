@@ -292,12 +292,5 @@ TEST(in_place_on_some_ranks_is_refused_at_every_size)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kernel_outlives_its_communicator_closed),
-        cmocka_unit_test(a_closed_communicator_says_so),
-        cmocka_unit_test(blocks_that_overlap_are_refused_or_right),
-        cmocka_unit_test(threads_that_are_left_go_on),
-        cmocka_unit_test(in_place_on_some_ranks_is_refused_at_every_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

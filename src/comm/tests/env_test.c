@@ -154,10 +154,5 @@ TEST(long_jobs_stay_different)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launchers_say_rank_size_and_job),
-        cmocka_unit_test(settings_that_are_not_understood_are_refused),
-        cmocka_unit_test(long_jobs_stay_different),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -247,11 +247,5 @@ int main(int argc, char **argv)
     kills = argc > 1 ? atoi(argv[1]) : kills;
     seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL) | 1;
     printf("seed %llu\n", (unsigned long long)seed);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_arguments_are_refused_and_nothing_is_lost),
-        cmocka_unit_test(calls_that_differ_fail_on_every_rank),
-        cmocka_unit_test(memory_that_is_gone_is_an_error_on_every_rank),
-        cmocka_unit_test(survivors_of_a_killed_rank_report_it_and_go_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -139,11 +139,5 @@ TEST(ranks_of_one_machine_get_a_core_each)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
-        cmocka_unit_test(groups_of_groups_keep_apart),
-        cmocka_unit_test(ranks_with_other_numbers_of_cores_choose_alike),
-        cmocka_unit_test(ranks_of_one_machine_get_a_core_each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -142,10 +142,5 @@ TEST(an_interrupted_wait_ends_for_all_ranks)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_waiting_rank_drives_what_its_peer_waits_for),
-        cmocka_unit_test(waits_do_not_sleep_for_long),
-        cmocka_unit_test(an_interrupted_wait_ends_for_all_ranks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

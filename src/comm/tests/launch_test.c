@@ -202,12 +202,5 @@ TEST(ranks_with_different_plans_are_told)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_says_what_it_wants),
-        cmocka_unit_test(what_is_no_plan_is_refused_with_a_place),
-        cmocka_unit_test(plans_of_text_are_launched),
-        cmocka_unit_test(plans_of_other_formats_are_launched),
-        cmocka_unit_test(ranks_with_different_plans_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -381,16 +381,5 @@ TEST(a_rank_without_its_twin_is_reported)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_twin_is_made_by_each_rank_when_it_needs_it),
-        cmocka_unit_test(ranks_agree_on_twins),
-        cmocka_unit_test(a_rank_without_its_twin_is_reported),
-        cmocka_unit_test(a_thousand_fit_the_usual_limits),
-        cmocka_unit_test(hundreds_of_groups_fit_too),
-        cmocka_unit_test(what_is_not_used_takes_little_memory),
-        cmocka_unit_test(what_is_closed_is_given_back),
-        cmocka_unit_test(sub_communicators_need_no_descriptor),
-        cmocka_unit_test(the_new_outlives_the_old),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -197,7 +197,5 @@ TEST(plans_stay_within_what_is_stated)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_window_stays_within_what_is_stated),
-                                       cmocka_unit_test(plans_stay_within_what_is_stated)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

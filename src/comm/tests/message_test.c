@@ -109,10 +109,5 @@ TEST(messages_under_way_at_once_stay_whole)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wait_for_any_time_ends_with_the_time_out),
-        cmocka_unit_test(waits_in_slices_see_messages_deaths_and_time_outs),
-        cmocka_unit_test(messages_under_way_at_once_stay_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -255,10 +255,5 @@ TEST(waits_fail_cleanly)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_exchange_data_and_signals),
-        cmocka_unit_test(threads_exchange_data_and_signals),
-        cmocka_unit_test(waits_fail_cleanly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

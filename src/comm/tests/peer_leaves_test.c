@@ -325,16 +325,5 @@ TEST(memory_is_freed_by_all_or_none)
 int main(void)
 {
     setenv("PEAL_WINDOW_POOL", "64K", 1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_split_sees_a_rank_die),
-        cmocka_unit_test(who_only_tests_sees_a_rank_die),
-        cmocka_unit_test(what_the_dead_have_sent_is_received),
-        cmocka_unit_test(a_dropped_request_fails_the_peers),
-        cmocka_unit_test(a_message_of_nobody_is_not_waited_for),
-        cmocka_unit_test(an_algorithm_is_the_one_of_the_start),
-        cmocka_unit_test(data_of_another_call_is_no_signal),
-        cmocka_unit_test(a_mismatch_is_found_after_it_was_passed),
-        cmocka_unit_test(memory_is_freed_by_all_or_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -468,10 +468,5 @@ TEST(calls_find_what_was_prepared)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(writers_follow_from_ranks_and_root),
-                                       cmocka_unit_test(rows_are_cut_to_what_is_bound),
-                                       cmocka_unit_test(resized_plans_are_the_plans),
-                                       cmocka_unit_test(images_of_patterns_are_those_of_plans),
-                                       cmocka_unit_test(calls_find_what_was_prepared)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -270,10 +270,5 @@ TEST(a_kernel_is_called_by_its_name_and_arguments)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everyone_is_told_where_everyone_waits),
-        cmocka_unit_test(a_report_of_many_ranks_names_the_one_that_matters),
-        cmocka_unit_test(a_kernel_is_called_by_its_name_and_arguments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -183,12 +183,5 @@ TEST(the_same_on_a_simulated_machine)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_that_send_to_each_other_do_not_wait),
-        cmocka_unit_test(a_probe_leaves_the_message_where_it_is),
-        cmocka_unit_test(a_probe_for_the_dead_ends),
-        cmocka_unit_test(requests_of_several_communicators_end_in_any_order),
-        cmocka_unit_test(the_same_on_a_simulated_machine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

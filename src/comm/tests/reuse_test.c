@@ -140,8 +140,5 @@ TEST(a_number_that_comes_back_is_not_taken_for_the_rank)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_that_comes_back_is_not_taken_for_the_rank),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -202,6 +202,5 @@ TEST(nobody_leaves_while_its_memory_is_read)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nobody_leaves_while_its_memory_is_read)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -372,14 +372,5 @@ TEST(every_way_to_move_data_adds_up)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_way_to_move_data_adds_up),
-        cmocka_unit_test(user_kernels_are_checked_and_launched),
-        cmocka_unit_test(atomics_reach_cells_of_all_ranks),
-        cmocka_unit_test(windows_lie_at_multiples_of_their_elements),
-        cmocka_unit_test(strides_are_held_to_the_buffer),
-        cmocka_unit_test(dimensions_and_types_that_are_none_are_refused),
-        cmocka_unit_test(in_place_is_where_the_contract_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -404,19 +404,5 @@ TEST(test_the_arguments_may_be_shorter_or_longer)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_library_is_proved),
-        cmocka_unit_test(test_a_race_has_two_accesses_with_their_steps),
-        cmocka_unit_test(test_a_deadlock_has_waits_and_cells),
-        cmocka_unit_test(test_roots_in_turn_are_part_of_the_proof),
-        cmocka_unit_test(test_a_wrong_result_says_what_was_expected),
-        cmocka_unit_test(test_errors_in_a_text_have_places),
-        cmocka_unit_test(test_values_are_given_by_name),
-        cmocka_unit_test(test_a_network_orders_less),
-        cmocka_unit_test(test_nodes_are_given_for_each_rank),
-        cmocka_unit_test(test_reductions_may_be_the_callers),
-        cmocka_unit_test(test_bad_arguments_are_refused),
-        cmocka_unit_test(test_the_arguments_may_be_shorter_or_longer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

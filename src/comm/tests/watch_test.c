@@ -189,10 +189,5 @@ TEST(traces_of_all_ranks_are_one_file)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statistics_count_calls_bytes_and_messages),
-        cmocka_unit_test(observers_see_every_call_begin_and_end),
-        cmocka_unit_test(traces_of_all_ranks_are_one_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -175,15 +175,5 @@ TEST(broken_formulas_are_found)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_expression_is_evaluated_element_by_element),
-        cmocka_unit_test(the_destination_may_be_any_of_the_sources),
-        cmocka_unit_test(integers_wrap_after_each_application),
-        cmocka_unit_test(narrow_types_are_rounded_once),
-        cmocka_unit_test(complex_numbers_and_pairs_work_too),
-        cmocka_unit_test(a_constant_is_a_source_like_others),
-        cmocka_unit_test(types_that_a_function_lacks_are_refused),
-        cmocka_unit_test(broken_formulas_are_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

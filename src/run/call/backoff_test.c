@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When yields take long, waits sleep instead, and try yields again later and later. */
+#include "base/tests/unit.h"
 #include "run/call/backoff.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 2 };
 static const uint64_t ms = 1000000;
 
-static void test_tries_again_later_and_later(void **state)
+TEST(test_tries_again_later_and_later)
 {
-    (void)state;
     struct peal_crowd crowd = {0};
     const uint64_t took = 3 * ms;
     uint64_t now = 1000 * ms, rest = 0;
@@ -52,9 +48,8 @@ static uint32_t steps_to_sleep(struct peal_team *team, struct peal_backoff *paus
     return steps;
 }
 
-static void test_sleeps_at_once_when_crowded(void **state)
+TEST(test_sleeps_at_once_when_crowded)
 {
-    (void)state;
     struct peal_team *teams[RANKS];
     assert_int_equal(peal_team_open_threads(RANKS, 1000, NULL, teams), PEAL_OK);
     struct peal_team *team = teams[0];
@@ -90,9 +85,5 @@ static void test_sleeps_at_once_when_crowded(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tries_again_later_and_later),
-        cmocka_unit_test(test_sleeps_at_once_when_crowded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

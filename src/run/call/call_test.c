@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans run on threads as ranks: results, launches back to back, segments, faults. Plans are put
  * together here, so that nothing but the run folder can be at fault. */
+#include "base/tests/unit.h"
 #include "plan/plan.h"
 #include "run/call/call.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Everyone publishes, one wave, everyone adds all: two halves take turns by launch. */
 static struct peal_plan *flat_plan(uint32_t nranks, uint32_t rank, uint64_t n)
@@ -143,9 +140,8 @@ static void close_all(uint32_t size, struct worker *workers)
         peal_team_close(workers[r].team);
 }
 
-static void sums_are_right_over_many_launches(void **state)
+TEST(sums_are_right_over_many_launches)
 {
-    (void)state;
     static const struct {
         int line;
         uint32_t size, count, calls;
@@ -170,9 +166,8 @@ static void sums_are_right_over_many_launches(void **state)
     }
 }
 
-static void a_missing_rank_times_out_on_all_with_one_report(void **state)
+TEST(a_missing_rank_times_out_on_all_with_one_report)
 {
-    (void)state;
     struct worker workers[16];
     struct worker like = {.count = 5, .calls = 3, .absent = 1, .odd = UINT32_MAX};
     run(3, workers, &like, 150);
@@ -190,9 +185,8 @@ static void a_missing_rank_times_out_on_all_with_one_report(void **state)
     close_all(3, workers);
 }
 
-static void another_call_on_one_rank_is_a_mismatch_on_all(void **state)
+TEST(another_call_on_one_rank_is_a_mismatch_on_all)
 {
-    (void)state;
     struct worker workers[16];
     struct worker like = {.count = 5, .calls = 3, .absent = UINT32_MAX, .odd = 2};
     run(4, workers, &like, 20000);
@@ -206,9 +200,8 @@ static void another_call_on_one_rank_is_a_mismatch_on_all(void **state)
 static int call_once(struct peal_calls *engine, struct peal_image *image, uint32_t n, bool blocks);
 
 /* A rank that is alone waits for none: only the failure can keep it from moving data. */
-static void nothing_moves_in_a_team_that_has_failed(void **state)
+TEST(nothing_moves_in_a_team_that_has_failed)
 {
-    (void)state;
     for (int blocks = 0; blocks < 2; blocks++) {
         struct peal_team *team;
         struct peal_calls engine;
@@ -296,9 +289,8 @@ static void *work_in_little_memory(void *argument)
     return NULL;
 }
 
-static void regions_are_given_back_before_a_context_passes_its_limit(void **state)
+TEST(regions_are_given_back_before_a_context_passes_its_limit)
 {
-    (void)state;
     enum { SIZE = 3 };
     struct peal_team *teams[SIZE];
     struct worker workers[SIZE] = {0};
@@ -340,9 +332,8 @@ static enum peal_status find_region(struct peal_regions *regions, const struct p
 /* However many large regions there are, small ones have memory that was populated when opened; one
  * that needs more than the limit has all of it to itself; and none lies at both ends of the gap
  * behind the pool. */
-static void small_regions_have_a_place_of_their_own(void **state)
+TEST(small_regions_have_a_place_of_their_own)
 {
-    (void)state;
     enum { WORDS = 100 << 10, SMALL = 1 << 8 };
     struct peal_team *team;
     struct peal_regions regions;
@@ -373,13 +364,5 @@ static void small_regions_have_a_place_of_their_own(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(regions_are_given_back_before_a_context_passes_its_limit),
-        cmocka_unit_test(small_regions_have_a_place_of_their_own),
-        cmocka_unit_test(sums_are_right_over_many_launches),
-        cmocka_unit_test(a_missing_rank_times_out_on_all_with_one_report),
-        cmocka_unit_test(another_call_on_one_rank_is_a_mismatch_on_all),
-        cmocka_unit_test(nothing_moves_in_a_team_that_has_failed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

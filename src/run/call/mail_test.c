@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between two ranks, driven by one thread: fragments of every size, and bytes in a mailbox
  * that no sender would write. */
+#include "base/tests/unit.h"
 #include "run/call/mail.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct pair {
     struct peal_team *teams[2];
@@ -33,9 +30,8 @@ static void close_pair(struct pair *pair)
     }
 }
 
-static void messages_of_every_size_arrive_whole(void **state)
+TEST(messages_of_every_size_arrive_whole)
 {
-    (void)state;
     enum { SLOTS = PEAL_MAIL_SLOTS, PAYLOAD = PEAL_MAIL_PAYLOAD, MOST = 3 * SLOTS * PAYLOAD };
     static const uint64_t sizes[] = {
         0,       1,           39,          PEAL_SLOT_INLINE, 41,       PAYLOAD - 1,
@@ -85,9 +81,8 @@ static void forge(const struct pair *pair, uint64_t number, const struct forged 
     atomic_store_explicit(&slot->seq, number + 1, memory_order_release);
 }
 
-static void fragments_that_do_not_belong_together_end_the_team(void **state)
+TEST(fragments_that_do_not_belong_together_end_the_team)
 {
-    (void)state;
     static const struct {
         int line;
         struct forged fragments[2];
@@ -120,9 +115,5 @@ static void fragments_that_do_not_belong_together_end_the_team(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_of_every_size_arrive_whole),
-        cmocka_unit_test(fragments_that_do_not_belong_together_end_the_team),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which algorithm a call takes: forced before measured before built in, and what each needs. */
+#include "base/tests/unit.h"
 #include "run/choose/select.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { PRIVATE, READS, IN_PLACE, WRITES, SYMMETRIC }; /* IN_PLACE: and peers read */
 enum { KEEPS = 100 };                                 /* with these: the machine keeps writes */
@@ -106,9 +103,8 @@ static const struct {
     {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
 };
 
-static void built_in_table(void **state)
+TEST(built_in_table)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int memory = rows[i].memory % KEEPS;
         struct peal_wish wish = {.collective = rows[i].collective,
@@ -128,9 +124,8 @@ static void built_in_table(void **state)
     }
 }
 
-static void forced_before_measured_before_built_in(void **state)
+TEST(forced_before_measured_before_built_in)
 {
-    (void)state;
     const struct peal_algo *ring = peal_algo_find(PEAL_CALL_ALLREDUCE, "ring");
     const struct peal_algo *push = peal_algo_find(PEAL_CALL_ALLREDUCE, "push");
     struct peal_rule rule = {.collective = PEAL_CALL_ALLREDUCE,
@@ -156,9 +151,8 @@ static void forced_before_measured_before_built_in(void **state)
     assert_ptr_equal(peal_choose(NULL, push, &wish).algo, push);
 }
 
-static void measured_between_hosts_counts_between_that_many(void **state)
+TEST(measured_between_hosts_counts_between_that_many)
 {
-    (void)state;
     struct peal_rule rule = {.collective = PEAL_CALL_ALLREDUCE,
                              .hosts = 2,
                              .least_ranks = 4,
@@ -183,9 +177,8 @@ static void measured_between_hosts_counts_between_that_many(void **state)
 }
 
 /* Two ranks exchange whole vectors whatever their length; more take all seats from some length on. */
-static void between_hosts_by_length(void **state)
+TEST(between_hosts_by_length)
 {
-    (void)state;
     static const struct {
         int line;
         uint32_t collective, ranks;
@@ -217,9 +210,5 @@ static void between_hosts_by_length(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_table), cmocka_unit_test(forced_before_measured_before_built_in),
-        cmocka_unit_test(between_hosts_by_length),
-        cmocka_unit_test(measured_between_hosts_counts_between_that_many)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

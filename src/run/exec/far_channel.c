@@ -43,8 +43,9 @@ static enum peal_step_end send_captured(const struct message *m, bool is_inline)
 {
     char whole[PEAL_NET_EAGER];
     uint64_t at = is_inline ? offsetof(struct peal_slot, payload) - SEQ : HEADER;
+    uint32_t rows = m->bytes > 0 ? m->step->mem.rows : 0;
     memcpy(whole, m->header.bytes + SEQ, HEADER);
-    for (uint32_t row = 0; m->bytes > 0 && row < m->step->mem.rows; row++)
+    for (uint32_t row = 0; row < rows; row++)
         memcpy(whole + at + row * m->bytes, peal_place_address(m->frame, m->place, row), m->bytes);
     const struct peal_far_place to = behind(m->to, SEQ);
     return peal_far_put(m->frame, m->far, &to, whole, is_inline ? HEADER : HEADER + m->all,

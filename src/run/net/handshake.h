@@ -4,12 +4,12 @@
  *   initiator                                    acceptor
  *   hello: who, to whom, job, versions, nonce →
  *                                              ← hello: the same of its own
- *   answer: proof, or a refusal in words       →
- *                                              ← answer: proof, or a refusal in words
+ *   answer: proof, or a reason for refusal     →
+ *                                              ← answer: proof, or a reason for refusal
  *
  * A proof is an HMAC under the job's secret of both hellos and the side that makes it: each side proves
  * that it knows the secret, for this connection, these ranks, this job and these versions, and a proof
- * fits neither another connection nor the other direction. The initiator proves first: strangers get
+ * fits neither another connection nor the other direction. The initiator proves itself first: strangers get
  * nothing that depends on the secret. Keys of encrypted connections come from the same hellos, one per
  * direction.
  *
@@ -41,8 +41,8 @@ static_assert(sizeof(struct peal_net_hello) == 40 + 64 + 192, "a hello has no pa
 
 enum peal_hello_code {
     PEAL_HELLO_PROOF = 1, /* with a proof */
-    PEAL_HELLO_REFUSED,   /* with words */
-    PEAL_HELLO_YIELD      /* the other way round is under way: wait for it */
+    PEAL_HELLO_REFUSED,   /* with the reason */
+    PEAL_HELLO_YIELD      /* this rank's own connection is under way: wait for it */
 };
 struct peal_net_hello_answer {
     uint32_t code;
@@ -52,7 +52,7 @@ struct peal_net_hello_answer {
 };
 static_assert(sizeof(struct peal_net_hello_answer) == 256, "an answer has no padding");
 
-/* What a rank says of itself; `to`, `kind` and the nonce are of a connection. */
+/* What a rank states about itself; `to`, `kind` and the nonce differ per connection. */
 struct peal_net_identity {
     struct peal_net_hello hello;
     uint8_t key[PEAL_MAC]; /* made from the secret */
@@ -64,14 +64,14 @@ enum peal_status peal_identity_init(struct peal_net_identity *out,
 /* The hello for one connection, with a new nonce; false: the system has no random bytes. */
 bool peal_hello_make(const struct peal_net_identity *identity, uint32_t to,
                      enum peal_hello_kind kind, struct peal_net_hello *out);
-/* What can be judged before any proof: that it is this protocol, this job, and meant for this rank.
- * PEAL_OK, or a status and words for both sides. */
+/* What can be checked before any proof: the protocol, the job, and that this rank is meant. PEAL_OK, or a status
+ * and a reason for both sides. */
 enum peal_status peal_hello_check(const struct peal_net_hello *own,
                                   const struct peal_net_hello *theirs, struct peal_text *why);
-/* What counts only behind a proof: versions and settings that must be equal. */
+/* What is compared only after the proof: versions and settings that must be equal. */
 enum peal_status peal_hello_compare(const struct peal_net_hello *own,
                                     const struct peal_net_hello *theirs, struct peal_text *why);
-/* `initiator`: whose proof. */
+/* `initiator`: which side's proof. */
 bool peal_hello_prove(const struct peal_net_identity *identity, const struct peal_net_hello *first,
                       const struct peal_net_hello *second, bool initiator,
                       uint8_t out[static PEAL_MAC]);
@@ -79,7 +79,7 @@ bool peal_hello_prove(const struct peal_net_identity *identity, const struct pea
 bool peal_hello_key(const struct peal_net_identity *identity, const struct peal_net_hello *first,
                     const struct peal_net_hello *second, bool initiator,
                     uint8_t out[static PEAL_CIPHER_KEY]);
-/* Words from a stranger: printable, ended. */
+/* Makes text from a stranger printable and ended. */
 void peal_hello_clean(char *words, size_t cap);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What peal exec --hosts, its agents and its ranks say to each other.
+/* The messages between peal exec --hosts, its agents and its ranks.
  *
  *   peal exec  ◀── standard input and output of ssh ──▶  agent  ◀── PEAL_MEET_FD, a socket ──▶  rank
  *
- * An agent runs on each host, starts its ranks and passes their messages on; all exchange goes through the
- * one process that the user has started, on the way that the user has chosen. The secret is in the first
- * message to an agent and in the welcome of a rank: on no command line, in no environment, in no file.
+ * An agent runs on each host, starts its ranks and forwards their messages. All of them go through the process
+ * that the user has started, over the connection that the user has chosen (ssh). The secret is in the first message
+ * to an agent and in a rank's welcome: never on a command line, in an environment or in a file.
  *
  * A message is a head and `bytes` bytes; numbers are in the byte order of the hosts.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What arrives: frames of one peer take effect in the owner's memory, or are refused.
+/* Arrivals: frames of one peer take effect in the owner's memory, or are refused.
  *
  * Every access is checked here against the segments that are exposed at that moment, whichever member
  * carried it. What has to be answered (gets, atomics, flushes) is noted in the inbound's tables, which
@@ -24,12 +24,12 @@ enum peal_status peal_net_segments_set(struct peal_net_segments *segments, uint3
 /* False: there is no such segment, and nothing has changed. */
 bool peal_net_segments_clear(struct peal_net_segments *segments, uint32_t segment);
 enum peal_net_found { PEAL_NET_FOUND, PEAL_NET_ABSENT, PEAL_NET_OUTSIDE };
-/* Where an access goes. ABSENT: the segment is not exposed; OUTSIDE: it is, and is left. */
+/* Where an access goes. ABSENT: the segment is not exposed; OUTSIDE: it is, and the access leaves its bounds. */
 enum peal_net_found peal_net_segments_find(const struct peal_net_segments *segments,
                                            uint32_t segment, uint64_t offset, uint64_t bytes,
                                            uint8_t **out);
 
-/* A request of the peer's that has to be answered: memory to send, or the former value of a word. */
+/* A request of the peer that has to be answered: memory to send, or the previous value of a word. */
 struct peal_net_answer {
     bool busy;
     bool atomic;
@@ -40,7 +40,7 @@ struct peal_net_answer {
     uint64_t old;
 };
 
-/* A request of the own rank's that the peer has to answer. */
+/* A request of this rank that the peer has to answer. */
 struct peal_net_request {
     bool busy;
     bool atomic;
@@ -58,19 +58,19 @@ struct peal_net_inbound {
     uint8_t *started; /* where the data of the current frame goes */
     uint64_t refused; /* the peer's accesses that found no segment */
     bool ack_due;
-    uint64_t flush;        /* the last one of the peer's */
-    uint64_t acked;        /* the last of the own flushes that the peer has acknowledged */
-    uint64_t peer_refused; /* the own accesses that the peer has refused */
+    uint64_t flush;        /* the peer's last flush */
+    uint64_t acked;        /* the last flush of this rank that the peer has acknowledged */
+    uint64_t peer_refused; /* accesses of this rank that the peer has refused */
     bool bye;
     bool dropped;      /* the current frame's segment was retracted meanwhile, or never there */
-    uint32_t nanswers; /* busy ones; the order in which they came: */
+    uint32_t nanswers; /* busy ones, in the order in which they came: */
     uint32_t answer_first;
     uint8_t answer_order[PEAL_NET_REQUESTS];
     struct peal_net_answer answers[PEAL_NET_REQUESTS];
     struct peal_net_request requests[PEAL_NET_REQUESTS];
 };
 
-/* begin and end of a sink, for the parser or whatever has whole frames. */
+/* `begin` and `end` of a sink: for the parser, or for a member that receives whole frames. */
 const char *peal_net_inbound_begin(void *inbound, const struct peal_net_head *head, uint8_t **to);
 const char *peal_net_inbound_end(void *inbound, const struct peal_net_head *head);
 /* A segment goes away: no answer reads it any more. True if the current frame was going there. */
@@ -81,7 +81,7 @@ bool peal_net_inbound_retract(struct peal_net_inbound *inbound, uint32_t segment
 struct peal_net_request *peal_net_inbound_request(struct peal_net_inbound *inbound,
                                                   struct peal_net_head *head);
 void peal_net_inbound_asked(struct peal_net_request *request, const struct peal_net_request *what);
-/* The oldest answer that is to be sent, or NULL; and: it is. */
+/* The oldest answer that is to be sent, or NULL; and: it has been sent. */
 struct peal_net_answer *peal_net_inbound_answer(struct peal_net_inbound *inbound, uint32_t *id);
 void peal_net_inbound_answered(struct peal_net_inbound *inbound);
 /* Requests with this token are given up: their data is dropped when it comes. True if the current frame

@@ -5,7 +5,7 @@
  *   hosts    peal exec --hosts: a connection to it, by PEAL_MEET_FD (meet_hosts.c)
  *   pmix     mpirun, prterun, srun: libpmix, loaded when needed (meet_pmix.c)
  *   pmi      MPICH's Hydra: the text protocol of PMI-1 on PMI_FD (meet_pmi.c)
- *   store    whatever the program has: set and get by name, such as torch's store (meet_store.c)
+ *   store    the program's own: set and get by name, such as torch's store (meet_store.c)
  *   local    threads of one process, for tests (meet_local.c)
  *
  * All operations are collective over all ranks of the job and made by all of them in the same order.
@@ -22,7 +22,7 @@ struct peal_meet {
     uint32_t rank, size;
     uint32_t timeout_ms; /* of each operation */
     char job[64];
-    /* The job's secret, if whoever started this rank handed it over on a way of its own. */
+    /* The job's secret, if the launcher handed it over by its own means. */
     bool has_secret;
     uint8_t secret[PEAL_NET_SECRET];
 };
@@ -43,9 +43,9 @@ struct peal_meet_store {
     int64_t (*get)(void *context, const char *name, void *out, size_t cap, uint32_t timeout_ms);
 };
 
-/* The meeting of whatever launcher's environment this process has: PEAL_MEET_FD, PMIx, PMI_FD, in this
- * order. PEAL_UNSUPPORTED: there is none (a launcher without a service, or one rank alone), and in `why`
- * what was looked for. */
+/* The meeting of the launcher that started this process: PEAL_MEET_FD, PMIx, PMI_FD, in this order.
+ * PEAL_UNSUPPORTED: there is none (a launcher without a service, or one rank alone); `why` names what was looked
+ * for. */
 enum peal_status peal_meet_open(uint32_t timeout_ms, struct peal_text *why, struct peal_meet **out);
 /* The meeting of a peal exec --hosts that this process has started and joined (--join), over its end of a socket,
  * which stays the caller's. */
@@ -76,8 +76,8 @@ void peal_meet_host(char out[static 160]);
 /* Which ranks share a host: nodes[r] numbers hosts from 0 in the order of their first ranks. */
 enum peal_status peal_meet_nodes(struct peal_meet *meet, uint32_t *nodes, struct peal_text *why);
 /* The job's secret: of PEAL_SECRET_FILE (which only its owner may read), or as it was handed over; otherwise
- * rank 0 makes one and the service carries it, which is then as safe as that: rank 0 says so once on
- * standard error, once per process, unless `quiet`. */
+ * rank 0 makes one, and it is as safe as the service that carries it: rank 0 says so on standard error, once per
+ * process, unless `quiet`. */
 enum peal_status peal_meet_secret(struct peal_meet *meet, bool quiet,
                                   uint8_t out[static PEAL_NET_SECRET], struct peal_text *why);
 

@@ -24,7 +24,7 @@ struct lane {
     uint8_t *at;    /* RING bytes, made at the first use */
 };
 
-/* What others see of a rank; freed by the last of all. */
+/* What others see of a rank; the last rank to close frees all boards. */
 struct board {
     pthread_mutex_t lock;
     struct peal_net_segments segments;
@@ -57,7 +57,7 @@ static void wake(struct board *board)
 
 /* ---- accesses ---- */
 
-/* The board of a rank, locked; otherwise why not. */
+/* Locks the board of a rank; otherwise returns why not. */
 static enum peal_status enter(struct memory *memory, uint32_t rank, struct board **out)
 {
     if (rank >= memory->net.size || rank == memory->net.rank)
@@ -304,7 +304,7 @@ static enum peal_status memory_ticket(struct peal_net *net, uint32_t rank, uint6
     return PEAL_OK;
 }
 
-/* Only frames are not there at once, and the owner takes all of them at a time. */
+/* Only frames take effect later, and the owner's progress takes all of them. */
 static bool memory_flushed(struct peal_net *net, uint32_t rank, uint64_t ticket)
 {
     struct board *board = of(net)->boards[rank];
@@ -358,7 +358,7 @@ static enum peal_status memory_attach(struct peal_net *net, uint32_t rank, uint3
     return PEAL_OK;
 }
 
-/* Nothing of a caller's memory is used once a function has returned. */
+/* No function uses the caller's memory after it has returned. */
 static void memory_release(struct peal_net *net, struct peal_net_token *token)
 {
     (void)net, (void)token;
@@ -378,7 +378,7 @@ static bool take_frame(struct memory *memory, uint32_t rank, struct peal_net_hea
     return any;
 }
 
-/* It has taken effect: what comes behind it may. */
+/* It has taken effect: what follows it may do so. */
 static void drop_frame(struct memory *memory, uint32_t rank, const struct peal_net_head *head)
 {
     struct lane *lane = &memory->own->lanes[rank];
@@ -475,7 +475,7 @@ static void memory_close(struct peal_net *net, uint32_t linger_ms)
         for (uint32_t r = 0; r < net->size; r++)
             wake(memory->boards[r]);
     }
-    /* The last one frees what all have shared; acq_rel: their uses come before. */
+    /* The last one frees what all share; acq_rel: after all of their uses. */
     if (!memory->users) {
         free_board(memory->own, net->size);
     } else if (atomic_fetch_sub_explicit(memory->users, 1, memory_order_acq_rel) == 1) {
@@ -517,7 +517,7 @@ static const struct peal_net_ops ops = {
     .abandon = memory_abandon,
 };
 
-/* What is exchanged: it means something in one process only. */
+/* The address: a pointer, valid in this process only. */
 struct address {
     int64_t pid;
     struct board *board;

@@ -10,12 +10,12 @@
  * receiver checks it against what is exposed there at that moment. The upper half of a segment's
  * number is a generation: an access to one that is not exposed (any more) is discarded, reported to
  * its sender (peal_net_refused, a get's token) and does no harm. An access that names an exposed
- * segment and leaves its bounds is a broken peer: its connection is ended, in words.
+ * segment and leaves its bounds comes from a broken peer: the connection is ended with a message.
  *
  * What is ordered before what. Everything here is about one pair: this rank and one target.
- *   - A signal (of put_signal, signal) and a post take effect at the target after all earlier puts,
- *     accumulates, signals and posts of this rank to that target. Whoever acquires the signal's word
- *     (an acquire load) sees the data.
+ *   - A signal (with a put or alone) and a post take effect at the target after all earlier puts,
+ *     accumulates, signals and posts of this rank to that target. A thread that reads the signal's
+ *     word with an acquire load sees the data.
  *   - Puts without a signal may become visible in any order, before the next signal.
  *   - A get sees earlier puts of this rank to that target. Its data is complete when its token is.
  *   - An atomic takes effect after earlier puts to that target, and is atomic with signals that add,
@@ -27,21 +27,20 @@
  * made and peers' gets are answered in peal_net_progress of the rank concerned, which every wait has
  * to call. What was sent to a rank that makes no progress waits, and so do gets, atomics and tickets.
  * The functions that start something try to send at once, but receive nothing; callbacks run only in
- * progress. A net may be used by one thread at a time; a second one may
- * sleep on peal_net_arm's descriptor and progress it, under a lock of the caller's.
+ * progress. A net may be used by one thread at a time; a second one may sleep on peal_net_arm's
+ * descriptor and call progress, under the caller's lock.
  *
- * No function blocks, and none allocates after peal_net_open, except peal_net_open, peal_net_close and
- * opening a connection (system calls that return at once). What can be started returns
- *   PEAL_OK         taken; the source is the transport's until the token is done
- *   PEAL_PENDING    no room, or the connection is not there yet: nothing was taken. Call progress and
- *                   try again, from the same place
- *   PEAL_PEER_DEAD  that rank cannot be reached any more, peal_net_health says why; never again
- *   PEAL_CLOSED     that rank has closed its net in order
+ * No function blocks, and none allocates, except peal_net_open, peal_net_close and opening a connection
+ * (system calls that return at once). Functions that start something return
+ *   PEAL_OK         accepted; the source belongs to the transport until the token is done
+ *   PEAL_PENDING    no room, or no connection yet: nothing was accepted. Call progress and try again
+ *   PEAL_PEER_DEAD  that rank is lost for good; peal_net_health says why
+ *   PEAL_CLOSED     that rank has closed its net normally
  *   PEAL_INVALID    the arguments can never work: a rank or length beyond the limits
  * An error is about one peer; the net and its other peers stay usable.
  *
  * A source of at most PEAL_NET_EAGER bytes in all is captured before the call returns: it needs no
- * token. Tokens are counters of the caller's: several operations may share one.
+ * token. Tokens are counters that the caller owns: several operations may share one.
  */
 #ifndef PEAL_RUN_NET_H
 #define PEAL_RUN_NET_H
@@ -73,7 +72,7 @@ static inline uint32_t peal_net_segment(uint32_t number, uint32_t generation)
     return number | generation << 16;
 }
 
-/* Counts what is under way. All zero: nothing is, and nothing has failed. */
+/* Counts operations under way. All zero: none is, and none has failed. */
 struct peal_net_token {
     /* Added to when an operation is taken; subtracted from, with release, when it is complete. */
     _Atomic uint32_t pending;
@@ -91,7 +90,7 @@ static inline enum peal_status peal_net_token_status(const struct peal_net_token
     return (enum peal_status)atomic_load_explicit(&token->status, memory_order_relaxed);
 }
 
-/* A piece of the own memory. */
+/* A piece of this rank's memory. */
 struct peal_net_part {
     const void *at;
     uint64_t bytes;
@@ -106,7 +105,7 @@ struct peal_net_signal {
     uint64_t value;
 };
 
-/* A put: parts of the own memory, one behind the other, to one place. No parts: a signal alone. */
+/* A put: parts of this rank's memory, one after the other, to one place. No parts: a signal alone. */
 struct peal_net_put {
     uint32_t rank;
     uint32_t segment;
@@ -115,7 +114,7 @@ struct peal_net_put {
     uint32_t nparts;
     struct peal_net_signal signal;
     bool
-        later; /* of a signal alone that no one waits for yet: it may leave with what is sent to that rank next,
+        later; /* a signal alone that no rank waits for yet: it may leave with the next message to that rank,
                    at the latest in the next progress */
 };
 
@@ -149,7 +148,7 @@ struct peal_net_atomic {
     uint32_t kind;   /* enum peal_net_atomic_kind */
     uint32_t width;  /* 4 or 8 bytes */
     uint64_t operand, compare;
-    uint64_t *old; /* gets the former value; the token says when. May not be NULL */
+    uint64_t *old; /* gets the previous value; the token says when. May not be NULL */
 };
 
 /* What arrives for the owner of the net. Called in peal_net_progress only; they must return soon, and
@@ -162,7 +161,7 @@ struct peal_net_events {
                        void *at, const void *from);
     void (*post)(void *context, uint32_t rank, uint32_t kind, const void *bytes, uint64_t len);
     void (*control)(void *context, uint32_t rank, uint32_t kind, const void *bytes, uint64_t len);
-    /* A signal has changed a word: for whoever sleeps on it. */
+    /* A signal has changed a word, on which a thread may sleep. */
     void (*signalled)(void *context, uint32_t rank);
     /* That rank is lost, once per rank; `status` and `why` as of peal_net_health. */
     void (*lost)(void *context, uint32_t rank, enum peal_status status, const char *why);
@@ -171,7 +170,7 @@ struct peal_net_events {
 struct peal_meet;
 struct peal_net;
 
-/* What has to be equal on all ranks: compared in the handshake, and a difference is refused in words.
+/* What has to be equal on all ranks: compared in the handshake; a difference is refused with a message.
  * Short texts; NULL: not compared. */
 struct peal_net_versions {
     const char *library; /* filled in by peal_net_open if NULL */
@@ -182,8 +181,8 @@ struct peal_net_versions {
 struct peal_net_config {
     uint32_t rank, size;
     const char *job;
-    /* PEAL_NET_SECRET bytes, copied; what ranks prove to each other that they know. TCP does not open
-     * without it. */
+    /* PEAL_NET_SECRET bytes, copied: ranks prove to each other that they know them. TCP does not open
+     * without a secret. */
     const uint8_t *secret;
     /* As PEAL_NET: a transport, then where it may listen: "tcp", "tcp:eth0", "tcp:10.0.0.0/8,fd00::/8",
      * "ucx:eth0". NULL: the environment's, then tcp on what routes to the peers. */
@@ -236,8 +235,8 @@ struct peal_net {
  * not needed afterwards. */
 enum peal_status peal_net_open(const struct peal_net_config *config, struct peal_meet *meet,
                                struct peal_text *why, struct peal_net **out);
-/* Leaves in order: what is queued is sent for at most `linger_ms`, peers are told. Tokens of operations
- * under way are not touched any more. Accepts NULL. */
+/* Closes it: what is queued is sent for at most `linger_ms`, and peers are told. Tokens of operations under
+ * way are not touched any more. Accepts NULL. */
 static inline void peal_net_close(struct peal_net *net, uint32_t linger_ms)
 {
     if (net)
@@ -288,7 +287,7 @@ static inline enum peal_status peal_net_signal(struct peal_net *net, uint32_t ra
     struct peal_net_put put = {.rank = rank, .signal = *signal};
     return net->ops->put(net, &put, NULL);
 }
-/* The same, of a signal that no one waits for yet. */
+/* The same for a signal that no rank waits for yet. */
 static inline enum peal_status peal_net_signal_later(struct peal_net *net, uint32_t rank,
                                                      const struct peal_net_signal *signal)
 {
@@ -335,8 +334,8 @@ static inline bool peal_net_flushed(struct peal_net *net, uint32_t rank, uint64_
 {
     return net->ops->flushed(net, rank, ticket);
 }
-/* How many accesses to that target it has refused so far, as their segments were not exposed. Those
- * before a ticket are counted when it is flushed. */
+/* How many accesses that target has refused so far because their segments were not exposed. Those before a
+ * ticket are counted when it is flushed. */
 static inline uint64_t peal_net_refused(const struct peal_net *net, uint32_t rank)
 {
     return net->ops->refused(net, rank);
@@ -350,7 +349,7 @@ static inline void peal_net_release(struct peal_net *net, struct peal_net_token 
     net->ops->release(net, token);
 }
 
-/* Moves what can move; true if anything has. */
+/* Sends, receives and connects as far as possible; true if anything happened. */
 static inline bool peal_net_progress(struct peal_net *net)
 {
     return net->ops->progress(net);
@@ -363,7 +362,7 @@ static inline int peal_net_arm(struct peal_net *net)
     return net->ops->arm(net);
 }
 /* What is known of that rank: PEAL_OK; PEAL_PENDING: not connected yet, which this begins; PEAL_CLOSED: it has
- * left in order; PEAL_PEER_DEAD, PEAL_MISMATCH (another version) and others: lost for ever. *why (may be NULL
+ * closed normally; PEAL_PEER_DEAD, PEAL_MISMATCH (another version) and others: lost for ever. *why (may be NULL
  * as argument) gets a line that lives as long as the net. A peer is watched from the first connection
  * on: the end of its process is known within milliseconds, a cut link or a dead host within 3.5 s, whether
  * or not anything is sent; a process that is stopped or busy elsewhere is PEAL_OK. */

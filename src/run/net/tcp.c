@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 enum {
-    DIRECT_LINKS = 2,   /* with more, epoll says which of them have something */
-    SERVICE_TURNS = 64, /* of progress between two looks at everything else ... */
+    DIRECT_LINKS = 2,   /* with more links, epoll says which of them have arrivals */
+    SERVICE_TURNS = 64, /* calls of progress between two calls of service ... */
     BUSY_TURNS = 4,     /* ... and while connections are being made */
     EVENTS = 64,
-    SILENCE_MS = 3200, /* of a peer's system: three questions without an answer */
+    SILENCE_MS = 3200, /* of a peer's system: three unanswered probes */
     SILENCE_EVERY_MS = 50
 };
 
@@ -132,7 +132,7 @@ static enum peal_status tcp_accumulate(struct peal_net *net, const struct peal_n
     return send_data(tcp, what->rank, &head, &part, 1, token);
 }
 
-/* Sends a request; what it is answered with goes where `request` says. */
+/* Sends a request; the answer goes where `what` says. */
 static enum peal_status ask(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
                             const struct peal_net_part *part, const struct peal_net_request *what)
 {
@@ -291,17 +291,17 @@ static void watch_event(struct peal_tcp *tcp, uint32_t rank, bool own)
     close(*watch);
     *watch = -1;
     if (peer->state != PEAL_TCP_READY)
-        return; /* a try has come to nothing */
-    /* A peer that has left or died has closed its data connection, too, which says more. One that lives may
+        return; /* an attempt has failed */
+    /* A peer that has left or died has also closed its data connection, which says more. One that is alive may
      * have closed the second of two watching connections. */
     (void)peal_tcp_receive(tcp, rank);
     if (got < 0 && error != ECONNRESET)
         peal_tcp_lose_by(tcp, rank, error);
 }
 
-/* The system asks the peer's system every second, and gives its answer a second's time: a link that is cut for
- * a little longer than that swallows two questions, and must not be taken for dead. So the third one is waited
- * for as well. Left alone, as in a thread that sleeps, the system ends the connection a little later. */
+/* The system probes the peer's system every second. A link that is cut for little more than a second loses two
+ * probes, and must not be taken for dead; so the answer to the third one is waited for as well. If nothing calls
+ * this, as in a thread that sleeps, the system itself ends the connection a little later. */
 static bool is_silent(int watch)
 {
     struct tcp_info info = {0};
@@ -326,7 +326,7 @@ static void find_silent(struct peal_tcp *tcp)
     }
 }
 
-/* Everything but the direct reading of few links. */
+/* Serves all descriptors by epoll: listeners, handshakes, watching connections, and the data of many links. */
 static bool service(struct peal_tcp *tcp)
 {
     struct epoll_event events[EVENTS];
@@ -413,7 +413,7 @@ static int tcp_arm(struct peal_net *net)
         (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, link->fd, &event);
         link->wants_out = output;
     }
-    tcp->turns = SERVICE_TURNS; /* the next progress looks at everything */
+    tcp->turns = SERVICE_TURNS; /* the next progress calls service */
     return tcp->epoll;
 }
 
@@ -428,27 +428,31 @@ static enum peal_status tcp_health(struct peal_net *net, uint32_t rank, const ch
 
 /* ---- opening and closing ---- */
 
+static void release_peer(struct peal_tcp_peer *peer)
+{
+    for (int i = 0; i < 2; i++) {
+        if (peer->watches[i] >= 0)
+            close(peer->watches[i]);
+    }
+    if (!peer->link)
+        return;
+    if (peer->link->fd >= 0)
+        close(peer->link->fd);
+    peal_tcp_link_release(peer->link);
+    free(peer->link);
+}
+
 static void free_all(struct peal_tcp *tcp)
 {
+    uint32_t npeers = tcp->peers ? tcp->net.size : 0;
     for (uint32_t i = 0; i < tcp->nlisteners; i++)
         close(tcp->listeners[i]);
-    for (uint32_t i = 0; tcp->hands && i < tcp->hands_cap; i++) {
+    for (uint32_t i = 0; i < tcp->hands_cap; i++) {
         if (tcp->hands[i].fd >= 0)
             close(tcp->hands[i].fd);
     }
-    for (uint32_t rank = 0; tcp->peers && rank < tcp->net.size; rank++) {
-        struct peal_tcp_peer *peer = &tcp->peers[rank];
-        for (int i = 0; i < 2; i++) {
-            if (peer->watches[i] >= 0)
-                close(peer->watches[i]);
-        }
-        if (!peer->link)
-            continue;
-        if (peer->link->fd >= 0)
-            close(peer->link->fd);
-        peal_tcp_link_release(peer->link);
-        free(peer->link);
-    }
+    for (uint32_t rank = 0; rank < npeers; rank++)
+        release_peer(&tcp->peers[rank]);
     if (tcp->epoll >= 0)
         close(tcp->epoll);
     free(tcp->blocks);
@@ -469,8 +473,8 @@ static bool has_output(const struct peal_tcp *tcp)
     return false;
 }
 
-/* Reads and drops until the peers have closed, too: what is not read when a connection is closed makes
- * the system take back what the peer has not read yet. */
+/* Reads and drops until the peers have closed, too: if a connection is closed with unread bytes, the system
+ * also discards what the peer has not read yet. */
 static void drain(struct peal_tcp *tcp, uint64_t deadline)
 {
     for (uint32_t i = 0; i < tcp->nready; i++)

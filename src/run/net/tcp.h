@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The TCP member: who owns what.
+/* The TCP member.
  *
  *   tcp.c          the functions of the table, progress, closing
  *   tcp_open.c     opening
- *   tcp_connect.c  listeners, half-open connections, who wins when two ranks connect at once
- *   tcp_queue.c    what is to be sent to a peer, in which order, and the sending
- *   tcp_receive.c  what has come from a peer, to the parser
+ *   tcp_connect.c  listeners, half-open connections, which of two simultaneous connections is kept
+ *   tcp_queue.c    the queue of what is to be sent to a peer, and sending
+ *   tcp_receive.c  receiving
  *
- * Connections. A pair of ranks has one connection for watching and one for data, made in this order by the
- * rank that first wants something. Nothing is ever sent on the first one: it is there for the system's
- * keep-alive, which shows when the peer's host has not answered for 3 s. The data connection cannot do
- * that: with TCP_USER_TIMEOUT the system also ends a connection whose peer is alive and has only not
- * read for that long, and a rank that computes or is stopped reads nothing.
+ * Connections. A pair of ranks has a watching connection and a data connection, made in this order by the
+ * rank that first needs one. Nothing is ever sent on the watching connection: the system's keep-alive on it
+ * shows when the peer's host has not answered for 3 s. The data connection cannot show that: with
+ * TCP_USER_TIMEOUT the system also ends a connection whose peer is alive but has not read for that long, and
+ * a rank that computes or is stopped reads nothing.
  *
- * A peer that is in no call answers no handshake, and its system accepts connections all the same: once
- * one is accepted, its initiator waits for the answer as long as the peer's host lives.
+ * A peer that is in no call answers no handshake, although its system accepts the connection. The initiator
+ * then waits for the answer as long as the peer's host is alive.
  *
- * If two ranks connect to each other at the same time, the lower rank wins: it answers the other's proof
- * on a data connection by "yield", and the higher rank gives its own try up when the lower one's comes. Both
- * may then have a connection for watching.
+ * If two ranks connect to each other at the same time, the connection of the lower rank is kept: it answers
+ * the other's proof on a data connection with "yield", and the higher rank gives up its own attempt when the
+ * lower one's arrives. Each may then have a watching connection of its own.
  *
  * Sending. Each link has a queue of items in order: runs of small frames, copied into a ring of bytes,
- * and long transfers, which stay where they are and leave in chunks. Between two frames come first
- * control messages and acknowledgements, then answers to gets in turn with the queue. What is taken and
- * cannot be sent at once stays in the queue; if that is full, PEAL_PENDING.
+ * and long transfers, which are sent in chunks from where they are. Between two frames, control messages and
+ * acknowledgements go first, then answers to gets in turn with the queue. What is accepted and cannot be sent
+ * at once stays in the queue; if the queue is full, PEAL_PENDING.
  */
 #ifndef PEAL_RUN_TCP_H
 #define PEAL_RUN_TCP_H
@@ -40,9 +40,9 @@ enum {
     PEAL_TCP_RING = 256 << 10,        /* bytes of small frames per link; a power of two */
     PEAL_TCP_CONTROL_RING = 32 << 10, /* the same for control messages */
     PEAL_TCP_RECEIVE = 64 << 10,      /* bytes received at a time, unless straight into memory */
-    PEAL_TCP_HALF_OPEN = 64,          /* connections that have not proved anything yet */
-    PEAL_TCP_HELLO_MS = 3000,         /* for a whole handshake */
-    PEAL_TCP_RECORD = 32 << 10        /* bytes of an encrypted record */
+    PEAL_TCP_HALF_OPEN = 64,   /* connections whose peer has not proved that it knows the secret */
+    PEAL_TCP_HELLO_MS = 3000,  /* for a whole handshake */
+    PEAL_TCP_RECORD = 32 << 10 /* bytes of an encrypted record */
 };
 
 /* Bytes in a ring: `head` and `tail` only grow. */
@@ -63,7 +63,7 @@ struct peal_tcp_item {
     struct peal_net_token *token;
 };
 
-/* What the frame under way is of. */
+/* What the frame being sent belongs to. */
 enum peal_tcp_out {
     PEAL_TCP_NOTHING,
     PEAL_TCP_CONTROL,
@@ -82,7 +82,8 @@ struct peal_tcp_link {
     struct peal_tcp_ring ring, control;
     uint64_t flushes; /* the number of the last flush */
     bool answer_next; /* an answer's turn before the queue's */
-    bool held;        /* what is queued was to wait for company: nothing has tried to send it */
+    bool
+        held; /* the queue has only frames that may leave later: no attempt to send them was made */
 
     enum peal_tcp_out out;
     uint8_t out_head[PEAL_NET_HEAD];
@@ -90,10 +91,10 @@ struct peal_tcp_link {
     uint32_t out_first, out_count;
     uint32_t out_bytes; /* of the frame's data, or of the run */
     bool blocked;       /* the socket took no more */
-    int send_error; /* and never will; 0: it may. What has come is read before the peer is lost */
+    int send_error; /* why it never will again; 0: it may. What has arrived is read before the peer is lost */
     bool wants_out; /* epoll is asked for that */
-    /* The send buffer, see peal_tcp_link_tune; 0: the system's own growth. Since when the socket takes nothing (0: it
-     * does), and how often in a row it did soon. */
+    /* Bytes of the send buffer (0: the system chooses), and how often in a row the socket soon accepted bytes again:
+     * see set_buffer. When it stopped accepting bytes; 0: it accepts them. */
     uint32_t buffer, prompt;
     uint64_t stuck_ns;
 
@@ -106,7 +107,7 @@ struct peal_tcp_link {
 enum peal_tcp_state {
     PEAL_TCP_IDLE,
     PEAL_TCP_CONNECTING,
-    PEAL_TCP_YIELDED, /* the peer's own try is to come */
+    PEAL_TCP_YIELDED, /* the peer's own connection is to come */
     PEAL_TCP_READY,
     PEAL_TCP_LOST
 };
@@ -114,7 +115,7 @@ enum peal_tcp_state {
 struct peal_tcp_peer {
     enum peal_tcp_state state;
     struct peal_tcp_link *link;
-    int watches[2];          /* connections for watching: the peer's, then the own one; -1: none */
+    int watches[2]; /* watching connections: made by the peer, made by this rank; -1: none */
     enum peal_status status; /* once lost */
     bool lost_due;           /* the owner has not been told */
     char why[320];
@@ -122,9 +123,9 @@ struct peal_tcp_peer {
     uint32_t addresses, next_address;
     struct peal_address at; /* that worked */
     uint64_t deadline_ms;   /* of connecting */
-    uint32_t failures;      /* of tries that had reached someone */
-    uint32_t silent;        /* addresses in a row where no process was reached, */
-    bool refused;           /* and one of them said that there is none */
+    uint32_t failures;      /* attempts that had reached a process */
+    uint32_t silent;        /* addresses in a row where no process was reached */
+    bool refused;           /* one of them refused the connection: no process listens there */
     uint64_t retry_ms;      /* not before that */
 };
 
@@ -133,8 +134,8 @@ enum peal_tcp_step { PEAL_HAND_CONNECT, PEAL_HAND_HELLO, PEAL_HAND_ANSWER };
 struct peal_tcp_hand {
     int fd; /* -1: free */
     bool initiator;
-    enum peal_tcp_step step; /* what is waited for */
-    uint32_t kind, rank;     /* rank: as said, until it is proved */
+    enum peal_tcp_step step; /* what this rank waits for */
+    uint32_t kind, rank;     /* rank: as the peer says, until it is proved */
     uint64_t deadline_ms;    /* UINT64_MAX: none */
     struct peal_address at;
     char from[64];
@@ -158,7 +159,7 @@ struct peal_tcp {
     uint32_t nhands, hands_cap;
     uint32_t *ready; /* ranks whose links are up */
     uint32_t nready;
-    uint32_t turns; /* of progress */
+    uint32_t turns; /* calls of progress since the last service */
     uint32_t nlost_due;
     uint64_t silence_due_ms; /* when the watching connections are next examined */
     uint32_t complaints;     /* about strangers, on standard error */
@@ -166,12 +167,12 @@ struct peal_tcp {
     uint8_t *stage, *buffer;
 };
 
-/* What epoll says an event is of. */
+/* What an event of epoll belongs to. */
 enum peal_tcp_source {
     PEAL_TCP_LISTENER,
     PEAL_TCP_HAND,
     PEAL_TCP_DATA,
-    PEAL_TCP_WATCH /* the peer's; and behind it the own one */
+    PEAL_TCP_WATCH /* made by the peer; the next number: made by this rank */
 };
 static inline uint64_t peal_tcp_event(enum peal_tcp_source source, uint32_t index)
 {
@@ -190,28 +191,28 @@ void peal_tcp_lose(struct peal_tcp *tcp, uint32_t rank, enum peal_status status,
 void peal_tcp_lose_by(struct peal_tcp *tcp, uint32_t rank, int error);
 
 /* tcp_connect.c */
-/* Begins to connect unless that is under way; PEAL_OK: the link is up, or PEAL_PENDING or why not. */
+/* Begins to connect unless that is under way. PEAL_OK: the link is up; PEAL_PENDING: not yet; or why not. */
 enum peal_status peal_tcp_reach(struct peal_tcp *tcp, uint32_t rank);
 void peal_tcp_accept(struct peal_tcp *tcp, uint32_t listener);
 void peal_tcp_hand_event(struct peal_tcp *tcp, uint32_t index);
-/* Deadlines and further tries. */
+/* Deadlines and further attempts. */
 void peal_tcp_tick(struct peal_tcp *tcp);
 
 /* tcp_queue.c */
 enum peal_status peal_tcp_link_init(struct peal_tcp_link *link);
-/* Its connection is past the handshake: sets what data connections have. */
+/* After the handshake: sets the options of a data connection. */
 void peal_tcp_link_tune(struct peal_tcp_link *link);
 void peal_tcp_link_release(struct peal_tcp_link *link);
 /* The peer is lost: what is queued is dropped, tokens fail. */
 void peal_tcp_link_fail(struct peal_tcp_link *link, enum peal_status status);
-/* A segment is gone: nothing more is read from it, or written to it. */
+/* A segment is retracted: nothing more is read from it or written to it. */
 void peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment);
-/* What shares the token is given up. */
+/* Gives up the operations that share the token. */
 void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token);
 /* Takes a frame with up to PEAL_NET_POST_MAX bytes of data, captured. */
 enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
                                const struct peal_net_part *parts, uint32_t nparts);
-/* The same for a frame without data that is in no hurry: it leaves with the next one. */
+/* The same for a frame without data that may leave together with the next one. */
 enum peal_status peal_tcp_send_later(struct peal_tcp *tcp, uint32_t rank,
                                      struct peal_net_head *head);
 /* Takes a long transfer: `head` is of all of it. */

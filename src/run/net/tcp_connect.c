@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections until both sides know each other: see tcp.h for which one wins, handshake.h for the proof.
+/* Connections until both sides have proved themselves: see tcp.h for which one is kept, handshake.h for the proof.
  *
- * A stranger costs at most one of PEAL_TCP_HALF_OPEN places for PEAL_TCP_HELLO_MS: if all are taken, the
- * oldest is given up for a new one. What a stranger says about itself changes nothing but its own place.
+ * A stranger occupies at most one of PEAL_TCP_HALF_OPEN places for PEAL_TCP_HELLO_MS: if all are taken, the
+ * oldest connection is closed for a new one. What a stranger claims to be affects nothing but its own place.
  */
 #include "run/net/tcp.h"
 
@@ -16,11 +16,11 @@
 
 enum {
     SILENCE_MS = 3000, /* during a handshake */
-    COMPLAINTS = 3,    /* about strangers; then silence */
-    FAILURES = 50,     /* tries that reached someone and came to nothing */
-    RETRY_MS = 20,     /* between two tries at the same peer, and that more after each failure */
-    TRY_MS = 3000,     /* at one address, until it accepts */
-    YIELD_MS = 1000    /* for the peer's own try */
+    COMPLAINTS = 3,    /* about strangers; further ones are not printed */
+    FAILURES = 50,     /* failed attempts that had reached a process */
+    RETRY_MS = 20,  /* between two attempts at the same peer, longer by this after each failure */
+    TRY_MS = 3000,  /* at one address, until it accepts */
+    YIELD_MS = 1000 /* for the peer's own attempt */
 };
 
 /* ---- sockets ---- */
@@ -30,8 +30,7 @@ static void set_option(int fd, int level, int name, int value)
     (void)setsockopt(fd, level, name, &value, sizeof value);
 }
 
-/* Keep-alive after a second, 3 times, and the system's limit for silence, which a connection has only until its
- * handshake is done: see tcp.h. */
+/* Keep-alive every second, 3 times, and a limit for unanswered data, which ends with the handshake: see tcp.h. */
 static void set_options(int fd)
 {
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -57,7 +56,7 @@ static void drop_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
     tcp->nhands--;
 }
 
-/* A free place; own tries have theirs beside those of strangers. */
+/* A free place; this rank's own attempts have places of their own. */
 static struct peal_tcp_hand *new_hand(struct peal_tcp *tcp, bool initiator)
 {
     uint32_t first = initiator ? PEAL_TCP_HALF_OPEN : 0;
@@ -106,10 +105,10 @@ static void say_answer(struct peal_tcp_hand *hand, enum peal_hello_code code,
     (void)say(hand, &answer, sizeof answer);
 }
 
-/* ---- the end of a try ---- */
+/* ---- the end of an attempt ---- */
 
-/* A rank listens from before its addresses are known until it ends. If its system says that no process does, and none of
- * its other addresses has answered either, it has ended. */
+/* A rank listens before its addresses are known to others, and until it ends. If its system refuses the connection and
+ * none of its other addresses has answered, it has ended. */
 static void note_refusal(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int error)
 {
     uint32_t rank = hand->rank;
@@ -124,7 +123,7 @@ static void note_refusal(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int e
                   "rank %u's process has ended: its host refuses connections to it", rank);
 }
 
-/* This address did not work, maybe the next one does. */
+/* This address did not work; the next one may. */
 static void try_later(struct peal_tcp *tcp, uint32_t rank, const char *words, bool reached)
 {
     struct peal_tcp_peer *peer = &tcp->peers[rank];
@@ -132,13 +131,13 @@ static void try_later(struct peal_tcp *tcp, uint32_t rank, const char *words, bo
     snprintf(peer->why, sizeof peer->why, "%s", words);
     peer->state = PEAL_TCP_IDLE;
     peer->next_address = (peer->next_address + 1) % peer->addresses;
-    /* Someone is there: it may have been busy elsewhere for long, or this rank. */
+    /* A process is there: it, or this rank, may have been busy elsewhere for long. */
     if (reached && ++peer->failures < FAILURES)
         peer->deadline_ms = now + tcp->connect_ms;
     peer->retry_ms = now + RETRY_MS * (1 + peer->failures);
 }
 
-/* A try of this rank's has failed for a reason that another one may not have. */
+/* An attempt of this rank has failed; another one may succeed. */
 static void fail_try(struct peal_tcp *tcp, struct peal_tcp_hand *hand, const char *words)
 {
     struct peal_tcp_peer *peer = &tcp->peers[hand->rank];
@@ -152,7 +151,7 @@ static void fail_try(struct peal_tcp *tcp, struct peal_tcp_hand *hand, const cha
     try_later(tcp, hand->rank, words, reached);
 }
 
-/* A stranger, or a rank that does not fit: told in words, and forgotten. */
+/* A stranger, or a rank that does not fit: it is told why and forgotten. */
 static void refuse(struct peal_tcp *tcp, struct peal_tcp_hand *hand, enum peal_status status,
                    const char *words)
 {
@@ -161,7 +160,7 @@ static void refuse(struct peal_tcp *tcp, struct peal_tcp_hand *hand, enum peal_s
     if (tcp->complaints++ < COMPLAINTS)
         fprintf(stderr, "peal: rank %u refused a connection from %s: %s\n", tcp->net.rank,
                 hand->from, words);
-    /* What was not read would make the system end the connection before the words are read. */
+    /* Unread bytes would make the system end the connection before the reason is read. */
     shutdown(hand->fd, SHUT_WR);
     (void)!recv(hand->fd, rest, sizeof rest, MSG_DONTWAIT);
     drop_hand(tcp, hand);
@@ -186,7 +185,7 @@ static bool set_ciphers(struct peal_tcp *tcp, struct peal_tcp_link *link,
     return link->seal && link->open && link->sealed && link->opened;
 }
 
-/* The connection is the data link of that rank from now on. */
+/* From now on the connection is the data link to that rank. */
 static void begin_link(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 {
     uint32_t rank = hand->rank;
@@ -220,21 +219,21 @@ static void begin_link(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 static void try_address(struct peal_tcp *tcp, uint32_t rank, enum peal_hello_kind kind,
                         const struct peal_address *address);
 
-/* The connection watches that rank; if it is the own one, the data connection is next. */
+/* The connection watches that rank; if this rank made it, the data connection comes next. */
 static void begin_watch(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 {
     uint32_t rank = hand->rank;
     bool own = hand->initiator;
     int *watch = &tcp->peers[rank].watches[own];
     if (*watch >= 0)
-        close(*watch); /* of a try that the peer has given up */
+        close(*watch); /* of an attempt that the peer has given up */
     *watch = hand->fd;
     set_option(*watch, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
     listen_for(tcp, hand->fd, peal_tcp_event(PEAL_TCP_WATCH, rank) + ((uint64_t)own << 32),
                EPOLLIN | EPOLLRDHUP, true);
     hand->fd = -1;
     tcp->nhands--;
-    struct peal_address at = hand->at; /* its place may be the next one's */
+    struct peal_address at = hand->at; /* its place may be used for the next one */
     if (own && tcp->peers[rank].state == PEAL_TCP_CONNECTING)
         try_address(tcp, rank, PEAL_HELLO_DATA, &at);
 }
@@ -252,7 +251,7 @@ static void begin_either(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 static void accept_hello(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 {
     struct peal_text why = {0};
-    /* Judged against what this rank would say to it. */
+    /* Compared with what this rank would send. */
     enum peal_status status = peal_hello_check(&tcp->identity.hello, &hand->theirs, &why);
     if (status != PEAL_OK) {
         refuse(tcp, hand, status, peal_text_get(&why));
@@ -271,7 +270,7 @@ static void accept_hello(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
     hand->step = PEAL_HAND_ANSWER;
 }
 
-/* Which of two connections that were begun at once: false if this one is not. */
+/* True if this connection is kept of two that were begun at the same time. */
 static bool wins(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 {
     struct peal_tcp_peer *peer = &tcp->peers[hand->rank];
@@ -294,7 +293,7 @@ static void accept_answer(struct peal_tcp *tcp, struct peal_tcp_hand *hand,
     uint8_t proof[PEAL_MAC];
     struct peal_net_hello_answer own = {.code = PEAL_HELLO_PROOF};
     if (answer->code != PEAL_HELLO_PROOF) {
-        drop_hand(tcp, hand); /* it has refused, and knows why */
+        drop_hand(tcp, hand); /* it has refused this rank */
         return;
     }
     if (!peal_hello_prove(&tcp->identity, &hand->theirs, &hand->own, true, proof) ||
@@ -427,7 +426,7 @@ static void lose_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int erro
         fail_try(tcp, hand, error ? strerror(error) : "the connection was closed");
 }
 
-/* Reads no byte beyond the message: what follows the last one is of the link. */
+/* Reads no byte beyond the message: what follows the last one belongs to the link. */
 static void read_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 {
     while (hand->fd >= 0) {
@@ -474,7 +473,8 @@ void peal_tcp_hand_event(struct peal_tcp *tcp, uint32_t index)
             return;
         }
         hand->step = PEAL_HAND_HELLO;
-        hand->deadline_ms = UINT64_MAX; /* its system has answered; it answers when it progresses */
+        hand->deadline_ms =
+            UINT64_MAX; /* its system has answered; the process answers in its next progress */
         listen_for(tcp, hand->fd, peal_tcp_event(PEAL_TCP_HAND, index), EPOLLIN | EPOLLRDHUP, true);
         if (!say(hand, &hand->own, sizeof hand->own)) {
             lose_hand(tcp, hand, errno);
@@ -506,7 +506,7 @@ void peal_tcp_accept(struct peal_tcp *tcp, uint32_t listener)
     }
 }
 
-/* ---- tries ---- */
+/* ---- attempts ---- */
 
 static void try_address(struct peal_tcp *tcp, uint32_t rank, enum peal_hello_kind kind,
                         const struct peal_address *address)
@@ -515,7 +515,7 @@ static void try_address(struct peal_tcp *tcp, uint32_t rank, enum peal_hello_kin
     struct sockaddr_storage to;
     socklen_t len = peal_address_socket(address, &to);
     if (!hand)
-        return; /* too many at once: again later */
+        return; /* too many at once: tried again later */
     int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
@@ -591,7 +591,7 @@ void peal_tcp_tick(struct peal_tcp *tcp)
         struct peal_tcp_peer *peer = &tcp->peers[rank];
         if (peer->state == PEAL_TCP_IDLE && peer->deadline_ms != 0)
             (void)peal_tcp_reach(tcp, rank);
-        /* The peer's own try has not come: maybe it has come to nothing. */
+        /* The peer's own connection has not come: it may have failed. */
         if (peer->state == PEAL_TCP_YIELDED && now >= peer->deadline_ms) {
             peer->state = PEAL_TCP_IDLE;
             peer->deadline_ms = now + tcp->connect_ms;

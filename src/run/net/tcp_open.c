@@ -25,7 +25,9 @@ static enum peal_status allocate(struct peal_tcp *tcp)
         for (uint32_t r = 0; r < size; r++)
             tcp->peers[r].watches[0] = tcp->peers[r].watches[1] = -1;
     }
-    for (uint32_t i = 0; tcp->hands && i < tcp->hands_cap; i++)
+    if (!tcp->hands)
+        tcp->hands_cap = 0;
+    for (uint32_t i = 0; i < tcp->hands_cap; i++)
         tcp->hands[i].fd = -1;
     bool all = tcp->blocks && tcp->peers && tcp->hands && tcp->ready && tcp->stage && tcp->buffer;
     return all ? PEAL_OK : PEAL_NO_MEMORY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be sent to a peer: see tcp.h for the order. Nothing here allocates. */
+/* What is to be sent to a peer: see tcp.h for the order. Nothing here allocates after peal_tcp_link_init. */
 #include "run/net/tcp.h"
 
 #include <errno.h>
@@ -18,9 +18,9 @@ enum peal_status peal_tcp_link_init(struct peal_tcp_link *link)
     return link->ring.at && link->control.at ? PEAL_OK : PEAL_NO_MEMORY;
 }
 
-/* Left alone, the system lets more and more bytes be under way, until they fit no cache any more: a long transfer
- * to a near host then takes twice as long. But where other programs keep the peer from its processor, what is under way
- * is all that it finds when it gets there. See docs/decisions/0092-few-bytes-under-way.md. */
+/* By default the system lets more and more bytes be under way, until they fit no cache: a long transfer to a near host
+ * then takes twice as long. But a peer that other programs keep from its processor finds only what is under way when it
+ * runs again, so the buffer grows while that lasts. See docs/decisions/0092-few-bytes-under-way.md. */
 enum {
     NEAR_US = 250,
     UNDER_WAY = 128 << 10,
@@ -48,7 +48,7 @@ void peal_tcp_link_tune(struct peal_tcp_link *link)
         set_buffer(link, UNDER_WAY);
 }
 
-/* The socket takes nothing. True if it has a larger buffer now. */
+/* The socket accepts nothing. True if it has a larger buffer now. */
 static bool note_stuck(struct peal_tcp_link *link)
 {
     uint64_t now = peal_now_ns();
@@ -60,7 +60,7 @@ static bool note_stuck(struct peal_tcp_link *link)
     return true;
 }
 
-/* The socket takes bytes again. */
+/* The socket accepts bytes again. */
 static void note_taken(struct peal_tcp_link *link)
 {
     bool late = peal_now_ns() - link->stuck_ns >= STUCK_NS;
@@ -314,7 +314,7 @@ void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token 
 
 /* ---- sending ---- */
 
-/* Moves the pieces of the frame under way on by what has left. */
+/* Drops what has been sent from the pieces of the current frame. */
 static void advance(struct peal_tcp_link *link, size_t sent)
 {
     while (sent > 0) {
@@ -328,13 +328,13 @@ static void advance(struct peal_tcp_link *link, size_t sent)
     }
 }
 
-/* The connection has ended, which its reader finds behind what has come. */
+/* The connection has ended. Receiving finds that, too, after what has arrived. */
 static bool is_end(int error)
 {
     return error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
 }
 
-/* Of one piece by send, which is the cheaper call. */
+/* One piece goes by send, which is the cheaper call. */
 static ssize_t offer(int fd, struct iovec *iov, uint32_t count)
 {
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
@@ -343,7 +343,7 @@ static ssize_t offer(int fd, struct iovec *iov, uint32_t count)
     return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Bytes sent; 0: the socket takes none now, or the peer is lost. */
+/* Returns bytes sent; 0: the socket accepts none now, or the peer is lost. */
 static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov, uint32_t count)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;
@@ -367,7 +367,7 @@ static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov
     return 0;
 }
 
-/* As many frames as a record holds. */
+/* Fills a record with as many frames as it holds. */
 static bool fill_record(struct peal_tcp_link *link)
 {
     uint8_t *at = link->sealed + 4;
@@ -434,7 +434,7 @@ bool peal_tcp_pump(struct peal_tcp *tcp, uint32_t rank)
     return moved;
 }
 
-/* ---- taking ---- */
+/* ---- accepting ---- */
 
 static struct peal_tcp_item *add_item(struct peal_tcp_link *link)
 {
@@ -478,7 +478,7 @@ static void capture(struct peal_tcp_link *link, struct peal_tcp_item *run, const
     }
 }
 
-/* A small frame is put together first. */
+/* A small frame is copied into one piece first. */
 static size_t send_small(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov, uint32_t count,
                          uint64_t bytes)
 {
@@ -509,7 +509,7 @@ enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_
     bytes += sizeof *head;
     size_t sent = 0;
     bool idle = !peal_tcp_has_output(link);
-    /* What does not fit must not have begun. */
+    /* A frame that does not fit must not be begun. */
     if (ring_room(&link->ring) < bytes)
         return PEAL_PENDING;
     if (idle && !link->seal) {
@@ -524,7 +524,7 @@ enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_
         return PEAL_PENDING;
     capture(link, run, iov, 1 + nparts, sent);
     if (sent > 0)
-        (void)next_frame(link); /* it has begun: nothing may come in between */
+        (void)next_frame(link); /* a part of it is sent: no other frame may come in between */
     if (link->seal || link->held)
         peal_tcp_pump(tcp, rank);
     return PEAL_OK;

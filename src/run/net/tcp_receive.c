@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has come from a peer: to the parser, or straight to where it belongs. */
+/* Receives from a peer: into the parser, or straight to where the data goes. */
 #include "run/net/tcp.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum {
-    DIRECT_LEAST = 2048,    /* bytes of a frame's data that are worth a piece of their own */
-    MOST_BYTES = 1024 << 10 /* in one turn of progress */
+    DIRECT_LEAST =
+        2048, /* bytes of a frame's data that are worth receiving straight to their place */
+    MOST_BYTES = 1024 << 10 /* in one call of progress */
 };
 
 static void fail_receive(struct peal_tcp *tcp, uint32_t rank, ssize_t got, int error)
@@ -15,7 +16,7 @@ static void fail_receive(struct peal_tcp *tcp, uint32_t rank, ssize_t got, int e
     struct peal_tcp_link *link = tcp->peers[rank].link;
     if (link->in.bye)
         peal_tcp_lose(tcp, rank, PEAL_CLOSED, "rank %u has closed its communicator", rank);
-    else if (link->send_error != 0) /* which has told why, once */
+    else if (link->send_error != 0) /* the reason was returned once, when sending failed */
         peal_tcp_lose_by(tcp, rank, link->send_error);
     else
         peal_tcp_lose_by(tcp, rank, got == 0 ? 0 : error);
@@ -28,8 +29,8 @@ static void fail_parse(struct peal_tcp *tcp, uint32_t rank)
                   bad ? bad : "unknown");
 }
 
-/* Bytes received, or 0: nothing is there, or the peer is lost. Mostly asked for one piece, while nothing is there:
- * recv is the cheaper call. */
+/* Returns bytes received; 0: there are none, or the peer is lost. Most calls are for one piece and find nothing: recv is
+ * the cheaper call. */
 static size_t receive_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov, uint32_t count)
 {
     int fd = tcp->peers[rank].link->fd;
@@ -48,7 +49,7 @@ static size_t receive_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *
     return 0;
 }
 
-/* One system call's worth; *more: there may be further bytes. */
+/* One system call; *more: there may be further bytes. */
 static size_t receive_plain(struct peal_tcp *tcp, uint32_t rank, bool *more)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;
@@ -72,7 +73,7 @@ static size_t receive_plain(struct peal_tcp *tcp, uint32_t rank, bool *more)
     return got;
 }
 
-/* All whole records of what has come. */
+/* Opens all records that are complete. */
 static bool open_records(struct peal_tcp *tcp, uint32_t rank)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;

@@ -76,7 +76,7 @@ static void submit(struct peal_ucx *ucx, struct peal_ucx_slot *slot, uint32_t np
 
 static void on_error(void *context, ucp_ep_h endpoint, ucs_status_t status)
 {
-    /* The TCP net notices, too, and knows the words. */
+    /* The TCP net notices it, too, and has the reason. */
     (void)context, (void)endpoint, (void)status;
 }
 
@@ -96,7 +96,7 @@ static enum peal_status make_endpoint(struct peal_ucx *ucx, uint32_t rank)
                : PEAL_PEER_DEAD;
 }
 
-/* PEAL_OK: that rank has proved itself on the TCP net, and there is a way by UCX. */
+/* PEAL_OK: that rank has proved itself on the TCP net, and UCX can reach it. */
 static enum peal_status reach(struct peal_ucx *ucx, uint32_t rank)
 {
     if (rank >= ucx->net.size || rank == ucx->net.rank)
@@ -107,7 +107,7 @@ static enum peal_status reach(struct peal_ucx *ucx, uint32_t rank)
     return status == PEAL_OK ? make_endpoint(ucx, rank) : status;
 }
 
-/* One message; what is at most `capture` bytes is copied. */
+/* One message; data of at most `capture` bytes is copied. */
 static enum peal_status send_message(struct peal_ucx *ucx, uint32_t rank,
                                      const struct peal_net_head *head,
                                      const struct peal_net_part *parts, uint32_t nparts,
@@ -148,7 +148,8 @@ static enum peal_status ucx_put(struct peal_net *net, const struct peal_net_put 
     enum peal_status status = reach(of(net), put->rank);
     if (status != PEAL_OK)
         return status;
-    if (put->nparts > PEAL_NET_PARTS || (!token && peal_net_parts_bytes(put->parts, put->nparts) > PEAL_NET_EAGER))
+    if (put->nparts > PEAL_NET_PARTS ||
+        (!token && peal_net_parts_bytes(put->parts, put->nparts) > PEAL_NET_EAGER))
         return PEAL_INVALID;
     return send_message(of(net), put->rank, &head, put->parts, put->nparts, PEAL_NET_EAGER, token);
 }
@@ -289,7 +290,7 @@ ucs_status_t peal_ucx_message(void *context, const void *header, size_t header_b
     if (header_bytes != sizeof head)
         return UCS_OK;
     memcpy(&head, header, sizeof head);
-    rank = head.zero; /* who sends: UCX does not say */
+    rank = head.zero; /* the sender: UCX does not say */
     head.zero = 0;
     struct peal_net_head checked = head;
     bool large = head.kind == PEAL_NET_PUT || head.kind == PEAL_NET_REPLY ||
@@ -297,10 +298,10 @@ ucs_status_t peal_ucx_message(void *context, const void *header, size_t header_b
     if (large)
         checked.bytes = 0; /* one message, however long */
     if (rank >= ucx->net.size || head.bytes != bytes || peal_net_head_check(&checked))
-        return UCS_OK; /* no frame of a peer's */
+        return UCS_OK; /* not a frame of a peer */
     struct peal_net_inbound *in = &ucx->peers[rank].in;
     bool cut = head.kind == PEAL_NET_ACCUMULATE && head.bytes > 0;
-    /* What is wrong with it has kept it from taking effect. It is dropped: who sent it is not certain. */
+    /* A wrong frame has had no effect. It is dropped, because its sender is not certain. */
     (void)(cut ? deliver_pieces(in, &head, data) : deliver(in, &head, data));
     return UCS_OK;
 }
@@ -366,7 +367,7 @@ static int ucx_arm(struct peal_net *net)
 
 /* ---- memory ---- */
 
-/* Waits until nothing of that kind is under way; a peer that holds it up is given up. */
+/* Waits until nothing of that kind is under way; a peer that delays it for too long is given up. */
 static void settle(struct peal_ucx *ucx, const struct peal_net_token *token, bool answers)
 {
     uint64_t end = peal_now_ms() + PEAL_UCX_PATIENCE_MS;
@@ -446,7 +447,7 @@ void peal_ucx_control(void *context, uint32_t rank, uint32_t kind, const void *b
 void peal_ucx_lost(void *context, uint32_t rank, enum peal_status status, const char *why)
 {
     struct peal_ucx *ucx = context;
-    /* What it sent before it left is taken first. */
+    /* What it sent before it left takes effect first. */
     while (ucx->ucp_worker_progress(ucx->worker) > 0)
         continue;
     ucx->peers[rank].lost = true;
@@ -475,7 +476,8 @@ void peal_ucx_free(struct peal_ucx *ucx)
 
 static void close_endpoints(struct peal_ucx *ucx, uint64_t deadline)
 {
-    for (uint32_t r = 0; ucx->peers && r < ucx->net.size; r++) {
+    uint32_t npeers = ucx->peers ? ucx->net.size : 0;
+    for (uint32_t r = 0; r < npeers; r++) {
         const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
                                          .flags = ucx->peers[r].lost ? UCP_EP_CLOSE_FLAG_FORCE : 0};
         if (!ucx->peers[r].endpoint)

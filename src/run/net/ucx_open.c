@@ -84,13 +84,15 @@ static bool allocate(struct peal_ucx *ucx)
         ucx->slots[i].captured = malloc(bytes);
         ok = ok && ucx->slots[i].captured;
     }
-    for (uint32_t r = 0; ucx->peers && r < ucx->net.size; r++) {
+    if (!ucx->peers)
+        return false;
+    for (uint32_t r = 0; r < ucx->net.size; r++) {
         ucx->peers[r].in.net = &ucx->net;
         ucx->peers[r].in.rank = r;
         ucx->peers[r].in.segments = &ucx->segments;
         ucx->peers[r].in.stage = ucx->stage;
     }
-    return ok && ucx->workers && ucx->peers && ucx->stage && ucx->epoll >= 0;
+    return ok && ucx->workers && ucx->stage && ucx->epoll >= 0;
 }
 
 /* Behind the TCP net's address: the length of the worker's, and that. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks of different hosts report to each other beside data. See span.h.
  *
- * Nothing here waits for room in the network: what cannot be sent is owed, by rank, and paid by the
- * next progress. Words of the control block are sent as they are then, so that only the last value of
- * each is owed. Debts and their payment are under the endpoint's lock.
+ * Nothing here waits for room in the network: messages are marked as unsent, per rank, and progress sends
+ * them when there is room. A word of the control block is read when it is sent, so that only its latest
+ * value goes out. The marks are changed under the endpoint's lock.
  */
 #include "run/span/endpoint.h"
 
@@ -16,7 +16,7 @@
 /* Kinds of control messages; peal_gather_take has those from GATHER on. */
 enum { FAILED = 1, ASK, STATUS, GATHER };
 
-enum debt { OWES_STATUS = 1, OWES_QUESTION = 2, OWES_FAILURE = 4 };
+enum unsent { UNSENT_STATUS = 1, UNSENT_QUESTION = 2, UNSENT_FAILURE = 4 };
 
 /* The words that others wait for: bits of span->dirty. */
 enum { MADE_WORDS = 2 * PEAL_CONTEXTS, WORDS = MADE_WORDS + PEAL_CONTEXTS };
@@ -28,7 +28,7 @@ static _Atomic uint64_t *word_of(struct peal_control *control, uint32_t number)
     return &control->gates[number - MADE_WORDS];
 }
 
-/* What a rank says of itself: parts of its control block, one after the other. */
+/* What a rank reports about itself: parts of its control block. */
 struct status {
     uint64_t id;
     uint64_t waited_ns; /* hosts have clocks of their own; 0: it does not wait */
@@ -45,25 +45,25 @@ struct failure {
     char report[PEAL_NET_CONTROL_MAX - 64];
 };
 
-/* ---- owing ---- */
+/* ---- marking what is to be sent ---- */
 
-static void pay_debts(struct peal_span *span, struct peal_net *net);
+static void send_unsent(struct peal_span *span, struct peal_net *net);
 
-static void owe(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t debt)
+static void mark(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t what)
 {
     if (!span->far[rank])
         return;
-    span->debts += span->dirty[rank] == 0 && span->owed[rank] == 0;
+    span->unsent_ranks += span->dirty[rank] == 0 && span->unsent[rank] == 0;
     span->dirty[rank] |= words;
-    span->owed[rank] |= debt;
+    span->unsent[rank] |= what;
 }
 
-static void owe_all(struct peal_span *span, uint32_t words, uint8_t debt)
+static void mark_for_all(struct peal_span *span, uint32_t words, uint8_t what)
 {
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++)
-        owe(span, r, words, debt);
-    pay_debts(span, net);
+        mark(span, r, words, what);
+    send_unsent(span, net);
     peal_endpoint_unlock(span->endpoint);
 }
 
@@ -72,7 +72,7 @@ void peal_span_publish(struct peal_span *span, const _Atomic uint64_t *word)
     struct peal_control *own = peal_team_own(span->team);
     for (uint32_t i = 0; i < WORDS; i++) {
         if (word_of(own, i) == word)
-            owe_all(span, UINT32_C(1) << i, 0);
+            mark_for_all(span, UINT32_C(1) << i, 0);
     }
 }
 
@@ -85,7 +85,7 @@ void peal_span_ask(struct peal_span *span)
         if (asked == 0)
             atomic_store_explicit(&span->asked_ns[r], now, memory_order_relaxed);
     }
-    owe_all(span, 0, OWES_QUESTION);
+    mark_for_all(span, 0, UNSENT_QUESTION);
 }
 
 void peal_span_tell(struct peal_span *span)
@@ -100,7 +100,7 @@ void peal_span_tell(struct peal_span *span)
         while (span->places[first] != span->places[r])
             first++;
         if (first == r)
-            owe(span, r, 0, OWES_STATUS);
+            mark(span, r, 0, UNSENT_STATUS);
     }
 }
 
@@ -110,7 +110,7 @@ void peal_span_inquire(struct peal_span *span)
     peal_span_ask(span);
     for (uint32_t r = 0; r < span->team->size;) {
         double silent = peal_span_silence(span, r);
-        /* Who has not answered for longer will not do so now: behind a cut link, that is everyone. */
+        /* A rank that has not answered for longer will not answer now: behind a cut link, that is all of them. */
         bool waits = span->far[r] && silent > 0 && silent * 1000 < MOST_MS &&
                      !peal_span_is_dead(span, r, NULL);
         if (!waits) {
@@ -128,7 +128,7 @@ double peal_span_silence(const struct peal_span *span, uint32_t rank)
     return asked == 0 ? 0 : (double)(peal_now_ns() - asked) / 1e9;
 }
 
-/* ---- paying ---- */
+/* ---- sending ---- */
 
 static uint64_t read_word(const _Atomic uint64_t *word)
 {
@@ -222,64 +222,64 @@ static enum peal_status send_words(struct peal_span *span, struct peal_net *net,
     return status;
 }
 
-/* PEAL_PENDING: there is no room. Whoever is gone is owed nothing. */
-static enum peal_status pay_rank(struct peal_span *span, struct peal_net *net, uint32_t rank)
+/* PEAL_PENDING: there is no room. A rank that is gone gets nothing. */
+static enum peal_status send_unsent_to(struct peal_span *span, struct peal_net *net, uint32_t rank)
 {
     uint64_t id = span->id;
-    uint8_t *owed = &span->owed[rank];
+    uint8_t *unsent = &span->unsent[rank];
     enum peal_status status = send_words(span, net, rank);
-    if (status == PEAL_OK && (*owed & OWES_FAILURE))
+    if (status == PEAL_OK && (*unsent & UNSENT_FAILURE))
         status = send_failure(span, net, rank);
     if (status == PEAL_OK)
-        *owed &= (uint8_t)~OWES_FAILURE;
-    if (status == PEAL_OK && (*owed & OWES_STATUS))
+        *unsent &= (uint8_t)~UNSENT_FAILURE;
+    if (status == PEAL_OK && (*unsent & UNSENT_STATUS))
         status = send_status(span, net, rank);
     if (status == PEAL_OK)
-        *owed &= (uint8_t)~OWES_STATUS;
-    if (status == PEAL_OK && (*owed & OWES_QUESTION))
+        *unsent &= (uint8_t)~UNSENT_STATUS;
+    if (status == PEAL_OK && (*unsent & UNSENT_QUESTION))
         status = peal_net_control(net, span->peers[rank].at, ASK, &id, sizeof id);
     return status;
 }
 
-/* Sends what is owed, as far as there is room. */
-static void pay_debts(struct peal_span *span, struct peal_net *net)
+/* Sends what is unsent, as far as there is room. */
+static void send_unsent(struct peal_span *span, struct peal_net *net)
 {
     for (uint32_t r = 0; r < span->team->size; r++) {
-        if (span->dirty[r] == 0 && span->owed[r] == 0)
+        if (span->dirty[r] == 0 && span->unsent[r] == 0)
             continue;
-        if (pay_rank(span, net, r) == PEAL_PENDING)
+        if (send_unsent_to(span, net, r) == PEAL_PENDING)
             continue;
-        span->dirty[r] = span->owed[r] = 0;
-        span->debts--;
+        span->dirty[r] = span->unsent[r] = 0;
+        span->unsent_ranks--;
     }
 }
 
-void peal_endpoint_pay(struct peal_endpoint *endpoint)
+void peal_endpoint_send_unsent(struct peal_endpoint *endpoint)
 {
     for (struct peal_span *span = endpoint->spans; span; span = span->next) {
-        if (span->debts > 0)
-            pay_debts(span, endpoint->net);
+        if (span->unsent_ranks > 0)
+            send_unsent(span, endpoint->net);
     }
 }
 
-/* Is something owed to a rank that might take it? One that has not answered for long does not: the time would be
- * lost to the caller, who is to be told soon. */
-static bool has_debts(struct peal_span *span, uint32_t most_ms)
+/* Is something unsent to a rank that may still receive it? One that has not answered for long is not waited for,
+ * because the caller is to be told soon. */
+static bool has_unsent(struct peal_span *span, uint32_t most_ms)
 {
     bool found = false;
     (void)peal_endpoint_lock(span->endpoint);
-    for (uint32_t r = 0; r < span->team->size && span->debts > 0; r++)
-        found |= (span->dirty[r] != 0 || span->owed[r] != 0) &&
+    for (uint32_t r = 0; r < span->team->size; r++)
+        found |= (span->dirty[r] != 0 || span->unsent[r] != 0) &&
                  peal_span_silence(span, r) * 1000 < most_ms;
     peal_endpoint_unlock(span->endpoint);
     return found;
 }
 
-/* Pays all debts, or gives up: what is still owed then is for ranks that do not take anything. */
-static void settle_debts(struct peal_span *span, uint32_t most_ms)
+/* Returns when all is sent, or after most_ms: what is unsent then is for ranks that do not receive anything. */
+static void wait_until_sent(struct peal_span *span, uint32_t most_ms)
 {
     uint64_t end = peal_now_ms() + most_ms;
-    while (has_debts(span, most_ms) && peal_now_ms() < end) {
+    while (has_unsent(span, most_ms) && peal_now_ms() < end) {
         peal_span_progress(span);
         nanosleep(&(struct timespec){0, 50000}, NULL);
     }
@@ -288,12 +288,12 @@ static void settle_debts(struct peal_span *span, uint32_t most_ms)
 void peal_span_announce(struct peal_span *span)
 {
     enum { MOST_MS = 200 };
-    owe_all(span, 0, OWES_FAILURE);
-    settle_debts(span, MOST_MS);
+    mark_for_all(span, 0, UNSENT_FAILURE);
+    wait_until_sent(span, MOST_MS);
 }
 
-/* Non-blocking calls of this rank that others can end: those before the first that it has dropped. They wait for this
- * rank in that one, until they hear that it has left. */
+/* Non-blocking calls of this rank that others can complete: those before the first one that it has dropped. In that
+ * one they wait for this rank until they learn that it has left. */
 static uint64_t count_kept(const struct peal_control *own)
 {
     uint64_t dropped = read_word(&own->dropped);
@@ -340,11 +340,11 @@ void peal_control_leave(struct peal_span *span)
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++) {
         if (span->far[r] && peal_net_health(net, span->peers[r].at, NULL) == PEAL_OK)
-            owe(span, r, 0, OWES_STATUS);
+            mark(span, r, 0, UNSENT_STATUS);
     }
-    pay_debts(span, net);
+    send_unsent(span, net);
     peal_endpoint_unlock(span->endpoint);
-    settle_debts(span, MOST_MS);
+    wait_until_sent(span, MOST_MS);
 }
 
 /* ---- taking ---- */
@@ -354,7 +354,7 @@ static void write_word(_Atomic uint64_t *word, uint64_t value)
     atomic_store_explicit(word, value, memory_order_release); /* as the owner of a block does */
 }
 
-/* A far rank's account of itself goes to its mirror. */
+/* A far rank's status goes to its mirror. */
 static void mirror_status(struct peal_span *span, uint32_t rank, const struct status *from)
 {
     struct peal_control *mirror = span->team->controls[rank];
@@ -399,7 +399,9 @@ static struct peal_span *find_span(struct peal_endpoint *endpoint, uint64_t id, 
     struct peal_span *span = endpoint->spans;
     while (span && span->id != id)
         span = span->next;
-    for (uint32_t r = 0; span && r < span->team->size; r++) {
+    if (!span)
+        return NULL;
+    for (uint32_t r = 0; r < span->team->size; r++) {
         if (span->peers[r].at != at)
             continue;
         *rank = r;
@@ -424,7 +426,7 @@ void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kin
     if (!span || !span->far[rank])
         return; /* of a team that is gone */
     if (kind == ASK) {
-        owe(span, rank, 0, OWES_STATUS);
+        mark(span, rank, 0, UNSENT_STATUS);
     } else if (kind == STATUS && len == sizeof(struct status)) {
         struct status status;
         memcpy(&status, bytes, sizeof status);

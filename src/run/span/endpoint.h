@@ -10,7 +10,7 @@ enum {
     PEAL_GATHERS_KEPT = 64      /* gatherings that are over and remembered */
 };
 
-/* A message of a gathering that has not been looked for yet. */
+/* A message of a gathering that this rank has not begun yet. */
 struct peal_gather_note {
     struct peal_gather_note *next;
     uint64_t id;
@@ -30,7 +30,7 @@ struct peal_endpoint {
     struct peal_gather_note *notes;
     uint32_t nnotes;
     uint64_t gathers_over[PEAL_GATHERS_KEPT], ngathers;
-    uint32_t turns; /* of progress */
+    uint32_t turns; /* calls of progress */
     int32_t pid;    /* a forked child must not touch the net */
     /* The thread that serves it. */
     bool serves;
@@ -39,7 +39,7 @@ struct peal_endpoint {
     int wake_fds[2];
 };
 
-/* Sends what all teams of the endpoint owe, as far as there is room. Under the lock. */
-void peal_endpoint_pay(struct peal_endpoint *endpoint);
+/* Sends what is unsent in all teams of the endpoint, as far as there is room. Under the lock. */
+void peal_endpoint_send_unsent(struct peal_endpoint *endpoint);
 
 #endif

@@ -11,8 +11,8 @@
  * gets it before it can decide otherwise. And a member that goes on, or leaves, has sent it to everyone before.
  * That a member is gone may be seen before its last messages are read, so these are read before that counts.
  *
- * Messages may come before their gathering is looked for, so they are kept, in bounds; those of a gathering that
- * is over are dropped.
+ * Messages may arrive before this rank takes part in their gathering: a bounded number of them is kept. Those of a
+ * gathering that is over are dropped.
  */
 #include "run/span/endpoint.h"
 
@@ -65,7 +65,7 @@ void peal_gather_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind
     endpoint->nnotes++;
 }
 
-/* Takes a note of that kind and gathering out of those that were kept; NULL: none has come. */
+/* Removes a message of that kind and gathering from those that were kept; NULL: none has arrived. */
 static struct peal_gather_note *take_note(const struct peal_span_gather *how, uint32_t kind)
 {
     struct peal_endpoint *endpoint = how->endpoint;
@@ -82,8 +82,8 @@ static struct peal_gather_note *take_note(const struct peal_span_gather *how, ui
     return found;
 }
 
-/* Moves the network until nothing more comes, pays debts, and waits a moment. A rank that is to come may yet have to hear
- * of the failure: it was in no call when that was announced. */
+/* Progresses the network until nothing more arrives, sends what is unsent, and waits briefly. A rank that is still to
+ * come may not know of the failure yet: it was in no call when that was announced. */
 static void pass_time(const struct peal_span_gather *how)
 {
     enum { MOST_TURNS = 1000 };
@@ -92,7 +92,7 @@ static void pass_time(const struct peal_span_gather *how)
         if (!peal_net_progress(net))
             break;
     }
-    peal_endpoint_pay(how->endpoint);
+    peal_endpoint_send_unsent(how->endpoint);
     peal_endpoint_unlock(how->endpoint);
     nanosleep(&(struct timespec){0, 200000}, NULL);
 }
@@ -119,7 +119,7 @@ static void sort_blocks(const struct peal_span_gather *how, struct all *all)
     }
 }
 
-/* A decision that has come, from whomever. */
+/* A decision that has arrived, from any member. */
 static bool take_decision(const struct peal_span_gather *how, struct all *all)
 {
     struct peal_gather_note *note = take_note(how, ALL);

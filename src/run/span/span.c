@@ -30,7 +30,7 @@ struct peal_endpoint *peal_endpoint_new(void)
     return NULL;
 }
 
-/* Combines what a far rank has sent into memory of this one: as the step would have done it there. */
+/* Combines what a far rank has sent into this rank's memory, as its step would have done. */
 static void accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *what,
                        void *at, const void *from)
 {
@@ -72,7 +72,7 @@ static struct peal_endpoint *listed;
 static _Atomic int32_t list_pid; /* the process that made the list; 0: there is none yet */
 _Atomic uint32_t peal_endpoints;
 
-/* In a forked child: the parent's are not its own, and the lock may be held for ever. */
+/* In a forked child: the parent's endpoints are not its own, and their locks may be held for ever. */
 static void forget_parent(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
@@ -199,7 +199,7 @@ static void progress_locked(struct peal_endpoint *endpoint)
         if (tells && span->mirrors_fd >= 0)
             peal_span_tell(span);
     }
-    peal_endpoint_pay(endpoint);
+    peal_endpoint_send_unsent(endpoint);
 }
 
 /* Asleep while nothing arrives. The descriptor is armed under the lock, and polled without it: whoever
@@ -299,7 +299,7 @@ static void free_span(struct peal_span *span, uint32_t size)
     free(span->places);
     free(span->far);
     free(span->dirty);
-    free(span->owed);
+    free(span->unsent);
     free(span->asked_ns);
     free(span);
 }
@@ -319,19 +319,19 @@ static struct peal_span *new_span(struct peal_team *team, const struct peal_span
                                .places = calloc(size, sizeof *span->places),
                                .far = calloc(size, sizeof *span->far),
                                .dirty = calloc(size, sizeof *span->dirty),
-                               .owed = calloc(size, sizeof *span->owed),
+                               .unsent = calloc(size, sizeof *span->unsent),
                                .asked_ns = calloc(size, sizeof *span->asked_ns)};
     span->mirrors = map_mirrors(team, &span->mirrors_fd);
     span->whole =
         peal_window_map(team->fds[team->rank], team->starts[team->rank], team->layout.bytes);
-    if (span->peers && span->places && span->far && span->dirty && span->owed && span->asked_ns &&
+    if (span->peers && span->places && span->far && span->dirty && span->unsent && span->asked_ns &&
         span->mirrors && span->whole)
         return span;
     free_span(span, size);
     return NULL;
 }
 
-/* Who is where, as the endpoint knows. */
+/* The hosts of the team's ranks, from the endpoint. */
 static void place_peers(struct peal_span *span, const struct peal_span_how *how)
 {
     struct peal_team *team = span->team;
@@ -442,7 +442,7 @@ void peal_span_detach(struct peal_team *team, bool forked)
     free_span(span, team->size);
 }
 
-/* ---- moving ---- */
+/* ---- progress ---- */
 
 static void progress(struct peal_endpoint *endpoint)
 {

@@ -61,13 +61,13 @@ struct peal_span {
     char *mirrors;
     int mirrors_fd; /* for 'peal ps'; -1: only the communicator that was opened has it */
     char *whole;    /* this rank's window once more, in one piece: what peers reach */
-    /* What is still to be sent, by rank: see control.c. Under the lock. */
+    /* Control messages that are still to be sent, by rank: see control.c. Under the lock. */
     uint32_t *dirty;
-    uint8_t *owed;
-    uint32_t debts;   /* ranks that something is owed to */
-    uint64_t told_ns; /* when the other hosts were last told of this rank */
-    bool lent;        /* in some call, ranks of other hosts have read this one's memory */
-    bool retracted;   /* the segments are closed, as the team has failed */
+    uint8_t *unsent;
+    uint32_t unsent_ranks; /* ranks that something is to be sent to */
+    uint64_t told_ns;      /* when the other hosts were last told of this rank */
+    bool lent;             /* in some call, ranks of other hosts have read this one's memory */
+    bool retracted;        /* the segments are closed, as the team has failed */
     _Atomic uint64_t
         *asked_ns; /* when each was first asked without an answer since; 0: it has answered */
 };
@@ -80,12 +80,12 @@ struct peal_net_events peal_endpoint_events(struct peal_endpoint *endpoint);
 /* nodes[r]: the host of rank r of the net. */
 enum peal_status peal_endpoint_use(struct peal_endpoint *endpoint, struct peal_net *net,
                                    const uint32_t *nodes);
-/* One user less; the last closes the net. */
+/* Drops one user's hold; the last one closes the net. */
 void peal_endpoint_drop(struct peal_endpoint *endpoint);
 /* PEAL_PROGRESS=thread: a thread serves the net while no rank's thread does. */
 enum peal_status peal_endpoint_serve(struct peal_endpoint *endpoint);
 
-/* The net, locked: NULL is never returned. */
+/* Locks the net and returns it; never NULL. */
 struct peal_net *peal_endpoint_lock(struct peal_endpoint *endpoint);
 void peal_endpoint_unlock(struct peal_endpoint *endpoint);
 /* A number for a new segment, with its generation; PEAL_NONE: all are in use. Locked by the caller. */
@@ -104,11 +104,11 @@ struct peal_span_how {
 /* Ranks of the team on this host, in order: their number, and this one's place among them. */
 uint32_t peal_span_near(const struct peal_span_how *how, uint32_t size, uint32_t rank,
                         uint32_t *near);
-/* Makes the team span hosts: mirrors, segments. Its window is mapped already. What the others have to
- * know is in `hello`. */
+/* Makes the team span hosts: its mirrors and segments. Its window is mapped already. `hello` gets what the
+ * other ranks have to know. */
 enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_how *how,
                                   struct peal_span_hello *hello);
-/* With the hellos of all, by rank. PEAL_MISMATCH and a line in `why` if one has another layout. */
+/* Completes it with the hellos of all ranks. PEAL_MISMATCH and a line in `why` if one has another layout. */
 enum peal_status peal_span_meet(struct peal_team *team, const struct peal_span_hello *all,
                                 struct peal_text *why);
 /* Leaves: the far ranks are notified. `forked`: in a child, which notifies no rank. */
@@ -149,12 +149,12 @@ bool peal_span_is_dead(struct peal_span *span, uint32_t rank, struct peal_text *
 void peal_span_publish(struct peal_span *span, const _Atomic uint64_t *word);
 /* This team has failed here: the far ranks are told, with the report. */
 void peal_span_announce(struct peal_span *span);
-/* Once a second, if this rank is there to do so: one rank of each other host gets an account of this one, for 'peal
- * ps' there. Within progress, under the lock. */
+/* Called in progress, under the lock: once per second one rank of each other host gets this rank's status, for
+ * 'peal ps' there. */
 void peal_span_tell(struct peal_span *span);
-/* Asks all far ranks how they are doing; the answers go to their mirrors. */
+/* Asks all far ranks for their status; the answers go to their mirrors. */
 void peal_span_ask(struct peal_span *span);
-/* The same, and waits for the answers, a moment at most: before a report. */
+/* The same before a report; waits briefly for the answers. */
 void peal_span_inquire(struct peal_span *span);
 /* For how long that rank has not answered, in seconds; 0: it has. */
 double peal_span_silence(const struct peal_span *span, uint32_t rank);
@@ -168,7 +168,7 @@ void peal_span_linger(struct peal_span *span, uint32_t most_ms);
 /* Within progress, under the lock. */
 void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind,
                        const void *bytes, uint64_t len);
-/* Says to all far ranks that this one leaves, waiting a moment for room. */
+/* Reports to all far ranks that this one leaves; waits briefly for room. */
 void peal_control_leave(struct peal_span *span);
 
 /* ---- gather.c ---- */
@@ -187,11 +187,12 @@ struct peal_span_gather {
 };
 enum { PEAL_SPAN_BLOCK = 24, PEAL_SPAN_MEMBERS = 256 };
 
-/* Everyone gives a block, and gets those of all that came; came[m] says who, and all find the same. A member that
- * others took for gone finds that it has not come. PEAL_PEER_DEAD: one is gone without which it does not go on. */
+/* Every member contributes a block and gets the blocks of all that came; came[m] says who, the same on all of them.
+ * A member that the others took for gone is told that it did not come. PEAL_PEER_DEAD: a member that is not
+ * optional is gone. */
 enum peal_status peal_span_gather(const struct peal_span_gather *how, const void *own, void *all,
                                   uint8_t *came);
-/* A message of a gathering: kept until it is looked for. */
+/* Keeps a message of a gathering until this rank takes part in it. */
 void peal_gather_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind, const void *bytes,
                       uint64_t len);
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The door: where the ranks of a job find each other, and no other user of the host.
  *
- * The leader listens on a socket below a folder that only its user can enter ($XDG_RUNTIME_DIR/peal,
- * /run/user/UID/peal, /tmp/peal-UID), in each of these that is there, and by an abstract name, for
- * ranks that have no folder in common (containers that share a network). Names are hashes, so that
- * a reader of the table of sockets learns no job. Everyone else tries them in that order.
+ * The leader listens on a socket below a folder that only its user can enter
+ * ($XDG_RUNTIME_DIR/peal, /run/user/UID/peal, /tmp/peal-UID), in each of these that is there, and
+ * by an abstract name, for ranks that have no folder in common (containers that share a network).
+ * Names are hashes, so that the table of sockets does not show the names of jobs. The other ranks
+ * try them in that order.
  *
- * An abstract name can be taken by any user. Whoever answers is asked for its user, by the kernel's
- * word, and for a proof that it knows the job. A name that is taken is an error in words at the
- * deadline, if there is no folder. No call here blocks without a limit: a full queue is tried again.
+ * An abstract name can be taken by any user. So a process that answers must belong to the same
+ * user, as the kernel reports, and prove that it knows the job. If there is no folder and the
+ * abstract name is taken, opening fails with a message at the deadline. No call here blocks without
+ * a limit: a full queue is tried again.
  */
 #ifndef PEAL_RUN_DOOR_H
 #define PEAL_RUN_DOOR_H

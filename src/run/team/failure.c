@@ -79,8 +79,8 @@ enum peal_status peal_team_failure(struct peal_team *team)
 
 enum peal_status peal_team_confirm(struct peal_team *team)
 {
-    /* The accesses come before the look. Partner: the compare and swap in peal_team_fail, which comes
-     * before the owner's next use of its memory. */
+    /* The accesses come before the look. Partner: the compare and swap in peal_team_fail, which
+     * comes before the owner's next use of its memory. */
     atomic_thread_fence(memory_order_acquire);
     uint64_t failure =
         atomic_load_explicit(&team->controls[team->first]->failure, memory_order_acquire);
@@ -106,7 +106,7 @@ static void write_report(struct peal_control *first, const char *report)
     atomic_store_explicit(&first->report_done, 1, memory_order_release);
 }
 
-/* The first rank has the failure: all others get it, and are woken. */
+/* The first rank's block has the failure: copies it to all others, and wakes them. */
 static void spread_failure(const struct peal_team *team, uint64_t value)
 {
     for (uint32_t r = 0; r < team->size; r++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what the system says about its memory. A file that is not there, or not understood, limits
- * nothing: then the system itself has the last word.
+/* Reads what the system says about its memory. A file that is missing or not understood does not
+ * limit anything; the allocation itself may still fail.
  *
  *   /proc/meminfo          MemAvailable
  *   /proc/self/cgroup      the group, as a path in each hierarchy

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room: how much memory can still be had.
+/* How much memory is available.
  *
- * The system promises more memory than it has, and ends processes when the promises are called in.
- * So a caller that is about to take much asks here first, for all ranks together, and refuses in words.
- * The smallest of these counts: what the machine has available, and what the limits of the control
- * groups leave that this process is in (a container's, a service's, a batch job's).
+ * The system grants more memory than it has, and kills processes when too much of it is used. So a
+ * caller that is about to take much memory asks here first, for all ranks together, and fails with
+ * a message. The smallest of these counts: the memory that the machine has available, and what is
+ * left of the limits of the control groups of this process (a container's, a service's, a batch
+ * job's).
  */
 #ifndef PEAL_RUN_MEMORY_LIMIT_H
 #define PEAL_RUN_MEMORY_LIMIT_H
@@ -18,7 +19,7 @@ struct peal_memory_limit {
     bool of_group;  /* the limit is a control group's, not the machine's */
 };
 
-/* What can be had now, with a sixteenth left for others. `root` is put before the paths of the
+/* What is available now, less a sixteenth for other programs. `root` is put before the paths of the
  * system's files: "", or a folder with files for a test. */
 void peal_memory_limit_find(const char *root, struct peal_memory_limit *out);
 
@@ -27,7 +28,7 @@ void peal_memory_limit_find(const char *root, struct peal_memory_limit *out);
 bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes, uint32_t ranks,
                             struct peal_text *why);
 
-/* The two together, for this system; it is not asked for less than a megabyte. */
+/* Both together for this system, which is not asked about less than a megabyte. */
 bool peal_memory_limit_has(uint64_t bytes, uint32_t ranks, struct peal_text *why);
 
 #endif

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be had is the least of what the machine and every control group leave: read from folders
  * with the files of machines that are not this one. */
+#include "base/tests/unit.h"
 #include "run/team/memory_limit.h"
 
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { MOST_FILES = 12 };
 #define MEMORY(kib)                                                                                \
@@ -178,9 +175,8 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
-static void the_smallest_limit_counts(void **state)
+TEST(the_smallest_limit_counts)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char root[] = "/tmp/peal-room-XXXXXX";
         assert_non_null(mkdtemp(root));
@@ -198,9 +194,8 @@ static void the_smallest_limit_counts(void **state)
     }
 }
 
-static void the_words_name_both_numbers(void **state)
+TEST(the_words_name_both_numbers)
 {
-    (void)state;
     static const uint64_t mib = 1 << 20;
     struct peal_memory_limit machine = {.bytes = 10 * mib},
                              group = {.bytes = 10 * mib, .of_group = true};
@@ -222,9 +217,8 @@ static void the_words_name_both_numbers(void **state)
     peal_text_release(&why);
 }
 
-static void this_machine_has_room_for_little_and_none_for_an_address_space(void **state)
+TEST(this_machine_has_room_for_little_and_none_for_an_address_space)
 {
-    (void)state;
     struct peal_text why = {0};
     struct peal_memory_limit room;
     assert_true(peal_memory_limit_has(1, 256, &why));
@@ -238,10 +232,5 @@ static void this_machine_has_room_for_little_and_none_for_an_address_space(void 
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_smallest_limit_counts),
-        cmocka_unit_test(the_words_name_both_numbers),
-        cmocka_unit_test(this_machine_has_room_for_little_and_none_for_an_address_space),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -6,10 +6,10 @@
  *   adopt             the others' windows are mapped
  *   join              all say how it went, so that all open, or none does
  *
- * A rank that cannot go on still meets, or joins with its status and its reason: a peer hears why, at
- * once, instead of waiting until its time is over. That is why failures here do not simply return.
- * The window is the owner's file; peers hold descriptors of it, and no name in any file system is left
- * behind if all of them die. */
+ * A rank that cannot go on still meets or joins, with its status and its reason, so that its peers
+ * learn at once why, instead of waiting for their time-out. That is why failures here do not simply
+ * return. The window is a file of its owner without a name; peers hold descriptors of it, so
+ * nothing is left behind if all of them die. */
 #include "base/base.h"
 #include "run/call/backoff.h"
 #include "run/exec/remote.h"
@@ -60,8 +60,8 @@ static enum peal_status reserve(int fd, char *window, const struct peal_layout *
     return status;
 }
 
-/* This rank's window: a file, mapped up to the end of the pools, and populated. NULL, with the status, if
- * there is no memory for it; errno says more. */
+/* This rank's window: a file, mapped up to the end of the pools, and populated. NULL, with the
+ * status, if there is no memory for it; errno says more. */
 static struct peal_control *make_window(struct peal_windows *windows, uint32_t rank,
                                         const struct peal_layout *layout, enum peal_status *status)
 {
@@ -113,7 +113,8 @@ static int32_t number_of(int pidfd)
     return number > 0 ? number : 0;
 }
 
-/* Takes the meeting's windows over, mapping those of the others. near[i] is the rank of member i; NULL: i. */
+/* Takes the meeting's windows over, mapping those of the others. near[i] is the rank of member i;
+ * NULL: i. */
 static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeting,
                               const uint32_t *near, struct peal_text *why)
 {
@@ -186,7 +187,8 @@ static void give_up(struct peal_rendezvous *meet, struct peal_windows *windows,
     peal_text_release(&reason);
 }
 
-/* The ranks have met: a team with this rank's window, which the others' are still to be added to. */
+/* The ranks have met: a team with this rank's window, which the others' are still to be added
+ * to. */
 static struct peal_team *begin_team(const struct peal_team_how *how,
                                     const struct peal_layout *layout, struct peal_windows *windows,
                                     struct peal_control *own, struct peal_meeting *meeting)

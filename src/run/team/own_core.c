@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says on which core this rank is, and moves if a peer says the same. See own_core.h. */
+/* Publishes the core of this rank, and moves if a peer is on the same. See own_core.h. */
 #include "run/team/own_core.h"
 
 #include "run/call/backoff.h"
@@ -7,10 +7,10 @@
 #include <sched.h>
 
 enum {
-    REST_NS = 500000 /* between two moves: what peers have said may be old, and moving costs */
+    REST_NS = 500000 /* between two moves: what peers have published may be old, and moving costs */
 };
 
-/* Takes the cores that peers have said they are on out of `mask`. True if one of them is `core`. */
+/* Removes the cores that peers have published from `mask`. True if one of them is `core`. */
 static bool leave_out_peers(const struct peal_team *team, uint32_t core, cpu_set_t *mask)
 {
     bool shares = false;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that were put on one core part again.
+/* Separates ranks that the kernel has put on one core.
  *
  * With a core for each rank, the kernel still starts or wakes two of them on one core now and then,
  * and leaves them there: it does not move a thread that has just run, and threads that yield to
- * each other have always just run. Every call then costs two switches. Whoever waits says on which
- * core, and moves away if a peer has said the same; it may still run wherever it might before.
+ * each other have always just run. Every call then costs two switches. So a rank that waits
+ * publishes its core, and moves away if a peer has published the same; it may then run on the same
+ * cores as before.
  */
 #ifndef PEAL_RUN_SPREAD_H
 #define PEAL_RUN_SPREAD_H

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that waits on a peer's core leaves it, unless it has nowhere to go or has just moved. */
+#include "base/tests/unit.h"
 #include "run/team/own_core.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 2 };
 
@@ -24,9 +21,8 @@ static void bind_to(uint32_t core)
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
 }
 
-static void test_moves_away_from_a_peer(void **state)
+TEST(test_moves_away_from_a_peer)
 {
-    (void)state;
     struct peal_team *teams[RANKS];
     cpu_set_t before, after;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -65,6 +61,5 @@ static void test_moves_away_from_a_peer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_moves_away_from_a_peer)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

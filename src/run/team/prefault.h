@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A prefault: memory that is there before it is needed.
+/* A prefault pool: memory whose pages exist before they are needed.
  *
- * What a rank touches first is given to it by the system, page after page, at some microseconds
- * each: more than all else that a new plan takes. So pieces are cut from blocks whose pages were
- * touched when they were made, the first of them when the communicator was opened. All pieces are
- * given back together.
+ * At the first touch the system provides memory page by page, in some microseconds each, which
+ * would be most of the time that a new plan takes. So pieces are cut from blocks whose pages were
+ * touched when the block was made, the first of them when the communicator was opened. All pieces
+ * are given back together.
  */
 #ifndef PEAL_RUN_PREFAULT_H
 #define PEAL_RUN_PREFAULT_H

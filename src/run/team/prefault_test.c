@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of a prefault: clean, apart, bounded; its first block stays. */
+#include "base/tests/unit.h"
 #include "run/team/prefault.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 /* Zeroed, aligned, and apart from each other, whatever was there before. */
-static void pieces_are_clean_and_apart(void **state)
+TEST(pieces_are_clean_and_apart)
 {
-    (void)state;
     enum { PIECES = 200 };
     struct peal_prefault prefault;
     unsigned char *pieces[PIECES];
@@ -39,9 +35,8 @@ static void pieces_are_clean_and_apart(void **state)
 }
 
 /* The first block stays: what was there when opened is there again. */
-static void the_first_block_is_kept(void **state)
+TEST(the_first_block_is_kept)
 {
-    (void)state;
     struct peal_prefault prefault;
     peal_prefault_init(&prefault, 8192, 4096);
     char *first = peal_prefault_take(&prefault, 64);
@@ -52,9 +47,8 @@ static void the_first_block_is_kept(void **state)
     peal_prefault_release(&prefault);
 }
 
-static void too_much_is_refused(void **state)
+TEST(too_much_is_refused)
 {
-    (void)state;
     struct peal_prefault prefault = {0};
     assert_null(peal_prefault_take(&prefault, SIZE_MAX));
     assert_null(peal_prefault_take(&prefault, SIZE_MAX / 2));
@@ -65,8 +59,5 @@ static void too_much_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_are_clean_and_apart),
-                                       cmocka_unit_test(the_first_block_is_kept),
-                                       cmocka_unit_test(too_much_is_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -114,7 +114,7 @@ static uint64_t soon(uint64_t deadline)
     return deadline;
 }
 
-/* Hears who has come; false, and the socket is closed: none of us. */
+/* Receives a newcomer's hello. False: it does not belong to the job, and its socket is closed. */
 static bool hear(int socket, const char *job, uint64_t until, struct hello *out, int passed[2])
 {
     passed[0] = passed[1] = -1;
@@ -177,7 +177,7 @@ static enum peal_status admit(const struct peal_rendezvous *how, int socket, str
     close_fd(passed[0]);
     close_fd(passed[1]);
     send_away(socket, status, peal_text_get(why), soon(deadline));
-    if (hello.rank < how->size && !guests[hello.rank].here) /* it has been told */
+    if (hello.rank < how->size && !guests[hello.rank].here) /* it has been sent the reason */
         guests[hello.rank] = (struct guest){-1, -1, -1, true};
     return status;
 }
@@ -199,7 +199,7 @@ static bool all_here(const struct peal_rendezvous *how, const struct guest *gues
     return true;
 }
 
-/* A rank that never will come, of all that are missing; size: there is none. */
+/* A missing rank that will never come; size: there is none. */
 static uint32_t find_lost(const struct peal_rendezvous *how, const struct guest *guests,
                           struct peal_text *ended)
 {
@@ -277,7 +277,7 @@ static void turn_away(const struct peal_rendezvous *how, const struct peal_door 
     }
 }
 
-/* Tells all that are there, and gives them each other's windows and processes. */
+/* Welcomes all ranks that have come, and passes them each other's windows and processes. */
 static void dismiss(struct peal_meeting *meeting, enum peal_status status, const char *why)
 {
     for (uint32_t m = 0; m < meeting->count; m++) {
@@ -346,7 +346,7 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
     return status;
 }
 
-/* ---- everyone else ---- */
+/* ---- the other ranks ---- */
 
 /* The windows and processes of all, which follow a welcome. */
 static enum peal_status take_members(int socket, const struct welcome *welcome, uint64_t deadline,

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Meetings that fail: every rank that is there hears of it at once, with the same words, whether it
  * was let in already or still waits at the leader's socket. Ranks are threads here. */
+#include "base/tests/unit.h"
 #include "run/team/rendezvous.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 4, ROUNDS = 4, TIMEOUT_MS = 20000 };
 
@@ -84,9 +81,8 @@ static void run_row(size_t row, const char *job)
     }
 }
 
-static void everyone_hears_why_a_meeting_fails(void **state)
+TEST(everyone_hears_why_a_meeting_fails)
 {
-    (void)state;
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         for (int round = 0; round < ROUNDS; round++) { /* another one comes first each time */
             char job[64];
@@ -97,9 +93,8 @@ static void everyone_hears_why_a_meeting_fails(void **state)
 }
 
 /* A rank that cannot take part and finds no other does not wait for the others' time-out. */
-static void a_refusal_that_nobody_hears_ends(void **state)
+TEST(a_refusal_that_nobody_hears_ends)
 {
-    (void)state;
     struct peal_text why = {0};
     struct peal_meeting meeting = {0};
     char job[64];
@@ -118,9 +113,5 @@ static void a_refusal_that_nobody_hears_ends(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everyone_hears_why_a_meeting_fails),
-        cmocka_unit_test(a_refusal_that_nobody_hears_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -11,7 +11,7 @@
 static_assert(PEAL_MOST_RANKS <= 64 * PEAL_MEMBER_WORDS, "a bit for each rank");
 enum { TURN_SHIFT = 32, CULPRIT_SHIFT = 8 };
 
-/* Looking again and again, first at once, then ever more seldom, until a time. */
+/* Repeated looks: the first at once, then at growing intervals, until a time. */
 struct patience {
     uint64_t deadline;
     uint32_t looks;
@@ -61,7 +61,7 @@ struct decision {
     uint64_t members[PEAL_MEMBER_WORDS];
 };
 
-/* One look at who has come. PEAL_PENDING: `culprit` has not. */
+/* Looks once which ranks have come. PEAL_PENDING: `culprit` has not. */
 static void count_members(const struct peal_team *team, uint32_t turn, struct decision *out)
 {
     *out = (struct decision){.status = PEAL_OK};
@@ -93,8 +93,8 @@ static void decide(struct peal_team *team, uint32_t turn, struct patience *patie
     write_word(&own->decided, turn, (uint32_t)decision.status | decision.culprit << CULPRIT_SHIFT);
 }
 
-/* The rank whose decision holds, or that is to make it. A rank that is gone decides no more, so that it is
- * examined once more after that. */
+/* The rank that has made the decision, or has to make it. A rank that has died cannot decide any
+ * more, so its decision is read again after its death was seen. */
 static uint32_t find_leader(const struct peal_team *team, uint32_t turn, bool *decided)
 {
     uint32_t low;

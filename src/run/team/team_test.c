@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How teams meet and part: windows that are none, strangers at the door, forked children, and how
  * processes ended. */
+#include "base/tests/unit.h"
 #include "run/call/doctor.h"
 #include "run/team/door.h"
 #include "run/team/rendezvous.h"
@@ -9,9 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static uint32_t count_descriptors(void)
 {
@@ -87,9 +84,8 @@ static int make_file(uint64_t bytes, bool sealed)
     return fd;
 }
 
-static void what_is_no_window_is_refused_before_it_is_touched(void **state)
+TEST(what_is_no_window_is_refused_before_it_is_touched)
 {
-    (void)state;
     static const struct {
         int line;
         uint64_t bytes;
@@ -144,9 +140,8 @@ static void knock(const struct opener *opener, int gift)
     close(fd);
 }
 
-static void strangers_leave_nothing_behind(void **state)
+TEST(strangers_leave_nothing_behind)
 {
-    (void)state;
     struct opener opener;
     uint32_t before = count_descriptors();
     int gift = make_file(4096, true);
@@ -162,9 +157,8 @@ static void strangers_leave_nothing_behind(void **state)
 
 /* ---- forks ---- */
 
-static void a_forked_child_that_closes_leaves_the_team_alone(void **state)
+TEST(a_forked_child_that_closes_leaves_the_team_alone)
 {
-    (void)state;
     struct peal_team *teams[2];
     assert_int_equal(peal_team_open_threads(2, 1000, NULL, teams), PEAL_OK);
     fflush(stdout);
@@ -228,9 +222,8 @@ static uint64_t measure_patience(bool own_sessions)
     return patience;
 }
 
-static void ranks_of_other_sessions_are_not_waited_for_by_yields(void **state)
+TEST(ranks_of_other_sessions_are_not_waited_for_by_yields)
 {
-    (void)state;
     setenv("PEAL_CORES", "1", 1);
     assert_true(measure_patience(false) > 0);
     if (has_autogroups())
@@ -242,9 +235,8 @@ static void ranks_of_other_sessions_are_not_waited_for_by_yields(void **state)
 
 /* ---- how processes ended ---- */
 
-static void the_end_of_a_process_is_found_by_its_number(void **state)
+TEST(the_end_of_a_process_is_found_by_its_number)
 {
-    (void)state;
     static const struct {
         int line;
         int32_t pid;
@@ -277,12 +269,5 @@ static void the_end_of_a_process_is_found_by_its_number(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_window_is_refused_before_it_is_touched),
-        cmocka_unit_test(strangers_leave_nothing_behind),
-        cmocka_unit_test(a_forked_child_that_closes_leaves_the_team_alone),
-        cmocka_unit_test(ranks_of_other_sessions_are_not_waited_for_by_yields),
-        cmocka_unit_test(the_end_of_a_process_is_found_by_its_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

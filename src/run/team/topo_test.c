@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is read from hwloc, on machines that hwloc makes up. */
+#include "base/tests/unit.h"
 #include "run/team/topo.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static void test_the_cache_is_the_machines(void **state)
+TEST(test_the_cache_is_the_machines)
 {
-    (void)state;
     static const struct {
         int line;
         const char *machine;
@@ -32,9 +28,8 @@ static void test_the_cache_is_the_machines(void **state)
 }
 
 /* A machine without caches, as some virtual ones are: what the C library says, or the constant. */
-static void test_without_a_cache_there_is_a_fall_back(void **state)
+TEST(test_without_a_cache_there_is_a_fall_back)
 {
-    (void)state;
     long said = sysconf(_SC_LEVEL2_CACHE_SIZE);
     setenv("HWLOC_SYNTHETIC", "pack:1 core:2 pu:1", 1);
     assert_int_equal(peal_topo_core_cache(), said > 0 ? (uint64_t)said : PEAL_TOPO_CORE_CACHE);
@@ -43,9 +38,5 @@ static void test_without_a_cache_there_is_a_fall_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_cache_is_the_machines),
-        cmocka_unit_test(test_without_a_cache_there_is_a_fall_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

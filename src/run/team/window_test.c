@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows in large pages where the system makes them, and in small ones where it does not. */
+#include "base/tests/unit.h"
 #include "run/team/window.h"
 
 #include "run/call/family.h"
@@ -7,8 +8,6 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 enum { RANKS = 8, WRONG = 1, SKIP = 77, COLLAPSE = 25 };
 
 static uint64_t bytes_of(int fd)
@@ -29,9 +26,8 @@ static uint64_t bytes_of(int fd)
     return fstat(fd, &info) == 0 ? (uint64_t)info.st_blocks * 512 : UINT64_MAX;
 }
 
-static void mappings_lie_where_large_pages_fit(void **state)
+TEST(mappings_lie_where_large_pages_fit)
 {
-    (void)state;
     static const struct {
         int line;
         uint64_t offset, bytes;
@@ -55,9 +51,8 @@ static void mappings_lie_where_large_pages_fit(void **state)
     close(fd);
 }
 
-static void large_pages_hold_what_was_there(void **state)
+TEST(large_pages_hold_what_was_there)
 {
-    (void)state;
     enum { BYTES = 2 * PEAL_LARGE_PAGE };
     int fd;
     assert_int_equal(peal_window_open(64 << 20, &fd), PEAL_OK);
@@ -122,9 +117,8 @@ static int open_in_small_pages(void)
     return right ? 0 : WRONG;
 }
 
-static void small_pages_do_where_there_are_no_large_ones(void **state)
+TEST(small_pages_do_where_there_are_no_large_ones)
 {
-    (void)state;
     int status = -1;
     fflush(stdout);
     pid_t pid = fork();
@@ -138,10 +132,5 @@ static void small_pages_do_where_there_are_no_large_ones(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mappings_lie_where_large_pages_fit),
-        cmocka_unit_test(large_pages_hold_what_was_there),
-        cmocka_unit_test(small_pages_do_where_there_are_no_large_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which meeting there is, who shares a host, and the job's secret. */
+/* Which meeting a process has, which ranks share a host, and the job's secret. */
 #include "run/net/meet.h"
 
 #include "run/net/crypto.h"
@@ -88,7 +88,7 @@ static int digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* 64 hexadecimal digits are the secret; anything else of 32 bytes or more is hashed to one. */
+/* 64 hexadecimal digits are the secret itself; anything else of 32 bytes or more is hashed. */
 static void make_secret(const char *bytes, size_t len, uint8_t out[static PEAL_NET_SECRET])
 {
     char hex[PEAL_SHA256_HEX + 1];
@@ -142,7 +142,7 @@ release:
     return status;
 }
 
-/* What ranks say to each other about their secrets. */
+/* What ranks exchange about their secrets. */
 struct offer {
     uint32_t status; /* of reading the file */
     uint32_t has_file;
@@ -159,8 +159,9 @@ static enum peal_status compare_offers(const struct offer *offers, uint32_t size
             return (enum peal_status)offers[r].status;
         }
         if (offers[r].has_file != offers[0].has_file) {
-            peal_text_printf(why, "PEAL_SECRET_FILE is set on rank %u and not on rank %u",
-                             offers[0].has_file ? 0 : r, offers[0].has_file ? r : 0);
+            uint32_t with = offers[0].has_file ? 0 : r;
+            peal_text_printf(why, "PEAL_SECRET_FILE is set on rank %u and not on rank %u", with,
+                             r - with);
             return PEAL_INVALID;
         }
     }

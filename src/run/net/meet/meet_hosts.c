@@ -12,7 +12,7 @@
 
 struct hosts {
     struct peal_meet meet;
-    int fd; /* the process's: not closed */
+    int fd; /* belongs to the process: not closed here */
 };
 
 static bool wait_ready(int fd, short events, uint64_t deadline)
@@ -23,7 +23,7 @@ static bool wait_ready(int fd, short events, uint64_t deadline)
     return poll(&polled, 1, left) > 0;
 }
 
-/* All of it by the deadline, or false. */
+/* Reads all of it by the deadline, or returns false. */
 static bool send_all(int fd, const void *bytes, size_t len, uint64_t deadline)
 {
     const uint8_t *at = bytes;
@@ -58,7 +58,7 @@ static bool receive_all(int fd, void *bytes, size_t len, uint64_t deadline)
     return true;
 }
 
-/* One message of that kind and length; otherwise why not. */
+/* Reads one message of that kind and length; otherwise says why not. */
 static enum peal_status receive_message(int fd, uint32_t kind, void *out, size_t bytes,
                                         uint64_t deadline, struct peal_text *why)
 {

@@ -26,11 +26,11 @@ struct pmi {
 
 /* As in meet_pmix.c. */
 static _Atomic uint64_t rounds;
-/* The descriptor that this process has to say good-bye on, and 1; 0: none. */
+/* One more than the descriptor on which this process has to finalize; 0: none. */
 static _Atomic int finalized_fd;
 
-/* Hydra ends all ranks if one exits without this, and does not speak with one that has said it: so it is the
- * last thing that the process does. An MPI library says it itself. */
+/* Hydra ends all ranks if one exits without finalizing, and does not answer one that has finalized: so this is the
+ * last thing that the process does. An MPI library does it itself. */
 __attribute__((destructor)) static void finalize(void)
 {
     static const char line[] = "cmd=finalize\n";
@@ -158,7 +158,7 @@ static enum peal_status pmi_gather(struct peal_meet *meet, const void *own, size
     struct pmi *pmi = (struct pmi *)(void *)meet;
     char key[64], line[LINE];
     enum peal_status status = PEAL_OK;
-    /* Relaxed: a number of its own is all that is wanted. */
+    /* Relaxed: only a number that is used once is needed. */
     unsigned long long round = atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     for (size_t at = 0; at < bytes; at += PIECE) {
         if (status != PEAL_OK)

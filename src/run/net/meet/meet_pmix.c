@@ -29,8 +29,8 @@ struct pmix {
 #undef X
 };
 
-/* Names of what is exchanged must differ for the life of the process, whatever is opened in between:
- * all ranks meet equally often. */
+/* Numbers the exchanges, whose names must never repeat in a process. It is the same on all ranks, as all of
+ * them meet equally often. */
 static _Atomic uint64_t rounds;
 
 static bool load(struct pmix *pmix, struct peal_text *why)
@@ -59,8 +59,8 @@ static enum peal_status fail(const struct pmix *pmix, const char *what, pmix_sta
     return status == PMIX_ERR_TIMEOUT ? PEAL_TIMEOUT : PEAL_SYSTEM;
 }
 
-/* Values belong to the caller, and the library's own function to free them is a macro of the header
- * that calls into it: blocks are small and few, so only their bytes are freed. */
+/* Values belong to the caller. The library frees them by a macro of its header, which needs linking; they are small
+ * and few, so only their bytes are freed. */
 static void free_value(pmix_value_t *value)
 {
     if (value->type == PMIX_BYTE_OBJECT)
@@ -108,7 +108,7 @@ static enum peal_status pmix_gather(struct peal_meet *meet, const void *own, siz
 {
     struct pmix *pmix = (struct pmix *)(void *)meet;
     char name[64];
-    /* Relaxed: a number of its own is all that is wanted. */
+    /* Relaxed: only a number that is used once is needed. */
     snprintf(name, sizeof name, "peal.%llu",
              (unsigned long long)atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed));
     pmix_value_t value = {.type = PMIX_BYTE_OBJECT};

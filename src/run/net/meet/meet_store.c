@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The meeting through a store of the program's, such as torch's. */
+/* The meeting through the program's own store, such as torch's. */
 #include "run/net/meet.h"
 
 #include <stdio.h>
