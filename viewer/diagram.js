@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The space-time diagram: time across, tracks down, bars and arrows. What is in view, what is selected, what is under the
+// The space-time diagram: time across, tracks down, bars and arrows. It knows what is visible, selected and under the
 // mouse; paint.js draws it.
 
 const AXIS = 26;              // height of the time axis
@@ -80,7 +80,7 @@ class Diagram {
 
   trackLabel(track) { return this.model.texts[this.model.tracks.label[track]]; }
   font(size, weight = '') { return weight + ' ' + size + 'px system-ui, "DejaVu Sans", "Liberation Sans", sans-serif'; }
-  // The canvas' width is asked for once a frame: asking the browser costs more than anything else here.
+  // The canvas' width is asked for once per frame: asking the browser costs more than anything else here.
   plotWidth() { return Math.max(10, (this.size ? this.size.width : this.canvas.clientWidth) - this.gutter() - 10); }
   xOf(time) { return this.gutter() + (time - this.view.from) / (this.view.to - this.view.from) * this.plotWidth(); }
   timeOf(x) { return this.view.from + (x - this.gutter()) / this.plotWidth() * (this.view.to - this.view.from); }
@@ -206,7 +206,7 @@ class Diagram {
   }
 
   arrowLine(i) {
-    // From near the edge of one bar to near that of the other, so that little text is crossed; steps have room to be slanted.
+    // From near the edge of one bar to near that of the other, so that little text is crossed; steps have space to be slanted.
     const { arrows } = this.model, half = this.rowHeight() / 2, slant = this.model.unit === 'steps' ? 0.22 : 0;
     const from = this.rowOf[arrows.fromTrack[i]], to = this.rowOf[arrows.toTrack[i]];
     const reach = half < 7 ? 0 : half * 0.5 * Math.sign(to - from);
@@ -295,7 +295,7 @@ function pointIn(element, event) {
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
-// A bar that would be a few pixels at most in the present view.
+// A bar that would be a few pixels at most in the current view.
 function isSmall(length, span) {
   return length > 0 && length / span < 0.004;
 }

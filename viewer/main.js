@@ -96,7 +96,7 @@ class Page {
     diagram.setView(0, model.end * 1.02);
   }
 
-  // Engines and links have tracks too, which are shown on demand.
+  // Engines and links have tracks too, which are shown on request.
   buildGroups() {
     const { model, diagram } = this;
     const groups = [...new Set(model.tracks.group)].filter(group => group > 0);
@@ -188,7 +188,7 @@ class Page {
     document.body.classList.toggle('wide-side');
   }
 
-  // What the diagram tells.
+  // Events of the diagram.
 
   showSelected(bar) {
     this.details.show(bar);
@@ -420,7 +420,7 @@ function preferredTheme() {
 
 function start() {
   const raw = JSON.parse(byId('data').textContent);
-  window.pealPage = new Page(decodeModel(raw)); // for the tests, and for the curious
+  window.pealPage = new Page(decodeModel(raw)); // for tests and inspection
 }
 
 start();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of the page (src/report/page/page_json.c wrote it), decoded into columns, and how its numbers are said.
+// The data of the page (src/report/page/page_json.c wrote it), decoded into columns, and how its numbers are shown.
 
 const FLAG_BAD = 1, FLAG_OPEN = 4;
 const ACCESS_KINDS = ['read', 'write', 'update'];
@@ -116,7 +116,7 @@ function formatCount(value) {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ' ');
 }
 
-// A time or a step number as people say it.
+// A time or a step number in readable form.
 function formatTime(model, value, digits = 4) {
   if (model.unit === 'steps') return 'step ' + formatCount(value);
   for (const [scale, name] of TIME_UNITS)
@@ -157,7 +157,7 @@ function niceStep(span, most) {
   return power * 10;
 }
 
-// "0-3, 8, 12-": a function that says whether a rank is meant; null where the text is not such a list.
+// "0-3, 8, 12-": a function that says whether a rank is meant; null if the text is not such a list.
 function parseRanks(text) {
   const ranges = [];
   for (const part of text.split(',')) {

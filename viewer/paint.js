@@ -78,7 +78,7 @@ function paintAxis(diagram, c, colours, width, height) {
   c.stroke();
 }
 
-// Rectangles are gathered by colour, so that the fill style changes a dozen times a frame and not once a bar.
+// Rectangles are gathered by colour, so that the fill style changes a dozen times per frame and not once per bar.
 function paintBars(diagram, c, colours, firstRow, lastRow, width) {
   const { bars } = diagram.model, { view } = diagram;
   const lists = colours.category.map(() => []), faded = colours.category.map(() => []);
@@ -95,7 +95,7 @@ function paintBars(diagram, c, colours, firstRow, lastRow, width) {
       const dim = (diagram.matches && !diagram.matches[bars.label[i]]) || (diagram.cursor >= 0 && bars.start[i] >= diagram.cursor);
       if (w < 1) {
         // A pixel column shows its first bar, or a red one; the rest of the column is skipped by search. A bar that
-        // begins in diagram column and ends beyond it is not skipped.
+        // begins in this column and ends beyond it is not skipped.
         const edge = (x + 1 - left) / scale;
         const next = firstAbove(bars.start, edge, i + 1, Math.min(end, i + 4096));
         let flags = bars.flags[i], long = i + 1;
@@ -186,7 +186,7 @@ function paintArrows(diagram, c, colours, firstRow, lastRow) {
   c.lineWidth = 1;
 }
 
-// Too many to tell apart: plain lines, one stroke per colour.
+// Too many to distinguish: plain lines, one stroke per colour.
 function paintThinArrows(diagram, c, colours) {
   const { arrows } = diagram.model;
   const byColour = new Map();
@@ -240,7 +240,7 @@ function paintScrollbar(diagram, c, colours, width, height) {
   c.globalAlpha = 1;
 }
 
-// The text, cut to a width. A mean character width tells where to start, so that few texts need measuring.
+// The text, shortened to a width. A mean character width says where to start, so that few texts need measuring.
 function shorten(diagram, c, text, width) {
   if (diagram.measuredFont !== c.font) {
     diagram.measuredFont = c.font;
@@ -250,7 +250,7 @@ function shorten(diagram, c, text, width) {
   let most = Math.min(text.length, Math.ceil(width / diagram.charWidth) + 4);
   let short = text.slice(0, most);
   while (most > 1 && c.measureText(short).width > width) short = text.slice(0, --most - 1) + '…';
-  return most > 3 || short === text ? short : ''; // a letter or two say nothing
+  return most > 3 || short === text ? short : ''; // one or two letters say nothing
 }
 
 // Thin rows have tens of thousands of tiny rectangles in view: written as pixels, they cost a tenth of fillRect.

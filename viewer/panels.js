@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panels beside the diagram (selected op, critical path, stalls) and the tables.
 
-// What is known of a bar, as label and value.
+// What is known about a bar, as label and value.
 function barFacts(model, bar) {
   const { bars, texts } = model;
   const facts = [['on', texts[model.tracks.label[bars.track[bar]]]]];
@@ -102,7 +102,7 @@ function stallPanel(model, colourOf, pick) {
       title: texts[stall.cause] + ' ' + formatTime(model, stall.amount),
       style: { width: stall.amount / most * 100 + '%', background: colourOf(texts[stall.cause]) },
     })))), el('td', { class: 'right' }, formatTime(model, total(list)))));
-  const isRun = model.kind === 'run'; // there all time is told, not waiting alone
+  const isRun = model.kind === 'run'; // a run shows all time, not only waiting
   return el('div', { class: 'panel' }, el('h2', {}, isRun ? 'What all ranks spent their time on' : 'What all of them waited for'),
     ...sharesBar(shares, colourOf, amount => formatTime(model, amount)),
     el('h2', { class: 'gap' }, isRun ? 'Rank by rank' : 'Who waited longest'),

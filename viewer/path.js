@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The critical path, drawn through the diagram. Where there are thousands of hops in few pixels, the path is made of
-// rectangles, at most one a pixel column: to stroke a line that crosses itself so often takes a tenth of a second.
+// The critical path, drawn through the diagram. If thousands of hops fall into few pixels, the path consists of
+// rectangles, at most one per pixel column: stroking a line that crosses itself so often takes a tenth of a second.
 
 const LOW_ROW = 8;      // rows lower than this, in pixels,
-const MANY_HOPS = 1500; // or more hops than these on the screen
+const MANY_HOPS = 1500; // or more hops than this on the screen
 
 function paintPath(diagram, c, colours) {
   let hops = 0;
@@ -44,8 +44,8 @@ function pathLine(diagram) {
   return line;
 }
 
-// A column of pixels shows from where to where the path goes in it; hops that are longer are bars of their own. Columns
-// in which the path is all over the place are pale, or nothing else could be seen.
+// A column of pixels shows the range of the path in it; longer hops are separate bars. Columns
+// in which the path covers almost everything are pale, so that the rest stays visible.
 function paintLowPath(diagram, c, colours) {
   let column = -Infinity, low = 0, high = 0, last = null;
   const flush = () => {

@@ -54,7 +54,7 @@ function plotCard(plot) {
   const x = plotScale(xs, plot.xLog, plot.xUnit, PLOT.left, PLOT.width - PLOT.right);
   const y = plotScale(ys, plot.yLog, plot.yUnit, PLOT.height - PLOT.bottom, PLOT.top);
   const measured = plot.curves.filter(curve => !curve.closedForm);
-  // A closed form has the colour of the curve it is for.
+  // A closed form has the colour of its curve.
   const colourOf = curve => {
     const index = measured.indexOf(curve.closedForm ? plot.curves[curve.of] : curve);
     return index < 0 ? 'var(--text)' : 'var(--q' + (index % 8 + 1) + ')';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's text with the line of the current op lit.
+// The kernel's text with the line of the current op highlighted.
 
 const PEAL_WORDS = new Set(('kernel in out inout window private wide signal shared raw uninitialised channel grid torus tree from let var ' +
   'exclusive notify relaxed wait at launch mod send to on free for step peers if else assert lane local int reduce implements of recv ' +
@@ -38,7 +38,7 @@ class SourcePanel {
     if (source === this.shown && this.lines[line - 1]) this.lines[line - 1].classList.add('bad');
   }
 
-  // Places that collide, or are stuck: marked whatever is lit.
+  // Places that collide, or are stuck: marked whatever is highlighted.
   setBad(places) {
     this.badPlaces = new Set(places.filter(place => place > 0));
     for (const place of this.badPlaces) this.markBad(place);
@@ -70,7 +70,7 @@ class SourcePanel {
     this.showCallers(at.via);
   }
 
-  // Brings a place into view without lighting it.
+  // Brings a place into view without highlighting it.
   scrollTo(place) {
     const at = this.model.places[place];
     if (!place || at.source < 0) return;

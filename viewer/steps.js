@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A counterexample step by step: the list of steps, and what cells and memory hold after each.
 
-// The state after `done` steps, by replay. Memory is a list of stretches {from, to, value}; value 0 is unset.
+// The state after `done` steps, by replay. Memory is a list of ranges {from, to, value}; value 0 is unset.
 function stateAfter(steps, done) {
   const state = {
     memory: steps.memories.map(memory => [{ from: 0, to: memory.bytes, value: 0, step: -1 }]),
@@ -179,7 +179,7 @@ class StepPlayer {
         if (access.memory !== index) continue;
         const now = i === this.done - 1, bad = access.flags & FLAG_BAD;
         if (!now && !bad) continue;
-        const late = memory.bytes > 0 && access.from / memory.bytes > 0.2; // then the text goes to the right edge
+        const late = memory.bytes > 0 && access.from / memory.bytes > 0.2; // in that case the text goes to the right edge
         marks.push(el('div', { class: 'mark' + (bad ? ' bad' : '') + (now ? '' : ' past') },
           el('i', { style: { 'margin-left': percent(access.from), width: percent(access.to - access.from) } }),
           el('span', late ? { class: 'late' } : { style: { 'margin-left': percent(access.from) } },

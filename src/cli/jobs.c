@@ -99,7 +99,9 @@ static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs 
 static void look_into_mirrors(int fd, struct peal_jobs *out)
 {
     struct stat info;
-    for (off_t at = 0; fstat(fd, &info) == 0 && at < info.st_size; at += MIRROR_BYTES) {
+    for (off_t at = 0; fstat(fd, &info) == 0; at += MIRROR_BYTES) {
+        if (at >= info.st_size)
+            break;
         const struct peal_control *control = map_control(fd, at);
         if (control && age_of(control) != UINT64_MAX)
             add(control, 0, false, out);

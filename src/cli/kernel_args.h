@@ -45,7 +45,7 @@ enum { PEAL_KERNEL_COUNT = 256 };
                           " (default: the largest payload)")
 /* The same, where a machine provides what is not given. */
 #define PEAL_KERNEL_ROWS_MACHINE(type, member)                                                     \
-    PEAL_KERNEL_ROWS_WITH(type, member, "P", " (default: ccl.ranks, or one a PE)",                 \
+    PEAL_KERNEL_ROWS_WITH(type, member, "P", " (default: ccl.ranks, or one per PE)",               \
                           " (default: the machine's ipcq.slots)",                                  \
                           " (default: the machine's ipcq.slot_bytes)")
 #define PEAL_KERNEL_ROWS_WITH(type, member, ranks_value, no_ranks, no_depth, no_slot)              \

@@ -330,7 +330,7 @@ static bool fits_one_block(const struct writer *w, const struct peal_lane *lane,
     *send = *recv = PEAL_NONE;
     for (uint64_t i = 0; i < lane->ops; i++) {
         const struct peal_op *op = &peal_plan_ops(w->plan)[lane->first_op + i];
-        if (peal_op_is_sync(op) || op->kind < PEAL_OP_SEND || op->kind == PEAL_OP_FREE)
+        if (!peal_op_has_channel(op) || op->kind == PEAL_OP_FREE)
             continue;
         uint32_t *end = recv;
         if (op->kind == PEAL_OP_SEND)

@@ -169,7 +169,7 @@ static void put_op(struct printer *p, const struct peal_op *op)
         peal_text_printf(p->out, "flush to %u", op->mem.target);
     } else if (op->kind == PEAL_OP_FREE) {
         put_free(p, op->mem.channel);
-    } else if (op->kind >= PEAL_OP_SEND) {
+    } else if (peal_op_has_channel(op)) {
         put_message(p, op);
     } else {
         if (op->flags & PEAL_OP_EXCLUSIVE)

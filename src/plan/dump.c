@@ -146,7 +146,7 @@ static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct p
     if (op->kind == PEAL_OP_WHEN)
         peal_text_printf(out, "r%u %s %" PRId64, op->mem.rows,
                          peal_relation_text((enum peal_relation)op->fn), (int64_t)op->mem.count);
-    if (op->kind >= PEAL_OP_SEND)
+    if (peal_op_has_channel(op))
         dump_channel(plan, rank, op, out);
 }
 
@@ -361,7 +361,7 @@ static void json_data(const struct peal_plan *plan, const struct peal_op *op,
     }
     if (op->kind == PEAL_OP_MATMUL)
         peal_json_put_uint(json, "inner", op->mem.inner);
-    if (op->kind >= PEAL_OP_SEND)
+    if (peal_op_has_channel(op))
         peal_json_put_uint(json, "channel", op->mem.channel);
     peal_json_put_uint(json, "rows", op->mem.rows);
     peal_json_put_uint(json, "count", op->mem.count);

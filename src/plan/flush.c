@@ -16,7 +16,6 @@ struct flusher {
     uint32_t ntargets;
     struct peal_op *ops; /* where to write; NULL while counting */
     uint64_t len;        /* ops written so far */
-    uint64_t inserted;
 };
 
 static bool are_separate(const struct flusher *f, uint32_t a, uint32_t b)
@@ -38,7 +37,6 @@ static void flush_to(struct flusher *f, uint32_t target, uint32_t pos)
 {
     struct peal_op op = {.kind = PEAL_OP_FLUSH, .pos = pos, .mem = {.target = target}};
     put_op(f, &op);
-    f->inserted++;
     f->dirty[target] = false;
 }
 
@@ -161,7 +159,7 @@ static void walk_lane(struct flusher *f, const struct peal_lane *lane, bool has_
 static void walk_plan(struct flusher *f, struct peal_lane *lanes)
 {
     const struct peal_plan *plan = f->plan;
-    f->len = f->inserted = 0;
+    f->len = 0;
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         const struct peal_rank_part *part = &peal_plan_ranks(plan)[r];
         f->rank = plan->rank_first + r;
@@ -190,34 +188,37 @@ static void move_tables(struct peal_plan *plan, uint64_t behind, uint64_t more)
     plan->block_len += more;
 }
 
-enum peal_status peal_plan_flush(const struct peal_plan *plan, uint64_t *inserted,
-                                 struct peal_plan **out)
+static struct peal_plan *with_flushes(struct flusher *f)
 {
-    struct flusher f = {.plan = plan};
-    enum peal_status status = PEAL_NO_MEMORY;
-    f.dirty = calloc(plan->nranks, sizeof *f.dirty);
-    f.targets = calloc(plan->nranks, sizeof *f.targets);
-    if (!f.dirty || !f.targets)
-        goto release;
-    walk_plan(&f, NULL);
+    const struct peal_plan *plan = f->plan;
+    walk_plan(f, NULL);
     uint64_t end = plan->ops.offset + plan->ops.count * sizeof(struct peal_op);
-    uint64_t more = (f.len - plan->ops.count) * sizeof(struct peal_op);
+    uint64_t more = (f->len - plan->ops.count) * sizeof(struct peal_op);
     char *block = calloc(1, plan->block_len + more);
     if (!block)
-        goto release;
+        return NULL;
     memcpy(block, plan, end);
     memcpy(block + end + more, (const char *)plan + end, plan->block_len - end);
     struct peal_plan *made = (struct peal_plan *)(void *)block;
-    made->ops.count = f.len;
+    made->ops.count = f->len;
     move_tables(made, end, more);
-    f.ops = (struct peal_op *)(void *)(block + made->ops.offset);
-    walk_plan(&f, (struct peal_lane *)(void *)(block + made->lanes.offset));
+    f->ops = (struct peal_op *)(void *)(block + made->ops.offset);
+    walk_plan(f, (struct peal_lane *)(void *)(block + made->lanes.offset));
     made->hash = peal_plan_hash(made);
-    *inserted = f.inserted;
-    *out = made;
-    status = PEAL_OK;
-release:
+    return made;
+}
+
+enum peal_status peal_plan_flush(struct peal_plan **plan)
+{
+    struct flusher f = {.plan = *plan};
+    struct peal_plan *made = NULL;
+    f.dirty = calloc(f.plan->nranks, sizeof *f.dirty);
+    f.targets = calloc(f.plan->nranks, sizeof *f.targets);
+    if (f.dirty && f.targets)
+        made = with_flushes(&f);
     free(f.dirty);
     free(f.targets);
-    return status;
+    free(*plan);
+    *plan = made;
+    return made ? PEAL_OK : PEAL_NO_MEMORY;
 }

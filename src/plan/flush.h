@@ -22,9 +22,8 @@
 #include "base/base.h"
 #include "plan/format.h"
 
-/* The same plan with flushes, freed with free, and how many were added. Without a placement, every
- * rank is a node. For a one-rank plan, only that rank's part. */
-enum peal_status peal_plan_flush(const struct peal_plan *plan, uint64_t *inserted,
-                                 struct peal_plan **out);
+/* Replaces the plan by the same one with flushes, and frees it; after a failure it is NULL. Without
+ * a placement, every rank is a node. For a one-rank plan, only that rank's part. */
+enum peal_status peal_plan_flush(struct peal_plan **plan);
 
 #endif

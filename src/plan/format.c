@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal_plan_check: can this block, from an unknown origin, be read as a plan? And a plan's hash. */
+/* peal_plan_check: can this block, from an unknown origin, be read as a plan? And a plan's hash.
+ *
+ * A block may come from a file or from another process, so no number in it is trusted before it is
+ * checked. The order of the checks matters: the length and the header, then that every table lies
+ * inside the block, then the contents, where each check may use only what earlier ones have
+ * established.
+ *
+ * Checked is that a plan can be read safely: all indices are inside their tables. Whether its
+ * accesses stay inside their buffers, and whether it races or deadlocks, is for the verifier to
+ * find. A message says which rule was broken; it is a static text, because a refused plan has no
+ * positions to trust.
+ */
 #include "plan/format.h"
 
 #include "base/base.h"
@@ -245,7 +256,7 @@ static bool meet(const struct peal_plan *plan, const struct peal_op *op, uint32_
 
 bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, uint32_t launch)
 {
-    if (op->kind > PEAL_OP_MATMUL || !op->mem.count || !op->mem.rows)
+    if (!peal_op_is_data(op) || !op->mem.count || !op->mem.rows)
         return false;
     bool elementwise = op->kind != PEAL_OP_MATMUL;
     uint32_t n = op->mem.nsrc + 1u + (op->mem.also <= PEAL_PLAN_FEW ? op->mem.also : 0u);
@@ -360,8 +371,9 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
                 op->fn < PEAL_FN_END && op->dtype < PEAL_DTYPES && op->mem.ref <= p->refs.count &&
                     nrefs <= p->refs.count - op->mem.ref,
                 "bad operands") ||
-        !expect(c, op->kind < PEAL_OP_SEND || op->mem.channel < p->channels.count, "bad channel") ||
-        !expect(c, op->mem.nsrc >= (op->kind <= PEAL_OP_MATMUL || op->kind == PEAL_OP_SEND),
+        !expect(c, !peal_op_has_channel(op) || op->mem.channel < p->channels.count,
+                "bad channel") ||
+        !expect(c, op->mem.nsrc >= (peal_op_is_data(op) || op->kind == PEAL_OP_SEND),
                 "an op has no source") ||
         !expect(c, op->mem.also == 0 || op->kind == PEAL_OP_COMPUTE, "bad destinations"))
         return false;
@@ -369,7 +381,7 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
         return expect(c, op->mem.target < p->nranks && nrefs == 0, "bad flush");
     if (op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END)
         return expect(c, nrefs == 0, "bad when") && check_when(c, op, lane);
-    if (!expect(c, c->whens == 0 || op->kind < PEAL_OP_SEND, "a message in a when"))
+    if (!expect(c, c->whens == 0 || !peal_op_has_channel(op), "a message in a when"))
         return false;
     if (op->kind == PEAL_OP_COMPUTE) {
         int operands = peal_fn_info((enum peal_fn)op->fn)->operands;
@@ -393,7 +405,7 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
         if (!expect(c, ref->buf < PEAL_BUF_SLOT && ref->dtype == op->dtype, "bad destinations"))
             return false;
     }
-    if (op->kind > PEAL_OP_MATMUL)
+    if (!peal_op_is_data(op))
         return true;
     for (uint32_t launch = 0; launch < p->period; launch++) {
         if (!expect(c, !peal_op_overlaps(p, op, launch),

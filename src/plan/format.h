@@ -408,6 +408,24 @@ static inline int64_t peal_plan_total(const struct peal_plan *plan, uint32_t ran
     return peal_plan_totals(plan)[row * plan->totals_stride + signal->first_total + index];
 }
 
+/* Does it copy or compute data: copy, compute, accumulate, matmul? */
+static inline bool peal_op_is_data(const struct peal_op *op)
+{
+    return op->kind <= PEAL_OP_MATMUL;
+}
+
+/* Of these, all but matmul: element i of the result depends on element i of each source. */
+static inline bool peal_op_is_elementwise(const struct peal_op *op)
+{
+    return op->kind <= PEAL_OP_ACCUMULATE;
+}
+
+/* Does it use a channel: send, recv, recv_slot, free? */
+static inline bool peal_op_has_channel(const struct peal_op *op)
+{
+    return op->kind >= PEAL_OP_SEND;
+}
+
 static inline bool peal_op_is_sync(const struct peal_op *op)
 {
     return op->kind >= PEAL_OP_NOTIFY && op->kind <= PEAL_OP_TAKE;
@@ -493,7 +511,7 @@ static inline const struct peal_op *peal_when_end(const struct peal_op *op,
 
 static inline bool peal_op_has_dst(const struct peal_op *op)
 {
-    return op->kind <= PEAL_OP_MATMUL || op->kind == PEAL_OP_RECV;
+    return peal_op_is_data(op) || op->kind == PEAL_OP_RECV;
 }
 
 /* The op with the `rows` and `count` of its operand i (i < peal_op_nrefs). */

@@ -102,6 +102,8 @@ static void write_proof(const char *path, const struct peal_verification *v)
     struct peal_text temporary = {0};
     peal_text_printf(&temporary, "%s.%ld.%p", path, (long)getpid(), (const void *)v);
     FILE *file = temporary.failed ? NULL : fopen(temporary.at, "w");
+    const char *open_why = v->open_why ? v->open_why : "";
+    const char *bits_why = v->bits_why ? v->bits_why : "";
     if (file) {
         fprintf(file,
                 "peal proof 4\nreuse %d %d %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
@@ -109,8 +111,7 @@ static void write_proof(const char *path, const struct peal_verification *v)
                 "\nopen %.*s\nbits %.1000s\n",
                 (int)v->reuse, v->closed_undecided, v->in_order, (int)v->bits, v->same_order,
                 v->order_hash, v->least_depth, v->depth, v->monotone, v->has_relaxed, v->ops,
-                v->accesses, v->states, without_place(v->open_why), v->open_why ? v->open_why : "",
-                v->bits_why ? v->bits_why : "");
+                v->accesses, v->states, without_place(v->open_why), open_why, bits_why);
         bool good = fclose(file) == 0;
         if (!good || rename(temporary.at, path) != 0)
             remove(temporary.at);

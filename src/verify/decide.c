@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict on an unrolled program: order if it is monotone, exploration if not, then values. */
+/* The verdict on an unrolled program: order if it is monotone, exploration if not, then values.
+ *
+ * Who owns what. The program belongs to the caller. Some questions change it for a while (first
+ * values of unknown cells, accesses that stand for barriers), so they are asked one after the
+ * other. Only one other thread exists: it computes values ahead, and check_races joins it before it
+ * goes on. The answer and its arena belong to the caller too.
+ *
+ * What never changes: a check that returns false has set the verdict, and nothing else is asked
+ * then, unless all faults are wanted. A limit that is reached, or a combination that no analysis
+ * covers, is "undecided" with its reason, never "proved". Levels of reuse and bits are only stated
+ * of proofs.
+ *
+ * Why in this order: whether a schedule can stop short does not depend on races, and clocks say
+ * nothing about steps that no execution reaches, so deadlock comes first. Values come last: they
+ * are the same in all schedules only if nothing races.
+ */
 #include "verify/decide.h"
 
 #include "verify/order/ahead.h"
@@ -56,7 +71,9 @@ static bool check_writers(const struct program *p, struct answer *a)
         if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
             return true; /* ask_cells will report it too */
     }
-    for (uint32_t t = 0; writer && t < p->nthreads && good; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!writer || !good)
+            break;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             if (!good)
                 break;
@@ -114,14 +131,15 @@ static void note_open(const struct program *p, const struct race_report *r, stru
     const struct access *x = &p->accesses.at[r->open];
     uint32_t launch;
     struct peal_verify_place at = {"", 0, 0, 0};
-    if (x->op < OP_NO_OP)
+    if (peal_access_has_op(x))
         at = peal_story_place(p, x->launch, peal_program_op(p, x->thread, x->op, &launch), a);
-    a->v.open_why = peal_answer_text(
-        a, "rank %u %s '%s' of rank %u %s (%s:%u)", p->threads[x->thread].rank,
-        x->kind == ACCESS_READ ? "may read" : "may write",
-        p->memory.at[x->location / p->nranks].name, x->location % p->nranks,
-        r->open_at_entry ? "before that rank has entered" : "after that rank has left", at.file,
-        at.line);
+    const char *does = x->kind == ACCESS_READ ? "may read" : "may write";
+    const char *when =
+        r->open_at_entry ? "before that rank has entered" : "after that rank has left";
+    a->v.open_why =
+        peal_answer_text(a, "rank %u %s '%s' of rank %u %s (%s:%u)", p->threads[x->thread].rank,
+                         does, p->memory.at[x->location / p->nranks].name, x->location % p->nranks,
+                         when, at.file, at.line);
 }
 
 /* The clocks of lazy runs treat relaxed signals as weaker than they may be. What they find is

@@ -195,7 +195,7 @@ struct peal_verification {
     struct peal_verify_wrong wrong; /* result: buf is not NULL */
     const struct peal_verify_advice *advice;
     uint32_t nadvice;
-    const char *advice_holds_for; /* NULL: this plan, launched again and again */
+    const char *advice_holds_for; /* NULL: this plan, launched repeatedly */
     const char *no_advice;        /* requested, but there is none: why */
     void *memory;                 /* owns everything above */
 };

@@ -111,8 +111,8 @@ enum scheme {
 static struct peal_plan *make_with(enum scheme scheme, uint32_t n, uint64_t count, uint32_t flags)
 {
     bool shared = scheme == SHARED_COUNTER;
-    struct maker m =
-        maker_begin(n, count, shared ? PEAL_SIGNAL_SHARED : PEAL_SIGNAL_ONE_WRITER, shared ? 1 : n);
+    enum peal_signal_kind kind = shared ? PEAL_SIGNAL_SHARED : PEAL_SIGNAL_ONE_WRITER;
+    struct maker m = maker_begin(n, count, kind, shared ? 1 : n);
     m.flags = flags;
     for (m.rank = 0; m.rank < n; m.rank++) {
         peal_assembler_rank_begin(m.a, m.rank);

@@ -246,7 +246,7 @@ static const struct row rows[] = {
     {__LINE__,
      "kernel k(in x: T[n], out y: T[n]) { " RING
      "send x to right let t: T[n] = recv_slot from left free t y = t }",
-     "'t' was given back by 'free'",
+     "'t' was freed",
      2,
      4,
      PEAL_F32,

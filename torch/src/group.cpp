@@ -116,7 +116,7 @@ WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 
 WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
-    TORCH_CHECK(tensors.size() == 1, "peal allreduce_sparse: one tensor per rank, not ", tensors.size());
+    TORCH_CHECK(tensors.size() == 1, "peal allreduce_sparse: expected one tensor, not ", tensors.size());
     TORCH_CHECK(opts.reduceOp.op_ == c10d::ReduceOp::SUM, "peal allreduce: sparse tensors can only be summed");
     Tensor tensor = tensors[0];
     check_sparse(tensor, "allreduce");
@@ -179,7 +179,7 @@ WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c
 {
     Tensor input = only(inputs, "allgather");
     TORCH_CHECK(outputs.size() == 1 && static_cast<int>(outputs[0].size()) == getSize(),
-                "peal allgather: one list of ", getSize(), " tensors is wanted");
+                "peal allgather: expected one list of ", getSize(), " tensors");
     Tensors list = outputs[0];
     bool even = std::all_of(list.begin(), list.end(), [&](const Tensor &t) { return t.numel() == list[0].numel(); });
     check_list({list[static_cast<size_t>(getRank())]}, input, "allgather");
@@ -221,8 +221,8 @@ WorkPtr Group::_allgather_base(Tensor &output, Tensor &input, const c10d::Allgat
 WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
                                    const c10d::AllgatherOptions &opts)
 {
-    TORCH_CHECK(static_cast<int>(outputs.size()) == getSize(), "peal allgather_coalesced: ", getSize(),
-                " lists of tensors are wanted");
+    TORCH_CHECK(static_cast<int>(outputs.size()) == getSize(), "peal allgather_coalesced: expected ",
+                getSize(), " lists of tensors");
     for (const Tensors &list : outputs)
         TORCH_CHECK(list.size() == inputs.size(),
                     "peal allgather_coalesced: every list must have as many tensors as the input");
@@ -245,7 +245,7 @@ WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d
     Tensors list;
     if (is_root) {
         TORCH_CHECK(outputs.size() == 1 && static_cast<int>(outputs[0].size()) == getSize(),
-                    "peal gather: one list of ", getSize(), " tensors is wanted on the root");
+                    "peal gather: expected one list of ", getSize(), " tensors on the root");
         list = outputs[0];
         check_outputs(list, input, "gather");
     } else {
@@ -280,7 +280,7 @@ WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10
     Tensors list;
     if (is_root) {
         TORCH_CHECK(inputs.size() == 1 && static_cast<int>(inputs[0].size()) == getSize(),
-                    "peal scatter: one list of ", getSize(), " tensors is wanted on the root");
+                    "peal scatter: expected one list of ", getSize(), " tensors on the root");
         list = inputs[0];
         check_list(list, output, "scatter");
     } else {
@@ -311,7 +311,7 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     Tensor output = only(outputs, "reduce_scatter");
     check_output(output, "reduce_scatter");
     TORCH_CHECK(inputs.size() == 1 && static_cast<int>(inputs[0].size()) == getSize(),
-                "peal reduce_scatter: one list of ", getSize(), " tensors is wanted");
+                "peal reduce_scatter: expected one list of ", getSize(), " tensors");
     Tensors list = inputs[0];
     for (const Tensor &tensor : list)
         check_same(tensor, output, "reduce_scatter");
@@ -320,7 +320,7 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     for (const Tensor &tensor : list)
         counts.push_back(count_of(tensor));
     TORCH_CHECK(counts[static_cast<size_t>(getRank())] == count_of(output),
-                "peal reduce_scatter: the output must be as large as the own input");
+                "peal reduce_scatter: the output must be as large as this rank's input");
     bool even = std::all_of(counts.begin(), counts.end(), [&](uint64_t c) { return c == counts[0]; });
     bool apart = !even || is_large(bytes_of(output));
     return collective({OpType::REDUCE_SCATTER, "peal:reduce_scatter"}, opts, {output}, [=](Comm &comm) {
@@ -377,8 +377,8 @@ WorkPtr Group::alltoall_base(Tensor &output, Tensor &input, std::vector<int64_t>
 WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &opts)
 {
     size_t size = static_cast<size_t>(getSize());
-    TORCH_CHECK(outputs.size() == size && inputs.size() == size, "peal alltoall: ", getSize(),
-                " tensors each way are wanted");
+    TORCH_CHECK(outputs.size() == size && inputs.size() == size, "peal alltoall: expected ", getSize(),
+                " tensors each way");
     for (size_t i = 0; i < size; i++) {
         check_same(inputs[i], inputs[0], "alltoall");
         check_same(outputs[i], inputs[0], "alltoall");
@@ -408,7 +408,7 @@ WorkPtr Group::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs
                                                const c10d::AllgatherOptions &opts)
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
-                "peal allgather_into_tensor_coalesced: as many outputs as inputs are wanted");
+                "peal allgather_into_tensor_coalesced: expected as many outputs as inputs");
     WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::_ALLGATHER_BASE, Tensors{});
     for (size_t i = 0; i < inputs.size(); i++)
         last = _allgather_base(outputs[i], inputs[i], opts);
@@ -419,7 +419,7 @@ WorkPtr Group::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs
                                                const c10d::ReduceScatterOptions &opts)
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
-                "peal reduce_scatter_tensor_coalesced: as many outputs as inputs are wanted");
+                "peal reduce_scatter_tensor_coalesced: expected as many outputs as inputs");
     WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::_REDUCE_SCATTER_BASE, Tensors{});
     for (size_t i = 0; i < inputs.size(); i++)
         last = _reduce_scatter_base(outputs[i], inputs[i], opts);

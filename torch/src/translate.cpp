@@ -20,7 +20,7 @@ void check_cpu(const Tensor &tensor, const char *what)
 
 Tensor &only(Tensors &tensors, const char *what)
 {
-    TORCH_CHECK(tensors.size() == 1, "peal ", what, ": one tensor per rank, not ", tensors.size());
+    TORCH_CHECK(tensors.size() == 1, "peal ", what, ": expected one tensor, not ", tensors.size());
     check_cpu(tensors[0], what);
     return tensors[0];
 }
@@ -256,7 +256,7 @@ std::vector<uint64_t> split_bytes(const Tensor &tensor, const std::vector<int64_
                     "'s first dimension does not divide by ", size);
         return out;
     }
-    TORCH_CHECK(splits.size() == out.size(), "peal alltoall_base: ", size, " ", which, " splits are wanted");
+    TORCH_CHECK(splits.size() == out.size(), "peal alltoall_base: expected ", size, " ", which, " splits");
     int64_t rows = tensor.dim() ? tensor.size(0) : 0, sum = 0;
     uint64_t row = rows ? total / static_cast<uint64_t>(rows) : 0;
     for (size_t i = 0; i < out.size(); i++) {

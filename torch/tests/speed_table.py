@@ -11,7 +11,7 @@ import sys
 
 import table
 
-SHOWN = (4, 1 << 16, 1 << 20, 1 << 22, 1 << 26)  # sizes with a column in the document
+SHOWN = (4, 1 << 16, 1 << 20, 1 << 22, 1 << 24, 1 << 26)  # sizes with a column in the document
 UNITS = {1 << 20: "MiB", 1 << 10: "KiB"}
 TIMES = {"calls": ("peal", "gloo", "mpi", "free", "symmetric", "copies"), "ddp": ("peal", "symmetric", "gloo", "mpi", "free"),
          "overlap": ("alone_ms", "asleep_ms", "sleep_ms", "compute_ms", "best_ms", "used_ms", "after_ms", "slept", "computed"),

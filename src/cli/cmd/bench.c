@@ -41,14 +41,6 @@ struct result {
     enum peal_status status;
 };
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    if (x < y)
-        return -1;
-    return x > y;
-}
-
 /* ---- timing ---- */
 
 static int64_t iterations(const struct bench_options *o, uint64_t bytes)
@@ -114,8 +106,8 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
     if (s->contract == PEAL_CONTRACT_BROADCAST)
         send = recv;
     int64_t n = iterations(o, send_n * element);
-    double *times = calloc((size_t)n, sizeof *times), *most = calloc((size_t)n, sizeof *most);
-    struct result result = {.status = times && most ? PEAL_OK : PEAL_NO_MEMORY};
+    double *times = calloc((size_t)n, sizeof *times);
+    struct result result = {.status = times ? PEAL_OK : PEAL_NO_MEMORY};
     bool refill = in_place || s->contract == PEAL_CONTRACT_BROADCAST;
     peal_case_fill(&data, send);
     for (int64_t i = -o->warmup; i < n; i++) {
@@ -141,14 +133,10 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
     if (result.status == PEAL_OK)
         result.status = peal_allreduce(b->comm, &wrong, &all, 1, PEAL_I64, PEAL_SUM);
     if (result.status == PEAL_OK)
-        result.status = peal_allreduce(b->comm, times, most, (uint64_t)n, PEAL_F64, PEAL_MAX);
-    if (result.status == PEAL_OK) {
-        qsort(most, (size_t)n, sizeof *most, compare_doubles);
-        result.time_us = most[n / 2];
+        result.status = peal_ranks_median(b->comm, times, (uint64_t)n, &result.time_us);
+    if (result.status == PEAL_OK)
         result.wrong = all;
-    }
     free(times);
-    free(most);
     return result;
 }
 

@@ -219,15 +219,13 @@ const struct peal_command peal_cmd_doctor = {
     .name = "doctor",
     .args = "PID",
     .summary = "say who waits for whom in a running job, and why",
-    .details = "PID is any process of the job, or its launcher. For each rank: the call it is in, "
-               "or outside "
-               "of any; where it waits, for which cell and value, if it has waited for some "
-               "milliseconds. An "
-               "arrow marks the rank that holds the others up. Of a rank outside any call, the "
-               "state of its "
-               "process; and the functions it is in, where eu-stack (elfutils) is installed and "
-               "allowed to "
-               "look, which stops that process for some milliseconds. Nothing else is disturbed.",
+    .details =
+        "PID is any process of the job, or its launcher. For each rank, the command shows the call "
+        "that it is in, if any, and where it waits, for which cell and value, if it has waited for "
+        "some milliseconds. An arrow marks the rank that holds up the others. For a rank outside "
+        "any call it shows the state of its process and, if eu-stack (elfutils) is installed and "
+        "allowed, the functions it is in. eu-stack stops that process for some milliseconds; "
+        "nothing else is disturbed.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

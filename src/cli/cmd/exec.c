@@ -234,19 +234,6 @@ static void watch(struct job *job, int signals)
     free(polls);
 }
 
-/* A descriptor from which SIGCHLD and the signals that are passed on are read instead of caught; -1
- * on failure. */
-static int open_signals(void)
-{
-    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-    sigset_t forwarded;
-    sigemptyset(&forwarded);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaddset(&forwarded, numbers[i]);
-    sigprocmask(SIG_BLOCK, &forwarded, NULL);
-    return signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* The ranks of one host, as children of this process. */
 static int run_here(struct peal_cli *cli, const struct exec_options *o, char **args)
 {
@@ -261,7 +248,7 @@ static int run_here(struct peal_cli *cli, const struct exec_options *o, char **a
     job.children = calloc(job.count, sizeof *job.children);
     int *codes = peal_arena_alloc(cli->arena, job.count * sizeof *codes);
     job.status_fd = peal_ranks_status_open(job.count);
-    int signals = open_signals();
+    int signals = peal_exec_signals();
     if (!job.children || !codes || job.status_fd < 0 || signals < 0) {
         job.code = peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
         goto release;
@@ -298,7 +285,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (o->agent)
         return peal_hosts_agent();
     if (nargs == 0)
-        return peal_cli_usage(cli, "which program?");
+        return peal_cli_usage(cli, "which program is to be run?");
     if (o->via && !o->hosts)
         return peal_cli_usage(cli, "--via is for --hosts");
     const char *via = o->via;
@@ -353,14 +340,12 @@ const struct peal_command peal_cmd_exec = {
         "of the first rank that failed: its own, 128 + the signal that "
         "killed it, 127 if there is no such program, 126 if it cannot be run.\n\n"
         "With --hosts, ranks 0 to N-1 run on host A, the next M on B, and so on. An agent (peal "
-        "exec "
-        "--agent, at the same path as here) is started on each by 'ssh -o BatchMode=yes', or as "
-        "--via "
-        "says: --via 'ip netns exec {host}' runs them in network namespaces. The ranks work in the "
-        "folder of the same name; settings PEAL_..., LD_LIBRARY_PATH, PYTHONPATH and "
-        "OMP_NUM_THREADS go "
-        "along. A secret of 256 bits that ranks prove to each other goes to the agents by standard "
-        "input. What ranks write comes out here, and they read nothing.",
+        "exec --agent, at the same path as here) is started on each host by 'ssh -o "
+        "BatchMode=yes', or as --via says: --via 'ip netns exec {host}' runs the agents in network "
+        "namespaces. The ranks run in the folder of the same name; the variables PEAL_..., "
+        "LD_LIBRARY_PATH, PYTHONPATH and OMP_NUM_THREADS are passed on. The agents receive, by "
+        "standard input, a secret of 256 bits by which the ranks recognise each other. What ranks "
+        "write is printed here, and their standard input is empty.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -113,7 +113,7 @@ static int prove(struct peal_cli *cli, struct peal_host *host)
         peal_text_toned(&out, PEAL_TONE_GOOD, "proved");
         peal_text_printf(&out,
                          ", tasks: %" PRIu64 "; every kernel for its arguments; any two that "
-                         "touch the same bytes are ordered, and none waits in a circle\n",
+                         "touch the same bytes are ordered, and none waits in a cycle\n",
                          stats.submitted);
         return peal_cli_print(cli, &out, PEAL_EXIT_OK);
     }

@@ -381,11 +381,9 @@ const struct peal_command peal_cmd_mpirun = {
     .summary = "start an MPI program with its collectives through Peal",
     .details =
         "Finds the MPI that the program was linked with and runs its launcher, with libpeal_mpi.so "
-        "before the program: collectives that Peal can do go through Peal, all else through the "
-        "MPI. The exit code is the launcher's. Without --pass, Open MPI is told to start more "
-        "ranks "
-        "than there are cores. PEAL_MPI and the variables beside it say what goes where; see "
-        "docs/mpi.md.",
+        "preloaded: collectives that Peal can do go through Peal, everything else through the MPI. "
+        "The exit code is the launcher's. Without --pass, Open MPI is told that there may be more "
+        "ranks than cores. PEAL_MPI and related variables say what goes where; see docs/mpi.md.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -42,16 +42,6 @@ static int print_plan(struct peal_cli *cli, const struct peal_plan *plan, uint32
     return peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
 }
 
-static enum peal_status add_flushes(struct peal_plan **plan)
-{
-    struct peal_plan *flushed = NULL;
-    uint64_t inserted;
-    enum peal_status status = peal_plan_flush(*plan, &inserted, &flushed);
-    free(*plan);
-    *plan = flushed;
-    return status;
-}
-
 static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
                      const struct plan_options *options)
 {
@@ -73,7 +63,7 @@ static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
     struct peal_plan *plan = NULL;
     enum peal_status status = peal_plan_make(&request, &diags, &plan);
     if (status == PEAL_OK && options->flush)
-        status = add_flushes(&plan);
+        status = peal_plan_flush(&plan);
     int code = status == PEAL_OK ? print_plan(cli, plan, PEAL_NONE, options->json)
                                  : peal_cli_diags(cli, status, &diags);
     free(plan);

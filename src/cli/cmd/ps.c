@@ -93,10 +93,10 @@ const struct peal_command peal_cmd_ps = {
     .args = "",
     .summary = "list the jobs of this user that have ranks on this host",
     .details =
-        "One line for each rank that is a process: what it does right now, and where it "
-        "waits if it has waited for a while. Lines are cut to the terminal, or to 80 columns; "
-        "'peal doctor PID' says it all. Of ranks on other hosts, what those here were last told. "
-        "Jobs are only read, never disturbed.",
+        "One line for each rank that is a process: what it is doing, and where it waits if it has "
+        "waited for a while. Lines are cut to the terminal, or to 80 columns; 'peal doctor PID' "
+        "shows everything. For ranks on other hosts it shows what the ranks here heard last. Jobs "
+        "are only read, never disturbed.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

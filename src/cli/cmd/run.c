@@ -165,14 +165,6 @@ static enum peal_status show(struct rank *me, const struct peal_page_run_facts *
 
 /* ---- figures ---- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    if (x < y)
-        return -1;
-    return x > y;
-}
-
 static void print_json(const struct rank *me, double median, double gbs, uint64_t wrong)
 {
     const struct peal_plan *plan = me->run->whole;
@@ -247,21 +239,6 @@ static enum peal_status launch_all(struct rank *me, double *times, uint64_t n, u
     return PEAL_OK;
 }
 
-/* The median of the slowest rank's times, the same on all. */
-static enum peal_status find_median(struct rank *me, const double *times, uint64_t n, double *out)
-{
-    double *slowest = calloc(n, sizeof *slowest);
-    if (!slowest)
-        return PEAL_NO_MEMORY;
-    enum peal_status status = peal_allreduce(me->comm, times, slowest, n, PEAL_F64, PEAL_MAX);
-    if (status == PEAL_OK) {
-        qsort(slowest, n, sizeof *slowest, compare_doubles);
-        *out = slowest[n / 2];
-    }
-    free(slowest);
-    return status;
-}
-
 static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
 {
     const struct run_options *o = me->run->options;
@@ -273,7 +250,7 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
     if (status == PEAL_OK)
         status = peal_allreduce(me->comm, &wrong, all_wrong, 1, PEAL_I64, PEAL_SUM);
     if (status == PEAL_OK)
-        status = find_median(me, times, n, &median);
+        status = peal_ranks_median(me->comm, times, n, &median);
     free(times);
     if (status != PEAL_OK)
         return status;

@@ -318,7 +318,7 @@ const struct peal_command peal_cmd_sim = {
         "collective's plain name (allreduce) is completed "
         "by the machine file's ccl.algorithm. The number of ranks is the machine's number of PEs "
         "unless -n or ccl.ranks says otherwise.\n\n"
-        "--set with a point in the name changes a key of the machine file, without one it binds a "
+        "--set with a dot in the name changes a key of the machine file; without one it binds a "
         "parameter of the kernel. --print-machine shows all keys with their values.\n\n"
         "The exit code is 1 if the run deadlocks or its result is not what the contract says.\n\n"
         "  peal sim allreduce_chunked -m machines/mesh4x4.yaml --count 64K\n"

@@ -250,12 +250,12 @@ const struct peal_command peal_cmd_tune = {
     .details =
         "Times every algorithm of every collective that has several, over a range of sizes (of the "
         "larger buffer of a rank), and writes a table that communicators read when they are "
-        "opened: peal/tune in $XDG_CONFIG_HOME or ~/.config, or $PEAL_TUNE_FILE. What the built-in "
-        "table takes is kept unless another one is at least 3 % faster. Lines of an older table "
-        "for other collectives and ranks stay. Ctrl-C ends at once and leaves all as it was. "
-        "'peal bench --explain' says what a call takes, and why. Started by 'peal exec --hosts', "
-        "it measures "
-        "calls between those hosts, and each host gets the table.",
+        "opened: peal/tune in $XDG_CONFIG_HOME or ~/.config, or $PEAL_TUNE_FILE. The algorithm "
+        "of the built-in table is kept unless another one is at least 3 % faster. Lines of an "
+        "older table for other collectives and ranks stay. Ctrl-C ends at once and changes "
+        "nothing. 'peal bench --explain' says which algorithm a call uses, and why. Started by "
+        "'peal exec --hosts', it measures calls between those hosts, and each host gets the "
+        "table.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -158,7 +158,7 @@ static void add_head(struct run_view *v, const struct peal_page_run_facts *facts
     else
         peal_page_verdict(v->page, PEAL_TONE_GOOD, "right");
     peal_page_headline(v->page,
-                       "%s a launch (median of %llu), %.2f GB/s; drawn is one launch more, "
+                       "%s per launch (median of %llu), %.2f GB/s; drawn is one launch more, "
                        "slowed down by the clock being read twice per op",
                        time, (unsigned long long)facts->launches,
                        facts->median_us > 0 ? (double)facts->bytes / (facts->median_us * 1e3) : 0);

@@ -60,7 +60,7 @@ static bool can_run(const struct schedule *s, const struct lane *lane, const str
         int64_t now = cell_of(s, op)->now, asked = value_of(lane, op);
         return op->sync.back || (op->flags & PEAL_OP_EQUAL ? now == asked : now >= asked);
     }
-    if (peal_op_is_sync(op) || op->kind < PEAL_OP_SEND || op->kind == PEAL_OP_FREE)
+    if (!peal_op_has_channel(op) || op->kind == PEAL_OP_FREE)
         return true;
     const struct channel *c = &s->channels[op->mem.channel];
     if (op->kind == PEAL_OP_SEND)
@@ -129,7 +129,7 @@ static void run_op(struct schedule *s, struct lane *lane, const struct peal_op *
                                   .category = (uint8_t)peal_page_op_category(op)});
     if (peal_op_is_sync(op))
         run_sync(s, lane, op);
-    else if (op->kind >= PEAL_OP_SEND)
+    else if (peal_op_has_channel(op))
         run_channel(s, lane, op);
     lane->blocked = false;
     lane->next++;

@@ -257,18 +257,17 @@ static void add_blocked(struct view *v, const struct peal_sim_deadlock *deadlock
         struct peal_page_plan *plan = plan_of(v, b->launch);
         if (!plan || b->lane >= v->most_lanes)
             continue;
-        peal_page_bar(v->page,
-                      &(struct peal_page_bar){
-                          .start = deadlock->time,
-                          .end = deadlock->time + deadlock->time / 8 + 1,
-                          .track = v->lanes[b->rank * v->most_lanes + b->lane],
-                          .label = peal_page_plan_label(plan, b->rank, b->op),
-                          .detail = peal_page_text(v->page, i < deadlock->cycle
-                                                                ? "waits for ever, in the circle"
-                                                                : "waits for ever"),
-                          .place = peal_page_plan_place(plan, b->op),
-                          .category = PEAL_BAR_WAIT,
-                          .flags = PEAL_BAR_BAD | PEAL_BAR_OPEN});
+        peal_page_bar(v->page, &(struct peal_page_bar){
+                                   .start = deadlock->time,
+                                   .end = deadlock->time + deadlock->time / 8 + 1,
+                                   .track = v->lanes[b->rank * v->most_lanes + b->lane],
+                                   .label = peal_page_plan_label(plan, b->rank, b->op),
+                                   .detail = peal_page_text(
+                                       v->page, i < deadlock->cycle ? "waits for ever, in the cycle"
+                                                                    : "waits for ever"),
+                                   .place = peal_page_plan_place(plan, b->op),
+                                   .category = PEAL_BAR_WAIT,
+                                   .flags = PEAL_BAR_BAD | PEAL_BAR_OPEN});
     }
 }
 

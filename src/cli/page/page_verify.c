@@ -296,7 +296,7 @@ static void add_waits(struct peal_page *page, const struct peal_verification *v)
         peal_report_table_cell(table, "%s %s %" PRId64, w->cell, w->relation, w->expected);
         peal_report_table_cell(table, "%" PRId64, w->actual);
         peal_report_table_cell(table, "%s", w->nnotifiers ? peal_text_get(&who) : "no rank");
-        peal_report_table_cell(table, "%s", w->in_cycle ? "in the circle" : "");
+        peal_report_table_cell(table, "%s", w->in_cycle ? "in the cycle" : "");
         peal_text_release(&who);
     }
     peal_page_table(page, "Who waits for whom", table);

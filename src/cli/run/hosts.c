@@ -440,7 +440,7 @@ static bool start_all(struct hosts_job *job, char **args)
     return true;
 }
 
-static int open_signals(void)
+int peal_exec_signals(void)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     sigset_t forwarded;
@@ -448,7 +448,6 @@ static int open_signals(void)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaddset(&forwarded, numbers[i]);
     sigprocmask(SIG_BLOCK, &forwarded, NULL);
-    signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -499,7 +498,8 @@ int peal_hosts_run(struct peal_cli *cli, const struct peal_hosts_options *option
         for (uint32_t h = 0; h < job.list.count; h++)
             job.hosts[h].wire.in = job.hosts[h].wire.out = -1;
     }
-    job.signals = open_signals();
+    job.signals = peal_exec_signals();
+    signal(SIGPIPE, SIG_IGN);
     fflush(stdout);
     if (!job.hosts || !job.ranks || !codes || job.signals < 0 || !start_all(&job, args)) {
         job.code = peal_cli_fail(cli, "cannot start agents: %s", strerror(errno));

@@ -17,6 +17,9 @@ struct peal_hosts_options {
 
 /* Runs the program on all of them; returns the exit code of peal exec. */
 int peal_hosts_run(struct peal_cli *cli, const struct peal_hosts_options *options, char **args);
+/* A descriptor from which SIGCHLD and the signals that are passed on to ranks are read instead of
+ * caught; -1 on failure. */
+int peal_exec_signals(void);
 /* peal exec --agent: communicates through standard input and output. */
 int peal_hosts_agent(void);
 

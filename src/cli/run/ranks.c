@@ -218,6 +218,29 @@ const char *peal_ranks_machine(void)
     return NULL;
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    if (x < y)
+        return -1;
+    return x > y;
+}
+
+enum peal_status peal_ranks_median(struct peal_comm *comm, const double *times, uint64_t n,
+                                   double *out)
+{
+    double *slowest = calloc(n, sizeof *slowest);
+    if (!slowest)
+        return PEAL_NO_MEMORY;
+    enum peal_status status = peal_allreduce(comm, times, slowest, n, PEAL_F64, PEAL_MAX);
+    if (status == PEAL_OK) {
+        qsort(slowest, n, sizeof *slowest, compare_doubles);
+        *out = slowest[n / 2];
+    }
+    free(slowest);
+    return status;
+}
+
 int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status)
 {
     /* The rank that noticed has reported it. */

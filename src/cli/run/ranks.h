@@ -28,11 +28,14 @@ int peal_ranks_memory_limit(const struct peal_cli *cli, const struct peal_ranks 
  * If the reader of a rank's output has ended, all ranks and this process end by SIGPIPE. */
 int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks);
 
-/* For a body: reports what failed, with the communicator's reason if it has one, and returns the
- * exit code. */
 /* The machine of PEAL_PLATFORM=sim:MACHINE. NULL: ranks run on this host. */
 const char *peal_ranks_machine(void);
+/* For a body: reports what failed, with the communicator's reason if it has one, and returns the
+ * exit code. */
 int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status);
+/* For a body, collective: n times per rank; the median over them of the slowest rank's. */
+enum peal_status peal_ranks_median(struct peal_comm *comm, const double *times, uint64_t n,
+                                   double *out);
 
 /* A window with one word per rank, in which a launcher records how a process ended (doctor.h). */
 int peal_ranks_status_open(uint32_t count);

@@ -8,6 +8,7 @@
 #include "cli/run/tune_measure.h"
 
 #include "cli/run/collective_case.h"
+#include "cli/run/ranks.h"
 #include "base/base.h"
 
 #include <stdio.h>
@@ -180,14 +181,6 @@ struct measuring {
     char *sym_send, *sym_recv; /* symmetric */
 };
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    if (x < y)
-        return -1;
-    return x > y;
-}
-
 static enum peal_status time_once(const struct measuring *m, const struct job *job, double *out)
 {
     char *send = job->symmetric ? m->sym_send : m->send;
@@ -203,7 +196,7 @@ static enum peal_status time_once(const struct measuring *m, const struct job *j
 /* Median time of a call of the slowest rank, the same on all ranks. */
 static enum peal_status measure(const struct measuring *m, const struct job *job, double *out)
 {
-    double times[MOST_CALLS], slowest[MOST_CALLS], first = 0, most = 0;
+    double times[MOST_CALLS], first = 0, most = 0;
     enum peal_status status = time_once(m, job, &first); /* makes plans */
     if (status == PEAL_OK)
         status = time_once(m, job, &first);
@@ -221,12 +214,8 @@ static enum peal_status measure(const struct measuring *m, const struct job *job
         status = time_once(m, job, &times[i]);
     }
     if (status == PEAL_OK)
-        status = peal_allreduce(m->comm, times, slowest, (uint64_t)n, PEAL_F64, PEAL_MAX);
-    if (status != PEAL_OK)
-        return status;
-    qsort(slowest, (size_t)n, sizeof *slowest, compare_doubles);
-    *out = slowest[n / 2];
-    return PEAL_OK;
+        status = peal_ranks_median(m->comm, times, (uint64_t)n, out);
+    return status;
 }
 
 static const char *memory_of(const struct job *job)

@@ -64,7 +64,7 @@ void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out)
     if (cut.pieces > queue->depth)
         peal_text_printf(out,
                          "rank %u's payload of %" PRIu64 " bytes is cut into %" PRIu64
-                         " messages of at most %" PRIu64 " bytes, and a queue has %u slots:\n"
+                         " messages of at most %" PRIu64 " bytes, and a channel has %u slots:\n"
                          "the send cannot end before rank %u receives, which is itself blocked\n",
                          full->rank, cut.bytes, cut.pieces, queue->slot_bytes, queue->depth,
                          queue->receiver);

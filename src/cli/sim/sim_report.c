@@ -218,7 +218,7 @@ static void print_links(const struct peal_sim_job *job, struct peal_text *out)
     struct peal_text fact = {0};
     peal_text_printf(&fact, "%" PRIu64 " of %zu used, mean %.1f %% busy", used, count, 100 * mean);
     if (s->transfers)
-        peal_text_printf(&fact, ", %.2f hops a transfer",
+        peal_text_printf(&fact, ", %.2f hops per transfer",
                          (double)hops / (double)(s->transfers ? s->transfers : 1));
     peal_text_puts(&fact, "; router buffers have no limit");
     peal_text_puts(out, "\n");

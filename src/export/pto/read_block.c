@@ -269,14 +269,24 @@ static struct pto_read_channel *read_message(struct pto_reader *r, enum end end)
     return c;
 }
 
+/* The same, then the length and place of its data. */
+static struct pto_read_channel *read_payload(struct pto_reader *r, enum end end, uint64_t *count,
+                                             struct peal_ref *place)
+{
+    struct pto_read_channel *c = read_message(r, end);
+    peal_pto_expect(r, ", ");
+    *count = peal_pto_number(r);
+    peal_pto_expect(r, ", ");
+    *place = read_operand(r);
+    peal_pto_expect(r, ");");
+    return c;
+}
+
 static void take_send(struct pto_reader *r)
 {
-    struct pto_read_channel *c = read_message(r, SENT);
-    peal_pto_expect(r, ", ");
-    uint64_t count = peal_pto_number(r);
-    peal_pto_expect(r, ", ");
-    struct peal_ref src = read_operand(r);
-    peal_pto_expect(r, ");");
+    uint64_t count;
+    struct peal_ref src;
+    struct pto_read_channel *c = read_payload(r, SENT, &count, &src);
     if (r->failed)
         return;
     if (count > c->slot)
@@ -289,12 +299,9 @@ static void take_send(struct pto_reader *r)
 
 static void take_receive(struct pto_reader *r)
 {
-    struct pto_read_channel *c = read_message(r, TAKEN);
-    peal_pto_expect(r, ", ");
-    uint64_t count = peal_pto_number(r);
-    peal_pto_expect(r, ", ");
-    struct peal_ref dst = read_operand(r);
-    peal_pto_expect(r, ");");
+    uint64_t count;
+    struct peal_ref dst;
+    struct pto_read_channel *c = read_payload(r, TAKEN, &count, &dst);
     if (r->failed)
         return;
     c->given++;
@@ -318,7 +325,7 @@ static void give_slot(struct pto_reader *r)
     struct pto_read_channel *c = read_message(r, GIVEN);
     peal_pto_expect(r, ");");
     if (!r->failed && c->given > c->taken)
-        peal_pto_fail(r, "a slot is given back before its message was taken");
+        peal_pto_fail(r, "a slot is freed before its message was taken");
     if (!r->failed && r->making)
         peal_assembler_free_slot(r->a, c->number);
 }

@@ -397,7 +397,7 @@ static void check_semaphores(struct mpp_maker *m, uint32_t rank)
         if (s->acquires != s->releases && !hangs)
             peal_mpp_fail(m,
                           "semaphore %u of gpu %u is acquired %u times and released %u times by "
-                          "a launch: it cannot be launched again and again",
+                          "a launch: it cannot be launched repeatedly",
                           i, rank, s->acquires, s->releases);
     }
 }

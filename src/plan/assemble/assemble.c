@@ -305,7 +305,7 @@ void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op
                                   uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        if (peal_op_is_sync(&ops[i]) || ops[i].kind < PEAL_OP_SEND)
+        if (!peal_op_has_channel(&ops[i]))
             continue;
         struct peal_channel *c = note_lane(a, ops[i].mem.channel, ops[i].kind == PEAL_OP_SEND);
         if (c)
@@ -378,7 +378,7 @@ void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
         return;
     uint32_t n = peal_op_nrefs(op);
     set_mem(a, to, op->mem.nsrc, op->mem.rows, op->mem.count);
-    if (op->kind >= PEAL_OP_SEND) {
+    if (peal_op_has_channel(op)) {
         struct peal_channel *c = use_channel(a, to, op->mem.channel, op->kind == PEAL_OP_SEND);
         if (c)
             count_message(c, op->kind);

@@ -234,7 +234,7 @@ static void note_uses(struct peal_assembler *a, uint64_t *largest)
         for (; op < end; op++) {
             if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
                 continue;
-            if (op->kind >= PEAL_OP_SEND) {
+            if (peal_op_has_channel(op)) {
                 uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size(op->dtype);
                 if (bytes > *largest)
                     *largest = bytes;

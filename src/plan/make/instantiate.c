@@ -204,10 +204,11 @@ static void declare_params(struct instantiation *t, const struct ends *ends)
             .kind = PEAL_BUF_PARAM,
             .dir = aliased ? PEAL_DIR_INOUT : (enum peal_buf_dir)s->dir,
             .dtype = peal_inst_dtype(t, s->type.elem),
-            .flags = s->is_window && t->bind->symmetric ? PEAL_BUF_SYMMETRIC : 0,
             .param = number++,
             .alias = PEAL_NONE,
         };
+        if (s->is_window && t->bind->symmetric)
+            spec.flags = PEAL_BUF_SYMMETRIC;
         t->decls[s->slot] = peal_inst_buf(t, &spec, s->dir == PEAL_DIR_IN && !aliased);
     }
     if (!in_place)
@@ -458,8 +459,7 @@ bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel
         return false;
     }
     if (bind->rank != PEAL_NONE && bind->rank >= bind->nranks) {
-        peal_diag_error(diags, kernel->pos, "rank %u does not exist among %u", bind->rank,
-                        bind->nranks);
+        peal_diag_error(diags, kernel->pos, "rank %u is not one of %u", bind->rank, bind->nranks);
         return false;
     }
     assert(kernel->deduced && kernel->lowered);

@@ -223,8 +223,7 @@ void peal_inst_free(struct instantiation *t, const struct peal_stmt *s)
     if (!use)
         return;
     if (use->freed != b->message) {
-        peal_inst_fail(t, s->pos,
-                       "slots of a queue are given back in order: an older one is in use");
+        peal_inst_fail(t, s->pos, "slots of a channel are freed in order: an older one is in use");
         return;
     }
     use->freed++;

@@ -163,7 +163,7 @@ static bool find_part(struct instantiation *t, const struct peal_expr *e, struct
         if (!b->bound)
             return peal_inst_fail(t, e->pos, "'%s' has no value here", e->symbol->name);
         if (b->freed)
-            return peal_inst_fail(t, e->pos, "'%s' was given back by 'free'", e->symbol->name);
+            return peal_inst_fail(t, e->pos, "'%s' was freed", e->symbol->name);
         peal_inst_tile_part(t, b, out);
         return true;
     }

@@ -99,10 +99,11 @@ struct reading {
 
 static bool reject(struct reading *r)
 {
-    peal_text_printf(r->error,
-                     "'%s' is no placement: write sizes of nodes (5+3), nodes x seats (2x4) or the "
-                     "node of every rank (0,1,1,0)",
-                     r->text);
+    peal_text_printf(
+        r->error,
+        "'%s' is not a placement: write sizes of nodes (5+3), nodes x seats (2x4) or the "
+        "node of every rank (0,1,1,0)",
+        r->text);
     return false;
 }
 

@@ -286,9 +286,10 @@ static void declare_buffer(struct instantiation *t, const struct peal_symbol *sy
         .dtype = peal_inst_dtype(t, symbol->type.elem),
         .param = PEAL_NONE,
         .alias = PEAL_NONE,
-        .cols = symbol->shape[1] ? (uint32_t)sizes.cols : 0,
         .len = sizes.len,
     };
+    if (symbol->shape[1])
+        spec.cols = (uint32_t)sizes.cols;
     uint32_t *buf = &t->decls[symbol->slot];
     if (*buf == PEAL_NONE)
         *buf = peal_inst_buf(t, &spec, false);

@@ -26,14 +26,7 @@ static void declare(struct peal_naive *n, const struct peal_symbol *s)
         }
         *name = (struct naive_name){.bound = true, .cells = (uint32_t)cells};
     } else if (s->kind == PEAL_SYMBOL_BUFFER) {
-        bool two_d = s->shape[1];
-        int64_t rows = 0;
-        if (two_d)
-            rows = peal_naive_int(n, s->shape[0]);
-        int64_t cols = peal_naive_int(n, s->shape[two_d]);
-        if (rows < 0 || cols < 0)
-            (void)peal_naive_fail(n, "a buffer of a negative size");
-        *name = (struct naive_name){.bound = true, .rows = (uint64_t)rows, .cols = (uint64_t)cols};
+        peal_naive_bind_buffer(n, s);
     }
 }
 

@@ -480,7 +480,7 @@ static void bind_one(struct peal_naive *n, const struct peal_symbol *s)
     }
 }
 
-static void bind_buffer(struct peal_naive *n, const struct peal_symbol *s)
+void peal_naive_bind_buffer(struct peal_naive *n, const struct peal_symbol *s)
 {
     bool two_d = s->shape[1];
     int64_t rows = 0;
@@ -508,7 +508,7 @@ void peal_naive_bind(struct peal_naive *n)
         if (n->why)
             break;
         if (n->kernel->params[i]->kind == PEAL_SYMBOL_BUFFER)
-            bind_buffer(n, n->kernel->params[i]);
+            peal_naive_bind_buffer(n, n->kernel->params[i]);
     }
 }
 

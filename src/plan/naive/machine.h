@@ -172,6 +172,8 @@ struct naive_peer {
 };
 struct naive_peer peal_naive_peer(struct peal_naive *n, const struct peal_expr *e);
 void peal_naive_bind(struct peal_naive *n);
+/* The sizes of a buffer on the current rank. */
+void peal_naive_bind_buffer(struct peal_naive *n, const struct peal_symbol *s);
 /* In place: the parameter whose memory `symbol` shares on that rank, and where; otherwise the
  * symbol itself. */
 const struct peal_symbol *peal_naive_home(const struct peal_naive *n,

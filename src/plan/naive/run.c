@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes acts in turn: memory, cells, channels, and ranks that enter and leave launches. See
- * machine.h. */
+ * machine.h.
+ *
+ * Ranks take turns, and each lane goes as far as it can; when no lane moves and some launch has not
+ * ended, it is a deadlock. There is one memory per rank and buffer, which all launches share, and a
+ * copy of the outputs for each launch. The first failure is kept (n->why) and ends every loop.
+ * Nothing here may call plan/make or plan/assemble: this interpreter checks them.
+ */
 #include "plan/naive/machine.h"
 
 #include <stdlib.h>

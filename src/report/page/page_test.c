@@ -60,15 +60,13 @@ TEST(many_bars_are_joined_and_kept_ones_are_not)
     for (uint32_t i = 0; i < TRACKS; i++)
         peal_page_track(&page, "x", i);
     peal_page_expect(&page, (uint64_t)TRACKS * EACH, 0, UINT64_C(10) * EACH);
-    for (uint64_t i = 0; i < EACH; i++)
-        for (uint32_t track = 0; track < TRACKS; track++)
-            peal_page_bar(&page,
-                          &(struct peal_page_bar){.track = track,
-                                                  .start = i * 10,
-                                                  .end = i * 10 + 7,
-                                                  .bytes = 2,
-                                                  .category = i % 3 ? PEAL_BAR_COPY : PEAL_BAR_WAIT,
-                                                  .flags = i % 1000 == 0 ? PEAL_BAR_KEEP : 0});
+    for (uint64_t i = 0; i < EACH; i++) {
+        struct peal_page_bar bar = {.start = i * 10, .end = i * 10 + 7, .bytes = 2};
+        bar.category = i % 3 ? PEAL_BAR_COPY : PEAL_BAR_WAIT;
+        bar.flags = i % 1000 == 0 ? PEAL_BAR_KEEP : 0;
+        for (bar.track = 0; bar.track < TRACKS; bar.track++)
+            peal_page_bar(&page, &bar);
+    }
     assert_true(page.bars.len <= 2 * PEAL_PAGE_BARS);
     assert_true(page.bars.len > PEAL_PAGE_BARS / 4);
     peal_page_sort(&page);

@@ -293,16 +293,17 @@ static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, str
     peal_text_printf(out, "  rank %u (pid %d%s)%s ", rank, control->pid,
                      peal_text_if(far, " on another host"), peal_text_if(is_culprit, " <--"));
     double silent = far ? peal_span_silence(team->span, rank) : 0;
-    if (silent > SILENT_S)
-        peal_text_printf(
-            out, "has not answered for %.1f s: it is stopped or not in a call; last seen ", silent);
     bool dead = peal_team_is_dead(team, rank);
     /* Partner: peal_team_close. */
     bool left = atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_LEFT;
     if (dead && !left) {
         peal_text_puts(out, "is dead");
-        peal_doctor_exit_text(control->pid, out);
+        if (!far) /* another host's launcher reports nothing here, and numbers processes differently */
+            peal_doctor_exit_text(control->pid, out);
         peal_text_puts(out, ", last seen ");
+    } else if (silent > SILENT_S) {
+        peal_text_printf(
+            out, "has not answered for %.1f s: it is stopped or not in a call; last seen ", silent);
     }
     peal_doctor_describe(control, out);
     if (dead && left)

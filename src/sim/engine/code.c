@@ -243,7 +243,7 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
     uint64_t port = 0, combinations = 0;
     if (peal_op_is_sync(op))
         return sync_key(c, op);
-    if (op->kind >= PEAL_OP_SEND)
+    if (peal_op_has_channel(op))
         port = port_of(c->codes, op->mem.channel, &c->last_port);
     if (op->kind == PEAL_OP_FLUSH)
         port = port_of(c->codes, PEAL_PORT_RANK | op->mem.target, &c->last_port);
@@ -305,8 +305,8 @@ static bool is_like(const struct coding *c, const struct peal_op *op, const stru
         op->mem.nsrc != raw->nsrc || op->mem.also != raw->also || op->mem.rows != raw->rows ||
         op->mem.count != raw->count)
         return false;
-    if (op->kind >= PEAL_OP_SEND && (raw->port >= c->codes->now_ports.len ||
-                                     c->codes->now_ports.at[raw->port] != op->mem.channel))
+    if (peal_op_has_channel(op) && (raw->port >= c->codes->now_ports.len ||
+                                    c->codes->now_ports.at[raw->port] != op->mem.channel))
         return false;
     const struct peal_ref *refs = c->lane->refs + op->mem.ref;
     for (uint32_t i = 0; i < raw->nrefs; i++) {

@@ -173,7 +173,7 @@ static void print_lane(const struct peal_sim *sim, const struct peal_sim_blocked
         peal_text_printf(out, "\n      all slots are taken: waits for rank %u to free one",
                          b->waits_for);
     else if (b->channel != PEAL_NONE)
-        peal_text_printf(out, "\n      the queue is empty: waits for rank %u to send",
+        peal_text_printf(out, "\n      the channel is empty: waits for rank %u to send",
                          b->waits_for);
     else if (b->cell != PEAL_NONE)
         peal_text_printf(out, "\n      the cell is %" PRId64 ", %" PRId64 " is asked for", b->value,

@@ -108,6 +108,18 @@ uint64_t peal_sim_notice(struct peal_sim *sim, uint64_t since, uint64_t event);
 void peal_sim_held(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_sim_stall stall,
                    uint64_t event, const uint64_t *causes);
 
+/* All loads of the lane's op have arrived: it continues with the last of them. */
+static inline void peal_sim_end_loads(struct peal_lane_run *lane)
+{
+    if (lane->load_done > lane->time) {
+        lane->stalls[PEAL_STALL_DATA] += lane->load_done - lane->time;
+        lane->stall = PEAL_STALL_DATA;
+        lane->time = lane->ready = lane->load_done;
+        memcpy(lane->causes, lane->load_causes, sizeof lane->causes);
+    }
+    lane->load_done = 0;
+}
+
 /* code.c: every lane's ops as steps. */
 struct peal_codes;
 struct peal_codes *peal_sim_codes_new(void);

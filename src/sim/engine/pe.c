@@ -134,13 +134,7 @@ static bool load_sources(struct peal_sim *sim, uint32_t index, const struct peal
             return false;
         }
         lane->phase = PHASE_LOADED;
-        if (lane->load_done > lane->time) {
-            lane->stalls[PEAL_STALL_DATA] += lane->load_done - lane->time;
-            lane->stall = PEAL_STALL_DATA;
-            lane->time = lane->ready = lane->load_done;
-            memcpy(lane->causes, lane->load_causes, sizeof lane->causes);
-        }
-        lane->load_done = 0;
+        peal_sim_end_loads(lane);
     }
     return !peal_sim_must_step(sim, index);
 }

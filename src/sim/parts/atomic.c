@@ -148,13 +148,7 @@ enum peal_progress_kind peal_sim_atomic(struct peal_sim *sim, uint32_t index)
         return PEAL_OP_BLOCKED;
     }
     lane->issued = 0;
-    if (lane->load_done > lane->time) {
-        lane->stalls[PEAL_STALL_DATA] += lane->load_done - lane->time;
-        lane->stall = PEAL_STALL_DATA;
-        lane->time = lane->ready = lane->load_done;
-        memcpy(lane->causes, lane->load_causes, sizeof lane->causes);
-    }
-    lane->load_done = 0;
+    peal_sim_end_loads(lane);
     return PEAL_OP_DONE;
 }
 

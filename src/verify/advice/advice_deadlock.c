@@ -38,7 +38,7 @@ static bool has_notifier(const struct program *p, const struct run *run, uint32_
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = run->at[t]; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
-            if (s->cell == cell && s->kind <= STEP_SET)
+            if (s->cell == cell && peal_step_is_notify(s))
                 return true;
         }
     }
@@ -167,8 +167,9 @@ static bool try_moves(struct adviser *v, const struct run *run)
             for (uint32_t i = run->at[t]; i < p->threads[t].nsteps; i++) {
                 const struct step *s = peal_program_step(p, t, i);
                 uint32_t what = peal_edit_pos(p, t, i);
-                if (s->kind > STEP_SET || !wanted[s->cell] || what == PEAL_NONE || what == last ||
-                    p->cells[s->cell].kind > CELL_RAW || ++tries > 2 * MOST_MOVES)
+                if (!peal_step_is_notify(s) || !wanted[s->cell] || what == PEAL_NONE ||
+                    what == last || !peal_cell_is_signal(&p->cells[s->cell]) ||
+                    ++tries > 2 * MOST_MOVES)
                     continue;
                 last = what;
                 if (try_move(v, what, before, alone ? p->threads[t].rank : PEAL_NONE)) {
@@ -278,7 +279,8 @@ static uint32_t repair(struct edit *e, const struct rule *rule, uint32_t fresh,
             if (waiter != PEAL_NONE)
                 break;
             const struct step *s = blocked_step(&e->p, &run, t);
-            if (s && e->p.cells[s->cell].kind <= CELL_RAW && !has_notifier(&e->p, &run, s->cell))
+            if (s && peal_cell_is_signal(&e->p.cells[s->cell]) &&
+                !has_notifier(&e->p, &run, s->cell))
                 waiter = t;
         }
         bool good = done || (waiter != PEAL_NONE && count < MOST_REPAIRS &&
@@ -360,7 +362,7 @@ void peal_advice_deadlock(struct adviser *v)
     (void)try_depth(v, &run);
     for (uint32_t t = 0; t < v->p->nthreads; t++) {
         const struct step *s = blocked_step(v->p, &run, t);
-        if (!s || v->p->cells[s->cell].kind > CELL_RAW)
+        if (!s || !peal_cell_is_signal(&v->p->cells[s->cell]))
             continue;
         short_of = short_of || !has_notifier(v->p, &run, s->cell);
         lowered = lowered || try_lower(v, &run, t, false) || try_lower(v, &run, t, true);

@@ -18,7 +18,7 @@ struct line {
 static bool does_the_same(const struct program *p, const struct line *line, const struct access *a)
 {
     uint32_t n = p->nranks, rank = p->threads[a->thread].rank;
-    return a->op < OP_NO_OP && p->threads[a->thread].lane == line->lane &&
+    return peal_access_has_op(a) && p->threads[a->thread].lane == line->lane &&
            a->location / n == line->memory && (a->kind != ACCESS_READ) == line->writes &&
            (a->location % n + n - rank) % n == line->distance;
 }

@@ -116,7 +116,7 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos)
         memset(counts, 0, p->ncells * sizeof *counts);
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             struct step *s = &p->steps[p->threads[t].first_step + i];
-            if (s->kind > STEP_SET || p->cells[s->cell].kind > CELL_RAW ||
+            if (!peal_step_is_notify(s) || !peal_cell_is_signal(&p->cells[s->cell]) ||
                 (s->flags & STEP_INSERTED))
                 continue;
             uint32_t op = p->step_op[p->threads[t].first_step + i], launch;
@@ -165,7 +165,7 @@ static bool crosses(const struct program *p, uint32_t thread, uint32_t from, uin
     uint32_t cell = peal_program_step(p, thread, to)->cell;
     for (uint32_t i = from; i < to; i++) {
         const struct step *s = peal_program_step(p, thread, i);
-        if (s->kind <= STEP_SET && s->cell == cell && peal_edit_pos(p, thread, i) != what)
+        if (peal_step_is_notify(s) && s->cell == cell && peal_edit_pos(p, thread, i) != what)
             return true;
     }
     return false;
@@ -185,7 +185,7 @@ void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t 
                 place = PEAL_NONE;
             if (pos == before && (place == PEAL_NONE || peal_edit_pos(p, t, i - 1) != before))
                 place = i;
-            if (pos != what || place == PEAL_NONE || s->kind > STEP_SET)
+            if (pos != what || place == PEAL_NONE || !peal_step_is_notify(s))
                 continue;
             e->failed = e->failed || crosses(p, t, place, i, what);
             peal_edit_insert(e,
@@ -219,8 +219,8 @@ static bool is_sync_of(const struct program *p, uint32_t thread, uint32_t i, uin
                        uint32_t launch)
 {
     const struct step *s = peal_program_step(p, thread, i);
-    return (s->kind <= STEP_SET || waits(s)) && peal_program_step_launch(p, thread, i) == launch &&
-           peal_edit_pos(p, thread, i) == what;
+    return (peal_step_is_notify(s) || waits(s)) &&
+           peal_program_step_launch(p, thread, i) == launch && peal_edit_pos(p, thread, i) == what;
 }
 
 /* Does a notify of the same cell that is not of the line stand between the step and the op? */
@@ -229,13 +229,13 @@ static bool passes_another(const struct program *p, uint32_t thread, uint32_t i,
 {
     const struct step *s = peal_program_step(p, thread, i);
     uint32_t from = p->step_op[p->threads[thread].first_step + i];
-    if (s->kind > STEP_SET)
+    if (!peal_step_is_notify(s))
         return false;
     for (uint32_t k = 0; k < p->threads[thread].nsteps; k++) {
         const struct step *other = peal_program_step(p, thread, k);
         uint32_t at = p->step_op[p->threads[thread].first_step + k];
         bool between = at != PEAL_NONE && ((at > from && at <= op) || (at < from && at >= op));
-        if (between && other->kind <= STEP_SET && other->cell == s->cell &&
+        if (between && peal_step_is_notify(other) && other->cell == s->cell &&
             peal_edit_pos(p, thread, k) != what)
             return true;
     }

@@ -37,7 +37,7 @@ static bool is_used(const struct program *p, uint32_t signal)
 {
     for (uint64_t i = 0; i < p->nsteps; i++) {
         const struct cell *cell = &p->cells[p->steps[i].cell];
-        if (cell->kind <= CELL_RAW && cell->owner == signal)
+        if (peal_cell_is_signal(cell) && cell->owner == signal)
             return true;
     }
     return false;

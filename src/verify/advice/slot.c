@@ -108,7 +108,7 @@ static void add_touches(struct finder *f)
         for (uint32_t op = 0; op < p->threads[t].first_op[p->launches]; op++) {
             if (f->failed)
                 break;
-            while (next < p->accesses.len && p->accesses.at[next].op >= OP_NO_OP)
+            while (next < p->accesses.len && !peal_access_has_op(&p->accesses.at[next]))
                 next++; /* the caller's access */
             add_op(f, t, op, &next);
         }

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A claim's tasks, the threads that share them, and the sum of their answers. */
+/* A claim's tasks, the threads that share them, and the sum of their answers.
+ *
+ * Who owns what. The claim belongs to the caller. Each task has its own arena and diagnostics, and
+ * is written only by the worker that runs it until it is finished; a reader that does not wait for
+ * the end looks at `finished` first. Between the two rounds there is one thread. Plans are kept
+ * only if they are not proved, or on request, because those of all tasks would not fit in memory
+ * together.
+ *
+ * What never changes: nothing that was not examined is counted as proved. A plan that could not be
+ * made, for another reason than a refusal by the kernel, and a limit that was reached make the sum
+ * undecided; a sample makes it sampled.
+ */
 #include "verify/claim/claim.h"
 
 #include "verify/order/compose.h"

@@ -40,16 +40,6 @@ static struct peal_plan_request request_of(const struct peal_claim *claim,
     return request;
 }
 
-static enum peal_status add_flushes(struct peal_plan **plan)
-{
-    struct peal_plan *flushed = NULL;
-    uint64_t inserted;
-    enum peal_status status = peal_plan_flush(*plan, &inserted, &flushed);
-    free(*plan);
-    *plan = flushed;
-    return status;
-}
-
 static struct peal_plan *plan_variant(const struct peal_claim *claim, struct peal_claim_task *task,
                                       int64_t count, int64_t root, int64_t max_count)
 {
@@ -57,7 +47,7 @@ static struct peal_plan *plan_variant(const struct peal_claim *claim, struct pea
     struct peal_plan *plan = NULL;
     task->status = peal_plan_make(&request, &task->diags, &plan);
     if (task->status == PEAL_OK && claim->flush)
-        task->status = add_flushes(&plan);
+        task->status = peal_plan_flush(&plan);
     if (task->status != PEAL_OK)
         return NULL;
     return plan;
@@ -96,8 +86,8 @@ static struct peal_plan *make_unfused(const struct peal_claim *claim,
     peal_diags_init(&diags);
     if (peal_plan_make(&request, &diags, &plan) != PEAL_OK)
         plan = NULL;
-    if (plan && claim->flush && add_flushes(&plan) != PEAL_OK)
-        plan = NULL;
+    if (plan && claim->flush)
+        (void)peal_plan_flush(&plan);
     peal_diags_release(&diags);
     return plan;
 }
@@ -160,7 +150,9 @@ static bool is_one_root_enough(const struct peal_claim *claim, struct peal_claim
 {
     uint32_t few = claim->few_ranks ? claim->few_ranks : PEAL_FEW_RANKS;
     bool good = peal_claim_has_root(claim) && task->nranks > few && !claim->flush && !task->cut;
-    for (size_t i = 0; i < claim->ncounts && good; i++) {
+    for (size_t i = 0; i < claim->ncounts; i++) {
+        if (!good)
+            break;
         struct peal_plan_request request =
             request_of(claim, task, claim->counts[i], 0, most_count(claim));
         struct peal_arena arena;

@@ -34,7 +34,8 @@ static void keep_accesses(struct copy *c, const struct program *p, bool *reached
     for (size_t i = 0; i < p->accesses.len; i++) {
         const struct access *a = &p->accesses.at[i];
         uint32_t owner = a->location % p->nranks;
-        if (a->op >= OP_NO_OP || p->memory.at[a->location / p->nranks].kind != PEAL_BUF_WINDOW ||
+        if (!peal_access_has_op(a) ||
+            p->memory.at[a->location / p->nranks].kind != PEAL_BUF_WINDOW ||
             owner == p->threads[a->thread].rank)
             continue;
         struct access one = *a;
@@ -63,7 +64,7 @@ static void add_outside(struct copy *c, uint32_t owner)
             l++;
         bool within = s > th->enter[l] && s < th->leave[l];
         struct access a = {.lo = 0,
-                           .hi = within ? l : p->launches,
+                           .hi = p->launches,
                            .location = owner,
                            .thread = t,
                            .step = s,
@@ -71,6 +72,8 @@ static void add_outside(struct copy *c, uint32_t owner)
                            .kind = ACCESS_ACCUMULATE,
                            .fn = PEAL_FN_MAXIMUM,
                            .dtype = PEAL_U8};
+        if (within)
+            a.hi = l;
         if (a.hi > a.lo)
             push(c, a);
         if (within && l + 1 < p->launches) {

@@ -15,25 +15,17 @@ static bool find_unordered(struct search *s)
     size_t locations = p->memory.len * p->nranks;
     uint32_t *by = calloc(locations + 1, sizeof *by);
     s->unordered = calloc(locations + 1, sizeof *s->unordered);
-    for (size_t i = 0; by && s->unordered && i < p->accesses.len; i++) {
+    for (size_t i = 0; i < p->accesses.len; i++) {
+        if (!by || !s->unordered)
+            break;
         const struct access *a = &p->accesses.at[i];
-        if (a->kind != ACCESS_ACCUMULATE || a->op >= OP_NO_OP)
+        if (a->kind != ACCESS_ACCUMULATE || !peal_access_has_op(a))
             continue;
         s->unordered[a->location] |= by[a->location] && by[a->location] != a->thread + 1;
         by[a->location] = a->thread + 1;
     }
     free(by);
     return by && s->unordered;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const struct access *x = a, *y = b;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    return (x->op > y->op) - (x->op < y->op);
 }
 
 bool peal_explore_add_barriers(struct program *p)
@@ -70,7 +62,7 @@ bool peal_explore_add_barriers(struct program *p)
         }
     }
     if (p->barrier != PEAL_NONE && !there)
-        qsort(p->accesses.at, p->accesses.len, sizeof *p->accesses.at, by_place);
+        peal_access_sort(p);
     return true;
 }
 
@@ -191,7 +183,9 @@ static void decide_all(struct search *s)
     uint64_t starts;
     struct unknown *list = find_unknown(p, &count, &starts);
     bool proved = list;
-    for (size_t i = 0; i < (count ? 3 : 1) && proved; i++) {
+    for (size_t i = 0; i < (count ? 3 : 1); i++) {
+        if (!proved)
+            break;
         for (uint32_t k = 0; k < count; k++) {
             const int64_t known[] = {list[k].last, list[k].first, 0};
             p->initial[list[k].cell] = starts > MOST_STARTS ? guess[i] : known[i];

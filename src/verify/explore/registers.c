@@ -25,7 +25,7 @@ static bool touches_data(const struct program *p, uint32_t thread, uint32_t step
     const struct peal_op *op = peal_program_op(p, thread, number, &launch);
     const struct peal_op *last = op + (th->first_op[launch + 1] - number);
     for (const struct peal_op *end = peal_when_end(op, last); op < end; op++) {
-        if (op->kind <= PEAL_OP_MATMUL)
+        if (peal_op_is_data(op))
             return true;
     }
     return false;

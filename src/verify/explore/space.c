@@ -309,8 +309,7 @@ struct race peal_space_collision(const struct space *s, uint32_t t, uint32_t u)
             const struct access *b = &p->accesses.at[k];
             if (b->thread != u || b->step != s->at[u] || b->location != a->location || !clash(a, b))
                 continue;
-            return (struct race){(uint32_t)i, (uint32_t)k, a->lo > b->lo ? a->lo : b->lo,
-                                 a->hi < b->hi ? a->hi : b->hi};
+            return peal_race_of(p, (uint32_t)i, (uint32_t)k);
         }
     }
     return (struct race){PEAL_NONE, PEAL_NONE, 0, 0};

@@ -128,7 +128,9 @@ static bool projects_everywhere(const struct mesh *m, const struct peal_claim *c
 {
     bool good = true;
     struct peal_plan *parts[MOST_SUBSET] = {NULL};
-    for (uint32_t set = 0; set < UINT32_C(1) << whole->nranks && good; set++) {
+    for (uint32_t set = 0; set < UINT32_C(1) << whole->nranks; set++) {
+        if (!good)
+            break;
         uint32_t keep[MOST_CUTOFF], n = 0, at = 0;
         for (uint32_t r = 0; r < whole->nranks; r++) {
             at = r == root ? n : at;

@@ -157,22 +157,24 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *at = s->a, *cell = at->a;
     if (s->relaxed || s->is_set || s->b->kind != PEAL_EXPR_INT || s->b->value <= 0)
-        return peal_mesh_refuse(m, s->pos, "a notify adds no plain positive number");
+        return peal_mesh_refuse(m, s->pos, "a notify that does not add a positive constant");
     if (at->kind != PEAL_EXPR_AT || !peal_mesh_is_rank(m, at->b))
-        return peal_mesh_refuse(m, s->pos, "a notify goes to no rank that is named by equality");
+        return peal_mesh_refuse(m, s->pos, "a notify to a rank that is computed");
     if (!names_turn(m, at->b))
         return peal_mesh_refuse(m, s->pos, "a notify that a loop over ranks repeats");
     note_sync(m, s);
     if (is_cell_of(cell)) {
         if (is_builtin(cell->slices[0].a, PEAL_RANK))
             return true;
-        return peal_mesh_refuse(m, s->pos, "a cell is not indexed by its writer");
+        return peal_mesh_refuse(m, s->pos, "a cell that is not indexed by its writer");
     }
     if (!is_signal(cell) || cell->symbol->shape[0])
-        return peal_mesh_refuse(m, s->pos, "a cell is neither indexed by its writer nor single");
+        return peal_mesh_refuse(m, s->pos,
+                                "a cell that is neither indexed by its writer nor single");
     uint8_t *writer = &m->writer[cell->symbol->slot];
     if (m->pin == MESH_ANY || (*writer != MESH_ANY && *writer != (uint8_t)m->pin))
-        return peal_mesh_refuse(m, s->pos, "a single cell is not written by rank 0 or root alone");
+        return peal_mesh_refuse(m, s->pos,
+                                "a single cell that is not written by rank 0 or root alone");
     *writer = (uint8_t)m->pin;
     return true;
 }
@@ -180,7 +182,7 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
 static bool read_wait(struct mesh *m, const struct peal_stmt *s)
 {
     if (s->relaxed || s->is_equal || s->b->kind != PEAL_EXPR_INT)
-        return peal_mesh_refuse(m, s->pos, "a threshold is not a plain number");
+        return peal_mesh_refuse(m, s->pos, "a threshold that is not a constant");
     if (!names_turn(m, s->a))
         return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");
     note_sync(m, s);
@@ -188,7 +190,7 @@ static bool read_wait(struct mesh *m, const struct peal_stmt *s)
         return true;
     if (is_cell_of(s->a) && peal_mesh_is_rank(m, s->a->slices[0].a))
         return true;
-    return peal_mesh_refuse(m, s->pos, "a wait is for no cell that is named by its writer");
+    return peal_mesh_refuse(m, s->pos, "a wait for a cell that is not named by its writer");
 }
 
 /* --- data ------------------------------------------------------------------------------------ */
@@ -214,7 +216,7 @@ static bool read_call(struct mesh *m, const struct peal_expr *e)
     switch (e->builtin) {
     case PEAL_BUILTIN_SELECT:
         if (!is_condition(m, e->a))
-            return peal_mesh_refuse(m, e->pos, "a choice is not by equality of ranks");
+            return peal_mesh_refuse(m, e->pos, "a choice that is not by equality of ranks");
         return read_arguments(m, e->a->next);
     case PEAL_BUILTIN_FINAL:
         return read_arguments(m, e->a->next);
@@ -260,7 +262,7 @@ static bool read_loop(struct mesh *m, const struct peal_stmt *s)
         m->zero = m->zero || s->a->value == 1;
     }
     if (m->depth == MESH_MOST_DEPTH)
-        return peal_mesh_refuse(m, s->pos, "more than two loops over ranks in each other");
+        return peal_mesh_refuse(m, s->pos, "more than two nested loops over ranks");
     m->role[s->symbol->slot] = MESH_RANK;
     if (m->depth == 0)
         m->block = ++m->blocks;
@@ -333,7 +335,7 @@ static bool read_sum(struct mesh *m, const struct peal_stmt *s)
     if (sum->kind != PEAL_EXPR_CALL || sum->builtin != PEAL_BUILTIN_REDUCE || !is_tile(sum->a) ||
         sum->a->symbol != s->a->symbol)
         return peal_mesh_refuse(m, s->pos,
-                                "a tile that the last turn of a loop over ranks decides");
+                                "a tile whose value is that of the last iteration over ranks");
     return read_arguments(m, sum->a->next);
 }
 
@@ -344,7 +346,7 @@ static bool read_assign(struct mesh *m, const struct peal_stmt *s)
         return read_sum(m, s);
     if (!is_tile(s->a) && !names_turn(m, s->a))
         return peal_mesh_refuse(m, s->pos,
-                                "a place that the last turn of a loop over ranks decides");
+                                "a place whose value is that of the last iteration over ranks");
     return (is_tile(s->a) || peal_mesh_region(m, s->a)) && read_data(m, s->b);
 }
 

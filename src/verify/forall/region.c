@@ -268,6 +268,6 @@ bool peal_mesh_region(struct mesh *m, const struct peal_expr *e)
     known->prefixes = known->prefixes || layout.prefixes;
     known->parts = known->parts || layout.parts;
     if (!same_layout(known, &layout) || (known->prefixes && known->parts))
-        return peal_mesh_refuse(m, e->pos, "a buffer that is cut in two ways");
+        return peal_mesh_refuse(m, e->pos, "a buffer that is divided in two ways");
     return true;
 }

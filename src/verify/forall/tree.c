@@ -70,7 +70,7 @@ static bool read_notify(struct tree *t, const struct peal_stmt *s)
 {
     const struct peal_expr *index = s->a->kind == PEAL_EXPR_AT ? peal_word_index(s->a->a) : NULL;
     if (!peal_word_is_plain_notify(s))
-        return refuse(t, s->pos, "a notify adds no plain positive number");
+        return refuse(t, s->pos, "a notify that does not add a positive constant");
     if (!index || !peal_word_is_builtin(index, PEAL_RANK) || partner_of(t, s->a->b) == PARTNER_NONE)
         return refuse(t, s->pos, "a notify that is not of its own cell at the parent or a child");
     if (t->waits_for_child)
@@ -83,7 +83,7 @@ static bool read_wait(struct tree *t, const struct peal_stmt *s)
     const struct peal_expr *index = peal_word_index(s->a);
     enum partner partner = index ? partner_of(t, index) : PARTNER_NONE;
     if (!peal_word_is_plain_wait(s))
-        return refuse(t, s->pos, "a threshold is not a plain number");
+        return refuse(t, s->pos, "a threshold that is not a constant");
     if (partner == PARTNER_NONE)
         return refuse(t, s->pos, "a wait that is not for the parent or a child");
     if (partner == PARTNER_PARENT && t->waits_for_child)
@@ -226,7 +226,7 @@ bool peal_tree_read_params(const struct peal_kernel *kernel, struct peal_forall 
                       (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") != 0);
         if (number)
             return peal_word_refuse(out, s->pos,
-                                    "a number that the caller gives, beside count and root");
+                                    "a number that the caller gives, besides count and root");
         if (param && (s->is_window || s->shape[1] || !peal_word_is_name(s->shape[0], *dim)))
             return peal_word_refuse(out, s->pos, "a parameter that is not a vector of this rank");
     }

@@ -41,7 +41,7 @@ static bool read_sync(struct reduce_tree *t, const struct peal_stmt *s)
     if (s->kind == PEAL_STMT_WAIT) {
         if (peal_word_is_plain_wait(s) && is_partner(t, peal_word_index(s->a)))
             return true;
-        return refuse(t, s->pos, "a wait that is not for a plain number of the parent or a child");
+        return refuse(t, s->pos, "a wait that is not for a constant of the parent or a child");
     }
     const struct peal_expr *index = s->a->kind == PEAL_EXPR_AT ? peal_word_index(s->a->a) : NULL;
     if (peal_word_is_plain_notify(s) && peal_word_is_builtin(index, PEAL_RANK) &&
@@ -188,7 +188,9 @@ bool peal_tree_classify_reduce(const struct peal_kernel *kernel, struct peal_for
     if (!kernel->implements || strcmp(kernel->implements, "reduce") != 0)
         return refuse(&t, kernel->pos, "a tree of sums is followed for reduce only");
     bool good = peal_tree_read_params(t.kernel, t.out, &t.dim);
-    for (const struct peal_stmt *s = kernel->body; s && good; s = s->next) {
+    for (const struct peal_stmt *s = kernel->body; s; s = s->next) {
+        if (!good)
+            break;
         switch (s->kind) {
         case PEAL_STMT_DECL:
             good = read_decl(&t, s);

@@ -65,7 +65,7 @@ static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool 
     uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
     if (s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL)
         r->compared = larger(r->compared, size);
-    if (s->kind > STEP_SET)
+    if (!peal_step_is_notify(s))
         return;
     r->by_reg = r->by_reg || (s->flags & STEP_HAS_REG);
     if (s->kind == STEP_SET) {
@@ -183,7 +183,9 @@ static bool list_adds(const struct program *p, struct adds_list *list)
 static bool find_from(const struct program *p, struct adds_list *list)
 {
     bool *accesses = calloc(p->nsteps + p->nthreads + 1, sizeof *accesses);
-    for (size_t i = 0; accesses && i < p->accesses.len; i++) {
+    for (size_t i = 0; i < p->accesses.len; i++) {
+        if (!accesses)
+            break;
         const struct access *a = &p->accesses.at[i];
         accesses[p->threads[a->thread].first_step + a->thread + a->step] = true;
     }
@@ -193,7 +195,7 @@ static bool find_from(const struct program *p, struct adds_list *list)
             const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
             a->from = a->last;
             while (a->from > 0 && !at[a->from - 1] &&
-                   peal_program_step(p, a->thread, a->from - 1)->kind <= STEP_SET)
+                   peal_step_is_notify(peal_program_step(p, a->thread, a->from - 1)))
                 a->from--;
         }
     }
@@ -248,7 +250,9 @@ static bool ask(struct pairs *q, uint32_t workers)
     size_t count = 0;
     struct clock_query *queries = malloc(((size_t)n * n + 1) * sizeof *queries);
     q->clock = calloc((size_t)n * n + 1, sizeof *q->clock);
-    for (size_t i = 0; queries && q->clock && i < (size_t)n * n; i++) {
+    for (size_t i = 0; i < (size_t)n * n; i++) {
+        if (!queries || !q->clock)
+            break;
         uint32_t t = (uint32_t)(i / n), u = (uint32_t)(i % n);
         if (q->last[i])
             queries[count++] = (struct clock_query){u, t, q->p->threads[t].nsteps, &q->clock[i]};
@@ -264,7 +268,9 @@ static uint64_t look_at_adds(const struct program *p, uint32_t workers)
     struct pairs q = {.p = p, .last = calloc((size_t)p->nthreads * p->nthreads + 1, 4)};
     uint64_t most = 0;
     bool good = q.last && list_adds(p, &list) && find_from(p, &list);
-    for (int pass = 0; pass < 2 && good && list.all.len; pass++) {
+    for (int pass = 0; pass < 2; pass++) {
+        if (!good || !list.all.len)
+            break;
         /* Without clocks, any rank that adds may be ahead. */
         if (pass == 1 && p->monotone)
             good = ask(&q, workers);

@@ -34,13 +34,13 @@ static bool writes_init(struct writes *w, const struct program *p)
     }
     memcpy(value, p->initial, p->ncells * sizeof *value);
     for (uint64_t i = 0; i < p->nsteps; i++)
-        w->first[p->steps[i].cell + 2] += p->steps[i].kind <= STEP_SET;
+        w->first[p->steps[i].cell + 2] += peal_step_is_notify(&p->steps[i]);
     for (uint32_t c = 2; c <= p->ncells + 1; c++)
         w->first[c] += w->first[c - 1];
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
-            if (s->kind > STEP_SET)
+            if (!peal_step_is_notify(s))
                 continue;
             if (s->kind == STEP_ADD)
                 value[s->cell] += s->value;

@@ -159,7 +159,7 @@ static void note_all_unlisted(const struct program *p, struct peal_composition *
     const struct peal_plan *plan = p->plans[0];
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = peal_plan_ops(plan) + i;
-        bool has_operands = !peal_op_is_sync(op) && op->kind <= PEAL_OP_ACCUMULATE;
+        bool has_operands = peal_op_is_elementwise(op);
         if (!has_operands) {
             bool moves =
                 op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_MATMUL;
@@ -242,7 +242,9 @@ static bool note_windows(const struct program *p, struct peal_composition *c,
     uint64_t *waited = calloc(peal_distances_words(p->nranks), sizeof *waited);
     size_t at = 0;
     facts->touched = calloc(ranks + 1, sizeof *facts->touched);
-    for (uint32_t t = 0; waited && facts->touched && t < p->nthreads; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!waited || !facts->touched)
+            break;
         size_t first = at;
         memset(facts->touched, 0, ranks * sizeof *facts->touched);
         for (; at < p->accesses.len; at++) {

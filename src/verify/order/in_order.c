@@ -42,7 +42,8 @@ static uint32_t find_behind(const struct program *p, const struct lists *s, uint
 {
     const bool *at = s->accesses + p->threads[t].first_step + t;
     uint32_t behind = i + 1;
-    while (behind > 0 && !at[behind - 1] && peal_program_step(p, t, behind - 1)->kind <= STEP_SET)
+    while (behind > 0 && !at[behind - 1] &&
+           peal_step_is_notify(peal_program_step(p, t, behind - 1)))
         behind--;
     return behind;
 }

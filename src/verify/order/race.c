@@ -57,6 +57,21 @@ bool peal_access_conflict(const struct access *a, const struct access *b)
              a->dtype == b->dtype);
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct access *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return (x->op > y->op) - (x->op < y->op);
+}
+
+void peal_access_sort(struct program *p)
+{
+    qsort(p->accesses.at, p->accesses.len, sizeof *p->accesses.at, by_place);
+}
+
 bool peal_access_by_location(const struct program *p, uint32_t **first, uint32_t **order)
 {
     size_t locations = p->memory.len * p->nranks;
@@ -228,7 +243,9 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
              points[k] < accesses[order[i]].hi; k++)
             fill[k]++;
     }
-    for (size_t k = 0; k + 1 < m && !f->failed; k++) {
+    for (size_t k = 0; k + 1 < m; k++) {
+        if (f->failed)
+            break;
         entry[k] = take(f, fill[k], sizeof **entry);
         fill[k] = 0;
     }
@@ -241,12 +258,15 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
                 entry[k][fill[k]++] = order[i];
         }
     }
-    for (size_t k = 0; k + 1 < m && !f->failed; k++)
+    for (size_t k = 0; k + 1 < m; k++) {
+        if (f->failed)
+            break;
         keep_segment(f, (struct segment){.lo = points[k],
                                          .hi = points[k + 1],
                                          .location = location,
                                          .count = fill[k],
                                          .entry = entry[k]});
+    }
     free(entry);
     free(fill);
     free(points);

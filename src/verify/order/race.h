@@ -36,6 +36,18 @@ enum { MOST_RACES = 4096 };
 
 bool peal_access_conflict(const struct access *a, const struct access *b);
 
+/* Accesses a and b as a race: on the bytes that they have in common. */
+static inline struct race peal_race_of(const struct program *p, uint32_t a, uint32_t b)
+{
+    const struct access *x = &p->accesses.at[a], *y = &p->accesses.at[b];
+    struct race race = {a, b, x->lo, x->hi};
+    if (y->lo > race.lo)
+        race.lo = y->lo;
+    if (y->hi < race.hi)
+        race.hi = y->hi;
+    return race;
+}
+
 /* Release the report in every case. */
 enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
                                 struct race_report *out);
@@ -44,5 +56,7 @@ void peal_race_release(struct race_report *report);
 /* For other analyses: accesses by location. order[first[l] .. first[l+1]) are those of l. The
  * caller frees both. False: out of memory. */
 bool peal_access_by_location(const struct program *p, uint32_t **first, uint32_t **order);
+/* Sorts all accesses by thread, step and op, when some have been added. */
+void peal_access_sort(struct program *p);
 
 #endif

@@ -201,8 +201,7 @@ static struct race find_accesses(const struct clocks *c)
                 peal_space_block(s, y->thread, y->step) == c->blocks[1] + 1 &&
                 x->location == y->location && x->lo < y->hi && y->lo < x->hi &&
                 peal_access_conflict(x, y))
-                return (struct race){i, k, x->lo > y->lo ? x->lo : y->lo,
-                                     x->hi < y->hi ? x->hi : y->hi};
+                return peal_race_of(p, i, k);
         }
     }
     return (struct race){PEAL_NONE, PEAL_NONE, 0, 0};
@@ -388,16 +387,6 @@ static bool search_some(struct clocks *c)
     return false;
 }
 
-static int by_place(const void *a, const void *b)
-{
-    const struct access *x = a, *y = b;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    return (x->op > y->op) - (x->op < y->op);
-}
-
 /* A relaxed chain does not order the writers of a cell either: every write of a cell whose writer
  * changes counts as a write of a byte that stands for it. */
 static bool add_writers(struct clocks *c)
@@ -431,7 +420,7 @@ static bool add_writers(struct clocks *c)
         }
     }
     if (c->writers != PEAL_NONE)
-        qsort(p->accesses.at, p->accesses.len, sizeof *p->accesses.at, by_place);
+        peal_access_sort(p);
     return true;
 }
 

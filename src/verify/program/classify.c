@@ -207,7 +207,7 @@ uint32_t peal_program_step_launch(const struct program *p, uint32_t thread, uint
 void peal_program_cell_name(const struct program *p, uint32_t c, struct peal_text *out)
 {
     const struct cell *cell = &p->cells[c];
-    if (cell->kind <= CELL_RAW) {
+    if (peal_cell_is_signal(cell)) {
         const struct signal *signal = &p->signals.at[cell->owner];
         peal_text_puts(out, signal->name);
         if (signal->cells > 1)

@@ -313,6 +313,24 @@ static inline bool peal_program_comes_late(const struct program *p, const struct
     return s->kind == STEP_SET && p->cells[s->cell].handover && s->value >> 32 < value >> 32;
 }
 
+/* Does it change its cell and nothing else: an add or a set? */
+static inline bool peal_step_is_notify(const struct step *s)
+{
+    return s->kind <= STEP_SET;
+}
+
+/* Is it the cell of a signal, not of a channel, a lane or a wire? */
+static inline bool peal_cell_is_signal(const struct cell *cell)
+{
+    return cell->kind <= CELL_RAW;
+}
+
+/* Is it of an op of the plan, not of the caller or a barrier? */
+static inline bool peal_access_has_op(const struct access *a)
+{
+    return a->op < OP_NO_OP;
+}
+
 static inline bool peal_step_is_atomic(const struct step *s)
 {
     return s->kind >= STEP_FETCH_ADD && s->kind <= STEP_TAKE;
@@ -321,7 +339,7 @@ static inline bool peal_step_is_atomic(const struct step *s)
 /* Can the step change its cell? */
 static inline bool peal_step_writes(const struct step *s)
 {
-    return s->kind <= STEP_SET || peal_step_is_atomic(s);
+    return peal_step_is_notify(s) || peal_step_is_atomic(s);
 }
 
 /* Does the step leave what it finds in a register? */

@@ -140,7 +140,9 @@ static void find_cuts(struct shaper *s)
     cut_parts(s, plan->contract_in);
     cut_parts(s, plan->contract_out);
     s->changed = true;
-    for (int round = 0; s->changed && !s->failed; round++) {
+    for (int round = 0; s->changed; round++) {
+        if (s->failed)
+            break;
         s->changed = false;
         s->failed = round == MOST_ROUNDS;
         for (uint64_t i = 0; i < plan->ops.count; i++) {
@@ -213,7 +215,7 @@ static void put_op(struct shaper *s, const struct peal_op *op)
             put_row(s, op, ref, l);
         }
     }
-    if (op->kind >= PEAL_OP_SEND && op->kind <= PEAL_OP_RECV_SLOT) {
+    if (peal_op_has_channel(op) && op->kind != PEAL_OP_FREE) {
         uint64_t count = op->mem.count * op->mem.rows;
         put_range(s, (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}, count);
         put(s, count * peal_dtype_size((enum peal_dtype)op->dtype) <=

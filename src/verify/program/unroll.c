@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each thread's ops, walked once per launch: ops -> sync steps and the accesses between them. See
- * program.h. */
+ * program.h.
+ *
+ * Who owns what. All arrays are in the program's arena. Their length is an upper bound that is
+ * counted first (most_steps); a step beyond it would be our own mistake and is reported as such.
+ * struct walk lives for one call.
+ *
+ * What never changes: steps and accesses are listed thread by thread, and within a thread in
+ * program order over all launches; other files rely on it. An access carries the number of steps
+ * before it, so it must be added after those steps and before the next one. The first failure is
+ * kept (p->status), and so is the first fault that needs no schedule (p->early): the walk then goes
+ * on, because the rest of the program is needed to show it.
+ */
 #include "verify/program/program.h"
 
 #include "base/base.h"
@@ -341,7 +352,7 @@ static void walk_op(struct walk *w, const struct peal_op *op)
         walk_when(w, op);
         return;
     }
-    if (op->kind >= PEAL_OP_SEND) {
+    if (peal_op_has_channel(op)) {
         walk_channel(w, op);
         return;
     }
@@ -398,11 +409,10 @@ static void walk_launch(struct walk *w)
     t->first_op[w->launch] = w->op;
     if (t->lane == 0)
         caller_accesses(w, OP_CALLER_ENTERS);
-    if (lanes > 1)
-        add_step(w,
-                 (struct step){.cell = fork,
-                               .kind = t->lane == 0 ? STEP_ADD : STEP_WAIT,
-                               .value = t->lane == 0 ? 1 : (int64_t)w->launch + 1},
+    if (lanes > 1 && t->lane == 0)
+        add_step(w, (struct step){.cell = fork, .kind = STEP_ADD, .value = 1}, PEAL_NONE);
+    else if (lanes > 1)
+        add_step(w, (struct step){.cell = fork, .kind = STEP_WAIT, .value = (int64_t)w->launch + 1},
                  PEAL_NONE);
     if (t->lane < peal_plan_lane_count(plan, t->rank)) {
         const struct peal_lane *lane = peal_plan_lane(plan, t->rank, t->lane);
@@ -432,7 +442,7 @@ static void walk_launch(struct walk *w)
 static uint64_t most_wire_steps(const struct peal_op *op)
 {
     enum { STEPS = 4 };
-    if (peal_op_is_sync(op) || op->kind > PEAL_OP_ACCUMULATE)
+    if (!peal_op_is_elementwise(op))
         return STEPS;
     return STEPS * (1 + (uint64_t)op->mem.also);
 }
@@ -441,7 +451,7 @@ static uint64_t op_steps(const struct peal_op *op)
 {
     if (peal_op_is_sync(op) || op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END)
         return 1;
-    return op->kind >= PEAL_OP_SEND ? 2 : 0;
+    return peal_op_has_channel(op) ? 2 : 0;
 }
 
 static uint64_t most_steps(const struct program *p)

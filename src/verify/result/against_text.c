@@ -250,7 +250,7 @@ static uint64_t work_of(const struct peal_plan *plan)
     uint64_t work = 0;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = peal_plan_ops(plan) + i;
-        if (!peal_op_is_sync(op) && op->kind <= PEAL_OP_ACCUMULATE)
+        if (peal_op_is_elementwise(op))
             work += op->mem.count * op->mem.rows * op->mem.nsrc;
     }
     return work * plan->period;

@@ -73,7 +73,7 @@ static void test_a_plan_as_made_agrees(void **state)
 static bool change(struct peal_plan *plan, struct peal_op *op, int how)
 {
     struct peal_ref *refs = (struct peal_ref *)((char *)plan + plan->refs.offset) + op->mem.ref;
-    if (peal_op_is_sync(op) || op->kind > PEAL_OP_MATMUL)
+    if (!peal_op_is_data(op))
         return false;
     switch (how) {
     case 0:

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts: what each output element must consist of. */
+/* Contracts: what each output element must consist of.
+ *
+ * For each contract, a rank's output is a list of ranges; each is a copy of some rank's input, or
+ * the reduction over ranks. An element is right if its tree has exactly the leaves that the
+ * contract demands, each once where that matters; how the tree groups them is left to bits.c,
+ * except for user-defined reductions, whose declared properties decide.
+ *
+ * The same is said a second time for data (src/cli/run/contract_check.c) and a third time in the
+ * tests, on purpose: they check each other and must not share code.
+ */
 #include "verify/result/symbolic.h"
 
 #include "base/base.h"

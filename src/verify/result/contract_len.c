@@ -99,7 +99,7 @@ static void report_length(struct symbolic *s, uint32_t launch, uint32_t rank, ui
         .launch = launch,
         .rank = rank,
         .buf = peal_answer_text(s->a, "%s", peal_plan_string(plan, peal_plan_bufs(plan)[buf].name)),
-        .first_element = have < want ? have : want,
+        .first_element = peal_size_min(have, want),
         .elements = have < want ? want - have : have - want,
         .expected = peal_answer_text(s->a, "%" PRIu64 " elements", want),
         .obtained = peal_answer_text(s->a, "%" PRIu64 " elements", have),

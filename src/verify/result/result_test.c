@@ -125,10 +125,11 @@ static struct peal_plan *make_plan(const struct text *t)
         uint32_t reg = r == rank_of(t, 2) ? peal_assembler_reg(a) : 0;
         for (uint32_t i = 0; i < t->nops[r]; i++) {
             const struct op *op = &t->ops[r][i];
-            uint32_t flags = op->kind == SET          ? PEAL_OP_SET
-                             : op->kind == EQUAL      ? PEAL_OP_EQUAL
-                             : op->kind == ADD_PEEKED ? PEAL_OP_HAS_REG
-                                                      : 0;
+            static const uint32_t flags_of[] = {[SET] = PEAL_OP_SET,
+                                                [EQUAL] = PEAL_OP_EQUAL,
+                                                [ADD_PEEKED] = PEAL_OP_HAS_REG,
+                                                [MOVE] = 0};
+            uint32_t flags = flags_of[op->kind];
             if (op->kind <= SET)
                 peal_assembler_notify(a, op->rank, s, op->at, PEAL_NONE, op->value, flags);
             else if (op->kind <= EQUAL)

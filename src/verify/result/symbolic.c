@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Follows a schedule, step by step and launch by launch. See symbolic.h; symbolic_op.c has the ops.
+ *
+ * Who owns what. struct symbolic and everything in it live for one check; the answer belongs to the
+ * caller. Nodes are never freed before the end, so that numbers of nodes can be kept anywhere.
+ *
+ * What never changes: the pieces of a location cover it without gaps, from element 0 to the longest
+ * length of any launch. A thread stops at its limit, at a wait that does not hold, or when `done`
+ * is set: after a fault, or without memory, every loop ends, and what was reported first stands.
+ *
+ * Why one thread after another, each as far as it can: which schedule is followed does not matter
+ * here (symbolic.h), and long runs of one thread keep its memory in the cache.
  */
 #include "verify/result/symbolic.h"
 
@@ -100,7 +110,7 @@ static bool go_op(struct symbolic *s, const struct peal_op *op)
         if (s->step[t] >= s->limit[t] || !passes(s, step))
             return false;
         take(s, step);
-        if (op->kind >= PEAL_OP_SEND)
+        if (peal_op_has_channel(op))
             peal_symbolic_execute(s, op);
         if (op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV)
             take(s, step + 1);
@@ -324,7 +334,9 @@ static void run_to_the_end(struct symbolic *s)
     const struct program *p = s->p;
     for (uint32_t t = 0; t < p->nthreads; t++)
         s->limit[t] = UINT32_MAX;
-    for (bool moved = true; moved && !s->done;) {
+    for (bool moved = true; moved;) {
+        if (s->done)
+            break;
         moved = false;
         for (s->thread = 0; s->thread < p->nthreads; s->thread++) {
             if (s->done)
@@ -387,7 +399,9 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         if (p->thread_of_rank[rank + 1] - p->thread_of_rank[rank] == 1)
             enter(&s, rank, 0);
     }
-    for (uint32_t l = 0; l < p->launches && !s.done && !s.text && !s.watched; l++) {
+    for (uint32_t l = 0; l < p->launches; l++) {
+        if (s.done || s.text || s.watched)
+            break;
         if (l == 0 || p->plans[l] != p->plans[l - 1])
             peal_contract_lengths(&s, l);
     }

@@ -255,12 +255,16 @@ static void multiply_row(struct symbolic *s, const struct peal_op *op, const str
             if (s->values.failed || s->done)
                 break;
             struct piece factor = look(s, &o[0], row, i, 1);
-            struct node term = {.kind = NODE_FN,
-                                .fn = i == 0 ? PEAL_FN_MUL : PEAL_FN_FMA,
-                                .dtype = op->dtype,
-                                .nchildren = i == 0 ? 2 : 3,
-                                .child = {peal_value_at(&s->values, factor.node, factor.index),
-                                          in[i].node, i == 0 ? 0 : piece.node}};
+            struct node term = {
+                .kind = NODE_FN,
+                .fn = PEAL_FN_MUL,
+                .dtype = op->dtype,
+                .nchildren = 2,
+                .child = {peal_value_at(&s->values, factor.node, factor.index), in[i].node}};
+            if (i > 0) {
+                term.fn = PEAL_FN_FMA;
+                term.child[term.nchildren++] = piece.node;
+            }
             piece.node = peal_value_make(&s->values, term);
         }
         if (!s->done && (s->values.failed || !peal_vec_push(&s->scratch, piece)))

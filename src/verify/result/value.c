@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hash-consed trees, and memory as sorted pieces. */
+/* Hash-consed trees, and memory as sorted pieces.
+ *
+ * Nodes are only ever added, children before their parents, and equal nodes have one number: other
+ * files compare numbers instead of trees, and may go through the table in order. A failure (memory,
+ * or a tree that is too high) is sticky: everything gives NO_NODE after it, and the caller checks
+ * once.
+ *
+ * Pieces are sorted and without gaps, and a change replaces whole pieces: those at its ends are
+ * divided first. Neighbours that continue each other are joined again, so that copying a vector
+ * part by part leaves one piece; only in very long lists they stay divided.
+ */
 #include "verify/result/value.h"
 
 #include "base/base.h"
@@ -258,7 +268,9 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
         return true;
     /* Joins neighbours that continue each other, from the piece before the change to the one after
      * it. */
-    size_t from = first ? first - 1 : 0, to = k < pieces->list.len ? k : k - 1, w = from;
+    size_t from = first ? first - 1 : 0;
+    size_t to = k < pieces->list.len ? k : k - 1;
+    size_t w = from;
     for (size_t i = from + 1; i <= to; i++) {
         if (continues(v, &at[w], &at[i]))
             at[w].hi = at[i].hi;

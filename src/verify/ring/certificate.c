@@ -152,7 +152,9 @@ static int64_t *factor_of(struct parser *p, struct ring_affine *a)
 static struct ring_affine affine(struct parser *p)
 {
     struct ring_affine a = {0};
-    for (bool more = true; more && p->at;) {
+    for (bool more = true; more;) {
+        if (!p->at)
+            break;
         int64_t sign = 1, factor = 1;
         bool counted = false;
         if (accept(p, "-"))

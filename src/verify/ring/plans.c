@@ -137,8 +137,10 @@ static void mark_access(const struct view *v, struct marks *to, const struct rin
     struct mark mark = {.kind = writes ? MARK_WRITE : MARK_READ,
                         .what = find_buf(v->plan, b->symbol->name),
                         .rank = (uint32_t)modulo((int64_t)v->rank + a->shift, v->ranks),
-                        .first = b->storage == RING_SLOT ? 0 : begin + first,
+                        .first = begin + first,
                         .count = end - first};
+    if (b->storage == RING_SLOT)
+        mark.first = 0;
     add_mark(to, mark);
 }
 

@@ -179,7 +179,7 @@ static bool read_turns(struct ring_reader *r, const struct peal_stmt *s, struct 
 static bool read_for(struct ring_reader *r, const struct peal_stmt *s)
 {
     if (r->in_loop || s->c)
-        return peal_ring_refuse(r, s->pos, "a loop in a loop, or one with steps");
+        return peal_ring_refuse(r, s->pos, "a nested loop, or one with a step");
     struct ring_int first = peal_ring_int(r, s->a), end = peal_ring_int(r, s->b);
     if (!first.known || !end.known)
         return false;
@@ -212,8 +212,7 @@ static bool read_let(struct ring_reader *r, const struct peal_stmt *s)
     if (s->symbol->kind == PEAL_SYMBOL_TILE)
         return peal_ring_let_tile(r, s);
     if (s->symbol->kind != PEAL_SYMBOL_LET || s->symbol->type.kind != PEAL_TYPE_INT)
-        return peal_ring_refuse(r, s->pos,
-                                "a name for something that is neither data nor a number");
+        return peal_ring_refuse(r, s->pos, "a name for what is neither data nor a number");
     r->names[s->symbol->slot] = peal_ring_int(r, s->a);
     return r->names[s->symbol->slot].known;
 }
@@ -373,7 +372,7 @@ static bool read_params(struct ring_reader *r)
     for (const struct peal_symbol *s = k->symbols; s; s = s->next) {
         bool other = s->kind == PEAL_SYMBOL_INT || s->kind == PEAL_SYMBOL_INTS || s->is_local;
         if (other || (s->kind == PEAL_SYMBOL_DIM && r->dim))
-            return peal_ring_refuse(r, s->pos, "a number that the caller gives, beside one count");
+            return peal_ring_refuse(r, s->pos, "a number that the caller gives, besides one count");
         if (s->kind == PEAL_SYMBOL_DIM)
             r->dim = s;
         if (s->kind == PEAL_SYMBOL_REDUCE)

@@ -55,7 +55,7 @@ static bool storage_of(struct ring_reader *r, const struct peal_symbol *s, enum 
         return true;
     if (generic && param && part_number(r, len) && is_own_rank(r, part_number(r, len)))
         return true;
-    return peal_ring_refuse(r, s->pos, "a buffer that is neither a vector nor room for one part");
+    return peal_ring_refuse(r, s->pos, "a buffer that is neither a vector nor space for one part");
 }
 
 static uint32_t add_buffer(struct ring_reader *r, struct ring_buffer buffer, struct peal_pos at)
@@ -79,7 +79,7 @@ static uint32_t find_buffer(struct ring_reader *r, const struct peal_symbol *s, 
         if (b->symbol != s)
             continue;
         if (b->subs != subs) {
-            (void)peal_ring_refuse(r, at, "a buffer that is cut in two ways");
+            (void)peal_ring_refuse(r, at, "a buffer that is divided in two ways");
             return PEAL_NONE;
         }
         if (b->sub == sub)
@@ -89,7 +89,7 @@ static uint32_t find_buffer(struct ring_reader *r, const struct peal_symbol *s, 
     if (!storage_of(r, s, &b.storage))
         return PEAL_NONE;
     if (subs > 1 && b.storage == RING_SLOT) {
-        (void)peal_ring_refuse(r, at, "room for one part that is cut again");
+        (void)peal_ring_refuse(r, at, "a slot for one part that is divided again");
         return PEAL_NONE;
     }
     b.window = s->place == PEAL_PLACE_WINDOW;
@@ -203,7 +203,7 @@ static bool read_access(struct ring_reader *r, const struct peal_expr *e, struct
     if (p.shift && !buffer->window)
         return peal_ring_refuse(r, e->pos, "memory of another rank that is not a window");
     if (p.prefix != (buffer->storage == RING_SLOT) && !p.whole)
-        return peal_ring_refuse(r, e->pos, "a part that is not cut as its buffer is");
+        return peal_ring_refuse(r, e->pos, "a part that is not divided like its buffer");
     if (buffer->storage == RING_PARTS) {
         out->whole = p.whole;
         return true;
@@ -343,7 +343,7 @@ static bool add_move(struct ring_reader *r, struct ring_op move, struct peal_pos
     if (move.dest.shift)
         return peal_ring_refuse(r, at, "a write to another rank's memory");
     if (move.dest.whole != move.whole || dest->sub != from->sub || dest->subs != from->subs)
-        return peal_ring_refuse(r, at, "an assignment between parts that are not cut alike");
+        return peal_ring_refuse(r, at, "an assignment between parts that are not divided alike");
     for (uint32_t i = 0; i < move.nsources; i++) {
         if (!claim_buffer(r, move.source[i].buffer, false, at))
             return false;
@@ -460,7 +460,8 @@ static bool param_place(struct ring_reader *r, const struct peal_symbol *s, stru
             out->subs = r->m->buffers[i].subs;
     }
     if (out->subs > 1 && r->m->contract != PEAL_CONTRACT_ALLREDUCE)
-        return peal_ring_refuse(r, s->pos, "a parameter that is cut in parts of a number");
+        return peal_ring_refuse(r, s->pos,
+                                "a parameter that is divided into a fixed number of parts");
     return true;
 }
 

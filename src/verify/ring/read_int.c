@@ -157,7 +157,9 @@ static struct ring_int name(struct ring_reader *r, const struct peal_expr *e)
 static struct ring_int extreme(struct ring_reader *r, const struct peal_expr *e)
 {
     struct ring_int best = peal_ring_int(r, e->a);
-    for (const struct peal_expr *arg = e->a->next; arg && best.known; arg = arg->next) {
+    for (const struct peal_expr *arg = e->a->next; arg; arg = arg->next) {
+        if (!best.known)
+            break;
         struct ring_int other = peal_ring_int(r, arg);
         if (!other.known)
             return unknown;
@@ -204,7 +206,7 @@ bool peal_ring_peer(struct ring_reader *r, const struct peal_expr *e, int32_t *s
     bool own = !p.modular && p.own == 1 && ring_is_number(p.at) && !p.at.one;
     bool other = p.reduced && p.own == 1 && ring_is_number(p.at) && p.at.one;
     if (!own && !(other && p.at.one <= 2 && p.at.one >= -2))
-        return peal_ring_refuse(r, e->pos, "a peer that is not one or two ranks further or back");
+        return peal_ring_refuse(r, e->pos, "a peer that is not at a distance of one or two ranks");
     *shift = (int32_t)p.at.one;
     return true;
 }

@@ -187,6 +187,8 @@ static void oblige_output(struct ring_oblige *o, uint32_t op, const struct found
 static void each_case(struct ring_oblige *o, uint32_t op, const struct ring_value *v,
                       struct found *f, uint32_t i)
 {
+    static const char *const turns[RING_MOST_SOURCES] = {"t", "t2"};
+    static const char *const places[RING_MOST_SOURCES] = {"w", "w2"};
     const struct ring_op *at = &o->m->ops[op];
     if (i == at->nsources) {
         if (at->kind == RING_OUTPUT)
@@ -206,8 +208,8 @@ static void each_case(struct ring_oblige *o, uint32_t op, const struct ring_valu
             f[i] = (struct found){.access = a,
                                   .origin = origin,
                                   .value = &o->c->values[j],
-                                  .turn = i ? "t2" : "t",
-                                  .place = i ? "w2" : "w",
+                                  .turn = turns[i],
+                                  .place = places[i],
                                   .shift = owner_of(o, a)};
             each_case(o, op, v, f, i + 1);
         }

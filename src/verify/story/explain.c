@@ -182,7 +182,7 @@ static void put_accesses(const struct peal_verification *v, struct peal_text *ou
 static void put_wait(const struct peal_verify_wait *w, struct peal_text *out)
 {
     peal_text_printf(out, "rank %u%s waits for %s %s %" PRId64 "; it is ", w->rank,
-                     w->in_cycle ? " (in the circle)" : "", w->cell, w->relation, w->expected);
+                     w->in_cycle ? " (in the cycle)" : "", w->cell, w->relation, w->expected);
     put_value(w->actual, out);
     peal_text_puts(out, "; ");
     if (w->nnotifiers == 0)
@@ -332,7 +332,7 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
     if (v->nadvice && !v->advice[0].fixes)
         peal_text_printf(out, "  (each by itself, for %s)\n",
                          v->advice_holds_for ? v->advice_holds_for
-                                             : "this plan launched again and again");
+                                             : "this plan launched repeatedly");
     if (v->no_advice)
         peal_text_printf(out, "\n%s\n", v->no_advice);
     const char *from = v->cached ? ", from the cache" : "";

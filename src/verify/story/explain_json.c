@@ -81,6 +81,18 @@ static void put_data(const struct peal_verify_step *s, struct peal_json *json)
     }
 }
 
+/* Where the step is, its data and its text. */
+static void put_step(const struct peal_verify_step *s, struct peal_json *json)
+{
+    peal_json_put_uint(json, "launch", s->launch);
+    peal_json_put_uint(json, "rank", s->rank);
+    peal_json_put_uint(json, "lane", s->lane);
+    put_index(json, "op", s->op);
+    put_place(json, "at", &s->place);
+    put_data(s, json);
+    peal_json_put_string(json, "text", s->text);
+}
+
 static void put_steps(const struct peal_verification *v, struct peal_json *json)
 {
     peal_json_put_array(json, "steps");
@@ -88,13 +100,7 @@ static void put_steps(const struct peal_verification *v, struct peal_json *json)
         const struct peal_verify_step *s = &v->steps[i];
         peal_json_break(json, 2);
         peal_json_object(json);
-        peal_json_put_uint(json, "launch", s->launch);
-        peal_json_put_uint(json, "rank", s->rank);
-        peal_json_put_uint(json, "lane", s->lane);
-        put_index(json, "op", s->op);
-        put_place(json, "at", &s->place);
-        put_data(s, json);
-        peal_json_put_string(json, "text", s->text);
+        put_step(s, json);
         if (s->cell) {
             peal_json_put_string(json, "cell", s->cell);
             peal_json_put_int(json, "before", s->before);
@@ -164,13 +170,7 @@ static void put_writer(struct peal_json *json, const char *name, bool is_there,
         return;
     }
     peal_json_object(json);
-    peal_json_put_uint(json, "launch", s->launch);
-    peal_json_put_uint(json, "rank", s->rank);
-    peal_json_put_uint(json, "lane", s->lane);
-    put_index(json, "op", s->op);
-    put_place(json, "at", &s->place);
-    put_data(s, json);
-    peal_json_put_string(json, "text", s->text);
+    put_step(s, json);
     peal_json_object_end(json);
 }
 
@@ -200,8 +200,7 @@ static void put_advice(const struct peal_verification *v, struct peal_json *json
         peal_json_object(json);
         peal_json_put_string(json, "kind", v->advice[i].fixes ? "fix" : "redundant");
         const char *holds = v->advice[i].holds_for ? v->advice[i].holds_for : v->advice_holds_for;
-        peal_json_put_string(json, "holds_for",
-                             holds ? holds : "this plan, launched again and again");
+        peal_json_put_string(json, "holds_for", holds ? holds : "this plan, launched repeatedly");
         peal_json_put_string(json, "text", v->advice[i].text);
         put_place(json, "at", &v->advice[i].at);
         put_place(json, "also", &v->advice[i].also);

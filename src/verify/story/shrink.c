@@ -89,7 +89,9 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
     bool *core = calloc(p->nthreads + 1u, sizeof *core);
     uint32_t *queue = malloc((p->nthreads + 1u) * sizeof *queue);
     uint64_t best = UINT64_MAX;
-    for (uint32_t t = 0; core && queue && t < p->nthreads; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!core || !queue)
+            break;
         if (space->at[t] >= p->threads[t].nsteps)
             continue;
         uint64_t steps = close_core(space, t, core, queue);

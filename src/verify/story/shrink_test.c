@@ -139,9 +139,11 @@ static struct peal_plan *make_random(uint64_t *random)
         peal_assembler_rank_begin(m.a, r);
         for (uint32_t n = 2 + below(random, 5); n > 0; n--) {
             uint32_t cell = below(random, CELLS), kind = below(random, 5);
-            if (kind < 2)
+            if (kind == 0)
                 peal_assembler_notify(m.a, below(random, RANKS), m.s, cell, PEAL_NONE,
-                                      kind ? 1 : below(random, 3), kind ? 0 : PEAL_OP_SET);
+                                      below(random, 3), PEAL_OP_SET);
+            else if (kind == 1)
+                peal_assembler_notify(m.a, below(random, RANKS), m.s, cell, PEAL_NONE, 1, 0);
             else if (kind == 2)
                 add(&m, below(random, RANKS), cell);
             else

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedules as steps, and their end: which race is shown, and how its accesses collide. */
+/* Schedules as steps, and their end: which race is shown, and how its accesses collide.
+ *
+ * Each function fills in the steps of one kind of fault: it finds how far every thread has to go
+ * (causal_past.c, or a schedule that exploration found), lets the teller follow that (tell.h), and
+ * marks the steps that collide. The program is only read. Without memory a->failed is set, and the
+ * verdict stands without a counterexample: a verdict never depends on whether it could be
+ * explained.
+ */
 #include "verify/story/tell.h"
 
 #include <stdlib.h>

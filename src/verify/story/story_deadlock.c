@@ -53,11 +53,78 @@ static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint
         if (t->a->v.why)
             break;
         if (waits[i].in_cycle)
-            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a circle",
+            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a cycle",
                                            waits[i].rank, waits[i].cell);
     }
     if (!t->a->v.why)
         t->a->v.why = "a schedule stops short";
+}
+
+/* Does the thread stand at a wait that is to be shown? */
+static bool is_blocked(const struct teller *t, uint32_t u)
+{
+    if (t->at[u] >= t->p->threads[u].nsteps || (t->only_core && t->core && !t->core[u]))
+        return false;
+    uint8_t kind = peal_program_step(t->p, u, t->at[u])->kind;
+    return kind == STEP_WAIT || kind == STEP_WAIT_EQUAL || kind == STEP_TAKE;
+}
+
+/* What the thread's wait asks for, as its launch counts. */
+static int64_t expected_by(const struct teller *t, uint32_t u, const struct step *s,
+                           uint32_t launch)
+{
+    const struct program *p = t->p;
+    int64_t value = s->value;
+    if (s->kind == STEP_TAKE)
+        value = peal_swap_expected(s->value);
+    else if (s->flags & STEP_HAS_REG)
+        value += t->regs[u][s->reg];
+    if (p->cells[s->cell].kind == CELL_ONE_WRITER)
+        return value & UINT32_MAX;
+    if (p->cells[s->cell].kind == CELL_SHARED)
+        return value - p->base[(uint64_t)launch * p->ncells + s->cell];
+    return value;
+}
+
+static struct peal_verify_wait describe_wait(struct teller *t, uint32_t u)
+{
+    const struct program *p = t->p;
+    const struct step *s = peal_program_step(p, u, t->at[u]);
+    uint32_t op = p->step_op[p->threads[u].first_step + t->at[u]];
+    uint32_t launch = peal_program_step_launch(p, u, t->at[u]), step = PEAL_NONE;
+    if (op != PEAL_NONE)
+        (void)peal_program_op(p, u, op, &launch);
+    int64_t actual = peal_program_logical(p, s->cell, t->value[s->cell], launch);
+    if (op != PEAL_NONE && (!t->core || t->core[u])) {
+        step = peal_tell_op(t, u, op);
+        t->steps.at[step].blocked = true;
+        t->steps.at[step].cell = peal_tell_cell(t, s->cell);
+        t->steps.at[step].before = t->steps.at[step].after = actual;
+    }
+    return (struct peal_verify_wait){
+        .step = step,
+        .launch = launch,
+        .rank = p->threads[u].rank,
+        .lane = p->threads[u].lane,
+        .cell = peal_tell_cell(t, s->cell),
+        .relation = s->kind == STEP_WAIT ? ">=" : "==",
+        .expected = expected_by(t, u, s, launch),
+        .actual = actual,
+    };
+}
+
+/* Follows the arrows of `next` from `at` on, at most n of them, and marks the waits on the way if
+ * `marks`. Returns where it ends. */
+static uint32_t follow(struct peal_verify_wait *waits, uint32_t n, const uint32_t *number,
+                       const uint32_t *next, uint32_t at, bool marks)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (at == PEAL_NONE || number[at] == PEAL_NONE)
+            break;
+        waits[number[at]].in_cycle = marks;
+        at = next[at];
+    }
+    return at;
 }
 
 /* Adds the blocked waits, and marks the cycle among them. */
@@ -71,61 +138,27 @@ void peal_tell_blocked(struct teller *t)
     uint32_t n = 0, first = PEAL_NONE;
     if (!waits || !next || !number) {
         t->a->failed = true;
-        free(next);
-        free(number);
-        return;
+        goto release;
     }
     for (uint32_t u = 0; u < p->nthreads; u++) {
         next[u] = number[u] = PEAL_NONE;
-        if (t->at[u] >= p->threads[u].nsteps || (t->only_core && t->core && !t->core[u]))
+        if (!is_blocked(t, u))
             continue;
-        const struct step *s = peal_program_step(p, u, t->at[u]);
-        if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL && s->kind != STEP_TAKE)
-            continue;
-        uint32_t op = p->step_op[p->threads[u].first_step + t->at[u]];
-        uint32_t launch = peal_program_step_launch(p, u, t->at[u]), step = PEAL_NONE;
-        int64_t expected = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[u][s->reg] : 0);
-        if (s->kind == STEP_TAKE)
-            expected = peal_swap_expected(s->value);
-        if (op != PEAL_NONE)
-            (void)peal_program_op(p, u, op, &launch);
-        if (op != PEAL_NONE && (!t->core || t->core[u])) {
-            step = peal_tell_op(t, u, op);
-            t->steps.at[step].blocked = true;
-            t->steps.at[step].cell = peal_tell_cell(t, s->cell);
-            t->steps.at[step].before = t->steps.at[step].after =
-                peal_program_logical(p, s->cell, t->value[s->cell], launch);
-        }
         number[u] = n;
-        int64_t base = p->cells[s->cell].kind == CELL_SHARED
-                           ? p->base[(uint64_t)launch * p->ncells + s->cell]
-                           : 0;
-        waits[n] = (struct peal_verify_wait){
-            .step = step,
-            .launch = launch,
-            .rank = p->threads[u].rank,
-            .lane = p->threads[u].lane,
-            .cell = peal_tell_cell(t, s->cell),
-            .relation = s->kind == STEP_WAIT ? ">=" : "==",
-            .expected =
-                p->cells[s->cell].kind == CELL_ONE_WRITER ? expected & UINT32_MAX : expected - base,
-            .actual = peal_program_logical(p, s->cell, t->value[s->cell], launch),
-        };
-        waits[n].notifiers = notifiers(t, s->cell, &waits[n].nnotifiers, &next[u]);
+        waits[n] = describe_wait(t, u);
+        uint32_t cell = peal_program_step(p, u, t->at[u])->cell;
+        waits[n].notifiers = notifiers(t, cell, &waits[n].nnotifiers, &next[u]);
         if (first == PEAL_NONE)
             first = u;
         n++;
     }
-    uint32_t at = first;
-    for (uint32_t i = 0; i < n && at != PEAL_NONE && number[at] != PEAL_NONE; i++)
-        at = next[at] == PEAL_NONE ? PEAL_NONE : next[at];
-    for (uint32_t i = 0; i < n && at != PEAL_NONE && number[at] != PEAL_NONE; i++) {
-        waits[number[at]].in_cycle = true;
-        at = next[at];
-    }
+    /* After n arrows from any wait, the walk is in the cycle, if there is one. */
+    uint32_t inside = follow(waits, n, number, next, first, false);
+    (void)follow(waits, n, number, next, inside, true);
     t->a->v.waits = waits;
     t->a->v.nwaits = n;
     say_why(t, waits, n);
+release:
     free(next);
     free(number);
 }

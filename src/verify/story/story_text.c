@@ -90,7 +90,7 @@ void peal_story_fill(const struct program *p, const struct peal_op *op, struct a
         step->divisor = op->mem.divisor;
     if (op->kind == PEAL_OP_FLUSH)
         step->peer = op->mem.target;
-    if (op->kind >= PEAL_OP_SEND) {
+    if (peal_op_has_channel(op)) {
         const struct peal_channel *ch = &peal_plan_channels(plan)[op->mem.channel];
         step->peer = op->kind == PEAL_OP_SEND ? ch->receiver : ch->sender;
         step->channel = peal_answer_text(a, "%s", peal_plan_string(plan, ch->name));

@@ -165,7 +165,8 @@ void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
         if (x->op == OP_BARRIER_ENTERED || x->op == OP_BARRIER_LEFT)
             continue;
         if (t->steps.len && t->steps.at[t->steps.len - 1].rank == p->threads[thread].rank &&
-            t->steps.at[t->steps.len - 1].lane == p->threads[thread].lane && x->op < OP_NO_OP &&
+            t->steps.at[t->steps.len - 1].lane == p->threads[thread].lane &&
+            peal_access_has_op(x) &&
             t->steps.at[t->steps.len - 1].op == x->op - p->threads[thread].first_op[x->launch] &&
             t->steps.at[t->steps.len - 1].launch == x->launch)
             continue; /* the same op, its other operand */

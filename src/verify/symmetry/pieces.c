@@ -200,8 +200,11 @@ static void cover_location(struct cutter *c, struct cover *out)
     find_points(c);
     if (!c->failed)
         find_entries(c);
-    for (size_t k = 0; k + 1 < c->points.len && !c->failed; k++)
+    for (size_t k = 0; k + 1 < c->points.len; k++) {
+        if (c->failed)
+            break;
         add_piece(c, k, out);
+    }
     if (out->pieces.len)
         qsort(out->pieces.at, out->pieces.len, sizeof *out->pieces.at, by_hash);
 }

@@ -423,7 +423,9 @@ bool peal_root_read(struct root_text *t, const struct peal_kernel *kernel,
     bool good = t->numbers && t->formulas && t->is_var_seen;
     /* Repeated until nothing changes: a formula or a variable that is found late holds for what
      * came before. Each slot changes at most twice. */
-    for (size_t i = 0; good && (i == 0 || t->changed); i++) {
+    for (size_t i = 0; i == 0 || t->changed; i++) {
+        if (!good)
+            break;
         t->changed = false;
         good = i < 2 * n + 2 && read_params(t) && read_block(t, kernel->body);
     }

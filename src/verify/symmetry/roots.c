@@ -148,7 +148,11 @@ static bool same_sources(struct rotation *r, const struct peal_op *a, const stru
     for (uint32_t i = 0; i < n; i++) {
         if (!good)
             break;
-        uint32_t tries = any_order(a) ? n : 1, k = any_order(a) ? next : i;
+        uint32_t tries = 1, k = i;
+        if (any_order(a)) {
+            tries = n;
+            k = next;
+        }
         while (tries && (taken[k] ||
                          !same_ref(r, a, peal_op_src(r->from, a, i), peal_op_src(r->to, b, k)))) {
             k = k + 1 < n ? k + 1 : 0;
@@ -186,7 +190,7 @@ static bool moves_alike(const struct rotation *r, const struct peal_op *op)
         uint64_t part = moves ? peal_plan_len(r->from, ref->rank, ref->buf) / r->nranks : 0;
         whole += moves && op->mem.count * op->mem.rows > part;
     }
-    return whole == 0 || (whole == nrefs && op->kind < PEAL_OP_SEND);
+    return whole == 0 || (whole == nrefs && !peal_op_has_channel(op));
 }
 
 static bool same_op(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
@@ -202,7 +206,7 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
         return false;
     if (r->fixed && !moves_alike(r, a))
         return false;
-    if (a->kind >= PEAL_OP_SEND) {
+    if (peal_op_has_channel(a)) {
         if (!same_channel(r, a->mem.channel, b->mem.channel))
             return false;
     } else if (a->kind == PEAL_OP_FLUSH) {
