@@ -224,10 +224,13 @@ class Frame:
             y = self.y_of(10.0 ** power)
             yield (f'<path class="grid" d="M{self.left} {y:.1f}H{self.width - self.right}"/>'
                    f'<text x="{self.left - 6}" y="{y + 4:.1f}" text-anchor="end">{power_text(10.0 ** power)}</text>')
+        labelled = -math.inf  # where the last label is: those that would touch it are left out
         for size in sizes:
             x = self.x_of(size)
-            yield (f'<path class="grid" d="M{x:.1f} {self.top}V{bottom}"/>'
-                   f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{size_text(size)}</text>')
+            yield f'<path class="grid" d="M{x:.1f} {self.top}V{bottom}"/>'
+            if x - labelled >= 36:
+                yield f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{size_text(size)}</text>'
+                labelled = x
         yield (f'<path class="frame" d="M{self.left} {self.top}V{bottom}H{self.width - self.right}" fill="none"/>'
                f'<text x="{(self.left + self.width - self.right) / 2}" y="{self.height - 12}" '
                f'text-anchor="middle">bytes</text>'

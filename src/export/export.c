@@ -3,10 +3,12 @@
 #include "export/writer.h"
 
 #include <inttypes.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const target_names[] = {"msccl", "mscclpp", "pto"};
+static_assert(sizeof target_names / sizeof target_names[0] == PEAL_TARGETS, "a name per target");
 
 bool peal_target_find(const char *name, enum peal_target *out)
 {
