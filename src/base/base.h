@@ -2,12 +2,12 @@
 /* base: what every folder stands on.
  *
  *   arena.h   memory that is freed all at once        vec.h    growing arrays
- *   text.h    a growing string, can be wrapped        intern.h one pointer per distinct name
- *   diag.h    collected diagnostics with carets       size.h   checked sizes, K M G parsing
+ *   text.h    a growing string, can be wrapped        size.h   checked sizes, K M G parsing
+ *   diag.h    collected diagnostics with carets       json.h   the only writer of JSON
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
- *   nearest.h the name that was meant                 json.h   the only writer of JSON
  *   index.h   the hash table                          clock.h  the clock
  *
+ *   names/    intern.h (one pointer per distinct name), nearest.h (the name that was meant)
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
  *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions),
  *             formula.h (user-defined reductions)
@@ -22,9 +22,9 @@
 #include "base/diag.h"
 #include "base/hash.h"
 #include "base/index.h"
-#include "base/intern.h"
+#include "base/names/intern.h"
 #include "base/json.h"
-#include "base/nearest.h"
+#include "base/names/nearest.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/tables/contract.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edit distance with swaps (optimal string alignment). */
-#include "base/nearest.h"
+#include "base/names/nearest.h"
 
 #include <stddef.h>
 #include <string.h>
