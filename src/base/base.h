@@ -6,6 +6,7 @@
  *   diag.h    collected diagnostics with carets       json.h   the only writer of JSON
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
  *   index.h   the hash table                          clock.h  the clock
+ *   parallel.h  independent pieces of work on several threads
  *
  *   names/    intern.h (one pointer per distinct name), nearest.h (the name that was meant)
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
@@ -22,9 +23,10 @@
 #include "base/diag.h"
 #include "base/hash.h"
 #include "base/index.h"
-#include "base/names/intern.h"
 #include "base/json.h"
+#include "base/names/intern.h"
 #include "base/names/nearest.h"
+#include "base/parallel.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/tables/contract.h"

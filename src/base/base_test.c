@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/tests/unit.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +307,24 @@ TEST(the_clock_does_not_go_back)
     }
     assert_true(peal_ms_since(start) >= 0);
     assert_true(peal_now_ms() >= start / 1000000);
+}
+
+static void count_piece(void *context, size_t i)
+{
+    atomic_fetch_add((atomic_int *)context + i, 1);
+}
+
+TEST(parallel_work_is_done_once_by_any_number_of_threads)
+{
+    static const uint32_t workers[] = {0, 1, 2, 7, 1000};
+    for (size_t w = 0; w < sizeof workers / sizeof *workers; w++) {
+        for (size_t count = 0; count <= 300; count += 150) {
+            atomic_int done[300] = {0};
+            peal_parallel(workers[w], count, count_piece, done);
+            for (size_t i = 0; i < 300; i++)
+                assert_int_equal(atomic_load(&done[i]), i < count);
+        }
+    }
 }
 
 /* The rows of collectives.def: what shares memory in place follows from the sides. */

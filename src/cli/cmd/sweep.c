@@ -8,7 +8,6 @@
 #include "cli/sim/sweep.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,24 +177,19 @@ static uint64_t weigh(const struct peal_sweep_point *point)
     return point->nranks * (point->nranks + (uint64_t)point->count / 1024);
 }
 
-static void *work(void *opaque)
+static void run_point(void *context, size_t i)
 {
-    struct peal_sweep *s = opaque;
-    for (;;) {
-        size_t i = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
-        if (i >= s->npoints)
-            return NULL;
-        struct peal_sweep_point *point = &s->points[i];
-        peal_sim_job_run(&point->job);
-        if (point->job.status == PEAL_OK) {
-            point->stats = *peal_sim_stats(point->job.sim);
-            point->time = point->stats.time;
-            point->deadlock = peal_sim_deadlock(point->job.sim) != NULL;
-        }
-        peal_sim_job_drop(&point->job); /* only the numbers are kept */
-        atomic_store_explicit(&point->finished, true, memory_order_release);
-        peal_progress_step(&s->progress, weigh(point));
+    struct peal_sweep *s = context;
+    struct peal_sweep_point *point = &s->points[i];
+    peal_sim_job_run(&point->job);
+    if (point->job.status == PEAL_OK) {
+        point->stats = *peal_sim_stats(point->job.sim);
+        point->time = point->stats.time;
+        point->deadlock = peal_sim_deadlock(point->job.sim) != NULL;
     }
+    peal_sim_job_drop(&point->job); /* only the numbers are kept */
+    atomic_store_explicit(&point->finished, true, memory_order_release);
+    peal_progress_step(&s->progress, weigh(point));
 }
 
 /* After Ctrl-C: prints the finished rows. */
@@ -210,13 +204,11 @@ static void report_finished(void *opaque)
 
 static void run_points(struct peal_sweep *s)
 {
-    pthread_t threads[256];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t count = cores > 0 ? (size_t)cores : 1, made = 0;
+    size_t count = cores > 0 ? (size_t)cores : 1;
     if (s->options->threads)
         count = (size_t)s->options->threads;
     count = peal_size_min(count, s->npoints);
-    count = peal_size_min(count, sizeof threads / sizeof *threads);
     s->progress = (struct peal_progress){
         .what = "runs", .total = s->npoints, .report = report_finished, .context = s};
     for (size_t i = 0; i < s->npoints; i++) {
@@ -226,11 +218,7 @@ static void run_points(struct peal_sweep *s)
             s->points[i].job.threads = 1; /* the cores are busy with other runs */
     }
     peal_progress_begin(&s->progress);
-    while (made + 1 < count && pthread_create(&threads[made], NULL, work, s) == 0)
-        made++;
-    work(s);
-    for (size_t i = 0; i < made; i++)
-        pthread_join(threads[i], NULL);
+    peal_parallel((uint32_t)count, s->npoints, run_point, s);
     peal_progress_end(&s->progress);
 }
 

@@ -5,7 +5,6 @@
 #include "cli/progress.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,46 +236,27 @@ static void verify_file(const struct peal_files_job *job, struct peal_file_task 
 
 /* --- all files ------------------------------------------------------------------------------- */
 
-struct pool {
+struct batch {
     struct peal_files_job *job;
     struct peal_progress *progress;
-    atomic_size_t next;
 };
 
-static void *work(void *at)
+static void verify_next(void *context, size_t i)
 {
-    struct pool *pool = at;
-    for (;;) {
-        /* Relaxed: only the number matters; pthread_join publishes what the tasks hold. */
-        size_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (i >= pool->job->ntasks)
-            return NULL;
-        struct peal_file_task *task = &pool->job->tasks[i];
-        verify_file(pool->job, task);
-        /* release: partner is the acquire in files_report.c */
-        atomic_store_explicit(&task->finished, true, memory_order_release);
-        peal_progress_step(pool->progress, task->bytes);
-    }
+    const struct batch *batch = context;
+    struct peal_file_task *task = &batch->job->tasks[i];
+    verify_file(batch->job, task);
+    /* release: partner is the acquire in files_report.c */
+    atomic_store_explicit(&task->finished, true, memory_order_release);
+    peal_progress_step(batch->progress, task->bytes);
 }
 
-static void run_pool(struct peal_files_job *job, struct peal_progress *progress)
+static void verify_all(struct peal_files_job *job, struct peal_progress *progress)
 {
-    enum { MOST_WORKERS = 64 };
-    struct pool pool = {.job = job, .progress = progress};
-    pthread_t threads[MOST_WORKERS];
-    bool started[MOST_WORKERS] = {false};
-    uint32_t workers = job->workers > MOST_WORKERS ? MOST_WORKERS : job->workers;
-    if (workers > job->ntasks)
-        workers = (uint32_t)job->ntasks;
+    struct batch batch = {.job = job, .progress = progress};
     if (job->ntasks == 1) /* the analyses of one large plan use the cores instead */
         job->verify.workers = job->workers;
-    for (uint32_t i = 1; i < workers; i++)
-        started[i] = pthread_create(&threads[i], NULL, work, &pool) == 0;
-    work(&pool);
-    for (uint32_t i = 1; i < workers; i++) {
-        if (started[i])
-            pthread_join(threads[i], NULL);
-    }
+    peal_parallel(job->workers, job->ntasks, verify_next, &batch);
 }
 
 static void report_finished(void *opaque)
@@ -373,7 +353,7 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
         progress.report = NULL;
     progress.context = job;
     peal_progress_begin(&progress);
-    run_pool(job, &progress);
+    verify_all(job, &progress);
     peal_progress_end(&progress);
     struct peal_files_tally t = count_files(job);
     int code = exit_code(&t);

@@ -51,7 +51,6 @@ struct peal_sweep {
     size_t nkernels;
     struct peal_sweep_point *points;
     size_t npoints;
-    _Atomic size_t next; /* taken by the workers; relaxed: only the number matters */
     struct peal_progress progress;
 };
 

@@ -10,7 +10,6 @@
  */
 #include "sim/engine/engine.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +23,6 @@ struct worker {
     PEAL_VEC(uint8_t) buf_mem;
     uint32_t first, stride, nranks;
     enum peal_status status;
-    pthread_t thread;
-    bool started;
 };
 
 static bool visit(void *context, const struct peal_part_lane *lane)
@@ -43,9 +40,9 @@ static bool visit(void *context, const struct peal_part_lane *lane)
     return peal_sim_codes_add(w->sim, w->codes, w->buf_mem.at, lane);
 }
 
-static void *work(void *context)
+static void work(void *context, size_t i)
 {
-    struct worker *w = context;
+    struct worker *w = (struct worker *)context + i;
     struct peal_sim_pace *pace = w->sim->options.pace;
     for (uint32_t rank = w->first; rank < w->nranks; rank += w->stride) {
         if (w->status != PEAL_OK)
@@ -54,7 +51,6 @@ static void *work(void *context)
         if (pace) /* relaxed: a number for display */
             atomic_fetch_add_explicit(&pace->made, 1, memory_order_relaxed);
     }
-    return NULL;
 }
 
 static bool check(const struct peal_sim *sim, const struct peal_bind *bind,
@@ -82,15 +78,7 @@ static bool check(const struct peal_sim *sim, const struct peal_bind *bind,
 static enum peal_status run_workers(struct worker *workers, uint32_t count)
 {
     enum peal_status status = PEAL_OK;
-    /* This thread is the first worker; if another cannot be started, its work is done here too. */
-    for (uint32_t i = 1; i < count; i++)
-        workers[i].started = pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (workers[i].started)
-            pthread_join(workers[i].thread, NULL);
-        else
-            work(&workers[i]);
-    }
+    peal_parallel(count, count, work, workers);
     for (uint32_t i = 0; i < count; i++) {
         if (status != PEAL_OK)
             break;

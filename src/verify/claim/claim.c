@@ -15,16 +15,14 @@
 
 #include "verify/order/compose.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 /* Tasks are run in two rounds. The first round runs all tasks; a task of sequences then proves each
  * of its plans alone. The second round proves the pairs of those sequences whose plans do not
  * compose. Whether they compose is known only when all shares have finished the first round. */
-struct pool {
+struct round {
     struct peal_claim *claim;
     bool pairs; /* the second round */
-    atomic_size_t next;
 };
 
 static void finish(const struct peal_claim *claim, struct peal_claim_task *task)
@@ -41,31 +39,21 @@ static bool is_finished(const struct peal_claim_task *task)
     return atomic_load_explicit(&task->finished, memory_order_relaxed);
 }
 
-static void run_task(const struct pool *pool, struct peal_claim_task *task)
+/* The largest task is last in the list and taken first, so that all threads end at about the same
+ * time. */
+static void run_task(void *context, size_t i)
 {
-    if (pool->pairs && is_finished(task))
+    const struct round *round = context;
+    struct peal_claim *claim = round->claim;
+    struct peal_claim_task *task = &claim->tasks[claim->ntasks - 1 - i];
+    if (round->pairs && is_finished(task))
         return;
-    if (pool->pairs)
-        peal_claim_prove_pairs(pool->claim, task);
+    if (round->pairs)
+        peal_claim_prove_pairs(claim, task);
     else
-        peal_claim_prove_task(pool->claim, task);
-    if (pool->pairs || !task->sequences)
-        finish(pool->claim, task);
-}
-
-static void *work(void *at)
-{
-    struct pool *pool = at;
-    struct peal_claim *claim = pool->claim;
-    for (;;) {
-        /* Relaxed: only the number matters; pthread_join publishes what the tasks hold. */
-        size_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (i >= claim->ntasks)
-            return NULL;
-        /* The largest task is last in the list and taken first, so that all threads end at about
-         * the same time. */
-        run_task(pool, &claim->tasks[claim->ntasks - 1 - i]);
-    }
+        peal_claim_prove_task(claim, task);
+    if (round->pairs || !task->sequences)
+        finish(claim, task);
 }
 
 static void add_task(struct peal_claim *claim, struct peal_claim_task task)
@@ -120,22 +108,8 @@ enum peal_status peal_claim_begin(struct peal_claim *claim)
 
 static void run_round(struct peal_claim *claim, bool pairs)
 {
-    enum { MAX_WORKERS = 64 };
-    struct pool pool = {.claim = claim, .pairs = pairs};
-    pthread_t threads[MAX_WORKERS];
-    bool started[MAX_WORKERS] = {false};
-    uint32_t workers = MAX_WORKERS;
-    if (claim->workers < MAX_WORKERS)
-        workers = claim->workers;
-    if (workers > claim->ntasks)
-        workers = (uint32_t)claim->ntasks;
-    for (uint32_t i = 1; i < workers; i++)
-        started[i] = pthread_create(&threads[i], NULL, work, &pool) == 0;
-    work(&pool);
-    for (uint32_t i = 1; i < workers; i++) {
-        if (started[i])
-            pthread_join(threads[i], NULL);
-    }
+    struct round round = {.claim = claim, .pairs = pairs};
+    peal_parallel(claim->workers, claim->ntasks, run_task, &round);
 }
 
 /* Are these two shares of the same sequences? */

@@ -31,7 +31,6 @@
 
 #include "verify/symmetry/symmetry.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,15 +254,15 @@ struct worker {
     bool failed;
 };
 
-static void *work(void *at)
+static void work(void *context, size_t i)
 {
-    struct worker *w = at;
+    struct worker *w = (struct worker *)context + i;
     struct run run;
     uint32_t *clock = malloc((w->p->nsteps + 1) * sizeof *clock);
     if (!clock || !peal_run_init(&run, w->p)) {
         free(clock);
         w->failed = true;
-        return NULL;
+        return;
     }
     run.clock = clock;
     run.steps = w->steps;
@@ -286,7 +285,6 @@ static void *work(void *at)
     }
     peal_run_release(&run);
     free(clock);
-    return NULL;
 }
 
 static int by_thread(const void *a, const void *b)
@@ -318,8 +316,7 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
 {
     enum { MOST_WORKERS = 16 };
     struct worker w[MOST_WORKERS];
-    pthread_t thread[MOST_WORKERS];
-    bool started[MOST_WORKERS] = {false}, failed = false;
+    bool failed = false;
     struct step *relaxed = NULL;
     if (p->has_relaxed && !(relaxed = order_steps(p)))
         return false;
@@ -338,17 +335,9 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
         qsort(queries, count, sizeof *queries, by_thread);
     for (uint32_t i = 0; i < workers; i++)
         w[i] = (struct worker){p, relaxed ? relaxed : p->steps, queries, count, i, workers, false};
-    for (uint32_t i = 1; i < workers; i++)
-        started[i] = pthread_create(&thread[i], NULL, work, &w[i]) == 0;
-    for (uint32_t i = 0; i < workers; i++) {
-        if (!started[i])
-            work(&w[i]);
-    }
-    for (uint32_t i = 0; i < workers; i++) {
-        if (started[i])
-            pthread_join(thread[i], NULL);
+    peal_parallel(workers, workers, work, w);
+    for (uint32_t i = 0; i < workers; i++)
         failed = failed || w[i].failed;
-    }
     free(relaxed);
     return !failed;
 }
