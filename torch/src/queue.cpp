@@ -7,6 +7,8 @@
 
 #include <thread>
 
+#include <sched.h>
+
 namespace peal {
 
 // How long the thread lives without a call: longer than the time between two calls of a burst.
@@ -17,7 +19,8 @@ static const Milliseconds BUSY(100);
 // How long pending calls may take when the program ends.
 static const Milliseconds LAST_CHANCE(1000);
 
-Queue::Queue(c10::intrusive_ptr<Comm> comm) : comm_(std::move(comm)), forks_(forks())
+Queue::Queue(c10::intrusive_ptr<Comm> comm)
+    : comm_(std::move(comm)), forks_(forks()), program_is_plain_(sched_getscheduler(0) == SCHED_OTHER)
 {
 }
 
@@ -99,7 +102,7 @@ c10::intrusive_ptr<QueuedWork> Queue::run_first(std::unique_lock<std::mutex> &lo
 
 void Queue::loop()
 {
-    const Turns turns;
+    const Turns turns(program_is_plain_);
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
         call_possible_.wait_for(lock, works_.empty() ? LINGER : BUSY, [this] { return !works_.empty() && !busy_; });

@@ -76,7 +76,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
     void refuse_after_fork() const;
 
     const c10::intrusive_ptr<Comm> comm_;
-    const unsigned forks_; // see forks()
+    const unsigned forks_;        // see forks()
+    const bool program_is_plain_; // see turns.h
     uint64_t exit_id_ = 0;
     std::mutex mutex_;
     std::condition_variable call_possible_; // for the queue's thread: the first call can be made

@@ -12,10 +12,12 @@ namespace peal {
 
 static const uint64_t SHORT_NS = 100000; // the kernel's minimum
 
-Turns::Turns()
+Turns::Turns(bool program_is_plain)
 {
     Attributes found{};
-    if (syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) == 0 && found.policy == SCHED_OTHER)
+    if (!program_is_plain || syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) != 0)
+        return;
+    if (found.policy == SCHED_OTHER || found.policy == SCHED_BATCH)
         own_ = found;
 }
 

@@ -6,7 +6,8 @@
 
 namespace peal {
 
-// For the thread that constructs it.
+// For the thread that constructs it. `program_is_plain`: the program's threads have the usual policy. A thread that is then
+// SCHED_BATCH was started by a thread of a queue, for instance in a callback, and has inherited that.
 //
 // Between calls it is a SCHED_BATCH thread, which does not preempt the caller that wakes it. The caller goes on; if it waits soon,
 // it makes the call itself, and if it sleeps or computes for long, the thread makes it.
@@ -17,7 +18,7 @@ namespace peal {
 // sooner, and for as much time in all. Kernels before Linux 6.12 ignore the request.
 class Turns {
   public:
-    Turns();
+    explicit Turns(bool program_is_plain);
     void begin_call() const;
     void end_call() const;
 

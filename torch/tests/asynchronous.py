@@ -216,19 +216,26 @@ def turn_us(thread):
 
 
 def short_turns(rank, world):
-    """The thread that makes a call asks for short turns, and the program's own thread keeps its own."""
+    """The thread that makes a call asks for short turns, also one that another such thread has started, because the first call
+    has callbacks. The program's own thread keeps its own."""
     store = dist.distributed_c10d._get_default_store()
-    x, own = torch.ones(1000), turn_us(0)
+    x, y, own = torch.ones(1000), torch.ones(1000), turn_us(0)
     if rank == 0:
+        first = dist.all_reduce(y, async_op=True)
+        future = first.get_future().then(lambda _: 1)
         work = dist.all_reduce(x, async_op=True)
+        store.set("both queued", "yes")
+        future.wait()
         if own > 100:
             settles(lambda: 100 in [turn_us(int(thread)) for thread in os.listdir("/proc/self/task")], True)
         store.set("short turns", "yes")
         work.wait()
     else:
+        store.wait(["both queued"])
+        dist.all_reduce(y)
         store.wait(["short turns"])
         dist.all_reduce(x)
-    assert x[0] == world and turn_us(0) == own
+    assert x[0] == y[0] == world and turn_us(0) == own
 
 
 CASES = (send_between, store_between, opposite_order, polling, issue_order, kept_alive, callbacks, waits_for_itself, late_waits,
