@@ -4,9 +4,9 @@
 
     clauses.py PEAL CLAUSES.peal    prints TAP
 
-A kernel's name begins with what it is. The verdict must be that, and the simulator must agree: with pairs of ranks delayed in turn
-(`signal.delay_pair`), a right one gives the contract's data, and a wrong one other data for some pair, unless the simulator keeps
-more order there than a network must (UNSEEN). On one node all that is wrong by the network's order alone is proved.
+The first word of a kernel's name is the verdict: `right` or `wrong`. The simulator must agree: with each pair of ranks delayed in
+turn (`signal.delay_pair`), a right kernel gives the contract's data, and a wrong one other data for some pair, unless the simulator
+keeps more order there than a network must (UNSEEN). On one node, a kernel that is wrong only by the network's order is proved.
 """
 import itertools
 import re
@@ -15,7 +15,7 @@ import sys
 
 PEAL, TEXT = sys.argv[1:3]
 ANYWHERE = {"wrong_release_then_get"}  # wrong in any memory
-# Puts of one pair keep their order, however late they are; and the simulator's sends wait for all their lane's writes.
+# In the simulator, puts of one pair keep their order however late they are, and sends wait for all writes of their lane.
 UNSEEN = {"wrong_puts_of_two_lanes", "wrong_send_by_another_rank"}
 RANKS = 3
 
