@@ -9,6 +9,7 @@ turn (`signal.delay_pair`), a right kernel gives the contract's data, and a wron
 keeps more order there than a network must (UNSEEN). On one node, a kernel that is wrong only by the network's order is proved.
 """
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -35,9 +36,10 @@ def verdict(kernel, *words):
 
 
 def is_right(kernel, pair):
+    """(whether the simulated data is right, the output)"""
     code, out = peal("sim", TEXT, "-k", kernel, "-m", "hosts2x4", "-n", str(RANKS), "-c", "64", "-s", f"root={root_of(kernel)}", "--set",
-                     "signal.order=pairwise", "--set", f"signal.delay_pair=[{pair[0]},{pair[1]}]", "--set", "signal.delay_ns=90000")
-    return "the result is what the contract says" in out, f"exit code {code}\n{out}"
+                     "signal.order=pairwise", "--set", f"signal.delay_pair=[{pair[0]},{pair[1]}]", "--set", "signal.delay_ns=90000", "--json")
+    return out.startswith("{") and json.loads(out)["data"] == "right", f"exit code {code}\n{out}"
 
 
 def check(kernel):
