@@ -267,23 +267,19 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
 static const char *full_name(const struct peal_cli *cli, const char *what,
                              const struct peal_machine *machine)
 {
-    static const char *const collectives[] = {
-        "allreduce", "allgather",  "reduce_scatter", "broadcast", "reduce", "gather",
-        "scatter",   "all_to_all", "barrier",        "scan",      "exscan"};
-    for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++) {
-        if (strcmp(what, collectives[i]) != 0)
-            continue;
-        if (peal_program_is_path(machine->keys.algorithm))
-            return machine->keys.algorithm;
-        size_t size = strlen(what) + strlen(machine->keys.algorithm) + 2;
-        char *name = peal_arena_alloc(cli->arena, size);
-        if (name)
-            snprintf(name, size, "%s_%s", what, machine->keys.algorithm);
-        if (name)
-            return name;
+    enum peal_contract contract;
+    /* all_to_all_v is also the name of a kernel. */
+    if (!peal_contract_find(what, strlen(what), &contract) ||
+        peal_contract_info(contract)->has_matrix)
         return what;
-    }
-    return what;
+    if (peal_program_is_path(machine->keys.algorithm))
+        return machine->keys.algorithm;
+    size_t size = strlen(what) + strlen(machine->keys.algorithm) + 2;
+    char *name = peal_arena_alloc(cli->arena, size);
+    if (!name)
+        return what;
+    snprintf(name, size, "%s_%s", what, machine->keys.algorithm);
+    return name;
 }
 
 bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const char *machine_path,
