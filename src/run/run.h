@@ -16,7 +16,7 @@
  *   choose/  from a call to the plan it launches: which algorithm (select.h), class and segments
  *            (segments.h), the plan cache (plans.h)
  *
- * Start reading at exec/exec.c: everything else is there so that its loop has nothing to ask.
+ * Start reading at exec/exec.c: everything else is there so that its loop has nothing left to decide.
  */
 #ifndef PEAL_RUN_RUN_H
 #define PEAL_RUN_RUN_H
