@@ -247,12 +247,12 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     status = peal_meeting_find(how, meeting_timeout(how->timeout_ms), &env, &meet, nodes, &why);
     if (status != PEAL_OK)
         return fail_open(status, &why);
-    struct peal_team_how team_how = {.rank = env.rank,
-                                     .size = env.size,
-                                     .job = env.job,
-                                     .timeout_ms = default_timeout(how->timeout_ms, CALL_MS),
-                                     .meet_ms = meeting_timeout(how->timeout_ms),
-                                     .quiet = how->quiet != 0};
+    struct peal_team_options team_how = {.rank = env.rank,
+                                         .size = env.size,
+                                         .job = env.job,
+                                         .timeout_ms = default_timeout(how->timeout_ms, CALL_MS),
+                                         .meet_ms = meeting_timeout(how->timeout_ms),
+                                         .quiet = how->quiet != 0};
     if (how->size == 0 && getenv("PEAL_RANK") && getenv("PEAL_STATUS_FD"))
         team_how.gone = has_ended;
     if (env.rank == 0)

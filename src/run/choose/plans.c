@@ -281,12 +281,12 @@ static enum peal_status make_own_part(const struct peal_team *team,
 static enum peal_status look_and_make(const struct peal_team *team,
                                       const struct peal_kernel *kernel,
                                       const struct peal_bind *bind,
-                                      const struct peal_image_how *how, peal_plan_prove *prove,
+                                      const struct peal_image_options *how, peal_plan_prove *prove,
                                       struct peal_plan *plan, struct peal_cell_writers *fresh,
                                       struct peal_text *why, struct peal_image **out)
 {
     struct peal_bind own = *bind;
-    struct peal_image_how full = *how;
+    struct peal_image_options full = *how;
     own.rank = team->rank;
     fresh->has_channels = plan->channels.count > 0;
     enum peal_status status = look_at_whole(team, kernel, &own, plan, prove, why, fresh);
@@ -302,12 +302,12 @@ static enum peal_status look_and_make(const struct peal_team *team,
 }
 
 enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_plan *whole,
-                                 const struct peal_image_how *how, struct peal_text *why,
+                                 const struct peal_image_options *how, struct peal_text *why,
                                  struct peal_image **out)
 {
     const struct peal_team *team = plans->team;
     struct peal_cell_writers writers = {0};
-    struct peal_image_how full = *how;
+    struct peal_image_options full = *how;
     enum peal_status status = PEAL_OK;
     full.far = team->span ? team->span->far : NULL;
     if (plans->prove)
@@ -328,7 +328,7 @@ enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_pla
 /* Always makes the whole plan: channels, signals, windows and lanes may exist on some ranks only,
  * so the layout does not follow from one rank's part. */
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
-                                 const struct peal_bind *bind, const struct peal_image_how *how,
+                                 const struct peal_bind *bind, const struct peal_image_options *how,
                                  struct peal_text *why, struct peal_image **out)
 {
     struct peal_bind all = *bind;
@@ -518,7 +518,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
                                   .channel_depth = binding.bind.channel_depth,
                                   .slot_bytes = binding.bind.slot_bytes};
     uint64_t elements = key->most ? key->most : key->count;
-    struct peal_image_how how = {
+    struct peal_image_options how = {
         .rank = plans->team->rank,
         .clip = shape != PEAL_SHAPE_WHOLE,
         .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,

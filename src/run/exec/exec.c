@@ -33,10 +33,10 @@ enum {
     STREAM_LEAST = 4096, /* bytes of a step below which streaming does not pay */
     SPREAD_BLOCK =
         8192,          /* bytes that are computed before they are copied to further destinations */
-    PAST_LEAST = 4096, /* data for another core is best written past the caches from here */
-    PAST_MOST =
+    BYPASS_MIN = 4096, /* data for another core is best written past the caches from here */
+    BYPASS_MAX_COPY =
         16384, /* to here: a core reads clean lines sooner than lines that a peer has changed */
-    PAST_SENT = 12288 /* the same in a channel, where the receiver sends, too */
+    BYPASS_MAX_SENT = 12288 /* the same in a channel, where the receiver sends, too */
 };
 
 enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH, LANE_UNREAD };
@@ -81,7 +81,7 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
 static void spread(struct peal_frame *frame, const struct peal_step *step,
                    const struct peal_place *places, uint32_t row, uint64_t count)
 {
-    uint32_t nsrc = step->mem.nsrc, ndst = 1u + step->mem.also;
+    uint32_t nsrc = step->mem.nsrc, ndst = 1u + step->mem.more_dsts;
     void **to = frame->pointers, **from = frame->pointers + ndst;
     uint64_t bytes = count << places[0].shift;
     uint32_t cached = step->flags & PEAL_STEP_STREAM ? 0 : 1;
@@ -126,7 +126,7 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.more_dsts);
     if (count == 0)
         return;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM);
@@ -137,15 +137,15 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
             const char *src = peal_place_address(frame, &places[1], row);
             if (dst == src)
                 continue; /* in place: the plan's copy onto itself */
-            bool past = step->flags & PEAL_STEP_PAST && bytes >= PAST_LEAST && bytes <= PAST_MOST &&
-                        !frame->team->policy.keeps_writes;
-            if (past || (stream && bytes >= STREAM_LEAST))
+            bool bypass = step->flags & PEAL_STEP_BYPASS && bytes >= BYPASS_MIN &&
+                          bytes <= BYPASS_MAX_COPY && !frame->team->policy.keeps_writes;
+            if (bypass || (stream && bytes >= STREAM_LEAST))
                 frame->team->compute->copy_stream(dst, src, bytes);
             else if (bytes <= 64)
                 memcpy(dst, src, bytes);
             else
                 frame->team->compute->copy(dst, src, bytes);
-        } else if (step->mem.also) {
+        } else if (step->mem.more_dsts) {
             spread(frame, step, places, row, count);
         } else if (step->kind == PEAL_STEP_REDUCE && !stream) {
             for (uint32_t i = 0; i < step->mem.nsrc; i++)
@@ -277,12 +277,12 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
     uint64_t bytes = count << places[0].shift;
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
     char *payload = peal_slot_payload(slot, channel);
-    bool past = bytes >= PAST_LEAST && bytes <= PAST_SENT && frame->team->policy.round_spins == 0 &&
-                !frame->team->policy.keeps_writes;
+    bool bypass = bytes >= BYPASS_MIN && bytes <= BYPASS_MAX_SENT &&
+                  frame->team->policy.round_spins == 0 && !frame->team->policy.keeps_writes;
     if (bytes > 0) {
         for (uint32_t row = 0; row < step->mem.rows; row++) {
             const char *from = peal_place_address(frame, &places[0], row);
-            if (past)
+            if (bypass)
                 frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
             else if (bytes <= 64)
                 memcpy(payload + row * bytes, from, bytes);

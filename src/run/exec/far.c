@@ -215,7 +215,7 @@ static bool writes_under_way(const struct peal_frame *frame, const struct peal_f
                              const struct peal_step *step)
 {
     const struct peal_place *places = &frame->image->places[step->mem.first];
-    for (uint32_t d = 0; d <= step->mem.also; d++) {
+    for (uint32_t d = 0; d <= step->mem.more_dsts; d++) {
         const struct peal_place *place = &places[d == 0 ? 0 : step->mem.nsrc + d];
         uint64_t bytes = step->mem.count << place->shift;
         if (place->channel != PEAL_NONE)
@@ -361,20 +361,20 @@ static enum peal_step_end ask(struct peal_frame *frame, struct peal_far_lane *fa
 {
     const struct peal_span *span = frame->team->span;
     uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
-    struct peal_net_atomic what = {.rank = span->peers[step->sync.rank].at,
-                                   .segment = span->peers[step->sync.rank].window,
-                                   .offset = frame->family->window + step->sync.offset,
-                                   .kind = PEAL_NET_FETCH_ADD,
-                                   .width = sizeof(uint64_t),
-                                   .operand = (uint64_t)step->sync.value,
-                                   .old = &far->found};
+    struct peal_net_atomic request = {.rank = span->peers[step->sync.rank].at,
+                                      .segment = span->peers[step->sync.rank].window,
+                                      .offset = frame->family->window + step->sync.offset,
+                                      .kind = PEAL_NET_FETCH_ADD,
+                                      .width = sizeof(uint64_t),
+                                      .operand = (uint64_t)step->sync.value,
+                                      .old = &far->found};
     if (kind != PEAL_STEP_FETCH_ADD) {
-        what.kind = PEAL_NET_COMPARE_SWAP;
-        what.compare = (uint64_t)peal_swap_expected(step->sync.value);
-        what.operand = (uint64_t)peal_swap_desired(step->sync.value);
+        request.kind = PEAL_NET_COMPARE_SWAP;
+        request.compare = (uint64_t)peal_swap_expected(step->sync.value);
+        request.operand = (uint64_t)peal_swap_desired(step->sync.value);
     }
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
-    enum peal_status status = peal_net_atomic(net, &what, &far->atomic);
+    enum peal_status status = peal_net_atomic(net, &request, &far->atomic);
     peal_endpoint_unlock(span->endpoint);
     far->begun = status == PEAL_OK;
     /* A rank that has left answers nothing any more. */
@@ -480,10 +480,10 @@ enum peal_step_end peal_far_work(struct peal_frame *frame, struct peal_frame_lan
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.more_dsts);
     if (count == 0)
         return PEAL_STEP_DONE;
-    bool copies = step->kind == (PEAL_STEP_FAR | PEAL_STEP_COPY) && step->mem.also == 0;
+    bool copies = step->kind == (PEAL_STEP_FAR | PEAL_STEP_COPY) && step->mem.more_dsts == 0;
     bool from_slot = places[1].base >= PEAL_BASE_SLOT;
     bool far_source = !from_slot && places[1].channel != PEAL_NONE;
     bool far_destination = places[0].channel != PEAL_NONE;

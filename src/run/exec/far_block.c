@@ -53,7 +53,7 @@ static bool is_of_rows(const struct peal_step *step)
 static uint64_t largest_element(const struct peal_step *step, const struct peal_place *places)
 {
     uint64_t largest = 1;
-    for (uint32_t i = 0; i < 1u + step->mem.nsrc + step->mem.also; i++) {
+    for (uint32_t i = 0; i < 1u + step->mem.nsrc + step->mem.more_dsts; i++) {
         uint64_t bytes = UINT64_C(1) << places[i].shift;
         largest = bytes > largest ? bytes : largest;
     }
@@ -173,13 +173,13 @@ static void compute(const struct work *work, const struct piece *piece)
     } else {
         functions->accumulate((enum peal_fn)step->fn, &dst, sources, piece->count);
     }
-    for (uint32_t d = 0; d < step->mem.also; d++) {
-        const struct peal_place *also = &work->places[1 + step->mem.nsrc + d];
+    for (uint32_t d = 0; d < step->mem.more_dsts; d++) {
+        const struct peal_place *other = &work->places[1 + step->mem.nsrc + d];
         struct peal_operand to;
-        if (is_far(also))
+        if (is_far(other))
             continue;
-        find_operand(work, also, piece, &to);
-        memcpy(to.at, dst.at, piece->count << also->shift);
+        find_operand(work, other, piece, &to);
+        memcpy(to.at, dst.at, piece->count << other->shift);
     }
 }
 
@@ -189,17 +189,18 @@ static enum peal_step_end send_accumulate(const struct work *work, const struct 
     struct peal_frame *frame = work->frame;
     const struct peal_span *span = frame->team->span;
     uint32_t shift = work->places[0].shift;
-    struct peal_net_accumulate what = {.rank = span->peers[to->rank].at,
-                                       .segment = to->segment,
-                                       .offset = to->offset,
-                                       .from = from,
-                                       .bytes = piece->count << shift,
-                                       .element = (uint16_t)(1u << shift),
-                                       .fn = work->step->fn,
-                                       .dtype = (uint8_t)work->places[0].dtype,
-                                       .flags = work->step->flags & PEAL_STEP_SET ? EXCLUSIVE : 0};
+    struct peal_net_accumulate request = {.rank = span->peers[to->rank].at,
+                                          .segment = to->segment,
+                                          .offset = to->offset,
+                                          .from = from,
+                                          .bytes = piece->count << shift,
+                                          .element = (uint16_t)(1u << shift),
+                                          .fn = work->step->fn,
+                                          .dtype = (uint8_t)work->places[0].dtype,
+                                          .flags =
+                                              work->step->flags & PEAL_STEP_SET ? EXCLUSIVE : 0};
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
-    enum peal_status status = peal_net_accumulate(net, &what, &work->far->puts[piece->slot]);
+    enum peal_status status = peal_net_accumulate(net, &request, &work->far->puts[piece->slot]);
     peal_endpoint_unlock(span->endpoint);
     if (status == PEAL_OK)
         work->far->unflushed[to->rank / 64] |= UINT64_C(1) << to->rank % 64;
@@ -214,7 +215,7 @@ static enum peal_step_end send_block(struct work *work, const struct piece *piec
     struct peal_far_lane *far = work->far;
     struct peal_operand result = find_result(work, piece);
     bool accumulates = work->step->kind == (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE);
-    while (far->sending <= work->step->mem.also) {
+    while (far->sending <= work->step->mem.more_dsts) {
         uint32_t d = far->sending;
         const struct peal_place *place = &work->places[d == 0 ? 0 : work->step->mem.nsrc + d];
         enum peal_step_end end = PEAL_STEP_DONE;
@@ -310,7 +311,7 @@ enum peal_step_end peal_far_blocks(struct peal_frame *frame, struct peal_frame_l
     work.bounce = frame->far_bounce + (uint64_t)(lane - frame->lanes) * frame->image->far_bytes;
     work.blocks = work.per_row * step->mem.rows;
     /* Pairwise: the answer is the same each time that the step is tried again. */
-    bool joins = frame->image->pairwise && step->mem.also == 0 &&
+    bool joins = frame->image->pairwise && step->mem.more_dsts == 0 &&
                  step->kind != (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE) && is_far(&work.places[0]) &&
                  peal_far_joins(frame, lane, step, work.places[0].channel);
     struct peal_net_signal signal;

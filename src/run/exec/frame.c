@@ -37,7 +37,7 @@ enum peal_status peal_frame_init(struct peal_frame *frame, const struct peal_tea
     /* What blocking calls will read peers' memory into: its pages would be most of a first call's
      * time. Without memory the call that needs it says so. */
     if (context == 0 && team->size > 1 && !team->threads && !team->lazy &&
-        peal_remote_expect(team) && grow_bounce(frame, 2 * PEAL_REMOTE_MOST))
+        peal_remote_expect(team) && grow_bounce(frame, 2 * PEAL_REMOTE_MAX_BYTES))
         memset(frame->bounce, 0, frame->bounce_cap);
     return status;
 }
@@ -74,7 +74,7 @@ static bool make_room(void **at, uint32_t *cap, uint32_t wanted, size_t element)
 
 enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image)
 {
-    uint32_t sources = image->most_operands;
+    uint32_t sources = image->max_operands;
     uint32_t operands_cap = frame->pointers_cap;
     if (!make_room((void **)&frame->lanes, &frame->lanes_cap, image->nlanes,
                    sizeof *frame->lanes) ||

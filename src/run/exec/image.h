@@ -63,10 +63,10 @@ enum peal_step_flags {
     PEAL_STEP_STREAM_REST = 8, /* computes: STREAM of all destinations but the first, which is no
                                   parameter */
     PEAL_STEP_HAS_REG = 16,
-    PEAL_STEP_URGENT = 32, /* a wait with a notify or a message after it: others wait for that */
-    PEAL_STEP_REMOTE = 64, /* reads peers' parameters that are not mapped here */
-    PEAL_STEP_PAST = 128,  /* a copy into its own window by a rank that goes on without waiting */
-    PEAL_STEP_NEAR = 128   /* waits between hosts: the notifier is on this one */
+    PEAL_STEP_URGENT = 32,  /* a wait with a notify or a message after it: others wait for that */
+    PEAL_STEP_REMOTE = 64,  /* reads peers' parameters that are not mapped here */
+    PEAL_STEP_BYPASS = 128, /* a copy into its own window by a rank that goes on without waiting */
+    PEAL_STEP_NEAR = 128    /* waits between hosts: the notifier is on this one */
 };
 
 /* An operand. Pseudo bases as in plan.h: a constant, or a slot that was received. */
@@ -91,7 +91,7 @@ struct peal_step {
         struct {
             uint32_t first; /* places: destination if there is one, sources, more destinations */
             uint16_t nsrc;
-            uint16_t also; /* further destinations */
+            uint16_t more_dsts; /* after the first */
             uint64_t count;
             uint32_t rows;
             uint32_t extra; /* channel, or divisor */
@@ -169,13 +169,13 @@ struct peal_image {
     struct peal_step *steps;   /* period * nsteps */
     struct peal_place *places; /* period * nplaces */
     uint32_t nplaces;
-    uint32_t nregs;         /* of all lanes */
-    uint32_t most_operands; /* of a step */
+    uint32_t nregs;        /* of all lanes */
+    uint32_t max_operands; /* of a step */
     uint32_t nchannels;
     struct peal_image_channel *channels;
     uint32_t nshared;         /* own shared cells */
     int64_t *totals;          /* what is added to each per launch: period * nshared */
-    bool clip, rows_as_bases; /* see peal_image_how */
+    bool clip, rows_as_bases; /* see peal_image_options */
     bool seq_cst;             /* not monotone */
     bool takes;               /* ranks may sleep for a cell of another one: a change wakes all */
     uint32_t count_shift;     /* where a one-writer cell's count begins: below it, the signature */
@@ -204,7 +204,7 @@ struct peal_image {
 };
 
 /* How to make an image. */
-struct peal_image_how {
+struct peal_image_options {
     uint32_t rank;
     bool clip;                      /* see above */
     bool rows_as_bases;             /* each row of a 2-D parameter is bound on its own */
@@ -223,7 +223,7 @@ struct peal_image_how {
 };
 
 /* A plan with channels must have all ranks. */
-enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
+enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_options *options,
                                 const struct peal_compute *compute, struct peal_image **out);
 /* The block of an image in a prefault pool is freed with the pool. NULL is ignored. */
 void peal_image_free(struct peal_image *image);

@@ -27,7 +27,7 @@ static struct far_count name_owners(struct peal_image *image, const struct peal_
                                     const uint8_t *far)
 {
     bool has_dst = step->kind != PEAL_STEP_SEND;
-    uint32_t n = step->mem.nsrc + has_dst + step->mem.also;
+    uint32_t n = step->mem.nsrc + has_dst + step->mem.more_dsts;
     struct far_count count = {0};
     if (step->kind == PEAL_STEP_RECV)
         n = 1;

@@ -77,7 +77,7 @@ static bool keep_in_caches(struct peal_image *image)
                 const struct peal_place *places = &image->places[step->mem.first];
                 bool again =
                     (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, &readings);
-                for (uint32_t d = 1; d <= step->mem.also; d++)
+                for (uint32_t d = 1; d <= step->mem.more_dsts; d++)
                     again |= is_read_again(image, &places[step->mem.nsrc + d], &readings);
                 if (again)
                     step->flags &= (uint8_t)~streams;
@@ -118,7 +118,7 @@ static void mark_past(struct peal_image *image)
             waits = true;
         else if (step->kind == PEAL_STEP_COPY && !waits &&
                  image->places[step->mem.first].base < image->size)
-            step->flags |= PEAL_STEP_PAST;
+            step->flags |= PEAL_STEP_BYPASS;
     }
 }
 
@@ -154,7 +154,7 @@ static enum peal_status mark_remote(struct peal_image *image)
         uint64_t remote = 0;
         uint32_t n = step->mem.nsrc + (step->kind != PEAL_STEP_SEND);
         bool writes = false;
-        for (uint32_t d = 0; d < step->mem.also; d++)
+        for (uint32_t d = 0; d < step->mem.more_dsts; d++)
             writes |= is_peers(image, &image->places[step->mem.first + n + d]);
         writes |= step->kind == PEAL_STEP_COPY && is_peers(image, &image->places[step->mem.first]);
         if (writes && !image->writes)

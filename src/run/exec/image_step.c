@@ -156,7 +156,7 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
                                .op = op_index,
                                .mem = {.first = *nplaces,
                                        .nsrc = op->mem.nsrc,
-                                       .also = op->mem.also,
+                                       .more_dsts = op->mem.also,
                                        .count = op->mem.count,
                                        .rows = split ? 1 : op->mem.rows,
                                        .extra = op->mem.channel}};

@@ -258,7 +258,7 @@ static void repeat(struct peal_frame *frame, const struct peal_step *step, uint3
 {
     const struct peal_place *places = &frame->image->places[step->mem.first + 1 + step->mem.nsrc];
     uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
-    for (uint32_t d = 0; d < step->mem.also; d++) {
+    for (uint32_t d = 0; d < step->mem.more_dsts; d++) {
         const struct peal_base *base = remote_base(frame, &places[d]);
         assert(!base || frame->team->threads); /* mark_remote has refused it */
         char *to = base ? (char *)(uintptr_t)home_of(base, &places[d], row)
@@ -273,20 +273,20 @@ static bool combine_row(struct peal_frame *frame, const struct peal_step *step, 
     const struct peal_compute *compute = frame->team->compute;
     uint64_t block = block_of(frame, step);
     /* What goes on from here is read again at once. */
-    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && step->mem.also == 0;
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && step->mem.more_dsts == 0;
     for (uint64_t first = 0; first < count; first += block) {
         uint64_t n = count - first < block ? count - first : block;
         struct peal_operand dst;
         if (!gather(frame, step, row, first, n, &dst))
             return false;
-        bool past = stream;
+        bool streams = stream;
         for (uint32_t i = 0; i < step->mem.nsrc; i++)
-            past = past && frame->operands[i].at != dst.at;
+            streams = streams && frame->operands[i].at != dst.at;
         if (peal_fn_is_user(step->fn))
             peal_formula_combine(compute, peal_plan_formula(frame->image->plan, step->fn), &dst,
                                  frame->operands, step->mem.nsrc, n);
         else
-            (past ? compute->combine_stream : compute->combine)(
+            (streams ? compute->combine_stream : compute->combine)(
                 (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, n, step->mem.extra);
         repeat(frame, step, row, first, n, dst.at);
     }
@@ -298,7 +298,7 @@ bool peal_remote_work(struct peal_frame *frame, const struct peal_step *step)
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.more_dsts);
     if (count == 0)
         return true;
     uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);

@@ -29,13 +29,13 @@ enum peal_reads { PEAL_READS_UNKNOWN, PEAL_READS_YES, PEAL_READS_NO };
 
 /* Bytes of each peer's memory that a computation reads at a time. With 64 KiB two ranks' allreduce
  * of 512 KiB takes a tenth longer; all that was read must be in the cache when it is used. */
-enum { PEAL_REMOTE_LEAST = 64 << 10, PEAL_REMOTE_MOST = 256 << 10 };
+enum { PEAL_REMOTE_MIN_BYTES = 64 << 10, PEAL_REMOTE_MAX_BYTES = 256 << 10 };
 static inline uint64_t peal_remote_block(uint64_t peers)
 {
-    uint64_t block = 2 * PEAL_REMOTE_MOST / (peers ? peers : 1) / 4096 * 4096;
-    if (block < PEAL_REMOTE_LEAST)
-        return PEAL_REMOTE_LEAST;
-    return block > PEAL_REMOTE_MOST ? PEAL_REMOTE_MOST : block;
+    uint64_t block = 2 * PEAL_REMOTE_MAX_BYTES / (peers ? peers : 1) / 4096 * 4096;
+    if (block < PEAL_REMOTE_MIN_BYTES)
+        return PEAL_REMOTE_MIN_BYTES;
+    return block > PEAL_REMOTE_MAX_BYTES ? PEAL_REMOTE_MAX_BYTES : block;
 }
 
 /* Writes into this rank's control block what peers will try to read; returns that memory, to be freed

@@ -49,20 +49,20 @@ struct failure {
 
 static void send_unsent(struct peal_span *span, struct peal_net *net);
 
-static void mark(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t what)
+static void mark(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t kind)
 {
     if (!span->far[rank])
         return;
     span->unsent_ranks += span->dirty[rank] == 0 && span->unsent[rank] == 0;
     span->dirty[rank] |= words;
-    span->unsent[rank] |= what;
+    span->unsent[rank] |= kind;
 }
 
-static void mark_for_all(struct peal_span *span, uint32_t words, uint8_t what)
+static void mark_for_all(struct peal_span *span, uint32_t words, uint8_t kind)
 {
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++)
-        mark(span, r, words, what);
+        mark(span, r, words, kind);
     send_unsent(span, net);
     peal_endpoint_unlock(span->endpoint);
 }
@@ -106,12 +106,12 @@ void peal_span_tell(struct peal_span *span)
 
 void peal_span_inquire(struct peal_span *span)
 {
-    enum { MOST_MS = 120 }; /* longer than what counts as silence in a report */
+    enum { LIMIT_MS = 120 }; /* longer than what counts as silence in a report */
     peal_span_ask(span);
     for (uint32_t r = 0; r < span->team->size;) {
         double silent = peal_span_silence(span, r);
         /* A rank that has not answered for longer will not answer now: behind a cut link, that is all of them. */
-        bool waits = span->far[r] && silent > 0 && silent * 1000 < MOST_MS &&
+        bool waits = span->far[r] && silent > 0 && silent * 1000 < LIMIT_MS &&
                      !peal_span_is_dead(span, r, NULL);
         if (!waits) {
             r++;
@@ -165,7 +165,7 @@ static void describe_own(const struct peal_span *span, struct status *out)
         for (int i = 0; i < PEAL_CALL_HISTORY; i++) {
             uint64_t *row = out->history[s * PEAL_CALL_HISTORY + i];
             row[0] = read_word(&own->history[s][i].seq);
-            row[1] = read_word(&own->history[s][i].what);
+            row[1] = read_word(&own->history[s][i].code);
             row[2] = read_word(&own->history[s][i].count);
         }
     }
@@ -264,22 +264,22 @@ void peal_endpoint_send_unsent(struct peal_endpoint *endpoint)
 
 /* Is something unsent to a rank that may still receive it? One that has not answered for long is not waited for,
  * because the caller is to be told soon. */
-static bool has_unsent(struct peal_span *span, uint32_t most_ms)
+static bool has_unsent(struct peal_span *span, uint32_t limit_ms)
 {
     bool found = false;
     (void)peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++)
         found |= (span->dirty[r] != 0 || span->unsent[r] != 0) &&
-                 peal_span_silence(span, r) * 1000 < most_ms;
+                 peal_span_silence(span, r) * 1000 < limit_ms;
     peal_endpoint_unlock(span->endpoint);
     return found;
 }
 
 /* Returns when all is sent, or after most_ms: what is unsent then is for ranks that do not receive anything. */
-static void wait_until_sent(struct peal_span *span, uint32_t most_ms)
+static void wait_until_sent(struct peal_span *span, uint32_t limit_ms)
 {
-    uint64_t end = peal_now_ms() + most_ms;
-    while (has_unsent(span, most_ms) && peal_now_ms() < end) {
+    uint64_t end = peal_now_ms() + limit_ms;
+    while (has_unsent(span, limit_ms) && peal_now_ms() < end) {
         peal_span_progress(span);
         nanosleep(&(struct timespec){0, 50000}, NULL);
     }
@@ -287,9 +287,9 @@ static void wait_until_sent(struct peal_span *span, uint32_t most_ms)
 
 void peal_span_announce(struct peal_span *span)
 {
-    enum { MOST_MS = 200 };
+    enum { LIMIT_MS = 200 };
     mark_for_all(span, 0, UNSENT_FAILURE);
-    wait_until_sent(span, MOST_MS);
+    wait_until_sent(span, LIMIT_MS);
 }
 
 /* Non-blocking calls of this rank that others can complete: those before the first one that it has dropped. In that
@@ -313,10 +313,10 @@ static bool is_through(struct peal_span *span, uint32_t rank)
     return blocking && read_word(&its->finished) >= count_kept(own);
 }
 
-void peal_span_linger(struct peal_span *span, uint32_t most_ms)
+void peal_span_linger(struct peal_span *span, uint32_t limit_ms)
 {
     enum { ASK_MS = 2 };
-    uint64_t end = peal_now_ms() + most_ms, next = 0;
+    uint64_t end = peal_now_ms() + limit_ms, next = 0;
     for (uint32_t r = 0; r < span->team->size;) {
         uint64_t now = peal_now_ms();
         if (is_through(span, r)) {
@@ -336,7 +336,7 @@ void peal_span_linger(struct peal_span *span, uint32_t most_ms)
 
 void peal_control_leave(struct peal_span *span)
 {
-    enum { MOST_MS = 100 };
+    enum { LIMIT_MS = 100 };
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++) {
         if (span->far[r] && peal_net_health(net, span->peers[r].at, NULL) == PEAL_OK)
@@ -344,7 +344,7 @@ void peal_control_leave(struct peal_span *span)
     }
     send_unsent(span, net);
     peal_endpoint_unlock(span->endpoint);
-    wait_until_sent(span, MOST_MS);
+    wait_until_sent(span, LIMIT_MS);
 }
 
 /* ---- taking ---- */
@@ -363,7 +363,7 @@ static void mirror_status(struct peal_span *span, uint32_t rank, const struct st
             const uint64_t *row = from->history[s * PEAL_CALL_HISTORY + i];
             struct peal_call_record *record = &mirror->history[s][i];
             write_word(&record->seq, 0);
-            write_word(&record->what, row[1]);
+            write_word(&record->code, row[1]);
             write_word(&record->count, row[2]);
             write_word(&record->seq, row[0]);
         }

@@ -9,22 +9,22 @@
 static int is_near_gone(void *context, uint32_t seat, struct peal_text *text)
 {
     const struct peal_near *near = context;
-    return near->how->gone(near->how->context, near->ranks[seat], text);
+    return near->options->gone(near->options->context, near->ranks[seat], text);
 }
 
-void peal_near_find(const struct peal_team_how *how, struct peal_near *out,
+void peal_near_find(const struct peal_team_options *options, struct peal_near *out,
                     struct peal_rendezvous *meet)
 {
-    out->how = how;
-    out->count = peal_span_near(how->span, how->size, how->rank, out->ranks);
-    while (out->ranks[out->seat] != how->rank)
+    out->options = options;
+    out->count = peal_span_near(options->span, options->size, options->rank, out->ranks);
+    while (out->ranks[out->seat] != options->rank)
         out->seat++;
-    snprintf(out->job, sizeof out->job, "%s@%u", how->job,
-             peal_endpoint_node(how->span->endpoint, how->span->members[how->rank]));
+    snprintf(out->job, sizeof out->job, "%s@%u", options->job,
+             peal_endpoint_node(options->span->endpoint, options->span->members[options->rank]));
     meet->job = out->job;
     meet->rank = out->seat;
     meet->size = out->count;
-    meet->gone = how->gone ? is_near_gone : NULL;
+    meet->gone = options->gone ? is_near_gone : NULL;
     meet->context = out;
 }
 

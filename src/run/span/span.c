@@ -31,25 +31,25 @@ struct peal_endpoint *peal_endpoint_new(void)
 }
 
 /* Combines what a far rank has sent into this rank's memory, as its step would have done. */
-static void accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *what,
+static void accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *request,
                        void *at, const void *from)
 {
     enum { EXCLUSIVE = 1 };
     const struct peal_compute *compute = peal_compute_best();
     (void)context;
     (void)rank;
-    if (what->dtype >= PEAL_DTYPES || what->fn >= PEAL_FN_COUNT || what->element == 0)
+    if (request->dtype >= PEAL_DTYPES || request->fn >= PEAL_FN_COUNT || request->element == 0)
         return;
-    struct peal_operand dst = {.dtype = (enum peal_dtype)what->dtype, .at = at};
+    struct peal_operand dst = {.dtype = (enum peal_dtype)request->dtype, .at = at};
     struct peal_operand sources[2] = {{.dtype = dst.dtype, .at = (void *)(uintptr_t)from}};
-    uint64_t count = what->bytes / what->element;
-    if (!(what->flags & EXCLUSIVE)) {
-        compute->accumulate((enum peal_fn)what->fn, &dst, sources, count);
+    uint64_t count = request->bytes / request->element;
+    if (!(request->flags & EXCLUSIVE)) {
+        compute->accumulate((enum peal_fn)request->fn, &dst, sources, count);
         return;
     }
     sources[1] = sources[0];
     sources[0] = dst;
-    compute->combine((enum peal_fn)what->fn, &dst, sources, 2, count, 0);
+    compute->combine((enum peal_fn)request->fn, &dst, sources, 2, count, 0);
 }
 
 static void take_control(void *context, uint32_t rank, uint32_t kind, const void *bytes,
@@ -254,13 +254,13 @@ void peal_endpoint_retract(struct peal_endpoint *endpoint, uint32_t segment)
 
 /* ---- teams ---- */
 
-uint32_t peal_span_near(const struct peal_span_how *how, uint32_t size, uint32_t rank,
+uint32_t peal_span_near(const struct peal_span_options *options, uint32_t size, uint32_t rank,
                         uint32_t *near)
 {
-    const uint32_t *nodes = how->endpoint->nodes;
+    const uint32_t *nodes = options->endpoint->nodes;
     uint32_t count = 0;
     for (uint32_t r = 0; r < size; r++) {
-        if (nodes[how->members[r]] == nodes[how->members[rank]])
+        if (nodes[options->members[r]] == nodes[options->members[rank]])
             near[count++] = r;
     }
     return count;
@@ -304,13 +304,13 @@ static void free_span(struct peal_span *span, uint32_t size)
     free(span);
 }
 
-static struct peal_span *new_span(struct peal_team *team, const struct peal_span_how *how)
+static struct peal_span *new_span(struct peal_team *team, const struct peal_span_options *options)
 {
     uint32_t size = team->size;
     struct peal_span *span = calloc(1, sizeof *span);
     if (!span)
         return NULL;
-    *span = (struct peal_span){.endpoint = how->endpoint,
+    *span = (struct peal_span){.endpoint = options->endpoint,
                                .team = team,
                                .window = PEAL_NONE,
                                .mirror = PEAL_NONE,
@@ -332,14 +332,14 @@ static struct peal_span *new_span(struct peal_team *team, const struct peal_span
 }
 
 /* The hosts of the team's ranks, from the endpoint. */
-static void place_peers(struct peal_span *span, const struct peal_span_how *how)
+static void place_peers(struct peal_span *span, const struct peal_span_options *options)
 {
     struct peal_team *team = span->team;
-    span->node = peal_endpoint_node(how->endpoint, how->members[team->rank]);
+    span->node = peal_endpoint_node(options->endpoint, options->members[team->rank]);
     for (uint32_t r = 0; r < team->size; r++) {
         struct peal_peer *peer = &span->peers[r];
-        peer->at = how->members[r];
-        peer->node = peal_endpoint_node(how->endpoint, peer->at);
+        peer->at = options->members[r];
+        peer->node = peal_endpoint_node(options->endpoint, peer->at);
         span->far[r] = peer->node != span->node;
         uint32_t before = 0;
         while (span->peers[before].node != peer->node)
@@ -350,14 +350,14 @@ static void place_peers(struct peal_span *span, const struct peal_span_how *how)
     }
 }
 
-enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_how *how,
+enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_options *options,
                                   struct peal_span_hello *hello)
 {
-    struct peal_endpoint *endpoint = how->endpoint;
-    struct peal_span *span = new_span(team, how);
+    struct peal_endpoint *endpoint = options->endpoint;
+    struct peal_span *span = new_span(team, options);
     if (!span)
         return PEAL_NO_MEMORY;
-    place_peers(span, how);
+    place_peers(span, options);
     hold(endpoint);
     team->span = span;
     (void)peal_endpoint_lock(endpoint);
@@ -468,7 +468,7 @@ void peal_span_progress(struct peal_span *span)
     progress(span->endpoint);
 }
 
-void peal_span_sleep(struct peal_span *span, uint64_t most_ns)
+void peal_span_sleep(struct peal_span *span, uint64_t max_ns)
 {
     enum { LIMIT_NS = 1000000 };
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
@@ -476,7 +476,7 @@ void peal_span_sleep(struct peal_span *span, uint64_t most_ns)
     peal_endpoint_unlock(span->endpoint);
     if (fd.fd < 0)
         return;
-    struct timespec limit = {0, most_ns < LIMIT_NS ? (long)most_ns : LIMIT_NS};
+    struct timespec limit = {0, max_ns < LIMIT_NS ? (long)max_ns : LIMIT_NS};
     (void)ppoll(&fd, 1, &limit, NULL);
 }
 

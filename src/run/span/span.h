@@ -96,17 +96,17 @@ uint32_t peal_endpoint_node(const struct peal_endpoint *endpoint, uint32_t at);
 
 /* ---- teams ---- */
 
-struct peal_span_how {
+struct peal_span_options {
     struct peal_endpoint *endpoint;
     const uint32_t *members; /* ranks of the net, by rank of the team */
 };
 
 /* Ranks of the team on this host, in order: their number, and this one's place among them. */
-uint32_t peal_span_near(const struct peal_span_how *how, uint32_t size, uint32_t rank,
+uint32_t peal_span_near(const struct peal_span_options *options, uint32_t size, uint32_t rank,
                         uint32_t *near);
 /* Makes the team span hosts: its mirrors and segments. Its window is mapped already. `hello` gets what the
  * other ranks have to know. */
-enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_how *how,
+enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_options *options,
                                   struct peal_span_hello *hello);
 /* Completes it with the hellos of all ranks. PEAL_MISMATCH and a line in `why` if one has another layout. */
 enum peal_status peal_span_meet(struct peal_team *team, const struct peal_span_hello *all,
@@ -139,7 +139,7 @@ static inline void peal_team_progress(const struct peal_team *team)
         peal_endpoints_progress(own ? team->span->endpoint : NULL);
 }
 /* Sleeps until something arrives, for a millisecond at most: near ranks cannot end this sleep. */
-void peal_span_sleep(struct peal_span *span, uint64_t most_ns);
+void peal_span_sleep(struct peal_span *span, uint64_t max_ns);
 /* Has the process of a far rank ended, or its host? `why` may be NULL. */
 bool peal_span_is_dead(struct peal_span *span, uint32_t rank, struct peal_text *why);
 
@@ -163,7 +163,7 @@ void peal_span_retract(struct peal_span *span);
 
 /* Before closing, if this rank's memory is read by others in calls that it has left: serves them until all have
  * left those calls, too. */
-void peal_span_linger(struct peal_span *span, uint32_t most_ms);
+void peal_span_linger(struct peal_span *span, uint32_t limit_ms);
 
 /* Within progress, under the lock. */
 void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind,
@@ -181,7 +181,7 @@ struct peal_span_gather {
     uint32_t bytes; /* of each block; at most PEAL_SPAN_BLOCK */
     uint32_t timeout_ms;
     /* Will that member not come any more? */
-    int (*gone)(void *context, uint32_t member, struct peal_text *how);
+    int (*gone)(void *context, uint32_t member, struct peal_text *ended);
     void *context;
     bool optional; /* those that will not come are not missed */
 };
@@ -190,7 +190,7 @@ enum { PEAL_SPAN_BLOCK = 24, PEAL_SPAN_MEMBERS = 256 };
 /* Every member contributes a block and gets the blocks of all that came; came[m] says who, the same on all of them.
  * A member that the others took for gone is told that it did not come. PEAL_PEER_DEAD: a member that is not
  * optional is gone. */
-enum peal_status peal_span_gather(const struct peal_span_gather *how, const void *own, void *all,
+enum peal_status peal_span_gather(const struct peal_span_gather *gather, const void *own, void *all,
                                   uint8_t *came);
 /* Keeps a message of a gathering until this rank takes part in it. */
 void peal_gather_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind, const void *bytes,

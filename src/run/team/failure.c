@@ -37,10 +37,10 @@ void peal_team_settle(const struct peal_team *team)
 
 static void copy_report(struct peal_team *team, struct peal_control *first, uint32_t winner)
 {
-    enum { MOST_MS = 20000 };
+    enum { LIMIT_MS = 20000 };
     /* The winner is formatting: microseconds, or as long as others keep it from the core. One that
      * died leaves the report unwritten. */
-    for (int i = 0; i < MOST_MS; i++) {
+    for (int i = 0; i < LIMIT_MS; i++) {
         bool gone = winner < team->size && peal_team_is_dead(team, winner);
         /* Partner: the release in peal_team_fail. */
         if (atomic_load_explicit(&first->report_done, memory_order_acquire) || gone)

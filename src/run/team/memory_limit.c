@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PATH = 2 * PATH_MAX, LITTLE = 1 << 20 };
+enum { MAX_PATH = 2 * PATH_MAX, LOW_BYTES = 1 << 20 };
 
 /* The names of the two versions of control groups. */
 static const struct version {
@@ -31,7 +31,7 @@ static const struct version {
 
 static FILE *open_in(const char *folder, const char *name)
 {
-    char path[MOST_PATH + 64];
+    char path[MAX_PATH + 64];
     int len = snprintf(path, sizeof path, "%s/%s", folder, name);
     if (len >= (int)sizeof path)
         return NULL;
@@ -102,7 +102,7 @@ static void read_group(const struct version *version, const char *folder,
 static void climb(const struct version *version, const char *mount, const char *path,
                   struct peal_memory_limit *room)
 {
-    char folder[MOST_PATH];
+    char folder[MAX_PATH];
     size_t top = strlen(mount);
     int len = snprintf(folder, sizeof folder, "%s%s", mount, path);
     if (len >= (int)sizeof folder)
@@ -175,7 +175,7 @@ static void read_mount(const char *root, char *line, struct peal_memory_limit *r
     const char *below = "";
     if (strncmp(path, top, hidden) == 0)
         below = path + hidden;
-    char mount[MOST_PATH];
+    char mount[MAX_PATH];
     if (snprintf(mount, sizeof mount, "%s%s", root, at) < (int)sizeof mount)
         climb(version, mount, below, room);
 }
@@ -214,7 +214,7 @@ void peal_memory_limit_find(const char *root, struct peal_memory_limit *out)
 bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes, uint32_t ranks,
                             struct peal_text *why)
 {
-    if (bytes < LITTLE || bytes <= room->bytes)
+    if (bytes < LOW_BYTES || bytes <= room->bytes)
         return true;
     if (!why)
         return false;
@@ -232,7 +232,7 @@ bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes
 bool peal_memory_limit_has(uint64_t bytes, uint32_t ranks, struct peal_text *why)
 {
     struct peal_memory_limit room;
-    if (bytes < LITTLE)
+    if (bytes < LOW_BYTES)
         return true;
     peal_memory_limit_find("", &room);
     return peal_memory_limit_fits(&room, bytes, ranks, why);

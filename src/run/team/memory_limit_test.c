@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_FILES = 12 };
+enum { MAX_FILES = 12 };
 #define MEMORY(kib)                                                                                \
     {                                                                                              \
         "proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:   " #kib " kB\n"                     \
@@ -39,7 +39,7 @@ static const struct {
     bool of_group;
     struct {
         const char *path, *text;
-    } files[MOST_FILES];
+    } files[MAX_FILES];
 } rows[] = {
     {__LINE__, 1600 << 10, false, {MEMORY(1600)}},
     {__LINE__, 0, false, {{"proc/meminfo", "MemTotal: 5 kB\n"}}},
@@ -180,7 +180,7 @@ TEST(the_smallest_limit_counts)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char root[] = "/tmp/peal-room-XXXXXX";
         assert_non_null(mkdtemp(root));
-        for (int f = 0; f < MOST_FILES && rows[i].files[f].path; f++)
+        for (int f = 0; f < MAX_FILES && rows[i].files[f].path; f++)
             write_file(root, rows[i].files[f].path, rows[i].files[f].text);
         struct peal_memory_limit room;
         peal_memory_limit_find(root, &room);

@@ -189,11 +189,12 @@ static void give_up(struct peal_rendezvous *meet, struct peal_windows *windows,
 
 /* The ranks have met: a team with this rank's window, which the others' are still to be added
  * to. */
-static struct peal_team *begin_team(const struct peal_team_how *how,
+static struct peal_team *begin_team(const struct peal_team_options *options,
                                     const struct peal_layout *layout, struct peal_windows *windows,
                                     struct peal_control *own, struct peal_meeting *meeting)
 {
-    struct peal_team *team = peal_team_new(how->rank, how->size, how->job, how->timeout_ms);
+    struct peal_team *team =
+        peal_team_new(options->rank, options->size, options->job, options->timeout_ms);
     if (!team)
         return NULL;
     team->meeting = calloc(1, sizeof *team->meeting);
@@ -206,28 +207,29 @@ static struct peal_team *begin_team(const struct peal_team_how *how,
     team->layout = *layout;
     team->windows = windows;
     team->controls[team->rank] = own;
-    team->quiet = how->quiet;
-    team->meet_ms = how->meet_ms;
+    team->quiet = options->quiet;
+    team->meet_ms = options->meet_ms;
     return team;
 }
 
-enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
+enum peal_status peal_team_open(const struct peal_team_options *options, struct peal_text *why,
                                 struct peal_team **out)
 {
     struct peal_layout layout;
     struct peal_near near = {0};
-    peal_layout_open(how->size, &layout);
-    struct peal_rendezvous meet = {.job = how->job,
-                                   .rank = how->rank,
-                                   .size = how->size,
-                                   .timeout_ms = how->meet_ms,
-                                   .gone = how->gone,
-                                   .context = how->context};
-    if (how->span)
-        peal_near_find(how, &near, &meet);
-    struct peal_windows *windows = peal_windows_new(how->size, peal_head_bytes(how->size));
+    peal_layout_open(options->size, &layout);
+    struct peal_rendezvous meet = {.job = options->job,
+                                   .rank = options->rank,
+                                   .size = options->size,
+                                   .timeout_ms = options->meet_ms,
+                                   .gone = options->gone,
+                                   .context = options->context};
+    if (options->span)
+        peal_near_find(options, &near, &meet);
+    struct peal_windows *windows = peal_windows_new(options->size, peal_head_bytes(options->size));
     enum peal_status status = PEAL_NO_MEMORY;
-    struct peal_control *own = windows ? make_window(windows, how->rank, &layout, &status) : NULL;
+    struct peal_control *own =
+        windows ? make_window(windows, options->rank, &layout, &status) : NULL;
     if (!own) {
         struct peal_text reason = {0};
         say_no_window(&layout, &reason);
@@ -236,17 +238,17 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_windows_drop(windows);
         return status;
     }
-    peal_control_write(own, how->rank, how->size, how->job, &layout);
+    peal_control_write(own, options->rank, options->size, options->job, &layout);
     atomic_store_explicit(&own->life, PEAL_LIFE_OPENING, memory_order_relaxed); /* for `peal ps` */
     windows->probe = peal_remote_offer(own);
     struct peal_meeting meeting = {0};
-    meet.window = windows->files[how->rank].fd;
+    meet.window = windows->files[options->rank].fd;
     status = peal_rendezvous_meet(&meet, why, &meeting);
     if (status != PEAL_OK) {
         give_up(&meet, windows, own, meeting.starved, why);
         return status;
     }
-    struct peal_team *team = begin_team(how, &layout, windows, own, &meeting);
+    struct peal_team *team = begin_team(options, &layout, windows, own, &meeting);
     if (!team) {
         peal_text_puts(why, "no memory for a communicator");
         (void)peal_rendezvous_settle(&meeting, PEAL_NO_MEMORY, "no memory for a communicator", why);
@@ -254,10 +256,10 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_windows_drop(windows);
         return PEAL_NO_MEMORY;
     }
-    team->fds[team->rank] = windows->files[how->rank].fd;
-    status = how->span ? peal_span_attach(team, how->span, how->hello) : PEAL_OK;
+    team->fds[team->rank] = windows->files[options->rank].fd;
+    status = options->span ? peal_span_attach(team, options->span, options->hello) : PEAL_OK;
     if (status == PEAL_OK)
-        status = adopt(team, team->meeting, how->span ? near.ranks : NULL, why);
+        status = adopt(team, team->meeting, options->span ? near.ranks : NULL, why);
     if (status != PEAL_OK) { /* the others are notified: they would wait for this rank */
         struct peal_text reason = {0};
         peal_text_puts(&reason, why->len ? peal_text_get(why) : peal_status_text(status));
@@ -266,7 +268,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_team_close(team);
         return status;
     }
-    if (!how->span) /* otherwise another "host" may have the same cores: comm/hosts/hosts.c */
+    if (!options->span) /* otherwise another "host" may have the same cores: comm/hosts/hosts.c */
         peal_topo_bind(meet.rank, meet.size);
     *out = team;
     return PEAL_OK;

@@ -30,7 +30,7 @@ struct peal_rendezvous {
     const char *reason;
     /* Says of a rank that it will not come any more, and in `how`, which may be NULL, why: the
      * meeting then fails with PEAL_PEER_DEAD. NULL: not known. */
-    int (*gone)(void *context, uint32_t rank, struct peal_text *how);
+    int (*gone)(void *context, uint32_t rank, struct peal_text *ended);
     void *context;
 };
 
@@ -50,7 +50,7 @@ struct peal_meeting {
 
 /* All ranks meet: rank 0 collects, others connect to it. `why` gets a line on failure, the same on
  * all ranks that are there or come within the next half second. */
-enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, struct peal_text *why,
+enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *meet, struct peal_text *why,
                                       struct peal_meeting *out);
 /* Once, after a meeting: says how far this rank has come, and hears of all. PEAL_OK if all have;
  * otherwise the status of the first that has not, and in `why` its reason. `reason` is of a

@@ -32,7 +32,7 @@ static const struct {
 
 struct rank {
     pthread_t thread;
-    struct peal_rendezvous how;
+    struct peal_rendezvous meet;
     enum peal_status status;
     struct peal_text why;
     uint32_t count; /* who was there */
@@ -42,7 +42,7 @@ static void *meet(void *argument)
 {
     struct rank *me = argument;
     struct peal_meeting meeting = {0};
-    me->status = peal_rendezvous_meet(&me->how, &me->why, &meeting);
+    me->status = peal_rendezvous_meet(&me->meet, &me->why, &meeting);
     me->count = meeting.count;
     peal_meeting_release(&meeting);
     return NULL;
@@ -53,16 +53,16 @@ static void run_row(size_t row, const char *job)
     struct rank ranks[RANKS];
     for (uint32_t i = 0; i < RANKS; i++) {
         uint32_t number = rows[row].ranks[i];
-        ranks[i] = (struct rank){.how = {.job = job,
-                                         .rank = number,
-                                         .size = number == 1 ? rows[row].expects : RANKS,
-                                         .timeout_ms = TIMEOUT_MS,
-                                         .window = -1}};
+        ranks[i] = (struct rank){.meet = {.job = job,
+                                          .rank = number,
+                                          .size = number == 1 ? rows[row].expects : RANKS,
+                                          .timeout_ms = TIMEOUT_MS,
+                                          .window = -1}};
         if (number == rows[row].refuses) {
-            ranks[i].how.refusal = PEAL_NO_MEMORY;
-            ranks[i].how.reason = "the shop is out of windows";
+            ranks[i].meet.refusal = PEAL_NO_MEMORY;
+            ranks[i].meet.reason = "the shop is out of windows";
         } else {
-            ranks[i].how.window = memfd_create("peal-meeting", MFD_CLOEXEC);
+            ranks[i].meet.window = memfd_create("peal-meeting", MFD_CLOEXEC);
         }
     }
     for (uint32_t i = RANKS; i-- > 0;) /* the leader last: the others wait for it */
@@ -72,12 +72,12 @@ static void run_row(size_t row, const char *job)
     for (uint32_t i = 0; i < RANKS; i++) {
         const char *words = peal_text_get(&ranks[i].why);
         if (ranks[i].status != rows[row].status || strcmp(words, rows[row].words) != 0)
-            fail_msg("row of line %d: rank %u: %s: %s", rows[row].line, ranks[i].how.rank,
+            fail_msg("row of line %d: rank %u: %s: %s", rows[row].line, ranks[i].meet.rank,
                      peal_status_text(ranks[i].status), words);
         assert_int_equal(ranks[i].count, rows[row].status == PEAL_OK ? RANKS : 0);
         peal_text_release(&ranks[i].why);
-        if (ranks[i].how.window >= 0)
-            close(ranks[i].how.window);
+        if (ranks[i].meet.window >= 0)
+            close(ranks[i].meet.window);
     }
 }
 
@@ -99,14 +99,14 @@ TEST(a_refusal_that_nobody_hears_ends)
     struct peal_meeting meeting = {0};
     char job[64];
     snprintf(job, sizeof job, "meeting-test-%d-alone", (int)getpid());
-    struct peal_rendezvous how = {.job = job,
-                                  .rank = 0,
-                                  .size = 1,
-                                  .timeout_ms = TIMEOUT_MS,
-                                  .window = -1,
-                                  .refusal = PEAL_NO_MEMORY,
-                                  .reason = "none"};
-    assert_int_equal(peal_rendezvous_meet(&how, &why, &meeting), PEAL_NO_MEMORY);
+    struct peal_rendezvous meet = {.job = job,
+                                   .rank = 0,
+                                   .size = 1,
+                                   .timeout_ms = TIMEOUT_MS,
+                                   .window = -1,
+                                   .refusal = PEAL_NO_MEMORY,
+                                   .reason = "none"};
+    assert_int_equal(peal_rendezvous_meet(&meet, &why, &meeting), PEAL_NO_MEMORY);
     assert_string_equal(peal_text_get(&why), "rank 0: none");
     peal_text_release(&why);
 }

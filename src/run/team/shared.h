@@ -47,7 +47,7 @@ static_assert(sizeof(struct peal_cell) == PEAL_LINE, "a cell has a line of its o
 /* A call as its peers compare it. seq is stored last (release) and read first (acquire). */
 struct peal_call_record {
     _Atomic uint64_t seq;   /* 1 for the first call of the stream */
-    _Atomic uint64_t what;  /* peal_call_what */
+    _Atomic uint64_t code;  /* peal_call_code */
     _Atomic uint64_t count; /* elements, or a hash of counts */
     uint64_t pad;
 };
@@ -194,7 +194,7 @@ static inline uint64_t peal_call_by(uint64_t algo)
     return (algo + 1) << 16 & PEAL_CALL_BY;
 }
 
-static inline uint64_t peal_call_what(uint32_t collective, uint32_t dtype, uint32_t reduce,
+static inline uint64_t peal_call_code(uint32_t collective, uint32_t dtype, uint32_t reduce,
                                       uint32_t root)
 {
     return (uint64_t)collective << 48 | (uint64_t)(dtype & 0xff) << 40 |

@@ -52,8 +52,8 @@ static uint64_t read_env_size(const char *name, uint64_t otherwise)
 /* Pools of the usual calls: with 5 to 16 ranks, all collectives in all sizes need 7 to 10 MiB. */
 void peal_layout_open(uint32_t size, struct peal_layout *out)
 {
-    enum { UNIT = 8 << 20, FEW_RANKS = 4, MOST_RANKS = 16 };
-    bool many = size > FEW_RANKS && size <= MOST_RANKS;
+    enum { UNIT = 8 << 20, FEW_RANKS = 4, MANY_RANKS = 16 };
+    bool many = size > FEW_RANKS && size <= MANY_RANKS;
     uint64_t wanted = read_env_size("PEAL_WINDOW_POOL", 0);
     uint64_t unit = wanted ? wanted : UNIT;
     uint64_t pool = many && !wanted ? 2 * unit : unit;

@@ -69,7 +69,7 @@ uint64_t peal_team_need(uint32_t size, bool threads);
 
 struct peal_windows; /* windows.h */
 struct peal_span;
-struct peal_span_how;
+struct peal_span_options;
 struct peal_span_hello;
 
 struct peal_team {
@@ -152,23 +152,23 @@ static inline char *peal_team_window(const struct peal_team *team, uint32_t rank
 char *peal_team_map(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes);
 void peal_team_unmap(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes);
 
-struct peal_team_how {
+struct peal_team_options {
     uint32_t rank, size;
     const char *job;
     uint32_t timeout_ms; /* of calls; 0: never */
     uint32_t meet_ms;    /* of meetings */
     bool quiet;
     /* Who will not come: see rendezvous.h. */
-    int (*gone)(void *context, uint32_t rank, struct peal_text *how);
+    int (*gone)(void *context, uint32_t rank, struct peal_text *ended);
     void *context;
     /* Ranks are on several hosts: which, and what the others have to know of this one (out). Then
      * peal_team_meet_far follows. NULL: one host. */
-    const struct peal_span_how *span;
+    const struct peal_span_options *span;
     struct peal_span_hello *hello;
 };
 
 /* Collective over a rendezvous. `why` gets a line on failure. Then comes peal_team_join. */
-enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
+enum peal_status peal_team_open(const struct peal_team_options *options, struct peal_text *why,
                                 struct peal_team **out);
 /* Of a team on several hosts: takes what all ranks have to know of each other, by rank. */
 enum peal_status peal_team_meet_far(struct peal_team *team, const struct peal_span_hello *all,
@@ -188,7 +188,7 @@ struct peal_team_group {
     const uint32_t *ranks;  /* of each, in the old team */
     const uint32_t *places; /* of each: what it has reserved */
     const char *job;
-    const struct peal_span_how *span; /* as in peal_team_how */
+    const struct peal_span_options *span; /* as in peal_team_options */
     struct peal_span_hello *hello;
 };
 /* First each rank reserves a place for its window, on its own: its number is to be passed to the
@@ -265,13 +265,13 @@ void peal_team_wake(const struct peal_team *team, uint32_t rank);
 /* What call this rank has come to, for its peers. These three take the rank's own block, which a
  * call looks up once. */
 static inline void peal_team_record(struct peal_control *own, uint32_t stream, uint64_t seq,
-                                    uint64_t what, uint64_t count)
+                                    uint64_t code, uint64_t count)
 {
     struct peal_call_record *record = &own->history[stream][seq % PEAL_CALL_HISTORY];
     /* A reader (doctor.c) that sees seq by acquire sees what belongs to it, or a later call's,
      * and reads seq again. */
     atomic_store_explicit(&record->seq, 0, memory_order_release);
-    atomic_store_explicit(&record->what, what, memory_order_release);
+    atomic_store_explicit(&record->code, code, memory_order_release);
     atomic_store_explicit(&record->count, count, memory_order_release);
     atomic_store_explicit(&record->seq, seq, memory_order_release);
     atomic_store_explicit(&own->calls[stream], seq, memory_order_release);

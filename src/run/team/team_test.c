@@ -43,9 +43,9 @@ struct opener {
 static void *open_team(void *argument)
 {
     struct opener *opener = argument;
-    struct peal_team_how how = {
+    struct peal_team_options options = {
         .rank = 0, .size = 2, .job = opener->job, .meet_ms = 20000, .quiet = true};
-    opener->status = peal_team_open(&how, &opener->why, &opener->team);
+    opener->status = peal_team_open(&options, &opener->why, &opener->team);
     return NULL;
 }
 
@@ -67,11 +67,11 @@ static void end(struct opener *opener)
 /* Rank 1, with any file as its window. */
 static void join_with(const struct opener *opener, int window)
 {
-    struct peal_rendezvous how = {
+    struct peal_rendezvous meet = {
         .job = opener->job, .rank = 1, .size = 2, .timeout_ms = 20000, .window = window};
     struct peal_text why = {0};
     struct peal_meeting meeting;
-    assert_int_equal(peal_rendezvous_meet(&how, &why, &meeting), PEAL_OK);
+    assert_int_equal(peal_rendezvous_meet(&meet, &why, &meeting), PEAL_OK);
     peal_meeting_release(&meeting);
 }
 
@@ -195,25 +195,25 @@ static bool has_autogroups(void)
 /* How long rank 0 yields before it sleeps, of two processes on one core. */
 static uint64_t measure_patience(bool own_sessions)
 {
-    struct peal_team_how how = {.size = 2, .meet_ms = 20000, .quiet = true};
+    struct peal_team_options options = {.size = 2, .meet_ms = 20000, .quiet = true};
     struct peal_team *team;
     struct peal_text why = {0};
     char job[40];
     peal_job_make(job);
-    how.job = job;
+    options.job = job;
     fflush(stdout);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        how.rank = 1;
+        options.rank = 1;
         if (own_sessions)
             setsid();
-        if (peal_team_open(&how, &why, &team) != PEAL_OK)
+        if (peal_team_open(&options, &why, &team) != PEAL_OK)
             _exit(1);
         peal_team_close(team);
         _exit(0);
     }
-    assert_int_equal(peal_team_open(&how, &why, &team), PEAL_OK);
+    assert_int_equal(peal_team_open(&options, &why, &team), PEAL_OK);
     uint64_t patience = team->policy.yield_ns;
     peal_team_close(team);
     int status = -1;

@@ -75,8 +75,8 @@ uint64_t peal_topo_machine(void)
 
 void peal_topo_bind(uint32_t rank, uint32_t size)
 {
-    const char *how = getenv("PEAL_BIND");
-    if (!how || (strcmp(how, "core") != 0 && strcmp(how, "wrap") != 0))
+    const char *setting = getenv("PEAL_BIND");
+    if (!setting || (strcmp(setting, "core") != 0 && strcmp(setting, "wrap") != 0))
         return;
     hwloc_topology_t topology = load();
     if (!topology)
@@ -86,7 +86,7 @@ void peal_topo_bind(uint32_t rank, uint32_t size)
     hwloc_obj_t core = NULL;
     if (count > 0)
         core = allowed_core(topology, (int)(rank % count), &count);
-    if (core && (size <= count || strcmp(how, "wrap") == 0))
+    if (core && (size <= count || strcmp(setting, "wrap") == 0))
         (void)hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
     hwloc_topology_destroy(topology);
 }

@@ -25,13 +25,13 @@ enum { PAGE = 4096 };
 enum peal_status peal_window_grow(int fd, uint64_t bytes)
 {
     struct stat file;
-    struct rlimit most;
+    struct rlimit limit;
     do {
         if (fstat(fd, &file) != 0)
             return PEAL_SYSTEM;
         if ((uint64_t)file.st_size >= bytes)
             return PEAL_OK;
-        if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes > most.rlim_cur) {
+        if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
             errno = EFBIG; /* the system would send a signal */
             return PEAL_NO_MEMORY;
         }

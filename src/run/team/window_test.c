@@ -107,10 +107,10 @@ static int open_in_small_pages(void)
         return WRONG;
     bool right = peal_team_own(team)->large == 0 && regions.ready < regions.pool &&
                  regions.ready == peal_layout_share(layout->unit, 0);
-    uint64_t most = layout->mail + layout->unit + 16 * 4096;
-    right = right && bytes_of(team->fds[1]) <= most;
+    uint64_t limit = layout->mail + layout->unit + 16 * 4096;
+    right = right && bytes_of(team->fds[1]) <= limit;
     fprintf(stderr, "%llu KiB of at most %llu\n", (unsigned long long)bytes_of(team->fds[1]) >> 10,
-            (unsigned long long)most >> 10);
+            (unsigned long long)limit >> 10);
     peal_regions_release(&regions);
     for (uint32_t r = 0; r < RANKS; r++)
         peal_team_close(teams[r]);
