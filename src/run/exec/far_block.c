@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computations on memory of other hosts, block after block.
+/* Computations on memory of other hosts, block by block.
  *
- *   begun      blocks whose far sources have been asked for, at most PEAL_FAR_DEPTH ahead of `ended`
- *   computed   blocks that are computed, with their far destinations on their way
- *   ended      blocks of which nothing is under way any more
+ *   begun      blocks whose far sources have been asked for, at most PEAL_FAR_DEPTH ahead of
+ *              `ended`
+ *   computed   blocks that are computed and being sent to their far destinations
+ *   ended      blocks of which nothing is in transit any more
  *
- * A block's place in the bounce memory is its number modulo the depth: a part for each far source, and one
- * for the result if its destination is far. Blocks are computed in order, so that the result is that of
- * one pass.
+ * A block's place in the bounce memory is its number modulo the depth: a part for each far source,
+ * and one for the result, which is used if the destination is far. Blocks are computed in order, so
+ * that the result is that of one pass.
  */
 #include "run/exec/far.h"
 
@@ -16,9 +17,7 @@
 
 #include <string.h>
 
-enum { EXCLUSIVE = 1 }; /* of an accumulate: no other rank changes it meanwhile */
-
-/* A step under way. */
+/* A step in progress. */
 struct work {
     struct peal_frame *frame;
     struct peal_far_lane *far;
@@ -103,7 +102,7 @@ static enum peal_step_end begin_block(struct work *work)
             continue;
         char *to = part_of(work, piece.slot, part++);
         if (i < far->operand)
-            continue; /* asked for before there was no room */
+            continue; /* it was asked for when this was last tried */
         struct peal_far_place from = peal_far_find(work->frame, place, piece.row, piece.first);
         enum peal_step_end end = peal_far_get(work->frame, &from, to, piece.count << place->shift,
                                               &far->gets[piece.slot]);
@@ -164,7 +163,7 @@ static void compute(const struct work *work, const struct piece *piece)
     } else if (!accumulates) {
         functions->combine((enum peal_fn)step->fn, &dst, sources, step->mem.nsrc, piece->count,
                            step->mem.extra);
-    } else if (is_far(&work->places[0])) { /* its source as the owner wants it */
+    } else if (is_far(&work->places[0])) { /* the owner accumulates what it is sent */
         functions->combine(PEAL_FN_ID, &dst, sources, step->mem.nsrc, piece->count, 0);
     } else if (step->flags & PEAL_STEP_SET) {
         sources[1] = sources[0];
@@ -189,27 +188,25 @@ static enum peal_step_end send_accumulate(const struct work *work, const struct 
     struct peal_frame *frame = work->frame;
     const struct peal_span *span = frame->team->span;
     uint32_t shift = work->places[0].shift;
-    struct peal_net_accumulate request = {.rank = span->peers[to->rank].at,
-                                          .segment = to->segment,
-                                          .offset = to->offset,
-                                          .from = from,
-                                          .bytes = piece->count << shift,
-                                          .element = (uint16_t)(1u << shift),
-                                          .fn = work->step->fn,
-                                          .dtype = (uint8_t)work->places[0].dtype,
-                                          .flags =
-                                              work->step->flags & PEAL_STEP_SET ? EXCLUSIVE : 0};
+    struct peal_net_accumulate request = {
+        .rank = span->peers[to->rank].at,
+        .segment = to->segment,
+        .offset = to->offset,
+        .from = from,
+        .bytes = piece->count << shift,
+        .element = (uint16_t)(1u << shift),
+        .fn = work->step->fn,
+        .dtype = (uint8_t)work->places[0].dtype,
+        .flags = work->step->flags & PEAL_STEP_SET ? PEAL_SPAN_EXCLUSIVE : 0};
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     enum peal_status status = peal_net_accumulate(net, &request, &work->far->puts[piece->slot]);
     peal_endpoint_unlock(span->endpoint);
     if (status == PEAL_OK)
-        work->far->unflushed[to->rank / 64] |= UINT64_C(1) << to->rank % 64;
-    if (status == PEAL_OK)
-        work->far->asked[to->rank / 64] &= ~(UINT64_C(1) << to->rank % 64);
+        peal_far_note_sent(work->far, to->rank);
     return peal_far_judge(frame, status, to->rank);
 }
 
-/* Sends the result of a computed block to its far destinations, from number `operand` on. */
+/* Sends the result of a computed block to its far destinations, from number far->sending on. */
 static enum peal_step_end send_block(struct work *work, const struct piece *piece)
 {
     struct peal_far_lane *far = work->far;
@@ -236,7 +233,7 @@ static enum peal_step_end send_block(struct work *work, const struct piece *piec
     return PEAL_STEP_DONE;
 }
 
-/* Computes the next block, if its sources are there, and sends it on. */
+/* Computes the next block, if its sources have arrived, and sends the result. */
 static enum peal_step_end end_block(struct work *work)
 {
     struct peal_far_lane *far = work->far;
@@ -261,7 +258,7 @@ static enum peal_step_end end_block(struct work *work)
     return PEAL_STEP_DONE;
 }
 
-/* The oldest block, if all of it has left. */
+/* Ends the oldest computed block, if all of it has left. */
 static bool retire_block(struct peal_far_lane *far)
 {
     struct peal_net_token *token = &far->puts[far->ended % PEAL_FAR_DEPTH];
@@ -272,7 +269,7 @@ static bool retire_block(struct peal_far_lane *far)
     return true;
 }
 
-/* Does what can be done for some block; PEAL_STEP_BLOCKS: nothing can. */
+/* Does what can be done for any block; PEAL_STEP_BLOCKS: nothing. */
 static enum peal_step_end move_blocks(struct work *work)
 {
     struct peal_far_lane *far = work->far;
@@ -310,7 +307,7 @@ enum peal_step_end peal_far_blocks(struct peal_frame *frame, struct peal_frame_l
     work.per_row = (count + work.block - 1) / work.block;
     work.bounce = frame->far_bounce + (uint64_t)(lane - frame->lanes) * frame->image->far_bytes;
     work.blocks = work.per_row * step->mem.rows;
-    /* Pairwise: the answer is the same each time that the step is tried again. */
+    /* Only if pairwise: then the answer stays the same when the step is tried again. */
     bool joins = frame->image->pairwise && step->mem.more_dsts == 0 &&
                  step->kind != (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE) && is_far(&work.places[0]) &&
                  peal_far_joins(frame, lane, step, work.places[0].channel);

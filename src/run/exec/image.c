@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns a plan into an image. Done once per plan; see image.h for the layout. */
+/* Turns a plan into an image, once per plan: its sizes are counted, one block is laid out and
+ * allocated, then its tables are filled (image_step.c) and marked (image_mark.c, image_far.c). See
+ * image.h for the layout. */
 #include "run/exec/image.h"
 
 #include "base/base.h"
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COUNT = 0xffff }; /* that a cell can hold beside a signature */
+enum { MAX_COUNT = 0xffff }; /* of a cell that also holds a signature */
 
 /* ---- sizes ---- */
 
@@ -20,7 +22,7 @@ static uint64_t cells_bytes(const struct peal_plan *plan)
     return peal_image_cell(plan, plan->nranks, 0, false);
 }
 
-/* Without room for them: counts parameters and bases. */
+/* Counts parameters and bases, and fills in the parameters if there is a table for them. */
 static void size_params(struct peal_image *image)
 {
     const struct peal_plan *plan = image->plan;
@@ -29,7 +31,7 @@ static void size_params(struct peal_image *image)
     image->nparams = 0;
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         if (bufs[b].kind != PEAL_BUF_PARAM)
-            continue; /* aliased ones too: off the root, gather and scatter use both */
+            continue; /* aliased ones count: away from the root, gather and scatter use both */
         uint32_t symmetric = (bufs[b].flags & PEAL_BUF_SYMMETRIC) != 0,
                  rows = peal_image_rows(image, b);
         if (image->params)
@@ -120,7 +122,7 @@ static void count_steps(struct peal_image *image)
     image->count_shift = largest_count(plan) <= MAX_COUNT ? 16 : 0;
 }
 
-/* What a frame needs room for. Tiles that were fused away need none. */
+/* What a frame must allocate. Tiles that were fused away need nothing. */
 static void count_needs(struct peal_image *image)
 {
     bool has_private = false;
@@ -133,7 +135,7 @@ static void count_needs(struct peal_image *image)
     for (uint32_t i = 0; i < image->nsteps; i++) {
         const struct peal_step *step = &image->steps[i];
         uint32_t needs =
-            step->kind <= PEAL_STEP_ACCUMULATE ? 1u + step->mem.nsrc + step->mem.more_dsts : 0;
+            peal_step_is_compute(step->kind) ? 1u + step->mem.nsrc + step->mem.more_dsts : 0;
         image->max_operands = needs > image->max_operands ? needs : image->max_operands;
     }
 }
@@ -165,8 +167,8 @@ static void *cut(char *block, uint64_t *used, uint64_t count, uint64_t bytes)
     return piece;
 }
 
-/* The image's tables one after the other, each at a multiple of 16 bytes; what a launch runs through
- * comes first. Without a block: counts its bytes. */
+/* The image's tables one after the other, each at a multiple of 16 bytes; those that every launch
+ * reads come first. Without a block: only counts the bytes. */
 static uint64_t lay_out(struct peal_image *image, const struct peal_image_options *options,
                         char *block)
 {
@@ -198,7 +200,7 @@ static bool has_take(const struct peal_plan *plan)
     return false;
 }
 
-/* A zeroed block that begins with the image, counted and laid out, with nothing in its tables. */
+/* A zeroed block that begins with the image; its tables are laid out and empty. */
 static struct peal_image *new_block(const struct peal_plan *plan,
                                     const struct peal_image_options *options)
 {
@@ -235,7 +237,7 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_o
 {
     const struct peal_plan *plan = image->plan;
     assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
-    /* All ranks must write a cell alike, which no rank knows from its own part alone. */
+    /* All ranks must choose the same count_shift, which no rank knows from its own part alone. */
     if (image->count_shift == 0 && plan->rank_count != plan->nranks)
         return PEAL_UNSUPPORTED;
     if (options->writers)
@@ -269,7 +271,7 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
 {
     struct peal_image_options near = *options;
     near.writers = NULL;
-    if (options->far) /* each rank's cells are in its own window */
+    if (options->far) /* each rank's cells are in its own window: none are multicast */
         options = &near;
     struct peal_image *image = new_block(plan, options);
     if (!image) {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of a team that has failed find out who is left, through the net that they have, and all of them
- * find the same, although any of them may die or leave meanwhile.
+/* Members of a team that has failed find out which of them are left, through the net that they
+ * have. All find the same members, although any of them may die or leave meanwhile.
  *
- *   everyone        its block to the leader, the lowest member that is not gone
+ *   every member    sends its block to the leader, the lowest member that is not gone
  *   the leader      waits until each has come or is gone, and sends all blocks to all that came
- *   everyone        sends these to all others as well, and only then goes on
+ *   every member    sends these to all others as well, and only then goes on
  *
- * Why all find the same: a leader decides only when every member that is not gone has asked it. A member
- * that has an earlier leader's decision asks no more, but sends that decision on; so the next leader
- * gets it before it can decide otherwise. And a member that goes on, or leaves, has sent it to everyone before.
- * That a member is gone may be seen before its last messages are read, so these are read before that counts.
+ * Why all find the same: a leader decides only when every member that is not gone has sent it a
+ * block. A member that has an earlier leader's decision sends no block, but passes that decision
+ * on; so the next leader gets it before it can decide otherwise. A member that goes on or leaves
+ * has passed it on to all others before. A member may be seen as gone before its last messages are
+ * read, so these are read before that counts.
  *
- * Messages may arrive before this rank takes part in their gathering: a bounded number of them is kept. Those of a
- * gathering that is over are dropped.
+ * Messages may arrive before this rank takes part in their gathering: a bounded number of them is
+ * kept. Those of a gathering that is over are dropped.
  */
 #include "run/span/endpoint.h"
 
@@ -65,7 +66,8 @@ void peal_gather_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind
     endpoint->nnotes++;
 }
 
-/* Removes a message of that kind and gathering from those that were kept; NULL: none has arrived. */
+/* Removes a message of this gathering and that kind from those that are kept; NULL: there is
+ * none. */
 static struct peal_gather_note *take_note(const struct peal_span_gather *gather, uint32_t kind)
 {
     struct peal_endpoint *endpoint = gather->endpoint;
@@ -82,8 +84,8 @@ static struct peal_gather_note *take_note(const struct peal_span_gather *gather,
     return found;
 }
 
-/* Progresses the network until nothing more arrives, sends what is unsent, and waits briefly. A rank that is still to
- * come may not know of the failure yet: it was in no call when that was announced. */
+/* Serves the network until nothing more arrives, sends what is unsent, and waits briefly. What is
+ * unsent matters: a rank that is still to come may not have been sent the failure yet. */
 static void pass_time(const struct peal_span_gather *gather)
 {
     enum { MAX_TURNS = 1000 };
@@ -106,7 +108,7 @@ static enum peal_status try_send(const struct peal_span_gather *gather, uint32_t
     return status;
 }
 
-/* Blocks that have come, into their places. */
+/* Moves the blocks that have arrived into their places. */
 static void sort_blocks(const struct peal_span_gather *gather, struct all *all)
 {
     for (struct peal_gather_note *note; (note = take_note(gather, BLOCK)) != NULL; free(note)) {
@@ -119,7 +121,7 @@ static void sort_blocks(const struct peal_span_gather *gather, struct all *all)
     }
 }
 
-/* A decision that has arrived, from any member. */
+/* True if a decision has arrived, from any member. */
 static bool take_decision(const struct peal_span_gather *gather, struct all *all)
 {
     struct peal_gather_note *note = take_note(gather, ALL);
@@ -130,8 +132,8 @@ static bool take_decision(const struct peal_span_gather *gather, struct all *all
     return whole;
 }
 
-/* Sends the decision to everyone that came, as far as it can be sent before the time is over. */
-static void send_on(const struct peal_span_gather *gather, const struct all *all, uint64_t end)
+/* Sends the decision to all members that came, as far as that is possible before the end. */
+static void pass_on(const struct peal_span_gather *gather, const struct all *all, uint64_t end)
 {
     for (uint32_t m = 0; m < gather->size; m++) {
         if (m == gather->self || !all->came[m])
@@ -141,7 +143,8 @@ static void send_on(const struct peal_span_gather *gather, const struct all *all
     }
 }
 
-/* Messages of a gathering go by the network, also between ranks of one host: a rank that cannot be reached will not come. */
+/* Members of one host, too, send each other messages through the network: one that cannot be
+ * reached there will not come. */
 static bool is_lost(const struct peal_span_gather *gather, uint32_t member)
 {
     struct peal_net *net = peal_endpoint_lock(gather->endpoint);
@@ -150,8 +153,9 @@ static bool is_lost(const struct peal_span_gather *gather, uint32_t member)
     return status != PEAL_OK && status != PEAL_PENDING;
 }
 
-/* As seen now. The network is moved afterwards, so that what a member sent before it left has come. */
-static void look_around(const struct peal_span_gather *gather, uint8_t *gone)
+/* Which members are gone now. The network is served afterwards, so that what they sent before has
+ * arrived. */
+static void find_gone(const struct peal_span_gather *gather, uint8_t *gone)
 {
     for (uint32_t m = 0; m < gather->size; m++)
         gone[m] =
@@ -191,13 +195,13 @@ static enum peal_status run_gather(const struct peal_span_gather *gather, const 
     memcpy(all->bytes[gather->self], own, gather->bytes);
     all->came[gather->self] = 1;
     while (peal_now_ms() < end) {
-        look_around(gather, gone);
+        find_gone(gather, gone);
         sort_blocks(gather, all);
         uint32_t leader = find_leader(gone);
         struct all decision;
         if (take_decision(gather, &decision)) {
             *all = decision;
-            send_on(gather, all, end);
+            pass_on(gather, all, end);
             return (enum peal_status)all->status;
         }
         if (leader == gather->self) {
@@ -205,7 +209,7 @@ static enum peal_status run_gather(const struct peal_span_gather *gather, const 
             if (status == PEAL_PENDING)
                 continue;
             all->status = (uint32_t)status;
-            send_on(gather, all, end);
+            pass_on(gather, all, end);
             return status;
         }
         if (leader != asked && try_send(gather, leader, BLOCK, &block, sizeof block) == PEAL_OK)
@@ -214,7 +218,7 @@ static enum peal_status run_gather(const struct peal_span_gather *gather, const 
     return PEAL_TIMEOUT;
 }
 
-/* What is still to come of this gathering is not kept. */
+/* Drops this gathering's messages, those to come included. */
 static void forget(const struct peal_span_gather *gather)
 {
     struct peal_endpoint *endpoint = gather->endpoint;
