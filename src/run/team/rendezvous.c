@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rendezvous.h. The messages are fixed structs, some with a window and a process attached:
+/* How the leader and the other ranks talk. See rendezvous.h. The messages are fixed structs, some
+ * with a window and a process descriptor attached:
  *
  *   member -> leader   challenge and answer (door.h), then hello + window + process
- *   leader -> member   welcome, then count x (peer + window + process)
- *   member -> leader   verdict of its own
- *   leader -> member   verdict of all
+ *   leader -> member   welcome, then count x (rank + window + process)
+ *   member -> leader   its own verdict
+ *   leader -> member   the verdict of all
+ *
+ * Whatever fails, the leader sends its status and reason to every rank that has come or still comes
+ * within LINGER_MS, so that all fail at once and with the same text instead of timing out.
+ * Strangers who do not know the job are dropped without consequence. All descriptors that were
+ * received are owned by the meeting, and are closed with it unless the caller takes them over.
  */
 #include "run/team/rendezvous.h"
 
@@ -25,13 +31,13 @@
 
 #define HELLO_MAGIC UINT32_C(0x70656c68)
 #define VERSION UINT32_C(3)
-enum { WHY = 240, SOON_MS = 2000, LINGER_MS = 500 };
+enum { WHY_BYTES = 240, SOON_MS = 2000, LINGER_MS = 500 };
 
 struct hello {
     uint32_t magic, version;
     uint32_t rank, size;
     uint32_t refusal; /* enum peal_status */
-    char reason[WHY];
+    char reason[WHY_BYTES];
 };
 
 struct welcome {
@@ -39,13 +45,13 @@ struct welcome {
     uint32_t status; /* enum peal_status */
     uint32_t count;
     uint32_t self, leader;
-    char why[WHY];
+    char why[WHY_BYTES];
 };
 
 struct verdict {
     uint32_t magic;
     uint32_t status; /* enum peal_status */
-    char why[WHY];
+    char why[WHY_BYTES];
 };
 
 static void sleep_ms(long ms)
@@ -86,7 +92,7 @@ bool peal_host_may_be(const char *a, const char *b)
     if (!x || !y)
         return strcmp(a, b) == 0;
     bool known = strcmp(x, " -") != 0 && strcmp(y, " -") != 0;
-    return !known || strcmp(x, y) == 0; /* containers of one host have names of their own */
+    return !known || strcmp(x, y) == 0; /* names may differ: containers have their own */
 }
 
 /* ---- the leader ---- */
@@ -99,7 +105,7 @@ struct guest {
     bool here;
 };
 
-/* A message came without its window: the system had no place for it. */
+/* A message came without its window because no descriptor was left for it. */
 static void say_descriptors(uint32_t rank, struct peal_text *out)
 {
     peal_text_printf(
@@ -114,7 +120,7 @@ static uint64_t soon(uint64_t deadline)
     return deadline;
 }
 
-/* Receives a newcomer's hello. False: it does not belong to the job, and its socket is closed. */
+/* Receives a newcomer's hello. False: it is not of this job; its socket is closed. */
 static bool hear(int socket, const char *job, uint64_t until, struct hello *out, int passed[2])
 {
     passed[0] = passed[1] = -1;
@@ -137,7 +143,7 @@ static void send_away(int socket, enum peal_status status, const char *why, uint
     close(socket);
 }
 
-/* PEAL_OK, or `why` this newcomer means that the meeting has failed. */
+/* PEAL_OK, or the status and reason for which this newcomer ends the meeting. */
 static enum peal_status judge(const struct peal_rendezvous *meet, const struct hello *hello,
                               const struct guest *guests, struct peal_text *why)
 {
@@ -157,7 +163,7 @@ static enum peal_status judge(const struct peal_rendezvous *meet, const struct h
     return PEAL_OK;
 }
 
-/* Takes a newcomer in. One that ends the meeting gets a reply; strangers do not matter. */
+/* Admits a newcomer. One that ends the meeting is sent the reason. */
 static enum peal_status admit(const struct peal_rendezvous *meet, int socket, struct guest *guests,
                               uint64_t deadline, struct peal_text *why)
 {
@@ -177,7 +183,7 @@ static enum peal_status admit(const struct peal_rendezvous *meet, int socket, st
     close_fd(passed[0]);
     close_fd(passed[1]);
     send_away(socket, status, peal_text_get(why), soon(deadline));
-    if (hello.rank < meet->size && !guests[hello.rank].here) /* it has been sent the reason */
+    if (hello.rank < meet->size && !guests[hello.rank].here) /* it knows: do not wait for it */
         guests[hello.rank] = (struct guest){-1, -1, -1, true};
     return status;
 }
@@ -249,8 +255,8 @@ static enum peal_status collect(const struct peal_rendezvous *meet, const struct
     return status;
 }
 
-/* The meeting has failed. A rank that has come, and waits to be let in, is sent the reason; and one
- * that comes in the next moment: ranks that were started together may be a little behind. */
+/* The meeting has failed. Ranks that wait to be admitted are sent the reason, and so are those that
+ * come within LINGER_MS: ranks that were started together may be a little late. */
 static void turn_away(const struct peal_rendezvous *meet, const struct peal_door *door,
                       struct guest *guests, enum peal_status status, const char *why,
                       uint64_t deadline)
@@ -266,7 +272,7 @@ static void turn_away(const struct peal_rendezvous *meet, const struct peal_door
         int passed[2];
         if (socket < 0 && (peal_now_ms() >= until || errno != 0))
             return;
-        /* Past the deadline too: a rank in the queue has said which one it is. */
+        /* Even after the deadline: a rank in the queue has sent its hello already. */
         if (socket < 0 || !hear(socket, meet->job, peal_now_ms() + SOON_MS, &hello, passed))
             continue;
         close_fd(passed[0]);
@@ -277,8 +283,9 @@ static void turn_away(const struct peal_rendezvous *meet, const struct peal_door
     }
 }
 
-/* Welcomes all ranks that have come, and passes them each other's windows and processes. */
-static void dismiss(struct peal_meeting *meeting, enum peal_status status, const char *why)
+/* Answers all ranks that have come: with each other's windows and processes, or with the reason of
+ * the failure. */
+static void welcome_all(struct peal_meeting *meeting, enum peal_status status, const char *why)
 {
     for (uint32_t m = 0; m < meeting->count; m++) {
         struct welcome welcome = {.magic = HELLO_MAGIC,
@@ -333,11 +340,11 @@ static enum peal_status lead(const struct peal_rendezvous *meet, uint64_t deadli
         meeting.members[meeting.count++] =
             (struct peal_member){r, guests[r].window, guests[r].pidfd, guests[r].socket};
     }
-    dismiss(&meeting, status, peal_text_get(why));
+    welcome_all(&meeting, status, peal_text_get(why));
     if (status == PEAL_OK) {
         *out = meeting;
     } else {
-        peal_meeting_release(&meeting); /* descriptors may be what is missing */
+        peal_meeting_release(&meeting); /* first: turn_away may need the descriptors */
         if (door.count > 0)
             turn_away(meet, &door, guests, status, peal_text_get(why), deadline);
     }
@@ -348,7 +355,7 @@ static enum peal_status lead(const struct peal_rendezvous *meet, uint64_t deadli
 
 /* ---- the other ranks ---- */
 
-/* The windows and processes of all, which follow a welcome. */
+/* Receives the windows and processes of all, which follow a welcome. */
 static enum peal_status take_members(int socket, const struct welcome *welcome, uint64_t deadline,
                                      struct peal_text *why, struct peal_meeting *out)
 {
@@ -377,7 +384,7 @@ static enum peal_status take_members(int socket, const struct welcome *welcome, 
     return PEAL_OK;
 }
 
-/* This rank has not got all windows: the others are notified instead of finding out. */
+/* Sends a verdict. */
 static void report_to(int socket, enum peal_status status, const char *reason)
 {
     struct verdict own = {.magic = HELLO_MAGIC, .status = (uint32_t)status};
@@ -385,7 +392,7 @@ static void report_to(int socket, enum peal_status status, const char *reason)
     (void)peal_door_send(socket, &own, sizeof own, NULL, peal_now_ms() + SOON_MS);
 }
 
-/* PEAL_PENDING: the leader went away before it answered; try again. */
+/* PEAL_PENDING: the leader closed the connection before it answered; try again. */
 static enum peal_status follow_once(const struct peal_rendezvous *meet, int socket,
                                     uint64_t deadline, struct peal_text *why,
                                     struct peal_meeting *out)
@@ -430,7 +437,7 @@ static enum peal_status follow_once(const struct peal_rendezvous *meet, int sock
 static enum peal_status follow(const struct peal_rendezvous *meet, uint64_t deadline,
                                struct peal_text *why, struct peal_meeting *out)
 {
-    enum { SOON = 256, PATIENT_MS = 16 }; /* a leader that was started together comes in a moment */
+    enum { QUICK_TRIES = 256, PATIENT_MS = 16 }; /* a leader started together comes soon */
     bool stranger = false;
     for (int tries = 0;; tries++) {
         struct peal_text ended = {0};
@@ -451,14 +458,14 @@ static enum peal_status follow(const struct peal_rendezvous *meet, uint64_t dead
                                     "XDG_RUNTIME_DIR helps)");
             return PEAL_TIMEOUT;
         }
-        sleep_ms(tries < SOON ? 1 : PATIENT_MS);
+        sleep_ms(tries < QUICK_TRIES ? 1 : PATIENT_MS);
     }
 }
 
 enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *meet, struct peal_text *why,
                                       struct peal_meeting *out)
 {
-    enum { REFUSAL_MS = 5000 }; /* a rank that cannot take part does not wait for long to say so */
+    enum { REFUSAL_MS = 5000 }; /* limit for a rank that only reports that it cannot take part */
     uint64_t patience = meet->timeout_ms;
     if (peal_door_is_starved()) {
         out->starved = true;
@@ -474,9 +481,9 @@ enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *meet, struct
     return follow(meet, peal_now_ms() + patience, why, out);
 }
 
-/* ---- how far all have come ---- */
+/* ---- verdicts ---- */
 
-/* What a member says of itself: PEAL_OK, or the end of the meeting. */
+/* A member's verdict about itself: PEAL_OK, or the status with which the meeting fails. */
 static enum peal_status hear_verdict(const struct peal_member *member, struct peal_text *why)
 {
     struct verdict its;
@@ -494,7 +501,7 @@ static enum peal_status hear_verdict(const struct peal_member *member, struct pe
     return status_of(its.status);
 }
 
-/* Waits until all have said how far they have come, or one that it has failed. */
+/* Waits until all have sent their verdicts, or one that has failed. */
 static enum peal_status collect_verdicts(const struct peal_meeting *meeting, struct peal_text *why)
 {
     struct pollfd *polls = calloc(meeting->count, sizeof *polls);

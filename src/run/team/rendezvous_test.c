@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Meetings that fail: every rank that is there hears of it at once, with the same words, whether it
- * was let in already or still waits at the leader's socket. Ranks are threads here. */
+/* Meetings that fail: every rank that has come learns of it at once, with the same text, whether it
+ * was admitted already or still waits at the leader's socket. Ranks are threads here. */
 #include "base/tests/unit.h"
 #include "run/team/rendezvous.h"
 
@@ -16,11 +16,11 @@ enum { RANKS = 4, ROUNDS = 4, TIMEOUT_MS = 20000 };
 
 static const struct {
     int line;
-    uint32_t ranks[RANKS];   /* who each says it is; the first one leads */
-    uint32_t expects;        /* how many ranks rank 1 expects */
-    uint32_t refuses;        /* has no window; RANKS: no rank */
-    enum peal_status status; /* of all */
-    const char *words;       /* likewise */
+    uint32_t ranks[RANKS];   /* the rank that each claims to be; the first one leads */
+    uint32_t expects;        /* number of ranks that rank 1 expects */
+    uint32_t refuses;        /* rank that has no window; RANKS: none */
+    enum peal_status status; /* expected on all */
+    const char *words;       /* expected in the text of all */
 } rows[] = {
     {__LINE__, {0, 1, 2, 3}, RANKS, RANKS, PEAL_OK, ""},
     {__LINE__, {0, 1, 2, 3}, 5, RANKS, PEAL_INVALID, "rank 1 expects 5 ranks, rank 0 expects 4"},
@@ -35,7 +35,7 @@ struct rank {
     struct peal_rendezvous meet;
     enum peal_status status;
     struct peal_text why;
-    uint32_t count; /* who was there */
+    uint32_t count; /* of members in the meeting */
 };
 
 static void *meet(void *argument)
@@ -84,7 +84,7 @@ static void run_row(size_t row, const char *job)
 TEST(everyone_hears_why_a_meeting_fails)
 {
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
-        for (int round = 0; round < ROUNDS; round++) { /* another one comes first each time */
+        for (int round = 0; round < ROUNDS; round++) { /* ranks come in another order each time */
             char job[64];
             snprintf(job, sizeof job, "meeting-test-%d-%zu-%d", (int)getpid(), row, round);
             run_row(row, job);
@@ -92,8 +92,8 @@ TEST(everyone_hears_why_a_meeting_fails)
     }
 }
 
-/* A rank that cannot take part and finds no other does not wait for the others' time-out. */
-TEST(a_refusal_that_nobody_hears_ends)
+/* A rank that cannot take part and finds no other does not wait for the whole time-out. */
+TEST(a_refusal_that_no_rank_receives_ends)
 {
     struct peal_text why = {0};
     struct peal_meeting meeting = {0};

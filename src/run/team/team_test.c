@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How teams meet and part: windows that are none, strangers at the door, forked children, and how
- * processes ended. */
+/* How teams open and close: files that are not windows, strangers that connect, forked children,
+ * and how processes ended. */
 #include "base/tests/unit.h"
 #include "run/call/doctor.h"
 #include "run/team/door.h"
@@ -114,7 +114,7 @@ TEST(what_is_no_window_is_refused_before_it_is_touched)
     }
 }
 
-/* Connects as a rank would, says nothing of sense, and passes more than it should. */
+/* Connects as a rank would, sends nonsense, and passes more descriptors than it should. */
 static void knock(const struct opener *opener, int gift)
 {
     bool stranger = false;
@@ -151,7 +151,7 @@ TEST(strangers_leave_nothing_behind)
     join_with(&opener, gift);
     close(gift);
     end(&opener);
-    assert_int_equal(opener.status, PEAL_INVALID); /* by the gift, which is not a window */
+    assert_int_equal(opener.status, PEAL_INVALID); /* because the gift is not a window */
     assert_int_equal(count_descriptors(), before);
 }
 
@@ -172,7 +172,7 @@ TEST(a_forked_child_that_closes_leaves_the_team_alone)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     for (int r = 0; r < 2; r++) {
-        /* Acquire; partner: peal_team_close, which in the child must not have said so. */
+        /* Acquire; partner: peal_team_close, which must not publish it in the child. */
         assert_int_equal(atomic_load_explicit(&peal_team_own(teams[r])->life, memory_order_acquire),
                          PEAL_LIFE_OUTSIDE);
         peal_team_close(teams[r]);
@@ -192,7 +192,7 @@ static bool has_autogroups(void)
     return answer == '1';
 }
 
-/* How long rank 0 yields before it sleeps, of two processes on one core. */
+/* How long rank 0 of two processes on one core yields before it sleeps. */
 static uint64_t measure_patience(bool own_sessions)
 {
     struct peal_team_options options = {.size = 2, .meet_ms = 20000, .quiet = true};

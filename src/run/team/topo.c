@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The topology as far as this process is allowed to run on it; NULL when hwloc cannot say. */
+/* The topology of this machine; NULL: hwloc cannot say. */
 static hwloc_topology_t load(void)
 {
     hwloc_topology_t topology;
@@ -24,7 +24,8 @@ static hwloc_topology_t load(void)
     return topology;
 }
 
-/* The index-th core that the process may use, or how many there are if index is -1. */
+/* The index-th core that the process may use; NULL if index is -1. *count gets the number of such
+ * cores. */
 static hwloc_obj_t allowed_core(hwloc_topology_t topology, int index, uint32_t *count)
 {
     hwloc_cpuset_t allowed = hwloc_bitmap_alloc();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows in large pages where the system makes them, and in small ones where it does not. */
+/* Windows in large pages if the system has them, and in small ones otherwise. */
 #include "base/tests/unit.h"
 #include "run/team/window.h"
 
@@ -92,7 +92,7 @@ static bool refuse_large_pages(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* Windows begin with less, and regions lie at the same places: after what is there too. */
+/* Windows begin with less memory, but regions lie at the same places, also beyond that memory. */
 static int open_in_small_pages(void)
 {
     struct peal_team *teams[RANKS];
