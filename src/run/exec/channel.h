@@ -10,20 +10,20 @@
 
 #include "run/exec/exec.h"
 
-/* Where the slot of a message is in the receiver's region. */
-static inline uint64_t peal_channel_slot_offset(const struct peal_image_channel *channel,
+/* The number of a message's slot. */
+static inline uint64_t peal_channel_slot_number(const struct peal_image_channel *channel,
                                                 uint64_t message)
 {
-    uint64_t slot = channel->mask ? message & channel->mask : message % channel->depth;
-    return channel->slots + slot * channel->stride;
+    return channel->mask ? message & channel->mask : message % channel->depth;
 }
 
 static inline struct peal_slot *peal_channel_slot(const struct peal_frame *frame,
                                                   const struct peal_image_channel *channel,
                                                   uint64_t message)
 {
-    char *region = frame->bases[channel->receiver].at;
-    return (struct peal_slot *)(region + peal_channel_slot_offset(channel, message));
+    uint64_t slot = peal_channel_slot_number(channel, message);
+    return (struct peal_slot *)(frame->bases[channel->receiver].at + channel->slots +
+                                slot * channel->stride);
 }
 
 static inline struct peal_cell *peal_channel_credit(const struct peal_frame *frame,

@@ -113,7 +113,8 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
                                      .segment = frame->team->span->peers[channel->receiver].window},
                               .bytes = count << places[0].shift};
     message.all = message.bytes * step->mem.rows;
-    message.to.offset = frame->family->window + peal_channel_slot_offset(channel, port->sent);
+    uint64_t slot = peal_channel_slot_number(channel, port->sent);
+    message.to.offset = frame->family->window + channel->slots + slot * channel->stride;
     message.signal = (struct peal_net_signal){.segment = message.to.segment,
                                               .change = PEAL_NET_SET,
                                               .offset = message.to.offset,
