@@ -141,7 +141,8 @@ struct peal_host_open {
 
 /* PEAL_INVALID: no workers, or a platform that is not understood; PEAL_UNSUPPORTED: more workers
  * than PEAL_MOST_RANKS, or than the machine has PEs. peal_host_error(NULL) has the text. */
-PEAL_API enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_host **out);
+PEAL_API enum peal_status peal_host_open(const struct peal_host_open *options,
+                                         struct peal_host **out);
 /* Waits for all tasks and ends the workers. NULL is ignored. */
 PEAL_API void peal_host_close(struct peal_host *host);
 /* The text of the last failure on this host; with NULL, of the last failed opening in this thread.
