@@ -2,8 +2,8 @@
 /* peal/host.h: one program that drives many workers.
  *
  *     struct peal_host *host;
- *     struct peal_host_open how = {.workers = 4};
- *     peal_host_open(&how, &host);                            4 processes, unless PEAL_PLATFORM is set
+ *     struct peal_host_open options = {.workers = 4};
+ *     peal_host_open(&options, &host);                        4 processes, unless PEAL_PLATFORM is set
  *     struct peal_tensor x;
  *     peal_tensor_new(host, &(struct peal_tensor_spec){.dtype = PEAL_F32, .shape = {256}, .ndims = 1,
  *                                                      .place = PEAL_REPLICATED}, &x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal_simulate: one kernel on a modelled machine, with the caller's buffers. The arguments are
  * bound by name, the plan is made and checked against the buffers, then launched as often as asked.
- * All of it belongs to one `struct run`, which is released in one place. */
+ * All of it belongs to one `struct alone_run`, which is released in one place. */
 #include "base/base.h"
 #include "comm/comm.h"
 #include "lang/lang.h"
@@ -16,7 +16,7 @@
 enum { MAX_VALUES = 2 * PEAL_MAX_PARAMS, MAX_LAUNCHES = 65536 };
 
 /* One call of peal_simulate. */
-struct run {
+struct alone_run {
     const struct peal_simulate *request;
     struct peal_diags diags;
     struct peal_text why; /* an error that is not in `diags` */
@@ -32,10 +32,10 @@ struct run {
     bool has_data, lacks_data;
 };
 
-static enum peal_status refuse(struct run *run, const char *format, ...)
+static enum peal_status refuse(struct alone_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static enum peal_status refuse(struct run *run, const char *format, ...)
+static enum peal_status refuse(struct alone_run *run, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -44,7 +44,7 @@ static enum peal_status refuse(struct run *run, const char *format, ...)
     return PEAL_INVALID;
 }
 
-static bool has_value(const struct run *run, const char *name)
+static bool has_value(const struct alone_run *run, const char *name)
 {
     for (size_t i = 0; i < run->bind.nvalues; i++) {
         if (strcmp(run->values[i].name, name) == 0)
@@ -53,7 +53,7 @@ static bool has_value(const struct run *run, const char *name)
     return false;
 }
 
-static void add_number(struct run *run, const char *name, int64_t value)
+static void add_number(struct alone_run *run, const char *name, int64_t value)
 {
     size_t i = run->bind.nvalues;
     if (i == MAX_VALUES || has_value(run, name))
@@ -64,7 +64,7 @@ static void add_number(struct run *run, const char *name, int64_t value)
 
 /* ---- arguments ---- */
 
-static enum peal_status take_ints(struct run *run, const struct peal_symbol *param,
+static enum peal_status take_ints(struct alone_run *run, const struct peal_symbol *param,
                                   const struct peal_simulate_arg *arg)
 {
     size_t members = 1;
@@ -78,7 +78,7 @@ static enum peal_status take_ints(struct run *run, const struct peal_symbol *par
     return PEAL_OK;
 }
 
-static enum peal_status take_reduction(struct run *run, const struct peal_simulate_arg *arg)
+static enum peal_status take_reduction(struct alone_run *run, const struct peal_simulate_arg *arg)
 {
     if (run->request->reduction) {
         run->bind.reduce = PEAL_USER_REDUCTION;
@@ -93,7 +93,7 @@ static enum peal_status take_reduction(struct run *run, const struct peal_simula
     return PEAL_OK;
 }
 
-static enum peal_status take_argument(struct run *run, const struct peal_symbol *param,
+static enum peal_status take_argument(struct alone_run *run, const struct peal_symbol *param,
                                       const struct peal_simulate_arg *arg)
 {
     static const enum peal_symbol_kind kinds[] = {[PEAL_ARG_BUFFER] = PEAL_SYMBOL_BUFFER,
@@ -120,7 +120,7 @@ static enum peal_status take_argument(struct run *run, const struct peal_symbol 
 }
 
 /* A dimension that is the whole length of a buffer follows from the buffer's bytes. */
-static void infer_dims(struct run *run)
+static void infer_dims(struct alone_run *run)
 {
     for (size_t i = 0; i < run->request->nargs; i++) {
         const struct peal_symbol *param = run->kernel->params[i];
@@ -135,7 +135,7 @@ static void infer_dims(struct run *run)
     }
 }
 
-static enum peal_status bind(struct run *run)
+static enum peal_status bind(struct alone_run *run)
 {
     const struct peal_simulate *request = run->request;
     enum peal_status status = PEAL_OK;
@@ -171,8 +171,8 @@ static enum peal_status bind(struct run *run)
 }
 
 /* Every buffer must have the bytes that the plan touches. */
-static enum peal_status check_sizes(struct run *run, const struct peal_simulate_arg *const *buffers,
-                                    uint32_t count)
+static enum peal_status check_sizes(struct alone_run *run,
+                                    const struct peal_simulate_arg *const *buffers, uint32_t count)
 {
     const struct peal_buf *bufs = peal_plan_bufs(run->plan);
     for (uint32_t b = 0; b < run->plan->bufs.count; b++) {
@@ -192,7 +192,7 @@ static enum peal_status check_sizes(struct run *run, const struct peal_simulate_
 }
 
 /* Do two arguments share memory of a rank? `same`: all of it, on every rank. */
-static bool share_memory(const struct run *run, const struct peal_simulate_arg *x,
+static bool share_memory(const struct alone_run *run, const struct peal_simulate_arg *x,
                          const struct peal_simulate_arg *y, bool *same)
 {
     bool any = false;
@@ -208,7 +208,7 @@ static bool share_memory(const struct run *run, const struct peal_simulate_arg *
 /* In place, the input and output of the contract must be the same memory, and the contract must
  * have such a plan; otherwise a buffer that is written shares no memory with another. Contracts
  * whose input or output is a part of the other are not examined. */
-static enum peal_status check_overlap(struct run *run)
+static enum peal_status check_overlap(struct alone_run *run)
 {
     const struct peal_simulate *request = run->request;
     const char *name = run->kernel->implements;
@@ -243,7 +243,7 @@ static enum peal_status check_overlap(struct run *run)
 
 /* ---- running ---- */
 
-static enum peal_status launch(struct run *run)
+static enum peal_status launch(struct alone_run *run)
 {
     const struct peal_simulate *request = run->request;
     const struct peal_simulate_arg *args[PEAL_MAX_PARAMS];
@@ -287,7 +287,7 @@ static enum peal_status launch(struct run *run)
     return status;
 }
 
-static enum peal_status set_up(struct run *run)
+static enum peal_status set_up(struct alone_run *run)
 {
     const struct peal_simulate *request = run->request;
     if (!request->machine || (!request->text && !request->name))
@@ -315,7 +315,7 @@ static enum peal_status set_up(struct run *run)
     return status;
 }
 
-static void answer(const struct run *run, struct peal_simulated *out)
+static void answer(const struct alone_run *run, struct peal_simulated *out)
 {
     const struct peal_sim_stats *s = peal_sim_stats(run->sim);
     *out = (struct peal_simulated){.time_ps = s->time,
@@ -344,7 +344,7 @@ static void answer(const struct run *run, struct peal_simulated *out)
 
 static enum peal_status simulate(const struct peal_simulate *request, struct peal_simulated *out)
 {
-    struct run *run = calloc(1, sizeof *run);
+    struct alone_run *run = calloc(1, sizeof *run);
     if (!run)
         return PEAL_NO_MEMORY;
     run->request = request;

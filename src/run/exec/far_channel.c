@@ -13,7 +13,7 @@
 enum { SEQ = sizeof(uint64_t), HEADER = sizeof(struct peal_slot) - SEQ };
 
 /* A message in transit. */
-struct message {
+struct far_message {
     struct peal_frame *frame;
     struct peal_far_lane *far;
     const struct peal_step *step;
@@ -40,7 +40,7 @@ static struct peal_far_place behind(struct peal_far_place place, uint64_t bytes)
 }
 
 /* A message that the transport copies before the call returns. */
-static enum peal_step_end send_captured(const struct message *m, bool is_inline)
+static enum peal_step_end send_captured(const struct far_message *m, bool is_inline)
 {
     char whole[PEAL_NET_EAGER];
     uint64_t at = is_inline ? offsetof(struct peal_slot, payload) - SEQ : HEADER;
@@ -54,7 +54,7 @@ static enum peal_step_end send_captured(const struct message *m, bool is_inline)
 }
 
 /* Header and rows from where they are; the header stays in `far` until it has left. */
-static enum peal_step_end send_gathered(const struct message *m)
+static enum peal_step_end send_gathered(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
     struct peal_net_part parts[PEAL_NET_PARTS];
@@ -75,7 +75,7 @@ static enum peal_step_end send_gathered(const struct message *m)
 }
 
 /* Row by row, then the header. */
-static enum peal_step_end send_rows(const struct message *m)
+static enum peal_step_end send_rows(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
     while (far->begun < m->step->mem.rows) {
@@ -105,13 +105,14 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
         count = peal_step_clip(frame, step, places, step->mem.nsrc);
-    struct message message = {.frame = frame,
-                              .far = far,
-                              .step = step,
-                              .place = &places[0],
-                              .to = {.rank = channel->receiver,
-                                     .segment = frame->team->span->peers[channel->receiver].window},
-                              .bytes = count << places[0].shift};
+    struct far_message message = {
+        .frame = frame,
+        .far = far,
+        .step = step,
+        .place = &places[0],
+        .to = {.rank = channel->receiver,
+               .segment = frame->team->span->peers[channel->receiver].window},
+        .bytes = count << places[0].shift};
     message.all = message.bytes * step->mem.rows;
     uint64_t slot = peal_channel_slot_number(channel, port->sent);
     message.to.offset = frame->family->window + channel->slots + slot * channel->stride;

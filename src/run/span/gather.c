@@ -23,7 +23,7 @@
 
 enum { BLOCK = 4, ALL = 5 }; /* kinds of control messages, after those of control.c */
 
-struct block {
+struct gather_block {
     uint64_t id;
     char bytes[PEAL_SPAN_BLOCK];
 };
@@ -113,9 +113,10 @@ static void sort_blocks(const struct peal_span_gather *gather, struct all *all)
 {
     for (struct peal_gather_note *note; (note = take_note(gather, BLOCK)) != NULL; free(note)) {
         for (uint32_t m = 0; m < gather->size; m++) {
-            if (gather->members[m] != note->at || note->len != sizeof(struct block))
+            if (gather->members[m] != note->at || note->len != sizeof(struct gather_block))
                 continue;
-            memcpy(all->bytes[m], note->bytes + offsetof(struct block, bytes), PEAL_SPAN_BLOCK);
+            memcpy(all->bytes[m], note->bytes + offsetof(struct gather_block, bytes),
+                   PEAL_SPAN_BLOCK);
             all->came[m] = 1;
         }
     }
@@ -190,7 +191,7 @@ static enum peal_status run_gather(const struct peal_span_gather *gather, const 
     uint64_t end = peal_now_ms() + gather->timeout_ms;
     uint32_t asked = UINT32_MAX; /* the leader that has this rank's block */
     uint8_t gone[PEAL_SPAN_MEMBERS];
-    struct block block = {.id = gather->id};
+    struct gather_block block = {.id = gather->id};
     memcpy(block.bytes, own, gather->bytes);
     memcpy(all->bytes[gather->self], own, gather->bytes);
     all->came[gather->self] = 1;
