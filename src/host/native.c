@@ -98,7 +98,7 @@ static void end_part(struct peal_host *host, uint32_t worker, uint64_t entry)
     peal_worker_end(shared, block, member, PEAL_PEER_DEAD);
 }
 
-void peal_host_bury(struct peal_host *host, uint32_t worker)
+void peal_host_note_death(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_shared *shared = host->shared;
     pthread_mutex_lock(&host->mutex);
@@ -134,7 +134,7 @@ static void *watch(void *argument)
                 continue;
             waitpid(host->processes[w].pid, NULL, 0);
             fds[w].fd = -1;
-            peal_host_bury(host, w);
+            peal_host_note_death(host, w);
         }
     }
 }

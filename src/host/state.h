@@ -568,7 +568,7 @@ void peal_taint_outputs(struct peal_host_shared *shared, const struct peal_host_
 
 /* native.c */
 enum peal_status peal_native_start(struct peal_host *host);
-void peal_host_bury(struct peal_host *host, uint32_t worker);
+void peal_host_note_death(struct peal_host *host, uint32_t worker);
 void peal_native_stop(struct peal_host *host);
 
 /* simulate.c: runs everything that is queued. */

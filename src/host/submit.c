@@ -177,7 +177,7 @@ void peal_host_publish(struct peal_host *host)
 static enum peal_status check_alive(struct peal_host *host, const uint32_t *workers, uint32_t count)
 {
     for (uint32_t m = 0; m < count; m++) {
-        /* acquire; partner: peal_host_bury */
+        /* acquire; partner: peal_host_note_death */
         if (atomic_load_explicit(&host->shared->of_worker[workers[m]].dead, memory_order_acquire))
             return peal_host_fail(host, PEAL_PEER_DEAD, "worker %u is dead", workers[m]);
     }

@@ -249,7 +249,7 @@ static enum peal_status check_clean(struct peal_host *host, const struct peal_ho
     else
         at = piece->at;
     uint64_t task = 0;
-    /* acquire; partner: peal_host_bury */
+    /* acquire; partner: peal_host_note_death */
     if (atomic_load_explicit(&worker->dead, memory_order_acquire))
         return peal_host_fail(host, PEAL_PEER_DEAD, "tensor '%s' was on worker %u, which is dead",
                               tensor->name, piece->worker);

@@ -2,7 +2,7 @@
 /* The driver's side: what it sends to workers, and how it applies their reports.
  *
  * The caller's thread sends, under the host's mutex or without it; the serving thread applies
- * reports, and takes the mutex only in peal_host_bury. So the order is always mutex, then the net's
+ * reports, and takes the mutex only in peal_host_note_death. So the order is always mutex, then the net's
  * lock, and no thread that holds the lock waits for anything but the net. */
 #include "host/away/away.h"
 
@@ -215,7 +215,7 @@ static void note_end(struct peal_host *host, struct peal_host_block *block,
 static void note_lost(struct peal_host *host, uint32_t worker)
 {
     struct peal_away_head head = {.member = worker};
-    peal_host_bury(host, worker);
+    peal_host_note_death(host, worker);
     for (uint32_t w = 0; w < host->workers; w++) {
         if (w != worker)
             peal_away_send(host->away, w, PEAL_AWAY_LOST, &head, NULL, 0);
