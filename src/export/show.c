@@ -186,10 +186,10 @@ static void put_op(struct printer *p, const struct peal_op *op)
     peal_text_puts(p->out, "\n");
     uint32_t also = 0;
     if (op->kind == PEAL_OP_COMPUTE)
-        also = op->mem.also;
+        also = op->mem.extra_dsts;
     for (uint32_t i = 0; i < also; i++) {
         begin_line(p);
-        put_ref(p, op, peal_op_also(p->plan, op, i));
+        put_ref(p, op, peal_op_extra_dst(p->plan, op, i));
         peal_text_puts(p->out, " = ");
         put_ref(p, op, peal_op_dst(p->plan, op));
         peal_text_puts(p->out, "\n");

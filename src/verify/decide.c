@@ -169,7 +169,7 @@ static void tell_barrier(struct program *p, const struct peal_verify_options *o,
 {
     struct race_report r = {0};
     if (peal_explore_add_barriers(p) &&
-        peal_race_find(p, o->workers, o->most_bytes, &r) == PEAL_OK && r.races.len) {
+        peal_race_find(p, o->workers, o->max_bytes, &r) == PEAL_OK && r.races.len) {
         peal_story_race(p, &r, a);
         peal_explore_tell_barrier(p, &a->collision, a);
     }
@@ -188,7 +188,7 @@ struct values_ahead {
 static void *compute_values(void *at)
 {
     struct values_ahead *ahead = at;
-    struct symbolic_run how = {.most_bytes = ahead->options->most_bytes};
+    struct symbolic_run how = {.max_bytes = ahead->options->max_bytes};
     peal_symbolic_check(ahead->p, &how, &ahead->answer);
     return NULL;
 }
@@ -251,7 +251,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
     set_uninitialised(p, ANY_HIGH);
     if (ahead)
         start_values(p, o, ahead);
-    enum peal_status status = peal_race_find(p, o->workers, o->most_bytes, r);
+    enum peal_status status = peal_race_find(p, o->workers, o->max_bytes, r);
     if (ahead)
         await_values(ahead);
     if (status != PEAL_OK) {
@@ -352,7 +352,7 @@ static void finish_proof(struct program *p, const struct peal_verify_options *o,
         check_balance(p, a);
         return;
     }
-    struct symbolic_run how = {.unordered = unordered, .most_bytes = o->most_bytes};
+    struct symbolic_run how = {.unordered = unordered, .max_bytes = o->max_bytes};
     if (!o->no_result)
         peal_symbolic_check(p, &how, a);
 }
@@ -375,7 +375,7 @@ static bool check_pairwise(struct program *p, const struct peal_verify_options *
     bool good = false;
     a->v.pairwise = true;
     enum peal_status status =
-        peal_program_build_pairwise(&wired, p->plans, p->launches, o->most_bytes);
+        peal_program_build_pairwise(&wired, p->plans, p->launches, o->max_bytes);
     if (status != PEAL_OK)
         peal_answer_give_up(a, wired.why);
     else if (wired.has_relaxed)
@@ -408,10 +408,10 @@ static struct peal_composition *find_composition(struct program *p,
         return found;
     struct answer scratch = {.v.verdict = PEAL_PROVED};
     peal_arena_init(&scratch.arena, 0);
-    peal_symbolic_check(p,
-                        &(struct symbolic_run){
-                            .fresh = true, .unordered = r->unordered, .most_bytes = o->most_bytes},
-                        &scratch);
+    peal_symbolic_check(
+        p,
+        &(struct symbolic_run){.fresh = true, .unordered = r->unordered, .max_bytes = o->max_bytes},
+        &scratch);
     bool good = scratch.v.verdict == PEAL_PROVED && !scratch.failed;
     peal_arena_release(&scratch.arena);
     return good ? found : NULL;

@@ -75,8 +75,8 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
                                       struct peal_verification **out)
 {
     struct peal_verify_options o = *options;
-    o.most_bytes = o.most_bytes ? o.most_bytes : UINT64_C(2) << 30;
-    o.most_states = o.most_states ? o.most_states : UINT64_C(20000000);
+    o.max_bytes = o.max_bytes ? o.max_bytes : UINT64_C(2) << 30;
+    o.max_states = o.max_states ? o.max_states : UINT64_C(20000000);
     if (count == 0)
         return PEAL_INVALID;
     struct answer *a = calloc(1, sizeof *a);
@@ -85,7 +85,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     peal_arena_init(&a->arena, 0);
     uint64_t start = peal_now_ns();
     struct program p;
-    enum peal_status status = peal_program_build(&p, plans, count, o.most_bytes);
+    enum peal_status status = peal_program_build(&p, plans, count, o.max_bytes);
     if (status == PEAL_INVALID) {
         peal_program_release(&p);
         peal_verification_free(&a->v);

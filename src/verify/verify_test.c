@@ -428,7 +428,7 @@ static void test_exploration_tells_a_deadlock(void **state)
     assert_int_equal(v->story, PEAL_STORY_MINIMAL);
     assert_true(v->nwaits > 0 && v->nsteps > v->nwaits);
     peal_verification_free(v);
-    struct peal_verify_options o = {.launches = 1, .most_bytes = 100};
+    struct peal_verify_options o = {.launches = 1, .max_bytes = 100};
     assert_int_equal(peal_verify_plan(plan, &o, &v), PEAL_OK);
     assert_int_equal(v->verdict, PEAL_UNDECIDED);
     assert_non_null(strstr(v->why, "memory limit"));

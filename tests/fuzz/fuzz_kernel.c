@@ -34,7 +34,7 @@ static void make_plan(const struct peal_kernel *kernel, bool in_place)
         .nvalues = count,
         .in_place = in_place,
         .symmetric = true,
-        .most_ops = MOST_OPS,
+        .max_ops = MOST_OPS,
     };
     struct peal_diags diags;
     peal_diags_init(&diags);

@@ -199,14 +199,14 @@ static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_
         how.dtype = peal_template_dtype(kinds[k].dtype);
         how.reduce = peal_template_reduce(kinds[k].reduce);
         struct peal_plan *template =
-            make_plan(kernel, algo, &how, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+            make_plan(kernel, algo, &how, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MAX_COUNT);
         how.dtype = kinds[k].dtype;
         how.reduce = kinds[k].reduce;
         for (size_t s = 0; template && peal_plan_is_template(template) && s < 6; s++) {
             struct peal_plan *wanted = make_plan(kernel, algo, &how, sizes[s].count, sizes[s].most);
             assert_non_null(wanted);
             struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
-                                          .most = (uint64_t)sizes[s].most,
+                                          .max_count = (uint64_t)sizes[s].most,
                                           .dtype = how.dtype,
                                           .reduce = how.reduce,
                                           .channel_depth = how.channel_depth,
@@ -298,12 +298,12 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
     struct peal_bind bind = *how;
     bind.dtype = PEAL_F32;
     struct peal_plan *whole,
-        *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+        *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MAX_COUNT);
     peal_prefault_init(&prefault, 4096, 65536);
     bind.dtype = how->dtype;
     for (size_t s = 0; template && peal_plan_is_template(template) && s < 6; s++) {
         struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
-                                      .most = (uint64_t)sizes[s].most,
+                                      .max_count = (uint64_t)sizes[s].most,
                                       .dtype = how->dtype,
                                       .reduce = how->reduce,
                                       .channel_depth = how->channel_depth,

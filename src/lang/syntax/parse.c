@@ -50,7 +50,7 @@ void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *f
     va_start(args, format);
     peal_diag_add(p->diags, PEAL_ERROR, pos, format, args);
     va_end(args);
-    if (++p->errors >= PEAL_DIAG_MOST)
+    if (++p->errors >= PEAL_DIAG_LIMIT)
         p->gave_up = true;
     return NULL;
 }

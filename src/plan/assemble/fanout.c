@@ -90,7 +90,7 @@ static bool can_join(const struct peal_lane_ops *lane, const struct peal_op *mad
                      const struct peal_op *copy)
 {
     if (made->kind != PEAL_OP_COMPUTE || copy->kind != PEAL_OP_COPY || !same_shape(made, copy) ||
-        made->mem.also == PEAL_PLAN_MAX_SOURCES)
+        made->mem.extra_dsts == PEAL_PLAN_MAX_SOURCES)
         return false;
     const struct peal_ref *refs = &lane->refs.at[made->mem.ref];
     const struct peal_ref *to = &lane->refs.at[copy->mem.ref], *from = to + 1;
@@ -135,7 +135,7 @@ bool peal_lane_spread(struct peal_lane_ops *lane)
         if (!make_room(lane, before))
             return false;
         lane->refs.at[lane->refs.len++] = to;
-        before->mem.also++;
+        before->mem.extra_dsts++;
     }
     lane->ops.len = kept;
     return true;

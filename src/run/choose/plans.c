@@ -453,7 +453,7 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
 {
     struct peal_plan_key shared = *key;
     shared.count = PEAL_TEMPLATE_COUNT;
-    shared.most = key->algo->has_most ? PEAL_TEMPLATE_MOST : 0;
+    shared.most = key->algo->has_most ? PEAL_TEMPLATE_MAX_COUNT : 0;
     shared.dtype = (uint8_t)peal_template_dtype((enum peal_dtype)key->dtype);
     shared.reduce = (uint8_t)peal_template_reduce((enum peal_reduction)key->reduce);
     shared.remote = false; /* the image's, not the plan's */
@@ -512,7 +512,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct binding binding;
     bind_key(plans, key, &binding);
     struct peal_plan_size size = {.count = key->count,
-                                  .most = key->most,
+                                  .max_count = key->most,
                                   .dtype = (enum peal_dtype)key->dtype,
                                   .reduce = reduce_of(key),
                                   .channel_depth = binding.bind.channel_depth,

@@ -266,8 +266,8 @@ static bool judge(struct program *p, const struct peal_verify_options *options,
     struct answer scratch = {0};
     struct peal_verify_options o = *options;
     o.no_story = true;
-    if (o.most_states >= MOST_STATES)
-        o.most_states = MOST_STATES;
+    if (o.max_states >= MOST_STATES)
+        o.max_states = MOST_STATES;
     peal_arena_init(&scratch.arena, 0);
     peal_verify_decide(p, &o, &scratch);
     /* If more launches could refute it, this is no proof, unless exactly these launches were asked

@@ -15,8 +15,8 @@ static bool holds_without(struct adviser *v, const struct peal_verify_cut *cut)
     struct peal_verify_options o = *v->options;
     o.advice = false;
     o.no_story = true;
-    if (o.most_states >= MOST_STATES)
-        o.most_states = MOST_STATES;
+    if (o.max_states >= MOST_STATES)
+        o.max_states = MOST_STATES;
     if (v->p->launches < peal_verify_launches(whole))
         o.launches = v->p->launches;
     else

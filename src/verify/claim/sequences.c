@@ -14,8 +14,8 @@
 static uint64_t max_ops(const struct peal_claim *claim, uint32_t nranks)
 {
     enum { BYTES_PER_OP = 64, FEWEST = 1 << 16 };
-    uint64_t bytes = claim->verify.most_bytes ? claim->verify.most_bytes : UINT64_C(2) << 30;
-    uint64_t ops = bytes / BYTES_PER_OP, most = peal_instantiate_most_ops(nranks);
+    uint64_t bytes = claim->verify.max_bytes ? claim->verify.max_bytes : UINT64_C(2) << 30;
+    uint64_t ops = bytes / BYTES_PER_OP, most = peal_instantiate_max_ops(nranks);
     if (ops < FEWEST)
         return FEWEST;
     if (ops < most)
@@ -36,7 +36,7 @@ static struct peal_plan_request request_of(const struct peal_claim *claim,
     request.bind.root = root;
     request.bind.symmetric = true;
     request.bind.lenient = true; /* what is out of bounds is for the verifier to find */
-    request.bind.most_ops = max_ops(claim, request.bind.nranks);
+    request.bind.max_ops = max_ops(claim, request.bind.nranks);
     return request;
 }
 

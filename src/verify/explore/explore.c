@@ -198,7 +198,7 @@ static void decide_all(struct search *s)
         for (uint32_t k = 0; k < count; k++)
             p->initial[list[k].cell] = list[k].first;
         do {
-            proved = decide(s) && s->visited < s->options->most_states;
+            proved = decide(s) && s->visited < s->options->max_states;
         } while (proved && next_start(p, list, count));
         if (!proved && v->verdict == PEAL_PROVED)
             peal_answer_give_up(s->a, "cells of unknown value: the limit of states was reached "
@@ -231,7 +231,7 @@ void peal_explore(struct program *p, const struct peal_verify_options *options, 
         size_t key_bytes =
             p->nthreads * (s->wide ? 4u : 2u) +
             (s->space.stored.len + s->space.first_reg[p->nthreads]) * sizeof(int64_t);
-        peal_states_init(&s->states, key_bytes, options->most_states, options->most_bytes);
+        peal_states_init(&s->states, key_bytes, options->max_states, options->max_bytes);
         s->key = calloc(1, key_bytes + MOST_PAIRS + 8);
         a->v.why = NULL;
         if (s->key)

@@ -292,7 +292,7 @@ void peal_search_give_up(struct search *s)
         s->a,
         peal_answer_text(
             s->a, "%s; explored %llu states and found nothing, and neither did a directed search",
-            s->states.count >= s->options->most_states ? "the limit of states was reached"
-                                                       : "the memory limit was reached",
+            s->states.count >= s->options->max_states ? "the limit of states was reached"
+                                                      : "the memory limit was reached",
             (unsigned long long)s->visited));
 }

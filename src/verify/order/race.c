@@ -6,7 +6,7 @@
  * answers all questions about its thread, so it must not be started per question. Segments whose
  * links fail ask again, in a second round.
  *
- * Who owns what. Segments, links, clocks and demands live in the finder's arena, which most_bytes
+ * Who owns what. Segments, links, clocks and demands live in the finder's arena, which max_bytes
  * limits; answers are written there through pointers, so nothing that a query points to may move.
  * The report belongs to the caller, who releases it in every case.
  *
@@ -529,14 +529,14 @@ static void judge(struct finder *f, const struct demands d[3])
     }
 }
 
-static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_bytes,
+static enum peal_status find(struct program *p, uint32_t workers, uint64_t max_bytes,
                              bool symmetric, struct race_report *out)
 {
     struct finder f = {.p = p, .out = out, .symmetric = symmetric};
     uint32_t *first = NULL, *order = NULL;
     size_t locations = p->memory.len * p->nranks;
     *out = (struct race_report){.open = PEAL_NONE};
-    peal_arena_init(&f.arena, most_bytes);
+    peal_arena_init(&f.arena, max_bytes);
     out->unordered = calloc(locations + 1, sizeof *out->unordered);
     f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
     f.times = f.failed || p->plain ? NULL : peal_chain_times(p);
@@ -577,17 +577,17 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
 /* With symmetry, the races on rank 0's copies are one of each orbit. If several threads write a
  * cell, the counterexample is not always the shortest of its orbit. For few ranks all races are
  * listed, so that it is the one that the plain analysis reports. */
-enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
+enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t max_bytes,
                                 struct race_report *out)
 {
     enum { FEW_RANKS = 64 };
     struct symmetry symmetry = peal_symmetry_find(p, p->steps);
     bool symmetric = peal_symmetry_of_memory(p, &symmetry);
-    enum peal_status status = find(p, workers, most_bytes, symmetric, out);
+    enum peal_status status = find(p, workers, max_bytes, symmetric, out);
     if (status != PEAL_OK || !symmetric || !out->races.len || p->nranks > FEW_RANKS)
         return status;
     peal_race_release(out);
-    return find(p, workers, most_bytes, false, out);
+    return find(p, workers, max_bytes, false, out);
 }
 
 void peal_race_release(struct race_report *report)

@@ -49,7 +49,7 @@ static inline struct race peal_race_of(const struct program *p, uint32_t a, uint
 }
 
 /* Release the report in every case. */
-enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
+enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t max_bytes,
                                 struct race_report *out);
 void peal_race_release(struct race_report *report);
 

@@ -482,7 +482,7 @@ static bool init(struct clocks *c)
     }
     size_t key_bytes = (n + n * n + n * p->ncells) * (c->wide ? 4 : 2) +
                        (c->space.stored.len + c->space.first_reg[n]) * sizeof(int64_t);
-    peal_states_init(&c->states, key_bytes, c->options->most_states, c->options->most_bytes);
+    peal_states_init(&c->states, key_bytes, c->options->max_states, c->options->max_bytes);
     c->key = calloc(1, key_bytes + 8);
     return c->key;
 }

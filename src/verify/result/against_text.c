@@ -229,17 +229,17 @@ void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
 
 /* --- the check ------------------------------------------------------------------------------- */
 
-static void run(const struct peal_plan *plan, struct text_check *c, uint64_t most_bytes,
+static void run(const struct peal_plan *plan, struct text_check *c, uint64_t max_bytes,
                 struct answer *a)
 {
     const struct peal_plan *plans[PEAL_PLAN_MAX_PERIOD];
     struct program p;
     for (uint32_t l = 0; l < plan->period; l++)
         plans[l] = plan;
-    if (peal_program_build(&p, plans, plan->period, most_bytes) != PEAL_OK)
+    if (peal_program_build(&p, plans, plan->period, max_bytes) != PEAL_OK)
         c->failed = true;
     else
-        peal_symbolic_check(&p, &(struct symbolic_run){.text = c, .most_bytes = most_bytes}, a);
+        peal_symbolic_check(&p, &(struct symbolic_run){.text = c, .max_bytes = max_bytes}, a);
     peal_program_release(&p);
 }
 

@@ -117,7 +117,7 @@ static struct peal_verify_step step_of(const struct symbolic *s, uint32_t thread
 static void find_loss(struct symbolic *s, struct watched watched)
 {
     struct answer scratch = {0};
-    struct symbolic_run how = {.watched = &watched, .most_bytes = UINT64_C(1) << 30};
+    struct symbolic_run how = {.watched = &watched, .max_bytes = UINT64_C(1) << 30};
     peal_arena_init(&scratch.arena, 0);
     peal_symbolic_check(s->p, &how, &scratch);
     peal_arena_release(&scratch.arena);

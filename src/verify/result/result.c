@@ -20,7 +20,7 @@ static void execute(struct search *s, const uint32_t *threads, size_t n, struct 
 {
     struct schedule schedule = {(uint32_t *)threads, n};
     struct symbolic_run how = {
-        .schedule = &schedule, .part = true, .most_bytes = s->options->most_bytes};
+        .schedule = &schedule, .part = true, .max_bytes = s->options->max_bytes};
     to->v.verdict = PEAL_PROVED;
     peal_symbolic_check(s->p, &how, to);
 }
@@ -97,7 +97,7 @@ bool peal_result_check_end(struct search *s)
         return true;
     }
     struct symbolic_run how = {
-        .unordered = s->unordered, .schedule = &schedule, .most_bytes = s->options->most_bytes};
+        .unordered = s->unordered, .schedule = &schedule, .max_bytes = s->options->max_bytes};
     v->verdict = PEAL_PROVED;
     peal_symbolic_check(s->p, &how, s->a);
     if (v->verdict == PEAL_REFUTED && !s->options->no_story)
@@ -119,7 +119,7 @@ bool peal_result_check_end(struct search *s)
 bool peal_result_check_all(struct search *s)
 {
     struct peal_verification *v = &s->a->v;
-    struct symbolic_run how = {.unordered = s->unordered, .most_bytes = s->options->most_bytes};
+    struct symbolic_run how = {.unordered = s->unordered, .max_bytes = s->options->max_bytes};
     s->npairs = 0;
     s->results = 0;
     if (!peal_space_turned(&s->space, MOST_PAIRS, s->pairs, &s->npairs)) {
@@ -136,11 +136,11 @@ bool peal_result_check_all(struct search *s)
     }
     s->states.key_bytes += s->npairs;
     peal_states_release(&s->states);
-    peal_states_init(&s->states, s->states.key_bytes, s->options->most_states,
-                     s->options->most_bytes);
+    peal_states_init(&s->states, s->states.key_bytes, s->options->max_states,
+                     s->options->max_bytes);
     s->compares = true;
     peal_states_init(&s->ends, s->space.first_reg[s->p->nthreads] + s->npairs, MOST_RESULTS,
-                     s->options->most_bytes);
+                     s->options->max_bytes);
     bool ended = peal_search_all(s);
     s->compares = false;
     peal_states_release(&s->ends);
@@ -152,7 +152,7 @@ bool peal_result_check_all(struct search *s)
     }
     size_t key_bytes = s->states.key_bytes - s->npairs;
     peal_states_release(&s->states);
-    peal_states_init(&s->states, key_bytes, s->options->most_states, s->options->most_bytes);
+    peal_states_init(&s->states, key_bytes, s->options->max_states, s->options->max_bytes);
     s->npairs = 0;
     return !ended && v->verdict == PEAL_PROVED;
 }

@@ -258,7 +258,7 @@ static bool init(struct symbolic *s, struct program *p, const struct symbolic_ru
                            .until = p->launches};
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
-    peal_values_init(&s->values, how->most_bytes / 96);
+    peal_values_init(&s->values, how->max_bytes / 96);
     s->undefined = peal_value_make(&s->values, (struct node){.kind = NODE_UNDEFINED});
     s->memory = calloc(locations + 1, sizeof *s->memory);
     s->queues = calloc(p->channels.len + 1, sizeof *s->queues);

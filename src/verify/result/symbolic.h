@@ -100,7 +100,7 @@ struct symbolic_run {
         fresh;
     struct text_check *text; /* or NULL: see against_text.c */
     struct watched *watched; /* or NULL: see lost.c; outputs are not checked then */
-    uint64_t most_bytes;
+    uint64_t max_bytes;
 };
 void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);
 

@@ -415,12 +415,12 @@ static void execute_also(struct symbolic *s, const struct peal_op *op)
     const struct peal_plan *plan = plan_now(s);
     struct peal_op copy = *op;
     copy.kind = PEAL_OP_COPY;
-    for (uint32_t i = 0; i < op->mem.also; i++) {
+    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
         if (!op->mem.count || s->done)
             break;
         struct operand first;
         if (make_operand(s, op, peal_op_dst(plan, op), &first))
-            execute(s, &copy, peal_op_also(plan, op, i), &first);
+            execute(s, &copy, peal_op_extra_dst(plan, op, i), &first);
     }
 }
 

@@ -201,8 +201,8 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
         return false;
     if (peal_op_is_sync(a))
         return same_sync(r, a, b);
-    if (a->mem.nsrc != b->mem.nsrc || a->mem.also != b->mem.also || a->mem.count != b->mem.count ||
-        a->mem.rows != b->mem.rows)
+    if (a->mem.nsrc != b->mem.nsrc || a->mem.extra_dsts != b->mem.extra_dsts ||
+        a->mem.count != b->mem.count || a->mem.rows != b->mem.rows)
         return false;
     if (r->fixed && !moves_alike(r, a))
         return false;
@@ -217,8 +217,8 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
     }
     if (peal_op_has_dst(a) && !same_ref(r, a, peal_op_dst(r->from, a), peal_op_dst(r->to, b)))
         return false;
-    for (uint32_t i = 0; i < a->mem.also; i++) {
-        if (!same_ref(r, a, peal_op_also(r->from, a, i), peal_op_also(r->to, b, i)))
+    for (uint32_t i = 0; i < a->mem.extra_dsts; i++) {
+        if (!same_ref(r, a, peal_op_extra_dst(r->from, a, i), peal_op_extra_dst(r->to, b, i)))
             return false;
     }
     return same_sources(r, a, b);
