@@ -67,7 +67,7 @@ enum peal_op_flags {
  * sync: notify, wait, peek, fetch_add, compare_swap, take.
  *
  * The refs of a mem op are consecutive in the ref table, starting at `ref`: the destination first,
- * if the kind has one, then nsrc sources, then `also` further destinations.
+ * if the kind has one, then nsrc sources, then `extra_dsts` destinations.
  *
  *   COPY        dst, 1 source          SEND       no dst, 1 source; channel
  *   COMPUTE     dst, nsrc sources,     RECV       dst, no source; channel

@@ -188,8 +188,8 @@ struct values_ahead {
 static void *compute_values(void *at)
 {
     struct values_ahead *ahead = at;
-    struct symbolic_run how = {.max_bytes = ahead->options->max_bytes};
-    peal_symbolic_check(ahead->p, &how, &ahead->answer);
+    struct symbolic_run run = {.max_bytes = ahead->options->max_bytes};
+    peal_symbolic_check(ahead->p, &run, &ahead->answer);
     return NULL;
 }
 
@@ -352,9 +352,9 @@ static void finish_proof(struct program *p, const struct peal_verify_options *o,
         check_balance(p, a);
         return;
     }
-    struct symbolic_run how = {.unordered = unordered, .max_bytes = o->max_bytes};
+    struct symbolic_run run = {.unordered = unordered, .max_bytes = o->max_bytes};
     if (!o->no_result)
-        peal_symbolic_check(p, &how, a);
+        peal_symbolic_check(p, &run, a);
 }
 
 /* What further launches could change. */
@@ -444,12 +444,13 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
     }
     peal_race_release(&r);
     if (a->v.verdict == PEAL_PROVED && p->channels.len && !o->no_story) {
-        uint64_t most = 1;
+        uint64_t max_sent = 1;
         for (uint32_t c = 0; c < p->channels.len; c++) {
             a->v.depth = p->channels.at[c].depth;
-            most = p->channels.at[c].nsent > most ? p->channels.at[c].nsent : most;
+            max_sent = p->channels.at[c].nsent > max_sent ? p->channels.at[c].nsent : max_sent;
         }
-        a->v.least_depth = peal_order_least_depth(p, (uint32_t)(most < 1u << 30 ? most : 1u << 30));
+        a->v.least_depth =
+            peal_order_least_depth(p, (uint32_t)(max_sent < 1u << 30 ? max_sent : 1u << 30));
     }
 }
 

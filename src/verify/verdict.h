@@ -139,8 +139,8 @@ struct peal_verify_advice {
     bool fixes;       /* fixes a refuted kernel; false: could be left out */
     const char *text; /* "after line 9: notify ...; before line 12: wait ..." */
     struct peal_verify_place at;
-    struct peal_verify_place also; /* second place, or line 0 */
-    struct peal_verify_cut cut;    /* what could be left out */
+    struct peal_verify_place second; /* second place, or line 0 */
+    struct peal_verify_cut cut;      /* what could be left out */
     const char *holds_for; /* fixes: "2 and 3 ranks", "2 ranks, not 3", or NULL: this plan */
 };
 

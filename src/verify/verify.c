@@ -144,10 +144,10 @@ static enum peal_status verify_launches(const struct peal_plan *plan, uint32_t l
 static void verify_more(const struct peal_plan *plan, const struct peal_verify_options *options,
                         struct peal_verification **out)
 {
-    enum { MOST_LAUNCHES = 1000, MOST_OPS = 1 << 20 };
+    enum { MAX_LAUNCHES = 1000, MAX_OPS = 1 << 20 };
     uint32_t needs = (*out)->needs_launches;
     struct peal_verification *more = NULL;
-    if (needs > MOST_LAUNCHES || plan->ops.count * needs > MOST_OPS ||
+    if (needs > MAX_LAUNCHES || plan->ops.count * needs > MAX_OPS ||
         verify_launches(plan, needs, options, &more) != PEAL_OK)
         return;
     if (more->verdict == PEAL_UNDECIDED) {

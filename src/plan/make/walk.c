@@ -20,7 +20,7 @@
 
 #include <inttypes.h>
 
-enum { MOST_LANES = 4096 }; /* of one statement */
+enum { MAX_LANES = 4096 }; /* of one statement */
 
 /* The current statement's position in the plan. A loop returns to the same few. */
 static uint32_t position(struct instantiation *t)
@@ -36,11 +36,11 @@ static uint32_t position(struct instantiation *t)
 }
 
 /* Too large is not wrong: it does not answer whether the kernel is right. */
-static void refuse_size(struct instantiation *t, struct peal_pos pos, const char *what,
+static void refuse_size(struct instantiation *t, struct peal_pos pos, const char *text,
                         uint64_t limit, const char *unit)
 {
     bool first = t->status == PEAL_OK;
-    peal_inst_fail(t, pos, "%s %" PRIu64 " %s", what, limit, unit);
+    peal_inst_fail(t, pos, "%s %" PRIu64 " %s", text, limit, unit);
     if (first && t->bind->lenient)
         t->status = PEAL_NO_MEMORY;
 }
@@ -471,9 +471,9 @@ static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
         to = peal_inst_int(t, s->b);
     }
     int64_t lanes;
-    if (__builtin_sub_overflow(to, from, &lanes) || lanes > MOST_LANES)
+    if (__builtin_sub_overflow(to, from, &lanes) || lanes > MAX_LANES)
         peal_inst_fail(t, s->pos, "lanes %" PRId64 " to %" PRId64 ": there are at most %d", from,
-                       to, MOST_LANES);
+                       to, MAX_LANES);
     for (int64_t i = from; i < to; i++) {
         if (t->status != PEAL_OK)
             break;

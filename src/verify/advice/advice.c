@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 200000 };
+enum { MAX_STEPS = 200000 };
 
 static const char nothing_redundant[] =
     "nothing could be left out: every signal and every line of waits is needed";
@@ -29,17 +29,17 @@ struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos)
         at->len};
 }
 
-void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t also)
+void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t second)
 {
     for (uint32_t i = 0; i < v->count; i++) {
         if (strcmp(v->list[i].text, text) == 0)
             return;
     }
-    if (v->count < MOST_ADVICE)
+    if (v->count < MAX_ADVICE)
         v->list[v->count++] = (struct peal_verify_advice){.fixes = fixes,
                                                           .text = text,
                                                           .at = peal_adviser_place(v, at),
-                                                          .also = peal_adviser_place(v, also)};
+                                                          .second = peal_adviser_place(v, second)};
 }
 
 void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut)
@@ -55,7 +55,7 @@ void peal_advise_cut(struct adviser *v, const char *text, const struct peal_veri
     if (cut->wait.line || cut->notify.line)
         advice->at = cut->wait.line ? cut->wait : cut->notify;
     if (cut->wait.line && cut->notify.line)
-        advice->also = cut->notify;
+        advice->second = cut->notify;
 }
 
 const char *peal_adviser_line(struct adviser *v, uint32_t pos)
@@ -113,7 +113,7 @@ uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uin
     const struct peal_op *op = peal_plan_ops(plan);
     uint32_t n = 0;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (n >= MOST_LINES)
+        if (n >= MAX_LINES)
             break;
         uint32_t k = 0;
         while (k < n && out[k] != op[i].pos)
@@ -196,7 +196,7 @@ static void try_zero(struct adviser *v)
 
 static void try_lines(struct adviser *v)
 {
-    uint32_t lines[MOST_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
+    uint32_t lines[MAX_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
     bool equal = false;
     for (uint32_t i = 0; i < n; i++) {
         if (equal)
@@ -274,7 +274,7 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
 {
     struct adviser v = {.p = p, .options = options, .a = a};
     const char *none = NULL;
-    if (p->nsteps > MOST_STEPS) {
+    if (p->nsteps > MAX_STEPS) {
         none = "no advice: the program is too large to try changes on it";
     } else if (p->guards) {
         none = "no advice: changes are not tried on kernels with blocks of 'when'";

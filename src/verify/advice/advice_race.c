@@ -93,34 +93,34 @@ static const char *notify_text(struct adviser *v, const struct line *from, const
 {
     uint32_t n = v->p->nranks, distance = (to->rank + n - from->rank) % n;
     const char *line = peal_adviser_line(v, from->pos);
-    const char *what = from->writes ? "write" : "read";
+    const char *access = from->writes ? "write" : "read";
     if (distance == 0)
-        return peal_answer_text(v->a, "after every %s like that of %s 'notify done += 1'", what,
+        return peal_answer_text(v->a, "after every %s like that of %s 'notify done += 1'", access,
                                 line);
-    return peal_answer_text(v->a, "after every %s like that of %s 'notify done@%s += 1'", what,
+    return peal_answer_text(v->a, "after every %s like that of %s 'notify done@%s += 1'", access,
                             line, peal_adviser_neighbour(v, distance));
 }
 
 static const char *pair_text(struct adviser *v, const struct line *from, const struct line *to,
                              enum pair_kind kind, uint32_t total)
 {
-    const char *does = notify_text(v, from, to), *what = to->writes ? "write" : "read";
+    const char *does = notify_text(v, from, to), *access = to->writes ? "write" : "read";
     const char *line = peal_adviser_line(v, to->pos);
     switch (kind) {
     case PAIR_SAME_STEP:
     case PAIR_NEXT_STEP:
         return peal_answer_text(
             v->a, "%s, and before every %s like that of %s, the k-th, 'wait done >= k%s'", does,
-            what, line, kind == PAIR_NEXT_STEP ? " - 1" : "");
+            access, line, kind == PAIR_NEXT_STEP ? " - 1" : "");
     case PAIR_NEXT_AND_LAST:
         return peal_answer_text(v->a,
                                 "%s, and before every %s like that of %s, the k-th, 'wait done "
                                 ">= k - 1', the first 'wait done >= %u at launch - 1'",
-                                does, what, line, total);
+                                does, access, line, total);
     case PAIR_LAST_LAUNCH:
         return peal_answer_text(
             v->a, "%s, and before the first %s like that of %s 'wait done >= %u at launch - 1'",
-            does, what, line, total);
+            does, access, line, total);
     default:
         return peal_answer_text(v->a, "%s, and at the end of the kernel 'wait done >= %u'", does,
                                 total);
@@ -203,11 +203,11 @@ static bool make_line(const struct adviser *v, uint32_t i, uint32_t memory, stru
 
 /* --- moving ---------------------------------------------------------------------------------- */
 
-/* Moves the notify at `what` to after the line of an access, or the wait to before it. */
-static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
+/* Moves the notify of a line to after the line of an access, or the wait to before it. */
+static bool try_move(struct adviser *v, uint32_t line, uint32_t to, bool notify)
 {
     struct edit e;
-    bool good = peal_edit_begin(&e, v->p, 0) && peal_edit_move(&e, what, to, notify) &&
+    bool good = peal_edit_begin(&e, v->p, 0) && peal_edit_move(&e, line, to, notify) &&
                 peal_edit_apply(&e) && peal_adviser_mends(v, &e);
     peal_edit_end(&e);
     if (good)
@@ -215,8 +215,8 @@ static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
                     peal_answer_text(v->a,
                                      notify ? "move the notify at %s to after %s"
                                             : "move the wait at %s to before %s",
-                                     peal_adviser_line(v, what), peal_adviser_line(v, to)),
-                    what, to);
+                                     peal_adviser_line(v, line), peal_adviser_line(v, to)),
+                    line, to);
     return good;
 }
 
@@ -224,7 +224,7 @@ static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
  * protects. */
 static bool try_moves(struct adviser *v, const struct line *line)
 {
-    uint32_t lines[MOST_LINES];
+    uint32_t lines[MAX_LINES];
     for (uint32_t notify = 0; notify < 2; notify++) {
         uint32_t n = peal_adviser_lines(v->p, notify ? PEAL_OP_NOTIFY : PEAL_OP_WAIT, lines);
         for (uint32_t i = 0; i < 2 * n; i++) {

@@ -260,14 +260,14 @@ bool peal_edit_apply(struct edit *e)
 static bool judge(struct program *p, const struct peal_verify_options *options,
                   enum peal_reuse reuse)
 {
-    enum { MOST_STATES = 200000 };
+    enum { MAX_STATES = 200000 };
     if (p->status != PEAL_OK || p->early.fault != PEAL_FAULT_NONE)
         return false;
     struct answer scratch = {0};
     struct peal_verify_options o = *options;
     o.no_story = true;
-    if (o.max_states >= MOST_STATES)
-        o.max_states = MOST_STATES;
+    if (o.max_states >= MAX_STATES)
+        o.max_states = MAX_STATES;
     peal_arena_init(&scratch.arena, 0);
     peal_verify_decide(p, &o, &scratch);
     /* If more launches could refute it, this is no proof, unless exactly these launches were asked

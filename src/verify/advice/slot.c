@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-    MOST_TOUCHES = 1 << 13, /* per location; also limits the recursion of find_source */
-    MOST_QUERIES = 1 << 20,
-    MOST_LOOKS = 1 << 27,
-    MOST_PERIOD = 4 /* the largest k of `launch mod k` */
+    MAX_TOUCHES = 1 << 13, /* per location; also limits the recursion of find_source */
+    MAX_QUERIES = 1 << 20,
+    MAX_COMPARISONS = 1 << 27,
+    MAX_PERIOD = 4 /* the largest k of `launch mod k` */
 };
 
 enum { SLOT_UNKNOWN = 2 }; /* no operand must come before it */
@@ -41,7 +41,7 @@ struct finder {
     /* [thread] its number among the threads that change the current location, + 1 */
     uint32_t *writer;
     struct peal_arena arena;
-    uint64_t looks;
+    uint64_t comparisons;
     bool failed;
 };
 
@@ -195,7 +195,7 @@ static void ask_location(struct finder *f, struct touch *touches, size_t n)
             break;
         const struct access *a = access_of(f, &touches[i]);
         touches[i].clock = peal_arena_alloc(&f->arena, writers * sizeof(uint32_t) + 1);
-        f->failed = !touches[i].clock || f->queries.len > MOST_QUERIES;
+        f->failed = !touches[i].clock || f->queries.len > MAX_QUERIES;
         for (uint32_t t = 0; t < f->p->nthreads; t++) {
             if (f->failed)
                 break;
@@ -240,7 +240,7 @@ static void find_source(struct finder *f, const struct touch *touches, size_t n,
         const struct access *row = NULL;
         if (change->changes)
             row = overlap(f, change, s);
-        f->failed = ++f->looks > MOST_LOOKS;
+        f->failed = ++f->comparisons > MAX_COMPARISONS;
         if (!row || !precedes(f, change, touch)) {
             n--;
             continue;
@@ -296,7 +296,7 @@ static void each_location(struct finder *f, void (*call)(struct finder *, struct
                 break;
             end++;
         }
-        f->failed = end - i > MOST_TOUCHES;
+        f->failed = end - i > MAX_TOUCHES;
         if (!f->failed)
             call(f, f->touches.at + i, end - i);
     }
@@ -373,7 +373,7 @@ bool peal_slot_find(const struct program *p, uint32_t memory, uint32_t workers,
         qsort(f.touches.at, f.touches.len, sizeof *f.touches.at, by_ref);
         good = !f.failed && fold_all(&f, out);
         out->period *= good ? 1 : 2;
-        good = good || (!f.failed && out->period <= MOST_PERIOD && fold_all(&f, out));
+        good = good || (!f.failed && out->period <= MAX_PERIOD && fold_all(&f, out));
     }
     peal_vec_release(&f.touches);
     peal_vec_release(&f.queries);

@@ -78,7 +78,7 @@ static void move_operands(const struct peal_plan *old, struct peal_plan *plan,
 static void lengthen(struct peal_plan *plan, uint32_t buf)
 {
     struct peal_buf *b = (struct peal_buf *)((char *)plan + plan->bufs.offset) + buf;
-    uint64_t *lens = (uint64_t *)((char *)plan + plan->lens.offset), most = 0;
+    uint64_t *lens = (uint64_t *)((char *)plan + plan->lens.offset), max_len = 0;
     uint64_t *region;
     if (b->kind == PEAL_BUF_WINDOW)
         region = &plan->window_bytes;
@@ -87,11 +87,11 @@ static void lengthen(struct peal_plan *plan, uint32_t buf)
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         uint64_t *len = &lens[r * plan->bufs.count + buf];
         *len *= 2;
-        if (*len > most)
-            most = *len;
+        if (*len > max_len)
+            max_len = *len;
     }
     b->offset = align(*region, 64);
-    *region = align(b->offset + most * peal_dtype_size((enum peal_dtype)b->dtype), 64);
+    *region = align(b->offset + max_len * peal_dtype_size((enum peal_dtype)b->dtype), 64);
 }
 
 struct peal_plan *peal_slot_plan(const struct peal_plan *old, uint32_t buf,

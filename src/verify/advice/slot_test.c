@@ -156,10 +156,10 @@ static struct peal_verification *verify(const struct peal_plan *plan, bool advic
     return v;
 }
 
-static void expect(int line, bool holds, const char *what)
+static void expect(int line, bool holds, const char *expected)
 {
     if (!holds)
-        fail_msg("line %d: %s", line, what);
+        fail_msg("line %d: %s", line, expected);
 }
 
 /* How the slots of t are used. False: there is no such use. */

@@ -15,12 +15,12 @@ static uint64_t max_ops(const struct peal_claim *claim, uint32_t nranks)
 {
     enum { BYTES_PER_OP = 64, FEWEST = 1 << 16 };
     uint64_t bytes = claim->verify.max_bytes ? claim->verify.max_bytes : UINT64_C(2) << 30;
-    uint64_t ops = bytes / BYTES_PER_OP, most = peal_instantiate_max_ops(nranks);
+    uint64_t ops = bytes / BYTES_PER_OP, limit = peal_instantiate_max_ops(nranks);
     if (ops < FEWEST)
         return FEWEST;
-    if (ops < most)
+    if (ops < limit)
         return ops;
-    return most;
+    return limit;
 }
 
 static struct peal_plan_request request_of(const struct peal_claim *claim,
@@ -135,14 +135,14 @@ bool peal_claim_has_root(const struct peal_claim *claim)
     return claim->request.kernel && peal_request_has_root(claim->request.kernel);
 }
 
-static int64_t most_count(const struct peal_claim *claim)
+static int64_t largest_count(const struct peal_claim *claim)
 {
-    int64_t most = 1;
+    int64_t largest = 1;
     for (size_t i = 0; i < claim->ncounts; i++) {
-        if (claim->counts[i] > most)
-            most = claim->counts[i];
+        if (claim->counts[i] > largest)
+            largest = claim->counts[i];
     }
-    return most;
+    return largest;
 }
 
 /* Does the text show that the plans of all roots are rotations of one, for every count? */
@@ -154,7 +154,7 @@ static bool is_one_root_enough(const struct peal_claim *claim, struct peal_claim
         if (!good)
             break;
         struct peal_plan_request request =
-            request_of(claim, task, claim->counts[i], 0, most_count(claim));
+            request_of(claim, task, claim->counts[i], 0, largest_count(claim));
         struct peal_arena arena;
         struct peal_diags diags;
         struct peal_bind bind;
@@ -213,17 +213,17 @@ struct variant {
 };
 
 enum {
-    MOST_LAUNCHES = 3 * PEAL_PLAN_MAX_PERIOD, /* two periods, or three with `at launch - 15` */
-    MOST_PAIRED = 17, /* more launches have too many orders: no pair is verified */
-    MOST_AFTER = 64,
-    MOST_THREES = 2000 /* sequences of three; even examining all of them would not be a proof */
+    MAX_LAUNCHES = 3 * PEAL_PLAN_MAX_PERIOD, /* two periods, or three with `at launch - 15` */
+    MAX_PAIRED_LAUNCHES = 17, /* more launches have too many orders: no pair is verified */
+    MAX_EXTRA_LAUNCHES = 64,
+    MAX_TRIPLES = 2000 /* sequences of three; even examining all of them would not be a proof */
 };
 
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
     uint32_t one = peal_verify_launches(a->plan), two = peal_verify_launches(b->plan);
-    uint32_t most = one > two ? one : two;
-    return most < MOST_LAUNCHES ? most : MOST_LAUNCHES;
+    uint32_t larger = one > two ? one : two;
+    return larger < MAX_LAUNCHES ? larger : MAX_LAUNCHES;
 }
 
 /* The number of orders of that many launches of a and b that begin with a and contain both. */
@@ -271,9 +271,9 @@ static void retell_order(const struct peal_claim *claim, struct peal_claim_task 
                          const struct variant *a, const struct variant *b,
                          const struct peal_plan *const *plans, uint32_t launches)
 {
-    const struct peal_plan *list[MOST_LAUNCHES + MOST_AFTER];
+    const struct peal_plan *list[MAX_LAUNCHES + MAX_EXTRA_LAUNCHES];
     struct peal_verification *answer = NULL;
-    int64_t max_count = most_count(claim);
+    int64_t max_count = largest_count(claim);
     struct peal_plan *one = make_unfused(claim, task, a->count, a->root, max_count);
     struct peal_plan *two = make_unfused(claim, task, b->count, b->root, max_count);
     for (uint32_t i = 0; i < launches; i++) {
@@ -302,7 +302,7 @@ static void note_composition(struct peal_claim_task *task, const struct peal_ver
 static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *task,
                         struct variant *a, struct variant *b, uint64_t order)
 {
-    const struct peal_plan *plans[MOST_LAUNCHES + MOST_AFTER];
+    const struct peal_plan *plans[MAX_LAUNCHES + MAX_EXTRA_LAUNCHES];
     uint32_t launches = pair_launches(a, b), after = 0;
     struct peal_verify_options options = claim->verify;
     options.advice = false;
@@ -338,8 +338,8 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
         }
         if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)
             after = answer->needs_launches - launches;
-        if (after > MOST_AFTER)
-            after = MOST_AFTER;
+        if (after > MAX_EXTRA_LAUNCHES)
+            after = MAX_EXTRA_LAUNCHES;
         task->two_only = task->two_only || !answer->in_order;
         if (options.compose)
             note_composition(task, answer);
@@ -360,7 +360,7 @@ static bool make_variant(const struct peal_claim *claim, struct peal_claim_task 
                          struct variant *v)
 {
     size_t nroots = root_count(claim, task);
-    int64_t max_count = most_count(claim);
+    int64_t max_count = largest_count(claim);
     v->count = claim->counts[i / nroots];
     if (peal_claim_has_root(claim))
         v->root = (int64_t)(i % nroots);
@@ -504,7 +504,7 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
             uint64_t orders = pair_orders(&v[i], &v[k]);
             if (!keep)
                 task->all += orders * stands_for;
-            if (pair_launches(&v[i], &v[k]) > MOST_PAIRED)
+            if (pair_launches(&v[i], &v[k]) > MAX_PAIRED_LAUNCHES)
                 continue;
             uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
             *work += orders * ops * pair_launches(&v[i], &v[k]) / 2 * lanes_worth(claim, task);
@@ -529,7 +529,7 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
 static void walk_threes(const struct peal_claim *claim, struct peal_claim_task *task,
                         struct variant *v, size_t n)
 {
-    uint64_t all = (uint64_t)n * n * n, keep = all / MOST_THREES / task->shares + 1;
+    uint64_t all = (uint64_t)n * n * n, keep = all / MAX_TRIPLES / task->shares + 1;
     struct peal_verify_options options = claim->verify;
     options.advice = false;
     for (uint64_t number = task->share; number < all; number += task->shares) {

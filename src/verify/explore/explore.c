@@ -123,7 +123,7 @@ static bool find_range(const struct program *p, uint32_t cell, struct unknown *o
 }
 
 /* Lists all cells of unknown value. *starts: in how many ways they can start, or more than
- * MOST_STARTS. */
+ * MAX_STARTS. */
 static struct unknown *find_unknown(const struct program *p, uint32_t *count, uint64_t *starts)
 {
     struct unknown *list = calloc(p->ncells + 1u, sizeof *list);
@@ -135,10 +135,10 @@ static struct unknown *find_unknown(const struct program *p, uint32_t *count, ui
                 continue;
             struct unknown one = {c, 0, 0};
             if (!find_range(p, c, &one))
-                *starts = MOST_STARTS + 1;
+                *starts = MAX_STARTS + 1;
             uint64_t values = (uint64_t)(one.last - one.first) + 1;
             *starts =
-                *starts > MOST_STARTS || values > MOST_STARTS ? MOST_STARTS + 1 : *starts * values;
+                *starts > MAX_STARTS || values > MAX_STARTS ? MAX_STARTS + 1 : *starts * values;
             list[(*count)++] = one;
         }
     }
@@ -188,13 +188,13 @@ static void decide_all(struct search *s)
             break;
         for (uint32_t k = 0; k < count; k++) {
             const int64_t known[] = {list[k].last, list[k].first, 0};
-            p->initial[list[k].cell] = starts > MOST_STARTS ? guess[i] : known[i];
+            p->initial[list[k].cell] = starts > MAX_STARTS ? guess[i] : known[i];
         }
         proved = s->options->all_faults || !peal_search_directed(s);
-        if (proved && (starts > MOST_STARTS || !count))
+        if (proved && (starts > MAX_STARTS || !count))
             proved = decide(s);
     }
-    if (proved && count && starts <= MOST_STARTS) {
+    if (proved && count && starts <= MAX_STARTS) {
         for (uint32_t k = 0; k < count; k++)
             p->initial[list[k].cell] = list[k].first;
         do {
@@ -232,7 +232,7 @@ void peal_explore(struct program *p, const struct peal_verify_options *options, 
             p->nthreads * (s->wide ? 4u : 2u) +
             (s->space.stored.len + s->space.first_reg[p->nthreads]) * sizeof(int64_t);
         peal_states_init(&s->states, key_bytes, options->max_states, options->max_bytes);
-        s->key = calloc(1, key_bytes + MOST_PAIRS + 8);
+        s->key = calloc(1, key_bytes + MAX_PAIRS + 8);
         a->v.why = NULL;
         if (s->key)
             decide_all(s);

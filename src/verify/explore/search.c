@@ -76,10 +76,10 @@ static void untake(struct search *s, struct undo undo)
 /* --- reporting ------------------------------------------------------------------------------- */
 
 /* Removes what the fault does not need. The answer says whether nothing more can be removed. */
-static void shrink(struct search *s, struct shrink *how)
+static void shorten_path(struct search *s, struct shrink *shrink)
 {
-    s->path.len = peal_shrink_path(how, s->path.at, s->path.len);
-    s->a->v.story = how->budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+    s->path.len = peal_shrink_path(shrink, s->path.at, s->path.len);
+    s->a->v.story = shrink->budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
 }
 
 /* In a search for all faults, the first of each kind is enough; when both are found, the search
@@ -97,12 +97,12 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
     peal_answer_refute(s->a, PEAL_FAULT_RACE);
     struct race race = peal_space_collision(&s->space, t, u);
     if (!s->options->no_story && !s->options->all_faults) {
-        struct shrink how;
-        if (peal_shrink_race(&how, &s->space, t, u))
-            shrink(s, &how);
+        struct shrink shrink;
+        if (peal_shrink_race(&shrink, &s->space, t, u))
+            shorten_path(s, &shrink);
         else
             s->a->failed = true;
-        peal_shrink_release(&how);
+        peal_shrink_release(&shrink);
         race = peal_space_collision(&s->space, t, u);
         if (race.a == PEAL_NONE) {
             peal_answer_give_up(s->a, "two threads meet at accesses that conflict, but none of "
@@ -123,15 +123,15 @@ void peal_search_tell_deadlock(struct search *s)
         return;
     peal_answer_refute(s->a, PEAL_FAULT_DEADLOCK);
     if (!s->options->no_story && !s->options->all_faults) {
-        struct shrink how;
-        if (peal_shrink_deadlock(&how, &s->space)) {
-            shrink(s, &how);
-            peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, how.core,
-                                s->a);
+        struct shrink shrink;
+        if (peal_shrink_deadlock(&shrink, &s->space)) {
+            shorten_path(s, &shrink);
+            peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL,
+                                shrink.core, s->a);
         } else {
             s->a->failed = true;
         }
-        peal_shrink_release(&how);
+        peal_shrink_release(&shrink);
     }
 }
 
@@ -156,7 +156,7 @@ static bool ends_late(void *context, const uint32_t *path, size_t len)
 bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before)
 {
     const struct step *step = peal_program_step(s->p, t, s->space.at[t] - 1);
-    struct shrink how;
+    struct shrink shrink;
     if (!peal_program_comes_late(s->p, step, before))
         return false;
     if (s->a->v.verdict == PEAL_REFUTED)
@@ -165,11 +165,11 @@ bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before)
     s->a->cell = step->cell;
     if (s->options->no_story)
         return true;
-    if (peal_shrink_any(&how, &s->space, ends_late, s, 1))
-        shrink(s, &how);
+    if (peal_shrink_any(&shrink, &s->space, ends_late, s, 1))
+        shorten_path(s, &shrink);
     else
         s->a->failed = true;
-    peal_shrink_release(&how);
+    peal_shrink_release(&shrink);
     peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
     return true;
 }

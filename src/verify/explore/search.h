@@ -15,7 +15,7 @@
 #include "verify/explore/states.h"
 #include "verify/story/story.h"
 
-enum { MOST_PAIRS = 1024, MOST_RESULTS = 20000, MOST_STARTS = 20000 };
+enum { MAX_PAIRS = 1024, MAX_RESULTS = 20000, MAX_STARTS = 20000 };
 
 struct search {
     struct space space;
@@ -31,8 +31,8 @@ struct search {
 
     /* While results are compared: pairs of blocks that schedules order in either way, and which of
      * them have their second block first so far. */
-    struct block_pair pairs[MOST_PAIRS];
-    unsigned char turned[MOST_PAIRS];
+    struct block_pair pairs[MAX_PAIRS];
+    unsigned char turned[MAX_PAIRS];
     uint32_t npairs;
     bool compares;      /* results are being compared: every final state is executed */
     uint64_t results;   /* number of final states examined */

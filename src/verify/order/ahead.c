@@ -23,10 +23,10 @@
 
 static uint32_t period_of(const struct program *p)
 {
-    uint32_t most = 1;
+    uint32_t longest = 1;
     for (uint32_t l = 0; l < p->launches; l++)
-        most = p->plans[l]->period > most ? p->plans[l]->period : most;
-    return most;
+        longest = p->plans[l]->period > longest ? p->plans[l]->period : longest;
+    return longest;
 }
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
@@ -95,7 +95,7 @@ static uint64_t raw_launches(const struct program *p, uint32_t cell, const struc
 static uint64_t look_at_raw(const struct program *p)
 {
     struct raw *raw = NULL;
-    uint64_t most = 0;
+    uint64_t launches = 0;
     uint32_t period = period_of(p);
     bool any = false;
     for (uint32_t c = 0; c < p->ncells; c++)
@@ -119,10 +119,10 @@ static uint64_t look_at_raw(const struct program *p)
     }
     for (uint32_t c = 0; c < p->ncells; c++) {
         if (p->cells[c].kind == CELL_RAW && !p->cells[c].uninitialised)
-            most = larger(most, raw_launches(p, c, &raw[c]));
+            launches = larger(launches, raw_launches(p, c, &raw[c]));
     }
     free(raw);
-    return most;
+    return launches;
 }
 
 /* --- cells that several threads add to ------------------------------------------------------- */
@@ -226,7 +226,7 @@ static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
  * the cell's waits of the first launches. */
 static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size_t n)
 {
-    uint64_t most = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
+    uint64_t launches = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
     for (size_t i = 0; i < n; i++)
         total += (uint64_t)at[i].sum;
     for (size_t i = 0; i < n; i++) {
@@ -238,9 +238,9 @@ static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size
             ahead = i != k && (!q->clock || q->clock[pair] < at[k].from);
         }
         if (ahead)
-            most = larger(most, first * divide_up(total, (uint64_t)at[i].sum) + first);
+            launches = larger(launches, first * divide_up(total, (uint64_t)at[i].sum) + first);
     }
-    return most;
+    return launches;
 }
 
 /* Finds how far every rank must be when one leaves the last launch. */
@@ -266,7 +266,7 @@ static uint64_t look_at_adds(const struct program *p, uint32_t workers)
 {
     struct adds_list list = {0};
     struct pairs q = {.p = p, .last = calloc((size_t)p->nthreads * p->nthreads + 1, 4)};
-    uint64_t most = 0;
+    uint64_t launches = 0;
     bool good = q.last && list_adds(p, &list) && find_from(p, &list);
     for (int pass = 0; pass < 2; pass++) {
         if (!good || !list.all.len)
@@ -284,19 +284,19 @@ static uint64_t look_at_adds(const struct program *p, uint32_t workers)
                 if (pass == 0)
                     note_pairs(&q, list.all.at + i, end - i);
                 else
-                    most = larger(most, cell_launches(&q, list.all.at + i, end - i));
+                    launches = larger(launches, cell_launches(&q, list.all.at + i, end - i));
             }
         }
     }
     peal_vec_release(&list.all);
     free(q.last);
     free(q.clock);
-    return good ? most : PEAL_NONE;
+    return good ? launches : PEAL_NONE;
 }
 
 uint32_t peal_ahead_launches(const struct program *p, uint32_t workers)
 {
     uint64_t raw = look_at_raw(p);
-    uint64_t most = raw >= PEAL_NONE ? raw : larger(raw, look_at_adds(p, workers));
-    return most < PEAL_NONE ? (uint32_t)most : PEAL_NONE;
+    uint64_t launches = raw >= PEAL_NONE ? raw : larger(raw, look_at_adds(p, workers));
+    return launches < PEAL_NONE ? (uint32_t)launches : PEAL_NONE;
 }

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_QUERIES = 1 << 22 };
+enum { MAX_QUERIES = 1 << 22 };
 
 /* One thread's adds to one cell in one launch. */
 struct adds {
@@ -94,7 +94,7 @@ static void ask_cell(struct lists *s, const struct adds *at, size_t n)
             if (at[k].thread == at[i].thread || at[k].launch >= at[i].launch || !last)
                 continue;
             struct clock_query query = {at[k].thread, at[i].thread, at[i].first, NULL};
-            s->failed = s->queries.len >= MOST_QUERIES || !peal_vec_push(&s->queries, query) ||
+            s->failed = s->queries.len >= MAX_QUERIES || !peal_vec_push(&s->queries, query) ||
                         !peal_vec_push(&s->demands, at[k].behind);
         }
     }

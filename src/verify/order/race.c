@@ -278,7 +278,7 @@ static void report(struct finder *f, const struct segment *s, uint32_t a, uint32
 {
     struct race_report *out = f->out;
     out->total++;
-    if (out->races.len >= MOST_RACES)
+    if (out->races.len >= MAX_RACES)
         return;
     const struct access *x = &f->p->accesses.at[a], *y = &f->p->accesses.at[b];
     struct race race = {a, b, s->lo, s->hi};
@@ -350,7 +350,18 @@ static void check_segments(struct finder *f)
 struct demand {
     uint32_t answer;
     uint32_t above;
-    uint32_t what[3];
+    union { /* what is refuted if the condition does not hold */
+        struct {
+            uint32_t access, owner; /* owner: a rank */
+            bool at_end;            /* of the launch; false: at its beginning */
+        } closed;
+        struct {
+            uint32_t leaves, enters, launch; /* ranks */
+        } barrier;
+        struct {
+            uint32_t first, second, second_step; /* threads that write */
+        } cell;
+    };
     uint32_t reach; /* UINT32_MAX: no execution gets there */
 };
 
@@ -380,8 +391,8 @@ static struct demands ask_closed(struct finder *f)
             last[q] = (uint32_t)i + 1;
             if (!seen[q]) {
                 seen[q] = (uint32_t)i + 1;
-                struct demand first = {
-                    0, p->threads[p->thread_of_rank[q]].enter[a->launch], {(uint32_t)i, 0, q}, 0};
+                struct demand first = {.above = p->threads[p->thread_of_rank[q]].enter[a->launch],
+                                       .closed = {(uint32_t)i, q, false}};
                 if (!peal_vec_push(&list, first))
                     f->failed = true;
             }
@@ -391,11 +402,12 @@ static struct demands ask_closed(struct finder *f)
         for (uint32_t r = 0; r < n; r++) {
             if (f->failed)
                 break;
-            if (last[r] &&
-                !peal_vec_push(
-                    &list,
-                    ((struct demand){0, p->accesses.at[last[r] - 1].step, {last[r] - 1, 1, r}, 0})))
-                f->failed = true;
+            if (last[r]) {
+                struct demand end = {.above = p->accesses.at[last[r] - 1].step,
+                                     .closed = {last[r] - 1, r, true}};
+                if (!peal_vec_push(&list, end))
+                    f->failed = true;
+            }
             seen[r] = last[r] = 0;
         }
     }
@@ -407,12 +419,12 @@ static struct demands ask_closed(struct finder *f)
     for (uint64_t i = 0; i < d.count; i++) {
         if (f->failed)
             break;
-        const struct access *a = &p->accesses.at[d.at[i].what[0]];
-        uint32_t owner = p->thread_of_rank[d.at[i].what[2]];
-        if (d.at[i].what[1] == 0)
-            ask(f, owner, a->thread, a->step, &d.at[i].answer);
-        else
+        const struct access *a = &p->accesses.at[d.at[i].closed.access];
+        uint32_t owner = p->thread_of_rank[d.at[i].closed.owner];
+        if (d.at[i].closed.at_end)
             ask(f, a->thread, owner, p->threads[owner].leave[a->launch], &d.at[i].answer);
+        else
+            ask(f, owner, a->thread, a->step, &d.at[i].answer);
     }
     return d;
 }
@@ -435,7 +447,8 @@ static struct demands ask_barrier(struct finder *f)
                 if (r == q || (f->symmetric && r != 0))
                     continue;
                 uint32_t enters = p->thread_of_rank[r], leaves = p->thread_of_rank[q];
-                d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}, 0};
+                d.at[k] =
+                    (struct demand){.above = p->threads[enters].enter[l], .barrier = {q, r, l}};
                 ask(f, enters, leaves, p->threads[leaves].leave[l], &d.at[k].answer);
                 k++;
             }
@@ -488,7 +501,7 @@ static struct demands ask_cells(struct finder *f)
         const struct cell_write *x = &writes.at[i - 1], *y = &writes.at[i];
         if (x->cell != y->cell || x->thread == y->thread)
             continue;
-        d.at[d.count] = (struct demand){0, x->step, {x->thread, y->thread, y->step}, 0};
+        d.at[d.count] = (struct demand){.above = x->step, .cell = {x->thread, y->thread, y->step}};
         ask(f, x->thread, y->thread, y->step, &d.at[d.count].answer);
         ask(f, y->thread, x->thread, x->step + 1, &d.at[d.count].reach);
         d.count++;
@@ -512,20 +525,20 @@ static void judge(struct finder *f, const struct demands d[3])
     const struct demand *open = first_unmet(&d[0]), *broken = first_unmet(&d[1]),
                         *cell = first_unmet(&d[2]);
     out->closed = !open;
-    out->open = open ? open->what[0] : PEAL_NONE;
-    out->open_at_entry = open && open->what[1] == 0;
+    out->open = open ? open->closed.access : PEAL_NONE;
+    out->open_at_entry = open && !open->closed.at_end;
     out->barrier_broken = broken;
     if (broken) {
-        out->leaves = broken->what[0];
-        out->enters = broken->what[1];
-        out->broken_launch = broken->what[2];
+        out->leaves = broken->barrier.leaves;
+        out->enters = broken->barrier.enters;
+        out->broken_launch = broken->barrier.launch;
     }
     out->cell_broken = cell;
     if (cell) {
-        out->cell_thread[0] = cell->what[0];
+        out->cell_thread[0] = cell->cell.first;
         out->cell_step[0] = cell->above;
-        out->cell_thread[1] = cell->what[1];
-        out->cell_step[1] = cell->what[2];
+        out->cell_thread[1] = cell->cell.second;
+        out->cell_step[1] = cell->cell.second_step;
     }
 }
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CUTS = 100000, MOST_ROUNDS = 64 };
+enum { MAX_CUTS = 100000, MAX_ROUNDS = 64 };
 
 struct cuts {
     PEAL_VEC(uint64_t) at; /* sorted elements */
@@ -45,7 +45,7 @@ static void cut(struct shaper *s, struct cuts *c, uint64_t value)
     size_t i = find_cut(c, value);
     if (s->failed || (i < c->at.len && c->at.at[i] == value))
         return;
-    if (++s->total > MOST_CUTS || !peal_vec_push(&c->at, value)) {
+    if (++s->total > MAX_CUTS || !peal_vec_push(&c->at, value)) {
         s->failed = true;
         return;
     }
@@ -109,9 +109,9 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
 /* Where the contract cuts x and y: even parts of every length that a rank has. */
 static void cut_parts(struct shaper *s, uint32_t buf)
 {
-    enum { MOST_LENGTHS = 4 }; /* a plan with more lengths is not worth a shape */
+    enum { MAX_LENGTHS = 4 }; /* a plan with more lengths is not worth a shape */
     const struct peal_plan *plan = s->plan;
-    uint64_t lengths[MOST_LENGTHS];
+    uint64_t lengths[MAX_LENGTHS];
     uint32_t known = 0;
     if (buf == PEAL_NONE)
         return;
@@ -124,13 +124,13 @@ static void cut_parts(struct shaper *s, uint32_t buf)
             i++;
         if (i < known)
             continue;
-        s->failed = known == MOST_LENGTHS;
+        s->failed = known == MAX_LENGTHS;
         for (uint32_t q = 0; q <= plan->nranks; q++) {
             if (s->failed)
                 break;
             cut(s, &s->cuts[buf], n / plan->nranks * q + n % plan->nranks * q / plan->nranks);
         }
-        lengths[known++ % MOST_LENGTHS] = n;
+        lengths[known++ % MAX_LENGTHS] = n;
     }
 }
 
@@ -144,7 +144,7 @@ static void find_cuts(struct shaper *s)
         if (s->failed)
             break;
         s->changed = false;
-        s->failed = round == MOST_ROUNDS;
+        s->failed = round == MAX_ROUNDS;
         for (uint64_t i = 0; i < plan->ops.count; i++) {
             if (s->failed)
                 break;

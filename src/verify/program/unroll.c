@@ -439,7 +439,7 @@ static void walk_launch(struct walk *w)
 }
 
 /* Every destination may have a wire of its own: issue, wait, change, arrive. */
-static uint64_t most_wire_steps(const struct peal_op *op)
+static uint64_t wire_step_bound(const struct peal_op *op)
 {
     enum { STEPS = 4 };
     if (!peal_op_is_elementwise(op))
@@ -454,7 +454,7 @@ static uint64_t op_steps(const struct peal_op *op)
     return peal_op_has_channel(op) ? 2 : 0;
 }
 
-static uint64_t most_steps(const struct program *p)
+static uint64_t step_bound(const struct program *p)
 {
     uint64_t n = 0;
     for (uint32_t l = 0; l < p->launches; l++) {
@@ -465,7 +465,7 @@ static uint64_t most_steps(const struct program *p)
         for (uint64_t i = 0; i < plan->ops.count; i++) {
             if (!p->pairwise)
                 break;
-            n += most_wire_steps(&op[i]);
+            n += wire_step_bound(&op[i]);
         }
     }
     return n + 2ull * p->nthreads * p->launches;
@@ -501,7 +501,7 @@ static void look_at_registers(struct program *p, uint64_t cap)
 
 void peal_program_unroll(struct program *p)
 {
-    struct walk w = {.p = p, .cap = most_steps(p)};
+    struct walk w = {.p = p, .cap = step_bound(p)};
     look_at_registers(p, w.cap);
     p->steps = peal_program_take(p, w.cap, sizeof *p->steps);
     p->step_op = peal_program_take(p, w.cap, sizeof *p->step_op);

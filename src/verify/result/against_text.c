@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORK = 20000000 }; /* elements: about a third of a second */
+enum { MAX_WORK = 20000000 }; /* elements: about a third of a second */
 
 /* The numbers of a node at index, index + 1, ..., index + len - 1. */
 struct known {
@@ -153,7 +153,7 @@ static const uint64_t *numbers_of(struct text_check *c, uint32_t node, uint64_t 
     }
     c->work += len;
     uint64_t *values = NULL;
-    if (c->work <= MOST_WORK)
+    if (c->work <= MAX_WORK)
         values = peal_arena_alloc(&c->numbers, len * sizeof *values);
     if (!values) {
         c->failed = true;
@@ -266,11 +266,11 @@ void peal_verify_against_text(const struct peal_plan *plan, const struct peal_ke
         return;
     if (!v->monotone)
         why = "its cells may fall or are peeked at, so that values may depend on the schedule";
-    else if (work_of(plan) > MOST_WORK)
+    else if (work_of(plan) > MAX_WORK)
         why = "it would take too long";
     struct peal_naive *naive = NULL;
     if (!why)
-        naive = peal_naive_run(kernel, bind, plan->period, MOST_WORK, &why);
+        naive = peal_naive_run(kernel, bind, plan->period, MAX_WORK, &why);
     if (naive) {
         c.naive = naive;
         peal_arena_init(&c.numbers, 0);

@@ -117,9 +117,9 @@ static struct peal_verify_step step_of(const struct symbolic *s, uint32_t thread
 static void find_loss(struct symbolic *s, struct watched watched)
 {
     struct answer scratch = {0};
-    struct symbolic_run how = {.watched = &watched, .max_bytes = UINT64_C(1) << 30};
+    struct symbolic_run run = {.watched = &watched, .max_bytes = UINT64_C(1) << 30};
     peal_arena_init(&scratch.arena, 0);
-    peal_symbolic_check(s->p, &how, &scratch);
+    peal_symbolic_check(s->p, &run, &scratch);
     peal_arena_release(&scratch.arena);
     if (!watched.lost)
         return;
@@ -129,7 +129,7 @@ static void find_loss(struct symbolic *s, struct watched watched)
 
 void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
 {
-    enum { MOST_NODES = 1 << 20, MOST_NAMED = 8 };
+    enum { MAX_NODES = 1 << 20, MAX_NAMED_INPUTS = 8 };
     struct peal_verify_wrong *w = &s->a->v.wrong;
     for (size_t i = s->written.len; i-- > 0;) {
         if (w->has_writer)
@@ -142,7 +142,7 @@ void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
     }
     uint32_t ranks = s->p->nranks, named = 0, first = PEAL_NONE;
     uint32_t *seen = calloc(ranks, sizeof *seen);
-    uint64_t budget = MOST_NODES;
+    uint64_t budget = MAX_NODES;
     struct peal_text text = {0};
     if (!seen)
         return;
@@ -152,7 +152,7 @@ void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
             break;
         bool wanted = e->reduces || r == e->from;
         bool missing = wanted && seen[r] == 0, twice = e->reduces && e->once && seen[r] > 1;
-        if ((!missing && !twice) || named++ >= MOST_NAMED)
+        if ((!missing && !twice) || named++ >= MAX_NAMED_INPUTS)
             continue;
         if (missing && first == PEAL_NONE)
             first = r;

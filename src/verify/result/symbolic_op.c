@@ -109,15 +109,15 @@ static struct piece look(struct symbolic *s, const struct operand *o, uint32_t r
 /* Narrow types are combined in f32, or in f64 if any operand is f64. */
 static enum peal_dtype precision(const struct operand *o, uint32_t n, enum peal_dtype dst)
 {
-    enum peal_dtype most = dst;
+    enum peal_dtype widest = dst;
     for (uint32_t i = 0; i < n; i++) {
         if (o[i].dtype == PEAL_F64 ||
-            (o[i].dtype == PEAL_F32 && most != PEAL_F64 && peal_dtype_is_float(most)))
-            most = o[i].dtype;
+            (o[i].dtype == PEAL_F32 && widest != PEAL_F64 && peal_dtype_is_float(widest)))
+            widest = o[i].dtype;
     }
-    if (peal_dtype_is_narrow(most))
+    if (peal_dtype_is_narrow(widest))
         return PEAL_F32;
-    return most;
+    return widest;
 }
 
 static uint32_t combine(struct symbolic *s, const struct peal_op *op, const struct piece *in,

@@ -196,13 +196,13 @@ static void read_origin(struct parser *p, const struct ring_model *m, struct rin
     struct ring_origin o = {0};
     o.op = index_below(p, m->nops);
     expect(p, ".");
-    o.source = index_below(p, RING_MOST_SOURCES);
+    o.source = index_below(p, RING_MAX_SOURCES);
     o.box = box(p);
     expect(p, " from ");
     o.writer = index_below(p, m->nops);
     expect(p, " at ");
     o.turn = affine(p);
-    if (c->norigins == RING_MOST_CLAIMS)
+    if (c->norigins == RING_MAX_CLAIMS)
         p->at = NULL;
     else
         c->origins[c->norigins++] = o;
@@ -222,7 +222,7 @@ static void read_value(struct parser *p, const struct ring_model *m, struct ring
     v.final = accept(p, " final");
     if (!v.final)
         expect(p, " plain");
-    if (c->nvalues == RING_MOST_CLAIMS)
+    if (c->nvalues == RING_MAX_CLAIMS)
         p->at = NULL;
     else
         c->values[c->nvalues++] = v;

@@ -81,10 +81,10 @@ static int64_t nth(int64_t n)
 
 static bool fit(const struct group *g, enum target target, struct ring_affine *out)
 {
-    int64_t most = 4 * g->m->scale + 1;
+    int64_t families = 4 * g->m->scale + 1;
     for (int64_t turn = 0; turn < 5; turn++) {
         for (int64_t place = 0; place < 5; place++) {
-            for (int64_t family = 0; family < most; family++) {
+            for (int64_t family = 0; family < families; family++) {
                 *out = (struct ring_affine){nth(turn), nth(place), nth(family), 0};
                 if (fits(g, out, target))
                     return true;
@@ -151,7 +151,7 @@ static bool claim_origin(const struct group *g, struct ring_certificate *c)
 {
     struct ring_origin o = {
         .op = g->at[0]->op, .source = g->at[0]->source, .writer = g->at[0]->writer};
-    if (c->norigins == RING_MOST_CLAIMS || !fit_box(g, &o.box) || !fit(g, WRITER_TURN, &o.turn))
+    if (c->norigins == RING_MAX_CLAIMS || !fit_box(g, &o.box) || !fit(g, WRITER_TURN, &o.turn))
         return false;
     c->origins[c->norigins++] = o;
     return true;
@@ -160,7 +160,7 @@ static bool claim_origin(const struct group *g, struct ring_certificate *c)
 static bool claim_value(const struct group *g, struct ring_certificate *c)
 {
     struct ring_value v = {.op = g->at[0]->op, .final = g->at[0]->final};
-    if (c->nvalues == RING_MOST_CLAIMS || !fit_box(g, &v.box) || !fit(g, START, &v.start) ||
+    if (c->nvalues == RING_MAX_CLAIMS || !fit_box(g, &v.box) || !fit(g, START, &v.start) ||
         !fit(g, LENGTH, &v.length) || !fit(g, PART, &v.part))
         return false;
     c->values[c->nvalues++] = v;

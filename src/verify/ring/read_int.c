@@ -62,9 +62,9 @@ static int above(const struct ring_model *m, struct ring_affine a)
 
 static bool is_small(struct ring_affine a)
 {
-    const int64_t most = INT64_C(1) << 20;
-    return a.turn < most && a.turn > -most && a.family < most && a.family > -most && a.one < most &&
-           a.one > -most;
+    const int64_t limit = INT64_C(1) << 20;
+    return a.turn < limit && a.turn > -limit && a.family < limit && a.family > -limit &&
+           a.one < limit && a.one > -limit;
 }
 
 static struct ring_int checked(struct ring_reader *r, const struct peal_expr *e,

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPLAYED = 50000000 };
+enum { MAX_REPLAYED = 50000000 };
 
 static bool begin(struct shrink *s, struct space *space)
 {
     uint32_t n = space->p->nthreads;
-    *s = (struct shrink){.space = space, .budget = MOST_REPLAYED};
+    *s = (struct shrink){.space = space, .budget = MAX_REPLAYED};
     s->core = calloc(n + 1u, sizeof *s->core);
     s->least = calloc(n + 1u, sizeof *s->least);
     return s->core && s->least;
@@ -180,8 +180,8 @@ static bool cut_ends(struct shrink *s, uint32_t *path, size_t *len)
             size_t taken = 0;
             for (size_t i = 0; i < *len; i++)
                 taken += path[i] == t;
-            size_t most = taken > s->least[t] ? taken - s->least[t] : 0;
-            for (size_t count = most; count > 0; count /= 2) {
+            size_t removable = taken > s->least[t] ? taken - s->least[t] : 0;
+            for (size_t count = removable; count > 0; count /= 2) {
                 if (try_end(s, path, len, t, count)) {
                     again = any = true;
                     break;

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { RANKS = 3, CELLS = 2, MOST_PATH = 256 };
+enum { RANKS = 3, CELLS = 2, MAX_PATH = 256 };
 
 struct maker {
     struct peal_assembler *a;
@@ -169,7 +169,7 @@ static size_t run_random(struct space *space, uint64_t *random, uint32_t *path)
             return n;
         path[n] = ready[below(random, count)];
         (void)peal_space_take(space, path[n++]);
-        assert_true(n < MOST_PATH);
+        assert_true(n < MAX_PATH);
     }
 }
 
@@ -194,7 +194,7 @@ static bool core_moves(struct space *space, const bool *core)
 static size_t check_deadlock(struct space *space, uint32_t *path, size_t len)
 {
     struct shrink s;
-    uint32_t trial[MOST_PATH];
+    uint32_t trial[MAX_PATH];
     assert_true(peal_shrink_deadlock(&s, space));
     assert_true(peal_shrink_holds(&s, path, len));
     size_t n = peal_shrink_path(&s, path, len);
@@ -221,7 +221,7 @@ static void test_no_step_can_be_left_out(void **state)
         const struct peal_plan *plans[] = {plan};
         struct program p;
         struct space space;
-        uint32_t path[MOST_PATH];
+        uint32_t path[MAX_PATH];
         assert_int_equal(peal_program_build(&p, plans, 1, UINT64_C(1) << 30), PEAL_OK);
         assert_int_equal(peal_space_init(&space, &p), PEAL_OK);
         size_t len = run_random(&space, &random, path);
@@ -253,7 +253,7 @@ static void test_the_bound_is_kept(void **state)
     struct program p;
     struct space space;
     struct shrink s;
-    uint32_t path[MOST_PATH];
+    uint32_t path[MAX_PATH];
     uint64_t random = 1;
     assert_int_equal(peal_program_build(&p, plans, 1, UINT64_C(1) << 30), PEAL_OK);
     assert_int_equal(peal_space_init(&space, &p), PEAL_OK);

@@ -92,7 +92,7 @@ static const struct race *choose(const struct program *p, const struct race_repo
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *trial = malloc((p->nthreads + 1u) * sizeof *trial);
     const struct race *best = NULL;
-    uint64_t best_steps = UINT64_MAX, tries = 0, most_tries = 1 + 20000000 / (p->nsteps + 1);
+    uint64_t best_steps = UINT64_MAX, tries = 0, max_tries = 1 + 20000000 / (p->nsteps + 1);
     if (!bounds || !goal || !trial)
         goto done;
     for (uint32_t i = 0; i < report->races.len; i++) {
@@ -108,7 +108,7 @@ static const struct race *choose(const struct program *p, const struct race_repo
         const struct race *r = &report->races.at[bounds[i].race];
         bool unique;
         uint64_t steps = 0;
-        if (++tries > most_tries) {
+        if (++tries > max_tries) {
             *shortest = false;
             break;
         }

@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STAMPS_BYTES = 1 << 30 };
+enum { MAX_STAMPS_BYTES = 1 << 30 };
 
 /* A vector: how many steps of each column's thread come before. */
 struct stamp {
@@ -192,7 +192,7 @@ static struct stamp *take_stamp(struct pass *s)
     struct stamp *stamp = s->pool.len ? s->pool.at[--s->pool.len] : NULL;
     if (!stamp) {
         s->bytes += size;
-        stamp = s->bytes <= MOST_STAMPS_BYTES ? malloc(size) : NULL;
+        stamp = s->bytes <= MAX_STAMPS_BYTES ? malloc(size) : NULL;
     }
     if (stamp)
         stamp->users = 1;

@@ -28,7 +28,7 @@
 struct class
 {
     uint32_t thread, step, launch;
-    uint32_t how; /* kind, fn, dtype */
+    uint32_t effect; /* kind, fn, dtype */
 };
 
 struct piece_key {
@@ -75,7 +75,7 @@ static int by_class(const void *a, const void *b)
         return x->step < y->step ? -1 : 1;
     if (x->launch != y->launch)
         return x->launch < y->launch ? -1 : 1;
-    return (x->how > y->how) - (x->how < y->how);
+    return (x->effect > y->effect) - (x->effect < y->effect);
 }
 
 /* --- pieces of one location ------------------------------------------------------------------ */
@@ -185,7 +185,7 @@ static void add_piece(struct cutter *c, size_t k, struct cover *out)
             continue;
         at[key.count++] = at[i];
         uint64_t who = peal_hash_u64((uint64_t)at[i].thread << 32 | at[i].step, key.hash);
-        key.hash = peal_hash_u64((uint64_t)at[i].launch << 32 | at[i].how, who);
+        key.hash = peal_hash_u64((uint64_t)at[i].launch << 32 | at[i].effect, who);
     }
     out->classes.len += key.count;
     if (!peal_vec_push(&out->pieces, key))
