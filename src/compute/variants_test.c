@@ -378,7 +378,9 @@ static void check_edges(const struct peal_compute *variant)
         assert_int_equal(mprotect(end[i], page, PROT_NONE), 0);
     }
     for (enum peal_dtype dtype = 0; dtype < PEAL_SCALAR_DTYPES; dtype++) {
-        for (size_t count = 0; count <= 150 && peal_fn_takes(PEAL_FN_ADD, dtype); count++) {
+        if (!peal_fn_takes(PEAL_FN_ADD, dtype))
+            continue;
+        for (size_t count = 0; count <= 150; count++) {
             size_t bytes = count * peal_dtype_size(dtype);
             struct peal_operand dst = {at_the_edge(end[2], bytes), 0, dtype};
             struct peal_operand src[2] = {{at_the_edge(end[0], bytes), 0, dtype},

@@ -80,12 +80,14 @@ static void wave(struct maker *m, bool shared, int64_t threshold)
     for (uint32_t k = 1; k < m->n; k++)
         peal_assembler_notify(m->a, (m->rank + k) % m->n, m->s, shared ? 0 : m->rank, PEAL_NONE, 1,
                               m->flags);
-    for (uint32_t q = 0; q < m->n && !shared; q++) {
+    if (shared) {
+        peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, threshold * (m->n - 1), m->flags);
+        return;
+    }
+    for (uint32_t q = 0; q < m->n; q++) {
         if (q != m->rank)
             peal_assembler_wait(m->a, m->s, q, PEAL_NONE, threshold, m->flags);
     }
-    if (shared)
-        peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, threshold * (m->n - 1), m->flags);
 }
 
 static void sum_all(struct maker *m, struct peal_ref dst, uint32_t first)

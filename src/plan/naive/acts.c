@@ -46,19 +46,15 @@ static void walk_loop(struct peal_naive *n, const struct peal_stmt *s)
         (void)peal_naive_fail(n, "a loop without end");
         return;
     }
-    bool ended = false;
-    for (int64_t i = from; !n->why && !ended; ended = __builtin_add_overflow(i, step, &i)) {
-        bool is_over;
-        if (step > 0)
-            is_over = i >= to;
-        else
-            is_over = i <= to;
-        if (is_over)
+    for (int64_t i = from; step > 0 ? i < to : i > to;) {
+        if (n->why)
             return;
         if (++n->steps > MAX_STEPS)
             (void)peal_naive_fail(n, "too many steps");
         set_int(n, s->symbol, peers ? (n->rank + i) % ranks : i);
         walk(n, s->body);
+        if (__builtin_add_overflow(i, step, &i))
+            return;
     }
 }
 

@@ -138,48 +138,58 @@ static bool try_move(struct adviser *v, uint32_t notify, uint32_t before, uint32
     return true;
 }
 
+/* The search for a notify to move: at most 2 * MAX_MOVES are tried. */
+struct moves {
+    const struct run *run;
+    bool *wanted; /* cells that some rank waits for */
+    uint32_t tries;
+};
+
+/* Tries the notifies of wanted cells that stand behind the wait at which the thread is blocked;
+ * alone: on its rank only. */
+static bool try_moves_of(struct adviser *v, struct moves *m, uint32_t t, bool alone)
+{
+    struct program *p = v->p;
+    if (!blocked_step(p, m->run, t))
+        return false;
+    uint32_t before = peal_edit_pos(p, t, m->run->at[t]), last = PEAL_NONE;
+    if (before == PEAL_NONE)
+        return false;
+    for (uint32_t i = m->run->at[t]; i < p->threads[t].nsteps; i++) {
+        const struct step *s = peal_program_step(p, t, i);
+        uint32_t notify = peal_edit_pos(p, t, i);
+        if (!peal_step_is_notify(s) || !m->wanted[s->cell] || notify == PEAL_NONE ||
+            notify == last || !peal_cell_is_signal(&p->cells[s->cell]))
+            continue;
+        if (++m->tries > 2 * MAX_MOVES)
+            return false;
+        last = notify;
+        if (try_move(v, notify, before, alone ? p->threads[t].rank : PEAL_NONE))
+            return true;
+    }
+    return false;
+}
+
 /* Looks for notifies that some rank waits for and that stand behind a wait that never passes. */
 static bool try_moves(struct adviser *v, const struct run *run)
 {
     struct program *p = v->p;
-    uint32_t tries = 0;
-    bool *wanted = calloc(p->ncells + 1u, sizeof *wanted), found = false;
+    struct moves m = {.run = run, .wanted = calloc(p->ncells + 1u, sizeof *m.wanted)};
+    bool found = false;
+    if (!m.wanted)
+        return false;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!wanted)
-            break;
         const struct step *s = blocked_step(p, run, t);
         if (s)
-            wanted[s->cell] = true;
+            m.wanted[s->cell] = true;
     }
     /* On all ranks first, then on the rank alone. */
-    for (int alone = 0; alone < 2; alone++) {
-        if (!wanted || found)
+    for (uint32_t i = 0; i < 2 * p->nthreads; i++) {
+        found = try_moves_of(v, &m, i % p->nthreads, i >= p->nthreads);
+        if (found)
             break;
-        for (uint32_t t = 0; t < p->nthreads; t++) {
-            if (found)
-                break;
-            uint32_t before = PEAL_NONE;
-            if (blocked_step(p, run, t))
-                before = peal_edit_pos(p, t, run->at[t]);
-            uint32_t last = PEAL_NONE;
-            if (before == PEAL_NONE)
-                continue;
-            for (uint32_t i = run->at[t]; i < p->threads[t].nsteps; i++) {
-                const struct step *s = peal_program_step(p, t, i);
-                uint32_t notify = peal_edit_pos(p, t, i);
-                if (!peal_step_is_notify(s) || !wanted[s->cell] || notify == PEAL_NONE ||
-                    notify == last || !peal_cell_is_signal(&p->cells[s->cell]) ||
-                    ++tries > 2 * MAX_MOVES)
-                    continue;
-                last = notify;
-                if (try_move(v, notify, before, alone ? p->threads[t].rank : PEAL_NONE)) {
-                    found = true;
-                    break;
-                }
-            }
-        }
     }
-    free(wanted);
+    free(m.wanted);
     return found;
 }
 

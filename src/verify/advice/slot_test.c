@@ -99,12 +99,13 @@ static struct peal_ref by_launch(struct maker *m)
 static void add_ops(struct maker *m, enum scheme scheme)
 {
     if (scheme == PARITY) {
-        if (m->rank == 0)
+        if (m->rank == 0) {
             peal_assembler_copy(m->a, by_launch(m), at(0, m->x, 0), 1, COUNT);
-        for (uint32_t q = 1; q < RANKS && m->rank == 0; q++)
-            peal_assembler_notify(m->a, q, m->s, 0, PEAL_NONE, 1, 0);
-        if (m->rank)
+            for (uint32_t q = 1; q < RANKS; q++)
+                peal_assembler_notify(m->a, q, m->s, 0, PEAL_NONE, 1, 0);
+        } else {
             peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, 1, 0);
+        }
         peal_assembler_copy(m->a, at(m->rank, m->y, 0), m->rank ? by_launch(m) : at(0, m->x, 0), 1,
                             COUNT);
         return;

@@ -67,13 +67,15 @@ bool peal_mesh_same(const struct peal_expr *a, const struct peal_expr *b)
     if (a->kind != b->kind || a->op != b->op || a->builtin != b->builtin || a->value != b->value ||
         a->symbol != b->symbol || a->nslices || b->nslices)
         return false;
-    const struct peal_expr *x = a->a, *y = b->a;
-    for (; a->kind == PEAL_EXPR_CALL && x && y; x = x->next, y = y->next) {
-        if (!peal_mesh_same(x, y))
-            return false;
+    if (a->kind == PEAL_EXPR_CALL) {
+        const struct peal_expr *y = b->a;
+        for (const struct peal_expr *x = a->a; x; x = x->next) {
+            if (!peal_mesh_same(x, y))
+                return false;
+            y = y->next;
+        }
+        return !y;
     }
-    if (a->kind == PEAL_EXPR_CALL)
-        return x == y;
     return peal_mesh_same(a->a, b->a) && peal_mesh_same(a->b, b->b);
 }
 

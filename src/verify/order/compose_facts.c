@@ -68,11 +68,14 @@ static bool is_silent(const struct program *p, const struct launch_facts *facts,
     if (cell >= p->ncells)
         return true;
     const struct cell *at = &p->cells[cell];
-    bool used = at->kind == CELL_ONE_WRITER && at->rank == rank && at->index == index &&
-                &p->signals.at[at->owner] == signal;
-    for (uint32_t l = 0; used && l < p->launches; l++)
-        used = facts->count[(uint64_t)l * p->ncells + cell];
-    return !used;
+    if (at->kind != CELL_ONE_WRITER || at->rank != rank || at->index != index ||
+        &p->signals.at[at->owner] != signal)
+        return true;
+    for (uint32_t l = 0; l < p->launches; l++) {
+        if (!facts->count[(uint64_t)l * p->ncells + cell])
+            return true;
+    }
+    return false;
 }
 
 /* All cells that the signals have, including those that no launch of this plan uses: another plan
@@ -322,8 +325,10 @@ bool peal_composition_is_full(const struct program *p, uint32_t workers)
     uint64_t n = p->nranks, period = p->plans[0]->period, count = 0, pairs = n * (n - 1) * period;
     struct clock_query *queries = malloc((pairs + 1) * sizeof *queries);
     uint32_t *answer = calloc(pairs + 1, sizeof *answer), *above = calloc(pairs + 1, sizeof *above);
-    bool full = queries && answer && above;
-    for (uint64_t i = 0; full && i < n * n * period; i++) {
+    bool full = false;
+    if (!queries || !answer || !above)
+        goto free_all;
+    for (uint64_t i = 0; i < n * n * period; i++) {
         uint32_t l = (uint32_t)(i / n / n), r = (uint32_t)(i / n % n), q = (uint32_t)(i % n);
         if (r == q)
             continue;
@@ -331,9 +336,14 @@ bool peal_composition_is_full(const struct program *p, uint32_t workers)
         queries[count] = (struct clock_query){r, q, p->threads[q].leave[l], &answer[count]};
         count++;
     }
-    full = full && peal_order_clocks(p, queries, count, workers);
-    for (uint64_t i = 0; full && i < count; i++)
-        full = answer[i] > above[i];
+    if (!peal_order_clocks(p, queries, count, workers))
+        goto free_all;
+    for (uint64_t i = 0; i < count; i++) {
+        if (answer[i] <= above[i])
+            goto free_all;
+    }
+    full = true;
+free_all:
     free(queries);
     free(answer);
     free(above);

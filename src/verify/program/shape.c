@@ -99,9 +99,11 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
                            : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + k, launch);
             if (!to.cuts || (to.cuts == from.cuts && to.lo == from.lo))
                 continue;
-            for (size_t c = find_cut(from.cuts, from.lo);
-                 c < from.cuts->at.len && from.cuts->at.at[c] <= from.lo + count && !s->failed; c++)
+            for (size_t c = find_cut(from.cuts, from.lo); c < from.cuts->at.len; c++) {
+                if (s->failed || from.cuts->at.at[c] > from.lo + count)
+                    break;
                 cut(s, to.cuts, to.lo + (from.cuts->at.at[c] - from.lo));
+            }
         }
     }
 }
@@ -258,8 +260,10 @@ static void put_tables(struct shaper *s)
         }
     }
     put(s, plan->placement != 0);
-    for (uint32_t r = 0; plan->placement && r < plan->nranks; r++)
-        put(s, (uint64_t)peal_plan_nodes(plan)[r]);
+    if (plan->placement) {
+        for (uint32_t r = 0; r < plan->nranks; r++)
+            put(s, (uint64_t)peal_plan_nodes(plan)[r]);
+    }
     put(s, plan->channels.count);
     for (uint32_t c = 0; c < plan->channels.count; c++) {
         const struct peal_channel *ch = &peal_plan_channels(plan)[c];

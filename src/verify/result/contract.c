@@ -75,7 +75,11 @@ uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint3
 {
     const struct peal_param *param = find_param(plan, name);
     uint64_t sum = 0;
-    for (uint32_t i = 0; param && i < count && i < param->count; i++)
+    if (!param)
+        return 0;
+    if (count > param->count)
+        count = param->count;
+    for (uint32_t i = 0; i < count; i++)
         sum += param_value(plan, param, rank, i);
     return sum;
 }

@@ -287,8 +287,10 @@ static bool init(struct symbolic *s, struct program *p, const struct symbolic_ru
 
 static void release(struct symbolic *s)
 {
-    for (size_t i = 0; s->memory && i < s->p->memory.len * s->p->nranks; i++)
-        peal_vec_release(&s->memory[i].list);
+    if (s->memory) {
+        for (size_t i = 0; i < s->p->memory.len * s->p->nranks; i++)
+            peal_vec_release(&s->memory[i].list);
+    }
     if (s->queues) {
         for (size_t i = 0; i < s->p->channels.len; i++) {
             for (size_t k = 0; k < s->queues[i].list.len; k++)

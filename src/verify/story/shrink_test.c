@@ -79,9 +79,13 @@ static void test_unrelated_ranks_are_left_out(void **state)
         peal_assembler_rank_begin(m.a, r);
         if (r == 1)
             wait_equal(&m, 0, 1);
-        for (uint32_t k = 0; r == 0 && k < 2; k++)
+        if (r == 0) {
             add(&m, 1, 0);
-        for (uint32_t k = 1; r != 1 && k < 5; k++) {
+            add(&m, 1, 0);
+        }
+        for (uint32_t k = 1; k < 5; k++) {
+            if (r == 1)
+                break;
             add(&m, r, 1);
             wait_equal(&m, 1, k);
         }
@@ -176,17 +180,18 @@ static size_t run_random(struct space *space, uint64_t *random, uint32_t *path)
 /* Can any thread of the core ever move again? */
 static bool core_moves(struct space *space, const bool *core)
 {
-    bool moves = false;
-    for (uint32_t t = 0; t < space->p->nthreads && !moves; t++) {
+    for (uint32_t t = 0; t < space->p->nthreads; t++) {
         if (!peal_space_enabled(space, t))
             continue;
         if (core[t])
             return true;
         struct undo undo = peal_space_take(space, t);
-        moves = core_moves(space, core);
+        bool moves = core_moves(space, core);
         peal_space_untake(space, undo);
+        if (moves)
+            return true;
     }
-    return moves;
+    return false;
 }
 
 /* Shrinks it, and then removes every single step from what is left. Returns by how much it
@@ -243,10 +248,12 @@ static void test_the_bound_is_kept(void **state)
     struct maker m = maker_begin(RANKS);
     for (uint32_t r = 0; r < RANKS; r++) {
         peal_assembler_rank_begin(m.a, r);
-        for (uint32_t k = 0; r && k < 8; k++)
-            add(&m, r, 1);
-        if (r == 0)
+        if (r == 0) {
             wait_equal(&m, 0, 1);
+            continue;
+        }
+        for (uint32_t k = 0; k < 8; k++)
+            add(&m, r, 1);
     }
     struct peal_plan *plan = maker_end(&m);
     const struct peal_plan *plans[] = {plan};

@@ -183,10 +183,14 @@ static bool find_core(const struct program *p, const uint32_t *next, uint32_t th
 {
     memset(core, 0, p->nthreads * sizeof *core);
     core[thread] = true;
-    uint32_t u = next[thread];
-    for (; u != PEAL_NONE && u > thread && !core[u]; u = next[u])
+    if (next[thread] == PEAL_NONE)
+        return true;
+    for (uint32_t u = next[thread]; u != PEAL_NONE; u = next[u]) {
+        if (u <= thread || core[u])
+            return u == thread;
         core[u] = true;
-    return u == thread || next[thread] == PEAL_NONE;
+    }
+    return false;
 }
 
 /* The core with the shortest past. False: out of memory. */

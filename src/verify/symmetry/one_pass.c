@@ -278,8 +278,11 @@ static bool pass_wait(struct pass *s, uint32_t thread, const struct step *wait)
         if (s->at[one->thread] <= one->step)
             return false;
     }
-    for (uint32_t k = 0; (one = need(s, &n, k)) && !s->failed; k++)
+    for (uint32_t k = 0; (one = need(s, &n, k)); k++) {
+        if (s->failed)
+            break;
         acquire(s, thread, one);
+    }
     return true;
 }
 
