@@ -187,7 +187,7 @@ TEST(test_text_folds)
     }
 }
 
-/* Colours take no column, and leave no trace where they are not wanted. */
+/* Colours take no columns, and where they are off nothing is written for them. */
 TEST(test_text_tones)
 {
     static const struct {

@@ -266,7 +266,7 @@ static void check_directly(const struct peal_compute *variant)
                 continue;
             }
             if (dtype > PEAL_I64 && !direct)
-                continue; /* plain C does it */
+                continue; /* generic C is used */
             assert_non_null(direct);
             static uint64_t a[100], b[100], expected[100], got[100];
             fill(a, dtype, 100);

@@ -165,13 +165,13 @@ static bool check_relaxed(struct program *p, const struct peal_verify_options *o
 
 /* Entering and leaving become accesses that conflict; the shortest of these races is the
  * counterexample. */
-static void tell_barrier(struct program *p, const struct peal_verify_options *o, struct answer *a)
+static void report_barrier(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct race_report r = {0};
     if (peal_explore_add_barriers(p) &&
         peal_race_find(p, o->workers, o->max_bytes, &r) == PEAL_OK && r.races.len) {
         peal_story_race(p, &r, a);
-        peal_explore_tell_barrier(p, &a->collision, a);
+        peal_explore_report_barrier(p, &a->collision, a);
     }
     peal_race_release(&r);
 }
@@ -286,7 +286,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
             a, "rank %u may leave launch %u of the barrier before rank %u has entered it",
             r->leaves, r->broken_launch, r->enters);
         if (!o->no_story)
-            tell_barrier(p, o, a);
+            report_barrier(p, o, a);
         return false;
     }
     note_open(p, r, a);

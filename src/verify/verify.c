@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static void tell_early(const struct program *p, struct answer *a)
+static void report_early(const struct program *p, struct answer *a)
 {
     const struct early_fault *e = &p->early;
     peal_answer_refute(a, e->fault);
@@ -96,7 +96,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     if (status != PEAL_OK)
         peal_answer_give_up(a, p.why);
     else if (p.early.fault != PEAL_FAULT_NONE)
-        tell_early(&p, a);
+        report_early(&p, a);
     else if (check_windows(&p, a))
         peal_verify_decide(&p, &o, a);
     if (o.advice && !o.pairwise && status == PEAL_OK && !a->failed)

@@ -205,7 +205,7 @@ static void test_schemes(void **state)
     }
 }
 
-static void test_race_is_told(void **state)
+static void test_race_is_reported(void **state)
 {
     (void)state;
     struct peal_plan *plan = make(STAGE_WAVE_SUM, 3);
@@ -225,7 +225,7 @@ static void test_race_is_told(void **state)
     free(plan);
 }
 
-static void test_deadlock_is_told(void **state)
+static void test_deadlock_is_reported(void **state)
 {
     (void)state;
     struct peal_plan *plan = make(TOO_MANY, 3);
@@ -338,7 +338,7 @@ static void test_proofs_are_shared_by_shape(void **state)
     free(other);
 }
 
-static void test_advice_mends(void **state)
+static void test_advice_fixes(void **state)
 {
     (void)state;
     struct peal_plan *plan = make(STAGE_WAVE_SUM, 3);
@@ -412,7 +412,7 @@ static void test_lanes_race(void **state)
 
 /* The kernel itself sets its cells to zero. It is not monotone, so it is explored, and the
  * counterexample ends in a deadlock. */
-static void test_exploration_tells_a_deadlock(void **state)
+static void test_exploration_reports_a_deadlock(void **state)
 {
     (void)state;
     struct maker m = maker_begin(3, COUNT, PEAL_SIGNAL_RAW, 3);
@@ -486,16 +486,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schemes),
-        cmocka_unit_test(test_race_is_told),
-        cmocka_unit_test(test_deadlock_is_told),
+        cmocka_unit_test(test_race_is_reported),
+        cmocka_unit_test(test_deadlock_is_reported),
         cmocka_unit_test(test_relaxed_signals_order_nothing),
         cmocka_unit_test(test_relaxed_signals_still_hold_back),
         cmocka_unit_test(test_relaxed_flag_is_no_order),
         cmocka_unit_test(test_proofs_are_shared_by_shape),
-        cmocka_unit_test(test_advice_mends),
+        cmocka_unit_test(test_advice_fixes),
         cmocka_unit_test(test_least_depth),
         cmocka_unit_test(test_lanes_race),
-        cmocka_unit_test(test_exploration_tells_a_deadlock),
+        cmocka_unit_test(test_exploration_reports_a_deadlock),
         cmocka_unit_test(test_windows_have_one_size),
         cmocka_unit_test(test_overlap_is_a_fault),
     };

@@ -262,7 +262,7 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
 }
 
 /* Visits every lane, so it is called rarely. */
-static void tell_pace(struct peal_sim *sim)
+static void report_pace(struct peal_sim *sim)
 {
     enum { EVENTS_BETWEEN = 1 << 17 };
     struct peal_sim_pace *pace = sim->options.pace;
@@ -318,7 +318,7 @@ enum peal_status peal_sim_run(struct peal_sim *sim)
     while (sim->status == PEAL_OK && peal_queue_pop(&sim->queue, &event)) {
         sim->now = event.time;
         if (sim->queue.popped >= sim->pace_next)
-            tell_pace(sim);
+            report_pace(sim);
         prefetch(sim);
         handle(sim, &event);
         if (sim->ready.len)

@@ -325,7 +325,7 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
     return PEAL_OP_DONE;
 }
 
-/* The log and the replay are told about every op. Most runs have neither. */
+/* Reports the op to the log and the replay. Most runs have neither. */
 static void watch_begin(struct peal_sim *sim, struct peal_lane_run *lane)
 {
     lane->by = lane->message = PEAL_NONE;

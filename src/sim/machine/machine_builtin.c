@@ -13,7 +13,7 @@ static bool is_named(const struct peal_source *source, const char *name, size_t 
     return strncmp(base, name, len) == 0 && base[len] == '.';
 }
 
-static void tell_names(const char *name, struct peal_diags *diags)
+static void suggest_names(const char *name, struct peal_diags *diags)
 {
     enum { MAX_BUILTINS = 32 };
     char names[MAX_BUILTINS][64];
@@ -43,6 +43,6 @@ const struct peal_source *peal_machine_builtin(const char *name, struct peal_dia
         if (is_named(&peal_machine_texts[i], name, strlen(name)))
             return &peal_machine_texts[i];
     }
-    tell_names(name, diags);
+    suggest_names(name, diags);
     return NULL;
 }

@@ -73,7 +73,7 @@ const char *peal_adviser_line(struct adviser *v, uint32_t pos)
                             peal_plan_string(plan, all[pos].source));
 }
 
-bool peal_adviser_mends(struct adviser *v, struct edit *e)
+bool peal_adviser_fixes(struct adviser *v, struct edit *e)
 {
     return peal_edit_holds(e, v->options, PEAL_REUSE_NONE);
 }
@@ -128,7 +128,7 @@ static void try_threshold(struct adviser *v, uint32_t pos, int64_t by)
 {
     struct edit e;
     if (peal_edit_begin(&e, v->p, 0)) {
-        if (peal_edit_raise(&e, pos, by) && peal_adviser_mends(v, &e))
+        if (peal_edit_raise(&e, pos, by) && peal_adviser_fixes(v, &e))
             peal_advise(v, true,
                         peal_answer_text(v->a, "the threshold of the wait at %s %s by 1",
                                          peal_adviser_line(v, pos), by > 0 ? "raised" : "lowered"),
@@ -156,7 +156,7 @@ static bool try_at_least(struct adviser *v, uint32_t pos)
             }
         }
         peal_program_classify(p);
-        good = any && peal_adviser_mends(v, &e);
+        good = any && peal_adviser_fixes(v, &e);
     }
     peal_edit_end(&e);
     if (good)
@@ -169,7 +169,7 @@ static void try_less(struct adviser *v, uint32_t pos)
 {
     struct edit e;
     if (peal_edit_begin(&e, v->p, 0) && peal_edit_remove_notify(&e, pos) &&
-        peal_adviser_mends(v, &e))
+        peal_adviser_fixes(v, &e))
         advise_line(v, true, "leave out the notify at", pos, NULL);
     peal_edit_end(&e);
 }
@@ -187,7 +187,7 @@ static void try_zero(struct adviser *v)
             e.p.initial[c] = 0;
         }
         peal_program_classify(&e.p);
-        if (name && peal_adviser_mends(v, &e))
+        if (name && peal_adviser_fixes(v, &e))
             peal_advise(v, true, peal_answer_text(v->a, "cells of '%s' that start at 0", name),
                         PEAL_NONE, PEAL_NONE);
     }
@@ -250,7 +250,7 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
             }
         }
     }
-    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         advise_line(v, true, "a barrier of all ranks before", pos,

@@ -69,7 +69,7 @@ static bool try_depth(struct adviser *v, const struct run *run)
     bool good = peal_edit_begin(&e, p, 0);
     if (good)
         peal_edit_set_depth(&e, depth);
-    good = good && peal_adviser_mends(v, &e);
+    good = good && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true,
@@ -103,7 +103,7 @@ static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool
         done[n++] = ops[i].pos;
         good = peal_edit_raise(&e, ops[i].pos, -by);
     }
-    good = good && peal_adviser_mends(v, &e);
+    good = good && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good && all)
         peal_advise(v, true,
@@ -126,7 +126,7 @@ static bool try_move(struct adviser *v, uint32_t notify, uint32_t before, uint32
     if (good)
         peal_edit_move_up(&e, notify, before, rank);
     good =
-        good && !e.failed && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+        good && !e.failed && e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (!good)
         return false;
@@ -335,7 +335,7 @@ static bool try_rule(struct adviser *v, const struct rule *rule)
     uint32_t count = 0;
     if (good)
         count = repair(&e, rule, v->p->ncells, repairs);
-    good = count && peal_adviser_mends(v, &e);
+    good = count && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true, repair_text(v, repairs, count, rule), repairs[0].pos, PEAL_NONE);

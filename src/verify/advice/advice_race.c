@@ -150,14 +150,14 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
         if (!good)
             break;
         uint32_t target = (r + distance) % n;
-        uint32_t tells = thread_of(p, r, from->lane), waits = thread_of(p, target, to->lane);
-        if (tells == PEAL_NONE || waits == PEAL_NONE)
+        uint32_t notifies = thread_of(p, r, from->lane), waits = thread_of(p, target, to->lane);
+        if (notifies == PEAL_NONE || waits == PEAL_NONE)
             continue;
-        struct pair pair = {p->ncells + target, queue_line(&e, p, from, tells, NULL, NULL),
+        struct pair pair = {p->ncells + target, queue_line(&e, p, from, notifies, NULL, NULL),
                             kind == PAIR_NEXT_STEP || kind == PAIR_NEXT_AND_LAST,
                             kind != PAIR_LAST_LAUNCH,
                             kind == PAIR_LAST_LAUNCH || kind == PAIR_NEXT_AND_LAST};
-        queue_line(&e, p, from, tells, queue_notify, &pair);
+        queue_line(&e, p, from, notifies, queue_notify, &pair);
         if (kind != PAIR_AT_END)
             queue_line(&e, p, to, waits, queue_wait, &pair);
         for (uint32_t l = 0; l < p->launches; l++) {
@@ -175,7 +175,7 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
     uint32_t total = 0;
     if (good)
         total = queue_line(&e, p, from, from->thread, NULL, NULL);
-    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true, pair_text(v, from, to, kind, total), from->pos, to->pos);
@@ -208,7 +208,7 @@ static bool try_move(struct adviser *v, uint32_t line, uint32_t to, bool notify)
 {
     struct edit e;
     bool good = peal_edit_begin(&e, v->p, 0) && peal_edit_move(&e, line, to, notify) &&
-                peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+                peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true,

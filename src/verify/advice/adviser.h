@@ -27,7 +27,7 @@ uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uin
 /* "line 7", or "line 124 of sync.peal" if the line is of a kernel from another file. */
 const char *peal_adviser_line(struct adviser *v, uint32_t pos);
 /* Is the edited program proved, with every reuse that this many launches can show? */
-bool peal_adviser_mends(struct adviser *v, struct edit *e);
+bool peal_adviser_fixes(struct adviser *v, struct edit *e);
 /* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the
  * launch. */
 bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos);

@@ -23,7 +23,7 @@ enum scheme {
     HALVES,   /* the first half is staged again; the halves are read one by one */
     PERSISTS, /* the same, but the second half is wanted in the slot of the first */
     GATHERED, /* all add to what rank 0 has staged */
-    PARITY,   /* alternates between two halves already, and no rank says that it has read */
+    PARITY,   /* alternates between two halves already, and no rank announces that it has read */
     WRONG     /* AGAIN, and what is read is doubled */
 };
 

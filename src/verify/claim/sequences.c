@@ -110,13 +110,15 @@ static bool take_over(struct peal_claim_task *task, struct peal_verification *un
     return true;
 }
 
-static bool tells_lines(const struct peal_claim *claim, const struct peal_verification *v)
+static bool can_show_unfused(const struct peal_claim *claim, const struct peal_verification *v)
 {
     return v && v->verdict == PEAL_REFUTED && v->nsteps && !claim->request.bind.no_fuse;
 }
 
-/* Explains a refuted plan by the lines of the text. */
-static void retell(const struct peal_claim *claim, struct peal_claim_task *task, int64_t max_count)
+/* Explains a refuted plan by the plan without fusion, whose accesses each stand at a line of the
+ * text. */
+static void show_unfused(const struct peal_claim *claim, struct peal_claim_task *task,
+                         int64_t max_count)
 {
     struct peal_verification *answer = NULL;
     struct peal_plan *plan =
@@ -201,8 +203,8 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
         task->plan = plan;
     else
         free(plan);
-    if (tells_lines(claim, task->answer))
-        retell(claim, task, max_count);
+    if (can_show_unfused(claim, task->answer))
+        show_unfused(claim, task, max_count);
 }
 
 /* A plan, and the arguments that it was made with. */
@@ -267,9 +269,9 @@ static void keep_answer(struct peal_claim_task *task, struct variant *const *of,
 }
 
 /* The same for a sequence of two. */
-static void retell_order(const struct peal_claim *claim, struct peal_claim_task *task,
-                         const struct variant *a, const struct variant *b,
-                         const struct peal_plan *const *plans, uint32_t launches)
+static void show_order_unfused(const struct peal_claim *claim, struct peal_claim_task *task,
+                               const struct variant *a, const struct variant *b,
+                               const struct peal_plan *const *plans, uint32_t launches)
 {
     const struct peal_plan *list[MAX_LAUNCHES + MAX_EXTRA_LAUNCHES];
     struct peal_verification *answer = NULL;
@@ -332,8 +334,8 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
                     peal_verify_sequence(plans, launches + after, &claim->verify, &answer);
             }
             keep_answer(task, (struct variant *[]){a, b}, 2, plans, launches + after, answer);
-            if (tells_lines(claim, task->answer))
-                retell_order(claim, task, a, b, plans, launches + after);
+            if (can_show_unfused(claim, task->answer))
+                show_order_unfused(claim, task, a, b, plans, launches + after);
             return false;
         }
         if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)

@@ -66,7 +66,7 @@ bool peal_explore_add_barriers(struct program *p)
     return true;
 }
 
-void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a)
+void peal_explore_report_barrier(const struct program *p, const struct race *race, struct answer *a)
 {
     const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
     if (x->location / p->nranks != p->barrier)

@@ -89,7 +89,7 @@ static bool go_on(const struct search *s)
     return s->options->all_faults && !(s->a->v.has_race && s->a->v.has_deadlock);
 }
 
-void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
+void peal_search_report_race(struct search *s, uint32_t t, uint32_t u)
 {
     s->a->v.has_race = true;
     if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
@@ -113,10 +113,10 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
     }
     s->a->collision = race;
     if (race.a != PEAL_NONE)
-        peal_explore_tell_barrier(s->p, &race, s->a);
+        peal_explore_report_barrier(s->p, &race, s->a);
 }
 
-void peal_search_tell_deadlock(struct search *s)
+void peal_search_report_deadlock(struct search *s)
 {
     s->a->v.has_deadlock = true;
     if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
@@ -153,7 +153,7 @@ static bool ends_late(void *context, const uint32_t *path, size_t len)
     return false;
 }
 
-bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before)
+bool peal_search_report_late(struct search *s, uint32_t t, int64_t before)
 {
     const struct step *step = peal_program_step(s->p, t, s->space.at[t] - 1);
     struct shrink shrink;
@@ -179,7 +179,7 @@ bool peal_search_starts_badly(struct search *s)
     for (uint32_t t = 0; t < s->p->nthreads; t++) {
         uint32_t u = peal_space_race(&s->space, t);
         if (u != PEAL_NONE) {
-            peal_search_tell_race(s, t, u);
+            peal_search_report_race(s, t, u);
             return !go_on(s);
         }
     }
@@ -224,14 +224,14 @@ static bool any_enabled(const struct search *s)
  * comes too late anything is possible, so that always ends the search. */
 static bool look(struct search *s, uint32_t t, int64_t before)
 {
-    if (peal_search_tell_late(s, t, before))
+    if (peal_search_report_late(s, t, before))
         return true;
     uint32_t u = peal_space_race(&s->space, t);
     bool stuck = s->space.unfinished && !any_enabled(s);
     if (u != PEAL_NONE)
-        peal_search_tell_race(s, t, u);
+        peal_search_report_race(s, t, u);
     if (stuck)
-        peal_search_tell_deadlock(s);
+        peal_search_report_deadlock(s);
     return (u != PEAL_NONE || stuck) && !go_on(s);
 }
 
@@ -248,7 +248,7 @@ bool peal_search_all(struct search *s)
         return true;
     (void)is_new(s);
     if (s->space.unfinished && !any_enabled(s)) {
-        peal_search_tell_deadlock(s);
+        peal_search_report_deadlock(s);
         ended = !go_on(s);
     }
     if (!ended && !peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})))

@@ -57,11 +57,11 @@ bool peal_search_directed(struct search *s);
 /* Reports a race in the initial state. True: the search ends. */
 bool peal_search_starts_badly(struct search *s);
 /* Reports the fault that the current path has led to. */
-void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u);
-void peal_search_tell_deadlock(struct search *s);
+void peal_search_report_race(struct search *s, uint32_t t, uint32_t u);
+void peal_search_report_deadlock(struct search *s);
 /* Reports that the last step of `t` wrote a one-writer cell too late; `before` is what the cell
  * held. False: it did not. */
-bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before);
+bool peal_search_report_late(struct search *s, uint32_t t, int64_t before);
 /* Checks the result of the schedule that led to this final state. True: the search ends. */
 bool peal_result_check_end(struct search *s);
 /* After a search that found nothing: is the result right in every schedule? */

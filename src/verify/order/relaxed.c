@@ -208,7 +208,7 @@ static struct race find_accesses(const struct clocks *c)
 }
 
 /* A race of writes to a one-writer cell. */
-static void tell_writers(const struct clocks *c, const struct race *race)
+static void report_writers(const struct clocks *c, const struct race *race)
 {
     const struct program *p = c->p;
     const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
@@ -226,7 +226,7 @@ static void tell_writers(const struct clocks *c, const struct race *race)
 }
 
 /* Removes steps until none can be left out, then records the counterexample. */
-static void tell(struct clocks *c)
+static void report_race(struct clocks *c)
 {
     struct race race = find_accesses(c);
     struct shrink shrink;
@@ -247,9 +247,9 @@ static void tell(struct clocks *c)
         peal_shrink_release(&shrink);
         c->a->failed = true;
     }
-    peal_explore_tell_barrier(c->p, &race, c->a);
+    peal_explore_report_barrier(c->p, &race, c->a);
     if (c->p->accesses.at[race.a].location / c->p->nranks == c->writers)
-        tell_writers(c, &race);
+        report_writers(c, &race);
 }
 
 /* --- the search ------------------------------------------------------------------------------ */
@@ -497,7 +497,7 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
     if (copy_accesses(&c) && add_writers(&c) && init(&c)) {
         bool found = search_some(&c) || (!c.failed && search_all(&c));
         if (found)
-            tell(&c);
+            report_race(&c);
         if (found && !c.failed)
             answer = RELAXED_RACE;
         else if (!c.failed && !c.states.full)

@@ -276,8 +276,8 @@ static void put_reduction(const struct judge *j, const char *x, uint64_t index,
                      formula ? orders[formula->flags & 3] : "");
 }
 
-static void tell_wrong(struct judge *j, const struct expected *e, const struct piece *piece,
-                       uint64_t at, uint64_t end)
+static void report_wrong(struct judge *j, const struct expected *e, const struct piece *piece,
+                         uint64_t at, uint64_t end)
 {
     struct symbolic *s = j->s;
     const struct peal_plan *plan = j->plan;
@@ -341,7 +341,7 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
             moved.lo -= moved.lo < offset ? moved.lo : offset;
             moved.index = index;
             moved.lo = at;
-            tell_wrong(j, e, &moved, at, end);
+            report_wrong(j, e, &moved, at, end);
         }
         at = end;
     }

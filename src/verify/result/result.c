@@ -45,7 +45,7 @@ static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
 
 /* Removes what the fault does not need, and reports the rest. `some`: other schedules give a right
  * result. */
-static void tell(struct search *s, bool some)
+static void report_wrong(struct search *s, bool some)
 {
     enum { REPLAYS = 50 };
     struct peal_verification *v = &s->a->v;
@@ -101,7 +101,7 @@ bool peal_result_check_end(struct search *s)
     v->verdict = PEAL_PROVED;
     peal_symbolic_check(s->p, &run, s->a);
     if (v->verdict == PEAL_REFUTED && !s->options->no_story)
-        tell(s, true);
+        report_wrong(s, true);
     if (v->verdict != PEAL_PROVED)
         return true;
     /* The bits agree if every schedule has them in the same order. */
@@ -131,7 +131,7 @@ bool peal_result_check_all(struct search *s)
     if (s->npairs == 0 && !s->p->guards) {
         peal_symbolic_check(s->p, &run, s->a);
         if (v->verdict == PEAL_REFUTED && !s->options->no_story && follow_any(s))
-            tell(s, false);
+            report_wrong(s, false);
         return v->verdict == PEAL_PROVED;
     }
     s->states.key_bytes += s->npairs;
