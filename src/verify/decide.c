@@ -58,47 +58,57 @@ static uint32_t first_write(const struct program *p, uint32_t thread, const stru
     return i;
 }
 
+static bool has_handover(const struct program *p)
+{
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (p->cells[c].handover)
+            return true;
+    }
+    return false;
+}
+
+static void refute_writers(const struct program *p, uint32_t first, uint32_t second, uint32_t step,
+                           struct answer *a)
+{
+    const struct step *s = peal_program_step(p, second, step);
+    struct peal_text name = {0};
+    peal_program_cell_name(p, s->cell, &name);
+    peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+    peal_story_two(p, first, first_write(p, first, s), second, step, a);
+    a->v.why =
+        peal_answer_text(a,
+                         "%s is written by ranks %u and %u in one launch; a cell with "
+                         "several writers is declared 'signal shared'",
+                         peal_text_get(&name), p->threads[first].rank, p->threads[second].rank);
+    peal_text_release(&name);
+}
+
 /* If two threads write a one-writer cell in one launch, it holds the count of whichever wrote
  * last. */
 static bool check_writers(const struct program *p, struct answer *a)
 {
-    uint64_t cells = (uint64_t)p->ncells * p->launches;
-    uint32_t *writer = NULL;
-    bool good = true;
-    for (uint32_t c = 0; c < p->ncells; c++) {
-        if (writer)
-            break;
-        if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
-            return true; /* ask_cells will report it too */
-    }
+    if (!has_handover(p))
+        return true;
+    uint32_t *writer = calloc((uint64_t)p->ncells * p->launches, sizeof *writer);
+    bool good = false;
+    if (!writer)
+        return true; /* ask_cells will report it too */
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!writer || !good)
-            break;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            if (!good)
-                break;
             const struct step *s = peal_program_step(p, t, i);
             if (s->kind != STEP_SET || !p->cells[s->cell].handover)
                 continue;
             uint32_t launch = (uint32_t)(s->value >> 32) - 1;
             uint32_t *by = &writer[(uint64_t)launch * p->ncells + s->cell];
             if (*by && *by != t + 1) {
-                struct peal_text name = {0};
-                peal_program_cell_name(p, s->cell, &name);
-                peal_answer_refute(a, PEAL_FAULT_SIGNAL);
-                peal_story_two(p, *by - 1, first_write(p, *by - 1, s), t, i, a);
-                a->v.why = peal_answer_text(a,
-                                            "%s is written by ranks %u and %u in one launch; a "
-                                            "cell with several writers is "
-                                            "declared 'signal shared'",
-                                            peal_text_get(&name), p->threads[*by - 1].rank,
-                                            p->threads[t].rank);
-                peal_text_release(&name);
-                good = false;
+                refute_writers(p, *by - 1, t, i, a);
+                goto free_writer;
             }
             *by = t + 1;
         }
     }
+    good = true;
+free_writer:
     free(writer);
     return good;
 }
@@ -299,29 +309,26 @@ static bool check_totals(const struct program *p, struct answer *a)
     if (!p->base)
         return true;
     int64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
-    bool good = sum;
-    if (good) {
-        for (uint64_t i = 0; i < p->nsteps; i++) {
-            if (p->steps[i].kind == STEP_ADD)
-                sum[p->steps[i].cell] += p->steps[i].value;
-        }
+    if (!sum)
+        return false;
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        if (p->steps[i].kind == STEP_ADD)
+            sum[p->steps[i].cell] += p->steps[i].value;
     }
     const int64_t *end = p->base + (uint64_t)p->launches * p->ncells;
-    for (uint32_t c = 0; c < p->ncells; c++) {
-        if (!good)
-            break;
-        if (p->cells[c].kind == CELL_SHARED && sum[c] != end[c]) {
-            struct peal_text name = {0};
-            peal_program_cell_name(p, c, &name);
-            peal_answer_refute(a, PEAL_FAULT_SIGNAL);
-            a->v.why = peal_answer_text(a, "%s: its owner's total is not what is added",
-                                        peal_text_get(&name));
-            peal_text_release(&name);
-            good = false;
-        }
-    }
+    uint32_t c = 0;
+    while (c < p->ncells && (p->cells[c].kind != CELL_SHARED || sum[c] == end[c]))
+        c++;
     free(sum);
-    return good;
+    if (c == p->ncells)
+        return true;
+    struct peal_text name = {0};
+    peal_program_cell_name(p, c, &name);
+    peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+    a->v.why =
+        peal_answer_text(a, "%s: its owner's total is not what is added", peal_text_get(&name));
+    peal_text_release(&name);
+    return false;
 }
 
 static void check_balance(const struct program *p, struct answer *a)

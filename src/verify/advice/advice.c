@@ -197,13 +197,10 @@ static void try_zero(struct adviser *v)
 static void try_lines(struct adviser *v)
 {
     uint32_t lines[MAX_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
-    bool equal = false;
-    for (uint32_t i = 0; i < n; i++) {
-        if (equal)
-            break;
-        equal = try_at_least(v, lines[i]);
-    }
-    if (!equal)
+    uint32_t at = 0;
+    while (at < n && !try_at_least(v, lines[at]))
+        at++;
+    if (at == n)
         (void)try_at_least(v, PEAL_NONE);
     for (uint32_t i = 0; i < n; i++)
         try_threshold(v, lines[i], v->a->v.fault == PEAL_FAULT_DEADLOCK ? -1 : 1);

@@ -136,34 +136,27 @@ static uint32_t thread_of(const struct program *p, uint32_t rank, uint32_t lane)
     return t;
 }
 
-/* Tries one direction: rank r notifies rank r + distance. */
-static bool try_pair(struct adviser *v, const struct line *from, const struct line *to,
-                     enum pair_kind kind)
+/* Queues the notifies and waits of one direction: rank r notifies rank r + distance. */
+static void queue_pairs(struct edit *e, const struct program *p, const struct line *from,
+                        const struct line *to, enum pair_kind kind)
 {
-    struct program *p = v->p;
     uint32_t n = p->nranks, distance = (to->rank + n - from->rank) % n;
-    struct edit e;
-    if (distance == 0 && from->lane == to->lane)
-        return false;
-    bool good = peal_edit_begin(&e, p, n);
     for (uint32_t r = 0; r < n; r++) {
-        if (!good)
-            break;
         uint32_t target = (r + distance) % n;
         uint32_t notifies = thread_of(p, r, from->lane), waits = thread_of(p, target, to->lane);
         if (notifies == PEAL_NONE || waits == PEAL_NONE)
             continue;
-        struct pair pair = {p->ncells + target, queue_line(&e, p, from, notifies, NULL, NULL),
+        struct pair pair = {p->ncells + target, queue_line(e, p, from, notifies, NULL, NULL),
                             kind == PAIR_NEXT_STEP || kind == PAIR_NEXT_AND_LAST,
                             kind != PAIR_LAST_LAUNCH,
                             kind == PAIR_LAST_LAUNCH || kind == PAIR_NEXT_AND_LAST};
-        queue_line(&e, p, from, notifies, queue_notify, &pair);
-        if (kind != PAIR_AT_END)
-            queue_line(&e, p, to, waits, queue_wait, &pair);
+        queue_line(e, p, from, notifies, queue_notify, &pair);
+        if (kind != PAIR_AT_END) {
+            queue_line(e, p, to, waits, queue_wait, &pair);
+            continue;
+        }
         for (uint32_t l = 0; l < p->launches; l++) {
-            if (kind != PAIR_AT_END)
-                break;
-            peal_edit_insert(&e,
+            peal_edit_insert(e,
                              (struct insertion){.thread = waits,
                                                 .launch = l,
                                                 .op = PEAL_NONE,
@@ -172,10 +165,21 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
                                                          .value = (int64_t)pair.total * (l + 1)}});
         }
     }
+}
+
+static bool try_pair(struct adviser *v, const struct line *from, const struct line *to,
+                     enum pair_kind kind)
+{
+    struct edit e;
     uint32_t total = 0;
-    if (good)
-        total = queue_line(&e, p, from, from->thread, NULL, NULL);
-    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
+    if (from->rank == to->rank && from->lane == to->lane)
+        return false;
+    bool good = peal_edit_begin(&e, v->p, v->p->nranks);
+    if (good) {
+        queue_pairs(&e, v->p, from, to, kind);
+        total = queue_line(&e, v->p, from, from->thread, NULL, NULL);
+        good = e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
+    }
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true, pair_text(v, from, to, kind, total), from->pos, to->pos);
@@ -243,13 +247,22 @@ void peal_advice_sequence(struct adviser *v)
     bool lines = race && make_line(v, 0, 0, &line[0]) && make_line(v, 1, 0, &line[1]);
     if (lines)
         (void)try_moves(v, line);
-    if (peal_adviser_try_barrier(v, PEAL_NONE))
+    if (peal_adviser_try_barrier(v, PEAL_NONE) || !lines)
         return;
     for (uint32_t i = 0; i < 2; i++) {
-        if (!lines)
-            break;
         if (line[i].pos != PEAL_NONE && peal_adviser_try_barrier(v, line[i].pos))
             return;
+    }
+}
+
+/* Tries every kind of pair, in both directions. */
+static void try_pairs(struct adviser *v, const struct line *line)
+{
+    for (uint32_t kind = 0; kind < PAIR_KINDS; kind++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            if (try_pair(v, &line[i], &line[1 - i], (enum pair_kind)kind))
+                return;
+        }
     }
 }
 
@@ -258,31 +271,20 @@ void peal_advice_race(struct adviser *v)
     const struct program *p = v->p;
     struct line line[2];
     uint32_t memory = 0;
-    bool lines = true, found = false;
+    bool lines = true;
     while (memory + 1 < p->memory.len &&
            strcmp(p->memory.at[memory].name, v->a->v.accesses_at[0].buf) != 0)
         memory++;
     for (uint32_t i = 0; i < 2; i++)
         lines = make_line(v, i, memory, &line[i]) && lines;
-    if (lines)
+    if (lines) {
         (void)try_moves(v, line);
-    for (uint32_t kind = 0; kind < PAIR_KINDS; kind++) {
-        if (found || !lines)
-            break;
-        for (uint32_t i = 0; i < 2; i++) {
-            if (found)
-                break;
-            found = try_pair(v, &line[i], &line[1 - i], (enum pair_kind)kind);
-        }
+        try_pairs(v, line);
     }
-    if (!peal_adviser_try_barrier(v, PEAL_NONE)) {
-        for (uint32_t i = 0; i < 2; i++) {
-            if (!lines)
-                break;
-            if (peal_adviser_try_barrier(v, line[i].pos))
-                break;
-        }
-    }
-    if (lines)
-        peal_advice_slot(v, memory, line[0].pos);
+    bool barrier = peal_adviser_try_barrier(v, PEAL_NONE);
+    if (!lines)
+        return;
+    if (!barrier && !peal_adviser_try_barrier(v, line[0].pos))
+        (void)peal_adviser_try_barrier(v, line[1].pos);
+    peal_advice_slot(v, memory, line[0].pos);
 }

@@ -108,11 +108,11 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos)
 {
     struct program *p = &e->p;
     struct count *counts = malloc((p->ncells + 1u) * sizeof *counts);
-    if (!counts)
+    if (!counts) {
         e->failed = true;
+        return false;
+    }
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!counts)
-            break;
         memset(counts, 0, p->ncells * sizeof *counts);
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             struct step *s = &p->steps[p->threads[t].first_step + i];

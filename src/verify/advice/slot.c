@@ -148,20 +148,20 @@ static void find_times(struct finder *f)
         return;
     }
     run.clock = malloc((p->nsteps + 1) * sizeof *run.clock);
-    f->failed = f->failed || !run.clock;
-    if (run.clock) {
-        memset(run.clock, 0xff, (p->nsteps + 1) * sizeof *run.clock);
-        run_in_turn(&run);
+    if (!run.clock) {
+        f->failed = true;
+        goto release;
     }
+    memset(run.clock, 0xff, (p->nsteps + 1) * sizeof *run.clock);
+    run_in_turn(&run);
     for (size_t i = 0; i < f->touches.len; i++) {
-        if (!run.clock)
-            break;
         const struct access *a = &p->accesses.at[f->touches.at[i].first];
         if (a->step)
             f->touches.at[i].time = run.clock[p->threads[a->thread].first_step + a->step - 1];
         else
             f->touches.at[i].time = 0;
     }
+release:
     free(run.clock);
     peal_run_release(&run);
 }

@@ -44,10 +44,10 @@ static void stretch_totals(const struct peal_plan *old, struct peal_plan *plan)
 {
     int64_t *to = (int64_t *)((char *)plan + plan->totals.offset);
     uint64_t stride = old->totals_stride;
+    if (!stride)
+        return;
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         for (uint32_t f = 0; f < plan->period; f++) {
-            if (!stride)
-                break;
             memcpy(to + ((uint64_t)r * plan->period + f) * stride,
                    peal_plan_totals(old) + ((uint64_t)r * old->period + f % old->period) * stride,
                    stride * sizeof *to);

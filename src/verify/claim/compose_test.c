@@ -39,7 +39,7 @@
          "    }\n"                                                                                 \
          "}\n"
 
-/* Two slots. `notified` is which ranks a reader notifies; `guard` is what a root waits for before it
+/* Two slots. `notified`: which ranks a reader notifies; `guard`: what a root waits for before it
  * writes its slot again. */
 #define PIPE(guard, notified)                                                                      \
     "kernel k(in x: T[n], out y: T[n], root: int, most: int = n) implements broadcast {\n"         \

@@ -15,9 +15,11 @@ static bool find_unordered(struct search *s)
     size_t locations = p->memory.len * p->nranks;
     uint32_t *by = calloc(locations + 1, sizeof *by);
     s->unordered = calloc(locations + 1, sizeof *s->unordered);
+    if (!by || !s->unordered) {
+        free(by);
+        return false;
+    }
     for (size_t i = 0; i < p->accesses.len; i++) {
-        if (!by || !s->unordered)
-            break;
         const struct access *a = &p->accesses.at[i];
         if (a->kind != ACCESS_ACCUMULATE || !peal_access_has_op(a))
             continue;
@@ -25,15 +27,14 @@ static bool find_unordered(struct search *s)
         by[a->location] = a->thread + 1;
     }
     free(by);
-    return by && s->unordered;
+    return true;
 }
 
 bool peal_explore_add_barriers(struct program *p)
 {
-    bool there = p->barrier != PEAL_NONE;
+    if (p->barrier != PEAL_NONE)
+        return true; /* they are there already */
     for (uint32_t l = 0; l < p->launches; l++) {
-        if (there)
-            break;
         if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
             continue;
         if (p->barrier == PEAL_NONE) {
@@ -61,7 +62,7 @@ bool peal_explore_add_barriers(struct program *p)
                 return false;
         }
     }
-    if (p->barrier != PEAL_NONE && !there)
+    if (p->barrier != PEAL_NONE)
         peal_access_sort(p);
     return true;
 }

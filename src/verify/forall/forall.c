@@ -126,11 +126,9 @@ static struct peal_plan *make_plan(const struct peal_claim *claim, uint32_t nran
 static bool projects_everywhere(const struct mesh *m, const struct peal_claim *claim,
                                 const struct peal_plan *whole, uint32_t root, uint32_t size)
 {
-    bool good = true;
+    bool good = false;
     struct peal_plan *parts[MAX_SUBSET] = {NULL};
     for (uint32_t set = 0; set < UINT32_C(1) << whole->nranks; set++) {
-        if (!good)
-            break;
         uint32_t keep[MAX_CUTOFF], n = 0, at = 0;
         for (uint32_t r = 0; r < whole->nranks; r++) {
             at = r == root ? n : at;
@@ -142,8 +140,11 @@ static bool projects_everywhere(const struct mesh *m, const struct peal_claim *c
         uint32_t now = m->root ? at : 0;
         if (!parts[now])
             parts[now] = make_plan(claim, size, now);
-        good = parts[now] && peal_mesh_projects(whole, parts[now], keep);
+        if (!parts[now] || !peal_mesh_projects(whole, parts[now], keep))
+            goto free_parts;
     }
+    good = true;
+free_parts:
     for (uint32_t i = 0; i < MAX_SUBSET; i++)
         free(parts[i]);
     return good;

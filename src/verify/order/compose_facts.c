@@ -244,10 +244,11 @@ static bool note_windows(const struct program *p, struct peal_composition *c,
     uint64_t ranks = (uint64_t)p->launches * p->nranks;
     uint64_t *waited = calloc(peal_distances_words(p->nranks), sizeof *waited);
     size_t at = 0;
+    bool good = false;
     facts->touched = calloc(ranks + 1, sizeof *facts->touched);
+    if (!waited || !facts->touched)
+        goto note_rest;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!waited || !facts->touched)
-            break;
         size_t first = at;
         memset(facts->touched, 0, ranks * sizeof *facts->touched);
         for (; at < p->accesses.len; at++) {
@@ -265,9 +266,10 @@ static bool note_windows(const struct program *p, struct peal_composition *c,
                 note_notify(p, c, facts, t, i);
         }
     }
-    bool good = waited && facts->touched && at == p->accesses.len;
+    good = at == p->accesses.len;
     if (good)
         note_silence(p, c, facts);
+note_rest:
     note_all_unlisted(p, c);
     free(waited);
     free(facts->touched);

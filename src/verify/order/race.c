@@ -575,10 +575,9 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t max_b
     if (!f.failed) {
         check_segments(&f);
         judge(&f, demands);
-        for (size_t l = 0; l < locations; l++) {
-            if (!f.symmetric)
-                break;
-            out->unordered[l] = out->unordered[l - l % p->nranks];
+        if (f.symmetric) {
+            for (size_t l = 0; l < locations; l++)
+                out->unordered[l] = out->unordered[l - l % p->nranks];
         }
     }
     peal_vec_release(&f.segments);

@@ -461,12 +461,7 @@ static uint64_t step_bound(const struct program *p)
         const struct peal_plan *plan = plan_of(p, l);
         const struct peal_op *op = peal_plan_ops(plan);
         for (uint64_t i = 0; i < plan->ops.count; i++)
-            n += op_steps(&op[i]);
-        for (uint64_t i = 0; i < plan->ops.count; i++) {
-            if (!p->pairwise)
-                break;
-            n += wire_step_bound(&op[i]);
-        }
+            n += op_steps(&op[i]) + (p->pairwise ? wire_step_bound(&op[i]) : 0);
     }
     return n + 2ull * p->nthreads * p->launches;
 }

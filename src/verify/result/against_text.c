@@ -141,9 +141,8 @@ static const uint64_t *numbers_of(struct text_check *c, uint32_t node, uint64_t 
     if (there || c->failed)
         return there;
     bool leaf = n.kind == NODE_INPUT || n.kind == NODE_CONST || n.kind == NODE_UNDEFINED;
-    for (uint32_t i = 0; i < n.nchildren; i++) {
-        if (leaf)
-            break;
+    uint32_t nchildren = leaf ? 0 : n.nchildren;
+    for (uint32_t i = 0; i < nchildren; i++) {
         if (n.kind == NODE_AT)
             child[i] = numbers_of(c, n.child[i], n.word, 1);
         else

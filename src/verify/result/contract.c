@@ -224,13 +224,13 @@ static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
     }
     memset(j->seen, 0, j->plan->nranks * sizeof *j->seen);
     j->walk++;
-    bool all = count_leaves(j, node, shift);
+    if (!count_leaves(j, node, shift))
+        return false;
     for (uint32_t r = 0; r < j->plan->nranks; r++) {
-        if (!all)
-            break;
-        all = (j->seen[r] > 0) == (r < j->ranks);
+        if ((j->seen[r] > 0) != (r < j->ranks))
+            return false;
     }
-    return all;
+    return true;
 }
 
 /* Nodes are shared between ranks: each is visited once per launch. */

@@ -213,16 +213,17 @@ static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *
     points[count++] = end;
     qsort(points, count, sizeof *points, by_value);
     uint64_t lo = 0;
-    bool good = true;
+    bool good = false;
     pieces->list.len = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!good)
-            break;
         if (points[i] <= lo || points[i] > end)
             continue;
-        good = peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, s->undefined}));
+        if (!peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, s->undefined})))
+            goto free_points;
         lo = points[i];
     }
+    good = true;
+free_points:
     free(points);
     return good;
 }

@@ -152,9 +152,7 @@ static int64_t *factor_of(struct parser *p, struct ring_affine *a)
 static struct ring_affine affine(struct parser *p)
 {
     struct ring_affine a = {0};
-    for (bool more = true; more;) {
-        if (!p->at)
-            break;
+    while (p->at) {
         int64_t sign = 1, factor = 1;
         bool counted = false;
         if (accept(p, "-"))
@@ -172,7 +170,8 @@ static struct ring_affine affine(struct parser *p)
             break;
         }
         *to += sign * factor;
-        more = p->at && (*p->at == '+' || *p->at == '-');
+        if (p->at && *p->at != '+' && *p->at != '-')
+            break;
     }
     return a;
 }

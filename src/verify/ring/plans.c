@@ -291,25 +291,30 @@ static void mark_plan(const struct view *v, struct marks *to)
 
 /* --- comparing ------------------------------------------------------------------------------- */
 
+static bool same_lane(const struct view *v)
+{
+    struct marks model = {0}, plan = {0};
+    mark_model(v, &model);
+    mark_plan(v, &plan);
+    bool same = same_marks(&model, &plan);
+    free(model.at);
+    free(plan.at);
+    return same;
+}
+
 static bool same_plan(struct view v)
 {
-    bool good = v.plan->period == 1;
+    if (v.plan->period != 1)
+        return false;
     for (v.rank = 0; v.rank < v.plan->nranks; v.rank++) {
-        if (!good)
-            break;
-        good = peal_plan_lane_count(v.plan, v.rank) == v.m->lanes;
+        if (peal_plan_lane_count(v.plan, v.rank) != v.m->lanes)
+            return false;
         for (v.lane = 0; v.lane < v.m->lanes; v.lane++) {
-            if (!good)
-                break;
-            struct marks model = {0}, plan = {0};
-            mark_model(&v, &model);
-            mark_plan(&v, &plan);
-            good = same_marks(&model, &plan);
-            free(model.at);
-            free(plan.at);
+            if (!same_lane(&v))
+                return false;
         }
     }
-    return good;
+    return true;
 }
 
 static bool check_plan(const struct ring_model *m, const struct peal_plan_request *request,

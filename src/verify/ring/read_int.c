@@ -157,9 +157,9 @@ static struct ring_int name(struct ring_reader *r, const struct peal_expr *e)
 static struct ring_int extreme(struct ring_reader *r, const struct peal_expr *e)
 {
     struct ring_int best = peal_ring_int(r, e->a);
+    if (!best.known)
+        return best;
     for (const struct peal_expr *arg = e->a->next; arg; arg = arg->next) {
-        if (!best.known)
-            break;
         struct ring_int other = peal_ring_int(r, arg);
         if (!other.known)
             return unknown;

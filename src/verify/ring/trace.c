@@ -261,6 +261,16 @@ static bool make_room(struct trace *t)
     return true;
 }
 
+static bool run_lane(struct trace *t)
+{
+    t->nlog = 0;
+    for (uint32_t i = 0; i < t->m->nsegments; i++) {
+        if (t->m->segments[i].lane == t->lane && !run_segment(t, &t->m->segments[i]))
+            return false;
+    }
+    return true;
+}
+
 bool peal_ring_trace(const struct ring_model *m, int64_t family, struct ring_samples *origins,
                      struct ring_samples *values, const char **why)
 {
@@ -271,16 +281,10 @@ bool peal_ring_trace(const struct ring_model *m, int64_t family, struct ring_sam
                       .out = values,
                       .why = why};
     bool good = make_room(&t);
-    for (t.lane = 0; t.lane < m->lanes; t.lane++) {
-        if (!good)
-            break;
-        t.nlog = 0;
-        for (uint32_t i = 0; i < m->nsegments; i++) {
-            if (!good)
-                break;
-            if (m->segments[i].lane == t.lane)
-                good = run_segment(&t, &m->segments[i]);
-        }
+    if (good) {
+        while (t.lane < m->lanes && run_lane(&t))
+            t.lane++;
+        good = t.lane == m->lanes;
     }
     for (uint32_t i = 0; i < m->nops; i++)
         free(t.values[i]);

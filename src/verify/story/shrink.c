@@ -89,9 +89,10 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
     bool *core = calloc(p->nthreads + 1u, sizeof *core);
     uint32_t *queue = malloc((p->nthreads + 1u) * sizeof *queue);
     uint64_t best = UINT64_MAX;
+    bool good = core && queue;
+    if (!good)
+        goto free_both;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!core || !queue)
-            break;
         if (space->at[t] >= p->threads[t].nsteps)
             continue;
         uint64_t steps = close_core(space, t, core, queue);
@@ -111,7 +112,7 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
             s->least[u] = last > s->least[u] ? last : s->least[u];
         }
     }
-    bool good = core && queue;
+free_both:
     free(core);
     free(queue);
     return good;

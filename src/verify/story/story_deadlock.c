@@ -201,14 +201,13 @@ static bool choose(struct follower *t, const uint32_t *at, uint32_t *need, bool 
     uint32_t n = p->nthreads;
     uint32_t *next = malloc((n + 1u) * sizeof *next), *goal = malloc((n + 1u) * sizeof *goal);
     uint32_t *trial = malloc((n + 1u) * sizeof *trial);
-    bool *other = calloc(n + 1u, sizeof *other), good = next && goal && trial && other;
+    bool *other = calloc(n + 1u, sizeof *other), good = false;
     uint64_t best = UINT64_MAX, tries = 1 + 20000000 / (p->nsteps + 1);
-    if (good)
-        list_next(t, at, next);
+    if (!next || !goal || !trial || !other)
+        goto free_all;
+    list_next(t, at, next);
     *shortest = true;
     for (uint32_t u = 0; u < n; u++) {
-        if (!good)
-            break;
         bool unique;
         uint64_t steps = 0;
         if (at[u] >= p->threads[u].nsteps || !find_core(p, next, u, other))
@@ -219,7 +218,8 @@ static bool choose(struct follower *t, const uint32_t *at, uint32_t *need, bool 
         }
         for (uint32_t k = 0; k < n; k++)
             goal[k] = other[k] ? at[k] : PEAL_NONE;
-        good = peal_story_past(p, goal, trial, &unique);
+        if (!peal_story_past(p, goal, trial, &unique))
+            goto free_all;
         *shortest = *shortest && unique;
         for (uint32_t k = 0; k < n; k++)
             steps += trial[k] + other[k];
@@ -229,11 +229,13 @@ static bool choose(struct follower *t, const uint32_t *at, uint32_t *need, bool 
             memcpy(core, other, n * sizeof *core);
         }
     }
+    good = best != UINT64_MAX;
+free_all:
     free(next);
     free(goal);
     free(trial);
     free(other);
-    return good && best != UINT64_MAX;
+    return good;
 }
 
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a)

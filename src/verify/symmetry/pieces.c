@@ -230,16 +230,19 @@ bool peal_symmetry_of_memory(const struct program *p, const struct symmetry *s)
     struct cutter c = {.p = p, .s = s};
     struct cover zero = {0}, other = {0};
     uint32_t *first = NULL, *order = NULL;
-    bool same = s->kind != SYMMETRY_NONE && peal_access_by_location(p, &first, &order);
+    bool same = false;
+    if (s->kind == SYMMETRY_NONE || !peal_access_by_location(p, &first, &order))
+        goto release;
     for (size_t l = 0; l < p->memory.len * p->nranks; l++) {
-        if (!same)
-            break;
         c.rank = (uint32_t)(l % p->nranks);
         c.order = order + first[l];
         c.count = first[l + 1] - first[l];
         cover_location(&c, c.rank == 0 ? &zero : &other);
-        same = !c.failed && (c.rank == 0 || same_cover(&zero, &other));
+        if (c.failed || (c.rank != 0 && !same_cover(&zero, &other)))
+            goto release;
     }
+    same = true;
+release:
     free(first);
     free(order);
     peal_index_release(&c.index);
