@@ -92,7 +92,7 @@ static bool check_writers(const struct program *p, struct answer *a)
     uint32_t *writer = calloc((uint64_t)p->ncells * p->launches, sizeof *writer);
     bool good = false;
     if (!writer)
-        return true; /* ask_cells will report it too */
+        return true; /* peal_demands_ask will report it too */
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);

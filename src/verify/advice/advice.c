@@ -97,12 +97,11 @@ const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
 }
 
 /* Keeps "TEXT line 7" for one source position, or `whole` for the whole kernel. */
-static void advise_line(struct adviser *v, bool fixes, const char *text, uint32_t pos,
-                        const char *whole)
+static void advise_line(struct adviser *v, const char *text, uint32_t pos, const char *whole)
 {
     if (pos != PEAL_NONE)
         whole = peal_answer_text(v->a, "%s %s", text, peal_adviser_line(v, pos));
-    peal_advise(v, fixes, whole, pos, PEAL_NONE);
+    peal_advise(v, true, whole, pos, PEAL_NONE);
 }
 
 /* --- lines ----------------------------------------------------------------------------------- */
@@ -160,7 +159,7 @@ static bool try_at_least(struct adviser *v, uint32_t pos)
     }
     peal_edit_end(&e);
     if (good)
-        advise_line(v, true, "'>=' instead of '==' in the wait at", pos,
+        advise_line(v, "'>=' instead of '==' in the wait at", pos,
                     "'>=' instead of '==' in every wait");
     return good;
 }
@@ -170,7 +169,7 @@ static void try_less(struct adviser *v, uint32_t pos)
     struct edit e;
     if (peal_edit_begin(&e, v->p, 0) && peal_edit_remove_notify(&e, pos) &&
         peal_adviser_fixes(v, &e))
-        advise_line(v, true, "leave out the notify at", pos, NULL);
+        advise_line(v, "leave out the notify at", pos, NULL);
     peal_edit_end(&e);
 }
 
@@ -250,7 +249,7 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
     good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
-        advise_line(v, true, "a barrier of all ranks before", pos,
+        advise_line(v, "a barrier of all ranks before", pos,
                     "a barrier of all ranks at the end of the kernel");
     return good;
 }

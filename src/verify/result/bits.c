@@ -15,7 +15,6 @@ struct leaves {
     struct symbolic *s;
     enum peal_fn fn;
     bool *seen; /* [node] listed, or visited */
-    size_t nseen;
     PEAL_VEC(uint32_t) list;
     bool failed;
 };

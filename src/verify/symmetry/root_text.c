@@ -242,7 +242,7 @@ static bool read_over_ranks(struct root_text *t, const struct peal_stmt *s)
 static bool read_for(struct root_text *t, const struct peal_stmt *s)
 {
     struct number from = peal_root_number(t, s->a), to = peal_root_number(t, s->b);
-    struct number step = peal_root_number_or(t, s->c, 1);
+    struct number step = peal_root_number_or_one(t, s->c);
     if (from.kind != NUMBER_SAME || to.kind != NUMBER_SAME || step.kind != NUMBER_SAME)
         return false;
     bool known = from.known && to.known && step.known && step.value == 1;
