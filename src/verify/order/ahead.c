@@ -128,19 +128,19 @@ static uint64_t launches_for_raw(const struct program *p)
 /* --- cells that several threads add to ------------------------------------------------------- */
 
 /* One thread's adds to one such cell, in all launches. */
-struct adds {
+struct ahead_adds {
     uint32_t cell, thread, last; /* last step, + 1 */
     uint32_t from; /* from this step on, nothing can stop the thread before that step */
     int64_t sum;
 };
 
 struct adds_list {
-    PEAL_VEC(struct adds) all;
+    PEAL_VEC(struct ahead_adds) all;
 };
 
 static int by_cell(const void *a, const void *b)
 {
-    const struct adds *x = a, *y = b;
+    const struct ahead_adds *x = a, *y = b;
     if (x->cell != y->cell)
         return x->cell < y->cell ? -1 : 1;
     return (x->thread > y->thread) - (x->thread < y->thread);
@@ -161,7 +161,7 @@ static bool list_adds(const struct program *p, struct adds_list *list)
                 (cell->kind != CELL_SHARED && cell->kind != CELL_RAW))
                 continue;
             if (at[s->cell] <= begin) {
-                if (!peal_vec_push(&list->all, ((struct adds){.cell = s->cell, .thread = t})))
+                if (!peal_vec_push(&list->all, ((struct ahead_adds){.cell = s->cell, .thread = t})))
                     goto free_at;
                 at[s->cell] = (uint32_t)list->all.len;
             }
@@ -189,7 +189,7 @@ static bool find_from(const struct program *p, struct adds_list *list)
         accesses[p->threads[a->thread].first_step + a->thread + a->step] = true;
     }
     for (size_t i = 0; i < list->all.len; i++) {
-        struct adds *a = &list->all.at[i];
+        struct ahead_adds *a = &list->all.at[i];
         const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
         a->from = a->last;
         while (a->from > 0 && !at[a->from - 1] &&
@@ -207,7 +207,7 @@ struct pairs {
     uint32_t *clock; /* [t * threads + u] how far u must be when t has left the last launch */
 };
 
-static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
+static void note_pairs(struct pairs *q, const struct ahead_adds *at, size_t n)
 {
     uint32_t threads = q->p->nthreads;
     for (size_t i = 0; i < n; i++) {
@@ -220,7 +220,7 @@ static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
 }
 
 /* May the thread of at[i] be ahead of another that adds to the same cell? */
-static bool may_be_ahead(const struct pairs *q, const struct adds *at, size_t n, size_t i)
+static bool may_be_ahead(const struct pairs *q, const struct ahead_adds *at, size_t n, size_t i)
 {
     for (size_t k = 0; k < n; k++) {
         size_t pair = (size_t)at[i].thread * q->p->nthreads + at[k].thread;
@@ -232,7 +232,7 @@ static bool may_be_ahead(const struct pairs *q, const struct adds *at, size_t n,
 
 /* The number of launches after which a thread that may be ahead of another has satisfied, alone,
  * the cell's waits of the first launches. */
-static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size_t n)
+static uint64_t cell_launches(const struct pairs *q, const struct ahead_adds *at, size_t n)
 {
     uint64_t launches = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
     for (size_t i = 0; i < n; i++)
