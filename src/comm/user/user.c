@@ -432,7 +432,7 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
     comm->platform = NULL;
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
     launch->bind = (struct peal_bind){
-        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .most_ops = MAX_OPS};
+        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .max_ops = MAX_OPS};
     for (size_t i = 0; i < ndims; i++) {
         if (status != PEAL_OK)
             break;
