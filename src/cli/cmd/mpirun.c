@@ -61,34 +61,30 @@ static enum flavour flavour_of_library(const char *name)
 static enum flavour read_needed(int fd, const Elf64_Phdr *parts, int count,
                                 const Elf64_Phdr *dynamic, char library[static 64])
 {
-    enum { MOST = 1024 };
-    uint64_t names = 0, entries = dynamic->p_filesz / sizeof(Elf64_Dyn);
+    enum { MAX_ENTRIES = 1024 };
+    uint64_t names = 0;
+    uint64_t entries = peal_size_min(dynamic->p_filesz / sizeof(Elf64_Dyn), MAX_ENTRIES);
     Elf64_Dyn entry;
     for (uint64_t i = 0; i < entries; i++) {
-        if (i >= MOST)
-            break;
         if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
             return UNKNOWN;
         if (entry.d_tag == DT_STRTAB && !find_offset(parts, count, entry.d_un.d_ptr, &names))
             return UNKNOWN;
     }
-    if (names != 0) {
-        for (uint64_t i = 0; i < entries; i++) {
-            if (i >= MOST)
-                break;
-            char name[64] = "";
-            if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
-                return UNKNOWN;
-            if (entry.d_tag != DT_NEEDED || names + entry.d_un.d_val < names)
-                continue;
-            ssize_t got = pread(fd, name, sizeof name - 1, (off_t)(names + entry.d_un.d_val));
-            enum flavour flavour = UNKNOWN;
-            if (got > 0)
-                flavour = flavour_of_library(name);
-            if (flavour != UNKNOWN) {
-                snprintf(library, 64, "%s", name);
-                return flavour;
-            }
+    if (names == 0)
+        return UNKNOWN;
+    for (uint64_t i = 0; i < entries; i++) {
+        char name[64] = "";
+        if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
+            return UNKNOWN;
+        if (entry.d_tag != DT_NEEDED || names + entry.d_un.d_val < names)
+            continue;
+        if (pread(fd, name, sizeof name - 1, (off_t)(names + entry.d_un.d_val)) <= 0)
+            continue;
+        enum flavour flavour = flavour_of_library(name);
+        if (flavour != UNKNOWN) {
+            snprintf(library, 64, "%s", name);
+            return flavour;
         }
     }
     return UNKNOWN;
@@ -97,24 +93,23 @@ static enum flavour read_needed(int fd, const Elf64_Phdr *parts, int count,
 /* UNKNOWN: not a program of this kind (a script), or it needs no MPI itself. */
 static enum flavour flavour_of_program(const char *path, char library[static 64])
 {
-    enum { MOST_PARTS = 64 };
+    enum { MAX_SEGMENTS = 64 };
     Elf64_Ehdr head;
-    Elf64_Phdr parts[MOST_PARTS];
+    Elf64_Phdr parts[MAX_SEGMENTS];
     enum flavour flavour = UNKNOWN;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return UNKNOWN;
     bool good = read_at(fd, 0, &head, sizeof head) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
                 head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof *parts &&
-                head.e_phnum <= MOST_PARTS &&
+                head.e_phnum <= MAX_SEGMENTS &&
                 read_at(fd, head.e_phoff, parts, head.e_phnum * sizeof *parts);
-    if (good) {
-        for (int i = 0; i < head.e_phnum; i++) {
-            if (flavour != UNKNOWN)
-                break;
-            if (parts[i].p_type == PT_DYNAMIC)
-                flavour = read_needed(fd, parts, head.e_phnum, &parts[i], library);
-        }
+    for (int i = 0; i < (good ? head.e_phnum : 0); i++) {
+        if (parts[i].p_type != PT_DYNAMIC)
+            continue;
+        flavour = read_needed(fd, parts, head.e_phnum, &parts[i], library);
+        if (flavour != UNKNOWN)
+            break;
     }
     close(fd);
     return flavour;
@@ -202,7 +197,7 @@ static enum flavour flavour_of_launcher(const char *path)
 
 /* ---- the command line ---- */
 
-struct launch {
+struct mpirun_launch {
     struct peal_cli *cli;
     const struct mpirun_options *options;
     enum flavour needs; /* what the program was linked with */
@@ -213,7 +208,7 @@ struct launch {
     size_t nargs, cap;
 };
 
-static void push(struct launch *launch, const char *arg)
+static void push(struct mpirun_launch *launch, const char *arg)
 {
     if (launch->nargs + 1 < launch->cap)
         launch->args[launch->nargs++] = copy_text(launch->cli->arena, arg);
@@ -221,7 +216,7 @@ static void push(struct launch *launch, const char *arg)
 }
 
 /* NAME=VALUE for all ranks, in the launcher's syntax. */
-static void push_variable(struct launch *launch, const char *name, const char *value)
+static void push_variable(struct mpirun_launch *launch, const char *name, const char *value)
 {
     struct peal_text both = {0};
     peal_text_printf(&both, "%s=%s", name, value);
@@ -236,7 +231,7 @@ static void push_variable(struct launch *launch, const char *name, const char *v
     peal_text_release(&both);
 }
 
-static void push_words(struct launch *launch, const char *words)
+static void push_words(struct mpirun_launch *launch, const char *words)
 {
     char *copy = copy_text(launch->cli->arena, words), *rest = copy;
     while (rest) {
@@ -246,7 +241,7 @@ static void push_words(struct launch *launch, const char *words)
     }
 }
 
-static void build_command(struct launch *launch, char **program)
+static void build_command(struct mpirun_launch *launch, char **program)
 {
     char ranks[16];
     const char *before = getenv("LD_PRELOAD");
@@ -273,7 +268,7 @@ static void build_command(struct launch *launch, char **program)
 }
 
 /* The launcher: as given, or that of the program's MPI, or the first that is installed. */
-static bool find_launcher(struct launch *launch)
+static bool find_launcher(struct mpirun_launch *launch)
 {
     struct peal_arena *arena = launch->cli->arena;
     const char *mpi = launch->options->mpi;
@@ -295,7 +290,7 @@ static bool find_launcher(struct launch *launch)
     return launch->launcher != NULL;
 }
 
-static int explain(const struct launch *launch, const char *program)
+static int explain(const struct mpirun_launch *launch, const char *program)
 {
     struct peal_text out = {0};
     if (launch->needs != UNKNOWN)
@@ -312,7 +307,7 @@ static int explain(const struct launch *launch, const char *program)
     return peal_cli_print(launch->cli, &out, PEAL_EXIT_OK);
 }
 
-static int refuse_launcher(const struct launch *launch)
+static int refuse_launcher(const struct mpirun_launch *launch)
 {
     struct peal_text name = {0};
     peal_text_puts(&name, "mpirun");
@@ -326,7 +321,7 @@ static int refuse_launcher(const struct launch *launch)
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
-    struct launch launch = {.cli = cli, .options = options};
+    struct mpirun_launch launch = {.cli = cli, .options = options};
     const char *program = find_program(cli->arena, args[0]);
     if (!program)
         return peal_cli_fail(cli, "there is no program '%s'", args[0]);
@@ -387,8 +382,8 @@ const struct peal_command peal_cmd_mpirun = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = -1,
+    .min_args = 1,
+    .max_args = -1,
     .stops_at_arg = true,
     .run = run,
 };

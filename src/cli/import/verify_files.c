@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MOST_FILE = 1 << 30, DEEP = 65536 };
+enum { MAX_FILE_BYTES = 1 << 30, DEEP = 65536 };
 
 /* --- one file -------------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static char *read_text(struct peal_file_task *task)
     struct stat info;
     size_t got = 0;
     if (file && fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) &&
-        info.st_size <= MOST_FILE) {
+        info.st_size <= MAX_FILE_BYTES) {
         text = malloc((size_t)info.st_size + 1);
         got = 0;
         if (text)
@@ -236,14 +236,14 @@ static void verify_file(const struct peal_files_job *job, struct peal_file_task 
 
 /* --- all files ------------------------------------------------------------------------------- */
 
-struct batch {
+struct file_batch {
     struct peal_files_job *job;
     struct peal_progress *progress;
 };
 
 static void verify_next(void *context, size_t i)
 {
-    const struct batch *batch = context;
+    const struct file_batch *batch = context;
     struct peal_file_task *task = &batch->job->tasks[i];
     verify_file(batch->job, task);
     /* release: partner is the acquire in files_report.c */
@@ -253,7 +253,7 @@ static void verify_next(void *context, size_t i)
 
 static void verify_all(struct peal_files_job *job, struct peal_progress *progress)
 {
-    struct batch batch = {.job = job, .progress = progress};
+    struct file_batch batch = {.job = job, .progress = progress};
     if (job->ntasks == 1) /* the analyses of one large plan use the cores instead */
         job->verify.workers = job->workers;
     peal_parallel(job->workers, job->ntasks, verify_next, &batch);
@@ -344,7 +344,7 @@ static int exit_code(const struct peal_files_tally *t)
 int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
                       const struct peal_files_out *out, char **paths, int npaths)
 {
-    struct peal_progress progress = {.what = "files"};
+    struct peal_progress progress = {.label = "files"};
     struct peal_text text = {.colors = cli->color && !out->json};
     if (!make_tasks(cli, job, paths, npaths, &progress))
         return peal_cli_fail(cli, "out of memory");

@@ -84,7 +84,7 @@ bool peal_pto_next_line(struct pto_reader *r, const char **text)
 }
 
 /* A place in the data, in elements. */
-struct stretch {
+struct element_range {
     uint64_t start, len;
 };
 
@@ -136,7 +136,7 @@ static void read_header(struct pto_reader *r, const char *text)
 
 static int by_start(const void *a, const void *b)
 {
-    const struct stretch *x = a, *y = b;
+    const struct element_range *x = a, *y = b;
     if (x->start < y->start)
         return -1;
     return x->start > y->start;
@@ -152,16 +152,16 @@ static uint64_t longest(const struct peal_plan *plan, uint32_t buf)
 
 static void check_layout(struct pto_reader *r)
 {
-    PEAL_VEC(struct stretch) all = {0};
+    PEAL_VEC(struct element_range) all = {0};
     uint64_t size = peal_dtype_size((enum peal_dtype)r->like->dtype);
     bool good = true;
     for (uint32_t b = 0; b < r->like->bufs.count; b++) {
-        struct stretch s = {r->starts[b], longest(r->like, b)};
+        struct element_range s = {r->starts[b], longest(r->like, b)};
         good = good && (s.len == 0 || peal_vec_push(&all, s));
     }
     for (size_t i = 0; i < r->channels.len; i++) {
         const struct pto_read_channel *c = &r->channels.at[i];
-        struct stretch s = {c->slots, c->slot * c->depth};
+        struct element_range s = {c->slots, c->slot * c->depth};
         good = good && (s.len == 0 || peal_vec_push(&all, s));
     }
     if (all.len)
@@ -240,20 +240,7 @@ static void declare_buffers(struct pto_reader *r)
     const struct peal_plan *plan = r->like;
     struct peal_plan *h = peal_assembler_header(r->a);
     h->period = plan->period;
-    for (uint32_t b = 0; b < plan->bufs.count; b++) {
-        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
-        struct peal_buf_spec spec = {.name = peal_plan_string(plan, buf->name),
-                                     .kind = (enum peal_buf_kind)buf->kind,
-                                     .dir = (enum peal_buf_dir)buf->dir,
-                                     .dtype = (enum peal_dtype)buf->dtype,
-                                     .flags = buf->flags & PEAL_BUF_SYMMETRIC,
-                                     .param = buf->param,
-                                     .alias = buf->alias,
-                                     .lane = buf->lane};
-        (void)peal_assembler_buf(r->a, &spec);
-        for (uint32_t q = 0; q < plan->nranks; q++)
-            peal_assembler_len(r->a, q, b, peal_plan_len(plan, q, b));
-    }
+    peal_export_copy_buffers(plan, r->a);
     peal_assembler_take_over(r->a, plan);
 }
 
@@ -327,6 +314,7 @@ enum peal_status peal_pto_read(const char *header, const char *kernel, const cha
     r.source = (struct peal_source){"the exported kernel", kernel, strlen(kernel)};
     check_operations(&r, kernel, name);
     if (!r.failed && !prepare(&r)) {
+        peal_assembler_free(r.a);
         release(&r);
         return PEAL_NO_MEMORY;
     }

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of an emitted kernel; see read.h. */
+/* The lines of an emitted kernel: one op each, except that an op whose cell depends on the launch has
+ * a line for every phase ("turns").
+ *
+ * The first pass counts: what every phase adds to each cell and which block adds it, and the length
+ * of each message. Only then are the signals known, and the totals that a wait states can be
+ * checked. The second pass (`making`) reads the same lines again and appends ops. Both keep
+ * counters of each channel, in the order of the lines: messages sent, taken and given back.
+ *
+ * The reader accepts exactly the texts that kernel.c writes. It never guesses: whatever it does not
+ * know is a failure, so that a line with a fault cannot be skipped.
+ */
 #include "export/pto/read.h"
 
 #include <string.h>
@@ -24,7 +34,7 @@ static void count_notify(struct pto_reader *r, uint64_t rank, uint64_t cell, int
 }
 
 /* One op on cells: as many consecutive lines as there are phases. */
-struct sync {
+struct block_sync {
     bool notify;
     uint64_t rank;
     uint64_t cells[PEAL_PLAN_MAX_PERIOD];
@@ -43,9 +53,9 @@ static void check_totals(struct pto_reader *r, uint64_t cell)
     }
 }
 
-static void read_sync(struct pto_reader *r, uint64_t phase, struct sync *s)
+static void read_sync(struct pto_reader *r, uint64_t phase, struct block_sync *s)
 {
-    struct sync old = *s;
+    struct block_sync old = *s;
     s->notify = peal_pto_next_is(r, "Notify(r, ");
     if (!s->notify)
         peal_pto_expect(r, "Wait(r, ");
@@ -71,19 +81,15 @@ static void read_sync(struct pto_reader *r, uint64_t phase, struct sync *s)
         peal_pto_fail(r, "the turns of an op differ in more than the cell");
 }
 
-static void make_sync(struct pto_reader *r, const struct sync *s)
+static void make_sync(struct pto_reader *r, const struct block_sync *s)
 {
     uint32_t phases = PEAL_NONE;
     uint32_t cell = (uint32_t)s->cells[0];
     for (uint64_t i = 1; i < r->period; i++) {
-        if (s->cells[i] != s->cells[0])
-            phases = 0;
-    }
-    if (phases != PEAL_NONE) {
-        uint64_t cells[PEAL_PLAN_MAX_PERIOD];
-        for (uint64_t i = 0; i < r->period; i++)
-            cells[i] = s->cells[i];
-        phases = peal_assembler_phases(r->a, cells);
+        if (s->cells[i] != s->cells[0]) {
+            phases = peal_assembler_phases(r->a, s->cells);
+            break;
+        }
     }
     if (s->notify)
         peal_assembler_notify(r->a, (uint32_t)s->rank, r->signal[cell], r->index[cell], phases,
@@ -106,7 +112,7 @@ static void read_guard(struct pto_reader *r, uint64_t phase)
 /* One line for all launches, or one per phase, of which this is the first. */
 static void take_sync(struct pto_reader *r, const char **text)
 {
-    struct sync s = {0};
+    struct block_sync s = {0};
     bool turns = r->line_end - r->at > 3 && memcmp(r->at, "if ", 3) == 0;
     bool phases[PEAL_PLAN_MAX_PERIOD] = {false};
     uint64_t lines = 1;
@@ -239,28 +245,18 @@ static void take_data(struct pto_reader *r, bool combines, enum peal_fn fn)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-enum end { SENT, TAKEN, GIVEN };
+enum block_end { SENT, TAKEN, GIVEN };
 
 /* The channel of a message, which must be the next one that is sent, taken or freed. */
-static struct pto_read_channel *read_message(struct pto_reader *r, enum end end)
+static struct pto_read_channel *read_message(struct pto_reader *r, enum block_end end)
 {
     struct pto_read_channel *c = read_channel(r);
     peal_pto_expect(r, ", ");
     uint64_t message = peal_pto_number(r);
     if (r->failed)
         return NULL;
-    uint64_t *next;
-    if (end == SENT)
-        next = &c->sent;
-    else
-        next = &c->taken;
-    if (end == GIVEN)
-        next = &c->given;
-    uint64_t owner;
-    if (end == SENT)
-        owner = c->sender;
-    else
-        owner = c->receiver;
+    uint64_t *const counters[] = {[SENT] = &c->sent, [TAKEN] = &c->taken, [GIVEN] = &c->given};
+    uint64_t *next = counters[end], owner = end == SENT ? c->sender : c->receiver;
     if (owner != r->rank || message != *next || message >= c->messages) {
         peal_pto_fail(r, "not the next message of this end");
         return NULL;
@@ -270,8 +266,8 @@ static struct pto_read_channel *read_message(struct pto_reader *r, enum end end)
 }
 
 /* The same, then the length and place of its data. */
-static struct pto_read_channel *read_payload(struct pto_reader *r, enum end end, uint64_t *count,
-                                             struct peal_ref *place)
+static struct pto_read_channel *read_payload(struct pto_reader *r, enum block_end end,
+                                             uint64_t *count, struct peal_ref *place)
 {
     struct pto_read_channel *c = read_message(r, end);
     peal_pto_expect(r, ", ");

@@ -295,7 +295,8 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
     /* More ranks than cores: copies that are not staged save memory traffic, and cost a second
      * wave. */
-    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 24 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 2 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 256 << 10, "send", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 9, 256, 512, "central", 4 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 5, 256, 128 << 10, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, 4 << 20, "read", 16 << 20},
