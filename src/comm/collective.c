@@ -54,7 +54,7 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
     memo->call.image->bound = NULL;
     memo->call.repeats = memo->repeats = !args.counts && !comm->platform;
     memo->asked =
-        peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
+        peal_call_code(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
     memo->send = send;
     memo->recv = args.recv;
     return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));

@@ -208,7 +208,7 @@ void peal_hosts_cut(const struct peal_team *parent, struct peal_hosts_part *part
     }
     if (!several)
         return;
-    part->span = (struct peal_span_how){parent->span->endpoint, part->at};
+    part->span = (struct peal_span_options){parent->span->endpoint, part->at};
     group->span = &part->span;
     group->hello = &part->hello;
 }

@@ -17,7 +17,7 @@ enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
 
 /* A team of some ranks of another, that spans hosts if they do: what peal_team_derive has to be told. */
 struct peal_hosts_part {
-    struct peal_span_how span;
+    struct peal_span_options span;
     struct peal_span_hello hello;
     uint32_t at[PEAL_MOST_RANKS];
 };

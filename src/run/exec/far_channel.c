@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Channels to and from ranks of other hosts. A message is one frame: the header behind the slot's number, the payload,
- * and the number as its signal. Only one of many rows needs a frame for each of them, and then one for the header. */
+/* Channels to and from ranks of other hosts. A message is one put: the slot's header after its
+ * number, the payload, and the number as the put's signal. Only a message of many rows needs a put
+ * for each row, and then one for the header. */
 #include "run/call/backoff.h"
 #include "run/exec/channel.h"
 #include "run/exec/far.h"
@@ -19,7 +20,7 @@ struct far_message {
     const struct peal_place *place;
     struct peal_far_place to; /* its slot */
     struct peal_net_signal signal;
-    uint64_t bytes, all; /* of a row, and of all */
+    uint64_t bytes, all; /* of a row, and of all rows */
     struct peal_far_header header;
 };
 
@@ -114,7 +115,8 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
                .segment = frame->team->span->peers[channel->receiver].window},
         .bytes = count << places[0].shift};
     message.all = message.bytes * step->mem.rows;
-    message.to.offset = frame->family->window + channel->slots + number * channel->stride;
+    uint64_t slot = peal_channel_slot_number(channel, port->sent);
+    message.to.offset = frame->family->window + channel->slots + slot * channel->stride;
     message.signal = (struct peal_net_signal){.segment = message.to.segment,
                                               .change = PEAL_NET_SET,
                                               .offset = message.to.offset,
@@ -142,7 +144,7 @@ enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_fram
     const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
     struct peal_port_state *port = &frame->family->ports[step->mem.extra];
     const struct peal_span *span = frame->team->span;
-    if (!span->far[channel->sender]) { /* it only had to wait for its memory */
+    if (!span->far[channel->sender]) {
         peal_channel_free(frame, channel, port);
         peal_wake_if_sleeping(frame->team, channel->sender);
         return PEAL_STEP_DONE;
@@ -151,14 +153,14 @@ enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_fram
                                      .change = PEAL_NET_SET,
                                      .offset = frame->family->window + channel->credit,
                                      .value = port->freed + 1};
-    /* The sender does not need it while it has other slots. */
+    /* The sender does not need the credit while it has other slots. */
     bool later = channel->depth > 1 && signal.value % (channel->depth / 2) != 0;
     uint32_t at = span->peers[channel->sender].at;
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     enum peal_status status = (later ? peal_net_signal_later : peal_net_signal)(net, at, &signal);
     peal_endpoint_unlock(span->endpoint);
     enum peal_step_end end = peal_far_judge(frame, status, channel->sender);
-    far->begun = end == PEAL_STEP_BLOCKS; /* what was received is not received again */
+    far->begun = end == PEAL_STEP_BLOCKS; /* so that the message is not received again */
     if (end == PEAL_STEP_DONE)
         port->freed++;
     return end;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The topology as far as this process is allowed to run on it; NULL when hwloc cannot say. */
+/* The topology of this machine; NULL: hwloc cannot say. */
 static hwloc_topology_t load(void)
 {
     hwloc_topology_t topology;
@@ -24,7 +24,8 @@ static hwloc_topology_t load(void)
     return topology;
 }
 
-/* The index-th core that the process may use, or how many there are if index is -1. */
+/* The index-th core that the process may use; NULL if index is -1. *count gets the number of such
+ * cores. */
 static hwloc_obj_t allowed_core(hwloc_topology_t topology, int index, uint32_t *count)
 {
     hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
@@ -75,8 +76,8 @@ uint64_t peal_topo_machine(void)
 
 void peal_topo_bind(uint32_t rank, uint32_t size)
 {
-    const char *how = getenv("PEAL_BIND");
-    if (!how || (strcmp(how, "core") != 0 && strcmp(how, "wrap") != 0))
+    const char *setting = getenv("PEAL_BIND");
+    if (!setting || (strcmp(setting, "core") != 0 && strcmp(setting, "wrap") != 0))
         return;
     hwloc_topology_t topology = load();
     if (!topology)
@@ -86,7 +87,7 @@ void peal_topo_bind(uint32_t rank, uint32_t size)
     hwloc_obj_t core = NULL;
     if (count > 0)
         core = allowed_core(topology, (int)(rank % count), &count);
-    if (core && (size <= count || strcmp(how, "wrap") == 0))
+    if (core && (size <= count || strcmp(setting, "wrap") == 0))
         (void)hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
     hwloc_topology_destroy(topology);
 }
