@@ -8,7 +8,7 @@
  *
  * What always holds. Nothing here allocates, locks or calls the system, except to wake a peer that
  * sleeps and to read memory that is not mapped here. A step between ranks of one host is done as a
- * whole or not at all; what is under way to other hosts is kept by far.h. A lane that blocks stays
+ * whole or not at all; what is in transit to other hosts is kept by far.h. A lane that blocks stays
  * at the step that blocks, and begins with that step when it is run again. With several lanes none
  * polls, since another one may be able to move. Waiting, sleeping, time-outs and dead peers are
  * handled by the caller (call.c), which runs the frame again and again.

@@ -206,7 +206,7 @@ static enum peal_step_end send_accumulate(const struct work *work, const struct 
     return peal_far_judge(frame, status, to->rank);
 }
 
-/* Sends the result of a computed block to its far destinations, from number `operand` on. */
+/* Sends the result of a computed block to its far destinations, from number far->sending on. */
 static enum peal_step_end send_block(struct work *work, const struct far_piece *piece)
 {
     struct peal_far_lane *far = work->far;

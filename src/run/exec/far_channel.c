@@ -12,7 +12,7 @@
 
 enum { SEQ = sizeof(uint64_t), HEADER = sizeof(struct peal_slot) - SEQ };
 
-/* A message under way. */
+/* A message in transit. */
 struct far_message {
     struct peal_frame *frame;
     struct peal_far_lane *far;
@@ -39,7 +39,7 @@ static struct peal_far_place behind(struct peal_far_place place, uint64_t bytes)
     return place;
 }
 
-/* A message that is captured before the call returns. */
+/* A message that the transport copies before the call returns. */
 static enum peal_step_end send_captured(const struct far_message *m, bool is_inline)
 {
     char whole[PEAL_NET_EAGER];
@@ -53,7 +53,7 @@ static enum peal_step_end send_captured(const struct far_message *m, bool is_inl
                         &m->signal, NULL);
 }
 
-/* Header and rows, from where they are; the header stays until it has left. */
+/* Header and rows from where they are; the header stays in `far` until it has left. */
 static enum peal_step_end send_gathered(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
@@ -74,7 +74,7 @@ static enum peal_step_end send_gathered(const struct far_message *m)
     return end;
 }
 
-/* Row by row, and the header behind them. */
+/* Row by row, then the header. */
 static enum peal_step_end send_rows(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
@@ -105,7 +105,6 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
         count = peal_step_clip(frame, step, places, step->mem.nsrc);
-    uint64_t number = channel->mask ? port->sent & channel->mask : port->sent % channel->depth;
     struct far_message message = {
         .frame = frame,
         .far = far,

@@ -45,7 +45,7 @@ static inline uint64_t peal_remote_block(uint64_t peers)
 uint64_t *peal_remote_offer(struct peal_control *own);
 /* Tries to read every peer, and reports the result in this rank's control block. */
 void peal_remote_probe(struct peal_team *team);
-/* True if this rank can read all others, so that peal_remote_agree will probably say so. */
+/* True if this rank can read all others: probably what peal_remote_agree will find. */
 bool peal_remote_expect(const struct peal_team *team);
 /* True if every rank can read every other. The same on all ranks: waits until all have tried. */
 bool peal_remote_agree(struct peal_team *team);

@@ -111,9 +111,9 @@ static enum peal_status try_send(const struct peal_span_gather *gather, uint32_t
 /* Moves the blocks that have arrived into their places. */
 static void sort_blocks(const struct peal_span_gather *gather, struct all *all)
 {
-    for (struct peal_gather_note *note; (note = take_note(how, BLOCK)) != NULL; free(note)) {
-        for (uint32_t m = 0; m < how->size; m++) {
-            if (how->members[m] != note->at || note->len != sizeof(struct gather_block))
+    for (struct peal_gather_note *note; (note = take_note(gather, BLOCK)) != NULL; free(note)) {
+        for (uint32_t m = 0; m < gather->size; m++) {
+            if (gather->members[m] != note->at || note->len != sizeof(struct gather_block))
                 continue;
             memcpy(all->bytes[m], note->bytes + offsetof(struct gather_block, bytes),
                    PEAL_SPAN_BLOCK);
@@ -191,10 +191,10 @@ static enum peal_status run_gather(const struct peal_span_gather *gather, const 
     uint64_t end = peal_now_ms() + gather->timeout_ms;
     uint32_t asked = UINT32_MAX; /* the leader that has this rank's block */
     uint8_t gone[PEAL_SPAN_MEMBERS];
-    struct gather_block block = {.id = how->id};
-    memcpy(block.bytes, own, how->bytes);
-    memcpy(all->bytes[how->self], own, how->bytes);
-    all->came[how->self] = 1;
+    struct gather_block block = {.id = gather->id};
+    memcpy(block.bytes, own, gather->bytes);
+    memcpy(all->bytes[gather->self], own, gather->bytes);
+    all->came[gather->self] = 1;
     while (peal_now_ms() < end) {
         find_gone(gather, gone);
         sort_blocks(gather, all);

@@ -72,29 +72,6 @@ static void close_fd(int fd)
         close(fd);
 }
 
-void peal_host_identify(char out[static 112])
-{
-    char name[64] = "", boot[40] = "";
-    (void)gethostname(name, sizeof name - 1);
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t got = read(fd, boot, sizeof boot - 1);
-        (void)got;
-        close(fd);
-    }
-    boot[strcspn(boot, "\n")] = '\0';
-    snprintf(out, 112, "%s %s", name, boot[0] ? boot : "-");
-}
-
-bool peal_host_may_be(const char *a, const char *b)
-{
-    const char *x = strrchr(a, ' '), *y = strrchr(b, ' ');
-    if (!x || !y)
-        return strcmp(a, b) == 0;
-    bool known = strcmp(x, " -") != 0 && strcmp(y, " -") != 0;
-    return !known || strcmp(x, y) == 0; /* names may differ: containers have their own */
-}
-
 /* ---- the leader ---- */
 
 #define LEADER UINT32_C(0) /* the rank that collects */

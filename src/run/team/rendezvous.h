@@ -62,9 +62,4 @@ void peal_meeting_release(struct peal_meeting *meeting);
 /* An unguessable job name, for launchers and stores. */
 void peal_job_make(char out[static 40]);
 
-/* Identifies this host since its boot: "NAME BOOT"; BOOT is "-" if the system does not say. */
-void peal_host_identify(char out[static 112]);
-/* False if the two identify different hosts for certain. */
-bool peal_host_may_be(const char *a, const char *b);
-
 #endif

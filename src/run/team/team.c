@@ -235,7 +235,7 @@ void peal_team_unmap(const struct peal_team *team, uint32_t rank, uint64_t offse
 
 /* Has a rank died without leaving, and have all others left or died? Then there will be no last
  * leaver. Here and below only ranks of this host count: those of others have no windows here. */
-static bool is_deserted(const struct peal_team *team)
+static bool is_abandoned(const struct peal_team *team)
 {
     bool died = false;
     for (uint32_t r = 0; r < team->size; r++) {
@@ -268,7 +268,7 @@ static void leave_places(const struct peal_team *team)
     for (uint32_t r = 0; r < team->size; r++)
         near += team->controls[r] != NULL;
     bool last = before + 1 == near;
-    if (last || is_deserted(team)) {
+    if (last || is_abandoned(team)) {
         for (uint32_t r = 0; r < team->size; r++) {
             if (team->controls[r])
                 peal_windows_clear(windows, team->files[r], team->places[r], last);

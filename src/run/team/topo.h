@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine's cores, and which of them a rank runs on. */
+/* The machine's cores and which of them a rank runs on; which machine it is. */
 #ifndef PEAL_RUN_TOPO_H
 #define PEAL_RUN_TOPO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Binds the calling thread to the rank-th core if PEAL_BIND is "core" and each rank has one; "wrap"
@@ -13,6 +14,11 @@ void peal_topo_bind(uint32_t rank, uint32_t size);
 /* Identifies the cores that this process may use: equal for processes of one machine that may use
  * the same cores, in any namespaces. */
 uint64_t peal_topo_machine(void);
+
+/* Identifies this host since its boot: "NAME BOOT"; BOOT is "-" if the system does not say. */
+void peal_host_identify(char out[static 112]);
+/* False if the two identify different hosts for certain. */
+bool peal_host_may_be(const char *a, const char *b);
 
 /* Cores that this process may use, hyperthreads not counted. */
 uint32_t peal_topo_cores(void);
