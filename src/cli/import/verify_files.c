@@ -236,14 +236,14 @@ static void verify_file(const struct peal_files_job *job, struct peal_file_task 
 
 /* --- all files ------------------------------------------------------------------------------- */
 
-struct batch {
+struct file_batch {
     struct peal_files_job *job;
     struct peal_progress *progress;
 };
 
 static void verify_next(void *context, size_t i)
 {
-    const struct batch *batch = context;
+    const struct file_batch *batch = context;
     struct peal_file_task *task = &batch->job->tasks[i];
     verify_file(batch->job, task);
     /* release: partner is the acquire in files_report.c */
@@ -253,7 +253,7 @@ static void verify_next(void *context, size_t i)
 
 static void verify_all(struct peal_files_job *job, struct peal_progress *progress)
 {
-    struct batch batch = {.job = job, .progress = progress};
+    struct file_batch batch = {.job = job, .progress = progress};
     if (job->ntasks == 1) /* the analyses of one large plan use the cores instead */
         job->verify.workers = job->workers;
     peal_parallel(job->workers, job->ntasks, verify_next, &batch);
@@ -272,22 +272,22 @@ static bool make_tasks(struct peal_cli *cli, struct peal_files_job *job, char **
 {
     job->ntasks = (size_t)npaths;
     job->tasks = peal_arena_alloc(cli->arena, job->ntasks * sizeof *job->tasks);
-    if (job->tasks) {
-        for (size_t i = 0; i < job->ntasks; i++) {
-            struct peal_file_task *task = &job->tasks[i];
-            struct stat info;
-            task->path = paths[i];
-            task->source.name = paths[i];
-            task->bytes = 1;
-            if (stat(paths[i], &info) == 0)
-                task->bytes = (uint64_t)info.st_size;
-            progress->weight += task->bytes;
-            peal_arena_init(&task->arena, 0);
-            peal_findings_init(&task->findings);
-        }
+    if (!job->tasks)
+        return false;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        struct peal_file_task *task = &job->tasks[i];
+        struct stat info;
+        task->path = paths[i];
+        task->source.name = paths[i];
+        task->bytes = 1;
+        if (stat(paths[i], &info) == 0)
+            task->bytes = (uint64_t)info.st_size;
+        progress->weight += task->bytes;
+        peal_arena_init(&task->arena, 0);
+        peal_findings_init(&task->findings);
     }
     progress->total = job->ntasks;
-    return job->tasks != NULL;
+    return true;
 }
 
 void peal_files_release_task(struct peal_file_task *task)

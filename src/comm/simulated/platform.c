@@ -238,7 +238,7 @@ uint64_t peal_platform_time(const struct peal_platform *platform)
 }
 
 /* One segment of a call: `count` elements of every block, from `first` on. */
-struct segment {
+struct platform_segment {
     uint64_t first, count;
 };
 
@@ -251,7 +251,7 @@ struct vectors {
 /* Where a rank's part of a segment is among the packed ones: segment after segment, in each rank
  * after rank. A part has as many blocks as the rank's vector has. */
 static uint64_t packed_at(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
-                          struct segment s, uint32_t rank)
+                          struct platform_segment s, uint32_t rank)
 {
     uint64_t blocks = 0;
     if (args->count)
@@ -269,7 +269,7 @@ static void copy_part(char *block, char *part, uint64_t bytes, bool unpack)
 
 /* Copies a segment of every rank's vector to, or from, where it is packed. */
 static void pack(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
-                 struct segment s, char *packed, bool unpack)
+                 struct platform_segment s, char *packed, bool unpack)
 {
     uint64_t element = peal_dtype_size(args->dtype), bytes = s.count * element;
     for (uint32_t r = 0; r < size; r++) {
@@ -283,7 +283,7 @@ static void pack(const struct vectors *v, const struct peal_arguments *args, uin
 
 /* Queues the launch of one segment on the simulation. */
 static enum peal_status launch(struct peal_platform *platform, struct peal_comm *comm,
-                               const struct peal_arguments *args, struct segment s,
+                               const struct peal_arguments *args, struct platform_segment s,
                                const struct vectors *in, const struct vectors *out,
                                const uint64_t *now)
 {
@@ -361,7 +361,7 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
         if (!packed_in.at || !packed_out.at)
             status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for the segments of a call");
     }
-    struct segment s = {0, segment};
+    struct platform_segment s = {0, segment};
     do {
         s.count = segment;
         if (args->count - s.first < segment)
@@ -391,7 +391,7 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
 
 /* What each rank calls, and when it comes. */
 struct ticket {
-    uint64_t time, what, count;
+    uint64_t time, code, count;
 };
 
 /* All ranks see the same tickets, and so the same fault. */
@@ -399,13 +399,13 @@ static enum peal_status check_tickets(struct peal_comm *comm, const struct ticke
                                       uint32_t size)
 {
     for (uint32_t r = 1; r < size; r++) {
-        if (tickets[r].what == tickets[0].what && tickets[r].count == tickets[0].count)
+        if (tickets[r].code == tickets[0].code && tickets[r].count == tickets[0].count)
             continue;
         struct peal_text why = {0};
         peal_text_printf(&why, "mismatch: rank %u calls ", r);
-        peal_collective_describe(tickets[r].what, tickets[r].count, &why);
+        peal_collective_describe(tickets[r].code, tickets[r].count, &why);
         peal_text_puts(&why, ", rank 0 calls ");
-        peal_collective_describe(tickets[0].what, tickets[0].count, &why);
+        peal_collective_describe(tickets[0].code, tickets[0].count, &why);
         peal_comm_fail(comm, PEAL_MISMATCH, "%s", peal_text_get(&why));
         peal_text_release(&why);
         return PEAL_MISMATCH;
@@ -440,7 +440,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
     uint64_t times[PEAL_MOST_RANKS];
     struct ticket ticket = {.time = peal_platform_time(platform),
-                            .what = peal_call_what(args->collective, (uint32_t)args->dtype,
+                            .code = peal_call_what(args->collective, (uint32_t)args->dtype,
                                                    (uint32_t)args->reduce, args->root),
                             .count = args->count};
     struct ticket tickets[PEAL_MOST_RANKS];
