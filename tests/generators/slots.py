@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random broadcasts with a slot per launch of a period, in which a rank may be launches ahead of others.
+"""Random broadcasts with a slot per launch of a period, in which a rank may be several launches ahead of others.
 
-Flat or along a chain. Before a slot is written again, its writer waits `at launch - j` for those that read it, for some of them, or for
-none; a rank that has read notifies all, the root, its left neighbour, or all but the root. Cells are indexed by their writer, or written by the
-neighbour. Some statements are exchanged or left out. One in six is right with every root.
+Flat or along a chain. Before a slot is written again, its writer waits `at launch - j` for all its readers, some of them, or none; a
+reader notifies all ranks, the root, its left neighbour, or all but the root. Cells are indexed by their writer, or written by the
+neighbour. Some statements are exchanged or left out. One in six is right for every root.
 """
 
 
