@@ -40,20 +40,20 @@ class Turns:
         r, s, ready = self.r, self.slot, self.cell(self.ready, 'ready', 'root')
         here = f'slot{s}'
         write = [f'for p in peers {{ slot@p{s} = x }}'] if self.push else [f'{here} = x']
-        tell, copy = [f'for p in peers {{ notify {ready}@p += 1 }}'], ['y = x']
-        root = write + tell + copy + ([] if self.back else self.acknowledged())
+        announce, copy = [f'for p in peers {{ notify {ready}@p += 1 }}'], ['y = x']
+        root = write + announce + copy + ([] if self.back else self.acknowledged())
         if self.back:
             root = self.acknowledged() + root
         if r.random() < 0.1:
-            root = tell + write + copy + self.acknowledged()
+            root = announce + write + copy + self.acknowledged()
         read = f'y = {here}' if self.push else f'y = slot@root{s}'
-        tells = {'rank': ['notify taken[rank]@root += 1'], 'shared': ['notify taken@root += 1'], 'none': []}[self.taken]
+        acknowledgements = {'rank': ['notify taken[rank]@root += 1'], 'shared': ['notify taken@root += 1'], 'none': []}[self.taken]
         if self.taken == 'rank' and (self.back or r.random() < 0.2):
-            tells = ['for p in peers { notify taken[rank]@p += 1 }']  # any rank may be the next root
+            acknowledgements = ['for p in peers { notify taken[rank]@p += 1 }']  # any rank may be the next root
             root += ['for p in peers { notify taken[rank]@p += 1 }'] if self.back else []
-        others = [f'wait {ready} >= 1', read] + tells
+        others = [f'wait {ready} >= 1', read] + acknowledgements
         if r.random() < 0.08:
-            others = [f'wait {ready} >= 1'] + tells + [read]
+            others = [f'wait {ready} >= 1'] + acknowledgements + [read]
         return root, others
 
     def take(self):
