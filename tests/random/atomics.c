@@ -329,18 +329,14 @@ static struct peal_plan *plan_of(const struct kernel *k, const struct peal_text 
     peal_diags_init(&diags);
     if (peal_program_text("k.peal", text->at, text->len, &diags, &program) == PEAL_OK)
         kernel = peal_program_kernel(program, NULL, &diags);
-    struct peal_arena arena;
     struct peal_plan_request request = {
         .kernel = kernel,
         .count = 1,
         .bind = {.nranks = k->ranks, .rank = PEAL_NONE, .dtype = PEAL_F32, .symmetric = true}};
-    struct peal_bind bind;
-    peal_arena_init(&arena, 0);
-    if (kernel && peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK)
-        (void)peal_instantiate(kernel, &bind, &diags, &plan);
+    if (kernel)
+        (void)peal_plan_make(&request, &diags, &plan);
     if (!plan && diags.list.len)
         printf("%s\n%s\n", diags.list.at[0].message, text->at);
-    peal_arena_release(&arena);
     peal_program_close(program);
     peal_diags_release(&diags);
     return plan;

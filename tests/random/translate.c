@@ -146,55 +146,54 @@ struct tally {
     unsigned agreed, unproved, refused, wrong;
 };
 
+static void compare(struct maker *m, const struct peal_kernel *kernel, uint64_t seed,
+                    struct peal_diags *diags, struct tally *t)
+{
+    struct peal_arena arena;
+    struct peal_plan *plan = NULL;
+    struct peal_verification *v = NULL;
+    struct peal_verify_options options = {.no_result = true, .no_story = true};
+    struct peal_plan_request request = {.kernel = kernel, .count = 1 + (int64_t)roll(&m->dice, 6)};
+    struct peal_bind bind;
+    request.bind = (struct peal_bind){
+        .nranks = 2 + roll(&m->dice, 3), .rank = PEAL_NONE, .symmetric = true, .no_fuse = seed % 2};
+    request.bind.dtype = roll(&m->dice, 4) ? PEAL_F32 : PEAL_F16;
+    request.bind.reduce = roll(&m->dice, 2) ? PEAL_AVG : PEAL_SUM;
+    request.bind.root = roll(&m->dice, request.bind.nranks);
+    peal_arena_init(&arena, 0);
+    if (peal_request_bind(&request, &arena, diags, &bind) != PEAL_OK ||
+        peal_instantiate(kernel, &bind, diags, &plan) != PEAL_OK) {
+        t->refused++;
+    } else if (peal_verify_plan(plan, &options, &v) != PEAL_OK || v->verdict != PEAL_PROVED) {
+        t->unproved++;
+    } else {
+        peal_verify_against_text(plan, kernel, &bind, v);
+        t->agreed += v->text_agrees;
+        t->wrong += !v->text_agrees;
+        if (!v->text_agrees)
+            printf("text %llu, %s, %u ranks, count %lld: %s%s\n%s\n", (unsigned long long)seed,
+                   bind.no_fuse ? "not fused" : "fused", bind.nranks, (long long)request.count,
+                   peal_text_or_empty(v->why), peal_text_or_empty(v->text_unchecked),
+                   peal_text_get(&m->text));
+    }
+    peal_verification_free(v);
+    free(plan);
+    peal_arena_release(&arena);
+}
+
 static void check(struct maker *m, uint64_t seed, struct tally *t)
 {
     struct peal_diags diags;
     struct peal_program *program = NULL;
-    peal_diags_init(&diags);
     const struct peal_kernel *kernel = NULL;
-    if (peal_program_text("k.peal", peal_text_get(&m->text), m->text.len, &diags, &program) ==
-        PEAL_OK)
+    const char *text = peal_text_get(&m->text);
+    peal_diags_init(&diags);
+    if (peal_program_text("k.peal", text, m->text.len, &diags, &program) == PEAL_OK)
         kernel = peal_program_kernel(program, NULL, &diags);
-    bool no_fuse = seed % 2;
-    if (kernel) {
-        struct peal_arena arena;
-        struct peal_plan *plan = NULL;
-        struct peal_verification *v = NULL;
-        struct peal_verify_options options = {.no_result = true, .no_story = true};
-        struct peal_plan_request request = {.kernel = kernel,
-                                            .count = 1 + (int64_t)roll(&m->dice, 6)};
-        request.bind = (struct peal_bind){.nranks = 2 + roll(&m->dice, 3),
-                                          .rank = PEAL_NONE,
-                                          .symmetric = true,
-                                          .no_fuse = no_fuse};
-        request.bind.dtype = roll(&m->dice, 4) ? PEAL_F32 : PEAL_F16;
-        request.bind.reduce = roll(&m->dice, 2) ? PEAL_AVG : PEAL_SUM;
-        request.bind.root = roll(&m->dice, request.bind.nranks);
-        struct peal_bind bind;
-        peal_arena_init(&arena, 0);
-        if (peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK &&
-            peal_instantiate(kernel, &bind, &diags, &plan) == PEAL_OK &&
-            peal_verify_plan(plan, &options, &v) == PEAL_OK && v->verdict == PEAL_PROVED) {
-            peal_verify_against_text(plan, kernel, &bind, v);
-            t->agreed += v->text_agrees;
-            if (!v->text_agrees) {
-                t->wrong++;
-                printf("text %llu, %s, %u ranks, count %lld: %s%s\n%s\n", (unsigned long long)seed,
-                       no_fuse ? "not fused" : "fused", bind.nranks, (long long)request.count,
-                       peal_text_or_empty(v->why), peal_text_or_empty(v->text_unchecked),
-                       peal_text_get(&m->text));
-            }
-        } else {
-            t->unproved += plan != NULL;
-            t->refused += plan == NULL;
-        }
-        peal_verification_free(v);
-        free(plan);
-        peal_arena_release(&arena);
-    }
-    t->refused += !kernel;
-    if (!kernel && diags.list.len && t->refused < 3)
-        printf("# %s\n%s\n", diags.list.at[0].message, peal_text_get(&m->text));
+    if (kernel)
+        compare(m, kernel, seed, &diags, t);
+    else if (++t->refused < 3 && diags.list.len)
+        printf("# %s\n%s\n", diags.list.at[0].message, text);
     peal_program_close(program);
     peal_diags_release(&diags);
 }
