@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Closed forms, to the picosecond: machines/exact.yaml and channel kernels.
  *
- * alpha = 50,000 ps per message, beta = 100 ps per byte, g = 1,000 ps per element of f32 (250 ps
+ * alpha = 50,000 ps per hop, beta = 100 ps per byte, g = 1,000 ps per element of f32 (250 ps
  * per byte), if math is on. In the formulas n is in bytes; counts are in elements of four bytes.
  */
 #include "sim_cases.h"
