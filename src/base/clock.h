@@ -18,6 +18,17 @@ static inline uint64_t peal_now_ms(void)
     return peal_now_ns() / 1000000;
 }
 
+/* `ms` from now as an absolute time of `clock`, for calls that wait until such a time. */
+static inline struct timespec peal_deadline(clockid_t clock, uint64_t ms)
+{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    uint64_t ns = (uint64_t)at.tv_nsec + ms % 1000 * 1000000;
+    at.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
+    at.tv_nsec = (long)(ns % 1000000000);
+    return at;
+}
+
 /* Milliseconds since an earlier peal_now_ns. */
 static inline double peal_ms_since(uint64_t start_ns)
 {

@@ -6,7 +6,7 @@
 
 enum { MAX_WORKERS = 256 };
 
-struct pieces {
+struct parallel_pieces {
     void (*work)(void *context, size_t i);
     void *context;
     size_t count;
@@ -15,7 +15,7 @@ struct pieces {
 
 static void *take_pieces(void *at)
 {
-    struct pieces *pieces = at;
+    struct parallel_pieces *pieces = at;
     for (;;) {
         /* Relaxed: only the number matters; pthread_join publishes what the work has written. */
         size_t i = atomic_fetch_add_explicit(&pieces->next, 1, memory_order_relaxed);
@@ -28,7 +28,7 @@ static void *take_pieces(void *at)
 void peal_parallel(uint32_t workers, size_t count, void (*work)(void *context, size_t i),
                    void *context)
 {
-    struct pieces pieces = {.work = work, .context = context, .count = count};
+    struct parallel_pieces pieces = {.work = work, .context = context, .count = count};
     pthread_t threads[MAX_WORKERS];
     size_t started = 0;
     if (workers > MAX_WORKERS)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct parser {
+struct option_parser {
     const struct peal_option *table;
     char *target;
     struct peal_arena *arena;
@@ -46,17 +46,17 @@ static bool reject_number(const char *text, const char *expected, struct peal_te
     return false;
 }
 
-struct range {
+struct option_range {
     int64_t first, last, step;
     bool multiplies; /* the step is a factor; false: it is added */
 };
 
 /* One element of a list: "4", "2..16", "0..64+8", "8..64K*2". */
-static bool read_range(const char *text, struct peal_arena *arena, struct range *out,
+static bool read_range(const char *text, struct peal_arena *arena, struct option_range *out,
                        struct peal_text *error)
 {
     const char *dots = strstr(text, "..");
-    struct range range = {.step = 1};
+    struct option_range range = {.step = 1};
     if (!dots) {
         if (!read_int(text, &range.first))
             return reject_number(text, "a number", error);
@@ -95,7 +95,8 @@ static bool read_range(const char *text, struct peal_arena *arena, struct range 
     return true;
 }
 
-static bool add_range(const struct range *range, struct peal_ints *values, struct peal_text *error)
+static bool add_range(const struct option_range *range, struct peal_ints *values,
+                      struct peal_text *error)
 {
     for (int64_t at = range->first;;) {
         if (values->len == PEAL_OPTION_MAX_VALUES) {
@@ -126,7 +127,7 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
         char *comma = strchr(copy, ',');
         if (comma)
             *comma = '\0';
-        struct range range = {0};
+        struct option_range range = {0};
         good = read_range(copy, arena, &range, error) && add_range(&range, &values, error);
         copy = NULL;
         if (comma)
@@ -143,7 +144,8 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
     return good;
 }
 
-static bool in_bounds(const struct parser *parser, const struct peal_option *option, int64_t value)
+static bool in_bounds(const struct option_parser *parser, const struct peal_option *option,
+                      int64_t value)
 {
     bool any = option->lowest == 0 && option->highest == 0;
     int64_t highest = any ? INT64_MAX : option->highest;
@@ -157,7 +159,7 @@ static bool in_bounds(const struct parser *parser, const struct peal_option *opt
     return false;
 }
 
-static bool read_list(const struct parser *parser, const struct peal_option *option,
+static bool read_list(const struct option_parser *parser, const struct peal_option *option,
                       const char *text, struct peal_ints *out)
 {
     *out = (struct peal_ints){0};
@@ -172,7 +174,8 @@ static bool read_list(const struct parser *parser, const struct peal_option *opt
     return true;
 }
 
-static bool read_pair(const struct parser *parser, const char *text, struct peal_pairs *pairs)
+static bool read_pair(const struct option_parser *parser, const char *text,
+                      struct peal_pairs *pairs)
 {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text) {
@@ -195,7 +198,7 @@ static bool read_pair(const struct parser *parser, const char *text, struct peal
     return true;
 }
 
-static bool reject_word(const struct parser *parser, const char *text, const char *kind,
+static bool reject_word(const struct option_parser *parser, const char *text, const char *kind,
                         const char *const *words)
 {
     const char *near = peal_nearest(text, words);
@@ -210,7 +213,7 @@ static bool reject_word(const struct parser *parser, const char *text, const cha
     return false;
 }
 
-static bool read_dtype(const struct parser *parser, const char *text, enum peal_dtype *out)
+static bool read_dtype(const struct option_parser *parser, const char *text, enum peal_dtype *out)
 {
     if (peal_dtype_find(text, strlen(text), out))
         return true;
@@ -220,7 +223,8 @@ static bool read_dtype(const struct parser *parser, const char *text, enum peal_
     return reject_word(parser, text, "data type", words);
 }
 
-static bool read_reduce(const struct parser *parser, const char *text, enum peal_reduction *out)
+static bool read_reduce(const struct option_parser *parser, const char *text,
+                        enum peal_reduction *out)
 {
     if (peal_reduce_find(text, strlen(text), out))
         return true;
@@ -239,7 +243,7 @@ static void read_operation(const char *text, struct peal_operation *out)
     *out = (struct peal_operation){PEAL_USER_REDUCTION, text};
 }
 
-static bool read_choice(const struct parser *parser, const struct peal_option *option,
+static bool read_choice(const struct option_parser *parser, const struct peal_option *option,
                         const char *text, int *out)
 {
     enum { MAX_WORDS = 32 };
@@ -260,7 +264,7 @@ static bool read_choice(const struct parser *parser, const struct peal_option *o
     return reject_word(parser, text, "choice", words);
 }
 
-static bool read_value(const struct parser *parser, const struct peal_option *option,
+static bool read_value(const struct option_parser *parser, const struct peal_option *option,
                        const char *text)
 {
     void *field = parser->target + option->offset;
@@ -320,7 +324,7 @@ static const struct peal_option *find_letter(const struct peal_option *table, ch
     return NULL;
 }
 
-static void report_unknown(const struct parser *parser, const char *arg)
+static void report_unknown(const struct option_parser *parser, const char *arg)
 {
     enum { MAX_NAMES = 64 };
     const char *names[MAX_NAMES + 1] = {NULL};
@@ -341,7 +345,7 @@ static void report_unknown(const struct parser *parser, const char *arg)
 }
 
 /* Reads the option at argv[0]. Returns how many arguments it took, 0 on error. */
-static int read_option(const struct parser *parser, int argc, char **argv)
+static int read_option(const struct option_parser *parser, int argc, char **argv)
 {
     const char *arg = argv[0];
     /* a long name may have a single dash: -np */
@@ -375,7 +379,7 @@ static int read_option(const struct parser *parser, int argc, char **argv)
         taken = 2;
     }
     struct peal_text why = {0};
-    struct parser inner = *parser;
+    struct option_parser inner = *parser;
     inner.error = &why;
     if (!read_value(&inner, option, value)) {
         peal_text_printf(parser->error, "--%s: %s", option->name, peal_text_get(&why));
@@ -389,7 +393,7 @@ bool peal_options_parse(const struct peal_option *table, bool stops_at_arg, int 
                         void *target, struct peal_arena *arena, struct peal_args *args,
                         struct peal_text *error)
 {
-    struct parser parser = {table, target, arena, error};
+    struct option_parser parser = {table, target, arena, error};
     args->at = peal_arena_alloc(arena, ((size_t)argc + 1) * sizeof *args->at);
     args->len = 0;
     if (!args->at) {

@@ -28,7 +28,7 @@
 
 /* What each rank announces at the beginning of a split: the group that it joins, and the place that
  * it has reserved for its window, or why it could not. */
-struct ticket {
+struct group_ticket {
     int32_t color, key;
     uint32_t rank;
     uint32_t place, twin; /* twin: 0 = none is wanted */
@@ -38,7 +38,7 @@ struct ticket {
 
 static int compare_tickets(const void *a, const void *b)
 {
-    const struct ticket *x = a, *y = b;
+    const struct group_ticket *x = a, *y = b;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     if (x->rank < y->rank)
@@ -47,7 +47,8 @@ static int compare_tickets(const void *a, const void *b)
 }
 
 /* This rank's group among all tickets, sorted; returns its size. */
-static uint32_t select_group(struct ticket *tickets, uint32_t size, uint32_t rank, uint32_t *self)
+static uint32_t select_group(struct group_ticket *tickets, uint32_t size, uint32_t rank,
+                             uint32_t *self)
 {
     int32_t color = tickets[rank].color;
     uint32_t n = 0;
@@ -83,7 +84,7 @@ struct outcome {
 
 /* All ranks compare how it has ended: either all ranks of a group get its communicator or none
  * does. The old one stays usable. */
-static enum peal_status agree_on_split(struct peal_comm *comm, const struct ticket *group,
+static enum peal_status agree_on_split(struct peal_comm *comm, const struct group_ticket *group,
                                        uint32_t size, enum peal_status status, const char *why,
                                        struct peal_span_hello *hellos)
 {
@@ -137,7 +138,7 @@ static enum peal_status make_child(struct peal_comm *comm, const struct peal_tea
 }
 
 /* The rank of the group that has no window; size: all have one. */
-static uint32_t find_refusal(const struct ticket *group, uint32_t size)
+static uint32_t find_refusal(const struct group_ticket *group, uint32_t size)
 {
     uint32_t i = 0;
     while (i < size && group[i].status == PEAL_OK)
@@ -146,7 +147,7 @@ static uint32_t find_refusal(const struct ticket *group, uint32_t size)
 }
 
 /* A rank that wants a twin where this one does not, or the other way round; size: none. */
-static uint32_t find_unlike(const struct ticket *group, uint32_t size, uint32_t self)
+static uint32_t find_unlike(const struct group_ticket *group, uint32_t size, uint32_t self)
 {
     uint32_t i = 0;
     while (i < size && (group[i].twin != 0) == (group[self].twin != 0))
@@ -155,7 +156,7 @@ static uint32_t find_unlike(const struct ticket *group, uint32_t size, uint32_t 
 }
 
 /* The places of this rank for a communicator that is not made. */
-static void give_up(struct peal_team *team, const struct ticket *own)
+static void give_up(struct peal_team *team, const struct group_ticket *own)
 {
     if (own->status == PEAL_OK)
         peal_team_give_up(team, own->place);
@@ -163,8 +164,8 @@ static void give_up(struct peal_team *team, const struct ticket *own)
         peal_team_give_up(team, own->twin);
 }
 
-static enum peal_status refuse_group(struct peal_comm *comm, struct ticket *group, uint32_t size,
-                                     uint32_t self, struct peal_text *why)
+static enum peal_status refuse_group(struct peal_comm *comm, struct group_ticket *group,
+                                     uint32_t size, uint32_t self, struct peal_text *why)
 {
     uint32_t refusal = find_refusal(group, size), unlike = find_unlike(group, size, self);
     if (refusal == size && unlike == size)
@@ -182,7 +183,7 @@ static enum peal_status refuse_group(struct peal_comm *comm, struct ticket *grou
 
 /* Remembers where the twin of a new communicator is to be. */
 static enum peal_status keep_twin(struct peal_comm *comm, struct peal_comm *child,
-                                  const struct ticket *group, uint32_t size, uint32_t self,
+                                  const struct group_ticket *group, uint32_t size, uint32_t self,
                                   struct peal_text *why)
 {
     if (group[self].twin == 0)
@@ -198,8 +199,8 @@ static enum peal_status keep_twin(struct peal_comm *comm, struct peal_comm *chil
     return PEAL_OK;
 }
 
-static enum peal_status join_group(struct peal_comm *comm, struct ticket *group, uint32_t size,
-                                   uint32_t self, struct peal_hosts_part *part,
+static enum peal_status join_group(struct peal_comm *comm, struct group_ticket *group,
+                                   uint32_t size, uint32_t self, struct peal_hosts_part *part,
                                    struct peal_text *why, struct peal_comm **out)
 {
     uint32_t ranks[PEAL_MOST_RANKS], places[PEAL_MOST_RANKS];
@@ -244,9 +245,10 @@ static bool can_wait_for_twin(const struct peal_comm *comm)
     return !comm->team->span && !comm->platform;
 }
 
-static struct ticket write_ticket(struct peal_comm *comm, int color, int key, bool twin)
+static struct group_ticket write_ticket(struct peal_comm *comm, int color, int key, bool twin)
 {
-    struct ticket own = {.color = color < 0 ? -1 : color, .key = key, .rank = comm->team->rank};
+    struct group_ticket own = {
+        .color = color < 0 ? -1 : color, .key = key, .rank = comm->team->rank};
     struct peal_text why = {0};
     if (color < 0)
         return own;
@@ -265,8 +267,8 @@ static struct ticket write_ticket(struct peal_comm *comm, int color, int key, bo
 static enum peal_status split(struct peal_comm *comm, int color, int key, bool twin,
                               struct peal_comm **out)
 {
-    struct ticket own = write_ticket(comm, color, key, twin);
-    struct ticket tickets[PEAL_MOST_RANKS];
+    struct group_ticket own = write_ticket(comm, color, key, twin);
+    struct group_ticket tickets[PEAL_MOST_RANKS];
     struct peal_text why = {0};
     enum peal_status status = peal_comm_exchange(comm, PEAL_CALL_SPLIT, &own, tickets, sizeof own);
     if (status != PEAL_OK) /* the places are used up: some may have got their numbers */

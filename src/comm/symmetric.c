@@ -97,7 +97,7 @@ const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, c
 }
 
 /* What each rank sends all others about an allocation. */
-struct offer {
+struct symmetric_offer {
     uint64_t status;
     uint64_t bytes;
     uint64_t at; /* threads: the address, valid for all; several hosts: the segment */
@@ -183,7 +183,8 @@ static enum peal_status agree(struct peal_comm *comm, uint64_t bytes)
 }
 
 /* Where the peers' memory is. */
-static enum peal_status map_peers(const struct peal_team *team, const struct offer *offers,
+static enum peal_status map_peers(const struct peal_team *team,
+                                  const struct symmetric_offer *offers,
                                   struct peal_symmetric *memory)
 {
     for (uint32_t r = 0; r < team->size; r++) {
@@ -202,7 +203,8 @@ static enum peal_status map_peers(const struct peal_team *team, const struct off
 }
 
 /* True if every rank has its memory, or has mapped that of all ranks. */
-static bool all_have(struct peal_comm *comm, const struct offer *offers, enum peal_status *status)
+static bool all_have(struct peal_comm *comm, const struct symmetric_offer *offers,
+                     enum peal_status *status)
 {
     for (uint32_t r = 0; r < comm->team->size; r++) {
         if (offers[r].status != PEAL_OK) {
@@ -228,7 +230,7 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     if (bytes <= (uint64_t)INT64_MAX / 4)
         whole = peal_size_align(peal_size_max(bytes, 1), PAGE);
     struct peal_symmetric *memory = map_own(comm, whole, &status);
-    struct offer own = {.status = status, .bytes = bytes}, all[PEAL_MOST_RANKS];
+    struct symmetric_offer own = {.status = status, .bytes = bytes}, all[PEAL_MOST_RANKS];
     if (memory && memory->at && memory->segments)
         own.at =
             team->span ? memory->segments[team->rank] : (uint64_t)(uintptr_t)memory->at[team->rank];

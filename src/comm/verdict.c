@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A claim's answers copied into a public verdict.
  *
- * A verdict is one arena: `struct verdict` holds the arena and begins with the public struct, so that
+ * A verdict is one arena: `struct owned_verdict` holds the arena and begins with the public struct, so that
  * the owner is known from the pointer that the caller has. Everything is copied, so that verdict and
  * claim have nothing to do with each other afterwards. Lists are arrays of pointers, because the
  * structs may grow. Out of memory is sticky: `failed` is checked once, at the end.
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct verdict {
+struct owned_verdict {
     struct peal_verdict public;
     struct peal_arena arena;
     bool failed;
@@ -19,7 +19,7 @@ struct verdict {
 
 struct peal_verdict *peal_verdict_new(void)
 {
-    struct verdict *v = calloc(1, sizeof *v);
+    struct owned_verdict *v = calloc(1, sizeof *v);
     if (!v)
         return NULL;
     peal_arena_init(&v->arena, 0);
@@ -35,12 +35,12 @@ void peal_verdict_free(struct peal_verdict *verdict)
 {
     if (!verdict)
         return;
-    struct verdict *v = (struct verdict *)verdict;
+    struct owned_verdict *v = (struct owned_verdict *)verdict;
     peal_arena_release(&v->arena);
     free(v);
 }
 
-static void *allocate(struct verdict *v, size_t bytes)
+static void *allocate(struct owned_verdict *v, size_t bytes)
 {
     void *at = peal_arena_alloc(&v->arena, bytes ? bytes : 1);
     if (at)
@@ -53,7 +53,7 @@ static void *allocate(struct verdict *v, size_t bytes)
 #define NEW(v, type) ((type *)allocate(v, sizeof(type)))
 
 /* NULL stays NULL. */
-static const char *copy(struct verdict *v, const char *text)
+static const char *copy(struct owned_verdict *v, const char *text)
 {
     if (!text)
         return NULL;
@@ -65,7 +65,8 @@ static const char *copy(struct verdict *v, const char *text)
     return "";
 }
 
-static struct peal_verdict_place copy_place(struct verdict *v, const struct peal_verify_place *from)
+static struct peal_verdict_place copy_place(struct owned_verdict *v,
+                                            const struct peal_verify_place *from)
 {
     const char *file = "";
     if (from->file)
@@ -75,7 +76,8 @@ static struct peal_verdict_place copy_place(struct verdict *v, const struct peal
 
 /* ---- steps ---- */
 
-static struct peal_verdict_operand *copy_operand(struct verdict *v, const struct peal_plan *plan,
+static struct peal_verdict_operand *copy_operand(struct owned_verdict *v,
+                                                 const struct peal_plan *plan,
                                                  const struct peal_op *op, uint32_t i,
                                                  uint32_t launch)
 {
@@ -100,8 +102,8 @@ static struct peal_verdict_operand *copy_operand(struct verdict *v, const struct
     return out;
 }
 
-static void copy_operands(struct verdict *v, const struct peal_plan *plan, const struct peal_op *op,
-                          struct peal_verdict_step *out)
+static void copy_operands(struct owned_verdict *v, const struct peal_plan *plan,
+                          const struct peal_op *op, struct peal_verdict_step *out)
 {
     uint32_t count = peal_op_nrefs(op);
     const struct peal_verdict_operand **list = allocate(v, count * sizeof *list);
@@ -113,8 +115,8 @@ static void copy_operands(struct verdict *v, const struct peal_plan *plan, const
     out->noperands = count;
 }
 
-static void copy_cell(struct verdict *v, const struct peal_plan *plan, const struct peal_op *op,
-                      struct peal_verdict_step *out)
+static void copy_cell(struct owned_verdict *v, const struct peal_plan *plan,
+                      const struct peal_op *op, struct peal_verdict_step *out)
 {
     const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
     out->signal = copy(v, peal_plan_string(plan, signal->name));
@@ -124,7 +126,8 @@ static void copy_cell(struct verdict *v, const struct peal_plan *plan, const str
 }
 
 /* What the plan knows about the step; nothing for the caller's own accesses between launches. */
-static void copy_op(struct verdict *v, const struct peal_plan *plan, struct peal_verdict_step *out)
+static void copy_op(struct owned_verdict *v, const struct peal_plan *plan,
+                    struct peal_verdict_step *out)
 {
     out->kind = "";
     if (!plan || out->op == PEAL_NONE)
@@ -138,7 +141,7 @@ static void copy_op(struct verdict *v, const struct peal_plan *plan, struct peal
         copy_operands(v, plan, op, out);
 }
 
-static void copy_steps(struct verdict *v, const struct peal_claim *claim,
+static void copy_steps(struct owned_verdict *v, const struct peal_claim *claim,
                        const struct peal_claim_task *task, struct peal_counterexample *out)
 {
     const struct peal_verification *answer = task->answer;
@@ -173,7 +176,7 @@ static void copy_steps(struct verdict *v, const struct peal_claim *claim,
 
 /* ---- what the steps lead to ---- */
 
-static void copy_accesses(struct verdict *v, const struct peal_verification *answer,
+static void copy_accesses(struct owned_verdict *v, const struct peal_verification *answer,
                           struct peal_counterexample *out)
 {
     const struct peal_verdict_access **list = allocate(v, answer->naccesses * sizeof *list);
@@ -199,7 +202,7 @@ static void copy_accesses(struct verdict *v, const struct peal_verification *ans
     out->naccesses = answer->naccesses;
 }
 
-static void copy_waits(struct verdict *v, const struct peal_verification *answer,
+static void copy_waits(struct owned_verdict *v, const struct peal_verification *answer,
                        struct peal_counterexample *out)
 {
     const struct peal_verdict_wait **list = allocate(v, answer->nwaits * sizeof *list);
@@ -231,7 +234,7 @@ static void copy_waits(struct verdict *v, const struct peal_verification *answer
     out->nwaits = answer->nwaits;
 }
 
-static void copy_wrong(struct verdict *v, const struct peal_verify_wrong *from,
+static void copy_wrong(struct owned_verdict *v, const struct peal_verify_wrong *from,
                        struct peal_counterexample *out)
 {
     struct peal_verdict_wrong *wrong = NULL;
@@ -250,7 +253,7 @@ static void copy_wrong(struct verdict *v, const struct peal_verify_wrong *from,
     out->wrong = wrong;
 }
 
-static const struct peal_counterexample *copy_counterexample(struct verdict *v,
+static const struct peal_counterexample *copy_counterexample(struct owned_verdict *v,
                                                              const struct peal_claim *claim,
                                                              const struct peal_claim_task *task)
 {
@@ -274,7 +277,7 @@ static const struct peal_counterexample *copy_counterexample(struct verdict *v,
 
 /* ---- the whole ---- */
 
-static void copy_text(struct verdict *v, const struct peal_claim_task *failure)
+static void copy_text(struct owned_verdict *v, const struct peal_claim_task *failure)
 {
     struct peal_text text = {0};
     if (failure->launched)
@@ -288,7 +291,7 @@ static void copy_text(struct verdict *v, const struct peal_claim_task *failure)
 enum peal_status peal_verdict_add_diags(struct peal_verdict *verdict,
                                         const struct peal_diags *diags)
 {
-    struct verdict *v = (struct verdict *)verdict;
+    struct owned_verdict *v = (struct owned_verdict *)verdict;
     const struct peal_verdict_error **list = allocate(v, diags->list.len * sizeof *list);
     struct peal_text text = {0};
     size_t count = 0;
@@ -333,7 +336,7 @@ static enum peal_bits bits_of(const struct peal_claim_sum *sum)
 enum peal_status peal_verdict_fill(struct peal_verdict *verdict, const struct peal_claim *claim,
                                    const struct peal_claim_sum *sum)
 {
-    struct verdict *v = (struct verdict *)verdict;
+    struct owned_verdict *v = (struct owned_verdict *)verdict;
     const struct peal_claim_task *failure = peal_claim_failure(claim);
     verdict->outcome = peal_claim_verdict(sum);
     verdict->kernel = copy(v, peal_request_name(&claim->request));

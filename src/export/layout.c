@@ -108,7 +108,7 @@ bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *di
                         peal_contract_info((enum peal_contract)plan->contract)->name);
         return false;
     }
-    bool rooted = plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool rooted = peal_contract_parts_on_root((enum peal_contract)plan->contract);
     if (rooted && plan->contract_in == plan->contract_out) {
         peal_diag_error(diags, (struct peal_pos){0},
                         "a gather or scatter in one buffer: the engine has two");

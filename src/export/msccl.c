@@ -22,7 +22,7 @@ struct dependency {
     int64_t value;
 };
 
-struct step {
+struct written_step {
     const char *type;
     struct peal_chunk src, dst;
     uint64_t cnt;
@@ -35,7 +35,7 @@ struct block {
     uint32_t send, recv, chan; /* peers, or PEAL_NONE */
     uint32_t channel;          /* for a block that is part of a split lane */
     bool sends;                /* ... and which end of it */
-    PEAL_VEC(struct step) steps;
+    PEAL_VEC(struct written_step) steps;
 };
 
 struct publication {
@@ -43,12 +43,12 @@ struct publication {
     int64_t value;
 };
 
-struct slot {
+struct msccl_slot {
     uint64_t chunk;
     uint32_t channel, room; /* room: which of the lane's temporaries */
 };
 
-struct writer {
+struct msccl_writer {
     const struct peal_plan *plan;
     struct peal_diags *diags;
     struct peal_export_layout layout;
@@ -61,13 +61,13 @@ struct writer {
     uint32_t npending;
     uint32_t first_block, last_block; /* of the lane; last PEAL_NONE: it has no step yet */
     bool split, failed;
-    struct slot slots[MAX_SLOTS]; /* received and not freed, oldest first */
+    struct msccl_slot slots[MAX_SLOTS]; /* received and not freed, oldest first */
     uint32_t nslots;
     uint32_t rooms;     /* temporaries that the lane uses */
     uint64_t temporary; /* chunks of scratch after the plan's own */
 };
 
-static void refuse(struct writer *w, const struct peal_op *op, const char *why)
+static void refuse(struct msccl_writer *w, const struct peal_op *op, const char *why)
 {
     if (!w->failed)
         peal_export_refuse(w->plan, w->rank, op, w->diags, why);
@@ -76,7 +76,7 @@ static void refuse(struct writer *w, const struct peal_op *op, const char *why)
 
 /* --- blocks and steps ------------------------------------------------------------------------ */
 
-static uint32_t add_block(struct writer *w, uint32_t channel, bool sends)
+static uint32_t add_block(struct msccl_writer *w, uint32_t channel, bool sends)
 {
     struct block b = {.send = PEAL_NONE, .recv = PEAL_NONE, .channel = channel, .sends = sends};
     if (channel != PEAL_NONE) {
@@ -92,7 +92,7 @@ static uint32_t add_block(struct writer *w, uint32_t channel, bool sends)
 }
 
 /* The block for an op: that of the lane, or of the channel end if the lane is split. */
-static uint32_t block_for(struct writer *w, uint32_t channel, bool sends)
+static uint32_t block_for(struct msccl_writer *w, uint32_t channel, bool sends)
 {
     if (!w->split)
         return w->first_block;
@@ -106,7 +106,7 @@ static uint32_t block_for(struct writer *w, uint32_t channel, bool sends)
     return add_block(w, channel, sends);
 }
 
-static void depend(struct writer *w, struct dependency d)
+static void depend(struct msccl_writer *w, struct dependency d)
 {
     if (w->npending == MAX_DEPS) {
         peal_diag_error(w->diags, (struct peal_pos){0}, "a step of rank %u has more than %d waits",
@@ -117,7 +117,7 @@ static void depend(struct writer *w, struct dependency d)
     w->pending[w->npending++] = d;
 }
 
-static void add_step(struct writer *w, uint32_t block, struct step step)
+static void add_step(struct msccl_writer *w, uint32_t block, struct written_step step)
 {
     if (w->failed)
         return;
@@ -134,7 +134,7 @@ static void add_step(struct writer *w, uint32_t block, struct step step)
 }
 
 /* Adds it in pieces that fit the engine's counts. */
-static void add_steps(struct writer *w, uint32_t block, struct step step)
+static void add_steps(struct msccl_writer *w, uint32_t block, struct written_step step)
 {
     uint64_t left = step.cnt;
     while (left && !w->failed) {
@@ -149,7 +149,7 @@ static void add_steps(struct writer *w, uint32_t block, struct step step)
 /* --- ops ------------------------------------------------------------------------------------- */
 
 /* The slot of a channel that has this many older ones. nslots: there is none. */
-static uint32_t find_slot(const struct writer *w, uint32_t channel, uint32_t older)
+static uint32_t find_slot(const struct msccl_writer *w, uint32_t channel, uint32_t older)
 {
     for (uint32_t i = 0; i < w->nslots; i++) {
         if (w->slots[i].channel == channel && older-- == 0)
@@ -159,7 +159,7 @@ static uint32_t find_slot(const struct writer *w, uint32_t channel, uint32_t old
 }
 
 /* A temporary that no slot uses. */
-static uint32_t free_room(const struct writer *w)
+static uint32_t free_room(const struct msccl_writer *w)
 {
     bool taken[MAX_SLOTS] = {false};
     uint32_t room = 0;
@@ -170,7 +170,7 @@ static uint32_t free_room(const struct writer *w)
     return room;
 }
 
-static struct peal_chunk place(struct writer *w, const struct peal_op *op,
+static struct peal_chunk place(struct msccl_writer *w, const struct peal_op *op,
                                const struct peal_ref *ref)
 {
     if (ref->buf == PEAL_BUF_SLOT) {
@@ -192,16 +192,16 @@ static bool same(struct peal_chunk a, struct peal_chunk b)
     return a.buffer == b.buffer && a.index == b.index;
 }
 
-static void add_local(struct writer *w, const char *type, struct peal_chunk src,
+static void add_local(struct msccl_writer *w, const char *type, struct peal_chunk src,
                       struct peal_chunk dst, uint64_t cnt)
 {
     if (strcmp(type, "cpy") == 0 && same(src, dst))
         return;
     add_steps(w, block_for(w, PEAL_NONE, false),
-              (struct step){.type = type, .src = src, .dst = dst, .cnt = cnt});
+              (struct written_step){.type = type, .src = src, .dst = dst, .cnt = cnt});
 }
 
-static void write_compute(struct writer *w, const struct peal_op *op, uint64_t cnt)
+static void write_compute(struct msccl_writer *w, const struct peal_op *op, uint64_t cnt)
 {
     const struct peal_plan *plan = w->plan;
     struct peal_chunk dst = place(w, op, peal_op_dst(plan, op));
@@ -233,7 +233,7 @@ static void write_compute(struct writer *w, const struct peal_op *op, uint64_t c
     }
 }
 
-static void free_slot(struct writer *w, uint32_t channel)
+static void free_slot(struct msccl_writer *w, uint32_t channel)
 {
     uint32_t at = find_slot(w, channel, 0);
     if (at >= w->nslots)
@@ -242,12 +242,13 @@ static void free_slot(struct writer *w, uint32_t channel)
     w->nslots--;
 }
 
-static void write_message(struct writer *w, const struct peal_op *op, uint64_t cnt)
+static void write_message(struct msccl_writer *w, const struct peal_op *op, uint64_t cnt)
 {
     const struct peal_plan *plan = w->plan;
     bool sends = op->kind == PEAL_OP_SEND;
     uint32_t block = block_for(w, op->mem.channel, sends);
-    struct step step = {.type = sends ? "s" : "r", .src = {'i', 0}, .dst = {'i', 0}, .cnt = cnt};
+    struct written_step step = {
+        .type = sends ? "s" : "r", .src = {'i', 0}, .dst = {'i', 0}, .cnt = cnt};
     if (cnt == 0) {
         refuse(w, op, "an empty message");
         return;
@@ -263,7 +264,7 @@ static void write_message(struct writer *w, const struct peal_op *op, uint64_t c
         }
         uint32_t room = free_room(w);
         uint64_t at = w->layout.scratch_chunks + w->temporary + room * w->slot_chunks;
-        w->slots[w->nslots++] = (struct slot){at, op->mem.channel, room};
+        w->slots[w->nslots++] = (struct msccl_slot){at, op->mem.channel, room};
         if (room >= w->rooms)
             w->rooms = room + 1;
         step.src = step.dst = (struct peal_chunk){'s', at};
@@ -271,7 +272,7 @@ static void write_message(struct writer *w, const struct peal_op *op, uint64_t c
     add_steps(w, block, step);
 }
 
-static void write_notify(struct writer *w, const struct peal_op *op)
+static void write_notify(struct msccl_writer *w, const struct peal_op *op)
 {
     const struct peal_signal *signal = &peal_plan_signals(w->plan)[peal_op_signal(op)];
     if (op->sync.rank != w->rank || signal->kind != PEAL_SIGNAL_ONE_WRITER) {
@@ -285,7 +286,7 @@ static void write_notify(struct writer *w, const struct peal_op *op)
     w->failed = w->failed || !peal_vec_push(&w->publications, p);
 }
 
-static void write_op(struct writer *w, const struct peal_op *op)
+static void write_op(struct msccl_writer *w, const struct peal_op *op)
 {
     uint64_t cnt = 0;
     if (!peal_op_is_sync(op))
@@ -324,8 +325,8 @@ static void write_op(struct writer *w, const struct peal_op *op)
 /* --- lanes and ranks ------------------------------------------------------------------------- */
 
 /* Can one block have all of the lane's channels? */
-static bool fits_one_block(const struct writer *w, const struct peal_lane *lane, uint32_t *send,
-                           uint32_t *recv)
+static bool fits_one_block(const struct msccl_writer *w, const struct peal_lane *lane,
+                           uint32_t *send, uint32_t *recv)
 {
     *send = *recv = PEAL_NONE;
     for (uint64_t i = 0; i < lane->ops; i++) {
@@ -342,7 +343,7 @@ static bool fits_one_block(const struct writer *w, const struct peal_lane *lane,
     return *send == PEAL_NONE || *recv == PEAL_NONE || w->chan[*send] == w->chan[*recv];
 }
 
-static void write_lane(struct writer *w)
+static void write_lane(struct msccl_writer *w)
 {
     const struct peal_lane *lane = peal_plan_lane(w->plan, w->rank, w->lane);
     uint32_t send, recv;
@@ -365,7 +366,7 @@ static void write_lane(struct writer *w)
 }
 
 /* The step that a wait for a cell depends on. False: it depends on none. */
-static bool resolve(const struct writer *w, struct dependency *d)
+static bool resolve(const struct msccl_writer *w, struct dependency *d)
 {
     if (d->cell == PEAL_NONE)
         return true;
@@ -381,13 +382,13 @@ static bool resolve(const struct writer *w, struct dependency *d)
 }
 
 /* Keeps dependencies on other blocks only, named by steps; then counts nops. */
-static void settle(struct writer *w)
+static void settle(struct msccl_writer *w)
 {
     for (uint32_t b = 0; b < w->blocks.len; b++) {
         struct block *block = &w->blocks.at[b];
         uint32_t number = 0;
         for (size_t s = 0; s < block->steps.len; s++) {
-            struct step *step = &block->steps.at[s];
+            struct written_step *step = &block->steps.at[s];
             uint32_t kept = 0;
             for (uint32_t i = 0; i < step->ndeps; i++) {
                 if (resolve(w, &step->deps[i]) && step->deps[i].block != b)
@@ -407,7 +408,7 @@ static void settle(struct writer *w)
     }
     for (uint32_t b = 0; b < w->blocks.len; b++) {
         for (size_t s = 0; s < w->blocks.at[b].steps.len; s++) {
-            const struct step *step = &w->blocks.at[b].steps.at[s];
+            const struct written_step *step = &w->blocks.at[b].steps.at[s];
             for (uint32_t i = 0; i < step->ndeps; i++)
                 w->blocks.at[step->deps[i].block].steps.at[step->deps[i].step].published = true;
         }
@@ -420,7 +421,7 @@ static void settle(struct writer *w)
     }
 }
 
-static void put_step(const struct writer *w, uint32_t number, const struct step *step,
+static void put_step(const struct msccl_writer *w, uint32_t number, const struct written_step *step,
                      const struct dependency *d, bool nop, struct peal_text *out)
 {
     int depid = -1, deps = -1;
@@ -428,7 +429,7 @@ static void put_step(const struct writer *w, uint32_t number, const struct step 
         depid = (int)d->block;
         deps = (int)w->blocks.at[d->block].steps.at[d->step].number;
     }
-    static const struct step nothing = {
+    static const struct written_step nothing = {
         .type = "nop", .src = {.buffer = 'i'}, .dst = {.buffer = 'i'}};
     if (nop)
         step = &nothing;
@@ -440,7 +441,7 @@ static void put_step(const struct writer *w, uint32_t number, const struct step 
                      step->dst.index, step->cnt, depid, deps, step->published);
 }
 
-static void put_rank(const struct writer *w, struct peal_text *out)
+static void put_rank(const struct msccl_writer *w, struct peal_text *out)
 {
     const struct peal_plan *plan = w->plan;
     uint64_t scratch = w->layout.scratch_chunks + w->temporary;
@@ -454,7 +455,7 @@ static void put_rank(const struct writer *w, struct peal_text *out)
         peal_text_printf(out, "    <tb id=\"%u\" send=\"%d\" recv=\"%d\" chan=\"%u\">\n", b,
                          (int)block->send, (int)block->recv, block->chan);
         for (size_t s = 0; s < block->steps.len; s++) {
-            const struct step *step = &block->steps.at[s];
+            const struct written_step *step = &block->steps.at[s];
             for (uint32_t i = 0; i + 1 < step->ndeps; i++)
                 put_step(w, step->number - (step->ndeps - 1 - i), step, &step->deps[i], true, out);
             put_step(w, step->number, step, step->ndeps ? &step->deps[step->ndeps - 1] : NULL,
@@ -465,7 +466,7 @@ static void put_rank(const struct writer *w, struct peal_text *out)
     peal_text_puts(out, "  </gpu>\n");
 }
 
-static void drop_rank(struct writer *w)
+static void drop_rank(struct msccl_writer *w)
 {
     for (size_t b = 0; b < w->blocks.len; b++)
         peal_vec_release(&w->blocks.at[b].steps);
@@ -473,7 +474,7 @@ static void drop_rank(struct writer *w)
     w->publications.len = 0;
 }
 
-static bool number_channels(struct writer *w)
+static bool number_channels(struct msccl_writer *w)
 {
     const struct peal_plan *plan = w->plan;
     const struct peal_channel *c = peal_plan_channels(plan);
@@ -492,7 +493,7 @@ static bool number_channels(struct writer *w)
     return w->chan != NULL;
 }
 
-static void put_head(const struct writer *w, const char *proto, struct peal_text *out)
+static void put_head(const struct msccl_writer *w, const char *proto, struct peal_text *out)
 {
     const struct peal_plan *plan = w->plan;
     bool parts = plan->contract == PEAL_CONTRACT_REDUCE_SCATTER;
@@ -524,7 +525,7 @@ static void put_head(const struct writer *w, const char *proto, struct peal_text
 bool peal_msccl_write(const struct peal_plan *plan, const char *proto, struct peal_diags *diags,
                       struct peal_text *out)
 {
-    struct writer w = {.plan = plan, .diags = diags};
+    struct msccl_writer w = {.plan = plan, .diags = diags};
     w.failed = !peal_export_layout_find(plan, diags, &w.layout) || !number_channels(&w);
     if (!w.failed)
         put_head(&w, proto, out);

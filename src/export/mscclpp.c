@@ -9,14 +9,17 @@
  */
 #include "export/writer.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_OPS = 64, MAX_CHANNELS = 16, MAX_REPEATS = 64 };
 
+/* Input, output and scratch, as the format names them. */
+enum { BUFFERS = 3 };
+static const char *const buffer_names[BUFFERS] = {"i", "o", "s"};
+
 /* A cell that is used: which rank notifies it, which lane waits for it. */
-struct cell {
+struct used_cell {
     uint32_t writer;      /* rank, PEAL_NONE = none */
     uint32_t waiter_lane; /* lane of the rank, PEAL_NONE = none */
     uint32_t order;       /* among the cells between the two ranks, or the rank's semaphores */
@@ -29,38 +32,37 @@ struct id_list {
     size_t len, cap;
 };
 
-struct writer {
+struct mscclpp_writer {
     const struct peal_plan *plan;
     struct peal_diags *diags;
     struct peal_export_layout layout;
-    struct peal_text *out;
-    struct cell *cells;   /* [rank * cells + cell] */
-    uint32_t *pairs;      /* [rank * nranks + rank] cells between two ranks, same both ways */
-    uint32_t *semaphores; /* [rank] */
+    struct used_cell *cells; /* [rank * cells + cell] */
+    uint32_t *pairs;         /* [rank * nranks + rank] cells between two ranks, same both ways */
+    uint32_t *semaphores;    /* [rank] */
     uint32_t rank, lane;
     uint32_t nops;
     bool was_data, was_sync, failed;
     struct id_list channels;    /* channels that the block uses */
-    struct id_list remotes;     /* rank * 3 + buffer: what the block accesses */
+    struct id_list remotes;     /* rank * BUFFERS + buffer: what the block accesses */
     struct id_list all_remotes; /* ... and what the gpu accesses */
-    struct peal_text ops;
+    struct peal_json json;
 };
 
-static void refuse(struct writer *w, const struct peal_op *op, const char *why)
+static void refuse(struct mscclpp_writer *w, const struct peal_op *op, const char *why)
 {
     if (!w->failed)
         peal_export_refuse(w->plan, w->rank, op, w->diags, why);
     w->failed = true;
 }
 
-static struct cell *cell_of(struct writer *w, uint32_t rank, uint32_t cell)
+static struct used_cell *cell_of(struct mscclpp_writer *w, uint32_t rank, uint32_t cell)
 {
     return &w->cells[(uint64_t)rank * w->plan->cells + cell];
 }
 
 /* --- which lane notifies which --------------------------------------------------------------- */
 
-static void see_sync(struct writer *w, const struct peal_op *op)
+static void see_sync(struct mscclpp_writer *w, const struct peal_op *op)
 {
     const struct peal_signal *signal = &peal_plan_signals(w->plan)[peal_op_signal(op)];
     if (signal->kind != PEAL_SIGNAL_ONE_WRITER || op->flags || op->sync.phases != PEAL_NONE ||
@@ -69,7 +71,7 @@ static void see_sync(struct writer *w, const struct peal_op *op)
         refuse(w, op, "only one-writer signals of one launch, with += and >=");
         return;
     }
-    struct cell *cell = cell_of(w, op->sync.rank, op->sync.cell);
+    struct used_cell *cell = cell_of(w, op->sync.rank, op->sync.cell);
     if (op->kind == PEAL_OP_NOTIFY) {
         cell->writer = w->rank;
         cell->total += op->sync.value;
@@ -82,7 +84,7 @@ static void see_sync(struct writer *w, const struct peal_op *op)
     }
 }
 
-static void see_all(struct writer *w)
+static void see_all(struct mscclpp_writer *w)
 {
     const struct peal_plan *plan = w->plan;
     uint64_t ncells = (uint64_t)plan->nranks * plan->cells;
@@ -99,7 +101,7 @@ static void see_all(struct writer *w)
         }
     }
     for (uint64_t i = 0; i < ncells; i++) {
-        struct cell *cell = &w->cells[i];
+        struct used_cell *cell = &w->cells[i];
         uint32_t owner = (uint32_t)(i / (plan->cells ? plan->cells : 1));
         if (cell->writer == PEAL_NONE || cell->waiter_lane == PEAL_NONE)
             continue;
@@ -113,7 +115,8 @@ static void see_all(struct writer *w)
 }
 
 /* Channels of a rank are listed peer after peer. */
-static uint32_t channel_id(const struct writer *w, uint32_t rank, uint32_t peer, uint32_t order)
+static uint32_t channel_id(const struct mscclpp_writer *w, uint32_t rank, uint32_t peer,
+                           uint32_t order)
 {
     uint32_t id = order;
     for (uint32_t q = 0; q < peer; q++)
@@ -123,7 +126,7 @@ static uint32_t channel_id(const struct writer *w, uint32_t rank, uint32_t peer,
 
 /* --- ops ------------------------------------------------------------------------------------- */
 
-static uint32_t index_of(struct writer *w, struct id_list *list, uint32_t value)
+static uint32_t index_of(struct mscclpp_writer *w, struct id_list *list, uint32_t value)
 {
     for (uint32_t i = 0; i < list->len; i++) {
         if (list->at[i] == value)
@@ -135,22 +138,30 @@ static uint32_t index_of(struct writer *w, struct id_list *list, uint32_t value)
     return 0;
 }
 
-static void begin_op(struct writer *w, bool data)
+static void put_op(struct mscclpp_writer *w, const char *name)
 {
-    bool joins;
-    if (data)
-        joins = w->was_sync;
-    else
-        joins = w->was_data;
-    if (joins)
-        peal_text_printf(&w->ops, "%s{\"name\": \"nop\"}", w->nops++ ? ",\n        " : "");
-    w->was_data = data;
-    w->was_sync = !data;
-    if (w->nops++)
-        peal_text_puts(&w->ops, ",\n        ");
+    w->nops++;
+    peal_json_break(&w->json, 8);
+    peal_json_object(&w->json);
+    peal_json_put_string(&w->json, "name", name);
 }
 
-static void put_operand(struct writer *w, const struct peal_ref *ref, uint64_t count)
+/* The caller adds what the op needs, and ends the object. */
+static void begin_op(struct mscclpp_writer *w, const char *name, bool data)
+{
+    bool joins = w->was_data;
+    if (data)
+        joins = w->was_sync;
+    if (joins) {
+        put_op(w, "nop");
+        peal_json_object_end(&w->json);
+    }
+    w->was_data = data;
+    w->was_sync = !data;
+    put_op(w, name);
+}
+
+static void put_operand(struct mscclpp_writer *w, const struct peal_ref *ref, uint64_t count)
 {
     struct peal_chunk at = peal_export_layout_place(&w->layout, ref);
     uint32_t buffer = 2;
@@ -158,33 +169,33 @@ static void put_operand(struct writer *w, const struct peal_ref *ref, uint64_t c
         buffer = 0;
     else if (at.buffer == 'o')
         buffer = 1;
-    if (ref->rank == w->rank) {
-        peal_text_printf(&w->ops, "{\"type\": \"%c\", ", at.buffer);
-    } else {
-        uint32_t id = index_of(w, &w->remotes, ref->rank * 3 + buffer);
-        peal_text_printf(&w->ops, "{\"buffer_id\": %u, ", id);
-    }
-    peal_text_printf(&w->ops, "\"index\": %" PRIu64 ", \"size\": %" PRIu64 "}", at.index,
-                     count / w->layout.chunk);
+    peal_json_object(&w->json);
+    if (ref->rank == w->rank)
+        peal_json_put_string(&w->json, "type", buffer_names[buffer]);
+    else
+        peal_json_put_uint(&w->json, "buffer_id",
+                           index_of(w, &w->remotes, ref->rank * BUFFERS + buffer));
+    peal_json_put_uint(&w->json, "index", at.index);
+    peal_json_put_uint(&w->json, "size", count / w->layout.chunk);
+    peal_json_object_end(&w->json);
 }
 
-static void put_data(struct writer *w, const char *name, struct peal_ref dst,
+static void put_data(struct mscclpp_writer *w, const char *name, struct peal_ref dst,
                      const struct peal_ref *src, uint32_t nsrc, uint64_t count)
 {
-    begin_op(w, true);
-    peal_text_printf(&w->ops, "{\"name\": \"%s\", \"channel_type\": \"memory\", \"src_buff\": [",
-                     name);
-    for (uint32_t i = 0; i < nsrc; i++) {
-        if (i)
-            peal_text_puts(&w->ops, ", ");
+    begin_op(w, name, true);
+    peal_json_put_string(&w->json, "channel_type", "memory");
+    peal_json_put_array(&w->json, "src_buff");
+    for (uint32_t i = 0; i < nsrc; i++)
         put_operand(w, &src[i], count);
-    }
-    peal_text_puts(&w->ops, "], \"dst_buff\": [");
+    peal_json_array_end(&w->json);
+    peal_json_put_array(&w->json, "dst_buff");
     put_operand(w, &dst, count);
-    peal_text_puts(&w->ops, "]}");
+    peal_json_array_end(&w->json);
+    peal_json_object_end(&w->json);
 }
 
-static void write_copy(struct writer *w, const struct peal_op *op, struct peal_ref dst,
+static void write_copy(struct mscclpp_writer *w, const struct peal_op *op, struct peal_ref dst,
                        struct peal_ref src)
 {
     bool to = dst.rank != w->rank, from = src.rank != w->rank;
@@ -205,7 +216,7 @@ static void write_copy(struct writer *w, const struct peal_op *op, struct peal_r
 }
 
 /* Own operands first, as the executor takes them; then those of other ranks. */
-static void write_compute(struct writer *w, const struct peal_op *op)
+static void write_compute(struct mscclpp_writer *w, const struct peal_op *op)
 {
     enum { MAX_SOURCES = 256 };
     const struct peal_plan *plan = w->plan;
@@ -242,22 +253,31 @@ static void write_compute(struct writer *w, const struct peal_op *op)
     }
 }
 
-static void put_signal(struct writer *w, const char *name, uint32_t channel)
+static void put_ids(struct mscclpp_writer *w, const char *key, const uint32_t *ids, size_t count)
+{
+    peal_json_put_array(&w->json, key);
+    for (size_t i = 0; i < count; i++)
+        peal_json_uint(&w->json, ids[i]);
+    peal_json_array_end(&w->json);
+}
+
+static void put_signal(struct mscclpp_writer *w, const char *name, uint32_t channel)
 {
     uint32_t at = index_of(w, &w->channels, channel);
-    begin_op(w, false);
-    peal_text_printf(&w->ops,
-                     "{\"name\": \"%s\", \"channel_type\": \"memory\", \"channel_ids\": [%u]}",
-                     name, at);
+    begin_op(w, name, false);
+    peal_json_put_string(&w->json, "channel_type", "memory");
+    put_ids(w, "channel_ids", &at, 1);
+    peal_json_object_end(&w->json);
 }
 
-static void put_semaphore(struct writer *w, const char *name, uint32_t number)
+static void put_semaphore(struct mscclpp_writer *w, const char *name, uint32_t number)
 {
-    begin_op(w, false);
-    peal_text_printf(&w->ops, "{\"name\": \"%s\", \"semaphore_ids\": [%u]}", name, number);
+    begin_op(w, name, false);
+    put_ids(w, "semaphore_ids", &number, 1);
+    peal_json_object_end(&w->json);
 }
 
-static void take_signals(struct writer *w, struct cell *cell, int64_t upto)
+static void take_signals(struct mscclpp_writer *w, struct used_cell *cell, int64_t upto)
 {
     for (; cell->waited < upto; cell->waited++) {
         if (cell->writer == w->rank)
@@ -267,9 +287,9 @@ static void take_signals(struct writer *w, struct cell *cell, int64_t upto)
     }
 }
 
-static void write_sync(struct writer *w, const struct peal_op *op)
+static void write_sync(struct mscclpp_writer *w, const struct peal_op *op)
 {
-    struct cell *cell = cell_of(w, op->sync.rank, op->sync.cell);
+    struct used_cell *cell = cell_of(w, op->sync.rank, op->sync.cell);
     if (op->kind == PEAL_OP_WAIT) {
         if (op->sync.value > cell->total)
             refuse(w, op, "more is waited for than is ever signalled");
@@ -287,7 +307,7 @@ static void write_sync(struct writer *w, const struct peal_op *op)
     }
 }
 
-static void write_op(struct writer *w, const struct peal_op *op)
+static void write_op(struct mscclpp_writer *w, const struct peal_op *op)
 {
     if (peal_op_is_sync(op))
         write_sync(w, op);
@@ -301,20 +321,33 @@ static void write_op(struct writer *w, const struct peal_op *op)
 
 /* --- blocks and ranks ------------------------------------------------------------------------ */
 
-static void put_ids(struct peal_text *out, const uint32_t *at, size_t n)
+/* A list of one group, whose members share a way of access. */
+static void begin_group(struct mscclpp_writer *w, unsigned indent, const char *key,
+                        const char *access)
 {
-    for (size_t i = 0; i < n; i++)
-        peal_text_printf(out, "%s%u", i ? ", " : "", at[i]);
+    peal_json_break(&w->json, indent);
+    peal_json_put_array(&w->json, key);
+    peal_json_object(&w->json);
+    peal_json_put_string(&w->json, access, "memory");
 }
 
-static void write_lane(struct writer *w)
+static void end_group(struct mscclpp_writer *w)
+{
+    peal_json_object_end(&w->json);
+    peal_json_array_end(&w->json);
+}
+
+static void write_lane(struct mscclpp_writer *w)
 {
     const struct peal_plan *plan = w->plan;
     const struct peal_lane *lane = peal_plan_lane(plan, w->rank, w->lane);
     w->channels.len = w->remotes.len = 0;
     w->nops = 0;
     w->was_data = w->was_sync = false;
-    w->ops.len = 0;
+    peal_json_break(&w->json, 6);
+    peal_json_object(&w->json);
+    peal_json_put_uint(&w->json, "id", w->lane);
+    peal_json_put_array(&w->json, "ops");
     for (uint64_t i = 0; i < lane->ops; i++) {
         if (w->failed)
             break;
@@ -323,7 +356,7 @@ static void write_lane(struct writer *w)
     for (uint32_t c = 0; c < plan->cells; c++) {
         if (w->failed)
             break;
-        struct cell *cell = cell_of(w, w->rank, c);
+        struct used_cell *cell = cell_of(w, w->rank, c);
         if (cell->writer != PEAL_NONE && cell->waiter_lane == w->lane)
             take_signals(w, cell, cell->total);
     }
@@ -334,22 +367,54 @@ static void write_lane(struct writer *w)
                         w->rank, w->nops, w->channels.len, MAX_OPS, MAX_CHANNELS);
         w->failed = true;
     }
-    peal_text_printf(w->out, "%s\n      {\"id\": %u, \"ops\": [\n        ", w->lane ? "," : "",
-                     w->lane);
-    peal_text_add(w->out, peal_text_get(&w->ops), w->ops.len);
-    peal_text_puts(w->out,
-                   "],\n       \"channels\": [{\"channel_type\": \"memory\", \"channel_ids\": [");
-    put_ids(w->out, w->channels.at, w->channels.len);
-    peal_text_puts(w->out,
-                   "]}],\n       \"remote_buffer_refs\": [{\"access_channel_type\": \"memory\", "
-                   "\"remote_buffer_ids\": [");
+    peal_json_array_end(&w->json);
+    begin_group(w, 7, "channels", "channel_type");
+    put_ids(w, "channel_ids", w->channels.at, w->channels.len);
+    end_group(w);
+    begin_group(w, 7, "remote_buffer_refs", "access_channel_type");
+    peal_json_put_array(&w->json, "remote_buffer_ids");
     for (uint32_t i = 0; i < w->remotes.len; i++)
-        peal_text_printf(w->out, "%s%u", i ? ", " : "",
-                         index_of(w, &w->all_remotes, w->remotes.at[i]));
-    peal_text_puts(w->out, "]}]}");
+        peal_json_uint(&w->json, index_of(w, &w->all_remotes, w->remotes.at[i]));
+    peal_json_array_end(&w->json);
+    end_group(w);
+    peal_json_object_end(&w->json);
 }
 
-static void write_rank(struct writer *w)
+/* What the rank shares with others: its channels, the buffers that it reaches, its semaphores. */
+static void write_resources(struct mscclpp_writer *w)
+{
+    uint32_t nranks = w->plan->nranks;
+    begin_group(w, 5, "channels", "channel_type");
+    peal_json_put_array(&w->json, "connected_to");
+    for (uint32_t q = 0; q < nranks; q++) {
+        for (uint32_t k = 0; k < w->pairs[w->rank * nranks + q]; k++)
+            peal_json_uint(&w->json, q);
+    }
+    peal_json_array_end(&w->json);
+    end_group(w);
+    peal_json_break(&w->json, 5);
+    peal_json_put_array(&w->json, "remote_buffers");
+    for (uint32_t i = 0; i < w->all_remotes.len; i++) {
+        peal_json_object(&w->json);
+        peal_json_put_uint(&w->json, "rank", w->all_remotes.at[i] / BUFFERS);
+        peal_json_put_string(&w->json, "type", buffer_names[w->all_remotes.at[i] % BUFFERS]);
+        peal_json_put_array(&w->json, "access_channel_types");
+        peal_json_string(&w->json, "memory");
+        peal_json_array_end(&w->json);
+        peal_json_object_end(&w->json);
+    }
+    peal_json_array_end(&w->json);
+    peal_json_break(&w->json, 5);
+    peal_json_put_array(&w->json, "semaphores");
+    for (uint32_t i = 0; i < w->semaphores[w->rank]; i++) {
+        peal_json_object(&w->json);
+        peal_json_put_uint(&w->json, "init_value", 0);
+        peal_json_object_end(&w->json);
+    }
+    peal_json_array_end(&w->json);
+}
+
+static void write_rank(struct mscclpp_writer *w)
 {
     const struct peal_plan *plan = w->plan;
     uint64_t chunk = w->layout.chunk;
@@ -367,58 +432,52 @@ static void write_rank(struct writer *w)
         w->failed = true;
         return;
     }
-    peal_text_printf(w->out,
-                     "%s\n    {\"id\": %u, \"input_chunks\": %" PRIu64
-                     ", \"output_chunks\": %" PRIu64 ", \"scratch_chunks\": %" PRIu64
-                     ",\n     \"threadblocks\": [",
-                     w->rank ? "," : "", w->rank, in / chunk, to / chunk, w->layout.scratch_chunks);
+    peal_json_break(&w->json, 4);
+    peal_json_object(&w->json);
+    peal_json_put_uint(&w->json, "id", w->rank);
+    peal_json_put_uint(&w->json, "input_chunks", in / chunk);
+    peal_json_put_uint(&w->json, "output_chunks", to / chunk);
+    peal_json_put_uint(&w->json, "scratch_chunks", w->layout.scratch_chunks);
+    peal_json_break(&w->json, 5);
+    peal_json_put_array(&w->json, "threadblocks");
     for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank); w->lane++) {
         if (w->failed)
             break;
         write_lane(w);
     }
-    peal_text_puts(w->out,
-                   "],\n     \"channels\": [{\"channel_type\": \"memory\", \"connected_to\": [");
-    bool first = true;
-    for (uint32_t q = 0; q < plan->nranks; q++) {
-        for (uint32_t k = 0; k < w->pairs[w->rank * plan->nranks + q]; k++, first = false)
-            peal_text_printf(w->out, "%s%u", first ? "" : ", ", q);
-    }
-    peal_text_puts(w->out, "]}],\n     \"remote_buffers\": [");
-    for (uint32_t i = 0; i < w->all_remotes.len; i++)
-        peal_text_printf(
-            w->out, "%s{\"rank\": %u, \"type\": \"%c\", \"access_channel_types\": [\"memory\"]}",
-            i ? ", " : "", w->all_remotes.at[i] / 3, "ios"[w->all_remotes.at[i] % 3]);
-    peal_text_puts(w->out, "],\n     \"semaphores\": [");
-    for (uint32_t i = 0; i < w->semaphores[w->rank]; i++)
-        peal_text_printf(w->out, "%s{\"init_value\": 0}", i ? ", " : "");
-    peal_text_puts(w->out, "]}");
+    peal_json_array_end(&w->json);
+    write_resources(w);
+    peal_json_object_end(&w->json);
 }
 
-static void put_head(struct writer *w)
+static void put_head(struct mscclpp_writer *w)
 {
     const struct peal_plan *plan = w->plan;
     uint64_t bytes = w->layout.chunk * peal_dtype_size((enum peal_dtype)plan->dtype), align = 16;
     while (bytes % align)
         align /= 2;
-    peal_text_puts(w->out, "{\"name\": ");
-    struct peal_json name;
-    peal_json_init(&name, w->out, PEAL_JSON_ONE_LINE);
-    peal_json_string(&name, peal_plan_string(plan, plan->kernel));
-    peal_text_printf(w->out,
-                     ", \"collective\": \"%s\", \"protocol\": \"Simple\", \"inplace\": %s,\n "
-                     "\"reuse_resources\": false, \"use_double_scratch_buffer\": false, "
-                     "\"buffer_alignment\": %" PRIu64 ",\n \"num_threads_per_block\": 1024, "
-                     "\"min_message_size\": 0, \"max_message_size\": 18446744073709551615,\n "
-                     "\"gpus\": [",
-                     peal_export_layout_collective(plan), w->layout.in_place ? "true" : "false",
-                     align);
+    peal_json_object(&w->json);
+    peal_json_put_string(&w->json, "name", peal_plan_string(plan, plan->kernel));
+    peal_json_put_string(&w->json, "collective", peal_export_layout_collective(plan));
+    peal_json_put_string(&w->json, "protocol", "Simple");
+    peal_json_put_bool(&w->json, "inplace", w->layout.in_place);
+    peal_json_break(&w->json, 1);
+    peal_json_put_bool(&w->json, "reuse_resources", false);
+    peal_json_put_bool(&w->json, "use_double_scratch_buffer", false);
+    peal_json_put_uint(&w->json, "buffer_alignment", align);
+    peal_json_break(&w->json, 1);
+    peal_json_put_uint(&w->json, "num_threads_per_block", 1024);
+    peal_json_put_uint(&w->json, "min_message_size", 0);
+    peal_json_put_uint(&w->json, "max_message_size", UINT64_MAX);
+    peal_json_break(&w->json, 1);
+    peal_json_put_array(&w->json, "gpus");
 }
 
 bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
                         struct peal_text *out)
 {
-    struct writer w = {.plan = plan, .diags = diags, .out = out};
+    struct mscclpp_writer w = {.plan = plan, .diags = diags};
+    peal_json_init(&w.json, out, PEAL_JSON_ONE_LINE);
     w.cells = calloc((uint64_t)plan->nranks * plan->cells + 1, sizeof *w.cells);
     w.pairs = calloc((uint64_t)plan->nranks * plan->nranks, sizeof *w.pairs);
     w.semaphores = calloc(plan->nranks, sizeof *w.semaphores);
@@ -433,11 +492,14 @@ bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
             break;
         write_rank(&w);
     }
-    peal_text_puts(out, "]}\n");
+    if (!w.failed) {
+        peal_json_array_end(&w.json);
+        peal_json_object_end(&w.json);
+        peal_text_puts(out, "\n");
+    }
     peal_vec_release(&w.channels);
     peal_vec_release(&w.remotes);
     peal_vec_release(&w.all_remotes);
-    peal_text_release(&w.ops);
     peal_export_layout_release(&w.layout);
     free(w.cells);
     free(w.pairs);

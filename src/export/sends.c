@@ -40,7 +40,7 @@ struct notice { /* a notify of a cell */
     int64_t after;
 };
 
-struct pass {
+struct sends_pass {
     const struct peal_plan *plan;
     struct peal_diags *diags;
     struct peal_assembler *a;
@@ -56,12 +56,12 @@ struct pass {
     bool failed;
 };
 
-static const struct peal_op *op_at(const struct pass *s, uint32_t lane, uint64_t i)
+static const struct peal_op *op_at(const struct sends_pass *s, uint32_t lane, uint64_t i)
 {
     return &peal_plan_ops(s->plan)[peal_plan_lanes(s->plan)[lane].first_op + i];
 }
 
-static void refuse(struct pass *s, uint32_t rank, const struct peal_op *op, const char *why)
+static void refuse(struct sends_pass *s, uint32_t rank, const struct peal_op *op, const char *why)
 {
     struct peal_text text = {0};
     if (s->failed)
@@ -83,7 +83,7 @@ static void refuse(struct pass *s, uint32_t rank, const struct peal_op *op, cons
 /* --- finding messages ------------------------------------------------------------------------ */
 
 /* Does an operand's place depend on the launch? */
-static bool has_phases(const struct pass *s, const struct peal_op *op)
+static bool has_phases(const struct sends_pass *s, const struct peal_op *op)
 {
     if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
         return false;
@@ -94,7 +94,7 @@ static bool has_phases(const struct pass *s, const struct peal_op *op)
     return false;
 }
 
-static void list_notices(struct pass *s)
+static void list_notices(struct sends_pass *s)
 {
     for (uint32_t l = 0; l < s->plan->lanes.count; l++) {
         if (s->failed)
@@ -125,7 +125,7 @@ static void list_notices(struct pass *s)
 }
 
 /* The first notify that lets a wait pass. NULL: there is none. */
-static const struct notice *notice_for(const struct pass *s, uint32_t rank,
+static const struct notice *notice_for(const struct sends_pass *s, uint32_t rank,
                                        const struct peal_op *wait)
 {
     uint64_t cell = (uint64_t)rank * s->plan->cells + wait->sync.cell;
@@ -136,19 +136,19 @@ static const struct notice *notice_for(const struct pass *s, uint32_t rank,
     return NULL;
 }
 
-static bool is_remote(const struct pass *s, uint32_t rank, const struct peal_ref *ref)
+static bool is_remote(const struct sends_pass *s, uint32_t rank, const struct peal_ref *ref)
 {
     return ref->buf < s->plan->bufs.count && ref->rank != rank;
 }
 
-static void add_transfer(struct pass *s, struct transfer t)
+static void add_transfer(struct sends_pass *s, struct transfer t)
 {
     if (!peal_vec_push(&s->transfers, t))
         s->failed = true;
 }
 
 /* Reads of one lane: each is served at the last wait for a notify of the window's owner. */
-static void find_reads(struct pass *s, uint32_t lane, const struct notice **last)
+static void find_reads(struct sends_pass *s, uint32_t lane, const struct notice **last)
 {
     uint32_t rank = s->rank_of[lane];
     memset(last, 0, s->plan->nranks * sizeof *last);
@@ -188,7 +188,7 @@ static void find_reads(struct pass *s, uint32_t lane, const struct notice **last
 }
 
 /* The wait on `rank` that the notify at op i of `lane`, or a later one, is the first to satisfy. */
-static bool find_wait(const struct pass *s, uint32_t rank, const struct peal_op *notify,
+static bool find_wait(const struct sends_pass *s, uint32_t rank, const struct peal_op *notify,
                       uint32_t *lane, uint64_t *at)
 {
     uint32_t end;
@@ -208,7 +208,7 @@ static bool find_wait(const struct pass *s, uint32_t rank, const struct peal_op 
 }
 
 /* Writes of one lane: each is sent with the next notify to the window's owner. */
-static void find_writes(struct pass *s, uint32_t lane)
+static void find_writes(struct sends_pass *s, uint32_t lane)
 {
     uint32_t rank = s->rank_of[lane];
     uint64_t ops = peal_plan_lanes(s->plan)[lane].ops;
@@ -268,7 +268,7 @@ static int by_send(const void *a, const void *b)
 
 /* Messages between two lanes that are in the same order on both sides share a channel; others get
  * another port. */
-static void choose_channels(struct pass *s)
+static void choose_channels(struct sends_pass *s)
 {
     enum { MAX_PORTS = 64, FIRST_PORT = 1000 };
     struct transfer *t = s->transfers.at;
@@ -306,7 +306,7 @@ static void choose_channels(struct pass *s)
 
 /* --- the new plan ---------------------------------------------------------------------------- */
 
-static void copy_tables(struct pass *s)
+static void copy_tables(struct sends_pass *s)
 {
     const struct peal_plan *plan = s->plan;
     peal_export_copy_buffers(plan, s->a);
@@ -333,7 +333,7 @@ static void copy_tables(struct pass *s)
     peal_assembler_take_over(s->a, plan);
 }
 
-static void mark(struct pass *s, const struct peal_op *like)
+static void mark(struct sends_pass *s, const struct peal_op *like)
 {
     struct peal_op *op = peal_assembler_last(s->a);
     if (!op)
@@ -352,8 +352,8 @@ static void mark(struct pass *s, const struct peal_op *like)
 }
 
 /* The op with its reads from peers replaced by slots. */
-static void put_reader(struct pass *s, const struct peal_op *op, const struct transfer *const *mine,
-                       uint32_t n)
+static void put_reader(struct sends_pass *s, const struct peal_op *op,
+                       const struct transfer *const *mine, uint32_t n)
 {
     uint32_t nrefs = peal_op_nrefs(op);
     struct peal_ref *refs = malloc((nrefs + 1u) * sizeof *refs);
@@ -384,7 +384,7 @@ static void put_reader(struct pass *s, const struct peal_op *op, const struct tr
 }
 
 /* A write to a peer: a copy is a send of its source, a compute goes through a tile. */
-static void put_writer(struct pass *s, uint32_t lane, const struct peal_op *op,
+static void put_writer(struct sends_pass *s, uint32_t lane, const struct peal_op *op,
                        const struct transfer *t)
 {
     const struct peal_ref *refs = peal_plan_refs(s->plan) + op->mem.ref;
@@ -403,7 +403,7 @@ static void put_writer(struct pass *s, uint32_t lane, const struct peal_op *op,
 }
 
 /* Transfers in the order in which a lane needs them: sorted views of the list. */
-struct view {
+struct sends_view {
     const struct transfer **at;
     size_t len;
 };
@@ -421,8 +421,8 @@ static int by_place(const void *a, const void *b)
     return x > y;
 }
 
-static void put_op(struct pass *s, uint32_t lane, uint64_t i, const struct transfer *const *in,
-                   uint32_t nin, const struct transfer *out)
+static void put_op(struct sends_pass *s, uint32_t lane, uint64_t i,
+                   const struct transfer *const *in, uint32_t nin, const struct transfer *out)
 {
     const struct peal_op *op = op_at(s, lane, i);
     uint32_t rank = s->rank_of[lane];
@@ -461,7 +461,7 @@ static void put_op(struct pass *s, uint32_t lane, uint64_t i, const struct trans
     mark(s, op);
 }
 
-static void put_lanes(struct pass *s, const struct view *received)
+static void put_lanes(struct sends_pass *s, const struct sends_view *received)
 {
     const struct transfer **at = received->at;
     size_t in = 0, out = 0;
@@ -499,7 +499,7 @@ static void put_lanes(struct pass *s, const struct view *received)
     }
 }
 
-static bool prepare(struct pass *s)
+static bool prepare(struct sends_pass *s)
 {
     const struct peal_plan *plan = s->plan;
     s->cells = calloc((size_t)plan->nranks * plan->cells + 1, sizeof *s->cells);
@@ -518,7 +518,7 @@ static bool prepare(struct pass *s)
     return true;
 }
 
-static void release(struct pass *s)
+static void release(struct sends_pass *s)
 {
     uint64_t ncells = 0;
     if (s->cells)
@@ -535,9 +535,9 @@ static void release(struct pass *s)
 enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_diags *diags,
                                      struct peal_plan **out)
 {
-    struct pass s = {.plan = plan, .diags = diags};
+    struct sends_pass s = {.plan = plan, .diags = diags};
     enum peal_status status = PEAL_INVALID;
-    struct view received = {0};
+    struct sends_view received = {0};
     const struct notice **last = calloc(plan->nranks, sizeof *last);
     s.failed = !prepare(&s) || !last;
     if (!s.failed)

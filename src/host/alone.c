@@ -14,7 +14,7 @@
 enum { MOST_VALUES = 2 * PEAL_MAX_PARAMS, MOST_LAUNCHES = 65536 };
 
 /* The call as it is put together. */
-struct run {
+struct alone_run {
     const struct peal_simulate *what;
     struct peal_diags diags;
     struct peal_text why; /* instead of diagnostics */
@@ -30,10 +30,10 @@ struct run {
     bool has_data, lacks_data;
 };
 
-static enum peal_status refuse(struct run *run, const char *format, ...)
+static enum peal_status refuse(struct alone_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static enum peal_status refuse(struct run *run, const char *format, ...)
+static enum peal_status refuse(struct alone_run *run, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -42,7 +42,7 @@ static enum peal_status refuse(struct run *run, const char *format, ...)
     return PEAL_INVALID;
 }
 
-static bool has_value(const struct run *run, const char *name)
+static bool has_value(const struct alone_run *run, const char *name)
 {
     for (size_t i = 0; i < run->bind.nvalues; i++) {
         if (strcmp(run->values[i].name, name) == 0)
@@ -51,7 +51,7 @@ static bool has_value(const struct run *run, const char *name)
     return false;
 }
 
-static void add_number(struct run *run, const char *name, int64_t value)
+static void add_number(struct alone_run *run, const char *name, int64_t value)
 {
     size_t i = run->bind.nvalues;
     if (i == MOST_VALUES || has_value(run, name))
@@ -62,7 +62,7 @@ static void add_number(struct run *run, const char *name, int64_t value)
 
 /* ---- arguments ---- */
 
-static enum peal_status take_ints(struct run *run, const struct peal_symbol *param,
+static enum peal_status take_ints(struct alone_run *run, const struct peal_symbol *param,
                                   const struct peal_simulate_arg *arg)
 {
     size_t members = 1;
@@ -76,7 +76,7 @@ static enum peal_status take_ints(struct run *run, const struct peal_symbol *par
     return PEAL_OK;
 }
 
-static enum peal_status take_reduction(struct run *run, const struct peal_simulate_arg *arg)
+static enum peal_status take_reduction(struct alone_run *run, const struct peal_simulate_arg *arg)
 {
     if (run->what->reduction) {
         run->bind.reduce = PEAL_USER_REDUCTION;
@@ -91,7 +91,7 @@ static enum peal_status take_reduction(struct run *run, const struct peal_simula
     return PEAL_OK;
 }
 
-static enum peal_status take_argument(struct run *run, const struct peal_symbol *param,
+static enum peal_status take_argument(struct alone_run *run, const struct peal_symbol *param,
                                       const struct peal_simulate_arg *arg)
 {
     static const enum peal_symbol_kind kinds[] = {[PEAL_ARG_BUFFER] = PEAL_SYMBOL_BUFFER,
@@ -118,7 +118,7 @@ static enum peal_status take_argument(struct run *run, const struct peal_symbol 
 }
 
 /* A dimension that is a buffer's whole length follows from its bytes. */
-static void infer_dims(struct run *run)
+static void infer_dims(struct alone_run *run)
 {
     for (size_t i = 0; i < run->what->nargs; i++) {
         const struct peal_symbol *param = run->kernel->params[i];
@@ -133,7 +133,7 @@ static void infer_dims(struct run *run)
     }
 }
 
-static enum peal_status bind(struct run *run)
+static enum peal_status bind(struct alone_run *run)
 {
     const struct peal_simulate *what = run->what;
     enum peal_status status = PEAL_OK;
@@ -169,8 +169,8 @@ static enum peal_status bind(struct run *run)
 }
 
 /* Every buffer must hold what the plan touches. */
-static enum peal_status check_sizes(struct run *run, const struct peal_simulate_arg *const *buffers,
-                                    uint32_t count)
+static enum peal_status check_sizes(struct alone_run *run,
+                                    const struct peal_simulate_arg *const *buffers, uint32_t count)
 {
     const struct peal_buf *bufs = peal_plan_bufs(run->plan);
     for (uint32_t b = 0; b < run->plan->bufs.count; b++) {
@@ -190,7 +190,7 @@ static enum peal_status check_sizes(struct run *run, const struct peal_simulate_
 }
 
 /* Do two arguments share memory of a rank? `same`: all of it, on every rank. */
-static bool share_memory(const struct run *run, const struct peal_simulate_arg *x,
+static bool share_memory(const struct alone_run *run, const struct peal_simulate_arg *x,
                          const struct peal_simulate_arg *y, bool *same)
 {
     bool any = false;
@@ -205,7 +205,7 @@ static bool share_memory(const struct run *run, const struct peal_simulate_arg *
 
 /* In place, the contract's x and y are the same memory, if it is one of those with such a plan; what is
  * written shares no memory otherwise. In contracts of parts the part's data is not examined. */
-static enum peal_status check_overlap(struct run *run)
+static enum peal_status check_overlap(struct alone_run *run)
 {
     const struct peal_simulate *what = run->what;
     const char *name = run->kernel->implements;
@@ -240,7 +240,7 @@ static enum peal_status check_overlap(struct run *run)
 
 /* ---- running ---- */
 
-static enum peal_status launch(struct run *run)
+static enum peal_status launch(struct alone_run *run)
 {
     const struct peal_simulate *what = run->what;
     const struct peal_simulate_arg *args[PEAL_MAX_PARAMS];
@@ -284,7 +284,7 @@ static enum peal_status launch(struct run *run)
     return status;
 }
 
-static enum peal_status set_up(struct run *run)
+static enum peal_status set_up(struct alone_run *run)
 {
     const struct peal_simulate *what = run->what;
     if (!what->machine || (!what->text && !what->name))
@@ -312,7 +312,7 @@ static enum peal_status set_up(struct run *run)
     return status;
 }
 
-static void answer(const struct run *run, struct peal_simulated *out)
+static void answer(const struct alone_run *run, struct peal_simulated *out)
 {
     const struct peal_sim_stats *s = peal_sim_stats(run->sim);
     *out = (struct peal_simulated){.time_ps = s->time,
@@ -341,7 +341,7 @@ static void answer(const struct run *run, struct peal_simulated *out)
 
 static enum peal_status simulate(const struct peal_simulate *what, struct peal_simulated *out)
 {
-    struct run *run = calloc(1, sizeof *run);
+    struct alone_run *run = calloc(1, sizeof *run);
     if (!run)
         return PEAL_NO_MEMORY;
     run->what = what;

@@ -48,7 +48,7 @@ enum peal_status peal_check_variant(struct peal_host *host, uint64_t index)
 /* ---- order ---- */
 
 /* One tensor argument of a held task on one worker. */
-struct access {
+struct task_access {
     uint64_t begin, end;
     uint64_t task;
     uint64_t position;
@@ -59,7 +59,7 @@ struct access {
 struct look {
     struct peal_host *host;
     uint32_t worker;
-    PEAL_VEC(struct access) list;
+    PEAL_VEC(struct task_access) list;
     uint64_t *after[PEAL_HOST_QUEUES]; /* by held position: what it, or an earlier one, waits for */
     uint64_t first[PEAL_HOST_QUEUES], count[PEAL_HOST_QUEUES];
 };
@@ -92,8 +92,8 @@ static bool collect(struct look *look, uint32_t queue)
         for (uint32_t a = 0; a < block->nargs; a++) {
             uint64_t at = peal_taint_address(block, member, a);
             uint64_t bytes = block->places[(size_t)member * block->nargs + a].touched;
-            struct access access = {at,        at + bytes, block->id,
-                                    first + i, queue,      block->args[a].dir & PEAL_DIR_OUT};
+            struct task_access access = {at,        at + bytes, block->id,
+                                         first + i, queue,      block->args[a].dir & PEAL_DIR_OUT};
             if (block->args[a].kind == PEAL_TASK_TENSOR && bytes &&
                 !peal_vec_push(&look->list, access))
                 return false;
@@ -104,16 +104,17 @@ static bool collect(struct look *look, uint32_t queue)
 
 static int by_begin(const void *a, const void *b)
 {
-    const struct access *x = a, *y = b;
+    const struct task_access *x = a, *y = b;
     if (x->begin < y->begin)
         return -1;
     return x->begin > y->begin;
 }
 
 /* Does the later one follow the earlier? Across queues, by what it or one before it waits for. */
-static bool ordered(const struct look *look, const struct access *x, const struct access *y)
+static bool ordered(const struct look *look, const struct task_access *x,
+                    const struct task_access *y)
 {
-    const struct access *early = x, *late = y;
+    const struct task_access *early = x, *late = y;
     if (y->task < x->task) {
         early = y;
         late = x;
@@ -129,11 +130,11 @@ static enum peal_status check_pairs(struct look *look)
     if (look->list.len)
         qsort(look->list.at, look->list.len, sizeof *look->list.at, by_begin);
     for (size_t i = 0; i < look->list.len; i++) {
-        const struct access *x = &look->list.at[i];
+        const struct task_access *x = &look->list.at[i];
         for (size_t j = i + 1; j < look->list.len; j++) {
             if (look->list.at[j].begin >= x->end)
                 break;
-            const struct access *y = &look->list.at[j];
+            const struct task_access *y = &look->list.at[j];
             if (x->task == y->task || !(x->writes || y->writes) || ordered(look, x, y))
                 continue;
             return peal_host_fail(look->host, PEAL_INVALID,
@@ -174,12 +175,12 @@ static enum peal_status check_worker(struct peal_host *host, uint32_t worker)
 /* ---- cycles ---- */
 
 /* Goes through the queues as workers do, without running anything. */
-struct walk {
+struct check_walk {
     struct peal_host *host;
     uint64_t *done; /* by queue */
 };
 
-static bool can_start(const struct walk *walk, const struct peal_host_block *block)
+static bool can_start(const struct check_walk *walk, const struct peal_host_block *block)
 {
     for (uint32_t m = 0; m < block->members; m++) {
         const struct peal_host_part *part = &block->parts[m];
@@ -192,7 +193,7 @@ static bool can_start(const struct walk *walk, const struct peal_host_block *blo
     return true;
 }
 
-static void finish(struct walk *walk, const struct peal_host_block *block)
+static void finish(struct check_walk *walk, const struct peal_host_block *block)
 {
     for (uint32_t m = 0; m < block->members; m++)
         walk->done[block->parts[m].worker * PEAL_HOST_QUEUES + block->queue]++;
@@ -202,7 +203,7 @@ static void finish(struct walk *walk, const struct peal_host_block *block)
 static enum peal_status check_circles(struct peal_host *host)
 {
     uint32_t queues = host->workers * PEAL_HOST_QUEUES;
-    struct walk walk = {host, calloc(queues, sizeof *walk.done)};
+    struct check_walk walk = {host, calloc(queues, sizeof *walk.done)};
     enum peal_status status = PEAL_OK;
     if (!walk.done)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for the check");

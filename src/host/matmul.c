@@ -5,17 +5,17 @@
 #include "compute/compute.h"
 #include "sim/sim.h"
 
-struct sizes {
+struct matmul_sizes {
     uint64_t m, k, n;
 };
 
 /* a[m,k] b[k,n] c[m,n]; false: they do not fit. */
-static bool find_sizes(const struct peal_function_arg *args, struct sizes *out)
+static bool find_sizes(const struct peal_function_arg *args, struct matmul_sizes *out)
 {
     const struct peal_function_arg *a = &args[0], *b = &args[1], *c = &args[2];
     if (a->ndims != 2 || b->ndims != 2 || c->ndims != 2)
         return false;
-    *out = (struct sizes){a->shape[0], a->shape[1], b->shape[1]};
+    *out = (struct matmul_sizes){a->shape[0], a->shape[1], b->shape[1]};
     return b->shape[0] == out->k && c->shape[0] == out->m && c->shape[1] == out->n &&
            a->dtype == b->dtype && b->dtype == c->dtype &&
            (a->dtype == PEAL_F32 || a->dtype == PEAL_F64) && out->m < INT32_MAX &&
@@ -24,13 +24,13 @@ static bool find_sizes(const struct peal_function_arg *args, struct sizes *out)
 
 bool peal_matmul_fits(const struct peal_function_arg *args)
 {
-    struct sizes s;
+    struct matmul_sizes s;
     return find_sizes(args, &s);
 }
 
 static enum peal_status run(const struct peal_function_call *call, void *context)
 {
-    struct sizes s;
+    struct matmul_sizes s;
     (void)context;
     if (!find_sizes(call->args, &s))
         return PEAL_INVALID; /* which submitting has refused */
@@ -52,7 +52,7 @@ uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context)
 {
     const struct peal_machine_keys *keys = &((const struct peal_machine *)context)->keys;
     enum peal_dtype dtype = call->args[0].dtype;
-    struct sizes s;
+    struct matmul_sizes s;
     if (!find_sizes(call->args, &s))
         return 0;
     uint64_t rate = peal_machine_products(keys, dtype);

@@ -51,13 +51,6 @@ enum peal_status peal_host_enter(struct peal_host *host)
     return PEAL_OK;
 }
 
-uint64_t peal_host_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 const char *peal_host_error(const struct peal_host *host)
 {
     if (host && !in_task)
@@ -340,7 +333,7 @@ static enum peal_status open_known(const struct peal_host_open *how, struct peal
     host->record = how->record != 0;
     host->verify = verify && strcmp(verify, "1") == 0;
     host->next_id = host->oldest = 1;
-    host->origin_ns = peal_host_now();
+    host->origin_ns = peal_now_ns();
     pthread_mutex_init(&host->mutex, NULL);
     enum peal_status status;
     if (peal_away_is_worker())

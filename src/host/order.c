@@ -107,14 +107,14 @@ static struct peal_host_span cut(struct peal_host_span span, uint64_t begin, uin
     return span;
 }
 
-struct touch {
+struct tensor_touch {
     uint64_t begin, end;
     bool writes;
     uint32_t queue;
     uint64_t position;
 };
 
-static bool rebuild(struct peal_host_piece *piece, const struct touch *t)
+static bool rebuild(struct peal_host_piece *piece, const struct tensor_touch *t)
 {
     struct peal_host_span *old = piece->spans.at;
     size_t count = piece->spans.len;
@@ -151,7 +151,7 @@ static bool rebuild(struct peal_host_piece *piece, const struct touch *t)
 uint64_t peal_order_touch(struct peal_host *host, struct peal_host_piece *piece, uint64_t first,
                           uint64_t bytes, bool writes, uint32_t queue, uint64_t position)
 {
-    struct touch t = {first, first + bytes, writes, queue, position};
+    struct tensor_touch t = {first, first + bytes, writes, queue, position};
     uint64_t after = 0;
     piece->last[queue] = position + 1;
     if (bytes == 0)

@@ -276,7 +276,7 @@ static enum peal_status find_stats(struct peal_host *host, struct peal_host_stat
                                     .dma_ps = host->dma_ps,
                                     .link_ps = host->link_ps};
     if (!host->simulated)
-        out->time_ps = (peal_host_now() - host->origin_ns) * 1000;
+        out->time_ps = (peal_now_ns() - host->origin_ns) * 1000;
     if (!host->record)
         return PEAL_OK;
     struct interval *a = malloc((host->records.len + 1) * sizeof *a);

@@ -402,7 +402,6 @@ enum peal_status peal_host_fail(struct peal_host *host, enum peal_status status,
 enum peal_status peal_host_enter(struct peal_host *host);
 /* Set in the threads that run tasks. */
 void peal_host_in_task(bool inside);
-uint64_t peal_host_now(void); /* ns */
 /* Lays out the shared block, or only says how large it is. */
 uint64_t peal_host_lay_out(char *base, uint32_t workers, struct peal_host_shared *shared);
 

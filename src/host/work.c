@@ -307,7 +307,7 @@ static bool reaches_others(const struct peal_plan *plan)
 }
 
 /* The values that a plan depends on, by name. */
-struct binding {
+struct work_binding {
     struct peal_bind bind;
     struct peal_bind_value values[2 * PEAL_MOST_ARGS];
 };
@@ -321,7 +321,7 @@ static void bind_reduction(const struct peal_host *host, enum peal_reduction red
 }
 
 static uint64_t bind_request(const struct peal_host *host, const struct peal_host_request *r,
-                             struct binding *out)
+                             struct work_binding *out)
 {
     uint64_t key = peal_hash_u64(r->work_index, 17);
     struct peal_bind *bind = &out->bind;
@@ -363,7 +363,7 @@ static uint64_t bind_request(const struct peal_host *host, const struct peal_hos
 }
 
 static enum peal_status make_variant(struct peal_host *host, struct peal_host_request *r,
-                                     const struct binding *binding, uint64_t key)
+                                     const struct work_binding *binding, uint64_t key)
 {
     struct peal_diags diags;
     struct peal_host_variant made = {.key = key, .work = r->work_index};
@@ -408,7 +408,7 @@ static void forget_variants(struct peal_host *host)
 
 enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host_request *r)
 {
-    struct binding binding;
+    struct work_binding binding;
     uint64_t key = bind_request(host, r, &binding);
     uint32_t at = (uint32_t)(key % PEAL_HOST_VARIANT_MAP);
     for (; host->variant_map[at]; at = (at + 1) % PEAL_HOST_VARIANT_MAP) {

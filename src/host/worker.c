@@ -167,13 +167,13 @@ static enum peal_status run_task(struct peal_host_shared *shared, struct peal_la
     else if (status != PEAL_OK)
         peal_text_printf(why, "another member of its domain is dead, or reads what a failed task "
                               "was to write");
-    block->parts[member].start = peal_host_now();
+    block->parts[member].start = peal_now_ns();
     if (status == PEAL_OK) {
         peal_host_in_task(runs(block));
         status = peal_launcher_run(launcher, block, member, why);
         peal_host_in_task(false);
     }
-    block->parts[member].end = peal_host_now();
+    block->parts[member].end = peal_now_ns();
     peal_taint_outputs(shared, block, member, status);
     return status;
 }

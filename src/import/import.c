@@ -166,16 +166,6 @@ bool peal_import_contract(const char *name, enum peal_contract *out)
     return false;
 }
 
-static bool input_is_part(enum peal_contract contract)
-{
-    return contract == PEAL_CONTRACT_ALLGATHER || contract == PEAL_CONTRACT_GATHER;
-}
-
-static bool output_is_part(enum peal_contract contract)
-{
-    return contract == PEAL_CONTRACT_REDUCE_SCATTER || contract == PEAL_CONTRACT_SCATTER;
-}
-
 void peal_import_declare(struct peal_import_bufs *bufs, const struct peal_import_options *options,
                          uint32_t flags, bool writes_input, uint64_t count)
 {
@@ -198,7 +188,7 @@ void peal_import_declare(struct peal_import_bufs *bufs, const struct peal_import
     y.len = bufs->y_len;
     bufs->x = peal_assembler_buf(a, &x);
     bufs->y = peal_assembler_buf(a, &y);
-    if (bufs->in_place && input_is_part(bufs->contract))
+    if (bufs->in_place && peal_contract_gathers(bufs->contract))
         peal_assembler_alias(a, bufs->x, bufs->y);
     else if (bufs->in_place)
         peal_assembler_alias(a, bufs->y, bufs->x);
@@ -229,16 +219,15 @@ struct peal_ref peal_import_ref(const struct peal_import_bufs *bufs, int kind, u
         buf = bufs->x;
     else
         buf = bufs->y;
-    bool at_root =
-        bufs->contract == PEAL_CONTRACT_GATHER || bufs->contract == PEAL_CONTRACT_SCATTER;
+    bool at_root = peal_contract_parts_on_root(bufs->contract);
     if (bufs->in_place && (!at_root || rank == bufs->root)) {
-        if (input && input_is_part(bufs->contract)) {
+        if (input && peal_contract_gathers(bufs->contract)) {
             buf = bufs->y;
             first += rank * bufs->x_len;
-        } else if (!input && output_is_part(bufs->contract)) {
+        } else if (!input && peal_contract_scatters(bufs->contract)) {
             buf = bufs->x;
             first += rank * bufs->y_len;
-        } else if (!input && !input_is_part(bufs->contract)) {
+        } else if (!input && !peal_contract_gathers(bufs->contract)) {
             buf = bufs->x;
         }
     }

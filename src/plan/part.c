@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cutter {
+struct part_cutter {
     const struct peal_plan *from;
     struct peal_plan header;
     char *block; /* NULL while measuring */
     uint64_t end;
 };
 
-static void place(struct cutter *c, struct peal_table *table, const void *at, uint64_t count,
+static void place(struct part_cutter *c, struct peal_table *table, const void *at, uint64_t count,
                   size_t element)
 {
     c->end = peal_size_align(c->end, 16);
@@ -32,7 +32,7 @@ static const void *own_row(const void *table, uint32_t index, uint64_t width, si
     return (const char *)table + (uint64_t)index * width * element;
 }
 
-static void place_all(struct cutter *c, uint32_t index)
+static void place_all(struct part_cutter *c, uint32_t index)
 {
     const struct peal_plan *p = c->from;
     struct peal_plan *h = &c->header;
@@ -97,7 +97,7 @@ static void place_all(struct cutter *c, uint32_t index)
 enum peal_status peal_plan_part(const struct peal_plan *plan, uint32_t rank, struct peal_plan **out)
 {
     assert(rank - plan->rank_first < plan->rank_count);
-    struct cutter c = {.from = plan, .header = *plan};
+    struct part_cutter c = {.from = plan, .header = *plan};
     c.header.rank_first = rank;
     c.header.rank_count = 1;
     place_all(&c, rank - plan->rank_first);

@@ -14,7 +14,7 @@ struct column {
     enum peal_align align;
 };
 
-struct cell {
+struct table_cell {
     const char *text;
     enum peal_tone tone;
 };
@@ -22,7 +22,7 @@ struct cell {
 struct peal_report_table {
     struct peal_arena arena;
     PEAL_VEC(struct column) columns;
-    PEAL_VEC(struct cell) cells;
+    PEAL_VEC(struct table_cell) cells;
     bool failed;
 };
 
@@ -63,7 +63,8 @@ void peal_report_table_cell(struct peal_report_table *table, const char *format,
     va_start(args, format);
     peal_text_vprintf(&text, format, args);
     va_end(args);
-    struct cell cell = {.text = peal_arena_copy(&table->arena, peal_text_get(&text), text.len)};
+    struct table_cell cell = {.text =
+                                  peal_arena_copy(&table->arena, peal_text_get(&text), text.len)};
     table->failed = text.failed || !cell.text || !peal_vec_push(&table->cells, cell);
     peal_text_release(&text);
 }

@@ -35,7 +35,7 @@ struct bench {
     uint64_t before; /* the size that was timed last */
 };
 
-struct result {
+struct bench_result {
     double time_us; /* median of the slowest rank */
     uint64_t wrong; /* elements on all ranks */
     enum peal_status status;
@@ -84,7 +84,7 @@ static void refresh(const char *recv, char *send, uint64_t send_bytes, uint64_t 
     __asm__ volatile("" ::"r"(sum));
 }
 
-static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
+static struct bench_result time_calls(struct bench *b, uint64_t block, bool in_place)
 {
     const struct bench_options *o = b->options;
     const struct peal_case *s = b->subject;
@@ -107,7 +107,7 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
         send = recv;
     int64_t n = iterations(o, send_n * element);
     double *times = calloc((size_t)n, sizeof *times);
-    struct result result = {.status = times ? PEAL_OK : PEAL_NO_MEMORY};
+    struct bench_result result = {.status = times ? PEAL_OK : PEAL_NO_MEMORY};
     bool refill = in_place || s->contract == PEAL_CONTRACT_BROADCAST;
     peal_case_fill(&data, send);
     for (int64_t i = -o->warmup; i < n; i++) {
@@ -206,7 +206,7 @@ static void put_subject(const struct bench *b, uint64_t bytes, uint64_t count,
 }
 
 static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_place,
-                    const struct result *result, const char *algo)
+                    const struct bench_result *result, const char *algo)
 {
     struct peal_json *json = &b->json;
     peal_json_break(json, 2);
@@ -236,7 +236,7 @@ static double bus_factor(const struct bench *b)
     return 1;
 }
 
-static void put_result(const struct bench *b, uint64_t bytes, const struct result *result,
+static void put_result(const struct bench *b, uint64_t bytes, const struct bench_result *result,
                        struct peal_text *out)
 {
     double algbw = (double)bytes / (result->time_us * 1e3);
@@ -289,7 +289,7 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
     if (table)
         put_subject(b, real, block, &line);
     for (int in_place = 0; in_place <= s->can_in_place; in_place++) {
-        struct result result = time_calls(b, block, in_place);
+        struct bench_result result = time_calls(b, block, in_place);
         status = result.status;
         *wrong += result.wrong;
         if (status != PEAL_OK)

@@ -47,7 +47,7 @@ struct child {
     int code; /* as a shell would report it */
 };
 
-struct job {
+struct exec_job {
     const struct exec_options *options;
     pid_t pid; /* of exec itself */
     struct child *children;
@@ -61,7 +61,7 @@ enum { LONGEST_LINE = 65536 };
 
 /* ---- starting ---- */
 
-static void become(const struct job *job, uint32_t rank, const char *name, char **args,
+static void become(const struct exec_job *job, uint32_t rank, const char *name, char **args,
                    int pipes[2][2])
 {
     char number[16];
@@ -110,7 +110,7 @@ static void close_stream(struct stream *stream)
     *stream = (struct stream){.fd = -1};
 }
 
-static bool start(struct job *job, uint32_t rank, const char *name, char **args)
+static bool start(struct exec_job *job, uint32_t rank, const char *name, char **args)
 {
     struct child *child = &job->children[rank];
     int pipes[2][2] = {{-1, -1}, {-1, -1}};
@@ -161,7 +161,7 @@ static void forward(struct stream *stream, uint32_t rank, FILE *to)
     fflush(to);
 }
 
-static void forward_all(const struct job *job)
+static void forward_all(const struct exec_job *job)
 {
     for (uint32_t r = 0; r < job->count; r++) {
         forward(&job->children[r].streams[0], r, stdout);
@@ -169,7 +169,7 @@ static void forward_all(const struct job *job)
     }
 }
 
-static void signal_all(const struct job *job, int number)
+static void signal_all(const struct exec_job *job, int number)
 {
     for (uint32_t r = 0; r < job->count; r++) {
         if (!job->children[r].ended && job->children[r].pid > 0)
@@ -177,7 +177,7 @@ static void signal_all(const struct job *job, int number)
     }
 }
 
-static void note_end(struct job *job, uint32_t rank, int status)
+static void note_end(struct exec_job *job, uint32_t rank, int status)
 {
     job->children[rank].ended = true;
     job->left--;
@@ -191,7 +191,7 @@ static void note_end(struct job *job, uint32_t rank, int status)
         job->countdown = job->options->kill_after * 10;
 }
 
-static void reap(struct job *job)
+static void reap(struct exec_job *job)
 {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -204,7 +204,7 @@ static void reap(struct job *job)
 
 /* Passes signals on. What a terminal sends (Ctrl-C) goes to the whole process group, so the ranks
  * have received it. */
-static void pass_signals(const struct job *job, int signals)
+static void pass_signals(const struct exec_job *job, int signals)
 {
     struct signalfd_siginfo info;
     while (read(signals, &info, sizeof info) == sizeof info) {
@@ -213,7 +213,7 @@ static void pass_signals(const struct job *job, int signals)
     }
 }
 
-static void watch(struct job *job, int signals)
+static void watch(struct exec_job *job, int signals)
 {
     struct pollfd *polls = calloc(2 * (size_t)job->count + 1, sizeof *polls);
     while (polls && job->left > 0) {
@@ -236,11 +236,11 @@ static void watch(struct job *job, int signals)
 /* The ranks of one host, as children of this process. */
 static int run_here(struct peal_cli *cli, const struct exec_options *o, char **args)
 {
-    struct job job = {.options = o,
-                      .pid = getpid(),
-                      .count = (uint32_t)o->ranks,
-                      .left = (uint32_t)o->ranks,
-                      .countdown = -1};
+    struct exec_job job = {.options = o,
+                           .pid = getpid(),
+                           .count = (uint32_t)o->ranks,
+                           .left = (uint32_t)o->ranks,
+                           .countdown = -1};
     char name[40];
     peal_job_make(name);
     job.children = calloc(job.count, sizeof *job.children);

@@ -197,7 +197,7 @@ static enum flavour flavour_of_launcher(const char *path)
 
 /* ---- the command line ---- */
 
-struct launch {
+struct mpirun_launch {
     struct peal_cli *cli;
     const struct mpirun_options *options;
     enum flavour needs; /* what the program was linked with */
@@ -208,7 +208,7 @@ struct launch {
     size_t nargs, cap;
 };
 
-static void push(struct launch *launch, const char *arg)
+static void push(struct mpirun_launch *launch, const char *arg)
 {
     if (launch->nargs + 1 < launch->cap)
         launch->args[launch->nargs++] = copy_text(launch->cli->arena, arg);
@@ -216,7 +216,7 @@ static void push(struct launch *launch, const char *arg)
 }
 
 /* NAME=VALUE for all ranks, in the launcher's syntax. */
-static void push_variable(struct launch *launch, const char *name, const char *value)
+static void push_variable(struct mpirun_launch *launch, const char *name, const char *value)
 {
     struct peal_text both = {0};
     peal_text_printf(&both, "%s=%s", name, value);
@@ -231,7 +231,7 @@ static void push_variable(struct launch *launch, const char *name, const char *v
     peal_text_release(&both);
 }
 
-static void push_words(struct launch *launch, const char *words)
+static void push_words(struct mpirun_launch *launch, const char *words)
 {
     char *copy = copy_text(launch->cli->arena, words), *rest = copy;
     while (rest) {
@@ -241,7 +241,7 @@ static void push_words(struct launch *launch, const char *words)
     }
 }
 
-static void build_command(struct launch *launch, char **program)
+static void build_command(struct mpirun_launch *launch, char **program)
 {
     char ranks[16];
     const char *before = getenv("LD_PRELOAD");
@@ -268,7 +268,7 @@ static void build_command(struct launch *launch, char **program)
 }
 
 /* The launcher: as given, or that of the program's MPI, or the first that is installed. */
-static bool find_launcher(struct launch *launch)
+static bool find_launcher(struct mpirun_launch *launch)
 {
     struct peal_arena *arena = launch->cli->arena;
     const char *mpi = launch->options->mpi;
@@ -290,7 +290,7 @@ static bool find_launcher(struct launch *launch)
     return launch->launcher != NULL;
 }
 
-static int explain(const struct launch *launch, const char *program)
+static int explain(const struct mpirun_launch *launch, const char *program)
 {
     struct peal_text out = {0};
     if (launch->needs != UNKNOWN)
@@ -307,7 +307,7 @@ static int explain(const struct launch *launch, const char *program)
     return peal_cli_print(launch->cli, &out, PEAL_EXIT_OK);
 }
 
-static int refuse_launcher(const struct launch *launch)
+static int refuse_launcher(const struct mpirun_launch *launch)
 {
     struct peal_text name = {0};
     peal_text_puts(&name, "mpirun");
@@ -321,7 +321,7 @@ static int refuse_launcher(const struct launch *launch)
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
-    struct launch launch = {.cli = cli, .options = options};
+    struct mpirun_launch launch = {.cli = cli, .options = options};
     const char *program = find_program(cli->arena, args[0]);
     if (!program)
         return peal_cli_fail(cli, "there is no program '%s'", args[0]);

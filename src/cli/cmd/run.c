@@ -23,7 +23,7 @@ struct run_options {
     const char *html;
 };
 
-struct run {
+struct run_command {
     const struct peal_cli *cli;
     const char *argument; /* the kernel argument */
     const struct run_options *options;
@@ -33,7 +33,7 @@ struct run {
 
 /* The state of one rank while it runs. */
 struct rank {
-    const struct run *run;
+    const struct run_command *run;
     struct peal_comm *comm;
     struct peal_user_kernel *kernel;
     struct peal_run_data data;
@@ -68,7 +68,7 @@ static uint64_t traced_ops(uint64_t ops)
 
 /* Memory that the page needs on all ranks: each has its own launch, padded, and then those of
  * all. */
-static uint64_t trace_need(const struct run *run)
+static uint64_t trace_need(const struct run_command *run)
 {
     uint64_t ranks = run->whole->nranks;
     if (!run->options->html)
@@ -121,7 +121,7 @@ static enum peal_status gather(struct rank *me, const struct peal_op_times *own,
 static enum peal_status draw(struct rank *me, const struct gathered *g,
                              const struct peal_page_run_facts *facts)
 {
-    const struct run *run = me->run;
+    const struct run_command *run = me->run;
     uint32_t size = peal_comm_size(me->comm);
     struct peal_page page;
     struct peal_page_rank_trace *traces = calloc(size, sizeof *traces);
@@ -270,7 +270,7 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
 
 static void report(const struct rank *me, enum peal_status status)
 {
-    const struct run *run = me->run;
+    const struct run_command *run = me->run;
     peal_ranks_fail("run", me->comm, status);
     if (status != PEAL_TIMEOUT || run->options->verify)
         return;
@@ -322,7 +322,7 @@ static int prove(const struct peal_cli *cli, const struct peal_plan *plan)
 }
 
 /* Starts the ranks with the plan of all of them. */
-static int run_plan(struct peal_cli *cli, struct run *run)
+static int run_plan(struct peal_cli *cli, struct run_command *run)
 {
     const struct run_options *o = run->options;
     const struct peal_plan *whole = run->whole;
@@ -354,7 +354,7 @@ static int run_file(struct peal_cli *cli, const struct run_options *o, const cha
     struct peal_import_file file;
     int code;
     if (peal_import_file_open(cli, path, &o->kernel, &file, &code)) {
-        struct run run = {
+        struct run_command run = {
             .cli = cli, .argument = path, .options = o, .is_import = true, .whole = file.plan};
         code = run_plan(cli, &run);
     }
@@ -366,7 +366,7 @@ static int run_kernel(struct peal_cli *cli, const struct run_options *o, const c
                       const struct peal_kernel *kernel, struct peal_diags *diags)
 {
     int64_t ranks, count;
-    struct run run = {.cli = cli, .argument = argument, .options = o};
+    struct run_command run = {.cli = cli, .argument = argument, .options = o};
     struct peal_bind bind;
     if (!peal_kernel_ranks(cli, &o->kernel, -1, &ranks) ||
         !peal_kernel_one(cli, &o->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||

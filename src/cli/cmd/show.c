@@ -26,14 +26,14 @@ static const struct peal_option options_table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-struct printer {
+struct show_printer {
     const char *after; /* a pass, or "all" */
     struct peal_text *out;
 };
 
 static void print_after(const char *pass, const struct peal_kernel *kernel, void *context)
 {
-    struct printer *printer = context;
+    struct show_printer *printer = context;
     bool all = strcmp(printer->after, "all") == 0;
     if (!all && strcmp(printer->after, pass) != 0)
         return;
@@ -73,7 +73,7 @@ static enum peal_status show_lowered(const struct peal_kernel *kernel, const cha
 {
     struct peal_module *into = peal_module_new();
     struct peal_kernel *lowered;
-    struct printer printer = {after, out};
+    struct show_printer printer = {after, out};
     struct peal_lower_hook hook = {print_after, &printer};
     if (!into)
         return PEAL_NO_MEMORY;

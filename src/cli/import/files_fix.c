@@ -94,7 +94,7 @@ static struct sites find_sites(const struct peal_file_task *task)
 /* --- attempts -------------------------------------------------------------------------------- */
 
 /* A text on its way from the file's to a proved one: all edits so far, with offsets in the file. */
-struct attempt {
+struct fix_attempt {
     char *text; /* owned; NULL: the file's */
     struct peal_source source;
     struct peal_finding edits;
@@ -103,7 +103,7 @@ struct attempt {
     enum worth worth;
 };
 
-static void free_attempt(struct attempt *a)
+static void free_attempt(struct fix_attempt *a)
 {
     if (!a)
         return;
@@ -166,11 +166,12 @@ static int by_offset(const void *a, const void *b)
 
 /* Applies a proposal to `from`. The result must be freed, after what was read from it. NULL: out of
  * memory, too many edits, or an edit of edited text. */
-static struct attempt *make_attempt(const struct peal_files_job *job, struct peal_file_task *task,
-                                    const struct attempt *from, const struct peal_finding *proposal)
+static struct fix_attempt *make_attempt(const struct peal_files_job *job,
+                                        struct peal_file_task *task, const struct fix_attempt *from,
+                                        const struct peal_finding *proposal)
 {
     size_t len;
-    struct attempt *a = calloc(1, sizeof *a);
+    struct fix_attempt *a = calloc(1, sizeof *a);
     if (!a)
         return NULL;
     a->task.path = task->path;
@@ -203,7 +204,7 @@ static struct attempt *make_attempt(const struct peal_files_job *job, struct pea
 }
 
 /* Is the fault at another place than before, in positions of the file? */
-static bool moved(const struct attempt *from, const struct attempt *to)
+static bool moved(const struct fix_attempt *from, const struct fix_attempt *to)
 {
     struct sites then = find_sites(&from->task), now = find_sites(&to->task);
     if (now.count < then.count)
@@ -263,9 +264,9 @@ static void record(struct peal_file_task *task, const struct peal_finding *like,
  * continues with the first after which something else is wrong, because generated plans lack the
  * same op on every rank. The result replaces *at. False: there is none. */
 static bool try_round(const struct peal_files_job *job, struct peal_file_task *task,
-                      struct attempt **at, uint32_t round, uint32_t *budget)
+                      struct fix_attempt **at, uint32_t round, uint32_t *budget)
 {
-    struct attempt *next = NULL;
+    struct fix_attempt *next = NULL;
     struct peal_findings proposals;
     struct sites sites = find_sites(&(*at)->task);
     bool proved = false;
@@ -276,7 +277,7 @@ static bool try_round(const struct peal_files_job *job, struct peal_file_task *t
         if (!*budget)
             break;
         (*budget)--;
-        struct attempt *now = make_attempt(job, task, *at, &proposals.list.at[i]);
+        struct fix_attempt *now = make_attempt(job, task, *at, &proposals.list.at[i]);
         proved = now && now->worth == PROVED;
         if (proved)
             record(task, &proposals.list.at[i], &now->edits, round + 1);
@@ -298,8 +299,8 @@ static void search_fix(const struct peal_files_job *job, struct peal_file_task *
     enum { MANY_STEPS = 20000, BUDGET = 400, SMALL_BUDGET = 16 };
     uint32_t budget = task->facts.steps > MANY_STEPS ? SMALL_BUDGET : BUDGET, round = 0;
     struct peal_finding nothing = {0};
-    struct attempt file = {.source = task->source};
-    struct attempt *at = make_attempt(job, task, &file, &nothing);
+    struct fix_attempt file = {.source = task->source};
+    struct fix_attempt *at = make_attempt(job, task, &file, &nothing);
     while (at && at->import && budget) {
         if (!try_round(job, task, &at, round++, &budget))
             break;
@@ -309,11 +310,11 @@ static void search_fix(const struct peal_files_job *job, struct peal_file_task *
 
 void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task)
 {
-    struct attempt file = {.source = task->source};
+    struct fix_attempt file = {.source = task->source};
     for (size_t i = 0; i < task->findings.list.len; i++) {
         if (!task->findings.list.at[i].nedits)
             continue;
-        struct attempt *now = make_attempt(job, task, &file, &task->findings.list.at[i]);
+        struct fix_attempt *now = make_attempt(job, task, &file, &task->findings.list.at[i]);
         if (!now || now->worth == WORSE)
             task->findings.list.at[i].nedits = 0;
         free_attempt(now);

@@ -65,14 +65,14 @@ static void put_location(struct peal_json *json, const char *path, uint32_t line
     peal_json_object_end(json);
 }
 
-struct result {
+struct sarif_result {
     int rule;
     const char *level, *message, *path;
     uint32_t line, col;
 };
 
 /* Opens a result object; the caller adds to it and ends it. */
-static void begin_result(struct peal_json *json, const struct result *r)
+static void begin_result(struct peal_json *json, const struct sarif_result *r)
 {
     peal_json_object(json);
     peal_json_put_string(json, "ruleId", rules[r->rule].id);
@@ -116,7 +116,7 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
 {
     const struct peal_verification *v = run->answer;
     struct peal_text text = {0};
-    struct result r = {RULE_REFUTED, "error", NULL, task->path, 0, 0};
+    struct sarif_result r = {RULE_REFUTED, "error", NULL, task->path, 0, 0};
     const char *lacks = NULL;
     if (v)
         lacks = peal_require_lacks(job->require, v);
@@ -185,12 +185,12 @@ static void put_task(struct peal_json *json, const struct peal_files_job *job,
                      const struct peal_file_task *task)
 {
     if (task->unreadable || task->wrong_ranks) {
-        struct result r = {RULE_UNREADABLE,
-                           "error",
-                           task->unreadable ? task->unreadable : "another number of ranks",
-                           task->path,
-                           task->fault_line,
-                           task->fault_col};
+        struct sarif_result r = {RULE_UNREADABLE,
+                                 "error",
+                                 task->unreadable ? task->unreadable : "another number of ranks",
+                                 task->path,
+                                 task->fault_line,
+                                 task->fault_col};
         begin_result(json, &r);
         peal_json_object_end(json);
     }
@@ -200,9 +200,9 @@ static void put_task(struct peal_json *json, const struct peal_files_job *job,
         const struct peal_finding *f = &task->findings.list.at[i];
         struct peal_text text = {0};
         peal_text_printf(&text, "%s [%s]", f->message, f->rule);
-        struct result r = {RULE_FINDING,         peal_finding_level_name(f->level),
-                           peal_text_get(&text), task->path,
-                           f->pos.line,          f->pos.col};
+        struct sarif_result r = {RULE_FINDING,         peal_finding_level_name(f->level),
+                                 peal_text_get(&text), task->path,
+                                 f->pos.line,          f->pos.col};
         begin_result(json, &r);
         if (f->nedits)
             put_fix(json, task, f);

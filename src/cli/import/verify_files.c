@@ -236,14 +236,14 @@ static void verify_file(const struct peal_files_job *job, struct peal_file_task 
 
 /* --- all files ------------------------------------------------------------------------------- */
 
-struct batch {
+struct file_batch {
     struct peal_files_job *job;
     struct peal_progress *progress;
 };
 
 static void verify_next(void *context, size_t i)
 {
-    const struct batch *batch = context;
+    const struct file_batch *batch = context;
     struct peal_file_task *task = &batch->job->tasks[i];
     verify_file(batch->job, task);
     /* release: partner is the acquire in files_report.c */
@@ -253,7 +253,7 @@ static void verify_next(void *context, size_t i)
 
 static void verify_all(struct peal_files_job *job, struct peal_progress *progress)
 {
-    struct batch batch = {.job = job, .progress = progress};
+    struct file_batch batch = {.job = job, .progress = progress};
     if (job->ntasks == 1) /* the analyses of one large plan use the cores instead */
         job->verify.workers = job->workers;
     peal_parallel(job->workers, job->ntasks, verify_next, &batch);

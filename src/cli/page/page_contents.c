@@ -22,7 +22,7 @@
 
 enum { MAX_ROWS = 64 }; /* of an operand: further rows are not shown */
 
-struct queue {
+struct page_queue {
     struct peal_stretches *payloads;
     size_t len, cap;
     size_t received, freed;
@@ -34,9 +34,9 @@ struct peal_contents {
     struct peal_stretches *memory; /* [rank * bufs + buf], in bytes; empty = nothing known yet */
     uint32_t *shown;               /* the same index: the page's memory, or PEAL_PAGE_NONE */
     bool *touched;
-    struct queue *queues; /* per channel */
-    uint64_t *launch;     /* per rank: the launch whose inputs are in memory */
-    bool quiet;           /* the op being replayed is not a step itself */
+    struct page_queue *queues; /* per channel */
+    uint64_t *launch;          /* per rank: the launch whose inputs are in memory */
+    bool quiet;                /* the op being replayed is not a step itself */
 };
 
 struct peal_contents *peal_contents_new(struct peal_page *page, const struct peal_plan *plan)
@@ -156,7 +156,7 @@ static void read_payload(struct peal_contents *c, const struct peal_stretches *p
 static const struct peal_stretches *find_slot(const struct peal_contents *c,
                                               const struct peal_ref *ref)
 {
-    const struct queue *queue = &c->queues[ref->row];
+    const struct page_queue *queue = &c->queues[ref->row];
     size_t at = queue->freed + ref->rank;
     if (at < queue->len)
         return &queue->payloads[at];
@@ -304,7 +304,7 @@ void peal_contents_start(struct peal_contents *c)
 
 static void take_message(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
 {
-    struct queue *queue = &c->queues[op->mem.channel];
+    struct page_queue *queue = &c->queues[op->mem.channel];
     const struct peal_ref *dst = peal_op_dst(c->plan, op);
     if (op->kind == PEAL_OP_FREE || op->kind == PEAL_OP_RECV)
         queue->freed++;
@@ -319,7 +319,7 @@ static void send_message(struct peal_contents *c, const struct peal_op *op, uint
 {
     struct peal_stretches payload = {0};
     read_operand(c, op, peal_op_src(c->plan, op, 0), launch, &payload);
-    struct queue *queue = &c->queues[op->mem.channel];
+    struct page_queue *queue = &c->queues[op->mem.channel];
     if (queue->len == queue->cap && !peal_vec_grow((void **)&queue->payloads, &queue->cap,
                                                    queue->len, 1, sizeof *queue->payloads)) {
         c->page->failed = true;

@@ -15,19 +15,19 @@ struct cause {
     bool known;
 };
 
-struct cell {
+struct page_cell {
     int64_t now, next; /* `next` becomes `now` when the round ends */
     struct cause cause, next_cause;
     bool changed;
 };
 
-struct channel {
+struct page_channel {
     uint64_t sent, sent_next, received, freed, freed_next;
     struct cause *sends; /* by message */
     size_t len, cap;
 };
 
-struct lane {
+struct page_lane {
     uint32_t rank, track;
     uint64_t next, end;     /* ops */
     uint64_t blocked_since; /* round */
@@ -35,26 +35,27 @@ struct lane {
     int64_t *regs;
 };
 
-struct schedule {
+struct page_schedule {
     struct peal_page_plan *p;
     const struct peal_plan *plan;
-    struct lane *lanes;
-    struct cell *cells; /* [rank * cells + cell] */
-    struct channel *channels;
+    struct page_lane *lanes;
+    struct page_cell *cells; /* [rank * cells + cell] */
+    struct page_channel *channels;
     uint64_t round;
 };
 
-static struct cell *cell_of(const struct schedule *s, const struct peal_op *op)
+static struct page_cell *cell_of(const struct page_schedule *s, const struct peal_op *op)
 {
     return &s->cells[(size_t)op->sync.rank * s->plan->cells + peal_op_cell(s->plan, op, 0)];
 }
 
-static int64_t value_of(const struct lane *lane, const struct peal_op *op)
+static int64_t value_of(const struct page_lane *lane, const struct peal_op *op)
 {
     return op->sync.value + (op->flags & PEAL_OP_HAS_REG ? lane->regs[op->sync.reg] : 0);
 }
 
-static bool can_run(const struct schedule *s, const struct lane *lane, const struct peal_op *op)
+static bool can_run(const struct page_schedule *s, const struct page_lane *lane,
+                    const struct peal_op *op)
 {
     if (op->kind == PEAL_OP_WAIT) {
         int64_t now = cell_of(s, op)->now, asked = value_of(lane, op);
@@ -62,15 +63,15 @@ static bool can_run(const struct schedule *s, const struct lane *lane, const str
     }
     if (!peal_op_has_channel(op) || op->kind == PEAL_OP_FREE)
         return true;
-    const struct channel *c = &s->channels[op->mem.channel];
+    const struct page_channel *c = &s->channels[op->mem.channel];
     if (op->kind == PEAL_OP_SEND)
         return c->sent - c->freed < peal_plan_channels(s->plan)[op->mem.channel].depth;
     return c->sent > c->received;
 }
 
-static void run_sync(struct schedule *s, struct lane *lane, const struct peal_op *op)
+static void run_sync(struct page_schedule *s, struct page_lane *lane, const struct peal_op *op)
 {
-    struct cell *cell = cell_of(s, op);
+    struct page_cell *cell = cell_of(s, op);
     if (op->kind == PEAL_OP_PEEK) {
         lane->regs[op->sync.reg] = cell->now;
     } else if (op->kind == PEAL_OP_NOTIFY) {
@@ -81,9 +82,9 @@ static void run_sync(struct schedule *s, struct lane *lane, const struct peal_op
     }
 }
 
-static void run_channel(struct schedule *s, struct lane *lane, const struct peal_op *op)
+static void run_channel(struct page_schedule *s, struct page_lane *lane, const struct peal_op *op)
 {
-    struct channel *c = &s->channels[op->mem.channel];
+    struct page_channel *c = &s->channels[op->mem.channel];
     if (op->kind == PEAL_OP_SEND) {
         struct cause cause = {s->round, lane->track, true};
         if (c->len == c->cap &&
@@ -100,7 +101,8 @@ static void run_channel(struct schedule *s, struct lane *lane, const struct peal
 }
 
 /* The arrow from what let a wait or recv pass. */
-static void draw_cause(struct schedule *s, const struct lane *lane, const struct peal_op *op)
+static void draw_cause(struct page_schedule *s, const struct page_lane *lane,
+                       const struct peal_op *op)
 {
     struct cause cause = {0};
     if (op->kind == PEAL_OP_WAIT)
@@ -116,7 +118,7 @@ static void draw_cause(struct schedule *s, const struct lane *lane, const struct
     peal_page_plan_arrow(s->p, op, arrow);
 }
 
-static void run_op(struct schedule *s, struct lane *lane, const struct peal_op *op)
+static void run_op(struct page_schedule *s, struct page_lane *lane, const struct peal_op *op)
 {
     draw_cause(s, lane, op);
     peal_page_bar(s->p->page, &(struct peal_page_bar){
@@ -136,11 +138,11 @@ static void run_op(struct schedule *s, struct lane *lane, const struct peal_op *
 }
 
 /* For all lanes it is decided which of them continue before any of them does. */
-static bool run_round(struct schedule *s, bool *ready)
+static bool run_round(struct page_schedule *s, bool *ready)
 {
     bool any = false;
     for (uint64_t i = 0; i < s->plan->lanes.count; i++) {
-        struct lane *lane = &s->lanes[i];
+        struct page_lane *lane = &s->lanes[i];
         ready[i] = lane->next < lane->end && can_run(s, lane, &peal_plan_ops(s->plan)[lane->next]);
         any = any || ready[i];
         if (lane->next < lane->end && !ready[i] && !lane->blocked) {
@@ -155,7 +157,7 @@ static bool run_round(struct schedule *s, bool *ready)
             run_op(s, &s->lanes[i], &peal_plan_ops(s->plan)[s->lanes[i].next]);
     }
     for (size_t i = 0; i < (size_t)s->plan->nranks * s->plan->cells; i++) {
-        struct cell *cell = &s->cells[i];
+        struct page_cell *cell = &s->cells[i];
         if (cell->changed) {
             cell->now = cell->next;
             cell->cause = cell->next_cause;
@@ -170,24 +172,24 @@ static bool run_round(struct schedule *s, bool *ready)
     return any;
 }
 
-static bool make_lanes(struct schedule *s)
+static bool make_lanes(struct page_schedule *s)
 {
     for (uint32_t rank = 0; rank < s->plan->nranks; rank++)
         for (uint32_t number = 0; number < peal_plan_lane_count(s->plan, rank); number++) {
             const struct peal_lane *from = peal_plan_lane(s->plan, rank, number);
-            struct lane *lane = &s->lanes[from - peal_plan_lanes(s->plan)];
-            *lane = (struct lane){.rank = rank,
-                                  .track = peal_page_plan_track(s->p, rank, number),
-                                  .next = from->first_op,
-                                  .end = from->first_op + from->ops,
-                                  .regs = calloc(from->regs + 1, sizeof *lane->regs)};
+            struct page_lane *lane = &s->lanes[from - peal_plan_lanes(s->plan)];
+            *lane = (struct page_lane){.rank = rank,
+                                       .track = peal_page_plan_track(s->p, rank, number),
+                                       .next = from->first_op,
+                                       .end = from->first_op + from->ops,
+                                       .regs = calloc(from->regs + 1, sizeof *lane->regs)};
             if (!lane->regs)
                 return false;
         }
     return true;
 }
 
-static void release(struct schedule *s)
+static void release(struct page_schedule *s)
 {
     if (s->lanes) {
         for (uint64_t i = 0; i < s->plan->lanes.count; i++)
@@ -210,7 +212,7 @@ void peal_page_schedule(struct peal_page_plan *p)
                        (unsigned long long)plan->ops.count);
         return;
     }
-    struct schedule s = {.p = p, .plan = plan};
+    struct page_schedule s = {.p = p, .plan = plan};
     bool *ready = calloc(plan->lanes.count + 1, sizeof *ready);
     s.lanes = calloc(plan->lanes.count + 1, sizeof *s.lanes);
     s.cells = calloc((size_t)plan->nranks * plan->cells + 1, sizeof *s.cells);

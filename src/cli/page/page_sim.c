@@ -18,7 +18,7 @@ enum {
     MAX_TRACKS = 600          /* with engines and links; with more ranks only lanes are shown */
 };
 
-struct view {
+struct page_view {
     struct peal_page *page;
     const struct peal_sim *sim;
     const struct peal_sim_stats *stats;
@@ -34,7 +34,8 @@ struct view {
     uint32_t stall_labels[PEAL_STALL_COUNT];
 };
 
-static const struct peal_page_plan *find_plan(const struct view *v, const struct peal_plan *plan)
+static const struct peal_page_plan *find_plan(const struct page_view *v,
+                                              const struct peal_plan *plan)
 {
     for (size_t i = 0; i < v->plans.len; i++) {
         if (v->plans.at[i].plan == plan)
@@ -44,7 +45,7 @@ static const struct peal_page_plan *find_plan(const struct view *v, const struct
 }
 
 /* The texts and places of a launch's plan; launches of one plan share them. */
-static struct peal_page_plan *plan_of(struct view *v, uint32_t launch)
+static struct peal_page_plan *plan_of(struct page_view *v, uint32_t launch)
 {
     while (v->plans.len <= launch && !v->page->failed) {
         const struct peal_plan *plan = peal_sim_launch_plan(v->sim, (uint32_t)v->plans.len);
@@ -61,7 +62,7 @@ static struct peal_page_plan *plan_of(struct view *v, uint32_t launch)
     return &v->plans.at[launch];
 }
 
-static void release_plans(struct view *v)
+static void release_plans(struct page_view *v)
 {
     for (size_t i = 0; i < v->plans.len; i++) {
         bool shared = false;
@@ -73,7 +74,7 @@ static void release_plans(struct view *v)
     peal_vec_release(&v->plans);
 }
 
-static bool make_lanes(struct view *v)
+static bool make_lanes(struct page_view *v)
 {
     char name[48];
     for (uint64_t i = 0; i < v->log.nops; i++)
@@ -95,7 +96,7 @@ static bool make_lanes(struct view *v)
     return true;
 }
 
-static bool make_engines(struct view *v)
+static bool make_engines(struct page_view *v)
 {
     static const char *const names[] = {"math", "dma data", "dma comm"};
     uint32_t nlinks = peal_sim_link_count(v->sim), used = 0;
@@ -122,8 +123,8 @@ static bool make_engines(struct view *v)
     return true;
 }
 
-static uint32_t label_of(struct view *v, struct peal_page_plan *plan, const struct peal_sim_op *op,
-                         bool critical)
+static uint32_t label_of(struct page_view *v, struct peal_page_plan *plan,
+                         const struct peal_sim_op *op, bool critical)
 {
     enum peal_page_category category = peal_page_op_category(&peal_plan_ops(plan->plan)[op->op]);
     if (plan->plan->ops.count <= MAX_LABELLED_OPS || critical)
@@ -131,7 +132,7 @@ static uint32_t label_of(struct view *v, struct peal_page_plan *plan, const stru
     return v->short_labels[category];
 }
 
-static void add_op(struct view *v, uint64_t index)
+static void add_op(struct page_view *v, uint64_t index)
 {
     const struct peal_sim_op *op = &v->log.ops[index];
     struct peal_page_plan *plan = plan_of(v, op->launch);
@@ -158,7 +159,7 @@ static void add_op(struct view *v, uint64_t index)
     peal_page_bar(v->page, &bar);
 }
 
-static uint32_t track_of(const struct view *v, const struct peal_sim_bar *bar)
+static uint32_t track_of(const struct page_view *v, const struct peal_sim_bar *bar)
 {
     if (bar->track == PEAL_TRACK_LINK)
         return v->links[bar->id];
@@ -167,7 +168,7 @@ static uint32_t track_of(const struct view *v, const struct peal_sim_bar *bar)
     return v->engines[bar->id * 3 + 1 + bar->sub];
 }
 
-static void add_engine_bar(struct view *v, const struct peal_sim_bar *bar)
+static void add_engine_bar(struct page_view *v, const struct peal_sim_bar *bar)
 {
     uint32_t track = track_of(v, bar);
     if (track == PEAL_PAGE_NONE || bar->op >= v->log.nops)
@@ -191,7 +192,7 @@ static void add_engine_bar(struct view *v, const struct peal_sim_bar *bar)
                                                                          : PEAL_BAR_TRANSFER});
 }
 
-static void add_messages(struct view *v)
+static void add_messages(struct page_view *v)
 {
     static const uint8_t categories[] = {PEAL_BAR_SEND, PEAL_BAR_COPY, PEAL_BAR_NOTIFY,
                                          PEAL_BAR_TRANSFER, PEAL_BAR_OTHER};
@@ -216,7 +217,7 @@ static void add_messages(struct view *v)
 }
 
 /* Consecutive pieces of one op and cause are one hop. */
-static void add_path(struct view *v, const struct peal_sim_step *steps, uint64_t count)
+static void add_path(struct page_view *v, const struct peal_sim_step *steps, uint64_t count)
 {
     for (uint64_t i = 0; i < count;) {
         uint64_t end = i + 1;
@@ -238,7 +239,7 @@ static void add_path(struct view *v, const struct peal_sim_step *steps, uint64_t
     }
 }
 
-static void add_stalls(struct view *v)
+static void add_stalls(struct page_view *v)
 {
     for (uint32_t rank = 0; rank < v->nranks; rank++) {
         struct peal_sim_rank_stats stats;
@@ -253,7 +254,7 @@ static void add_stalls(struct view *v)
     }
 }
 
-static void add_blocked(struct view *v, const struct peal_sim_deadlock *deadlock)
+static void add_blocked(struct page_view *v, const struct peal_sim_deadlock *deadlock)
 {
     for (uint32_t i = 0; i < deadlock->blocked; i++) {
         const struct peal_sim_blocked *b = &deadlock->lanes[i];
@@ -274,7 +275,7 @@ static void add_blocked(struct view *v, const struct peal_sim_deadlock *deadlock
     }
 }
 
-static const char *busiest_link(const struct view *v, char name[static 40], uint64_t *busy)
+static const char *busiest_link(const struct page_view *v, char name[static 40], uint64_t *busy)
 {
     struct peal_sim_link_stats link;
     *busy = 0;
@@ -286,7 +287,7 @@ static const char *busiest_link(const struct view *v, char name[static 40], uint
     return name;
 }
 
-static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
+static void add_head(struct page_view *v, const struct peal_sim_deadlock *deadlock)
 {
     char time[32], name[40] = "";
     uint64_t busy;
@@ -314,7 +315,7 @@ static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
     }
 }
 
-static void add_facts(struct view *v, const struct peal_machine *machine)
+static void add_facts(struct page_view *v, const struct peal_machine *machine)
 {
     peal_page_fact(v->page, "ranks", "%u on %u PEs", v->nranks, machine->pes);
     peal_page_fact(v->page, "machine", "%s", peal_text_or_empty(machine->name));
@@ -329,7 +330,7 @@ static void add_facts(struct view *v, const struct peal_machine *machine)
     peal_page_note(v->page, "router buffers are taken as infinite");
 }
 
-static void add_log(struct view *v, const struct peal_sim_deadlock *deadlock)
+static void add_log(struct page_view *v, const struct peal_sim_deadlock *deadlock)
 {
     struct peal_sim_step *steps = NULL;
     uint64_t count = 0;
@@ -354,7 +355,7 @@ static void add_log(struct view *v, const struct peal_sim_deadlock *deadlock)
     free(steps);
 }
 
-static void name_things(struct view *v)
+static void name_things(struct page_view *v)
 {
     for (int i = 0; i < PEAL_BAR_CATEGORIES; i++)
         v->short_labels[i] =
@@ -366,7 +367,7 @@ static void name_things(struct view *v)
 void peal_page_sim(struct peal_page *page, const struct peal_sim *sim,
                    const struct peal_machine *machine, uint32_t nranks)
 {
-    struct view v = {.page = page, .sim = sim, .stats = peal_sim_stats(sim), .nranks = nranks};
+    struct page_view v = {.page = page, .sim = sim, .stats = peal_sim_stats(sim), .nranks = nranks};
     const struct peal_sim_deadlock *deadlock = peal_sim_deadlock(sim);
     peal_sim_log(sim, &v.log);
     page->unit = PEAL_UNIT_PS;

@@ -166,7 +166,7 @@ close_status:
 
 /* ---- threads ---- */
 
-struct thread {
+struct rank_thread {
     pthread_t id;
     const struct peal_ranks *ranks;
     struct peal_comm *comm;
@@ -175,7 +175,7 @@ struct thread {
 
 static void *run_thread(void *argument)
 {
-    struct thread *thread = argument;
+    struct rank_thread *thread = argument;
     thread->code = thread->ranks->body(thread->comm, thread->ranks->context);
     return NULL;
 }
@@ -186,11 +186,11 @@ static int run_threads(const struct peal_cli *cli, const struct peal_ranks *rank
     setenv("PEAL_TIMEOUT_MS", patience, 0);
     if (peal_comm_open_threads(ranks->count, comms) != PEAL_OK)
         return peal_cli_fail(cli, "%s", peal_comm_error(NULL));
-    struct thread *threads = calloc(ranks->count, sizeof *threads);
+    struct rank_thread *threads = calloc(ranks->count, sizeof *threads);
     int worst = threads ? PEAL_EXIT_OK : peal_cli_fail(cli, "out of memory");
     uint32_t started = 0;
     for (; started < (threads ? ranks->count : 0); started++) {
-        threads[started] = (struct thread){.ranks = ranks, .comm = comms[started]};
+        threads[started] = (struct rank_thread){.ranks = ranks, .comm = comms[started]};
         int error = pthread_create(&threads[started].id, NULL, run_thread, &threads[started]);
         if (error) {
             worst = peal_cli_fail(cli, "cannot start rank %u: %s", started, strerror(error));

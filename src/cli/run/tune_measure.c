@@ -24,7 +24,7 @@ struct candidate {
 };
 
 /* One size of one collective. */
-struct job {
+struct tune_job {
     const struct peal_case *subject;
     uint32_t ranks;
     uint32_t hosts; /* number of hosts; 0: one */
@@ -72,7 +72,7 @@ static bool needs_hosts(const char *algo)
 
 /* Every algorithm for one host, or for several, with each segment up to the first that holds the
  * whole call. */
-static uint32_t list(const struct job *job, struct candidate out[MAX_CANDIDATES])
+static uint32_t list(const struct tune_job *job, struct candidate out[MAX_CANDIDATES])
 {
     struct peal_algorithm algo = {.struct_size = sizeof algo};
     uint32_t n = 0;
@@ -91,7 +91,8 @@ static uint32_t list(const struct job *job, struct candidate out[MAX_CANDIDATES]
 }
 
 /* Would the two do the same? */
-static bool is_same(const struct job *job, const struct candidate *a, const struct candidate *b)
+static bool is_same(const struct tune_job *job, const struct candidate *a,
+                    const struct candidate *b)
 {
     if (strcmp(a->algo, b->algo) != 0)
         return false;
@@ -101,9 +102,10 @@ static bool is_same(const struct job *job, const struct candidate *a, const stru
 /* ---- sizes ---- */
 
 /* Calls `each` for every size of every collective that is wanted. */
-static enum peal_status
-walk(const struct peal_tuning *tuning, uint32_t ranks,
-     enum peal_status (*each)(void *context, const struct job *job, uint64_t up_to), void *context)
+static enum peal_status walk(const struct peal_tuning *tuning, uint32_t ranks,
+                             enum peal_status (*each)(void *context, const struct tune_job *job,
+                                                      uint64_t up_to),
+                             void *context)
 {
     size_t count;
     const struct peal_case *subjects = peal_cases(&count);
@@ -128,7 +130,7 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
             for (uint64_t size = tuning->begin; size <= tuning->end; size *= tuning->factor) {
                 bool last = barrier || size > tuning->end / tuning->factor;
                 uint64_t bytes = (size / parts + 3) / 4 * 4;
-                struct job job = {s, ranks, tuning->hosts, symmetric != 0, bytes};
+                struct tune_job job = {s, ranks, tuning->hosts, symmetric != 0, bytes};
                 if (bytes != before)
                     status = each(context, &job, barrier ? UINT64_MAX : bytes * middle);
                 before = bytes;
@@ -143,7 +145,7 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
 }
 
 /* Roughly how long a size takes compared with others. */
-static uint64_t weigh(const struct peal_tuning *tuning, const struct job *job)
+static uint64_t weigh(const struct peal_tuning *tuning, const struct tune_job *job)
 {
     uint64_t bytes = job->bytes * (has_blocks(job->subject) ? job->ranks : 1);
     return tuning->budget_ns + MIN_CALLS * bytes * job->ranks;
@@ -154,7 +156,7 @@ struct counting {
     struct peal_progress *progress;
 };
 
-static enum peal_status count_one(void *context, const struct job *job, uint64_t up_to)
+static enum peal_status count_one(void *context, const struct tune_job *job, uint64_t up_to)
 {
     struct counting *counting = context;
     struct candidate candidates[MAX_CANDIDATES];
@@ -181,7 +183,8 @@ struct measuring {
     char *sym_send, *sym_recv; /* symmetric */
 };
 
-static enum peal_status time_once(const struct measuring *m, const struct job *job, double *out)
+static enum peal_status time_once(const struct measuring *m, const struct tune_job *job,
+                                  double *out)
 {
     char *send = job->symmetric ? m->sym_send : m->send;
     char *recv = job->symmetric ? m->sym_recv : m->recv;
@@ -194,7 +197,7 @@ static enum peal_status time_once(const struct measuring *m, const struct job *j
 }
 
 /* Median time of a call of the slowest rank, the same on all ranks. */
-static enum peal_status measure(const struct measuring *m, const struct job *job, double *out)
+static enum peal_status measure(const struct measuring *m, const struct tune_job *job, double *out)
 {
     double times[MAX_CALLS], first = 0, slowest = 0;
     enum peal_status status = time_once(m, job, &first); /* makes plans */
@@ -218,15 +221,15 @@ static enum peal_status measure(const struct measuring *m, const struct job *job
     return status;
 }
 
-static const char *memory_of(const struct job *job)
+static const char *memory_of(const struct tune_job *job)
 {
     if (job->hosts > 0)
         return "hosts";
     return job->symmetric ? "symmetric" : "private";
 }
 
-static void report(const struct measuring *m, const struct job *job, const struct peal_tuned *best,
-                   double time_ns)
+static void report(const struct measuring *m, const struct tune_job *job,
+                   const struct peal_tuned *best, double time_ns)
 {
     struct peal_text line = {0};
     char size[24], segment[24];
@@ -245,7 +248,7 @@ struct contest {
 };
 
 /* Measures one, if the memory allows it, and keeps it if it is the best. */
-static enum peal_status try(const struct measuring *m, const struct job *job,
+static enum peal_status try(const struct measuring *m, const struct tune_job *job,
                             const struct candidate *candidate, bool is_usual, struct contest *c)
 {
     struct peal_tuned rule = {.struct_size = sizeof rule,
@@ -274,7 +277,7 @@ static enum peal_status try(const struct measuring *m, const struct job *job,
 }
 
 /* What a call uses without any rule. */
-static enum peal_status find_usual(const struct measuring *m, const struct job *job,
+static enum peal_status find_usual(const struct measuring *m, const struct tune_job *job,
                                    struct candidate *out)
 {
     struct peal_chosen chosen = {.struct_size = sizeof chosen};
@@ -287,7 +290,7 @@ static enum peal_status find_usual(const struct measuring *m, const struct job *
     return status;
 }
 
-static enum peal_status tune_one(void *context, const struct job *job, uint64_t up_to)
+static enum peal_status tune_one(void *context, const struct tune_job *job, uint64_t up_to)
 {
     const struct measuring *m = context;
     struct candidate usual, candidates[MAX_CANDIDATES];

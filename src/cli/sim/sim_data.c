@@ -26,17 +26,17 @@ static bool is_within(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
 }
 
 /* Where a rank's x or y is: a buffer, and the elements of it. */
-struct place {
+struct data_place {
     uint32_t buf;
     uint64_t first, len;
 };
 
 /* The input (x) or output (y) of the contract. If both are in one buffer, the smaller of the two is
  * its own part of it. */
-static struct place place_of(const struct peal_plan *plan, uint32_t rank, bool input)
+static struct data_place place_of(const struct peal_plan *plan, uint32_t rank, bool input)
 {
     uint32_t buf = input ? plan->contract_in : plan->contract_out;
-    struct place place = {buf, 0, peal_plan_len(plan, rank, buf)};
+    struct data_place place = {buf, 0, peal_plan_len(plan, rank, buf)};
     bool gathers = peal_contract_gathers((enum peal_contract)plan->contract);
     bool scatters = peal_contract_scatters((enum peal_contract)plan->contract);
     bool within = is_within(plan, rank, buf);
@@ -56,7 +56,7 @@ static void *buffer_of(const struct peal_job_data *data, uint32_t rank, uint32_t
     return data->buffers[rank * (size_t)data->params + peal_plan_bufs(data->plan)[buf].param];
 }
 
-static void put_inputs(void *at, enum peal_dtype dtype, uint32_t rank, struct place place)
+static void put_inputs(void *at, enum peal_dtype dtype, uint32_t rank, struct data_place place)
 {
     for (uint64_t i = 0; i < place.len; i++)
         peal_sample_put(at, dtype, place.first + i, peal_sample_input(rank, i));
@@ -75,13 +75,13 @@ static bool make(struct peal_job_data *data, uint32_t rank, uint32_t index, uint
     void *at = calloc(1, bytes + 64);
     data->buffers[rank * (size_t)data->params + buf->param] = at;
     if (at && buf->dir & PEAL_DIR_IN && index != plan->contract_in)
-        put_inputs(at, dtype, rank, (struct place){index, 0, len});
+        put_inputs(at, dtype, rank, (struct data_place){index, 0, len});
     return at != NULL;
 }
 
 static void put_contract_input(struct peal_job_data *data, uint32_t rank)
 {
-    struct place place = place_of(data->plan, rank, true);
+    struct data_place place = place_of(data->plan, rank, true);
     put_inputs(buffer_of(data, rank, place.buf),
                (enum peal_dtype)peal_plan_bufs(data->plan)[place.buf].dtype, rank, place);
 }
@@ -179,7 +179,7 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
         struct peal_contract_case c = peal_contract_case_of(plan, rank);
-        struct place y = place_of(plan, rank, false);
+        struct data_place y = place_of(plan, rank, false);
         const void *at = buffer_of(data, rank, y.buf);
         if (!peal_contract_promises(&c))
             continue;

@@ -267,23 +267,19 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
 static const char *full_name(const struct peal_cli *cli, const char *argument,
                              const struct peal_machine *machine)
 {
-    static const char *const collectives[] = {
-        "allreduce", "allgather",  "reduce_scatter", "broadcast", "reduce", "gather",
-        "scatter",   "all_to_all", "barrier",        "scan",      "exscan"};
-    for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++) {
-        if (strcmp(argument, collectives[i]) != 0)
-            continue;
-        if (peal_program_is_path(machine->keys.algorithm))
-            return machine->keys.algorithm;
-        size_t size = strlen(argument) + strlen(machine->keys.algorithm) + 2;
-        char *name = peal_arena_alloc(cli->arena, size);
-        if (name)
-            snprintf(name, size, "%s_%s", argument, machine->keys.algorithm);
-        if (name)
-            return name;
+    enum peal_contract contract;
+    /* all_to_all_v is also the name of a kernel. */
+    if (!peal_contract_find(argument, strlen(argument), &contract) ||
+        peal_contract_info(contract)->has_matrix)
         return argument;
-    }
-    return argument;
+    if (peal_program_is_path(machine->keys.algorithm))
+        return machine->keys.algorithm;
+    size_t size = strlen(argument) + strlen(machine->keys.algorithm) + 2;
+    char *name = peal_arena_alloc(cli->arena, size);
+    if (!name)
+        return argument;
+    snprintf(name, size, "%s_%s", argument, machine->keys.algorithm);
+    return name;
 }
 
 bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const char *machine_path,

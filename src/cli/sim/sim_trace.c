@@ -74,14 +74,14 @@ static void name_tracks(struct filler *f)
 }
 
 /* A bar of a link, to be given a row. */
-struct placed {
+struct placed_bar {
     uint64_t start, end;
     uint32_t link, bar;
 };
 
 static int compare_placed(const void *a, const void *b)
 {
-    const struct placed *x = a, *y = b;
+    const struct placed_bar *x = a, *y = b;
     if (x->link != y->link)
         return x->link < y->link ? -1 : 1;
     if (x->start != y->start)
@@ -94,14 +94,14 @@ static int compare_placed(const void *a, const void *b)
 static bool spread_rows(struct filler *f)
 {
     uint64_t count = f->log.nbars, used = 0, max_used = 0;
-    struct placed *list = calloc(count + 1, sizeof *list);
+    struct placed_bar *list = calloc(count + 1, sizeof *list);
     uint64_t *ends = calloc(count + 1, sizeof *ends); /* of the rows of the current link */
     f->rows = calloc(count + 1, sizeof *f->rows);
     if (list) {
         for (uint64_t i = 0; i < count; i++) {
             const struct peal_sim_bar *b = &f->log.bars[i];
             if (b->track == PEAL_TRACK_LINK)
-                list[used++] = (struct placed){b->start, b->end, b->id, (uint32_t)i};
+                list[used++] = (struct placed_bar){b->start, b->end, b->id, (uint32_t)i};
         }
     }
     bool ok = list && ends && f->rows;

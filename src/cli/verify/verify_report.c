@@ -107,7 +107,7 @@ void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *
 }
 
 /* The result for one number of ranks: the worst of its tasks. */
-enum outcome {
+enum report_outcome {
     OUTCOME_PROVED,
     OUTCOME_SAMPLED,
     OUTCOME_NO_PLAN,
@@ -116,7 +116,7 @@ enum outcome {
     OUTCOMES
 };
 
-static enum outcome outcome_of_task(const struct peal_claim_task *t)
+static enum report_outcome outcome_of_task(const struct peal_claim_task *t)
 {
     if (!t->answer)
         return t->status == PEAL_OK ? OUTCOME_PROVED : OUTCOME_NO_PLAN;
@@ -127,14 +127,14 @@ static enum outcome outcome_of_task(const struct peal_claim_task *t)
     return OUTCOME_UNDECIDED;
 }
 
-static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
+static enum report_outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
 {
-    enum outcome worst = OUTCOME_PROVED;
+    enum report_outcome worst = OUTCOME_PROVED;
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *t = &claim->tasks[i];
         if (t->nranks != (uint32_t)ranks)
             continue;
-        enum outcome one = outcome_of_task(t);
+        enum report_outcome one = outcome_of_task(t);
         if (one > worst)
             worst = one;
     }
@@ -178,7 +178,7 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *clai
         for (int o = OUTCOMES - 1; o >= 0; o--) {
             n = 0;
             for (size_t i = 0; i < claim->nranks; i++) {
-                if (outcome_of(claim, claim->ranks[i]) == (enum outcome)o)
+                if (outcome_of(claim, claim->ranks[i]) == (enum report_outcome)o)
                     some[n++] = claim->ranks[i];
             }
             if (!n)

@@ -14,16 +14,16 @@ struct operation {
 };
 
 /* Where `remote`, an address in this rank's copy, is at another rank. */
-struct place {
+struct far_place {
     uint32_t segment;
     uint64_t offset;
 };
 
-static struct place find_place(const struct peal_comm *comm, const void *remote, uint32_t rank)
+static struct far_place find_place(const struct peal_comm *comm, const void *remote, uint32_t rank)
 {
     const struct peal_symmetric *memory = peal_symmetric_find(comm, remote, 1);
     uint64_t from = (uint64_t)((const char *)remote - memory->at[comm->team->rank]);
-    return (struct place){memory->segments[rank], from};
+    return (struct far_place){memory->segments[rank], from};
 }
 
 static void describe(void *context, struct peal_text *out)
@@ -108,14 +108,14 @@ enum peal_status peal_onesided_put(struct peal_comm *comm, const void *remote, c
     struct peal_net_part part = {local, bytes};
     struct peal_net_put put = {.rank = comm->team->span->peers[rank].at};
     if (bytes > 0) {
-        struct place to = find_place(comm, remote, rank);
+        struct far_place to = find_place(comm, remote, rank);
         put.segment = to.segment;
         put.offset = to.offset;
         put.parts = &part;
         put.nparts = 1;
     }
     if (signal) {
-        struct place to = find_place(comm, signal->word, rank);
+        struct far_place to = find_place(comm, signal->word, rank);
         put.signal = (struct peal_net_signal){.segment = to.segment,
                                               .change = PEAL_NET_ADD,
                                               .offset = to.offset,
@@ -131,7 +131,7 @@ enum peal_status peal_onesided_get(struct peal_comm *comm, void *local, const vo
 {
     if (bytes == 0)
         return PEAL_OK;
-    struct place from = find_place(comm, remote, rank);
+    struct far_place from = find_place(comm, remote, rank);
     struct peal_net_get get = {.rank = comm->team->span->peers[rank].at,
                                .segment = from.segment,
                                .offset = from.offset,
@@ -143,7 +143,7 @@ enum peal_status peal_onesided_get(struct peal_comm *comm, void *local, const vo
 enum peal_status peal_onesided_atomic(struct peal_comm *comm, const void *remote, uint32_t rank,
                                       const struct peal_net_atomic *request)
 {
-    struct place at = find_place(comm, remote, rank);
+    struct far_place at = find_place(comm, remote, rank);
     struct peal_net_atomic atomic = *request;
     atomic.rank = comm->team->span->peers[rank].at;
     atomic.segment = at.segment;

@@ -238,7 +238,7 @@ uint64_t peal_platform_time(const struct peal_platform *platform)
 }
 
 /* One segment of a call: `count` elements of every block, from `first` on. */
-struct segment {
+struct platform_segment {
     uint64_t first, count;
 };
 
@@ -251,7 +251,7 @@ struct vectors {
 /* Where a rank's part of a segment is among the packed ones: segment after segment, in each rank
  * after rank. A part has as many blocks as the rank's vector has. */
 static uint64_t packed_at(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
-                          struct segment s, uint32_t rank)
+                          struct platform_segment s, uint32_t rank)
 {
     uint64_t blocks = 0;
     if (args->count)
@@ -269,7 +269,7 @@ static void copy_part(char *block, char *part, uint64_t bytes, bool unpack)
 
 /* Copies a segment of every rank's vector to, or from, where it is packed. */
 static void pack(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
-                 struct segment s, char *packed, bool unpack)
+                 struct platform_segment s, char *packed, bool unpack)
 {
     uint64_t element = peal_dtype_size(args->dtype), bytes = s.count * element;
     for (uint32_t r = 0; r < size; r++) {
@@ -283,7 +283,7 @@ static void pack(const struct vectors *v, const struct peal_arguments *args, uin
 
 /* Queues the launch of one segment on the simulation. */
 static enum peal_status launch(struct peal_platform *platform, struct peal_comm *comm,
-                               const struct peal_arguments *args, struct segment s,
+                               const struct peal_arguments *args, struct platform_segment s,
                                const struct vectors *in, const struct vectors *out,
                                const uint64_t *now)
 {
@@ -361,7 +361,7 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
         if (!packed_in.at || !packed_out.at)
             status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for the segments of a call");
     }
-    struct segment s = {0, segment};
+    struct platform_segment s = {0, segment};
     do {
         s.count = segment;
         if (args->count - s.first < segment)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct writer {
+struct kernel_writer {
     const struct pto_window *window;
     const struct peal_plan *plan;
     struct peal_diags *diags;
@@ -20,7 +20,7 @@ struct writer {
     bool failed;
 };
 
-static void refuse(struct writer *w, const char *why)
+static void refuse(struct kernel_writer *w, const char *why)
 {
     if (!w->failed)
         peal_export_refuse(w->plan, w->rank, w->op, w->diags, why);
@@ -29,7 +29,7 @@ static void refuse(struct writer *w, const char *why)
 
 /* --- operands -------------------------------------------------------------------------------- */
 
-static uint64_t element_at(const struct writer *w, const struct peal_ref *ref, uint32_t row,
+static uint64_t element_at(const struct kernel_writer *w, const struct peal_ref *ref, uint32_t row,
                            uint32_t phase)
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)w->plan->dtype);
@@ -37,7 +37,7 @@ static uint64_t element_at(const struct writer *w, const struct peal_ref *ref, u
     return peal_ref_offset(w->plan, ref, phase) / size + (ref->row + row) * cols;
 }
 
-static void put_operand(struct writer *w, const struct peal_ref *ref, uint32_t row)
+static void put_operand(struct kernel_writer *w, const struct peal_ref *ref, uint32_t row)
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)w->plan->dtype);
     if (ref->dtype != w->plan->dtype) {
@@ -66,7 +66,7 @@ static void put_operand(struct writer *w, const struct peal_ref *ref, uint32_t r
     peal_text_puts(w->out, "))");
 }
 
-static void end_line(struct writer *w)
+static void end_line(struct kernel_writer *w)
 {
     peal_text_puts(w->out, ");");
     if (w->op->pos != PEAL_NONE) {
@@ -97,7 +97,8 @@ static const char *function_name(enum peal_fn fn)
     }
 }
 
-static void put_copy(struct writer *w, const struct peal_ref *dst, const struct peal_ref *src)
+static void put_copy(struct kernel_writer *w, const struct peal_ref *dst,
+                     const struct peal_ref *src)
 {
     for (uint32_t row = 0; row < w->op->mem.rows; row++) {
         peal_text_printf(w->out, "    Copy(%" PRIu64 ", ", w->op->mem.count);
@@ -109,7 +110,7 @@ static void put_copy(struct writer *w, const struct peal_ref *dst, const struct 
 }
 
 /* `first` is a source before the op's own, or NULL. */
-static void put_combine(struct writer *w, const struct peal_ref *first)
+static void put_combine(struct kernel_writer *w, const struct peal_ref *first)
 {
     const struct peal_op *op = w->op;
     const char *name = function_name((enum peal_fn)op->fn);
@@ -132,7 +133,7 @@ static void put_combine(struct writer *w, const struct peal_ref *first)
     }
 }
 
-static void put_compute(struct writer *w)
+static void put_compute(struct kernel_writer *w)
 {
     const struct peal_op *op = w->op;
     if (op->mem.divisor > 1) {
@@ -151,7 +152,7 @@ static void put_compute(struct writer *w)
         put_copy(w, peal_op_also(w->plan, op, i), peal_op_dst(w->plan, op));
 }
 
-static void put_accumulate(struct writer *w)
+static void put_accumulate(struct kernel_writer *w)
 {
     if (w->op->flags & PEAL_OP_EXCLUSIVE)
         put_combine(w, peal_op_dst(w->plan, w->op));
@@ -162,7 +163,7 @@ static void put_accumulate(struct writer *w)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-static void put_message(struct writer *w)
+static void put_message(struct kernel_writer *w)
 {
     const struct peal_op *op = w->op;
     uint32_t c = op->mem.channel;
@@ -192,7 +193,7 @@ static void put_message(struct writer *w)
 /* --- cells ----------------------------------------------------------------------------------- */
 
 /* What a notify adds in a phase; counts it. */
-static int64_t count_notify(struct writer *w, uint32_t phase)
+static int64_t count_notify(struct kernel_writer *w, uint32_t phase)
 {
     const struct peal_op *op = w->op;
     const struct peal_plan *plan = w->plan;
@@ -209,7 +210,7 @@ static int64_t count_notify(struct writer *w, uint32_t phase)
 }
 
 /* Is the awaited value ever added in the launch that is meant? */
-static void check_wait(struct writer *w, uint32_t phase)
+static void check_wait(struct kernel_writer *w, uint32_t phase)
 {
     uint32_t period = w->plan->period;
     uint32_t cell = peal_op_cell(w->plan, w->op, phase);
@@ -218,7 +219,7 @@ static void check_wait(struct writer *w, uint32_t phase)
         refuse(w, "more is waited for than a launch ever adds");
 }
 
-static void put_sync_line(struct writer *w, uint32_t phase, int64_t amount)
+static void put_sync_line(struct kernel_writer *w, uint32_t phase, int64_t amount)
 {
     const struct peal_op *op = w->op;
     uint32_t cell = peal_op_cell(w->plan, op, phase);
@@ -237,7 +238,7 @@ static void put_sync_line(struct writer *w, uint32_t phase, int64_t amount)
 }
 
 /* What a notify adds in every launch. */
-static int64_t amount_of_notify(struct writer *w)
+static int64_t amount_of_notify(struct kernel_writer *w)
 {
     int64_t amount = count_notify(w, 0);
     for (uint32_t phase = 1; phase < w->plan->period; phase++) {
@@ -248,7 +249,7 @@ static int64_t amount_of_notify(struct writer *w)
 }
 
 /* A cell that depends on the launch has a line for every phase. */
-static void put_sync(struct writer *w)
+static void put_sync(struct kernel_writer *w)
 {
     const struct peal_op *op = w->op;
     bool notifies = op->kind == PEAL_OP_NOTIFY;
@@ -263,7 +264,7 @@ static void put_sync(struct writer *w)
     }
 }
 
-static void put_op(struct writer *w)
+static void put_op(struct kernel_writer *w)
 {
     if (peal_op_is_sync(w->op))
         put_sync(w);
@@ -281,7 +282,7 @@ static void put_op(struct writer *w)
 
 /* --- the file -------------------------------------------------------------------------------- */
 
-static void put_channels(struct writer *w)
+static void put_channels(struct kernel_writer *w)
 {
     for (uint32_t i = 0; i < w->plan->channels.count; i++) {
         const struct peal_channel *channel = &peal_plan_channels(w->plan)[i];
@@ -294,7 +295,7 @@ static void put_channels(struct writer *w)
     }
 }
 
-static void put_blocks(struct writer *w)
+static void put_blocks(struct kernel_writer *w)
 {
     const struct peal_plan *plan = w->plan;
     for (w->rank = 0; w->rank < plan->nranks; w->rank++) {
@@ -315,7 +316,7 @@ static void put_blocks(struct writer *w)
     }
 }
 
-static void put_entrance(struct writer *w, const char *name)
+static void put_entrance(struct kernel_writer *w, const char *name)
 {
     peal_text_puts(w->out, "\nAICORE inline void RunOne(const Run &r, int32_t block)\n{\n"
                            "    switch (r.rank * kBlocks + block) {\n");
@@ -345,7 +346,7 @@ bool peal_pto_kernel(const struct pto_window *window, const char *name, struct p
 {
     const struct peal_plan *plan = window->plan;
     uint64_t totals = (uint64_t)plan->nranks * plan->cells * plan->period;
-    struct writer w = {.window = window, .plan = plan, .diags = diags, .out = out};
+    struct kernel_writer w = {.window = window, .plan = plan, .diags = diags, .out = out};
     w.added = calloc(totals + 1, sizeof *w.added);
     w.sent = calloc(3 * plan->channels.count + 1, sizeof *w.sent);
     if (w.added && w.sent) {

@@ -84,7 +84,7 @@ bool peal_pto_next_line(struct pto_reader *r, const char **text)
 }
 
 /* A place in the data, in elements. */
-struct stretch {
+struct element_range {
     uint64_t start, len;
 };
 
@@ -136,7 +136,7 @@ static void read_header(struct pto_reader *r, const char *text)
 
 static int by_start(const void *a, const void *b)
 {
-    const struct stretch *x = a, *y = b;
+    const struct element_range *x = a, *y = b;
     if (x->start < y->start)
         return -1;
     return x->start > y->start;
@@ -152,16 +152,16 @@ static uint64_t longest(const struct peal_plan *plan, uint32_t buf)
 
 static void check_layout(struct pto_reader *r)
 {
-    PEAL_VEC(struct stretch) all = {0};
+    PEAL_VEC(struct element_range) all = {0};
     uint64_t size = peal_dtype_size((enum peal_dtype)r->like->dtype);
     bool good = true;
     for (uint32_t b = 0; b < r->like->bufs.count; b++) {
-        struct stretch s = {r->starts[b], longest(r->like, b)};
+        struct element_range s = {r->starts[b], longest(r->like, b)};
         good = good && (s.len == 0 || peal_vec_push(&all, s));
     }
     for (size_t i = 0; i < r->channels.len; i++) {
         const struct pto_read_channel *c = &r->channels.at[i];
-        struct stretch s = {c->slots, c->slot * c->depth};
+        struct element_range s = {c->slots, c->slot * c->depth};
         good = good && (s.len == 0 || peal_vec_push(&all, s));
     }
     if (all.len)

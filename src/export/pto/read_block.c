@@ -34,7 +34,7 @@ static void count_notify(struct pto_reader *r, uint64_t rank, uint64_t cell, int
 }
 
 /* One op on cells: as many consecutive lines as there are phases. */
-struct sync {
+struct block_sync {
     bool notify;
     uint64_t rank;
     uint64_t cells[PEAL_PLAN_MAX_PERIOD];
@@ -53,9 +53,9 @@ static void check_totals(struct pto_reader *r, uint64_t cell)
     }
 }
 
-static void read_sync(struct pto_reader *r, uint64_t phase, struct sync *s)
+static void read_sync(struct pto_reader *r, uint64_t phase, struct block_sync *s)
 {
-    struct sync old = *s;
+    struct block_sync old = *s;
     s->notify = peal_pto_next_is(r, "Notify(r, ");
     if (!s->notify)
         peal_pto_expect(r, "Wait(r, ");
@@ -81,7 +81,7 @@ static void read_sync(struct pto_reader *r, uint64_t phase, struct sync *s)
         peal_pto_fail(r, "the turns of an op differ in more than the cell");
 }
 
-static void make_sync(struct pto_reader *r, const struct sync *s)
+static void make_sync(struct pto_reader *r, const struct block_sync *s)
 {
     uint32_t phases = PEAL_NONE;
     uint32_t cell = (uint32_t)s->cells[0];
@@ -112,7 +112,7 @@ static void read_guard(struct pto_reader *r, uint64_t phase)
 /* One line for all launches, or one per phase, of which this is the first. */
 static void take_sync(struct pto_reader *r, const char **text)
 {
-    struct sync s = {0};
+    struct block_sync s = {0};
     bool turns = r->line_end - r->at > 3 && memcmp(r->at, "if ", 3) == 0;
     bool phases[PEAL_PLAN_MAX_PERIOD] = {false};
     uint64_t lines = 1;
@@ -245,10 +245,10 @@ static void take_data(struct pto_reader *r, bool combines, enum peal_fn fn)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-enum end { SENT, TAKEN, GIVEN };
+enum block_end { SENT, TAKEN, GIVEN };
 
 /* The channel of a message, which must be the next one that is sent, taken or freed. */
-static struct pto_read_channel *read_message(struct pto_reader *r, enum end end)
+static struct pto_read_channel *read_message(struct pto_reader *r, enum block_end end)
 {
     struct pto_read_channel *c = read_channel(r);
     peal_pto_expect(r, ", ");
@@ -266,8 +266,8 @@ static struct pto_read_channel *read_message(struct pto_reader *r, enum end end)
 }
 
 /* The same, then the length and place of its data. */
-static struct pto_read_channel *read_payload(struct pto_reader *r, enum end end, uint64_t *count,
-                                             struct peal_ref *place)
+static struct pto_read_channel *read_payload(struct pto_reader *r, enum block_end end,
+                                             uint64_t *count, struct peal_ref *place)
 {
     struct pto_read_channel *c = read_message(r, end);
     peal_pto_expect(r, ", ");

@@ -132,7 +132,7 @@ static enum peal_status exchange(struct peal_host *host, struct peal_meet *meet,
     }
     snprintf(own.job, sizeof own.job, "%s", host->shared->job);
     enum peal_status status = peal_meet_gather(meet, &own, sizeof own, all, why);
-    uint64_t now = peal_host_now();
+    uint64_t now = peal_now_ns();
     uint32_t known = status == PEAL_OK ? host->workers : 0;
     for (uint32_t w = 0; w < known; w++) {
         host->processes[w].pid = (pid_t)all[w].pid;

@@ -4,7 +4,6 @@
 #include "host/away/away.h"
 
 #include <string.h>
-#include <time.h>
 
 enum { KEPT_DOMAINS = 256, GET_MS = 60000 };
 
@@ -95,9 +94,7 @@ static int get(void *context, const char *key, void *value, size_t cap, size_t *
     int result = -1;
     pthread_mutex_lock(&away->lock);
     while (!(entry = find(away, key)) && !is_lost(meeting) && peal_now_ms() < deadline) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
+        struct timespec until = peal_deadline(CLOCK_REALTIME, 1000);
         (void)pthread_cond_timedwait(&away->changed, &away->lock, &until);
     }
     if (entry && entry->len <= cap) {

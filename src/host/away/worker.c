@@ -217,7 +217,7 @@ static enum peal_status begin(struct peal_away *away, struct peal_text *why)
     if (status == PEAL_OK)
         all = calloc(meet->size, sizeof *all);
     if (all) {
-        own.now_ns = peal_host_now();
+        own.now_ns = peal_now_ns();
         status = peal_meet_gather(meet, &own, sizeof own, all, why);
         if (status == PEAL_OK)
             status = peal_away_agree(meet, make_memory(away, &all[meet->size - 1], why), why);

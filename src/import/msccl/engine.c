@@ -17,25 +17,27 @@ enum {
     MAX_FUSED = 16 /* reductions in a row */
 };
 
-struct judge {
+struct engine_judge {
     const struct peal_import *import;
     const struct msccl_algo *algo;
     struct peal_findings *out;
     bool loads;
 };
 
-static struct peal_pos pos_at(const struct judge *j, uint32_t line, uint32_t col, uint32_t len)
+static struct peal_pos pos_at(const struct engine_judge *j, uint32_t line, uint32_t col,
+                              uint32_t len)
 {
     return (struct peal_pos){j->import->source, line, col, len};
 }
 
-static struct peal_pos algo_pos(const struct judge *j)
+static struct peal_pos algo_pos(const struct engine_judge *j)
 {
     return pos_at(j, j->algo->line, j->algo->col, 5);
 }
 
 /* An attribute of algo that RCCL requires, and the value that would keep the meaning. */
-static void judge_attribute(struct judge *j, uint32_t flag, const char *name, const char *value)
+static void judge_attribute(struct engine_judge *j, uint32_t flag, const char *name,
+                            const char *value)
 {
     char text[64];
     if (j->algo->has & flag)
@@ -58,7 +60,7 @@ static bool is_one_of(const char *name, const char *const *list, size_t count)
     return false;
 }
 
-static void judge_attributes(struct judge *j)
+static void judge_attributes(struct engine_judge *j)
 {
     const struct msccl_algo *algo = j->algo;
     char channels[16];
@@ -88,7 +90,7 @@ static void judge_attributes(struct judge *j)
 }
 
 /* The first finding of each rule is enough: generated files may break a rule a thousand times. */
-static void refuse(struct judge *j, const char *rule, struct peal_pos pos, const char *why)
+static void refuse(struct engine_judge *j, const char *rule, struct peal_pos pos, const char *why)
 {
     j->loads = false;
     for (size_t i = 0; i < j->out->list.len; i++) {
@@ -115,7 +117,7 @@ static bool is_fused(const struct msccl_step *step, const struct msccl_step *bef
            step->srcbuf == before->srcbuf;
 }
 
-static void judge_dependencies(struct judge *j)
+static void judge_dependencies(struct engine_judge *j)
 {
     const struct msccl_step *step = &j->algo->stuck;
     if (!step->line)
@@ -127,7 +129,7 @@ static void judge_dependencies(struct judge *j)
                      step->depid, step->deps);
 }
 
-static void judge_reductions(struct judge *j, const struct msccl_tb *tb)
+static void judge_reductions(struct engine_judge *j, const struct msccl_tb *tb)
 {
     uint32_t chain = 1;
     for (uint32_t s = 1; s < tb->count; s++) {
@@ -146,7 +148,8 @@ static void judge_reductions(struct judge *j, const struct msccl_tb *tb)
     }
 }
 
-static void judge_block(struct judge *j, const struct msccl_gpu *gpu, const struct msccl_tb *tb)
+static void judge_block(struct engine_judge *j, const struct msccl_gpu *gpu,
+                        const struct msccl_tb *tb)
 {
     const struct msccl_algo *algo = j->algo;
     char why[160];
@@ -172,7 +175,7 @@ static void judge_block(struct judge *j, const struct msccl_gpu *gpu, const stru
     }
 }
 
-static void judge_blocks(struct judge *j)
+static void judge_blocks(struct engine_judge *j)
 {
     const struct msccl_algo *algo = j->algo;
     char why[160];
@@ -202,7 +205,7 @@ static void judge_blocks(struct judge *j)
 }
 
 /* Limits of RCCL's reader. */
-static void judge_nodes(struct judge *j)
+static void judge_nodes(struct engine_judge *j)
 {
     const struct msccl_algo *algo = j->algo;
     char why[160];
@@ -226,7 +229,7 @@ static void judge_nodes(struct judge *j)
 }
 
 /* Other programs read more than RCCL does. A declaration can be removed. */
-static void judge_syntax(struct judge *j)
+static void judge_syntax(struct engine_judge *j)
 {
     const struct peal_source *source = j->import->source;
     struct peal_pos pos;
@@ -255,13 +258,13 @@ static void put_size(char *out, size_t size, const char *before, int64_t bytes)
     snprintf(out, size, "%s%s", before, peal_size_format((uint64_t)bytes, text));
 }
 
-static bool is_unknown(const struct judge *j)
+static bool is_unknown(const struct engine_judge *j)
 {
     return strcmp(j->import->facts.collective, "custom") == 0;
 }
 
 /* One sentence: for which calls RCCL chooses it. */
-static void judge_choice(struct judge *j)
+static void judge_choice(struct engine_judge *j)
 {
     const struct msccl_algo *algo = j->algo;
     char from[48] = "", to[48] = "of any size";
@@ -308,7 +311,7 @@ struct peal_pos peal_msccl_rank_pos(const struct peal_import *import, uint32_t r
 void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
                       struct peal_findings *out)
 {
-    struct judge j = {.import = import, .algo = import->msccl, .out = out, .loads = true};
+    struct engine_judge j = {.import = import, .algo = import->msccl, .out = out, .loads = true};
     judge_syntax(&j);
     judge_attributes(&j);
     judge_blocks(&j);

@@ -92,23 +92,12 @@ static bool find_sizes(struct maker *m, uint64_t count)
         peal_diag_error(m->diags, (struct peal_pos){0}, "count %" PRIu64 " is too large", count);
         return false;
     }
-    uint64_t all = count * algo->nranks;
+    const struct peal_contract_info *info = peal_contract_info(m->import->facts.contract);
     m->bufs.x_len = m->bufs.y_len = count;
-    switch (m->import->facts.contract) {
-    case PEAL_CONTRACT_ALLGATHER:
-    case PEAL_CONTRACT_GATHER:
-        m->bufs.y_len = all;
-        break;
-    case PEAL_CONTRACT_REDUCE_SCATTER:
-    case PEAL_CONTRACT_SCATTER:
-        m->bufs.x_len = all;
-        break;
-    case PEAL_CONTRACT_ALL_TO_ALL:
-        m->bufs.x_len = m->bufs.y_len = all;
-        break;
-    default:
-        break;
-    }
+    if (peal_side_has_blocks(info->in))
+        m->bufs.x_len *= algo->nranks;
+    if (peal_side_has_blocks(info->out))
+        m->bufs.y_len *= algo->nranks;
     return true;
 }
 

@@ -11,7 +11,7 @@
 enum element { NONE, ALGO, GPU, TB, STEP };
 static const char *const element_names[] = {"", "algo", "gpu", "tb", "step"};
 
-struct reader {
+struct xml_reader {
     struct msccl_reader base;
     XML_Parser parser;
     enum element inside; /* the innermost open element */
@@ -20,7 +20,7 @@ struct reader {
     bool failed, has_algo;
 };
 
-static void stop(struct reader *r)
+static void stop(struct xml_reader *r)
 {
     if (!r->failed)
         XML_StopParser(r->parser, XML_FALSE);
@@ -29,7 +29,7 @@ static void stop(struct reader *r)
 
 /* The position of an attribute's name in the current tag, or of the tag itself if it is not
  * found. */
-static struct peal_pos attribute_pos(const struct reader *r, const char *name)
+static struct peal_pos attribute_pos(const struct xml_reader *r, const char *name)
 {
     const struct peal_source *source = r->base.import->source;
     uint64_t at = (uint64_t)XML_GetCurrentByteIndex(r->parser);
@@ -57,7 +57,7 @@ static struct peal_pos attribute_pos(const struct reader *r, const char *name)
     return pos;
 }
 
-static const char *find(const struct reader *r, const char *name)
+static const char *find(const struct xml_reader *r, const char *name)
 {
     for (const char **a = r->attributes; *a; a += 2) {
         if (strcmp(a[0], name) == 0)
@@ -67,7 +67,7 @@ static const char *find(const struct reader *r, const char *name)
 }
 
 /* Records that RCCL requires an attribute that is missing; the file may be clear without it. */
-static void note_missing(struct reader *r, const char *name)
+static void note_missing(struct xml_reader *r, const char *name)
 {
     struct msccl_algo *algo = r->base.algo;
     if (algo->missing.attribute)
@@ -94,7 +94,7 @@ struct bounds {
     bool needed;
 };
 
-static int64_t read_int(struct reader *r, const char *name, struct bounds b)
+static int64_t read_int(struct xml_reader *r, const char *name, struct bounds b)
 {
     const char *text = find(r, name);
     int64_t value = 0;
@@ -119,17 +119,18 @@ static int64_t read_int(struct reader *r, const char *name, struct bounds b)
     return b.lo;
 }
 
-static int32_t need(struct reader *r, const char *name, int64_t lo, int64_t hi)
+static int32_t need(struct xml_reader *r, const char *name, int64_t lo, int64_t hi)
 {
     return (int32_t)read_int(r, name, (struct bounds){lo, hi, 0, true});
 }
 
-static int32_t want(struct reader *r, const char *name, int64_t lo, int64_t hi, int64_t otherwise)
+static int32_t want(struct xml_reader *r, const char *name, int64_t lo, int64_t hi,
+                    int64_t otherwise)
 {
     return (int32_t)read_int(r, name, (struct bounds){lo, hi, otherwise, false});
 }
 
-static const char *keep(struct reader *r, const char *text)
+static const char *keep(struct xml_reader *r, const char *text)
 {
     const char *copy = peal_arena_copy(&r->base.import->arena, text, strlen(text));
     if (!copy) {
@@ -141,7 +142,7 @@ static const char *keep(struct reader *r, const char *text)
     return copy;
 }
 
-static const char *need_text(struct reader *r, const char *name)
+static const char *need_text(struct xml_reader *r, const char *name)
 {
     const char *text = find(r, name);
     if (!text && !r->failed) {
@@ -154,7 +155,7 @@ static const char *need_text(struct reader *r, const char *name)
     return text;
 }
 
-static void read_protocol(struct reader *r)
+static void read_protocol(struct xml_reader *r)
 {
     struct peal_import_facts *facts = &r->base.import->facts;
     const char *proto = need_text(r, "proto");
@@ -171,7 +172,7 @@ static void read_protocol(struct reader *r)
     facts->depth = strcmp(proto, "Simple") == 0 ? 2 : 8;
 }
 
-static void read_collective(struct reader *r)
+static void read_collective(struct xml_reader *r)
 {
     struct peal_import_facts *facts = &r->base.import->facts;
     struct msccl_algo *algo = r->base.algo;
@@ -194,7 +195,7 @@ static void read_collective(struct reader *r)
         algo->mult = 1;
 }
 
-static void read_place(struct reader *r)
+static void read_place(struct xml_reader *r)
 {
     struct msccl_algo *algo = r->base.algo;
     static const struct {
@@ -221,7 +222,7 @@ static void read_place(struct reader *r)
     r->base.import->facts.out_of_place = algo->outofplace;
 }
 
-static void read_algo(struct reader *r)
+static void read_algo(struct xml_reader *r)
 {
     struct msccl_algo *algo = r->base.algo;
     struct peal_import_facts *facts = &r->base.import->facts;
@@ -256,7 +257,7 @@ static void read_algo(struct reader *r)
     read_place(r);
 }
 
-static void read_gpu(struct reader *r)
+static void read_gpu(struct xml_reader *r)
 {
     struct msccl_gpu gpu = {.line = r->pos.line, .col = r->pos.col};
     gpu.id = need(r, "id", 0, (int64_t)r->base.algo->nranks - 1);
@@ -270,7 +271,7 @@ static void read_gpu(struct reader *r)
     }
 }
 
-static void read_tb(struct reader *r)
+static void read_tb(struct xml_reader *r)
 {
     struct msccl_tb tb = {.line = r->pos.line, .col = r->pos.col};
     int64_t last = (int64_t)r->base.algo->nranks - 1;
@@ -296,7 +297,7 @@ static void read_tb(struct reader *r)
     r->base.gpus.at[r->base.gpus.len - 1].count++;
 }
 
-static uint8_t read_buffer(struct reader *r, const char *name, bool used)
+static uint8_t read_buffer(struct xml_reader *r, const char *name, bool used)
 {
     const char *text = find(r, name);
     static const char letters[] = "ios";
@@ -318,7 +319,7 @@ static uint8_t read_buffer(struct reader *r, const char *name, bool used)
     return IMPORT_INPUT;
 }
 
-static uint8_t read_type(struct reader *r)
+static uint8_t read_type(struct xml_reader *r)
 {
     const char *type = need_text(r, "type");
     if (r->failed)
@@ -333,14 +334,14 @@ static uint8_t read_type(struct reader *r)
     return MSCCL_NOP;
 }
 
-static int32_t read_offset(struct reader *r, const char *name, bool is_used)
+static int32_t read_offset(struct xml_reader *r, const char *name, bool is_used)
 {
     if (is_used)
         return need(r, name, 0, 1 << 24);
     return want(r, name, -1, 1 << 24, -1);
 }
 
-static void read_step(struct reader *r)
+static void read_step(struct xml_reader *r)
 {
     struct msccl_step step = {.line = r->pos.line, .col = r->pos.col};
     step.type = read_type(r);
@@ -376,7 +377,7 @@ static void read_step(struct reader *r)
     r->base.tbs.at[r->base.tbs.len - 1].count++;
 }
 
-static void count_attributes(struct reader *r)
+static void count_attributes(struct xml_reader *r)
 {
     uint32_t n = 0;
     for (const char **a = r->attributes; *a; a += 2)
@@ -389,8 +390,9 @@ static void count_attributes(struct reader *r)
 
 static void XMLCALL on_start(void *opaque, const XML_Char *name, const XML_Char **attributes)
 {
-    struct reader *r = opaque;
-    static void (*const read[])(struct reader *) = {NULL, read_algo, read_gpu, read_tb, read_step};
+    struct xml_reader *r = opaque;
+    static void (*const read[])(struct xml_reader *) = {NULL, read_algo, read_gpu, read_tb,
+                                                        read_step};
     if (r->failed)
         return;
     r->pos = (struct peal_pos){
@@ -411,7 +413,7 @@ static void XMLCALL on_start(void *opaque, const XML_Char *name, const XML_Char 
 
 static void XMLCALL on_end(void *opaque, const XML_Char *name)
 {
-    struct reader *r = opaque;
+    struct xml_reader *r = opaque;
     (void)name;
     if (!r->failed && r->inside > NONE)
         r->inside--;
@@ -420,7 +422,7 @@ static void XMLCALL on_end(void *opaque, const XML_Char *name)
 static void XMLCALL on_doctype(void *opaque, const XML_Char *name, const XML_Char *system,
                                const XML_Char *public, int internal)
 {
-    struct reader *r = opaque;
+    struct xml_reader *r = opaque;
     (void)name, (void)system, (void)public, (void)internal;
     if (r->failed)
         return;
@@ -431,7 +433,7 @@ static void XMLCALL on_doctype(void *opaque, const XML_Char *name, const XML_Cha
 }
 
 /* In pieces, so that a fault is found before the rest is read. */
-static void parse(struct reader *r)
+static void parse(struct xml_reader *r)
 {
     const struct peal_source *source = r->base.import->source;
     enum { PIECE = 1 << 20 };
@@ -456,7 +458,7 @@ static void parse(struct reader *r)
 
 enum peal_status peal_msccl_read(struct peal_import *import, struct peal_diags *diags)
 {
-    struct reader r = {.base = {.import = import, .diags = diags, .status = PEAL_OK}};
+    struct xml_reader r = {.base = {.import = import, .diags = diags, .status = PEAL_OK}};
     r.base.algo = PEAL_ARENA_NEW(&import->arena, struct msccl_algo);
     r.parser = XML_ParserCreate(NULL);
     if (!r.base.algo || !r.parser) {

@@ -11,7 +11,7 @@
 
 enum { MAX_DEPTH = 32, MAX_NODES = 1 << 24, MAX_MEMBERS = 1024 };
 
-struct reader {
+struct json_reader {
     struct peal_import *import;
     struct peal_diags *diags;
     enum peal_status status;
@@ -22,13 +22,13 @@ struct reader {
     struct json *root;
 };
 
-static struct peal_pos pos_of(const struct reader *r, yaml_mark_t mark)
+static struct peal_pos pos_of(const struct json_reader *r, yaml_mark_t mark)
 {
     return (struct peal_pos){r->import->source, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
                              0};
 }
 
-static bool refuse(struct reader *r, yaml_mark_t mark, const char *why)
+static bool refuse(struct json_reader *r, yaml_mark_t mark, const char *why)
 {
     peal_diag_error(r->diags, pos_of(r, mark), "not JSON: %s", why);
     return false;
@@ -50,7 +50,7 @@ static bool parse_number(const char *text, struct json *node)
     return *end == '\0' && !strpbrk(text, "xXpPnN");
 }
 
-static bool fill_scalar(struct reader *r, const yaml_event_t *event, struct json *node)
+static bool fill_scalar(struct json_reader *r, const yaml_event_t *event, struct json *node)
 {
     const char *text = (const char *)event->data.scalar.value;
     if (event->data.scalar.anchor || event->data.scalar.tag)
@@ -80,7 +80,7 @@ static bool fill_scalar(struct reader *r, const yaml_event_t *event, struct json
 }
 
 /* Puts a node at the current place of the document; it is a key if the object expects one. */
-static struct json *add_node(struct reader *r, const yaml_event_t *event, enum json_kind kind)
+static struct json *add_node(struct json_reader *r, const yaml_event_t *event, enum json_kind kind)
 {
     struct json *parent = NULL;
     if (r->depth)
@@ -113,12 +113,12 @@ static struct json *add_node(struct reader *r, const yaml_event_t *event, enum j
     return node;
 }
 
-static bool wants_key(const struct reader *r)
+static bool wants_key(const struct json_reader *r)
 {
     return r->depth && r->stack[r->depth - 1]->kind == JSON_OBJECT && !r->key;
 }
 
-static bool take_key(struct reader *r, const yaml_event_t *event)
+static bool take_key(struct json_reader *r, const yaml_event_t *event)
 {
     struct json key = {0};
     if (!fill_scalar(r, event, &key))
@@ -135,7 +135,7 @@ static bool take_key(struct reader *r, const yaml_event_t *event)
     return true;
 }
 
-static bool begin(struct reader *r, const yaml_event_t *event, enum json_kind kind)
+static bool begin(struct json_reader *r, const yaml_event_t *event, enum json_kind kind)
 {
     bool flow;
     const void *anchor, *tag;
@@ -160,7 +160,7 @@ static bool begin(struct reader *r, const yaml_event_t *event, enum json_kind ki
     return node != NULL;
 }
 
-static bool take_event(struct reader *r, const yaml_event_t *event)
+static bool take_event(struct json_reader *r, const yaml_event_t *event)
 {
     struct json *node;
     switch (event->type) {
@@ -186,7 +186,7 @@ static bool take_event(struct reader *r, const yaml_event_t *event)
     }
 }
 
-static void read_all(struct reader *r)
+static void read_all(struct json_reader *r)
 {
     bool ended = false;
     while (!ended) {
@@ -213,7 +213,7 @@ static void read_all(struct reader *r)
 struct json *peal_json_read(struct peal_import *import, struct peal_diags *diags,
                             enum peal_status *status)
 {
-    struct reader r = {.import = import, .diags = diags, .status = PEAL_OK};
+    struct json_reader r = {.import = import, .diags = diags, .status = PEAL_OK};
     const struct peal_source *source = import->source;
     if (!yaml_parser_initialize(&r.parser)) {
         *status = PEAL_NO_MEMORY;

@@ -26,13 +26,9 @@ void peal_mpp_fail(struct mpp_maker *m, const char *format, ...)
 /* How many times a count fits into the input and the output. */
 static void multiples(const struct peal_import_facts *facts, uint64_t *in, uint64_t *out)
 {
-    *in = *out = 1;
-    if (facts->contract == PEAL_CONTRACT_ALLGATHER || facts->contract == PEAL_CONTRACT_GATHER)
-        *out = facts->nranks;
-    if (facts->contract == PEAL_CONTRACT_REDUCE_SCATTER || facts->contract == PEAL_CONTRACT_SCATTER)
-        *in = facts->nranks;
-    if (facts->contract == PEAL_CONTRACT_ALL_TO_ALL)
-        *in = *out = facts->nranks;
+    const struct peal_contract_info *info = peal_contract_info(facts->contract);
+    *in = peal_side_has_blocks(info->in) ? facts->nranks : 1;
+    *out = peal_side_has_blocks(info->out) ? facts->nranks : 1;
 }
 
 static void find_maxima(const struct mscclpp_op *op, uint64_t *parts, uint64_t *unit)

@@ -150,22 +150,57 @@ static struct spot at_start(const struct mscclpp_tb *tb)
     return (struct spot){tb, &tb->ops[0], false};
 }
 
+/* An op as the file has it: a nop, or a signal or wait on one of the block's channels. */
+static void write_op(struct peal_text *out, const char *name, const uint32_t *channel)
+{
+    struct peal_json json;
+    peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
+    peal_json_object(&json);
+    peal_json_put_string(&json, "name", name);
+    if (channel) {
+        peal_json_put_string(&json, "channel_type", "memory");
+        peal_json_put_array(&json, "channel_ids");
+        peal_json_uint(&json, *channel);
+        peal_json_array_end(&json);
+    }
+    peal_json_object_end(&json);
+}
+
+static void insert_nop(struct proposer *p, struct peal_finding *f, const struct mscclpp_op *before)
+{
+    struct peal_text text = {0};
+    write_op(&text, "nop", NULL);
+    peal_text_puts(&text, ", ");
+    if (!text.failed)
+        peal_finding_edit(p->out, f, begin_of(p, before), 0, peal_text_get(&text));
+    peal_text_release(&text);
+}
+
 /* A signal comes after a nop, a wait before one; neither is needed at an end of the block. */
 static void insert(struct proposer *p, struct peal_finding *f, struct spot at, bool waits,
                    uint32_t place)
 {
-    static const char nop[] = "{\"name\": \"nop\"}, ";
-    char op[128], text[192];
-    snprintf(op, sizeof op,
-             "{\"name\": \"%s\", \"channel_type\": \"memory\", \"channel_ids\": [%u]}",
-             waits ? "wait" : "signal", place);
+    const char *name = waits ? "wait" : "signal";
+    struct peal_text text = {0};
+    uint64_t offset;
     if (at.behind) {
-        snprintf(text, sizeof text, ", %s%s", nop, op);
-        peal_finding_edit(p->out, f, end_of(p, at.op), 0, text);
+        offset = end_of(p, at.op);
+        peal_text_puts(&text, ", ");
+        write_op(&text, "nop", NULL);
+        peal_text_puts(&text, ", ");
+        write_op(&text, name, &place);
     } else {
-        snprintf(text, sizeof text, "%s, %s", op, waits ? nop : "");
-        peal_finding_edit(p->out, f, begin_of(p, at.op), 0, text);
+        offset = begin_of(p, at.op);
+        write_op(&text, name, &place);
+        peal_text_puts(&text, ", ");
+        if (waits) {
+            write_op(&text, "nop", NULL);
+            peal_text_puts(&text, ", ");
+        }
     }
+    if (!text.failed)
+        peal_finding_edit(p->out, f, offset, 0, peal_text_get(&text));
+    peal_text_release(&text);
 }
 
 /* --- proposals ------------------------------------------------------------------------------- */
@@ -175,7 +210,7 @@ static void propose_nop(struct proposer *p, const struct site *s)
     struct peal_finding *f =
         propose(p, "fix-nop", s->op, "a nop before this op joins the block's threads");
     if (f)
-        peal_finding_edit(p->out, f, begin_of(p, s->op), 0, "{\"name\": \"nop\"}, ");
+        insert_nop(p, f, s->op);
 }
 
 /* One side of an order between two ranks: an op, or without one anywhere in the rank. */

@@ -21,7 +21,7 @@ struct remote {
 };
 
 /* The lists of one block. */
-struct lists {
+struct op_lists {
     struct mpp_reader *r;
     uint32_t rank;
     uint32_t *channels[MPP_CHANNEL_TYPES];
@@ -40,7 +40,7 @@ static uint64_t count_all(const struct json *list, const char *name, const char 
     return n;
 }
 
-static void read_channel_ids(struct lists *l, const struct json *block)
+static void read_channel_ids(struct op_lists *l, const struct json *block)
 {
     struct mpp_reader *r = l->r;
     const struct mscclpp_gpu *gpu = &r->plan->gpus[l->rank];
@@ -70,7 +70,7 @@ static void read_channel_ids(struct lists *l, const struct json *block)
     }
 }
 
-static void read_remotes(struct lists *l, const struct json *gpu, const struct json *block)
+static void read_remotes(struct op_lists *l, const struct json *gpu, const struct json *block)
 {
     struct mpp_reader *r = l->r;
     const struct json *all = peal_json_get(gpu, "remote_buffers");
@@ -110,7 +110,7 @@ static void read_remotes(struct lists *l, const struct json *gpu, const struct j
     }
 }
 
-static void read_operand(struct lists *l, const struct json *node, const struct mscclpp_op *op,
+static void read_operand(struct op_lists *l, const struct json *node, const struct mscclpp_op *op,
                          struct mscclpp_operand *out)
 {
     struct mpp_reader *r = l->r;
@@ -146,7 +146,7 @@ static void read_operand(struct lists *l, const struct json *node, const struct 
     }
 }
 
-static struct mscclpp_operand *read_operands(struct lists *l, const struct json *node,
+static struct mscclpp_operand *read_operands(struct op_lists *l, const struct json *node,
                                              const char *name, const struct mscclpp_op *op,
                                              uint32_t *count)
 {
@@ -236,7 +236,7 @@ static void refuse_older(struct mpp_reader *r, const struct json *node)
     }
 }
 
-static void read_counts(struct lists *l, const struct json *node, struct mscclpp_op *op)
+static void read_counts(struct op_lists *l, const struct json *node, struct mscclpp_op *op)
 {
     struct mpp_reader *r = l->r;
     const struct json *part = peal_json_get(node, "tbg_info");
@@ -258,9 +258,9 @@ static void read_counts(struct lists *l, const struct json *node, struct mscclpp
         peal_mpp_refuse(r, reduce, "a reduction is wanted: sum, min or max");
 }
 
-static void read_op(struct lists *l, const struct json *node, struct mscclpp_op *op);
+static void read_op(struct op_lists *l, const struct json *node, struct mscclpp_op *op);
 
-static void read_pipeline(struct lists *l, const struct json *node, struct mscclpp_op *op)
+static void read_pipeline(struct op_lists *l, const struct json *node, struct mscclpp_op *op)
 {
     struct mpp_reader *r = l->r;
     const struct json *context = peal_mpp_need(r, node, "iter_context", NULL, JSON_OBJECT);
@@ -279,7 +279,7 @@ static void read_pipeline(struct lists *l, const struct json *node, struct msccl
     }
 }
 
-static void read_op(struct lists *l, const struct json *node, struct mscclpp_op *op)
+static void read_op(struct op_lists *l, const struct json *node, struct mscclpp_op *op)
 {
     struct mpp_reader *r = l->r;
     const struct json *type = peal_mpp_get(node, "channel_type", "ctype");
@@ -310,7 +310,7 @@ static void read_op(struct lists *l, const struct json *node, struct mscclpp_op 
 void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, const struct json *node,
                          uint32_t rank, struct mscclpp_tb *out)
 {
-    struct lists l = {.r = r, .rank = rank};
+    struct op_lists l = {.r = r, .rank = rank};
     out->line = node->line;
     out->col = node->col;
     read_channel_ids(&l, node);

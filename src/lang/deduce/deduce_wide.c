@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 /* `to` is assigned the value of `from`. */
-struct copy {
+struct wide_copy {
     struct peal_symbol *from, *to;
 };
 
 struct widening {
     struct peal_deducer *d;
-    PEAL_VEC(struct copy) copies;        /* sorted by from's slot before they are followed */
+    PEAL_VEC(struct wide_copy) copies;   /* sorted by from's slot before they are followed */
     PEAL_VEC(struct peal_symbol *) work; /* wide tiles whose copies have not been followed yet */
 };
 
@@ -30,7 +30,7 @@ static void flow(struct widening *w, struct peal_symbol *tile, const struct peal
 {
     struct peal_symbol *from = peal_place_symbol(value);
     if (from && from->kind == PEAL_SYMBOL_TILE) {
-        w->d->no_memory |= !peal_vec_push(&w->copies, ((struct copy){from, tile}));
+        w->d->no_memory |= !peal_vec_push(&w->copies, ((struct wide_copy){from, tile}));
     } else if (from) {
         if (from->type.elem.wide)
             widen(w, tile);
@@ -66,8 +66,8 @@ static void collect(struct widening *w, struct peal_stmt *stmt)
 
 static int compare_copies(const void *a, const void *b)
 {
-    uint32_t x = ((const struct copy *)a)->from->slot;
-    uint32_t y = ((const struct copy *)b)->from->slot;
+    uint32_t x = ((const struct wide_copy *)a)->from->slot;
+    uint32_t y = ((const struct wide_copy *)b)->from->slot;
     return (x > y) - (x < y);
 }
 

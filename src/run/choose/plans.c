@@ -393,7 +393,7 @@ static uint32_t depth_for(const struct peal_team *team, uint32_t collective, uin
 /* ---- plans by key ---- */
 
 /* A key as instantiate wants it. */
-struct binding {
+struct plan_binding {
     struct peal_bind bind;
     struct peal_bind_value values[3];
     int64_t count, capacity, groups;
@@ -415,14 +415,14 @@ static enum peal_reduction reduce_of(const struct peal_plan_key *key)
 }
 
 static void bind_key(const struct peal_plans *plans, const struct peal_plan_key *key,
-                     struct binding *out)
+                     struct plan_binding *out)
 {
     uint8_t shape = key->algo->shape;
     bool rows = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS;
     uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
-    *out = (struct binding){.count = (int64_t)key->count,
-                            .capacity = (int64_t)key->count,
-                            .groups = plans->team->policy.cores};
+    *out = (struct plan_binding){.count = (int64_t)key->count,
+                                 .capacity = (int64_t)key->count,
+                                 .groups = plans->team->policy.cores};
     out->values[0] = (struct peal_bind_value){rows ? "m" : "n", &out->count, 1, false};
     uint32_t nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1;
     if (key->algo->has_capacity)
@@ -458,7 +458,7 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
         if (same_key(&p->key, &shared))
             return p->plan;
     }
-    struct binding binding;
+    struct plan_binding binding;
     struct peal_text why = {0};
     struct peal_template *template = calloc(1, sizeof *template);
     if (!template)
@@ -507,7 +507,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct peal_cell_writers *known = find_cell_writers(algo_plans, key->root), fresh = {0};
     uint8_t shape = key->algo->shape;
     uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
-    struct binding binding;
+    struct plan_binding binding;
     bind_key(plans, key, &binding);
     struct peal_plan_size size = {.count = key->count,
                                   .most = key->algo->has_capacity ? key->count : 0,

@@ -34,7 +34,7 @@ struct work {
 };
 
 /* One block of it. */
-struct piece {
+struct far_piece {
     uint32_t row, slot;
     uint64_t first, count;
 };
@@ -74,11 +74,11 @@ uint64_t peal_far_bounce_bytes(const struct peal_image *image, const struct peal
            block_bytes(step, &image->places[step->mem.first]);
 }
 
-static struct piece piece_of(const struct work *work, uint64_t number)
+static struct far_piece piece_of(const struct work *work, uint64_t number)
 {
-    struct piece piece = {.row = (uint32_t)(number / work->per_row),
-                          .slot = (uint32_t)(number % PEAL_FAR_DEPTH),
-                          .first = number % work->per_row * work->block};
+    struct far_piece piece = {.row = (uint32_t)(number / work->per_row),
+                              .slot = (uint32_t)(number % PEAL_FAR_DEPTH),
+                              .first = number % work->per_row * work->block};
     uint64_t left = work->count - piece.first;
     piece.count = left < work->block ? left : work->block;
     return piece;
@@ -95,7 +95,7 @@ static char *part_of(const struct work *work, uint32_t slot, uint32_t part)
 static enum peal_step_end begin_block(struct work *work)
 {
     struct peal_far_lane *far = work->far;
-    struct piece piece = piece_of(work, far->begun);
+    struct far_piece piece = piece_of(work, far->begun);
     uint32_t part = 0;
     for (uint32_t i = 0; i < work->step->mem.nsrc; i++) {
         const struct peal_place *place = &work->places[1 + i];
@@ -117,7 +117,7 @@ static enum peal_step_end begin_block(struct work *work)
 }
 
 static void find_operand(const struct work *work, const struct peal_place *place,
-                         const struct piece *piece, struct peal_operand *out)
+                         const struct far_piece *piece, struct peal_operand *out)
 {
     peal_place_operand(work->frame, place, piece->row, out);
     if (out->at)
@@ -125,7 +125,7 @@ static void find_operand(const struct work *work, const struct peal_place *place
 }
 
 /* The sources of a block, far ones where they have been fetched to. */
-static void find_sources(const struct work *work, const struct piece *piece)
+static void find_sources(const struct work *work, const struct far_piece *piece)
 {
     uint32_t part = 0;
     for (uint32_t i = 0; i < work->step->mem.nsrc; i++) {
@@ -140,7 +140,7 @@ static void find_sources(const struct work *work, const struct piece *piece)
 }
 
 /* The block's result: in the destination, or in the bounce memory if that is far. */
-static struct peal_operand find_result(const struct work *work, const struct piece *piece)
+static struct peal_operand find_result(const struct work *work, const struct far_piece *piece)
 {
     struct peal_operand result = {.dtype = (enum peal_dtype)work->places[0].dtype};
     if (is_far(&work->places[0]))
@@ -150,7 +150,7 @@ static struct peal_operand find_result(const struct work *work, const struct pie
     return result;
 }
 
-static void compute(const struct work *work, const struct piece *piece)
+static void compute(const struct work *work, const struct far_piece *piece)
 {
     const struct peal_step *step = work->step;
     const struct peal_compute *functions = work->frame->team->compute;
@@ -184,7 +184,7 @@ static void compute(const struct work *work, const struct piece *piece)
 }
 
 static enum peal_step_end send_accumulate(const struct work *work, const struct peal_far_place *to,
-                                          const struct piece *piece, const char *from)
+                                          const struct far_piece *piece, const char *from)
 {
     struct peal_frame *frame = work->frame;
     const struct peal_span *span = frame->team->span;
@@ -209,7 +209,7 @@ static enum peal_step_end send_accumulate(const struct work *work, const struct 
 }
 
 /* Sends the result of a computed block to its far destinations, from number `operand` on. */
-static enum peal_step_end send_block(struct work *work, const struct piece *piece)
+static enum peal_step_end send_block(struct work *work, const struct far_piece *piece)
 {
     struct peal_far_lane *far = work->far;
     struct peal_operand result = find_result(work, piece);
@@ -239,7 +239,7 @@ static enum peal_step_end send_block(struct work *work, const struct piece *piec
 static enum peal_step_end end_block(struct work *work)
 {
     struct peal_far_lane *far = work->far;
-    struct piece piece = piece_of(work, far->computed);
+    struct far_piece piece = piece_of(work, far->computed);
     struct peal_net_token *token = &far->gets[piece.slot];
     if (far->sending == 0 && !far->is_computed) {
         if (!peal_net_token_is_done(token))

@@ -12,7 +12,7 @@
 enum { SEQ = sizeof(uint64_t), HEADER = sizeof(struct peal_slot) - SEQ };
 
 /* A message under way. */
-struct message {
+struct far_message {
     struct peal_frame *frame;
     struct peal_far_lane *far;
     const struct peal_step *step;
@@ -39,7 +39,7 @@ static struct peal_far_place behind(struct peal_far_place place, uint64_t bytes)
 }
 
 /* A message that is captured before the call returns. */
-static enum peal_step_end send_captured(const struct message *m, bool is_inline)
+static enum peal_step_end send_captured(const struct far_message *m, bool is_inline)
 {
     char whole[PEAL_NET_EAGER];
     uint64_t at = is_inline ? offsetof(struct peal_slot, payload) - SEQ : HEADER;
@@ -53,7 +53,7 @@ static enum peal_step_end send_captured(const struct message *m, bool is_inline)
 }
 
 /* Header and rows, from where they are; the header stays until it has left. */
-static enum peal_step_end send_gathered(const struct message *m)
+static enum peal_step_end send_gathered(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
     struct peal_net_part parts[PEAL_NET_PARTS];
@@ -74,7 +74,7 @@ static enum peal_step_end send_gathered(const struct message *m)
 }
 
 /* Row by row, and the header behind them. */
-static enum peal_step_end send_rows(const struct message *m)
+static enum peal_step_end send_rows(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
     while (far->begun < m->step->mem.rows) {
@@ -105,13 +105,14 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
     if (step->flags & PEAL_STEP_CLIP)
         count = peal_step_clip(frame, step, places, step->mem.nsrc);
     uint64_t number = channel->mask ? port->sent & channel->mask : port->sent % channel->depth;
-    struct message message = {.frame = frame,
-                              .far = far,
-                              .step = step,
-                              .place = &places[0],
-                              .to = {.rank = channel->receiver,
-                                     .segment = frame->team->span->peers[channel->receiver].window},
-                              .bytes = count << places[0].shift};
+    struct far_message message = {
+        .frame = frame,
+        .far = far,
+        .step = step,
+        .place = &places[0],
+        .to = {.rank = channel->receiver,
+               .segment = frame->team->span->peers[channel->receiver].window},
+        .bytes = count << places[0].shift};
     message.all = message.bytes * step->mem.rows;
     message.to.offset = frame->family->window + channel->slots + number * channel->stride;
     message.signal = (struct peal_net_signal){.segment = message.to.segment,

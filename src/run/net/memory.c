@@ -34,7 +34,7 @@ struct board {
     uint32_t state;     /* 0: open, 1: closed */
 };
 
-struct memory {
+struct net_memory {
     struct peal_net net;
     struct board *own;
     struct board **boards;
@@ -44,9 +44,9 @@ struct memory {
     struct peal_net_inbound in; /* for accumulates: their effects are the same everywhere */
 };
 
-static struct memory *of(struct peal_net *net)
+static struct net_memory *of(struct peal_net *net)
 {
-    return (struct memory *)(void *)net;
+    return (struct net_memory *)(void *)net;
 }
 
 static void wake(struct board *board)
@@ -58,7 +58,7 @@ static void wake(struct board *board)
 /* ---- accesses ---- */
 
 /* Locks the board of a rank; otherwise returns why not. */
-static enum peal_status enter(struct memory *memory, uint32_t rank, struct board **out)
+static enum peal_status enter(struct net_memory *memory, uint32_t rank, struct board **out)
 {
     if (rank >= memory->net.size || rank == memory->net.rank)
         return PEAL_INVALID;
@@ -72,13 +72,13 @@ static enum peal_status enter(struct memory *memory, uint32_t rank, struct board
     return PEAL_OK;
 }
 
-static bool is_behind(const struct memory *memory, const struct board *board)
+static bool is_behind(const struct net_memory *memory, const struct board *board)
 {
     return board->lanes[memory->net.rank].bytes > 0;
 }
 
 /* Adds a frame; the board is locked. */
-static enum peal_status add_frame(struct memory *memory, struct board *board,
+static enum peal_status add_frame(struct net_memory *memory, struct board *board,
                                   const struct peal_net_head *head,
                                   const struct peal_net_part *parts, uint32_t nparts)
 {
@@ -110,7 +110,7 @@ static void set_word(uint8_t *at, const struct peal_net_signal *signal)
 }
 
 /* PEAL_OK, and where; PEAL_INVALID: refused, and counted. */
-static enum peal_status find(struct memory *memory, struct board *board, uint32_t segment,
+static enum peal_status find(struct net_memory *memory, struct board *board, uint32_t segment,
                              uint64_t offset, uint64_t bytes, uint8_t **out)
 {
     enum peal_net_found found =
@@ -132,7 +132,7 @@ static void copy_parts(uint8_t *to, const struct peal_net_put *put)
 static enum peal_status memory_put(struct peal_net *net, const struct peal_net_put *put,
                                    struct peal_net_token *token)
 {
-    struct memory *memory = of(net);
+    struct net_memory *memory = of(net);
     struct board *board;
     uint8_t *to = NULL, *word = NULL;
     uint64_t bytes = 0;
@@ -167,7 +167,7 @@ leave:
 static enum peal_status memory_get(struct peal_net *net, const struct peal_net_get *get,
                                    struct peal_net_token *token)
 {
-    struct memory *memory = of(net);
+    struct net_memory *memory = of(net);
     struct board *board;
     uint8_t *from = NULL;
     enum peal_status status = token ? enter(memory, get->rank, &board) : PEAL_INVALID;
@@ -189,7 +189,7 @@ static enum peal_status memory_get(struct peal_net *net, const struct peal_net_g
 static enum peal_status memory_atomic(struct peal_net *net, const struct peal_net_atomic *atomic,
                                       struct peal_net_token *token)
 {
-    struct memory *memory = of(net);
+    struct net_memory *memory = of(net);
     struct board *board;
     uint8_t *at = NULL;
     if (!peal_net_atomic_is_valid(atomic, token))
@@ -215,7 +215,7 @@ static enum peal_status memory_atomic(struct peal_net *net, const struct peal_ne
 
 /* ---- frames ---- */
 
-static enum peal_status send(struct memory *memory, uint32_t rank, struct peal_net_head *head,
+static enum peal_status send(struct net_memory *memory, uint32_t rank, struct peal_net_head *head,
                              const struct peal_net_part *parts, uint32_t nparts)
 {
     struct board *board;
@@ -319,7 +319,7 @@ static bool memory_flushed(struct peal_net *net, uint32_t rank, uint64_t ticket)
 
 static uint64_t memory_refused(const struct peal_net *net, uint32_t rank)
 {
-    const struct memory *memory = (const struct memory *)(const void *)net;
+    const struct net_memory *memory = (const struct net_memory *)(const void *)net;
     struct board *board = memory->boards[rank];
     pthread_mutex_lock(&board->lock);
     uint64_t refused = board->refused[net->rank];
@@ -367,7 +367,7 @@ static void memory_release(struct peal_net *net, struct peal_net_token *token)
 }
 
 /* The first frame of a lane, taken out of it; false: there is none. */
-static bool take_frame(struct memory *memory, uint32_t rank, struct peal_net_head *head)
+static bool take_frame(struct net_memory *memory, uint32_t rank, struct peal_net_head *head)
 {
     struct lane *lane = &memory->own->lanes[rank];
     pthread_mutex_lock(&memory->own->lock);
@@ -381,7 +381,7 @@ static bool take_frame(struct memory *memory, uint32_t rank, struct peal_net_hea
 }
 
 /* It has taken effect: what follows it may do so. */
-static void drop_frame(struct memory *memory, uint32_t rank, const struct peal_net_head *head)
+static void drop_frame(struct net_memory *memory, uint32_t rank, const struct peal_net_head *head)
 {
     struct lane *lane = &memory->own->lanes[rank];
     uint64_t len = sizeof *head + head->bytes;
@@ -393,7 +393,7 @@ static void drop_frame(struct memory *memory, uint32_t rank, const struct peal_n
     pthread_mutex_unlock(&memory->own->lock);
 }
 
-static bool report_left(struct memory *memory)
+static bool report_left(struct net_memory *memory)
 {
     bool moved = false;
     for (uint32_t r = 0; r < memory->net.size; r++) {
@@ -415,7 +415,7 @@ static bool report_left(struct memory *memory)
 
 static bool memory_progress(struct peal_net *net)
 {
-    struct memory *memory = of(net);
+    struct net_memory *memory = of(net);
     bool moved = false;
     for (uint32_t rank = 0; rank < net->size; rank++) {
         struct peal_net_head head;
@@ -433,7 +433,7 @@ static bool memory_progress(struct peal_net *net)
 
 static int memory_arm(struct peal_net *net)
 {
-    struct memory *memory = of(net);
+    struct net_memory *memory = of(net);
     uint64_t count;
     (void)!read(memory->own->event, &count, sizeof count);
     bool behind = false;
@@ -468,7 +468,7 @@ static void free_board(struct board *board, uint32_t size)
 
 static void memory_close(struct peal_net *net, uint32_t linger_ms)
 {
-    struct memory *memory = of(net);
+    struct net_memory *memory = of(net);
     (void)linger_ms;
     pthread_mutex_lock(&memory->own->lock);
     memory->own->state = 1;
@@ -530,7 +530,7 @@ enum peal_status peal_net_open_memory(const struct peal_net_config *config, cons
                                       struct peal_text *why, struct peal_net **out,
                                       uint8_t address[static PEAL_NET_ADDRESS])
 {
-    struct memory *memory = calloc(1, sizeof *memory);
+    struct net_memory *memory = calloc(1, sizeof *memory);
     struct board *own = calloc(1, sizeof *own);
     _Atomic uint32_t *users = config->rank == 0 ? calloc(1, sizeof *users) : NULL;
     (void)where, (void)why;
@@ -578,7 +578,7 @@ release:
 
 enum peal_status peal_net_meet_memory(struct peal_net *net, const uint8_t *addresses)
 {
-    struct memory *memory = of(net);
+    struct net_memory *memory = of(net);
     struct address first;
     memcpy(&first, addresses, sizeof first);
     for (uint32_t r = 0; r < net->size; r++) {

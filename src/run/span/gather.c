@@ -22,7 +22,7 @@
 
 enum { BLOCK = 4, ALL = 5 }; /* kinds of control messages, after those of control.c */
 
-struct block {
+struct gather_block {
     uint64_t id;
     char bytes[PEAL_SPAN_BLOCK];
 };
@@ -111,9 +111,10 @@ static void sort_blocks(const struct peal_span_gather *how, struct all *all)
 {
     for (struct peal_gather_note *note; (note = take_note(how, BLOCK)) != NULL; free(note)) {
         for (uint32_t m = 0; m < how->size; m++) {
-            if (how->members[m] != note->at || note->len != sizeof(struct block))
+            if (how->members[m] != note->at || note->len != sizeof(struct gather_block))
                 continue;
-            memcpy(all->bytes[m], note->bytes + offsetof(struct block, bytes), PEAL_SPAN_BLOCK);
+            memcpy(all->bytes[m], note->bytes + offsetof(struct gather_block, bytes),
+                   PEAL_SPAN_BLOCK);
             all->came[m] = 1;
         }
     }
@@ -184,7 +185,7 @@ static enum peal_status gather(const struct peal_span_gather *how, const void *o
     uint64_t end = peal_now_ms() + how->timeout_ms;
     uint32_t asked = UINT32_MAX; /* the leader that has this rank's block */
     uint8_t gone[PEAL_SPAN_MEMBERS];
-    struct block block = {.id = how->id};
+    struct gather_block block = {.id = how->id};
     memcpy(block.bytes, own, how->bytes);
     memcpy(all->bytes[how->self], own, how->bytes);
     all->came[how->self] = 1;

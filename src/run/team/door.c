@@ -402,7 +402,7 @@ struct nonce {
     unsigned char bytes[PEAL_NONCE];
 };
 
-struct answer {
+struct door_answer {
     struct nonce nonce;
     char proof[PEAL_SHA256_HEX + 1];
 };
@@ -419,7 +419,7 @@ static void prove(const char *job, const char *side, const struct nonce *asked,
     peal_sha256_end(&hash, out);
 }
 
-static bool is_proof(const struct answer *answer, const char *job, const char *side,
+static bool is_proof(const struct door_answer *answer, const char *job, const char *side,
                      const struct nonce *asked, const struct nonce *own)
 {
     char wanted[PEAL_SHA256_HEX + 1];
@@ -438,7 +438,7 @@ static bool receive_plain(int fd, void *data, size_t len, uint64_t deadline)
 bool peal_door_challenge(int fd, const char *job, uint64_t deadline)
 {
     struct nonce asked;
-    struct answer own, its;
+    struct door_answer own, its;
     if (!same_user(fd) || !receive_plain(fd, &asked, sizeof asked, deadline) ||
         getrandom(&own.nonce, sizeof own.nonce, 0) != sizeof own.nonce)
         return false;
@@ -451,7 +451,7 @@ bool peal_door_challenge(int fd, const char *job, uint64_t deadline)
 bool peal_door_answer(int fd, const char *job, uint64_t deadline)
 {
     struct nonce asks;
-    struct answer own, its;
+    struct door_answer own, its;
     if (getrandom(&asks, sizeof asks, 0) != sizeof asks ||
         !peal_door_send(fd, &asks, sizeof asks, NULL, deadline) ||
         !receive_plain(fd, &its, sizeof its, deadline) ||

@@ -181,17 +181,17 @@ struct coding {
 };
 
 /* Where an op's operands are: memories, and other ranks. */
-struct operands {
+struct op_operands {
     uint64_t where; /* see step_key */
     enum peal_reach reach;
     uint32_t rank; /* load, store */
 };
 
-static struct operands operands_of(const struct coding *c, const struct peal_op *op)
+static struct op_operands operands_of(const struct coding *c, const struct peal_op *op)
 {
     const struct peal_ref *refs = c->lane->refs + op->mem.ref;
     bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
-    struct operands out = {0};
+    struct op_operands out = {0};
     if (op->kind == PEAL_OP_MATMUL) {
         for (uint32_t i = 0; i < 3; i++)
             out.where |= (uint64_t)peal_sim_code_memory(c->sim, c->buf_mem, &refs[i])
@@ -261,7 +261,7 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
     }
     if (op->kind == PEAL_OP_MATMUL)
         combinations = op->mem.inner;
-    struct operands operands = operands_of(c, op);
+    struct op_operands operands = operands_of(c, op);
     if (operands.reach == PEAL_REACH_LOAD || operands.reach == PEAL_REACH_STORE)
         port = port_of(c->codes, PEAL_PORT_RANK | operands.rank, &c->last_port);
     return (struct step_key){op->kind | (uint64_t)operands.reach << 8 | (uint64_t)op->dtype << 16 |

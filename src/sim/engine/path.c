@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-struct walk {
+struct path_walk {
     const struct peal_sim *sim;
     /* for each op: the previous one in its lane, or the one that ended its rank's last launch */
     uint32_t *before;
@@ -16,14 +16,15 @@ struct walk {
     bool failed;
 };
 
-static void add(struct walk *w, uint64_t from, uint64_t to, uint32_t op, enum peal_sim_cause cause)
+static void add(struct path_walk *w, uint64_t from, uint64_t to, uint32_t op,
+                enum peal_sim_cause cause)
 {
     struct peal_sim_step step = {from, to, op, (uint8_t)cause};
     if (to > from && !peal_vec_push(&w->steps, step))
         w->failed = true;
 }
 
-static bool link_ops(struct walk *w)
+static bool link_ops(struct path_walk *w)
 {
     const struct peal_sim *sim = w->sim;
     size_t count = sim->log_ops.len, nlanes = sim->lanes.len;
@@ -72,7 +73,7 @@ static enum peal_sim_cause work_cause(const struct peal_sim *sim, const struct p
 }
 
 /* The way of a message, with its parts in order. Returns its start. */
-static uint64_t add_message(struct walk *w, uint32_t op, const struct peal_sim_message *m,
+static uint64_t add_message(struct path_walk *w, uint32_t op, const struct peal_sim_message *m,
                             uint64_t until)
 {
     static const uint8_t order[] = {PEAL_CAUSE_WAKE,   PEAL_CAUSE_MATH,   PEAL_CAUSE_CREDIT,
@@ -96,7 +97,7 @@ static uint64_t add_message(struct walk *w, uint32_t op, const struct peal_sim_m
     return m->sent;
 }
 
-static void walk_back(struct walk *w, uint32_t index)
+static void walk_back(struct path_walk *w, uint32_t index)
 {
     const struct peal_sim *sim = w->sim;
     static const uint8_t stall_cause[PEAL_STALL_COUNT] = {PEAL_CAUSE_LATENCY, PEAL_CAUSE_CREDIT,
@@ -150,7 +151,7 @@ static void walk_back(struct walk *w, uint32_t index)
 enum peal_status peal_sim_path(const struct peal_sim *sim, struct peal_sim_step **out,
                                uint64_t *count)
 {
-    struct walk w = {.sim = sim};
+    struct path_walk w = {.sim = sim};
     uint32_t last = PEAL_NONE;
     if (!link_ops(&w)) {
         free(w.before);

@@ -15,7 +15,7 @@
 
 enum { MOST_WORKERS = 64 };
 
-struct worker {
+struct stream_worker {
     const struct peal_sim *sim;
     struct peal_parts *parts;
     struct peal_codes *codes;
@@ -27,7 +27,7 @@ struct worker {
 
 static bool visit(void *context, const struct peal_part_lane *lane)
 {
-    struct worker *w = context;
+    struct stream_worker *w = context;
     uint32_t count;
     const struct peal_buf *bufs = peal_parts_bufs(w->parts, &count);
     if (count > w->buf_mem.len) { /* a rank may declare buffers that earlier ranks did not */
@@ -42,7 +42,7 @@ static bool visit(void *context, const struct peal_part_lane *lane)
 
 static void work(void *context, size_t i)
 {
-    struct worker *w = (struct worker *)context + i;
+    struct stream_worker *w = (struct stream_worker *)context + i;
     struct peal_sim_pace *pace = w->sim->options.pace;
     for (uint32_t rank = w->first; rank < w->nranks; rank += w->stride) {
         if (w->status != PEAL_OK)
@@ -75,7 +75,7 @@ static bool check(const struct peal_sim *sim, const struct peal_bind *bind,
     return *status == PEAL_OK;
 }
 
-static enum peal_status run_workers(struct worker *workers, uint32_t count)
+static enum peal_status run_workers(struct stream_worker *workers, uint32_t count)
 {
     enum peal_status status = PEAL_OK;
     peal_parallel(count, count, work, workers);
@@ -88,8 +88,8 @@ static enum peal_status run_workers(struct worker *workers, uint32_t count)
 }
 
 /* Collects all channels in the first worker's tables, the frame, and the codes of all ranks. */
-static enum peal_status join(struct worker *workers, uint32_t count, struct peal_plan **frame,
-                             struct peal_codes **codes)
+static enum peal_status join(struct stream_worker *workers, uint32_t count,
+                             struct peal_plan **frame, struct peal_codes **codes)
 {
     uint32_t *maps[MOST_WORKERS] = {0};
     struct peal_codes *others[MOST_WORKERS];
@@ -127,8 +127,8 @@ static enum peal_status join(struct worker *workers, uint32_t count, struct peal
     return status;
 }
 
-static enum peal_status make(struct worker *workers, uint32_t count, struct peal_plan **frame,
-                             struct peal_codes **codes)
+static enum peal_status make(struct stream_worker *workers, uint32_t count,
+                             struct peal_plan **frame, struct peal_codes **codes)
 {
     enum peal_status status = run_workers(workers, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -156,7 +156,7 @@ static void pass_on(const struct peal_diags *from, struct peal_diags *to)
     }
 }
 
-static void release(struct worker *w)
+static void release(struct stream_worker *w)
 {
     peal_parts_free(w->parts);
     peal_sim_code_free(w->codes);
@@ -173,14 +173,15 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
         return status;
     uint32_t max_workers = (uint32_t)peal_size_min(bind->nranks, MOST_WORKERS);
     uint32_t count = (uint32_t)peal_size_min(peal_size_max(threads, 1), max_workers);
-    struct worker *workers = calloc(count, sizeof *workers);
+    struct stream_worker *workers = calloc(count, sizeof *workers);
     struct peal_plan *frame = NULL;
     struct peal_codes *codes = NULL;
     if (!workers)
         return PEAL_NO_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
-        struct worker *w = &workers[i];
-        *w = (struct worker){.sim = sim, .first = i, .stride = count, .nranks = bind->nranks};
+        struct stream_worker *w = &workers[i];
+        *w =
+            (struct stream_worker){.sim = sim, .first = i, .stride = count, .nranks = bind->nranks};
         peal_diags_init(&w->diags);
         w->codes = peal_sim_codes_new();
         if (status == PEAL_OK) {
@@ -207,7 +208,7 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     }
     bool reported = false; /* by one of them: the others would usually report the same */
     for (uint32_t i = 0; i < count; i++) {
-        struct worker *w = &workers[i];
+        struct stream_worker *w = &workers[i];
         if (!reported && w->diags.list.len) {
             reported = true;
             pass_on(&w->diags, diags);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <yaml.h>
 
-struct reader {
+struct machine_reader {
     struct peal_machine *machine;
     const struct peal_source *source;
     yaml_document_t *document;
@@ -26,7 +26,7 @@ struct reader {
     bool failed;
 };
 
-static struct peal_pos pos_of(const struct reader *r, const yaml_node_t *node)
+static struct peal_pos pos_of(const struct machine_reader *r, const yaml_node_t *node)
 {
     size_t len = 1;
     if (node->start_mark.line == node->end_mark.line &&
@@ -50,7 +50,7 @@ static const char *scalar_of(const yaml_node_t *node)
 }
 
 /* A leaf: a scalar, or a sequence of two for PAIR. */
-static void read_leaf(struct reader *r, enum peal_machine_key key, const yaml_node_t *node,
+static void read_leaf(struct machine_reader *r, enum peal_machine_key key, const yaml_node_t *node,
                       struct peal_pos key_pos)
 {
     const char *texts[2] = {NULL, NULL};
@@ -117,7 +117,8 @@ static void list_names(const char *prefix, struct peal_text *out)
     }
 }
 
-static void unknown_key(struct reader *r, struct peal_pos pos, const char *path, const char *prefix)
+static void unknown_key(struct machine_reader *r, struct peal_pos pos, const char *path,
+                        const char *prefix)
 {
     struct peal_text names = {0};
     list_names(prefix, &names);
@@ -127,7 +128,7 @@ static void unknown_key(struct reader *r, struct peal_pos pos, const char *path,
     r->failed = true;
 }
 
-static void read_map(struct reader *r, const yaml_node_t *node, const char *prefix)
+static void read_map(struct machine_reader *r, const yaml_node_t *node, const char *prefix)
 {
     if (node->type != YAML_MAPPING_NODE) {
         peal_diag_error(r->diags, pos_of(r, node), "expected 'key: value' lines%s%s",
@@ -165,7 +166,7 @@ static void read_map(struct reader *r, const yaml_node_t *node, const char *pref
     }
 }
 
-static void yaml_error(struct reader *r, const yaml_parser_t *parser)
+static void yaml_error(struct machine_reader *r, const yaml_parser_t *parser)
 {
     struct peal_pos pos = {.source = r->source,
                            .line = (uint32_t)parser->problem_mark.line + 1,
@@ -180,7 +181,7 @@ static void yaml_error(struct reader *r, const yaml_parser_t *parser)
 
 /* libyaml takes quadratic time for deeply nested brackets; a machine file has three levels.
  * Brackets in comments do not count. */
-static bool is_too_deep(struct reader *r)
+static bool is_too_deep(struct machine_reader *r)
 {
     enum { MOST_DEPTH = 64 };
     const char *text = r->source->text;
@@ -203,7 +204,7 @@ static bool is_too_deep(struct reader *r)
     return false;
 }
 
-static void read_document(struct reader *r)
+static void read_document(struct machine_reader *r)
 {
     yaml_parser_t parser;
     yaml_document_t document;
@@ -238,9 +239,9 @@ enum peal_status peal_machine_read(const struct peal_source *source, struct peal
 {
     struct peal_diags own;
     peal_diags_init(&own);
-    struct reader r = {.source = source,
-                       .diags = diags ? diags : &own,
-                       .top = {.source = source, .line = 1, .col = 1}};
+    struct machine_reader r = {.source = source,
+                               .diags = diags ? diags : &own,
+                               .top = {.source = source, .line = 1, .col = 1}};
     enum peal_status status = PEAL_NO_MEMORY;
     if (source->len > PEAL_MACHINE_MOST_BYTES) {
         peal_diag_error(r.diags, r.top, "a machine file has at most %d bytes, not %zu",

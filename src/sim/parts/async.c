@@ -12,29 +12,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct range {
+struct async_range {
     uint32_t rank, buf;
     uint64_t from, to;
 };
 
 /* The bytes of a ref; for rows of a 2-D buffer, including what lies between them. */
-static struct range range_of(const struct peal_sim *sim, const struct peal_instance *instance,
-                             const struct peal_lane_run *lane, const struct peal_op *op,
-                             const struct peal_ref *ref)
+static struct async_range range_of(const struct peal_sim *sim, const struct peal_instance *instance,
+                                   const struct peal_lane_run *lane, const struct peal_op *op,
+                                   const struct peal_ref *ref)
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
     if (ref->buf == PEAL_BUF_SLOT)
-        return (struct range){ref->row, PEAL_BUF_SLOT, 0, UINT64_MAX};
+        return (struct async_range){ref->row, PEAL_BUF_SLOT, 0, UINT64_MAX};
     if (ref->buf == PEAL_BUF_CONST || op->mem.count == 0 || op->mem.rows == 0)
-        return (struct range){0, PEAL_BUF_CONST, 0, 0};
+        return (struct async_range){0, PEAL_BUF_CONST, 0, 0};
     uint64_t stride = peal_plan_bufs(instance->plan)[ref->buf].cols * size;
     uint64_t from =
         ref->row * stride + peal_ref_offset(instance->plan, ref, sim->ranks[lane->rank].launch);
     uint64_t len = (op->mem.rows - 1) * stride + op->mem.count * size;
-    return (struct range){ref->rank, ref->buf, from, from + len};
+    return (struct async_range){ref->rank, ref->buf, from, from + len};
 }
 
-static bool overlap(struct range a, struct range b)
+static bool overlap(struct async_range a, struct async_range b)
 {
     return a.buf != PEAL_BUF_CONST && a.buf == b.buf && a.rank == b.rank && a.from < b.to &&
            b.from < a.to;
@@ -61,13 +61,13 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
     }
     for (uint32_t i = 0; i < early_refs; i++) {
         struct peal_op seen = peal_op_of_operand(earlier, i);
-        struct range a =
+        struct async_range a =
             range_of(sim, instance, lane, &seen, peal_plan_refs(plan) + earlier->mem.ref + i);
         bool a_writes = peal_op_writes(earlier, i);
         for (uint32_t j = 0; j < late_refs; j++) {
             bool b_writes = peal_op_writes(later, j);
             struct peal_op by_b = peal_op_of_operand(later, j);
-            struct range b =
+            struct async_range b =
                 range_of(sim, instance, lane, &by_b, peal_plan_refs(plan) + later->mem.ref + j);
             if ((a_writes || b_writes) && overlap(a, b))
                 return true;

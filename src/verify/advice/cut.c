@@ -50,13 +50,13 @@ static bool take_out(struct peal_plan *plan, const struct peal_verify_cut *cut)
 }
 
 /* State of a one-writer cell during the walk through a launch. */
-struct count {
+struct cell_count {
     uint64_t lane; /* lane + 1 */
     int64_t value;
 };
 
 /* Computes the counts of one phase. False: a count would depend on the launch. */
-static bool count_phase(struct peal_plan *plan, uint32_t phase, struct count *counts)
+static bool count_phase(struct peal_plan *plan, uint32_t phase, struct cell_count *counts)
 {
     struct peal_op *ops = (struct peal_op *)((char *)plan + plan->ops.offset);
     int64_t *totals = (int64_t *)((char *)plan + plan->totals.offset);
@@ -75,9 +75,9 @@ static bool count_phase(struct peal_plan *plan, uint32_t phase, struct count *co
                        signal->first_total + index] += op->sync.value;
             if (signal->kind != PEAL_SIGNAL_ONE_WRITER)
                 continue;
-            struct count *c = &counts[(uint64_t)op->sync.rank * plan->cells + cell];
+            struct cell_count *c = &counts[(uint64_t)op->sync.rank * plan->cells + cell];
             if (c->lane != l + 1)
-                *c = (struct count){.lane = l + 1};
+                *c = (struct cell_count){.lane = l + 1};
             if (op->flags & PEAL_OP_SET)
                 c->value = op->sync.value;
             else
@@ -95,7 +95,7 @@ struct peal_plan *peal_cut_plan(const struct peal_plan *old, const struct peal_v
 {
     struct peal_plan *plan = malloc(old->block_len);
     uint64_t cells = (uint64_t)old->nranks * old->cells;
-    struct count *counts = calloc(cells + 1, sizeof *counts);
+    struct cell_count *counts = calloc(cells + 1, sizeof *counts);
     bool good = plan && counts;
     if (!good)
         goto free_both;

@@ -33,7 +33,7 @@ struct touch {
     uint32_t *clock; /* [writer] steps of that writer that must come before it */
 };
 
-struct finder {
+struct slot_finder {
     const struct program *p;
     uint32_t memory;
     PEAL_VEC(struct touch) touches;
@@ -49,8 +49,8 @@ struct finder {
 
 /* Operands are visited in the order in which their accesses were listed: all sources of an op, then
  * its destination. */
-static void add_touch(struct finder *f, uint32_t thread, uint32_t op, const struct peal_ref *ref,
-                      size_t *next)
+static void add_touch(struct slot_finder *f, uint32_t thread, uint32_t op,
+                      const struct peal_ref *ref, size_t *next)
 {
     const struct program *p = f->p;
     uint32_t launch;
@@ -85,7 +85,7 @@ static void add_touch(struct finder *f, uint32_t thread, uint32_t op, const stru
         f->failed = true;
 }
 
-static void add_op(struct finder *f, uint32_t thread, uint32_t op, size_t *next)
+static void add_op(struct slot_finder *f, uint32_t thread, uint32_t op, size_t *next)
 {
     uint32_t launch;
     const struct peal_op *at = peal_program_op(f->p, thread, op, &launch);
@@ -100,7 +100,7 @@ static void add_op(struct finder *f, uint32_t thread, uint32_t op, size_t *next)
         add_touch(f, thread, op, peal_op_also(plan, at, i), next);
 }
 
-static void add_touches(struct finder *f)
+static void add_touches(struct slot_finder *f)
 {
     const struct program *p = f->p;
     size_t next = 0;
@@ -139,7 +139,7 @@ static void run_in_turn(struct run *run)
     }
 }
 
-static void find_times(struct finder *f)
+static void find_times(struct slot_finder *f)
 {
     const struct program *p = f->p;
     struct run run;
@@ -166,7 +166,7 @@ static void find_times(struct finder *f)
     peal_run_release(&run);
 }
 
-static const struct access *access_of(const struct finder *f, const struct touch *t)
+static const struct access *access_of(const struct slot_finder *f, const struct touch *t)
 {
     return &f->p->accesses.at[t->first];
 }
@@ -174,7 +174,7 @@ static const struct access *access_of(const struct finder *f, const struct touch
 /* --- order ----------------------------------------------------------------------------------- */
 
 /* Numbers the threads that change a location, and counts them. */
-static uint32_t number_writers(struct finder *f, const struct touch *touches, size_t n)
+static uint32_t number_writers(struct slot_finder *f, const struct touch *touches, size_t n)
 {
     uint32_t writers = 0;
     memset(f->writer, 0, f->p->nthreads * sizeof *f->writer);
@@ -187,7 +187,7 @@ static uint32_t number_writers(struct finder *f, const struct touch *touches, si
 }
 
 /* Finds, at each operand of a location, the clocks of all threads that change the location. */
-static void ask_location(struct finder *f, struct touch *touches, size_t n)
+static void ask_location(struct slot_finder *f, struct touch *touches, size_t n)
 {
     uint32_t writers = number_writers(f, touches, n);
     for (size_t i = 0; i < n; i++) {
@@ -209,7 +209,8 @@ static void ask_location(struct finder *f, struct touch *touches, size_t n)
 }
 
 /* Must the change come before the operand? In the schedule it does. */
-static bool precedes(const struct finder *f, const struct touch *change, const struct touch *touch)
+static bool precedes(const struct slot_finder *f, const struct touch *change,
+                     const struct touch *touch)
 {
     const struct access *a = access_of(f, change), *b = access_of(f, touch);
     if (a->thread == b->thread)
@@ -220,7 +221,8 @@ static bool precedes(const struct finder *f, const struct touch *change, const s
 /* --- slots ----------------------------------------------------------------------------------- */
 
 /* The first row of a change that overlaps a range, or NULL. */
-static const struct access *overlap(const struct finder *f, const struct touch *t, struct range s)
+static const struct access *overlap(const struct slot_finder *f, const struct touch *t,
+                                    struct range s)
 {
     for (uint32_t i = 0; i < t->rows; i++) {
         const struct access *a = &f->p->accesses.at[t->first + i];
@@ -232,8 +234,8 @@ static const struct access *overlap(const struct finder *f, const struct touch *
 
 /* The slot of the last changes to a range, among the first `n`, that must come before the operand.
  * It must be one slot for all bytes. A write only asks for the last change. */
-static void find_source(struct finder *f, const struct touch *touches, size_t n, struct range s,
-                        struct touch *touch)
+static void find_source(struct slot_finder *f, const struct touch *touches, size_t n,
+                        struct range s, struct touch *touch)
 {
     while (n > 0 && s.lo < s.hi && !f->failed) {
         const struct touch *change = &touches[n - 1];
@@ -255,7 +257,7 @@ static void find_source(struct finder *f, const struct touch *touches, size_t n,
     }
 }
 
-static void choose_slots(struct finder *f, struct touch *touches, size_t n)
+static void choose_slots(struct slot_finder *f, struct touch *touches, size_t n)
 {
     (void)number_writers(f, touches, n);
     for (size_t i = 0; i < n; i++) {
@@ -286,7 +288,8 @@ static int by_location(const void *x, const void *y)
 }
 
 /* Calls the function for the operands of each location. */
-static void each_location(struct finder *f, void (*call)(struct finder *, struct touch *, size_t n))
+static void each_location(struct slot_finder *f,
+                          void (*call)(struct slot_finder *, struct touch *, size_t n))
 {
     for (size_t i = 0, end; i < f->touches.len; i = end) {
         if (f->failed)
@@ -314,8 +317,8 @@ static int by_ref(const void *x, const void *y)
 
 /* The slots of one operand by phase. False: two launches of one phase differ. If in some launch
  * (the first) no operand must come before it, that launch follows the others. */
-static bool fold(const struct finder *f, const struct touch *touches, size_t n, uint32_t period,
-                 uint32_t *slots)
+static bool fold(const struct slot_finder *f, const struct touch *touches, size_t n,
+                 uint32_t period, uint32_t *slots)
 {
     uint32_t known = 0;
     *slots = 0;
@@ -332,7 +335,7 @@ static bool fold(const struct finder *f, const struct touch *touches, size_t n, 
     return true;
 }
 
-static bool fold_all(struct finder *f, struct slot_uses *out)
+static bool fold_all(struct slot_finder *f, struct slot_uses *out)
 {
     out->list.len = 0;
     for (size_t i = 0, end; i < f->touches.len; i = end) {
@@ -353,7 +356,7 @@ static bool fold_all(struct finder *f, struct slot_uses *out)
 bool peal_slot_find(const struct program *p, uint32_t memory, uint32_t workers,
                     struct slot_uses *out)
 {
-    struct finder f = {.p = p, .memory = memory};
+    struct slot_finder f = {.p = p, .memory = memory};
     uint32_t period = p->plans[0]->period;
     bool good = false;
     *out = (struct slot_uses){.period = period};

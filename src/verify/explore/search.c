@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct frame {
+struct search_frame {
     uint32_t next;  /* thread to try next */
     uint32_t alone; /* the only thread to move, or PEAL_NONE */
     struct undo undo;
@@ -197,7 +197,7 @@ static uint32_t find_alone(const struct search *s)
     return PEAL_NONE;
 }
 
-static uint32_t next_thread(const struct search *s, struct frame *f)
+static uint32_t next_thread(const struct search *s, struct search_frame *f)
 {
     if (f->alone != PEAL_NONE) {
         uint32_t t = f->next == 0 ? f->alone : PEAL_NONE;
@@ -238,7 +238,7 @@ static bool look(struct search *s, uint32_t t, int64_t before)
 /* True: a fault was reported, or memory ran out. */
 bool peal_search_all(struct search *s)
 {
-    PEAL_VEC(struct frame) stack = {0};
+    PEAL_VEC(struct search_frame) stack = {0};
     bool ended = false;
     peal_space_reset(&s->space);
     peal_states_clear(&s->states);
@@ -251,10 +251,10 @@ bool peal_search_all(struct search *s)
         peal_search_tell_deadlock(s);
         ended = !go_on(s);
     }
-    if (!ended && !peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})))
+    if (!ended && !peal_vec_push(&stack, ((struct search_frame){.alone = find_alone(s)})))
         ended = s->no_memory = true;
     while (!ended && !s->states.full && stack.len) {
-        struct frame *f = &stack.at[stack.len - 1];
+        struct search_frame *f = &stack.at[stack.len - 1];
         uint32_t t = next_thread(s, f);
         if (t == PEAL_NONE) {
             stack.len--;
@@ -275,7 +275,7 @@ bool peal_search_all(struct search *s)
         } else if (s->compares && !s->space.unfinished && peal_search_is_new_end(s) &&
                    peal_result_check_end(s))
             ended = true;
-        else if (!peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})))
+        else if (!peal_vec_push(&stack, ((struct search_frame){.alone = find_alone(s)})))
             ended = s->no_memory = true;
     }
     s->visited += s->states.count;

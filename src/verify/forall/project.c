@@ -18,7 +18,7 @@ static uint32_t number_of(const uint32_t *keep, uint32_t n, uint32_t rank)
     return PEAL_NONE;
 }
 
-struct view {
+struct project_view {
     const struct peal_plan *plan;
     const uint32_t *keep; /* NULL: all */
     uint32_t nkeep;
@@ -26,7 +26,7 @@ struct view {
     uint32_t rank;
 };
 
-static uint32_t seen_as(const struct view *v, uint32_t rank)
+static uint32_t seen_as(const struct project_view *v, uint32_t rank)
 {
     return v->keep ? number_of(v->keep, v->nkeep, rank) : rank;
 }
@@ -38,7 +38,7 @@ struct seen {
     uint32_t owner, index, signal;
 };
 
-static bool next(struct view *v, struct seen *out)
+static bool next(struct project_view *v, struct seen *out)
 {
     for (; v->op < v->end; v->op++) {
         if (!peal_op_is_sync(v->op))
@@ -65,11 +65,11 @@ static bool same(const struct seen *a, const struct seen *b)
            b->op->sync.phases == PEAL_NONE;
 }
 
-static struct view view_of(const struct peal_plan *plan, uint32_t rank)
+static struct project_view view_of(const struct peal_plan *plan, uint32_t rank)
 {
     const struct peal_lane *lane = peal_plan_lane(plan, rank, 0);
     const struct peal_op *op = peal_plan_ops(plan) + lane->first_op;
-    return (struct view){.plan = plan, .op = op, .end = op + lane->ops, .rank = rank};
+    return (struct project_view){.plan = plan, .op = op, .end = op + lane->ops, .rank = rank};
 }
 
 bool peal_mesh_projects(const struct peal_plan *whole, const struct peal_plan *part,
@@ -80,7 +80,7 @@ bool peal_mesh_projects(const struct peal_plan *whole, const struct peal_plan *p
     for (uint32_t i = 0; i < part->nranks; i++) {
         if (peal_plan_lane_count(whole, keep[i]) != 1 || peal_plan_lane_count(part, i) != 1)
             return false;
-        struct view a = view_of(whole, keep[i]), b = view_of(part, i);
+        struct project_view a = view_of(whole, keep[i]), b = view_of(part, i);
         a.keep = keep;
         a.nkeep = part->nranks;
         struct seen x, y;

@@ -128,19 +128,19 @@ static uint64_t look_at_raw(const struct program *p)
 /* --- cells that several threads add to ------------------------------------------------------- */
 
 /* One thread's adds to one such cell, in all launches. */
-struct adds {
+struct ahead_adds {
     uint32_t cell, thread, last; /* last step, + 1 */
     uint32_t from; /* from this step on, nothing can stop the thread before that step */
     int64_t sum;
 };
 
 struct adds_list {
-    PEAL_VEC(struct adds) all;
+    PEAL_VEC(struct ahead_adds) all;
 };
 
 static int by_cell(const void *a, const void *b)
 {
-    const struct adds *x = a, *y = b;
+    const struct ahead_adds *x = a, *y = b;
     if (x->cell != y->cell)
         return x->cell < y->cell ? -1 : 1;
     return (x->thread > y->thread) - (x->thread < y->thread);
@@ -163,7 +163,8 @@ static bool list_adds(const struct program *p, struct adds_list *list)
                 (cell->kind != CELL_SHARED && cell->kind != CELL_RAW))
                 continue;
             if (at[s->cell] <= begin) {
-                good = peal_vec_push(&list->all, ((struct adds){.cell = s->cell, .thread = t}));
+                good =
+                    peal_vec_push(&list->all, ((struct ahead_adds){.cell = s->cell, .thread = t}));
                 at[s->cell] = (uint32_t)list->all.len;
             }
             if (good) {
@@ -191,7 +192,7 @@ static bool find_from(const struct program *p, struct adds_list *list)
     }
     if (accesses) {
         for (size_t i = 0; i < list->all.len; i++) {
-            struct adds *a = &list->all.at[i];
+            struct ahead_adds *a = &list->all.at[i];
             const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
             a->from = a->last;
             while (a->from > 0 && !at[a->from - 1] &&
@@ -210,7 +211,7 @@ struct pairs {
     uint32_t *clock; /* [t * threads + u] how far u must be when t has left the last launch */
 };
 
-static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
+static void note_pairs(struct pairs *q, const struct ahead_adds *at, size_t n)
 {
     uint32_t threads = q->p->nthreads;
     for (size_t i = 0; i < n; i++) {
@@ -224,7 +225,7 @@ static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
 
 /* The number of launches after which a thread that may be ahead of another has satisfied, alone,
  * the cell's waits of the first launches. */
-static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size_t n)
+static uint64_t cell_launches(const struct pairs *q, const struct ahead_adds *at, size_t n)
 {
     uint64_t most = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
     for (size_t i = 0; i < n; i++)

@@ -6,14 +6,14 @@
 #include <string.h>
 
 /* The writes to every cell in program order: the step, and the value after it. */
-struct write {
+struct step_write {
     uint32_t step;
     int64_t value;
 };
 
 struct writes {
     uint64_t *first; /* [cell + 1] */
-    struct write *at;
+    struct step_write *at;
 };
 
 static void writes_release(struct writes *w)
@@ -46,7 +46,7 @@ static bool writes_init(struct writes *w, const struct program *p)
                 value[s->cell] += s->value;
             else if (s->value > value[s->cell])
                 value[s->cell] = s->value;
-            w->at[w->first[s->cell + 1]++] = (struct write){i, value[s->cell]};
+            w->at[w->first[s->cell + 1]++] = (struct step_write){i, value[s->cell]};
         }
     }
     free(value);

@@ -54,20 +54,20 @@ static uint32_t time_of(const struct program *p, const uint32_t *times, const st
 }
 
 /* State while the accesses are visited in the order of the execution. */
-struct walk {
+struct chain_walk {
     const struct access *accesses;
     struct chain_link *out;
     uint32_t count;
 };
 
 /* Accesses of one thread are in its program's order. */
-static void link_two(struct walk *w, uint32_t before, uint32_t after)
+static void link_two(struct chain_walk *w, uint32_t before, uint32_t after)
 {
     if (w->accesses[before].thread != w->accesses[after].thread)
         w->out[w->count++] = (struct chain_link){before, after, 0};
 }
 
-static uint32_t link_all(struct walk *w, const struct timed *list, uint32_t count)
+static uint32_t link_all(struct chain_walk *w, const struct timed *list, uint32_t count)
 {
     uint32_t write = PEAL_NONE, first_read = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -96,7 +96,7 @@ uint32_t peal_chain_links(const struct program *p, const uint32_t *times, const 
     for (uint32_t i = 0; i < count; i++)
         list[i] = (struct timed){time_of(p, times, &p->accesses.at[entries[i]]), entries[i]};
     qsort(list, count, sizeof *list, by_time);
-    struct walk w = {.accesses = p->accesses.at, .out = out};
+    struct chain_walk w = {.accesses = p->accesses.at, .out = out};
     uint32_t links = link_all(&w, list, count);
     free(list);
     return links;

@@ -99,7 +99,7 @@ static uint32_t find_buffer(struct ring_reader *r, const struct peal_symbol *s, 
 /* --- accesses -------------------------------------------------------------------------------- */
 
 /* base, base@p, and slices of them. */
-struct place {
+struct read_place {
     const struct peal_symbol *symbol;
     int32_t shift;
     uint32_t sub, subs;
@@ -120,7 +120,7 @@ static bool part_index(struct ring_reader *r, const struct peal_expr *e, struct 
     return true;
 }
 
-static bool add_slice(struct ring_reader *r, const struct peal_expr *e, struct place *p)
+static bool add_slice(struct ring_reader *r, const struct peal_expr *e, struct read_place *p)
 {
     const struct peal_slice *s = &e->slices[0];
     if (e->nslices != 1 || !p->whole)
@@ -149,13 +149,13 @@ static bool add_slice(struct ring_reader *r, const struct peal_expr *e, struct p
     return part_index(r, number, &p->part);
 }
 
-static bool read_place(struct ring_reader *r, const struct peal_expr *e, struct place *p)
+static bool read_place(struct ring_reader *r, const struct peal_expr *e, struct read_place *p)
 {
     switch (e->kind) {
     case PEAL_EXPR_NAME:
         if (!e->symbol || e->symbol->kind != PEAL_SYMBOL_BUFFER)
             break;
-        *p = (struct place){.symbol = e->symbol, .subs = 1, .whole = true};
+        *p = (struct read_place){.symbol = e->symbol, .subs = 1, .whole = true};
         return true;
     case PEAL_EXPR_AT:
         return read_place(r, e->a, p) && peal_ring_peer(r, e->b, &p->shift);
@@ -168,7 +168,7 @@ static bool read_place(struct ring_reader *r, const struct peal_expr *e, struct 
 }
 
 /* In place, the parameter that stands for this one, and which part of it. */
-static bool redirect(struct ring_reader *r, const struct peal_expr *e, struct place *p)
+static bool redirect(struct ring_reader *r, const struct peal_expr *e, struct read_place *p)
 {
     enum peal_in_place kind = peal_contract_info(r->m->contract)->in_place;
     if (!r->m->in_place)
@@ -192,7 +192,7 @@ static bool redirect(struct ring_reader *r, const struct peal_expr *e, struct pl
 
 static bool read_access(struct ring_reader *r, const struct peal_expr *e, struct ring_access *out)
 {
-    struct place p = {0};
+    struct read_place p = {0};
     if (!read_place(r, e, &p) || !redirect(r, e, &p))
         return false;
     uint32_t b = find_buffer(r, p.symbol, p.sub, p.subs, e->pos);
@@ -437,7 +437,7 @@ bool peal_ring_send(struct ring_reader *r, const struct peal_stmt *s)
 
 /* Part `sub` of what stands for the parameter: all of it or, in place, its own part of the other
  * one. */
-static bool param_access(struct ring_reader *r, const struct place *p, uint32_t sub,
+static bool param_access(struct ring_reader *r, const struct read_place *p, uint32_t sub,
                          struct ring_access *out)
 {
     uint32_t b = find_buffer(r, p->symbol, sub, p->subs, p->symbol->pos);
@@ -449,10 +449,10 @@ static bool param_access(struct ring_reader *r, const struct place *p, uint32_t 
 }
 
 /* The buffer of the parameter, and into how many parts the text divides that buffer. */
-static bool param_place(struct ring_reader *r, const struct peal_symbol *s, struct place *out)
+static bool param_place(struct ring_reader *r, const struct peal_symbol *s, struct read_place *out)
 {
     struct peal_expr name = {.kind = PEAL_EXPR_NAME, .pos = s->pos};
-    *out = (struct place){.symbol = s, .subs = 1, .whole = true};
+    *out = (struct read_place){.symbol = s, .subs = 1, .whole = true};
     if (!redirect(r, &name, out))
         return false;
     for (uint32_t i = 0; i < r->m->nbuffers; i++) {
@@ -467,7 +467,7 @@ static bool param_place(struct ring_reader *r, const struct peal_symbol *s, stru
 
 bool peal_ring_inputs(struct ring_reader *r)
 {
-    struct place p;
+    struct read_place p;
     if (!param_place(r, r->x, &p))
         return false;
     for (uint32_t sub = 0; sub < p.subs; sub++) {
@@ -485,7 +485,7 @@ bool peal_ring_inputs(struct ring_reader *r)
 
 bool peal_ring_outputs(struct ring_reader *r)
 {
-    struct place p;
+    struct read_place p;
     if (!param_place(r, r->y, &p))
         return false;
     for (uint32_t sub = 0; sub < p.subs; sub++) {

@@ -6,10 +6,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Shared by all; the last rank frees it. */
-struct place {
+struct meeting_place {
     pthread_mutex_t lock;
     pthread_cond_t moved;
     uint32_t size, left; /* ranks that have not closed */
@@ -22,32 +21,20 @@ struct place {
 
 struct local {
     struct peal_meet meet;
-    struct place *place;
+    struct meeting_place *place;
 };
 
 /* Waits for a change until the deadline; false: it has passed. */
-static bool wait_for_change(struct place *place, const struct timespec *deadline)
+static bool wait_for_change(struct meeting_place *place, const struct timespec *deadline)
 {
     return pthread_cond_timedwait(&place->moved, &place->lock, deadline) != ETIMEDOUT;
-}
-
-static void set_deadline(uint32_t timeout_ms, struct timespec *out)
-{
-    clock_gettime(CLOCK_MONOTONIC, out);
-    out->tv_sec += timeout_ms / 1000;
-    out->tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (out->tv_nsec >= 1000000000) {
-        out->tv_nsec -= 1000000000;
-        out->tv_sec++;
-    }
 }
 
 static enum peal_status local_gather(struct peal_meet *meet, const void *own, size_t bytes,
                                      void *all, struct peal_text *why)
 {
-    struct place *place = ((struct local *)(void *)meet)->place;
-    struct timespec deadline;
-    set_deadline(meet->timeout_ms, &deadline);
+    struct meeting_place *place = ((struct local *)(void *)meet)->place;
+    struct timespec deadline = peal_deadline(CLOCK_MONOTONIC, meet->timeout_ms);
     pthread_mutex_lock(&place->lock);
     /* The last round's rows are still being read. */
     while (place->gone != 0 && !place->failed)
@@ -85,7 +72,7 @@ static enum peal_status local_gather(struct peal_meet *meet, const void *own, si
 
 static void local_close(struct peal_meet *meet)
 {
-    struct place *place = ((struct local *)(void *)meet)->place;
+    struct meeting_place *place = ((struct local *)(void *)meet)->place;
     pthread_mutex_lock(&place->lock);
     bool last = --place->left == 0;
     pthread_mutex_unlock(&place->lock);
@@ -102,7 +89,7 @@ static const struct peal_meet_ops ops = {"threads", local_gather, local_close};
 
 enum peal_status peal_meet_open_local(uint32_t size, uint32_t timeout_ms, struct peal_meet **out)
 {
-    struct place *place = calloc(1, sizeof *place);
+    struct meeting_place *place = calloc(1, sizeof *place);
     pthread_condattr_t clock;
     if (!place)
         return PEAL_NO_MEMORY;
