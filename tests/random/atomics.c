@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atomics FIRST COUNT: random kernels with fetch_add, compare_swap, take and when: the verifier
- * against brute force.
+/* random-atomics FIRST COUNT: the verifier against brute force, on random kernels with fetch_add,
+ * compare_swap, take and when.
  *
  * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole
- * front end to the verifier; and it is enumerated here, act by act, in every possible order. Both
- * or neither must find a race, a deadlock, and a read of memory that no rank has written. There is
- * a race here if two ranks can do conflicting accesses next. Nothing is shared with src/verify.
+ * front end to the verifier; and it is run here, act by act, in every possible order. Of a race, a
+ * deadlock and a read of memory that no rank has written, both must find the same. There is a race
+ * here if two ranks can do conflicting accesses next. Nothing is shared with src/verify.
  */
 #include "base/base.h"
 #include "lang/lang.h"

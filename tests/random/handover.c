@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-handover FIRST COUNT: launches of two different random plans in turn: the verifier against
- * brute force.
+/* random-handover FIRST COUNT: the verifier against brute force, on launches of two different
+ * random plans in turn.
  *
  * Signals have one writer per cell, but the next launch's plan may have another one. The oracle
  * goes through every interleaving of the launches' ops. Its cells are those of the runtime:

@@ -87,7 +87,7 @@ static int sum_of_adds(const struct random_program *p, uint32_t rank, uint32_t c
     return sum;
 }
 
-/* The sum of those that a thread makes after its wait for the cell. */
+/* The sum of the adds to a wait's cell that its own thread makes after it. */
 static int sum_of_later_adds(const struct random_program *p, uint32_t thread, uint32_t wait)
 {
     const struct random_op *op = &p->ops[thread][wait];

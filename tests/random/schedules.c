@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schedules PROGRAMS FILE.peal...: the verifier refutes every kernel that the interpreter finds
- * wrong.
+/* random-schedules PROGRAMS FILE.peal...: the verifier refutes every kernel that the interpreter
+ * finds wrong.
  *
  * Every kernel of the files runs on the interpreter under random, lazy and eager schedules, with
  * random small integers as data, for one to three launches back to back. It is wrong if any
