@@ -175,9 +175,8 @@ static const struct row rows[] = {
     /* memory-bound message: 1 GB/s */
     {__LINE__, one_way, NULL, 2, N / 4, 0, NO_MATH " place.param=sram links.flat.lat_ns=0",
      2 * N * 1000},
-    /* two messages into slots of one memory (1 GB/s): with one port the second waits until the
-     * first is written, and copying out waits for both; with two ports only the copies are serial
-     */
+    /* two messages into slots of one memory (1 GB/s): with one port the second waits for the first,
+     * and copying out for both; with two ports only the copies are serial */
     {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=1",
      ALPHA + 4 * N * 1000},
     {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=2",
