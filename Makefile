@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The front door. Everything is built by meson and ninja; this file only names what people do.
+# The entry point. Meson and ninja build everything; this file only names the usual tasks.
 #
 #   make          builds build/peal and the libraries, or says what is missing
 #   make demo     installs what is missing, builds, then proves, refutes, simulates and runs; writes pages
@@ -11,7 +11,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 DIST ?= dist
 DEB_BUILD ?= build-deb
-# The tests are built where cmocka is installed; `make test` installs it.
+# The tests are built if cmocka is installed; `make test` installs it.
 TESTS ?= $(shell pkg-config --exists cmocka 2>/dev/null && echo true || echo false)
 .PHONY: all deps test test-long soak fuzz lint coverage abi demo bench bench-torch install uninstall dist wheel deb fresh format clean help
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementwise functions against memcpy: nanoseconds per call where calls are small, GB/s (bytes
- * read and written) where they are large. One line of JSON per result.
+/* The elementwise functions compared with memcpy: nanoseconds per call for small calls, GB/s (bytes
+ * read and written) for large ones. One line of JSON per result.
  *
  *   compute [VARIANT]      default: the best one
  */
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_BYTES = 64 << 20, ROUNDS = 9, MOST_SRC = 8 };
+enum { MAX_BYTES = 64 << 20, ROUNDS = 9, MAX_SRC = 8 };
 
 struct task {
     const struct peal_compute *compute;
@@ -21,7 +21,7 @@ struct task {
     uint32_t nsrc;
     bool stream;
     size_t bytes; /* of each operand */
-    char *dst, *src[MOST_SRC];
+    char *dst, *src[MAX_SRC];
 };
 
 static void once(const struct task *task)
@@ -31,7 +31,7 @@ static void once(const struct task *task)
     } else if (task->fn == PEAL_FN_ID) {
         task->compute->copy_stream(task->dst, task->src[0], task->bytes);
     } else {
-        struct peal_operand dst = {task->dst, 0, task->dtype}, src[MOST_SRC];
+        struct peal_operand dst = {task->dst, 0, task->dtype}, src[MAX_SRC];
         size_t count = task->bytes / peal_dtype_size(task->dtype);
         for (uint32_t s = 0; s < task->nsrc; s++)
             src[s] = (struct peal_operand){task->src[s], 0, task->dtype};
@@ -77,9 +77,9 @@ int main(int argc, char **argv)
         return 2;
     }
     bench_pin(0);
-    struct task task = {.compute = compute, .dst = bench_shared(MOST_BYTES)};
-    for (int s = 0; s < MOST_SRC; s++)
-        task.src[s] = bench_shared(MOST_BYTES);
+    struct task task = {.compute = compute, .dst = bench_shared(MAX_BYTES)};
+    for (int s = 0; s < MAX_SRC; s++)
+        task.src[s] = bench_shared(MAX_BYTES);
     static const size_t sizes[] = {8, 64, 512, 4096, 32768, 524288, 4 << 20, 64 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         task.bytes = sizes[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far apart the first two processors of this process are: the round trip of one cache line
  * between them, in nanoseconds, as one line of JSON. A virtual machine's host may move them between
- * caches at any time; what ranks cost each other then changes severalfold.
+ * caches at any time, and the time of messages between ranks then changes severalfold.
  *
  *   cores
  */
@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 15, TRIPS = 1000 };
 
-/* Each side counts in a line of its own: the child repeats what the parent wrote. */
+/* Each side writes a counter in its own cache line: the child repeats what the parent wrote. */
 struct lines {
     _Alignas(256) _Atomic uint32_t asked;
     _Alignas(256) _Atomic uint32_t answered;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results into cells, a data file (CSV), a summary (Markdown) and plots (SVG)."""
+"""Turns results into cells, a data file (CSV), a summary (Markdown) and plots (SVG)."""
 import csv
 import math
 import os
@@ -48,7 +48,7 @@ class Cells:
         return sorted(key[3] for key in self.best if key[:3] == group)
 
     def rival(self, group, size):
-        """Time and name of the fastest setting of any rival, or (None, '')."""
+        """The time and name of the fastest setting of any rival, or (None, '')."""
         cell = self.best[group + (size,)]
         rivals = [(us, name) for name, (us, family) in cell.items() if family in RIVALS]
         return min(rivals) if rivals else (None, "")
@@ -58,7 +58,7 @@ class Cells:
         return found[0] if found else None
 
     def is_steady(self, group, size, system):
-        """True if another run of the same setting came within 5 % of the lowest."""
+        """Did another run of the same setting come within 5 % of the lowest?"""
         runs = sorted(self.runs[group + (size, system)])
         return len(runs) > 1 and runs[1] <= 1.05 * runs[0]
 
@@ -152,7 +152,7 @@ def summary(cells):
 
 
 def steadiness(cells):
-    """How much of a table may be the machine's doing: times that no second run of the same setting came near to."""
+    """How many times of a table were confirmed by another run of the same setting: the others may be chance."""
     shown = []
     for group in cells.groups():
         for size in cells.sizes(group):
@@ -193,7 +193,7 @@ STYLE = ("text{fill:#24292f}.back{fill:#fff}.grid{stroke:#d8dee4}.frame{stroke:#
 
 
 def power_text(us):
-    """A power of ten of microseconds, in the unit people would say."""
+    """A power of ten of microseconds, in the largest unit that fits."""
     for least, unit in ((1e6, "s"), (1e3, "ms"), (1, "µs")):
         if us >= least:
             return f"{us / least:g} {unit}"
@@ -201,7 +201,7 @@ def power_text(us):
 
 
 class Frame:
-    """Where the axes are: bytes across, time up, both logarithmic."""
+    """The axes: bytes to the right, time upwards, both logarithmic."""
 
     width, height, left, top, right, bottom = 720, 420, 66, 66, 28, 52
 
@@ -224,7 +224,7 @@ class Frame:
             y = self.y_of(10.0 ** power)
             yield (f'<path class="grid" d="M{self.left} {y:.1f}H{self.width - self.right}"/>'
                    f'<text x="{self.left - 6}" y="{y + 4:.1f}" text-anchor="end">{power_text(10.0 ** power)}</text>')
-        labelled = -math.inf  # where the last label is: those that would touch it are left out
+        labelled = -math.inf  # the end of the last label: labels that would touch it are left out
         for size in sizes:
             x = self.x_of(size)
             yield f'<path class="grid" d="M{x:.1f} {self.top}V{bottom}"/>'
@@ -276,7 +276,7 @@ def svg(cells, group):
 
 
 def load_text(results):
-    """What else the machine did while these were measured; more than one busy process disturbs two ranks."""
+    """The load of the machine while these were measured. More than one other busy process disturbs two ranks."""
     loads = [r["load"] for r in results if "load" in r]
     if not loads:
         return "Load average: not recorded."
@@ -284,7 +284,7 @@ def load_text(results):
 
 
 def apart_text(results):
-    """How many results are those of a virtual machine whose processors shared no cache at that moment, or an empty text."""
+    """How many results were measured while the virtual machine's processors shared no cache; '' if none."""
     apart = sum(r.get("apart", False) for r in results)
     return f"{apart} of {len(results)} results were measured while two processors were far apart." if apart else ""
 
@@ -301,7 +301,7 @@ def plan_table(rows):
 
 
 def read_section(path, name):
-    """What is between the section's two marks; empty if there are none."""
+    """The text between the section's two marks; empty if there are none."""
     begin, end = f"<!-- begin {name}: written by bench/compare -->", f"<!-- end {name} -->"
     with open(path) as file:
         text = file.read()
@@ -309,7 +309,7 @@ def read_section(path, name):
 
 
 def write_section(path, name, text):
-    """Replaces what is between the section's two marks, or adds both at the end of the document."""
+    """Replaces the text between the section's two marks, or adds it and them at the end of the document."""
     begin, end = f"<!-- begin {name}: written by bench/compare -->", f"<!-- end {name} -->"
     old = ""
     if os.path.exists(path):

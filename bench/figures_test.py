@@ -43,7 +43,7 @@ class Table(unittest.TestCase):
 
     def test_processors_are_apart_if_a_round_trip_takes_much_longer_than_the_lowest(self):
         processors = systems.Processors("/nowhere")
-        self.assertFalse(processors.are_apart())  # not measured: nothing is repeated
+        self.assertFalse(processors.are_apart())  # it cannot measure, so no run is repeated
         self.assertEqual([processors.judge(ns) for ns in (510, 100, 45, 110, 510, 100)], [False, False, False, False, True, False])
         self.assertEqual(figures.apart_text([result("Peal", "Peal", 1)]), "")
         self.assertTrue(figures.apart_text([{"apart": True}, {"apart": False}]).startswith("1 of 2 results"))

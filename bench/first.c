@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a new count costs: the first call of each size beside the later ones, and uneven calls whose
- * counts are new every time beside ones that repeat.
+/* The cost of a new count: the first call of each size compared with later ones, and uneven calls
+ * with new counts every time compared with calls that repeat their counts.
  *
  *   first [--ranks 2,4] [--json] [allreduce,...]
  *
- * Sizes are 3/4 of 4^k, then 4^k. The former is the first of its class, so that the latter is a new
- * count of a known class. The first size of all is the first use of the collective.
- * Large calls, first and later ones, use other memory each time: whether the caches and the system
- * have seen a buffer matters more than whether the count is new, for two or three calls.
- * Each cell (a collective, a size, a number of ranks) is the median of some rounds, each with a
- * communicator of its own: a first call happens once.
- * A first call may take 50 us or 5 % more than later ones, whichever is more; an uneven call with
- * new counts 5 us up to four ranks, 50 us beyond, or 5 %. Cells that take more are listed, and
- * counted.
+ * Sizes are 3/4 of 4^k, then 4^k. The former is the first of its class, so the latter is a new count
+ * of a known class. The very first size is the first use of the collective.
+ *
+ * Large calls use different memory each time: for the first two or three uses of a buffer, whether
+ * it has been touched matters more than whether the count is new.
+ *
+ * Each cell (a collective, a size, a number of ranks) is the median of several rounds, each with a
+ * new communicator, because a first call happens only once. Limits: a first call may take 50 us or
+ * 5 % longer than later ones, whichever is more; an uneven call with new counts 5 us (50 us for more
+ * than four ranks) or 5 %. Cells above their limit are listed and counted.
  */
 #include <peal/peal.h>
 
@@ -29,11 +30,11 @@ enum {
     ROUNDS = 5,
     LATER = 40,
     LARGE = 64 << 10,
-    LATER_LARGE = 10, /* and a first one, each on memory of its own */
-    MOST_BYTES = 4 << 20,
-    AREA = 2 * (LATER_LARGE + 2) * MOST_BYTES,
-    SIZES = 20,
-    MOST_RANKS = 16
+    LATER_LARGE = 10, /* besides the first one, each with its own memory */
+    MAX_BYTES = 4 << 20,
+    AREA = 2 * (LATER_LARGE + 2) * MAX_BYTES,
+    SIZES = 17, /* up to MAX_BYTES */
+    MAX_RANKS = 16
 };
 
 #define ALL_NAMES                                                                                  \
@@ -57,7 +58,7 @@ static void check(enum peal_status status)
 }
 
 /* Counts around n that differ from call to call, the same on all ranks. */
-static void uneven(uint64_t n, uint64_t turn, uint64_t counts[MOST_RANKS])
+static void uneven(uint64_t n, uint64_t turn, uint64_t counts[MAX_RANKS])
 {
     for (uint32_t r = 0; r < peal_comm_size(comm); r++)
         counts[r] = n - (turn * 7 + r * 3) % (n / 2 + 1);
@@ -66,7 +67,7 @@ static void uneven(uint64_t n, uint64_t turn, uint64_t counts[MOST_RANKS])
 static void call(const char *name, uint64_t bytes, uint64_t turn)
 {
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
-    uint64_t n = bytes / 4, block = n / size, counts[MOST_RANKS], back[MOST_RANKS];
+    uint64_t n = bytes / 4, block = n / size, counts[MAX_RANKS], back[MAX_RANKS];
     uneven(block, turn, counts);
     struct peal_blocks out = {counts, NULL}, in = {back, NULL};
     for (uint32_t r = 0; r < size; r++)
@@ -91,7 +92,7 @@ static void call(const char *name, uint64_t bytes, uint64_t turn)
         check(peal_all_to_all_v(comm, send, &out, recv, &in, PEAL_F32));
 }
 
-/* The next part of the area. All parts are used in turn, so that none was used recently. */
+/* Takes the next part of the area. Using all parts in turn gives each the longest time unused. */
 static void choose_memory(uint64_t bytes)
 {
     if (area_used + 2 * bytes > AREA)
@@ -101,8 +102,8 @@ static void choose_memory(uint64_t bytes)
     area_used += 2 * bytes;
 }
 
-/* The slowest rank's time of one call. The buffers are rewritten before, so that a first call finds
- * them where later ones do. */
+/* The slowest rank's time for one call. The buffers are rewritten before it, so that they are in the
+ * same caches for a first call as for later ones. */
 static double timed(const char *name, uint64_t bytes, uint64_t turn)
 {
     double slowest;
@@ -118,7 +119,7 @@ static double timed(const char *name, uint64_t bytes, uint64_t turn)
     return slowest;
 }
 
-/* One size: the first call, then later ones; for uneven calls, new counts against repeated ones. */
+/* One size: the first call and later ones, or uneven calls with new and with repeated counts. */
 static void measure(const char *name, uint64_t bytes, double *first, double *later)
 {
     bool is_v = strstr(name, "_v") != NULL;
@@ -145,9 +146,9 @@ static void run_rank(int ranks, int rank, int round, const char *names, struct l
 {
     char job[64], copy[256], *rest = copy;
     snprintf(job, sizeof job, "first-%d-%d", (int)getppid(), round);
-    struct peal_open how = {.size = (uint32_t)ranks, .rank = (uint32_t)rank, .job = job};
+    struct peal_open options = {.size = (uint32_t)ranks, .rank = (uint32_t)rank, .job = job};
     bench_pin(rank);
-    if (peal_comm_open(&how, &comm) != PEAL_OK) {
+    if (peal_comm_open(&options, &comm) != PEAL_OK) {
         fprintf(stderr, "first: %s\n", peal_comm_error(NULL));
         exit(1);
     }
@@ -155,12 +156,12 @@ static void run_rank(int ranks, int rank, int round, const char *names, struct l
     if (!area)
         exit(1);
     memset(area, 1, AREA);
-    choose_memory(MOST_BYTES);
+    choose_memory(MAX_BYTES);
     snprintf(copy, sizeof copy, "%s", names);
     double one = 1;
     check(peal_allreduce(comm, &one, send, 1, PEAL_F64, PEAL_MAX));
-    for (char *name; (name = strsep(&rest, ",")) != NULL;) {
-        for (int i = 0; i < SIZES && bytes_of(i) <= MOST_BYTES; i++, lines++) {
+    for (char *name = strsep(&rest, ","); name; name = strsep(&rest, ",")) {
+        for (int i = 0; i < SIZES; i++, lines++) {
             double first, later;
             measure(name, bytes_of(i), &first, &later);
             if (rank == 0) {
@@ -227,12 +228,14 @@ static void print_json(const struct cell *cell)
 
 /* ---- the table ---- */
 
-/* Median and worst of the cells of a kind, and how many of them take too long. */
+/* The median and the worst of the cells of a kind, and how many are above their limit. */
 static void print_kind(const struct cell *cells, size_t n, int ranks, enum kind kind)
 {
     double *more = malloc((n + 1) * sizeof *more);
     size_t found = 0, missed = 0;
-    for (size_t i = 0; more && i < n; i++) {
+    if (!more)
+        exit(1);
+    for (size_t i = 0; i < n; i++) {
         if (cells[i].ranks != ranks || cells[i].kind != kind)
             continue;
         more[found++] = cells[i].more;
@@ -242,8 +245,8 @@ static void print_kind(const struct cell *cells, size_t n, int ranks, enum kind 
         printf(" |");
     } else {
         double median = bench_median(more, found);
-        double most = more[found - 1];
-        printf(" %.*f (%.*f)", median < 9.95, median, most < 9.95, most);
+        double worst = more[found - 1];
+        printf(" %.*f (%.*f)", median < 9.95, median, worst < 9.95, worst);
         if (missed > 0)
             printf(", %zu of %zu", missed, found);
         printf(" |");
@@ -283,11 +286,14 @@ static bool run_rounds(int ranks, const char *names, struct line *lines)
     for (int round = 0; round < ROUNDS; round++) {
         fflush(stdout);
         bool failed = false;
-        for (int rank = 0; rank < ranks && !failed; rank++) {
+        for (int rank = 0; rank < ranks; rank++) {
             pid_t pid = fork();
             if (pid == 0)
                 run_rank(ranks, rank, round, names, lines);
-            failed = pid < 0; /* those that were started give up when no rank comes */
+            if (pid < 0) {
+                failed = true; /* the ranks already started give up after their time-out */
+                break;
+            }
         }
         for (int status; wait(&status) > 0;)
             failed |= status != 0;
@@ -297,17 +303,17 @@ static bool run_rounds(int ranks, const char *names, struct line *lines)
     return true;
 }
 
-/* Each name of the list is one of all of them, and none comes twice. */
+/* Is each name of the list a known one, and is none repeated? */
 static bool are_known(const char *list)
 {
     char copy[256], *rest = copy, seen[256] = ",";
     snprintf(copy, sizeof copy, "%s", list);
-    for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+    for (char *name = strsep(&rest, ","); name; name = strsep(&rest, ",")) {
         char framed[64];
         snprintf(framed, sizeof framed, ",%.60s,", name);
         if (!strstr("," ALL_NAMES ",", framed) || strstr(seen, framed))
             return false;
-        strcat(seen, framed + 1); /* of a subset of ALL_NAMES, which fits */
+        strcat(seen, framed + 1); /* fits: different names of ALL_NAMES */
     }
     return true;
 }
@@ -319,18 +325,28 @@ static int usage(void)
     return 2;
 }
 
+/* Reads "2,4" and returns the number of numbers. */
+static int read_ranks(char *list, int ranks[MAX_RANKS])
+{
+    int n = 0;
+    for (char *one = strsep(&list, ","); one; one = strsep(&list, ",")) {
+        if (n == MAX_RANKS)
+            break;
+        ranks[n++] = atoi(one);
+    }
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     static char names[256] = ALL_NAMES;
-    int ranks[MOST_RANKS] = {2}, nranks = 1;
+    int ranks[MAX_RANKS] = {2}, nranks = 1;
     bool json = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = true;
         } else if (strcmp(argv[i], "--ranks") == 0 && i + 1 < argc) {
-            nranks = 0;
-            for (char *one, *rest = argv[++i]; (one = strsep(&rest, ",")) && nranks < MOST_RANKS;)
-                ranks[nranks++] = atoi(one);
+            nranks = read_ranks(argv[++i], ranks);
         } else if (argv[i][0] != '-') {
             snprintf(names, sizeof names, "%s", argv[i]);
         } else {
@@ -343,23 +359,27 @@ int main(int argc, char **argv)
     struct cell *cells = calloc((size_t)nranks * 32 * SIZES, sizeof *cells);
     char copy[256];
     size_t n = 0;
-    for (int r = 0; cells && r < nranks; r++) {
+    if (!cells)
+        return 1;
+    for (int r = 0; r < nranks; r++) {
         char *rest = copy;
         struct line *line = lines;
-        if (ranks[r] < 1 || ranks[r] > MOST_RANKS)
+        if (ranks[r] < 1 || ranks[r] > MAX_RANKS)
             return usage();
         if (!run_rounds(ranks[r], names, lines))
             return 1;
         snprintf(copy, sizeof copy, "%s", names);
-        for (char *name; (name = strsep(&rest, ",")) != NULL;) {
-            for (int i = 0; i < SIZES && bytes_of(i) <= MOST_BYTES; i++)
+        for (char *name = strsep(&rest, ","); name; name = strsep(&rest, ",")) {
+            for (int i = 0; i < SIZES; i++)
                 judge(name, ranks[r], i, line++, &cells[n++]);
         }
     }
-    for (size_t i = 0; json && i < n; i++)
-        print_json(&cells[i]);
-    if (!json)
+    if (json) {
+        for (size_t i = 0; i < n; i++)
+            print_json(&cells[i]);
+    } else {
         print_table(cells, n, ranks, (size_t)nranks);
+    }
     free(cells);
     return 0;
 }

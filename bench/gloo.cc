@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The harness on Gloo, by its C++ interface over TCP on the loopback device. BENCH_RANKS ranks; or those
-// of `peal exec --hosts`, on the device BENCH_IFACE, which meet in the folder BENCH_STORE. BENCH_GLOO says which of Gloo's ways:
+// The harness on Gloo, through its C++ interface over TCP. BENCH_RANKS ranks on the loopback device, or
+// the ranks of `peal exec --hosts` on the device BENCH_IFACE, which meet in the folder BENCH_STORE.
+// BENCH_GLOO selects one of Gloo's implementations:
 //   ring, bcube   the current interface (PyTorch uses it); the two differ for allreduce only
-//   busy          the older classes with pairs that poll in the calling thread: fast for small
-//   sizes
+//   busy          the older classes, whose pairs poll in the calling thread: fast for small sizes
 #include "harness.h"
 
 #include <gloo/allgather.h>
@@ -45,7 +45,7 @@ std::unique_ptr<gloo::Algorithm> algorithm, busy_barrier; // of the current size
 
 void call_busy(const bench_call *c)
 {
-    // These classes work in place: the input is copied in, as the others' inputs stay untouched.
+    // These classes work in place. The input is copied, because the other implementations do not change it.
     if (c->collective == BENCH_ALLREDUCE || c->collective == BENCH_REDUCE_SCATTER)
         std::memcpy(c->recv, c->send, c->count * sizeof(float));
     algorithm->run();

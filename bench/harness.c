@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method that every library is timed by. See harness.h. */
+/* The timing method, the same for every library. See harness.h. */
 #include "harness.h"
 
 #include "measure.h"
@@ -45,14 +45,14 @@ static const char *const mode_names[MODES] = {"hot", "fresh", "row"};
 
 struct options {
     enum bench_collective collective;
-    size_t sizes[BENCH_MOST_SIZES], nsizes, largest;
+    size_t sizes[BENCH_MAX_SIZES], nsizes, largest;
     double seconds;
-    int most;
+    int max_calls;
     bool modes[MODES];
     const char *label;
 };
 
-static volatile float sink; /* what is read goes here, so that reading is not left out */
+static volatile float sink; /* keeps the compiler from dropping the reads */
 
 const char *bench_collective_name(enum bench_collective collective)
 {
@@ -82,7 +82,7 @@ static void read_modes(struct options *o, const char *value)
 static struct options read_options(const char *label, int argc, char **argv)
 {
     struct options o = {
-        .seconds = 0.5, .most = 2000, .modes = {[HOT] = true, [FRESH] = true}, .label = label};
+        .seconds = 0.5, .max_calls = 2000, .modes = {[HOT] = true, [FRESH] = true}, .label = label};
     const char *sizes = "8,512,8K,128K,2M,32M";
     if (argc < 2 || argc % 2 != 0) {
         fputs(usage, stderr);
@@ -96,7 +96,7 @@ static struct options read_options(const char *label, int argc, char **argv)
         } else if (strcmp(argv[i], "-t") == 0) {
             o.seconds = atof(value);
         } else if (strcmp(argv[i], "-i") == 0) {
-            o.most = atoi(value);
+            o.max_calls = atoi(value);
         } else if (strcmp(argv[i], "-m") == 0) {
             read_modes(&o, value);
         } else if (strcmp(argv[i], "-l") == 0) {
@@ -106,8 +106,8 @@ static struct options read_options(const char *label, int argc, char **argv)
             exit(2);
         }
     }
-    if (o.most < 3)
-        o.most = 3;
+    if (o.max_calls < 3)
+        o.max_calls = 3;
     o.nsizes = bench_sizes(o.collective == BENCH_BARRIER ? "0" : sizes, o.sizes);
     for (size_t i = 0; i < o.nsizes; i++)
         o.largest = o.sizes[i] > o.largest ? o.sizes[i] : o.largest;
@@ -126,7 +126,7 @@ static bool is_uneven(enum bench_collective collective)
     return collective >= BENCH_ALLGATHER_V && collective <= BENCH_ALL_TO_ALL_V;
 }
 
-/* Blocks whose lengths grow with the rank, and make up `count` elements. */
+/* Blocks whose lengths grow with the rank, `count` elements in all. */
 static void cut(size_t count, size_t ranks, size_t *counts, size_t *offsets)
 {
     size_t at = 0;
@@ -137,7 +137,7 @@ static void cut(size_t count, size_t ranks, size_t *counts, size_t *offsets)
     }
 }
 
-/* Small integers: sums are exact in f32 whatever the order. */
+/* Small integers, whose sums are exact in f32 in any order. */
 static float value_at(int rank, size_t i)
 {
     return (float)(rank + 1 + (int)(i % 7));
@@ -184,7 +184,7 @@ static void write_input(const struct bench_library *library, const struct bench_
         call->send[i] = value_at(library->rank, i);
 }
 
-/* What ranks 0 to last - 1 put in, added up. */
+/* The sum of the inputs of ranks 0 to last - 1. */
 static float sum_of(int last, size_t i)
 {
     return (float)(last * (last + 1) / 2 + last * (int)(i % 7));
@@ -262,7 +262,7 @@ static void touch(const struct bench_library *library, const struct bench_call *
     write_input(library, call);
 }
 
-/* One call of many that follow each other, on the average. */
+/* The average over many calls that follow each other directly. */
 static double time_row(const struct bench_library *library, const struct bench_call *call)
 {
     enum { CALLS = 64 };
@@ -279,7 +279,7 @@ static double time_once(const struct bench_library *library, const struct bench_
     if (mode == ROW)
         return time_row(library, call);
     if (mode == FRESH) {
-        /* Where ranks share a core, touching would slow down those still in the last call. */
+        /* If ranks share a core, touching would slow down ranks still in the previous call. */
         library->barrier();
         touch(library, call);
     }
@@ -292,11 +292,11 @@ static double time_once(const struct bench_library *library, const struct bench_
 static void measure(const struct bench_library *library, const struct bench_call *call,
                     const struct options *o, enum mode mode, bool right)
 {
-    double *times = malloc((size_t)o->most * sizeof *times);
+    double *times = malloc((size_t)o->max_calls * sizeof *times);
     if (!times)
         exit(1);
-    /* How many calls fit: by the slowest rank, everything around the call included. The least of
-     * some trials, so that one interruption does not decide. */
+    /* How many calls fit into the time, including everything around them, on the slowest rank. The
+     * minimum of several trials, so that one interruption does not decide. */
     double each = INFINITY;
     for (int i = 0; i < 5; i++) {
         double start = bench_now_us();
@@ -305,8 +305,8 @@ static void measure(const struct bench_library *library, const struct bench_call
     }
     library->maximum(&each, 1);
     double fits = o->seconds * 1e6 / each;
-    int n = fits > o->most ? o->most : (int)fits;
-    if (n < 5 && o->most >= 5)
+    int n = fits > o->max_calls ? o->max_calls : (int)fits;
+    if (n < 5 && o->max_calls >= 5)
         n = 5;
     for (int i = 0; i < n; i++)
         times[i] = time_once(library, call, mode);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times the collectives of one library. The library is a struct of functions; everything else, and
- * above all the method, is the same for all libraries:
+/* Times the collectives of one library. The library is a struct of functions; the method is the same
+ * for all libraries:
  *
  *   all ranks:  [fresh: rewrite the input, read the output]  barrier  start  CALL  stop
  *
- * A call's time is that of its slowest rank; the median over the calls is reported. `hot` leaves
- * the buffers alone between calls, as the usual benchmarks do; `fresh` has every rank write its
- * input and read its output before every call, as programs do. `row` makes 64 calls with nothing
- * between them, not even the barrier, and takes a 64th of the slowest rank's time: a root may run ahead
- * of the others there, and does in programs. Results are checked once per size.
+ * A call takes as long as on its slowest rank; the median over the calls is reported. `hot` leaves
+ * the buffers alone between calls, as most benchmarks do. In `fresh`, every rank writes its input and
+ * reads its output before every call, as programs do. `row` makes 64 calls with nothing between them,
+ * not even the barrier, and reports a 64th of the slowest rank's time: a root may run ahead of the
+ * others, as it does in programs. Results are checked once per size.
  *
- * Sizes are those of the larger buffer of a rank: allreduce, reduce and broadcast: the buffer; allgather
- * and gather: the receive buffer; reduce_scatter, scatter and all_to_all: the send buffer; of their forms with
- * uneven blocks the same; scan and exscan: the buffer. f32, sum; rank 0 is the root.
+ * The size is that of a rank's larger buffer: the receive buffer of allgather and gather, the send
+ * buffer of reduce_scatter, scatter and all_to_all, also with uneven blocks; elsewhere both are
+ * equal. Elements are f32, reductions sums, and rank 0 is the root.
  *
  * One line of JSON per result, on rank 0's standard output.
  */
@@ -38,7 +38,7 @@ enum bench_collective {
     BENCH_BARRIER,
     BENCH_SCAN,
     BENCH_EXSCAN,
-    BENCH_ALLGATHER_V, /* of uneven blocks: rank r's is r + 1 times as long as rank 0's */
+    BENCH_ALLGATHER_V, /* uneven blocks: that of rank r is r + 1 times as long as that of rank 0 */
     BENCH_REDUCE_SCATTER_V,
     BENCH_GATHER_V,
     BENCH_SCATTER_V,
@@ -47,7 +47,7 @@ enum bench_collective {
 };
 
 const char *bench_collective_name(enum bench_collective collective);
-/* Ends the program with a message if there is none of this name. */
+/* Ends the program with a message if no collective has this name. */
 enum bench_collective bench_collective_find(const char *name);
 
 struct bench_call {
@@ -56,8 +56,8 @@ struct bench_call {
     float *recv;
     size_t count; /* elements of the larger buffer; a multiple of the number of ranks where the
                      collective has blocks */
-    /* Of uneven blocks, by rank: elements, and where they begin. What all_to_all_v receives is as many blocks of
-     * its own length, one after the other. */
+    /* Uneven blocks by rank: elements, and where they begin. all_to_all_v receives one block of this
+     * rank's own length from every rank, one after the other. */
     const size_t *counts, *offsets;
 };
 
@@ -67,9 +67,9 @@ struct bench_library {
     bool pin; /* ranks to processors, round robin */
     void (*call)(const struct bench_call *call);
     void (*barrier)(void);
-    /* Every rank gets the greatest of all ranks' values, place by place. */
+    /* The elementwise maximum over all ranks. */
     void (*maximum)(double *values, int count);
-    /* NULL: memory of the process. */
+    /* NULL: private memory. */
     void *(*alloc)(size_t bytes);
     /* Called before the first call of a size; the library may prepare. May be NULL. */
     void (*prepare)(const struct bench_call *call);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host costs: submitting and completing an empty task, and whether a task that sleeps and an
- * independent allreduce overlap.
+/* The cost of a host's tasks: submitting and completing an empty one, and how well a task that sleeps
+ * overlaps with an independent allreduce.
  *
  *     bench-host [PLATFORM [TASKS]]
  */
 #include <peal/host.h>
+
+#include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +17,12 @@ enum { WORKERS = 4, ROUNDS = 5, COUNT = 1 << 20 };
 static struct peal_host *host;
 static struct peal_work nothing, sleeper, ring;
 
-static void must(enum peal_status status, const char *what)
+static void must(enum peal_status status, const char *action)
 {
     if (status == PEAL_OK)
         return;
-    fprintf(stderr, "%s: %s\n", what, peal_host_error(host));
+    fprintf(stderr, "%s: %s\n", action, peal_host_error(host));
     exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static enum peal_status run_nothing(const struct peal_function_call *call, void *context)
@@ -48,15 +43,15 @@ static enum peal_status run_sleep(const struct peal_function_call *call, void *c
 static void measure_empty(unsigned tasks)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        double start = now();
+        double start = bench_now_us();
         for (unsigned i = 0; i < tasks; i++) {
             struct peal_task_spec spec = {.work = nothing, .worker = i % WORKERS};
             must(peal_host_submit(host, &spec, NULL), "submit");
         }
-        double submitted = now();
+        double submitted = bench_now_us();
         must(peal_host_wait_all(host), "tasks");
         printf("%u empty tasks on %d workers: %.3f us to submit, %.3f us in all, per task\n", tasks,
-               WORKERS, (submitted - start) / tasks * 1e6, (now() - start) / tasks * 1e6);
+               WORKERS, (submitted - start) / tasks, (bench_now_us() - start) / tasks);
     }
 }
 
@@ -66,13 +61,13 @@ static double measure(int sleeps, int sums, struct peal_tensor x, struct peal_te
                                    peal_arg_reduce(PEAL_SUM)};
     struct peal_task_spec sleep = {.work = sleeper, .everyone = 1};
     struct peal_task_spec sum = {.work = ring, .everyone = 1, .args = args, .nargs = 3};
-    double start = now();
+    double start = bench_now_us();
     if (sleeps)
         must(peal_host_submit(host, &sleep, NULL), "sleep");
     for (int i = 0; i < sums; i++)
         must(peal_host_submit(host, &sum, NULL), "sum");
     must(peal_host_wait_all(host), "tasks");
-    return (now() - start) * 1e3;
+    return (bench_now_us() - start) / 1e3;
 }
 
 static void measure_overlap(void)
@@ -96,11 +91,11 @@ int main(int argc, char **argv)
     struct peal_function functions[] = {
         {.name = "nothing", .run = run_nothing, .parameters = ""},
         {.name = "sleep", .run = run_sleep, .parameters = "", .cost_ps = 50000000000}};
-    struct peal_host_open how = {.workers = WORKERS,
-                                 .platform = argc > 1 ? argv[1] : NULL,
-                                 .functions = functions,
-                                 .nfunctions = 2};
-    if (peal_host_open(&how, &host) != PEAL_OK) {
+    struct peal_host_open options = {.workers = WORKERS,
+                                     .platform = argc > 1 ? argv[1] : NULL,
+                                     .functions = functions,
+                                     .nfunctions = 2};
+    if (peal_host_open(&options, &host) != PEAL_OK) {
         fprintf(stderr, "%s\n", peal_host_error(NULL));
         return 1;
     }

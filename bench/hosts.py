@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for compare: network namespaces of processes of the benchmark, and how each system is started on them.
+"""Hosts for compare: namespaces on this machine, and the commands that start each system on them.
 
-Each host has its own network, name, processes and /dev/shm. A virtual link joins both for data (d0, with --rate as fast as that),
-another one leads to the launcher (m0). The machine's own network is not touched, and however the benchmark ends, the hosts go away
-with its processes.
+Each host has its own network, name, processes and /dev/shm. A virtual link (d0) joins them for data, limited by --rate; another one
+(m0) leads to the launcher. The machine's own network is not changed, and the hosts end with the benchmark's processes, however
+it ends.
 """
 import ctypes
 import os
@@ -31,9 +31,9 @@ def sure(*command):
 
 
 def enter():
-    """Restarts the program in a network of its own; ends it with a message where that is not allowed."""
+    """Restarts the program in its own network namespace, or ends it with a message if that is not allowed."""
     if INSIDE in os.environ:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what closes the hosts
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the hosts are closed
         return
     command = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
     probe = subprocess.run([*command, "sh", "-c", "ip link set lo up && ip link add name va type veth peer name vb"],
@@ -121,7 +121,7 @@ def open_mpi(folder, hosts):
 
 
 def mpich(folder, hosts):
-    """Where ranks share processors it needs the preload that yields."""
+    """If ranks share processors, it needs the preload that yields (yield.c)."""
     def start(ranks):
         env = {**MALLOC, "UCX_TLS": "tcp,self,posix,sysv", "UCX_NET_DEVICES": "d0"}
         if ranks > PROCESSORS:

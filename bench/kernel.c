@@ -14,11 +14,11 @@ const char bench_flat_machine[] = "topology: {flat: 65536}\n"
                                   "math: {clock_GHz: .inf, lanes: {f32: 1}}\n"
                                   "signal: {notify_bytes: 0, request_bytes: 0}\n";
 
-void bench_stop(const char *what, const struct peal_diags *diags)
+void bench_stop(const char *subject, const struct peal_diags *diags)
 {
     struct peal_text text = {0};
     peal_diags_print(diags, false, &text);
-    fprintf(stderr, "%s\n%s", what, peal_text_get(&text));
+    fprintf(stderr, "%s\n%s", subject, peal_text_get(&text));
     exit(1);
 }
 

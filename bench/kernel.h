@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the benchmarks of plans and simulations share: a library kernel bound to ranks and a count,
- * and the machine on which nothing costs time but the links. */
+/* Shared by the benchmarks of plans and simulations: a library kernel bound to ranks and a count, and
+ * a machine on which only links take time. */
 #ifndef PEAL_BENCH_KERNEL_H
 #define PEAL_BENCH_KERNEL_H
 
@@ -17,14 +17,14 @@ struct bench_kernel {
 };
 
 /* Prints what went wrong and ends the program. */
-_Noreturn void bench_stop(const char *what, const struct peal_diags *diags);
+_Noreturn void bench_stop(const char *subject, const struct peal_diags *diags);
 
 /* The only kernel of a library file, or the library kernel of that name. rank PEAL_NONE: all. */
 void bench_kernel_open(const char *name, uint32_t nranks, uint32_t rank, int64_t count,
                        struct bench_kernel *out);
 void bench_kernel_close(struct bench_kernel *kernel);
 
-/* A machine file: its figures can be set beside another simulator's. */
+/* A machine file that other simulators can model too, so that times can be compared. */
 extern const char bench_flat_machine[];
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit: what a collective of P ranks costs if two pinned workers do nothing but the memory
- * traffic that it cannot avoid, over inputs and outputs that both can address.
+/* The limit: the time of a collective of P ranks if two pinned workers do only the memory traffic
+ * that it cannot avoid, with inputs and outputs that both can address.
  *
  *   [fresh: rewrite the inputs, read the outputs]  meet  start  meet  TRAFFIC  meet  stop
  *
- * The meeting after the start says that the peer's inputs are ready, the last one that the outputs
- * are complete. Ways of doing the traffic: each worker fills its half of every output (split), or
- * all of its own ranks' outputs (own), with plain stores or with streaming ones; the best way
- * counts, and is named. Sizes are those of harness.h. One line of JSON per result.
+ * After the meeting that follows the start, the peer's inputs are ready; after the last one, the
+ * outputs are complete. Each worker fills its half of every output (split), or all outputs of its
+ * own ranks (own), with plain or with streaming stores. The fastest way counts, and is named. Sizes are those of harness.h. One line of JSON per result.
  *
  *   limit COLLECTIVE P [-s 8,4K,1M] [-t SECONDS]
  */
@@ -25,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORKERS = 2, MOST_RANKS = 64, MOST_CALLS = 4000, WAYS = 4 };
+enum { WORKERS = 2, MAX_RANKS = 64, MAX_CALLS = 4000, WAYS = 4 };
 
 static const char *const way_names[WAYS] = {"split", "split, streaming", "own", "own, streaming"};
 
@@ -41,7 +40,7 @@ struct limit {
     const struct peal_compute *compute;
     struct meeting *meeting;
     double *times; /* of both workers, call by call */
-    float *in[MOST_RANKS], *out[MOST_RANKS];
+    float *in[MAX_RANKS], *out[MAX_RANKS];
     enum bench_collective collective;
     int ranks;
     size_t count; /* elements of the larger buffer */
@@ -71,7 +70,7 @@ static void copy(const struct limit *l, float *to, const float *from, size_t n)
 /* One output: straight into it. */
 static void reduce_one(const struct limit *l, float *out, size_t low, size_t n)
 {
-    struct peal_operand src[MOST_RANKS], dst = {out, 0, PEAL_F32};
+    struct peal_operand src[MAX_RANKS], dst = {out, 0, PEAL_F32};
     for (int r = 0; r < l->ranks; r++)
         src[r] = (struct peal_operand){l->in[r] + low, 0, PEAL_F32};
     bool stream = l->way & 1;
@@ -81,8 +80,8 @@ static void reduce_one(const struct limit *l, float *out, size_t low, size_t n)
 
 static void reduce_all(const struct limit *l, size_t low, size_t high)
 {
-    const void *from[MOST_RANKS];
-    void *to[MOST_RANKS];
+    const void *from[MAX_RANKS];
+    void *to[MAX_RANKS];
     for (int r = 0; r < l->ranks; r++) {
         from[r] = l->in[r] + low;
         to[r] = l->out[r] + low;
@@ -95,7 +94,7 @@ static void reduce_all(const struct limit *l, size_t low, size_t high)
 static void broadcast(const struct limit *l, size_t low, size_t high)
 {
     const void *from[1] = {l->in[0] + low};
-    void *to[MOST_RANKS];
+    void *to[MAX_RANKS];
     for (int r = 1; r < l->ranks; r++)
         to[r - 1] = l->out[r] + low;
     l->compute->spread(&(struct peal_spread){PEAL_FN_ID, PEAL_F32, l->way & 1, 0,
@@ -105,7 +104,7 @@ static void broadcast(const struct limit *l, size_t low, size_t high)
 static void traffic(const struct limit *l, int worker)
 {
     size_t block = l->count / (size_t)l->ranks;
-    /* Halves at a cache line; what fits in two lines is one worker's. */
+    /* The halves meet at a cache line; less than two lines are left to one worker. */
     size_t half = (l->count / 2 + 15) / 16 * 16;
     if (l->count < 32)
         half = l->count;
@@ -183,11 +182,11 @@ static void work(struct limit *l, int worker)
             meet(l->meeting, worker, &count);
         traffic(l, worker);
         meet(l->meeting, worker, &count);
-        l->times[worker * MOST_CALLS + i] = bench_now_us() - start;
+        l->times[worker * MAX_CALLS + i] = bench_now_us() - start;
     }
 }
 
-/* The median over the calls of the slower worker's time; the first tenth warms up. */
+/* The median of the slower worker's times, without the first tenth of the calls. */
 static double measure(struct limit *l)
 {
     memset(l->meeting, 0, sizeof *l->meeting);
@@ -198,7 +197,7 @@ static double measure(struct limit *l)
         if (pid[w] < 0) {
             perror("fork");
             if (w > 0)
-                kill(pid[0], SIGKILL); /* it would wait for this one for ever */
+                kill(pid[0], SIGKILL); /* otherwise it waits for this one for ever */
             exit(1);
         }
         if (pid[w] == 0) {
@@ -209,9 +208,9 @@ static double measure(struct limit *l)
     for (int w = 0; w < WORKERS; w++)
         waitpid(pid[w], NULL, 0);
     int first = l->calls / 10, n = l->calls - first;
-    double slower[MOST_CALLS];
+    double slower[MAX_CALLS];
     for (int i = 0; i < n; i++) {
-        double a = l->times[first + i], b = l->times[MOST_CALLS + first + i];
+        double a = l->times[first + i], b = l->times[MAX_CALLS + first + i];
         slower[i] = a > b ? a : b;
     }
     return bench_median(slower, (size_t)n);
@@ -233,7 +232,7 @@ static void measure_size(struct limit *l, size_t bytes, double seconds)
             l->fresh = fresh;
             l->calls = 11;
             double fits = seconds * 1e6 / (measure(l) * (fresh ? 3 : 1));
-            l->calls = (int)fmin(fmax(fits, 11), MOST_CALLS);
+            l->calls = (int)fmin(fmax(fits, 11), MAX_CALLS);
             double median = measure(l);
             if (best == 0 || median < best) {
                 best = median;
@@ -251,7 +250,7 @@ static void measure_size(struct limit *l, size_t bytes, double seconds)
 
 int main(int argc, char **argv)
 {
-    size_t sizes[BENCH_MOST_SIZES], most = 0;
+    size_t sizes[BENCH_MAX_SIZES], largest = 0;
     const char *list = "8,512,8K,128K,2M,32M";
     double seconds = 0.2;
     struct limit l = {.compute = peal_compute_best()};
@@ -267,18 +266,18 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "-t") == 0)
             seconds = atof(argv[i + 1]);
     }
-    if (l.ranks < WORKERS || l.ranks > MOST_RANKS || bench_processors() < WORKERS) {
-        fprintf(stderr, "needs 2 to %d ranks and two processors\n", MOST_RANKS);
+    if (l.ranks < WORKERS || l.ranks > MAX_RANKS || bench_processors() < WORKERS) {
+        fprintf(stderr, "needs 2 to %d ranks and two processors\n", MAX_RANKS);
         return 2;
     }
     l.meeting = bench_shared(sizeof *l.meeting);
-    l.times = bench_shared(WORKERS * MOST_CALLS * sizeof(double));
+    l.times = bench_shared(WORKERS * MAX_CALLS * sizeof(double));
     size_t n = bench_sizes(l.collective == BENCH_BARRIER ? "0" : list, sizes);
     for (size_t i = 0; i < n; i++)
-        most = sizes[i] > most ? sizes[i] : most;
+        largest = sizes[i] > largest ? sizes[i] : largest;
     for (int r = 0; r < l.ranks; r++) {
-        l.in[r] = bench_shared(most + 4096);
-        l.out[r] = bench_shared(most + 4096);
+        l.in[r] = bench_shared(largest + 4096);
+        l.out[r] = bench_shared(largest + 4096);
     }
     for (size_t i = 0; i < n; i++)
         measure_size(&l, sizes[i], seconds);

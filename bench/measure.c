@@ -81,11 +81,11 @@ size_t bench_size(const char *text)
     return (size_t)value << shift;
 }
 
-size_t bench_sizes(const char *text, size_t sizes[BENCH_MOST_SIZES])
+size_t bench_sizes(const char *text, size_t sizes[BENCH_MAX_SIZES])
 {
     char one[32];
     size_t n = 0;
-    while (*text && n < BENCH_MOST_SIZES) {
+    while (*text && n < BENCH_MAX_SIZES) {
         size_t len = strcspn(text, ",");
         if (len >= sizeof one) {
             fprintf(stderr, "not a size: '%s'\n", text);

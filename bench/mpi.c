@@ -4,9 +4,9 @@
 
 #include <mpi.h>
 
-enum { MOST_RANKS = 1024 };
+enum { MAX_RANKS = 1024 };
 static int size, own;
-static int counts[MOST_RANKS], offsets[MOST_RANKS], same[MOST_RANKS], places[MOST_RANKS];
+static int counts[MAX_RANKS], offsets[MAX_RANKS], same[MAX_RANKS], places[MAX_RANKS];
 
 /* As MPI wants them. */
 static void set_blocks(const struct bench_call *c)
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &library.size);
     size = library.size;
     own = library.rank;
-    if (size > MOST_RANKS)
+    if (size > MAX_RANKS)
         MPI_Abort(MPI_COMM_WORLD, 2);
     int status = bench_run(&library, argc, argv);
     MPI_Finalize();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The harness on Peal's public interface. BENCH_RANKS ranks; with BENCH_SYMMETRIC=1 the buffers are
- * symmetric memory. Use through `compare`, or: BENCH_RANKS=2 bench-peal allreduce. Started by a
- * launcher (peal exec), its ranks are the launcher's. */
+/* The harness on Peal's public interface. It starts BENCH_RANKS ranks (BENCH_RANKS=2 bench-peal
+ * allreduce) unless a launcher (peal exec) has started them. With BENCH_SYMMETRIC=1 the buffers are
+ * symmetric memory. */
 #include <peal/peal.h>
 
 #include "harness.h"
@@ -133,8 +133,8 @@ int main(int argc, char **argv)
     bool launched = getenv("PEAL_RANK") != NULL;
     if (!launched)
         library.rank = bench_fork(size);
-    struct peal_open how = {.size = (uint32_t)size, .rank = (uint32_t)library.rank, .job = job};
-    check(peal_comm_open(launched ? NULL : &how, &comm));
+    struct peal_open options = {.size = (uint32_t)size, .rank = (uint32_t)library.rank, .job = job};
+    check(peal_comm_open(launched ? NULL : &options, &comm));
     library.rank = (int)peal_comm_rank(comm);
     library.size = (int)peal_comm_size(comm);
     int status = bench_run(&library, argc, argv);

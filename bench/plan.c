@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens before anything runs: reading the library, making plans, verifying, simulating.
- * Milliseconds of processor time (the median of several) and the process's peak memory. One line of
- * JSON per result.
+/* The work before a plan runs: reading the library, making plans, verifying, simulating. Median
+ * milliseconds of processor time, and the process's peak memory. One line of JSON per result.
  *
- *   plan [--large]      with the cases that take seconds and hundreds of megabytes
- *   plan --sim P BYTES  only the simulation of a ring of P ranks, to set beside simgrid_ring.cc
+ *   plan [--large]      also cases that take seconds and hundreds of megabytes
+ *   plan --sim P BYTES  only the simulation of a ring of P ranks, to compare with simgrid_ring.cc
  */
 #include "lang/lang.h"
 #include "kernel.h"
@@ -17,7 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { MOST_ROUNDS = 11 };
+enum { ROUNDS = 11 };
 
 /* One plan: kernel, ranks, elements; rank PEAL_NONE: all of them. */
 struct job {
@@ -26,22 +25,22 @@ struct job {
     int64_t count;
 };
 
-static void report(const char *what, const struct job *job, double *us, int rounds, uint64_t ops)
+static void report(const char *task, const struct job *job, double *us, int rounds, uint64_t ops)
 {
     struct rusage usage;
     bool all_ranks = job->rank == PEAL_NONE;
     getrusage(RUSAGE_SELF, &usage);
     printf("{\"what\": \"%s\", \"kernel\": \"%s\", \"nranks\": %u, \"all_ranks\": %s, \"ops\": "
            "%llu, \"cpu_ms\": %.3f, \"peak_mb\": %ld}\n",
-           what, job->kernel, job->ranks, all_ranks ? "true" : "false", (unsigned long long)ops,
+           task, job->kernel, job->ranks, all_ranks ? "true" : "false", (unsigned long long)ops,
            bench_median(us, (size_t)rounds) / 1e3, usage.ru_maxrss / 1024);
     fflush(stdout);
 }
 
 static void time_library(void)
 {
-    double us[MOST_ROUNDS];
-    for (int i = 0; i < MOST_ROUNDS; i++) {
+    double us[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
         struct peal_diags diags;
         struct peal_library *library = NULL;
         peal_diags_init(&diags);
@@ -52,13 +51,13 @@ static void time_library(void)
         peal_library_close(library);
         peal_diags_release(&diags);
     }
-    report("parse library", &(struct job){.kernel = ""}, us, MOST_ROUNDS, 0);
+    report("parse library", &(struct job){.kernel = ""}, us, ROUNDS, 0);
 }
 
 /* Instantiates `rounds` times; the last plan is returned, freed with free. */
 static struct peal_plan *time_instantiate(const struct job *job, int rounds)
 {
-    double us[MOST_ROUNDS];
+    double us[ROUNDS];
     struct bench_kernel k;
     struct peal_plan *plan = NULL;
     bench_kernel_open(job->kernel, job->ranks, job->rank, job->count, &k);
@@ -77,7 +76,7 @@ static struct peal_plan *time_instantiate(const struct job *job, int rounds)
 static void time_verify(const struct job *job, int rounds)
 {
     struct peal_plan *plan = time_instantiate(job, 1);
-    double us[MOST_ROUNDS];
+    double us[ROUNDS];
     for (int i = 0; i < rounds; i++) {
         struct peal_verification *answer = NULL;
         double start = bench_cpu_us();
@@ -100,7 +99,7 @@ static void time_sim(const struct job *job, int rounds)
     struct peal_source source = {"bench.yaml", bench_flat_machine, strlen(bench_flat_machine)};
     struct peal_diags diags;
     struct peal_machine *machine = NULL;
-    double us[MOST_ROUNDS];
+    double us[ROUNDS];
     peal_diags_init(&diags);
     if (peal_machine_read(&source, &diags, &machine) != PEAL_OK)
         bench_stop("the machine", &diags);
@@ -135,9 +134,9 @@ int main(int argc, char **argv)
         return 0;
     }
     time_library();
-    free(time_instantiate(&(struct job){"allreduce_ring", 16, 3, 1 << 20}, MOST_ROUNDS));
-    free(time_instantiate(&(struct job){"allreduce_ring", 16, PEAL_NONE, 1 << 20}, MOST_ROUNDS));
-    time_verify(&(struct job){"allreduce_ring", 4, PEAL_NONE, 1 << 12}, MOST_ROUNDS);
+    free(time_instantiate(&(struct job){"allreduce_ring", 16, 3, 1 << 20}, ROUNDS));
+    free(time_instantiate(&(struct job){"allreduce_ring", 16, PEAL_NONE, 1 << 20}, ROUNDS));
+    time_verify(&(struct job){"allreduce_ring", 4, PEAL_NONE, 1 << 12}, ROUNDS);
     time_verify(&(struct job){"allreduce_ring", 16, PEAL_NONE, 1 << 12}, 3);
     time_verify(&(struct job){"allreduce_mesh2", 8, PEAL_NONE, 1 << 12}, 3);
     time_sim(&(struct job){"allreduce_chunked", 256, PEAL_NONE, 1 << 20}, 3);

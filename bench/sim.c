@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast simulating is, and how much memory it takes beside the plan. One line of JSON per case.
+/* The speed of simulation, and its memory without the plan. One line of JSON per case.
  *
  *   sim [--rounds N] [CASE ...]     all cases, or those whose name begins with one of the words
  *
- * An event is what leaves the event queue: a message's head at a link (or a memory port, or its
- * last byte, where those need one), a packet granted by a DMA engine, a step of a lane under
- * --strict. What is worked out without one (an op run ahead, a credit, a wake-up, a poll) is not
- * counted. Times are of the processor, the median of the rounds: cpu_ms with reading the plan's ops
- * (or making them), run_ms from the first event on. Memory is the growth of the
- * resident set while the simulation lives, its highest point.
+ * Events are those of the event queue: a message's head at a link (or at a memory port, or its last
+ * byte, where needed), a packet granted by a DMA engine, a step of a lane under --strict. Anything
+ * computed without an event (an op that runs ahead, a credit, a wake-up, a poll) is not counted.
+ * Times are processor time, the median of the rounds: cpu_ms includes reading the plan's ops (or
+ * making them), run_ms begins with the first event. Memory is the peak growth of the resident set
+ * while the simulation exists.
  */
 #include "kernel.h"
 #include "measure.h"
@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 21 };
+enum { MAX_ROUNDS = 21 };
 
-/* All components at work: issue, set-up, memories, math, wake-ups, four slots. */
+/* A machine with every kind of cost: issue, set-up, memories, math, wake-ups, four slots. */
 static const char grid_text[] = "topology: {pes: [32, 32]}\n"
                                 "links: {pe: {bw_GBps: 128, lat_ns: 8}}\n"
                                 "ipcq: {slots: 4, slot_bytes: 65536, wake_ps: 2000}\n"
@@ -37,7 +37,7 @@ static const struct sim_case {
     const char *machine; /* text, a file of machines/, or NULL: bench_flat_machine */
     uint32_t ranks;
     int64_t count;
-    bool stream; /* the plan is not kept, and its making is part of the time */
+    bool stream; /* the plan is not kept, and making it is part of the time */
 } cases[] = {
     {"flat", "allreduce_chunked", NULL, 1024, 1 << 20, false},
     {"grid", "allreduce_chunked", grid_text, 1024, 1 << 20, false},
@@ -46,7 +46,7 @@ static const struct sim_case {
     {"large", "allreduce_bichunked", "large4096.yaml", 4096, 16 << 20, true},
 };
 
-/* Kilobytes behind a key of /proc/self/status; 0 where there is none. */
+/* The kilobytes of a line of /proc/self/status; 0 if there is none. */
 static long status_kb(const char *key)
 {
     char line[256];
@@ -88,8 +88,8 @@ static struct peal_machine *open_machine(const struct sim_case *c, struct peal_d
 struct measured {
     struct peal_sim_stats stats;
     long beside_kb;
-    double cpu_us[MOST_ROUNDS], wall_us[MOST_ROUNDS];
-    double run_us[MOST_ROUNDS]; /* of cpu_us: from the first event to the last */
+    double cpu_us[MAX_ROUNDS], wall_us[MAX_ROUNDS];
+    double run_us[MAX_ROUNDS]; /* of cpu_us: from the first event to the last */
 };
 
 static void run_once(const struct sim_case *c, const struct bench_kernel *k,
@@ -99,7 +99,7 @@ static void run_once(const struct sim_case *c, const struct bench_kernel *k,
     struct peal_diags diags;
     struct peal_sim *sim = NULL;
     peal_diags_init(&diags);
-    malloc_trim(0); /* what making the plan has left behind would not count as growth */
+    malloc_trim(0); /* memory that making the plan left free would not count as growth */
     forget_peak();
     long before = status_kb("VmRSS:");
     double cpu = bench_cpu_us(), wall = bench_now_us();
@@ -171,8 +171,8 @@ int main(int argc, char **argv)
     }
     if (rounds < 1)
         rounds = 1;
-    if (rounds > MOST_ROUNDS)
-        rounds = MOST_ROUNDS;
+    if (rounds > MAX_ROUNDS)
+        rounds = MAX_ROUNDS;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool wanted = first >= argc;
         for (int k = first; k < argc; k++)

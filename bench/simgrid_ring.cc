@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ring allreduce of kernels/channels.peal (allreduce_chunked) on SimGrid, an independent
-// simulator, to set beside `plan --sim P BYTES`: simulated microseconds, messages, and how long
-// simulating took.
+// simulator, to compare with `plan --sim P BYTES`: simulated microseconds, messages, and the time
+// that simulating took.
 //
 //   simgrid_ring P BYTES
 //

@@ -18,10 +18,10 @@ MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "107
 
 
 class Processors:
-    """Whether two processors share a cache at the moment, by the round trip of a cache line between them. The host of a
-    virtual machine moves its processors about: copies between ranks then take several times as long."""
+    """Do two processors share a cache at the moment? Found by the round trip of a cache line between them. The host of a
+    virtual machine may move its processors apart, and copies between ranks then take several times as long."""
 
-    FAR = 3  # times the lowest round trip seen: two caches instead of one took 5 times as long
+    FAR = 3  # times the lowest round trip seen; with two caches instead of one it was 5 times as long
 
     def __init__(self, folder):
         self.program = f"{folder}/bench-cores"
@@ -59,7 +59,7 @@ class System:
         return {**os.environ, **self.env, "BENCH_RANKS": str(ranks)}
 
     def run(self, collective, ranks, options, seconds):
-        """A list of results, and a message if it did not end well."""
+        """A list of results, and a message if the run failed."""
         words = self.command(ranks) + [collective]
         if self.family == "limit":
             words += [str(ranks)]
@@ -130,7 +130,7 @@ def peal(folder):
 
 
 class PealBench(System):
-    """`peal bench`, which has a method of its own: a cross-check of the harness, measured only when asked for."""
+    """`peal bench`, whose method differs: a cross-check of the harness, measured on request only."""
 
     def run(self, collective, ranks, options, seconds):
         sizes = options[options.index("-s") + 1].split(",")
@@ -158,7 +158,7 @@ def limit(folder):
 
 
 def installed(folder):
-    """All systems whose program was built and whose launcher is there."""
+    """All systems whose program was built and whose launcher is installed."""
     found = []
     for name, program, launcher, make in (("Open MPI", "mpi-openmpi", "mpirun.openmpi", open_mpi),
                                           ("MPICH", "mpi-mpich", "mpirun.mpich", mpich),

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16, BLOCK = 3 };
+enum { MAX_RANKS = 16, BLOCK = 3 };
 
 struct rank {
     struct peal_comm *comm;
@@ -23,18 +23,18 @@ static int32_t value(uint32_t r, uint64_t i)
     return (int32_t)(1000 * r + i);
 }
 
-static void want(const struct rank *me, const char *what, enum peal_status status, bool right)
+static void want(const struct rank *me, const char *call, enum peal_status status, bool right)
 {
     if (status == PEAL_OK && right)
         return;
-    fprintf(stderr, "rank %u: %s: %s: %s\n", me->rank, what, peal_status_text(status),
+    fprintf(stderr, "rank %u: %s: %s: %s\n", me->rank, call, peal_status_text(status),
             peal_comm_error(me->comm));
     exit(1);
 }
 
 static void even_blocks(const struct rank *me)
 {
-    int32_t send[MOST * BLOCK], recv[MOST * BLOCK], one[BLOCK];
+    int32_t send[MAX_RANKS * BLOCK], recv[MAX_RANKS * BLOCK], one[BLOCK];
     uint32_t last = me->size - 1, sum_of_ranks = me->size * last / 2;
     for (uint32_t i = 0; i < me->size * BLOCK; i++)
         send[i] = value(me->rank, i);
@@ -59,14 +59,14 @@ static void even_blocks(const struct rank *me)
 /* Rank r's block has r + 1 elements. */
 static void uneven_blocks(const struct rank *me)
 {
-    int32_t send[MOST * MOST], recv[MOST * MOST];
-    uint64_t counts[MOST], mine[MOST];
+    int32_t send[MAX_RANKS * MAX_RANKS], recv[MAX_RANKS * MAX_RANKS];
+    uint64_t counts[MAX_RANKS], mine[MAX_RANKS];
     uint32_t last = me->size - 1, place = last * me->size / 2; /* where the last block begins */
     for (uint32_t r = 0; r < me->size; r++) {
         counts[r] = r + 1;
         mine[r] = me->rank + 1;
     }
-    for (uint32_t i = 0; i < MOST * MOST; i++)
+    for (uint32_t i = 0; i < MAX_RANKS * MAX_RANKS; i++)
         send[i] = value(me->rank, i);
 
     enum peal_status s = peal_allgather_v(me->comm, send, recv, counts, NULL, PEAL_I32);
@@ -94,8 +94,8 @@ int main(void)
     }
     me.rank = peal_comm_rank(me.comm);
     me.size = peal_comm_size(me.comm);
-    if (me.size > MOST) {
-        fprintf(stderr, "at most %d ranks\n", MOST);
+    if (me.size > MAX_RANKS) {
+        fprintf(stderr, "at most %d ranks\n", MAX_RANKS);
         return 2;
     }
     even_blocks(&me);

@@ -11,17 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOKENS = 64, TOPK = 2, CHOICES = TOKENS * TOPK, WIDTH = 32, MOST_RANKS = 16 };
+enum { TOKENS = 64, TOPK = 2, CHOICES = TOKENS * TOPK, WIDTH = 32, MAX_RANKS = 16 };
 
 struct step {
     struct peal_comm *comm;
     uint32_t rank, size;
-    char text[1 << 16];                           /* of experts.peal */
-    int64_t sends[MOST_RANKS], recvs[MOST_RANKS]; /* rows to and from each rank */
-    int64_t place[CHOICES];                       /* where a choice's row is among those sent */
-    float rows[CHOICES][WIDTH];                   /* packed by destination */
-    float weights[CHOICES][WIDTH];                /* of the choices, as rows */
-    float got[MOST_RANKS * CHOICES][WIDTH];       /* packed by origin; the experts work in place */
+    char text[1 << 16];                         /* of experts.peal */
+    int64_t sends[MAX_RANKS], recvs[MAX_RANKS]; /* rows to and from each rank */
+    int64_t place[CHOICES];                     /* where a choice's row is among those sent */
+    float rows[CHOICES][WIDTH];                 /* packed by destination */
+    float weights[CHOICES][WIDTH];              /* of the choices, as rows */
+    float got[MAX_RANKS * CHOICES][WIDTH];      /* packed by origin; the experts work in place */
     float y[TOKENS][WIDTH];
 };
 
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
     }
     s->rank = peal_comm_rank(s->comm);
     s->size = peal_comm_size(s->comm);
-    enum peal_status status = s->size <= MOST_RANKS ? run(s) : PEAL_INVALID;
+    enum peal_status status = s->size <= MAX_RANKS ? run(s) : PEAL_INVALID;
     int wrong = status == PEAL_OK ? count_wrong(s) : 0;
     if (status == PEAL_OK)
         printf("rank %u: %d tokens to %d experts each and back, %d elements wrong\n", s->rank,

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 64 };
+enum { MAX_RANKS = 64 };
 
 /* What the i-th rank of the order does with each chunk. */
 static void build_turn(struct peal_builder *b, const int *order, int count, int i,
@@ -49,8 +49,10 @@ static void build_chain(struct peal_builder *b, const int *order, int count)
 
 static bool read_order(char **words, int count, int *order)
 {
-    bool seen[MOST] = {false};
-    for (int i = 0; i < count && count <= MOST; i++) {
+    bool seen[MAX_RANKS] = {false};
+    if (count < 1 || count > MAX_RANKS)
+        return false;
+    for (int i = 0; i < count; i++) {
         char *end;
         long rank = strtol(words[i], &end, 10);
         if (end == words[i] || *end || rank < 0 || rank >= count || seen[rank])
@@ -58,12 +60,12 @@ static bool read_order(char **words, int count, int *order)
         seen[rank] = true;
         order[i] = (int)rank;
     }
-    return count > 0 && count <= MOST;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    int order[MOST];
+    int order[MAX_RANKS];
     int count = argc - 1;
     if (!read_order(argv + 1, count, order)) {
         fputs("usage: generate RANK...    every rank from 0 on once, at most 64\n", stderr);

@@ -58,12 +58,14 @@ int main(void)
     struct shared *shared = memory;
     if (peal_comm_rank(comm) == 0)
         cells[0][0] = 1000; /* one hot cell */
-    for (uint64_t step = 0; status == PEAL_OK && step < STEPS; step++) {
+    for (uint64_t step = 0; step < STEPS; step++) {
         const double *old = cells[step % 2];
-        status = exchange(comm, shared, old, step);
         if (status == PEAL_OK)
-            diffuse(old, shared->from_left[step % 2], shared->from_right[step % 2],
-                    cells[(step + 1) % 2]);
+            status = exchange(comm, shared, old, step);
+        if (status != PEAL_OK)
+            break;
+        diffuse(old, shared->from_left[step % 2], shared->from_right[step % 2],
+                cells[(step + 1) % 2]);
     }
     double own = 0, heat = 0;
     for (int i = 0; i < CELLS; i++)

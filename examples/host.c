@@ -13,23 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 64 };
+enum { MAX_WORKERS = 64 };
 
 static struct peal_host *host;
 static uint32_t workers;
 static int failures;
 
-static void must(enum peal_status status, const char *what)
+static void must(enum peal_status status, const char *action)
 {
     if (status == PEAL_OK)
         return;
-    fprintf(stderr, "%s: %s\n", what, peal_host_error(host));
+    fprintf(stderr, "%s: %s\n", action, peal_host_error(host));
     exit(1);
 }
 
-static void check(const char *what, int right)
+static void check(const char *action, int right)
 {
-    printf("%-40s %s\n", what, right ? "right" : "WRONG");
+    printf("%-40s %s\n", action, right ? "right" : "WRONG");
     failures += !right;
 }
 
@@ -146,7 +146,7 @@ static void all_to_all(void)
 static void overlapping(void)
 {
     enum { N = 32 };
-    uint32_t half = workers / 2 + 1, low[MOST_WORKERS], high[MOST_WORKERS];
+    uint32_t half = workers / 2 + 1, low[MAX_WORKERS], high[MAX_WORKERS];
     for (uint32_t i = 0; i < half; i++) {
         low[i] = i;
         high[i] = workers - 1 - i;
@@ -203,9 +203,9 @@ static enum peal_status expert(const struct peal_function_call *call, void *cont
 static void moe(void)
 {
     enum { TOKENS = 12, WIDTH = 8 };
-    uint64_t most = (uint64_t)TOKENS * workers;
+    uint64_t max_rows = (uint64_t)TOKENS * workers;
     struct peal_tensor rows = tensor(PEAL_REPLICATED, 2, TOKENS, WIDTH, none);
-    struct peal_tensor got = tensor(PEAL_REPLICATED, 2, most, WIDTH, none);
+    struct peal_tensor got = tensor(PEAL_REPLICATED, 2, max_rows, WIDTH, none);
     struct peal_tensor back = tensor(PEAL_REPLICATED, 2, TOKENS, WIDTH, none);
     int64_t *sends = calloc((size_t)workers * workers, sizeof *sends);
     int64_t *recvs = calloc((size_t)workers * workers, sizeof *recvs);
@@ -296,7 +296,9 @@ static void ffn(void)
             float v = 0;
             for (int k = 0; k < WIDTH; k++)
                 v += dx[t * WIDTH + k] * da[(uint64_t)k * hidden + j];
-            for (int i = 0; i < WIDTH && v > 0; i++)
+            if (v <= 0)
+                continue;
+            for (int i = 0; i < WIDTH; i++)
                 golden[t * WIDTH + i] += v * db[j * WIDTH + (uint64_t)i];
         }
     }
@@ -309,12 +311,12 @@ int main(int argc, char **argv)
 {
     struct peal_function functions[] = {
         {.name = "expert", .run = expert, .parameters = "inout", .cost_ps = 100000}};
-    struct peal_host_open how = {.workers = argc > 1 ? (uint32_t)atoi(argv[1]) : 4,
-                                 .record = 1,
-                                 .functions = functions,
-                                 .nfunctions = 1};
-    workers = how.workers;
-    if (workers > MOST_WORKERS || peal_host_open(&how, &host) != PEAL_OK) {
+    struct peal_host_open options = {.workers = argc > 1 ? (uint32_t)atoi(argv[1]) : 4,
+                                     .record = 1,
+                                     .functions = functions,
+                                     .nfunctions = 1};
+    workers = options.workers;
+    if (workers > MAX_WORKERS || peal_host_open(&options, &host) != PEAL_OK) {
         fprintf(stderr, "host: %s\n", peal_host_error(NULL));
         return 1;
     }

@@ -11,16 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOKENS = 6, WIDTH = 8, HIDDEN = 4, MOST_WORKERS = 64 }; /* HIDDEN: per worker */
+enum { TOKENS = 6, WIDTH = 8, HIDDEN = 4, MAX_WORKERS = 64 }; /* HIDDEN: per worker */
 
 static struct peal_host *host;
 static uint32_t workers;
 
-static void must(enum peal_status status, const char *what)
+static void must(enum peal_status status, const char *action)
 {
     if (status == PEAL_OK)
         return;
-    fprintf(stderr, "%s: %s\n", what, peal_host_error(host));
+    fprintf(stderr, "%s: %s\n", action, peal_host_error(host));
     exit(1);
 }
 
@@ -41,7 +41,9 @@ static struct peal_tensor tensor(uint64_t rows, uint64_t cols, enum peal_placeme
 static float *numbers(uint64_t n, unsigned seed)
 {
     float *out = malloc(n * sizeof *out);
-    for (uint64_t i = 0; out && i < n; i++)
+    if (!out)
+        return NULL;
+    for (uint64_t i = 0; i < n; i++)
         out[i] = (float)((i * 7 + seed) % 5) - 2;
     return out;
 }
@@ -55,7 +57,9 @@ static void layer(const float *row, const float *up, const float *down, uint64_t
         float v = 0;
         for (uint64_t k = 0; k < WIDTH; k++)
             v += row[k] * up[k * hidden + j];
-        for (uint64_t i = 0; i < WIDTH && v > 0; i++)
+        if (v <= 0)
+            continue;
+        for (uint64_t i = 0; i < WIDTH; i++)
             out[i] += v * down[j * WIDTH + i];
     }
 }
@@ -106,15 +110,15 @@ static int64_t rows_between(uint32_t r, uint32_t q)
 
 static int experts(struct peal_work work)
 {
-    int64_t sends[MOST_WORKERS * MOST_WORKERS], recvs[MOST_WORKERS * MOST_WORKERS];
-    uint64_t most = 3 * (uint64_t)workers, all = (uint64_t)workers * workers;
-    float *x = numbers(most * WIDTH, 4), *y = malloc(most * WIDTH * sizeof *y), want[WIDTH];
-    struct peal_tensor tx = tensor(most, WIDTH, PEAL_REPLICATED, 0);
-    struct peal_tensor ty = tensor(most, WIDTH, PEAL_REPLICATED, 0);
+    int64_t sends[MAX_WORKERS * MAX_WORKERS], recvs[MAX_WORKERS * MAX_WORKERS];
+    uint64_t max_rows = 3 * (uint64_t)workers, all = (uint64_t)workers * workers;
+    float *x = numbers(max_rows * WIDTH, 4), *y = malloc(max_rows * WIDTH * sizeof *y), want[WIDTH];
+    struct peal_tensor tx = tensor(max_rows, WIDTH, PEAL_REPLICATED, 0);
+    struct peal_tensor ty = tensor(max_rows, WIDTH, PEAL_REPLICATED, 0);
     struct peal_tensor tup = tensor(WIDTH, HIDDEN, PEAL_REPLICATED, 0);
     struct peal_tensor tdown = tensor(HIDDEN, WIDTH, PEAL_REPLICATED, 0);
     int right = 1;
-    must(peal_tensor_write(host, tx, x, most * WIDTH * sizeof *x), "write");
+    must(peal_tensor_write(host, tx, x, max_rows * WIDTH * sizeof *x), "write");
     for (uint32_t r = 0; r < workers; r++) {
         float *up = numbers(WIDTH * HIDDEN, 5 + r), *down = numbers(WIDTH * HIDDEN, 6 + r);
         must(peal_tensor_write_part(host, tup, r, up, WIDTH * HIDDEN * sizeof *up), "write");
@@ -135,7 +139,7 @@ static int experts(struct peal_work work)
     struct peal_task_spec task = {.work = work, .everyone = 1, .args = args, .nargs = 6};
     must(peal_host_submit(host, &task, NULL), "experts");
     for (uint32_t r = 0; r < workers; r++) {
-        must(peal_tensor_read_part(host, ty, r, y, most * WIDTH * sizeof *y), "read");
+        must(peal_tensor_read_part(host, ty, r, y, max_rows * WIDTH * sizeof *y), "read");
         uint64_t row = 0;
         for (uint32_t q = 0; q < workers; q++) {
             float *up = numbers(WIDTH * HIDDEN, 5 + q), *down = numbers(WIDTH * HIDDEN, 6 + q);
@@ -166,13 +170,14 @@ static char *read_file(const char *path)
 
 int main(int argc, char **argv)
 {
-    struct peal_host_open how = {.workers = argc > 2 ? (uint32_t)atoi(argv[2]) : 4, .record = 1};
+    struct peal_host_open options = {.workers = argc > 2 ? (uint32_t)atoi(argv[2]) : 4,
+                                     .record = 1};
     char *text = read_file(argc > 1 ? argv[1] : "layers.peal");
     struct peal_work work[2];
     struct peal_host_stats stats;
     int right[2];
-    workers = how.workers;
-    if (workers > MOST_WORKERS || peal_host_open(&how, &host) != PEAL_OK) {
+    workers = options.workers;
+    if (workers > MAX_WORKERS || peal_host_open(&options, &host) != PEAL_OK) {
         fprintf(stderr, "layers: %s\n", peal_host_error(NULL));
         return 1;
     }

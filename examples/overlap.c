@@ -16,11 +16,11 @@
 
 enum { COUNT = 100000, PIECES = 50 };
 
-static void want(struct peal_comm *comm, const char *what, enum peal_status status)
+static void want(struct peal_comm *comm, const char *call, enum peal_status status)
 {
     if (status == PEAL_OK)
         return;
-    fprintf(stderr, "%s: %s: %s\n", what, peal_status_text(status), peal_comm_error(comm));
+    fprintf(stderr, "%s: %s: %s\n", call, peal_status_text(status), peal_comm_error(comm));
     exit(1);
 }
 

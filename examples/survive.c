@@ -12,8 +12,8 @@
 int main(void)
 {
     struct peal_comm *comm, *left;
-    struct peal_open how = {.quiet = 1}; /* reports are read, not printed */
-    if (peal_comm_open(&how, &comm) != PEAL_OK) {
+    struct peal_open options = {.quiet = 1}; /* reports are read, not printed */
+    if (peal_comm_open(&options, &comm) != PEAL_OK) {
         fprintf(stderr, "cannot join: %s\n", peal_comm_error(NULL));
         return 1;
     }

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16, COUNT = 4096 };
+enum { MAX_RANKS = 16, COUNT = 4096 };
 
 static enum peal_status exchange(struct peal_comm *comm)
 {
@@ -56,10 +56,10 @@ static void *body(void *comm)
 
 int main(int argc, char **argv)
 {
-    struct peal_comm *comms[MOST];
-    pthread_t threads[MOST];
+    struct peal_comm *comms[MAX_RANKS];
+    pthread_t threads[MAX_RANKS];
     uint32_t size = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 2;
-    if (size < 1 || size > MOST || peal_comm_open_threads(size, comms) != PEAL_OK) {
+    if (size < 1 || size > MAX_RANKS || peal_comm_open_threads(size, comms) != PEAL_OK) {
         fprintf(stderr, "cannot open %u ranks: %s\n", size, peal_comm_error(NULL));
         return 1;
     }

@@ -87,7 +87,6 @@ static void fill_functions(struct peal_mpi_functions *out)
     *(void **)&out->Comm_f2c = peal_mpi_find("PMPI_Comm_f2c");
     *(void **)&out->Type_f2c = peal_mpi_find("PMPI_Type_f2c");
     *(void **)&out->Op_f2c = peal_mpi_find("PMPI_Op_f2c");
-    *(void **)&out->Request_f2c = peal_mpi_find("PMPI_Request_f2c");
     *(void **)&out->Request_c2f = peal_mpi_find("PMPI_Request_c2f");
 #define CALL(name, start, lower, istart, which, shape)                                             \
     *(void **)&out->name = find_function("PMPI_" #name);                                           \

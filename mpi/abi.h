@@ -86,7 +86,6 @@ struct peal_mpi_functions {
     void *(*Comm_f2c)(int);
     void *(*Type_f2c)(int);
     void *(*Op_f2c)(int);
-    void *(*Request_f2c)(int);
     int (*Request_c2f)(void *);
 };
 

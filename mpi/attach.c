@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* Communicators of a process that may be attached at once; each takes 8 MiB or more per rank. */
-enum { MOST_ATTACHED = 32, JOB_BYTES = 48 };
+enum { MAX_ATTACHED = 32, JOB_BYTES = 48 };
 
 static _Atomic uint32_t attached;
 
@@ -90,14 +90,14 @@ static void fill_random(uint64_t words[static 2])
 /* This rank's part of opening; NULL if it fails here. */
 static struct peal_comm *open_own(struct peal_mpi_comm *state, const char *job)
 {
-    struct peal_open how = {
-        .struct_size = sizeof how, .size = state->size, .rank = state->rank, .job = job};
+    struct peal_open options = {
+        .struct_size = sizeof options, .size = state->size, .rank = state->rank, .job = job};
     struct peal_comm *comm = NULL;
     struct peal_mpi_store *store = NULL;
     if (state->spans && !peal_mpi_store_open(state, &store))
         return NULL;
-    how.store = store ? peal_mpi_store_functions(store) : NULL;
-    if (peal_comm_open(&how, &comm) != PEAL_OK)
+    options.store = store ? peal_mpi_store_functions(store) : NULL;
+    if (peal_comm_open(&options, &comm) != PEAL_OK)
         comm = NULL;
     peal_mpi_store_close(store);
     return comm;
@@ -109,7 +109,7 @@ static struct peal_comm *open_together(struct peal_mpi_comm *state)
     char job[JOB_BYTES];
     /* Relaxed: threads that attach at the same time may exceed the limit by one. */
     uint64_t willing = begin_progress(state) &&
-                       atomic_load_explicit(&attached, memory_order_relaxed) < MOST_ATTACHED;
+                       atomic_load_explicit(&attached, memory_order_relaxed) < MAX_ATTACHED;
     uint64_t words[3] = {willing, 0, 0};
     fill_random(words + 1);
     if (!take_least(state, words, 3) || !words[0])
@@ -171,7 +171,7 @@ void peal_mpi_detach(struct peal_mpi_comm *state)
 void peal_mpi_chain(const struct peal_mpi_call *call)
 {
     struct peal_mpi_comm *state = call->state;
-    uint64_t words[4] = {call->what, call->starts, call->reason, call->bytes};
+    uint64_t words[4] = {call->collective, call->starts, call->reason, call->bytes};
     if (peal_mpi_settings()->check)
         state->chain = peal_mpi_hash(state->chain, words, sizeof words);
 }
@@ -181,7 +181,7 @@ static void print_decisions(const struct peal_mpi_call *call, const uint64_t *wo
     fprintf(stderr, "libpeal_mpi: ranks have decided differently:\n");
     for (uint32_t r = 0; r < call->state->size; r++)
         fprintf(stderr, "  rank %u: %s of %llu bytes, %s, decisions so far %016llx\n", r,
-                peal_mpi_what_name((enum peal_mpi_what)words[4 * r]),
+                peal_mpi_collective_name((enum peal_mpi_collective)words[4 * r]),
                 (unsigned long long)words[4 * r + 2],
                 words[4 * r + 1] == PEAL_MPI_TAKEN ? "Peal" : "MPI",
                 (unsigned long long)words[4 * r + 3]);
@@ -204,7 +204,7 @@ bool peal_mpi_check(struct peal_mpi_call *call, int *code)
     if (state->phase == PEAL_MPI_REFUSED && state->why != PEAL_MPI_NO_MEMORY)
         return true;
     peal_mpi_chain(call);
-    uint64_t own[4] = {call->what, call->reason, call->bytes, state->chain};
+    uint64_t own[4] = {call->collective, call->reason, call->bytes, state->chain};
     uint64_t *words = calloc(4 * (size_t)state->size, sizeof *words);
     bool same = words && abi->pmpi.Allgather(own, 4, abi->uint64, words, 4, abi->uint64,
                                              state->comm) == PEAL_MPI_SUCCESS;

@@ -13,7 +13,7 @@
     {                                                                                              \
         if (peal_mpi_is_left(PEAL_MPI_##which, comm, shape##_SIZE))                                \
             return peal_mpi()->pmpi.name(shape##_ARGS);                                            \
-        struct peal_mpi_call call = {.what = PEAL_MPI_##which, shape##_CALL};                      \
+        struct peal_mpi_call call = {.collective = PEAL_MPI_##which, shape##_CALL};                \
         int code;                                                                                  \
         if (peal_mpi_take(&call, &code))                                                           \
             return code;                                                                           \
@@ -23,7 +23,7 @@
     {                                                                                              \
         if (peal_mpi_is_left(PEAL_MPI_##which, comm, shape##_SIZE))                                \
             return peal_mpi()->pmpi.start(shape##_ARGS, request);                                  \
-        struct peal_mpi_call call = {.what = PEAL_MPI_##which, shape##_CALL};                      \
+        struct peal_mpi_call call = {.collective = PEAL_MPI_##which, shape##_CALL};                \
         if (peal_mpi_take_start(&call))                                                            \
             return peal_mpi_request_start(&call, request);                                         \
         return peal_mpi_passed(&call, peal_mpi()->pmpi.start(shape##_ARGS, request));              \

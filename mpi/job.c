@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See job.h. There is a function for each shape of arguments; begin_kind chooses. */
+/* Calls of MPI as calls of Peal. There is a function for each shape of arguments; begin_kind chooses.
+ *
+ * Reductions keep their type: Peal reads and writes the program's buffers, unless the input must be
+ * copied (begin_input) or the type is a pair, which has another layout in Peal. All other calls move
+ * bytes. Data of a predefined type is moved in the program's memory; data of a derived type is packed
+ * into a temporary copy before the call, and unpacked from another one after it.
+ *
+ * A job has at most two temporaries: one that is sent from, one that is received into. Arguments
+ * that Peal can use directly are not copied. MPI forbids buffers that overlap, but Open MPI works with
+ * them, so overlaps are detected and the input is copied.
+ *
+ * Between begin and end the program may free the datatypes that it passed, but not the buffers. A
+ * type that is needed at the end is therefore duplicated (keep_type).
+ */
 #include "job.h"
 
 #include "pack.h"
@@ -36,10 +49,10 @@ static void make_logical(const void *from, uint64_t count, uint32_t bytes, void 
     }
 }
 
-static bool copies_in_place(enum peal_mpi_what what)
+static bool copies_in_place(enum peal_mpi_collective collective)
 {
-    return what == PEAL_MPI_REDUCE_SCATTER || what == PEAL_MPI_REDUCE_SCATTER_BLOCK ||
-           what == PEAL_MPI_SCAN || what == PEAL_MPI_EXSCAN;
+    return collective == PEAL_MPI_REDUCE_SCATTER || collective == PEAL_MPI_REDUCE_SCATTER_BLOCK ||
+           collective == PEAL_MPI_SCAN || collective == PEAL_MPI_EXSCAN;
 }
 
 /* Where Peal reads the input. Like MPI, Peal works in place for allreduce and for the root of a reduce: both
@@ -49,8 +62,8 @@ static bool copies_in_place(enum peal_mpi_what what)
 static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     bool in_place = call->send == peal_mpi()->in_place;
-    bool copies = copies_in_place(call->what);
-    bool has_recv = call->what != PEAL_MPI_REDUCE || (uint32_t)call->root == job->rank;
+    bool copies = copies_in_place(call->collective);
+    bool has_recv = call->collective != PEAL_MPI_REDUCE || (uint32_t)call->root == job->rank;
     const struct peal_mpi_type *type =
         peal_mpi_type_find(peal_mpi_handle(peal_mpi(), call->recvtype));
     uint64_t bytes = call->bytes, elements = bytes / type->bytes;
@@ -78,7 +91,7 @@ static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_
 
 static uint64_t count_results(const struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
-    if (call->what == PEAL_MPI_REDUCE_SCATTER)
+    if (call->collective == PEAL_MPI_REDUCE_SCATTER)
         return (uint64_t)call->recvcounts[job->rank];
     return (uint64_t)call->recvcount;
 }
@@ -94,13 +107,13 @@ static enum peal_status begin_pairs(struct peal_mpi_job *job, const struct peal_
         return PEAL_NO_MEMORY;
     pair->widen(input, elements, send);
     job->send = send;
-    if (call->what == PEAL_MPI_REDUCE && job->rank != job->root)
+    if (call->collective == PEAL_MPI_REDUCE && job->rank != job->root)
         return PEAL_OK;
     job->recv = take_temp(job, results * pair->packed_bytes);
     if (!job->recv)
         return PEAL_NO_MEMORY;
     /* The first rank of an exclusive scan has no result. */
-    if (call->what == PEAL_MPI_EXSCAN && job->rank == 0)
+    if (call->collective == PEAL_MPI_EXSCAN && job->rank == 0)
         return PEAL_OK;
     job->result = (struct peal_mpi_result){
         .from = job->recv, .to = call->recv, .pair = pair, .count = (int)results};
@@ -113,7 +126,7 @@ static enum peal_status begin_reduction(struct peal_mpi_job *job, const struct p
     job->dtype = call->reduction->dtype;
     job->reduce = call->reduction->reduce;
     job->count = (uint64_t)call->recvcount * parts;
-    if (call->what == PEAL_MPI_REDUCE_SCATTER) {
+    if (call->collective == PEAL_MPI_REDUCE_SCATTER) {
         job->words = malloc(job->size * sizeof *job->words);
         if (!job->words)
             return PEAL_NO_MEMORY;
@@ -437,7 +450,7 @@ static void release(struct peal_mpi_job *job)
 
 static enum peal_status begin_kind(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
-    switch (call->what) {
+    switch (call->collective) {
     case PEAL_MPI_BCAST:
         return begin_bcast(job, call);
     case PEAL_MPI_ALLREDUCE:
@@ -466,7 +479,7 @@ static enum peal_status begin_kind(struct peal_mpi_job *job, const struct peal_m
 
 enum peal_status peal_mpi_job_begin(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
-    *job = (struct peal_mpi_job){.what = call->what,
+    *job = (struct peal_mpi_job){.collective = call->collective,
                                  .comm = peal_mpi()->comm_self,
                                  .rank = call->state->rank,
                                  .size = call->state->size,
@@ -512,7 +525,7 @@ static enum peal_status make_call(const struct peal_mpi_job *job, struct peal_co
                                   struct peal_request **out)
 {
 #define MAKE(name, ...) out ? peal_i##name(comm, __VA_ARGS__, out) : peal_##name(comm, __VA_ARGS__)
-    switch (job->what) {
+    switch (job->collective) {
     case PEAL_MPI_BARRIER:
         return out ? peal_ibarrier(comm, out) : peal_barrier(comm);
     case PEAL_MPI_BCAST:

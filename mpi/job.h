@@ -21,7 +21,7 @@ struct peal_mpi_result {
 };
 
 struct peal_mpi_job {
-    enum peal_mpi_what what;
+    enum peal_mpi_collective collective;
     void
         *comm; /* for MPI_Pack: MPI_COMM_SELF, because the call's own may be freed before it ends */
     uint32_t rank, size;

@@ -54,10 +54,10 @@ static bool measure_rooted(struct peal_mpi_call *call)
     const struct peal_mpi_abi *abi = peal_mpi();
     if (call->root < 0 || (uint32_t)call->root >= call->state->size)
         return false;
-    if (call->what == PEAL_MPI_BCAST)
+    if (call->collective == PEAL_MPI_BCAST)
         return measure_side(call->recvcount, call->recvtype, &call->bytes) &&
                !lacks_data(call->recv, call->recvcount, call->recvtype);
-    bool gathers = call->what == PEAL_MPI_GATHER;
+    bool gathers = call->collective == PEAL_MPI_GATHER;
     bool by_recv = gathers ? is_root(call) && call->send == abi->in_place
                            : !(is_root(call) && call->recv == abi->in_place);
     if (by_recv)
@@ -85,7 +85,7 @@ static bool check_counts(const struct peal_mpi_call *call)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
     bool in_place = call->send == abi->in_place;
-    bool sends_many = call->what == PEAL_MPI_ALLTOALLV;
+    bool sends_many = call->collective == PEAL_MPI_ALLTOALLV;
     if (!call->recvcounts || !call->recvdispls || !is_type(call->recvtype))
         return false;
     if (!in_place && !is_type(call->sendtype))
@@ -115,9 +115,9 @@ static bool sum_counts(const struct peal_mpi_call *call, uint64_t *sum)
 
 /* The first rank's result of a scan is its input, so a logical scan keeps values other than 0 and 1, which
  * Peal's does not. */
-static bool is_prefix(enum peal_mpi_what what)
+static bool is_prefix(enum peal_mpi_collective collective)
 {
-    return what == PEAL_MPI_SCAN || what == PEAL_MPI_EXSCAN;
+    return collective == PEAL_MPI_SCAN || collective == PEAL_MPI_EXSCAN;
 }
 
 /* Finds how Peal computes the operation on the call's type. Returns the bytes of an element, 0 if it cannot. */
@@ -142,11 +142,11 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
     const struct peal_mpi_abi *abi = peal_mpi();
     bool valid = call->recvcount >= 0;
     uint64_t count = (uint64_t)call->recvcount;
-    if (call->what == PEAL_MPI_REDUCE_SCATTER)
+    if (call->collective == PEAL_MPI_REDUCE_SCATTER)
         valid = sum_counts(call, &count);
-    else if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
+    else if (call->collective == PEAL_MPI_REDUCE_SCATTER_BLOCK)
         count *= call->state->size;
-    else if (call->what == PEAL_MPI_REDUCE)
+    else if (call->collective == PEAL_MPI_REDUCE)
         valid = valid && call->root >= 0 && (uint32_t)call->root < call->state->size;
     void *op = peal_mpi_handle(abi, call->op);
     if (!valid || !is_type(call->recvtype) || op == abi->op_null)
@@ -155,9 +155,9 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
     if (which == PEAL_MPI_OPS)
         return PEAL_MPI_USER_OP;
     uint32_t element_bytes = find_reduction(call, which);
-    if (element_bytes == 0 || (call->reduction->logical && is_prefix(call->what)))
+    if (element_bytes == 0 || (call->reduction->logical && is_prefix(call->collective)))
         return PEAL_MPI_TYPE;
-    bool has_recv = call->what != PEAL_MPI_REDUCE || is_root(call);
+    bool has_recv = call->collective != PEAL_MPI_REDUCE || is_root(call);
     if (count > 0 && (!call->send || (has_recv && !call->recv)) && call->send != abi->in_place)
         return PEAL_MPI_WRONG;
     if (call->send == abi->in_place && !has_recv)
@@ -170,7 +170,7 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
 
 static enum peal_mpi_reason judge_data(struct peal_mpi_call *call)
 {
-    switch (call->what) {
+    switch (call->collective) {
     case PEAL_MPI_BARRIER:
         return PEAL_MPI_TAKEN;
     case PEAL_MPI_ALLREDUCE:
@@ -195,10 +195,10 @@ static enum peal_mpi_reason judge_data(struct peal_mpi_call *call)
     }
 }
 
-static bool is_uneven(enum peal_mpi_what what)
+static bool is_uneven(enum peal_mpi_collective collective)
 {
-    return what == PEAL_MPI_ALLGATHERV || what == PEAL_MPI_ALLTOALLV ||
-           what == PEAL_MPI_REDUCE_SCATTER;
+    return collective == PEAL_MPI_ALLGATHERV || collective == PEAL_MPI_ALLTOALLV ||
+           collective == PEAL_MPI_REDUCE_SCATTER;
 }
 
 /* The first rule that applies to this collective and communicator decides; without one, the table does. */
@@ -209,14 +209,14 @@ static enum peal_mpi_reason judge_size(const struct peal_mpi_call *call)
         const struct peal_mpi_rule *rule = &settings->rules[i];
         if (!(call->state->rules >> i & 1))
             continue;
-        if (rule->what >= 0 && (enum peal_mpi_what)rule->what != call->what)
+        if (rule->collective >= 0 && (enum peal_mpi_collective)rule->collective != call->collective)
             continue;
-        if (rule->is_sized && is_uneven(call->what))
+        if (rule->is_sized && is_uneven(call->collective))
             continue;
-        bool fits = call->bytes >= rule->least && call->bytes <= rule->most;
+        bool fits = call->bytes >= rule->min_bytes && call->bytes <= rule->max_bytes;
         return fits ? PEAL_MPI_TAKEN : PEAL_MPI_RULED;
     }
-    if (!settings->tabled || is_uneven(call->what))
+    if (!settings->tabled || is_uneven(call->collective))
         return PEAL_MPI_TAKEN;
     return peal_mpi_is_slower(call) ? PEAL_MPI_SLOWER : PEAL_MPI_TAKEN;
 }
@@ -226,7 +226,7 @@ enum peal_mpi_reason peal_mpi_judge(struct peal_mpi_call *call)
     enum peal_mpi_reason reason = judge_data(call);
     if (reason != PEAL_MPI_TAKEN)
         return reason;
-    if (call->what != PEAL_MPI_BARRIER && !is_uneven(call->what)) {
+    if (call->collective != PEAL_MPI_BARRIER && !is_uneven(call->collective)) {
         if (call->bytes == 0)
             return PEAL_MPI_EMPTY;
         if (call->bytes > INT_MAX)
@@ -237,5 +237,5 @@ enum peal_mpi_reason peal_mpi_judge(struct peal_mpi_call *call)
 
 uint64_t peal_mpi_score(const struct peal_mpi_call *call)
 {
-    return 1 + (is_uneven(call->what) ? 0 : call->bytes >> 16);
+    return 1 + (is_uneven(call->collective) ? 0 : call->bytes >> 16);
 }

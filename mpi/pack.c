@@ -28,10 +28,10 @@ void peal_mpi_shape_get(void *type, struct peal_mpi_shape *out)
 /* Elements of one part. */
 static int count_part(int left, uint64_t bytes)
 {
-    uint64_t most = TURN_BYTES / bytes;
-    if (most == 0)
-        most = 1;
-    return (uint64_t)left < most ? left : (int)most;
+    uint64_t fitting = TURN_BYTES / bytes;
+    if (fitting == 0)
+        fitting = 1;
+    return (uint64_t)left < fitting ? left : (int)fitting;
 }
 
 /* One part, by the MPI. */

@@ -13,9 +13,9 @@
 #include <time.h>
 
 enum {
-    MOST_UNDER_WAY = 4,   /* per communicator, in Peal */
+    MAX_UNDER_WAY = 4,    /* per communicator, in Peal */
     LEAST_NAP_NS = 50000, /* of the thread, between two rounds of tests */
-    MOST_NAP_NS = 1000000,
+    MAX_NAP_NS = 1000000,
     LINGER_NAPS = 100 /* after the last request, before the thread ends */
 };
 
@@ -65,7 +65,7 @@ static void start_entry(struct entry *entry)
         if (before->state == entry->state && !before->started)
             return;
     }
-    if (count_under_way(entry->state) >= MOST_UNDER_WAY)
+    if (count_under_way(entry->state) >= MAX_UNDER_WAY)
         return;
     entry->started = true;
     enum peal_status status =
@@ -194,9 +194,9 @@ static void *look_after(void *unused)
         progress_all();
         pthread_mutex_unlock(&lock);
         idle = any ? 0 : idle + 1;
-        wait = wait * 2 < MOST_NAP_NS ? wait * 2 : MOST_NAP_NS;
+        wait = wait * 2 < MAX_NAP_NS ? wait * 2 : MAX_NAP_NS;
         if (!any)
-            wait = MOST_NAP_NS;
+            wait = MAX_NAP_NS;
         nap(wait);
         pthread_mutex_lock(&lock);
     }

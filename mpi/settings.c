@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[PEAL_MPI_WHATS] = {
+static const char *const names[PEAL_MPI_COLLECTIVES] = {
     "barrier",
     "bcast",
     "allreduce",
@@ -35,9 +35,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* Calls before a communicator is opened; see peal_mpi_score. */
 enum { DEFAULT_ATTACH = 16 };
 
-const char *peal_mpi_what_name(enum peal_mpi_what what)
+const char *peal_mpi_collective_name(enum peal_mpi_collective collective)
 {
-    return names[what];
+    return names[collective];
 }
 
 uint64_t peal_mpi_hash(uint64_t hash, const void *data, uint64_t len)
@@ -80,13 +80,13 @@ static bool read_size(const char *text, uint64_t *out)
 /* on, off, or LEAST-MOST, either of which may be missing. */
 static bool read_limits(char *text, struct peal_mpi_rule *rule)
 {
-    rule->least = 0;
-    rule->most = UINT64_MAX;
+    rule->min_bytes = 0;
+    rule->max_bytes = UINT64_MAX;
     if (strcmp(text, "on") == 0)
         return true;
     if (strcmp(text, "off") == 0) {
-        rule->least = 1;
-        rule->most = 0;
+        rule->min_bytes = 1;
+        rule->max_bytes = 0;
         return true;
     }
     char *dash = strchr(text, '-');
@@ -94,8 +94,8 @@ static bool read_limits(char *text, struct peal_mpi_rule *rule)
         return false;
     *dash++ = '\0';
     rule->is_sized = true;
-    return (!text[0] || read_size(text, &rule->least)) &&
-           (!dash[0] || read_size(dash, &rule->most));
+    return (!text[0] || read_size(text, &rule->min_bytes)) &&
+           (!dash[0] || read_size(dash, &rule->max_bytes));
 }
 
 static bool read_communicator(const char *text, struct peal_mpi_rule *rule)
@@ -125,12 +125,12 @@ static bool read_rule(char *text, struct peal_mpi_rule *rule)
     char *communicator = strchr(text, '@');
     if (communicator)
         *communicator++ = '\0';
-    rule->what = strcmp(text, "*") == 0 ? -1 : PEAL_MPI_WHATS;
-    for (int i = 0; i < PEAL_MPI_WHATS; i++) {
+    rule->collective = strcmp(text, "*") == 0 ? -1 : PEAL_MPI_COLLECTIVES;
+    for (int i = 0; i < PEAL_MPI_COLLECTIVES; i++) {
         if (strcmp(text, names[i]) == 0)
-            rule->what = i;
+            rule->collective = i;
     }
-    if (rule->what == PEAL_MPI_WHATS)
+    if (rule->collective == PEAL_MPI_COLLECTIVES)
         return false;
     if (communicator && !read_communicator(communicator, rule))
         return false;
@@ -140,13 +140,13 @@ static bool read_rule(char *text, struct peal_mpi_rule *rule)
 static void read_rules(const char *text)
 {
     char *copy = strdup(text), *rest = copy;
-    for (char *item; rest && (item = strsep(&rest, ",")) != NULL;) {
+    for (char *item = strsep(&rest, ","); item; item = strsep(&rest, ",")) {
         struct peal_mpi_rule rule = {0};
         char shown[80];
         snprintf(shown, sizeof shown, "%s", item);
         if (!item[0])
             continue;
-        if (settings.nrules == PEAL_MPI_MOST_RULES || !read_rule(item, &rule)) {
+        if (settings.nrules == PEAL_MPI_MAX_RULES || !read_rule(item, &rule)) {
             refuse("PEAL_MPI_RULES", shown,
                    "COLLECTIVE[@COMMUNICATOR]=on, =off or =LEAST-MOST (at most 32 of them)");
             break;

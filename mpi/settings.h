@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* The collectives, in the order of `names` in settings.c. */
-enum peal_mpi_what {
+enum peal_mpi_collective {
     PEAL_MPI_BARRIER,
     PEAL_MPI_BCAST,
     PEAL_MPI_ALLREDUCE,
@@ -26,21 +26,21 @@ enum peal_mpi_what {
     PEAL_MPI_GATHERV,
     PEAL_MPI_SCATTERV,
     PEAL_MPI_ALLTOALLW,
-    PEAL_MPI_WHATS
+    PEAL_MPI_COLLECTIVES
 };
 
-const char *peal_mpi_what_name(enum peal_mpi_what what);
+const char *peal_mpi_collective_name(enum peal_mpi_collective collective);
 
-enum { PEAL_MPI_MOST_RULES = 32 };
+enum { PEAL_MPI_MAX_RULES = 32 };
 
 /* A rule of PEAL_MPI_RULES: calls to which it applies go to Peal if their bytes are within its limits. */
 struct peal_mpi_rule {
-    int what; /* a collective; -1: all */
+    int collective; /* a collective; -1: all */
     bool has_name, has_ranks;
     bool spans;     /* for communicators on several hosts */
     char name[64];  /* of the communicator, by MPI_Comm_get_name */
     uint32_t ranks; /* of the communicator */
-    uint64_t least, most;
+    uint64_t min_bytes, max_bytes;
     bool is_sized; /* has limits; not for collectives whose sizes differ per rank */
 };
 
@@ -52,7 +52,7 @@ struct peal_mpi_settings {
     bool
         tabled; /* PEAL_MPI_TABLE: calls in which Peal saves less than a tenth are left to the MPI */
     uint32_t nrules;
-    struct peal_mpi_rule rules[PEAL_MPI_MOST_RULES];
+    struct peal_mpi_rule rules[PEAL_MPI_MAX_RULES];
     uint64_t hash; /* of everything that decisions depend on */
 };
 

@@ -5,26 +5,26 @@
 struct row {
     enum peal_mpi_flavour mpi;
     uint32_t ranks;
-    enum peal_mpi_what what;
+    enum peal_mpi_collective collective;
     uint64_t bytes; /* all data of a rank */
     double plain_ns, peal_ns;
 };
 
 static const struct row rows[] = {
-#define SPEED(mpi, ranks, what, bytes, plain, peal)                                                \
-    {PEAL_MPI_##mpi, ranks, PEAL_MPI_##what, bytes, plain, peal},
+#define SPEED(mpi, ranks, collective, bytes, plain, peal)                                          \
+    {PEAL_MPI_##mpi, ranks, PEAL_MPI_##collective, bytes, plain, peal},
 #include "speed.def"
 #undef SPEED
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, OWN_CORES = 2, SHARED_LEAST = 4, SHARED_MOST = 8 };
+enum { ROWS = sizeof rows / sizeof *rows, OWN_CORES = 2, SHARED_MIN = 4, SHARED_MAX = 8 };
 
 /* The measured number of ranks that stands for this communicator. */
 static uint32_t choose_ranks(const struct peal_mpi_comm *state)
 {
     if (!state->shares_cores)
         return OWN_CORES;
-    return state->size < (SHARED_LEAST + SHARED_MOST) / 2 ? SHARED_LEAST : SHARED_MOST;
+    return state->size < (SHARED_MIN + SHARED_MAX) / 2 ? SHARED_MIN : SHARED_MAX;
 }
 
 /* An MPI with the standard ABI may be any; MPICH is the first that has it. */
@@ -35,22 +35,24 @@ static enum peal_mpi_flavour choose_mpi(void)
 }
 
 static bool is_for(const struct row *row, const struct peal_mpi_comm *state,
-                   enum peal_mpi_what what)
+                   enum peal_mpi_collective collective)
 {
-    return row->what == what && row->mpi == choose_mpi() && row->ranks == choose_ranks(state);
+    return row->collective == collective && row->mpi == choose_mpi() &&
+           row->ranks == choose_ranks(state);
 }
 
 /* The last row of the collective that is not larger than `bytes`, or else its first row; in `next` the row after
  * it, or NULL. Returns NULL if the collective was not measured. */
-static const struct row *find(const struct peal_mpi_comm *state, enum peal_mpi_what what,
-                              uint64_t bytes, const struct row **next)
+static const struct row *find(const struct peal_mpi_comm *state,
+                              enum peal_mpi_collective collective, uint64_t bytes,
+                              const struct row **next)
 {
     const struct row *found = NULL;
     *next = NULL;
     if (state->spans)
         return NULL;
     for (int i = 0; i < ROWS; i++) {
-        if (!is_for(&rows[i], state, what))
+        if (!is_for(&rows[i], state, collective))
             continue;
         *next = &rows[i];
         if (found && rows[i].bytes > bytes)
@@ -90,31 +92,32 @@ static double clearly_saved_ns(const struct row *row)
 /* As speed.def counts them; of a reduce_scatter call->bytes are of all blocks already. */
 static uint64_t all_bytes(const struct peal_mpi_call *call)
 {
-    if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
+    if (call->collective == PEAL_MPI_REDUCE_SCATTER_BLOCK)
         return call->bytes;
-    return peal_mpi_all_bytes(call->what, call->bytes, call->state->size);
+    return peal_mpi_all_bytes(call->collective, call->bytes, call->state->size);
 }
 
 void peal_mpi_speed_look_up(struct peal_mpi_comm *state)
 {
-    for (int what = 0; what < PEAL_MPI_WHATS; what++) {
-        state->slower[what] = 0;
+    for (int collective = 0; collective < PEAL_MPI_COLLECTIVES; collective++) {
+        state->slower[collective] = 0;
         for (uint32_t class = 0; class < PEAL_MPI_CLASSES; class ++) {
             uint64_t bytes = UINT64_C(1) << class;
-            const struct row *next, *row = find(state, (enum peal_mpi_what)what, bytes, &next);
+            const struct row *next,
+                *row = find(state, (enum peal_mpi_collective)collective, bytes, &next);
             if (row && interpolate(row, next, bytes, clearly_saved_ns) < 0)
-                state->slower[what] |= UINT32_C(1) << class;
+                state->slower[collective] |= UINT32_C(1) << class;
         }
     }
 }
 
 /* True if a rule may apply, so that the table alone does not decide. */
-static bool is_ruled(const struct peal_mpi_comm *state, enum peal_mpi_what what)
+static bool is_ruled(const struct peal_mpi_comm *state, enum peal_mpi_collective collective)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();
     for (uint32_t i = 0; i < settings->nrules; i++) {
-        int of = settings->rules[i].what;
-        if ((state->rules >> i & 1) && (of < 0 || (enum peal_mpi_what)of == what))
+        int of = settings->rules[i].collective;
+        if ((state->rules >> i & 1) && (of < 0 || (enum peal_mpi_collective)of == collective))
             return true;
     }
     return false;
@@ -124,24 +127,24 @@ void peal_mpi_left_set(struct peal_mpi_comm *state)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();
     bool wants_all = settings->stats || settings->check;
-    for (int what = 0; what < PEAL_MPI_WHATS; what++) {
-        bool tabled = settings->tabled && !is_ruled(state, (enum peal_mpi_what)what);
-        uint32_t classes = tabled ? state->slower[what] : 0;
+    for (int collective = 0; collective < PEAL_MPI_COLLECTIVES; collective++) {
+        bool tabled = settings->tabled && !is_ruled(state, (enum peal_mpi_collective)collective);
+        uint32_t classes = tabled ? state->slower[collective] : 0;
         if (state->phase == PEAL_MPI_REFUSED)
             classes = UINT32_MAX;
-        state->left[what] = wants_all ? 0 : classes;
+        state->left[collective] = wants_all ? 0 : classes;
     }
 }
 
 bool peal_mpi_is_slower(const struct peal_mpi_call *call)
 {
-    return call->state->slower[call->what] >> peal_mpi_class_of(all_bytes(call)) & 1;
+    return call->state->slower[call->collective] >> peal_mpi_class_of(all_bytes(call)) & 1;
 }
 
 bool peal_mpi_estimate(const struct peal_mpi_call *call, double *out)
 {
     uint64_t bytes = all_bytes(call);
-    const struct row *next, *row = find(call->state, call->what, bytes, &next);
+    const struct row *next, *row = find(call->state, call->collective, bytes, &next);
     if (!row || call->starts)
         return false;
     *out = interpolate(row, next, bytes, saved_ns);

@@ -31,7 +31,7 @@ struct counter {
     _Atomic uint64_t calls, ns, bytes;
 };
 
-static struct counter counters[2][PEAL_MPI_WHATS][PEAL_MPI_REASONS];
+static struct counter counters[2][PEAL_MPI_COLLECTIVES][PEAL_MPI_REASONS];
 static _Atomic uint32_t attached, refused;
 static _Atomic uint64_t estimated;       /* calls with an estimate */
 static _Atomic int64_t estimated_saving; /* nanoseconds */
@@ -56,7 +56,7 @@ static uint64_t get(const _Atomic uint64_t *from)
 
 void peal_mpi_stats_add(const struct peal_mpi_call *call)
 {
-    struct counter *counter = &counters[call->starts][call->what][call->reason];
+    struct counter *counter = &counters[call->starts][call->collective][call->reason];
     add(&counter->calls, 1);
     add(&counter->bytes, call->bytes);
     add(&counter->ns, peal_mpi_now_ns() - call->since_ns);
@@ -73,18 +73,20 @@ void peal_mpi_stats_comm(const struct peal_mpi_comm *state)
                               memory_order_relaxed);
 }
 
-static void print_what(bool starts, enum peal_mpi_what what, uint64_t totals[2][2])
+static void print_collective(bool starts, enum peal_mpi_collective collective,
+                             uint64_t totals[2][2])
 {
     for (int r = 0; r < PEAL_MPI_REASONS; r++) {
-        const struct counter *counter = &counters[starts][what][r];
+        const struct counter *counter = &counters[starts][collective][r];
         uint64_t calls = get(&counter->calls), ns = get(&counter->ns);
         if (calls == 0)
             continue;
         bool taken = r == PEAL_MPI_TAKEN;
         totals[taken][0] += calls;
         totals[taken][1] += ns;
+        const char *by = taken ? "Peal" : "MPI";
         fprintf(stderr, "  %s%-21s %-4s %10llu %12.3f %16llu\n", starts ? "i" : " ",
-                peal_mpi_what_name(what), taken ? "Peal" : "MPI", (unsigned long long)calls,
+                peal_mpi_collective_name(collective), by, (unsigned long long)calls,
                 (double)ns / 1e6, (unsigned long long)get(&counter->bytes));
         if (!taken)
             fprintf(stderr, "      because: %s\n", reasons[r]);
@@ -105,8 +107,8 @@ void peal_mpi_stats_print(void)
             "   collective            by        calls           ms            bytes\n",
             rank, abi->name);
     for (int starts = 0; starts < 2; starts++) {
-        for (int what = 0; what < PEAL_MPI_WHATS; what++)
-            print_what(starts != 0, (enum peal_mpi_what)what, totals);
+        for (int collective = 0; collective < PEAL_MPI_COLLECTIVES; collective++)
+            print_collective(starts != 0, (enum peal_mpi_collective)collective, totals);
     }
     fprintf(stderr,
             "libpeal_mpi: %llu calls by Peal in %.3f ms, %llu by the MPI in %.3f ms\n"

@@ -11,8 +11,8 @@
 
 enum {
     TAG = 1,
-    MOST_VALUE = 1 << 17, /* ranks exchange about a page */
-    MOST_KEY = 256,
+    MAX_VALUE = 1 << 17, /* ranks exchange about a page */
+    MAX_KEY = 256,
     DEFAULT_PATIENCE_MS = 60000
 };
 
@@ -65,7 +65,7 @@ static int set(void *context, const char *key, const void *value, size_t len)
     struct peal_mpi_store *store = context;
     const struct peal_mpi_abi *abi = peal_mpi();
     size_t key_len = strlen(key);
-    if (key_len > MOST_KEY || len > MOST_VALUE)
+    if (key_len > MAX_KEY || len > MAX_VALUE)
         return -1;
     struct item *item = calloc(1, sizeof *item + key_len + len);
     char *requests = calloc(store->size, 8);
@@ -99,10 +99,10 @@ static bool receive(struct peal_mpi_store *store, uint32_t from)
     int there = 0;
     if (abi->pmpi.Iprobe((int)from, TAG, comm_of(store), &there, status) != 0 || !there)
         return false;
-    struct item *item = calloc(1, sizeof *item + MOST_KEY + MOST_VALUE);
+    struct item *item = calloc(1, sizeof *item + MAX_KEY + MAX_VALUE);
     if (!item)
         return false;
-    abi->pmpi.Recv(&item->key_len, 2 * (int)sizeof(uint32_t) + MOST_KEY + MOST_VALUE, abi->byte,
+    abi->pmpi.Recv(&item->key_len, 2 * (int)sizeof(uint32_t) + MAX_KEY + MAX_VALUE, abi->byte,
                    (int)from, TAG, comm_of(store), status);
     keep(store, item);
     store->received[from]++;

@@ -191,10 +191,11 @@ static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void
 
 /* ---- decisions ---- */
 
-bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, int count, const void *type)
+bool peal_mpi_is_left(enum peal_mpi_collective collective, const void *comm, int count,
+                      const void *type)
 {
     const struct peal_mpi_comm *state = peal_mpi_recall(comm);
-    if (!state || state->left[what] == 0)
+    if (!state || state->left[collective] == 0)
         return false;
     const struct peal_mpi_type *known = peal_mpi_type_find(type);
     if (!known)
@@ -202,7 +203,7 @@ bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, int count, cons
     peal_mpi_last = (struct peal_mpi_last){
         comm, type, atomic_load_explicit(&peal_mpi_frees, memory_order_relaxed), state,
         known->bytes};
-    return peal_mpi_is_left_again(what, comm, count, type);
+    return peal_mpi_is_left_again(collective, comm, count, type);
 }
 
 /* First what is known of the communicator, then the call itself. */

@@ -57,10 +57,11 @@ struct peal_mpi_comm {
     struct peal_mpi_comm *next, **link; /* in the list of all */
     void *comm;                         /* the MPI's handle */
     uint32_t rank, size;
-    bool spans;                      /* several hosts */
-    bool shares_cores;               /* has more ranks than its host has cores */
-    uint32_t slower[PEAL_MPI_WHATS]; /* bit i: left to the MPI from 2^i bytes to the next power */
-    uint32_t left[PEAL_MPI_WHATS];   /* the same bits, for peal_mpi_is_left */
+    bool spans;        /* several hosts */
+    bool shares_cores; /* has more ranks than its host has cores */
+    uint32_t
+        slower[PEAL_MPI_COLLECTIVES]; /* bit i: left to the MPI from 2^i bytes to the next power */
+    uint32_t left[PEAL_MPI_COLLECTIVES]; /* the same bits, for peal_mpi_is_left */
     enum peal_mpi_phase phase;
     enum peal_mpi_reason why;      /* why it is refused */
     uint64_t rules;                /* bit i: rule i applies to it */
@@ -77,7 +78,7 @@ struct peal_mpi_comm {
 
 /* One collective, as the program called it. */
 struct peal_mpi_call {
-    enum peal_mpi_what what;
+    enum peal_mpi_collective collective;
     bool starts; /* non-blocking */
     int root;
     const void *send;
@@ -126,11 +127,11 @@ static inline struct peal_mpi_comm *peal_mpi_recall(const void *comm)
 
 /* Bytes of all of a rank's data. `count_bytes` are those that a call's count says: of one block, if there are
  * several. */
-static inline uint64_t peal_mpi_all_bytes(enum peal_mpi_what what, uint64_t count_bytes,
+static inline uint64_t peal_mpi_all_bytes(enum peal_mpi_collective collective, uint64_t count_bytes,
                                           uint32_t size)
 {
-    bool is_block = what == PEAL_MPI_ALLGATHER || what == PEAL_MPI_ALLTOALL ||
-                    what == PEAL_MPI_REDUCE_SCATTER_BLOCK;
+    bool is_block = collective == PEAL_MPI_ALLGATHER || collective == PEAL_MPI_ALLTOALL ||
+                    collective == PEAL_MPI_REDUCE_SCATTER_BLOCK;
     return is_block ? count_bytes * size : count_bytes;
 }
 
@@ -144,7 +145,8 @@ static inline uint32_t peal_mpi_class_of(uint64_t bytes)
 /* True if the call is left to the MPI and need not be counted. Collective and bytes are enough to know it:
  * whatever else there may be about the call (operation, root, wrong arguments) could only leave it to the MPI,
  * too. */
-bool peal_mpi_is_left(enum peal_mpi_what what, const void *comm, int count, const void *type);
+bool peal_mpi_is_left(enum peal_mpi_collective collective, const void *comm, int count,
+                      const void *type);
 
 /* Communicator and type of this thread's last call for which that was true. */
 struct peal_mpi_last {
@@ -157,8 +159,8 @@ extern PEAL_MPI_OWN_THREAD struct peal_mpi_last peal_mpi_last;
 
 /* The same for the communicator and type of the last call. It takes a few instructions only, because
  * such calls are the shortest of all. */
-static inline bool peal_mpi_is_left_again(enum peal_mpi_what what, const void *comm, int count,
-                                          const void *type)
+static inline bool peal_mpi_is_left_again(enum peal_mpi_collective collective, const void *comm,
+                                          int count, const void *type)
 {
     const struct peal_mpi_last *last = &peal_mpi_last;
     /* Relaxed: see peal_mpi_recall. */
@@ -166,8 +168,8 @@ static inline bool peal_mpi_is_left_again(enum peal_mpi_what what, const void *c
     if (last->comm != comm || last->type != type || last->frees != frees)
         return false;
     uint64_t bytes =
-        peal_mpi_all_bytes(what, (uint64_t)(uint32_t)count * last->bytes, last->state->size);
-    return last->state->left[what] >> peal_mpi_class_of(bytes) & 1;
+        peal_mpi_all_bytes(collective, (uint64_t)(uint32_t)count * last->bytes, last->state->size);
+    return last->state->left[collective] >> peal_mpi_class_of(bytes) & 1;
 }
 
 /* Decides on a blocking call. True if Peal has taken it; `code` is then the result. False if the caller has to

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message patterns of five collectives, for SimGrid's SMPI: what is sent to whom in which order,
- * without the arithmetic. Prints the simulated time in picoseconds.
+/* The message patterns of five collectives for SimGrid's SMPI: which rank sends what to whom, in which
+ * order, without the arithmetic. Prints the simulated time in picoseconds.
  *
  *   algorithms ring|doubling|halving|binomial|pairwise BYTES
  */
@@ -12,7 +12,7 @@
 static int rank, size;
 static char *from, *to;
 
-/* As a kernel's send and recv: the send is posted, only the recv is waited for. */
+/* Like send and recv of a kernel: the send is posted, and only the recv is waited for. */
 static void exchange(int dst, int src, long bytes)
 {
     MPI_Request request;
@@ -41,7 +41,7 @@ static void halving(long bytes)
         exchange(rank ^ s, rank ^ s, bytes / size * s);
 }
 
-/* One send after the other: synchronous ones, since others would share the sender's link. */
+/* Synchronous sends: others would overlap and share the sender's link. */
 static void binomial(long bytes)
 {
     for (int s = 1; s < size; s *= 2) {

@@ -2,8 +2,8 @@
 /* peal/host.h: one program that drives many workers.
  *
  *     struct peal_host *host;
- *     struct peal_host_open how = {.workers = 4};
- *     peal_host_open(&how, &host);                            4 processes, unless PEAL_PLATFORM is set
+ *     struct peal_host_open options = {.workers = 4};
+ *     peal_host_open(&options, &host);                        4 processes, unless PEAL_PLATFORM is set
  *     struct peal_tensor x;
  *     peal_tensor_new(host, &(struct peal_tensor_spec){.dtype = PEAL_F32, .shape = {256}, .ndims = 1,
  *                                                      .place = PEAL_REPLICATED}, &x);
@@ -141,7 +141,8 @@ struct peal_host_open {
 
 /* PEAL_INVALID: no workers, or a platform that is not understood; PEAL_UNSUPPORTED: more workers
  * than PEAL_MOST_RANKS, or than the machine has PEs. peal_host_error(NULL) has the text. */
-PEAL_API enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_host **out);
+PEAL_API enum peal_status peal_host_open(const struct peal_host_open *options,
+                                         struct peal_host **out);
 /* Waits for all tasks and ends the workers. NULL is ignored. */
 PEAL_API void peal_host_close(struct peal_host *host);
 /* The text of the last failure on this host; with NULL, of the last failed opening in this thread.

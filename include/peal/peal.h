@@ -107,7 +107,7 @@ struct peal_open {
  * more than PEAL_MOST_RANKS ranks; PEAL_TIMEOUT: some rank did not come; PEAL_PEER_DEAD: the
  * process of a rank has ended; PEAL_NO_MEMORY and PEAL_SYSTEM: a rank has no memory, address space
  * or file descriptors left. */
-PEAL_API enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **out);
+PEAL_API enum peal_status peal_comm_open(const struct peal_open *options, struct peal_comm **out);
 
 /* Opens one communicator per rank, all in this process: comms[r] is then used by one thread.
  * Everything works as it does between processes. Each of them must be closed. */

@@ -82,7 +82,7 @@ struct peal_simulated {
  * (processing elements). PEAL_TIMEOUT: the kernel deadlocks on this machine; `error` says which
  * rank waits for which. Pass sizeof(struct peal_simulated) as out_size: fields that this library
  * does not know become zero. */
-PEAL_API enum peal_status peal_simulate(const struct peal_simulate *what,
+PEAL_API enum peal_status peal_simulate(const struct peal_simulate *request,
                                         struct peal_simulated *out, size_t out_size);
 
 #ifdef __cplusplus

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times collectives as OSU's benchmarks do: a loop of calls, the average of the slowest rank.
- * Prints lines of: collective, bytes, microseconds.
+/* Times collectives like OSU's benchmarks: a loop of calls, the average on the slowest rank. Prints
+ * lines of: collective, bytes, microseconds.
  *
- *     loop MOST-BYTES MILLISECONDS      of all loops of a cell, of which there are 3 to 1000
+ *     loop MAX-BYTES MILLISECONDS      for all loops of a cell, which are 3 to 1000
  *
- * `bytes` are all of a rank's data, as OSU counts them for allreduce: blocks of allgather, alltoall and
- * reduce_scatter have this many divided by the number of ranks.
+ * `bytes` are all of a rank's data, as OSU counts them for allreduce; a block of allgather, alltoall
+ * or reduce_scatter has this many divided by the number of ranks.
  *
- * How many calls a loop has depends on nothing that was measured. The root of a broadcast sends and goes
- * on, so that the first calls of a loop take less time than those in the middle, and loops of different
- * lengths cannot be compared. For the same reason the ranks meet by PMPI before a loop, so that they leave
- * the meeting alike with a preload and without, and the median of the loops counts: where ranks share cores,
- * the least is that of the luckiest order in which they ran. */
+ * The number of calls in a loop is fixed per size and does not depend on measurements: the root of a
+ * broadcast runs ahead, so that the first calls of a loop take less time than later ones, and loops of
+ * different lengths cannot be compared. Before a loop the ranks meet through PMPI, and therefore leave
+ * the meeting in the same way with a preload and without. The median of the loops counts, because
+ * where ranks share cores, the minimum depends on the order in which they happened to run. */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COLLECTIVES = 6, SIZES = 7, LEAST_LOOPS = 3, MOST_LOOPS = 1000, SMALL = 4096 };
+enum { COLLECTIVES = 6, SIZES = 7, MIN_LOOPS = 3, MAX_LOOPS = 1000, SMALL = 4096 };
 
 static const char *const names[COLLECTIVES] = {
     "allreduce", "reduce_scatter_block", "bcast", "allgather", "alltoall", "reduce"};
@@ -65,7 +65,7 @@ static double time_loop(int which, int bytes, int times)
     return slowest;
 }
 
-/* Ranks that share cores take milliseconds for a call where others take a microsecond. */
+/* Calls that take a microsecond take milliseconds if ranks share cores. */
 static int count_calls(int bytes)
 {
     bool shares = ranks > sysconf(_SC_NPROCESSORS_ONLN);
@@ -80,15 +80,15 @@ static int by_value(const void *a_value, const void *b_value)
     return (x > y) - (x < y);
 }
 
-/* The median of some loops. All ranks know the same times, and so make the same number of loops. */
+/* The median of several loops. All ranks know the same times, so they make the same number of loops. */
 static double measure(int which, int bytes, double budget)
 {
-    static double seconds[MOST_LOOPS];
+    static double seconds[MAX_LOOPS];
     int times = count_calls(bytes), loops = 0;
     double spent = 0;
     time_loop(which, bytes, times);
-    while (loops < MOST_LOOPS) {
-        if (loops >= LEAST_LOOPS && spent >= budget)
+    while (loops < MAX_LOOPS) {
+        if (loops >= MIN_LOOPS && spent >= budget)
             break;
         seconds[loops] = time_loop(which, bytes, times);
         spent += seconds[loops++] * times;
@@ -101,17 +101,17 @@ int main(int argc, char **argv)
 {
     int rank;
     MPI_Init(&argc, &argv);
-    int most = argc > 1 ? atoi(argv[1]) : 1 << 20;
+    int max_bytes = argc > 1 ? atoi(argv[1]) : 1 << 20;
     double budget = argc > 2 ? atof(argv[2]) / 1000 : 0.04;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    a = malloc((size_t)most);
-    b = malloc((size_t)most);
-    memset(a, 1, (size_t)most); /* pages that were never written are all one page */
-    memset(b, 1, (size_t)most);
+    a = malloc((size_t)max_bytes);
+    b = malloc((size_t)max_bytes);
+    memset(a, 1, (size_t)max_bytes); /* pages never written are all the same page */
+    memset(b, 1, (size_t)max_bytes);
     for (int which = 0; which < COLLECTIVES; which++) {
         for (int s = 0; s < SIZES; s++) {
-            if (sizes[s] > most)
+            if (sizes[s] > max_bytes)
                 break;
             double seconds = measure(which, sizes[s], budget);
             if (rank == 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the test programs: deterministic data, and a line for every result, the same with and without
- * Peal. The programs are run both ways and their sorted lines are compared; wrong results are also
- * found by what the program itself expects. */
+/* For the test programs: deterministic data, and a line for every result. Each program is run with and
+ * without Peal and the sorted lines are compared; programs also check results themselves. */
 #ifndef PEAL_MPI_TESTS_CHECK_H
 #define PEAL_MPI_TESTS_CHECK_H
 
@@ -18,7 +17,7 @@ static inline void check_open(void)
 {
     MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &check_size);
-    /* A file per rank: launchers mix lines of a stream. */
+    /* One file per rank, because launchers mix the lines of a stream. */
     const char *folder = getenv("CHECK_FOLDER");
     char path[512];
     if (folder && snprintf(path, sizeof path, "%s/%d", folder, check_rank) > 0 &&
@@ -63,11 +62,32 @@ static inline void check_say(const char *name, const void *data, size_t len)
     printf("%s rank %d %016llx\n", name, check_rank, (unsigned long long)check_hash(data, len));
 }
 
-/* Bytes that depend on a number only; small values, so that sums of floats are exact. */
+/* Bytes that depend only on a number; small values, so that sums of floats are exact. */
 static inline unsigned check_random(uint64_t *seed)
 {
     *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (unsigned)(*seed >> 33);
+}
+
+/* Allreduces of 1, which must give the number of ranks. */
+static inline int check_sum(MPI_Comm comm, int times)
+{
+    int x = 1, y = 0;
+    for (int i = 0; i < times; i++)
+        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm);
+    return y;
+}
+
+/* Enough blocking and non-blocking calls that Peal, if loaded, takes both. */
+static inline void check_warm_up(MPI_Comm comm)
+{
+    int x = 1, y = 0;
+    for (int i = 0; i < 60; i++) {
+        MPI_Request request;
+        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm);
+        MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
 }
 
 #endif

@@ -1,32 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Corners of MPI that are legal, or work with both MPIs, and rarely thought of:  corners [WHAT...]  (see `cases`) */
+/* Rare uses of MPI that are legal, or work with both MPIs:  corners [CASE...]  (see `cases`) */
 #include "check.h"
 
 #include <unistd.h>
 
 enum { WARM = 40, N = 30 };
 
-static MPI_Comm
-    world; /* a copy of it, with Peal's blocking and non-blocking calls at work if it is there */
-
-static void warm_up(MPI_Comm comm)
-{
-    int x = 1, y = 0;
-    for (int i = 0; i < WARM; i++) {
-        MPI_Request request;
-        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm);
-        MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
-}
-
-static int sum_on(MPI_Comm comm, int times)
-{
-    int x = 1, y = 0;
-    for (int i = 0; i < times; i++)
-        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm);
-    return y;
-}
+/* A copy of MPI_COMM_WORLD, warmed up: Peal, if loaded, takes its blocking and non-blocking calls. */
+static MPI_Comm world;
 
 /* A derived type may be freed as soon as the call that uses it has been started. */
 static void type_freed_after_the_start(void)
@@ -44,7 +25,7 @@ static void type_freed_after_the_start(void)
         MPI_Iallgather(in, N, MPI_INT, out, 1, vector, world, &requests[1]);
         MPI_Ibarrier(world, &requests[2]);
         MPI_Type_free(&vector);
-        for (int k = 0; k < 4; k++) { /* which may take its place */
+        for (int k = 0; k < 4; k++) { /* which may reuse its handle */
             MPI_Type_vector(3 + k, 2, 3, MPI_DOUBLE, &others[k]);
             MPI_Type_commit(&others[k]);
         }
@@ -56,7 +37,7 @@ static void type_freed_after_the_start(void)
     }
 }
 
-/* Rank 0 has no result, and programs expect its memory to be left alone. */
+/* Rank 0 has no result, and programs expect its memory to stay unchanged. */
 static void exscan_of_rank_0(void)
 {
     struct {
@@ -82,7 +63,7 @@ static void exscan_of_rank_0(void)
     }
 }
 
-/* The same buffer twice on one rank: wrong, but Open MPI does not mind. */
+/* The same buffer twice on one rank: wrong, but Open MPI accepts it. */
 static void aliases_on_one_rank(void)
 {
 #ifdef OPEN_MPI
@@ -102,7 +83,7 @@ static void aliases_on_one_rank(void)
 #endif
 }
 
-/* Messages to unknown receivers end by a barrier that is tested for. */
+/* Ranks that do not know how many messages they will get test for a barrier meanwhile. */
 static void consensus(void)
 {
     for (int i = 0; i < 20; i++) {
@@ -130,7 +111,7 @@ static void consensus(void)
     }
 }
 
-/* A rank reads a window of another that is in a collective, and only then comes too. */
+/* A rank reads the window of a rank that is in a collective, and joins the collective later. */
 static void one_sided_during_a_collective(void)
 {
     int *value, got = -1, next = (check_rank + 1) % check_size;
@@ -143,12 +124,12 @@ static void one_sided_during_a_collective(void)
             MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, win);
             MPI_Get(&got, 1, MPI_INT, next, 0, 1, MPI_INT, win);
             MPI_Win_unlock(next, win);
-#ifdef OPEN_MPI /* MPICH 4.0.2 reads something else, also without Peal */
+#ifdef OPEN_MPI /* MPICH 4.0.2 reads other values, even without Peal */
             CHECK(got == 100 + next);
 #endif
         }
         MPI_Barrier(world);
-        CHECK(sum_on(world, 1) == check_size);
+        CHECK(check_sum(world, 1) == check_size);
     }
     MPI_Win_free(&win);
 }
@@ -176,7 +157,7 @@ static void bottom(void)
     free(out);
 }
 
-/* A matrix by columns: blocks that lie in each other, of types that begin before they end. */
+/* A matrix by columns: interleaved blocks, of a type whose extent is shorter than its data. */
 static void columns(void)
 {
     enum { ROWS = 6 };
@@ -201,7 +182,7 @@ static void columns(void)
     free(matrix);
 }
 
-/* Nothing, in every way. */
+/* No data, in many ways. */
 static void nothing(void)
 {
     MPI_Datatype empty;
@@ -230,7 +211,7 @@ static void nothing(void)
     MPI_Type_free(&empty);
 }
 
-/* Communicators of the rarer makers. */
+/* Communicators made by rarely used functions. */
 static void rare_communicators(void)
 {
     MPI_Comm made, graph, star, grid, line, twin;
@@ -246,34 +227,34 @@ static void rare_communicators(void)
     if (check_rank % 2 == 0) {
         MPI_Comm_create_group(MPI_COMM_WORLD, some, 3, &made);
         MPI_Comm_size(made, &size);
-        warm_up(made);
-        CHECK(sum_on(made, WARM) == size);
+        check_warm_up(made);
+        CHECK(check_sum(made, WARM) == size);
         MPI_Comm_free(&made);
     }
     for (int r = 0; r < check_size; r++)
         index[r] = r + 1, edges[r] = (r + 1) % check_size;
     MPI_Graph_create(MPI_COMM_WORLD, check_size, index, edges, 0, &graph);
-    warm_up(graph);
-    CHECK(sum_on(graph, WARM) == check_size);
+    check_warm_up(graph);
+    CHECK(check_sum(graph, WARM) == check_size);
     to = (check_rank + 1) % check_size, from = (check_rank + check_size - 1) % check_size;
     MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
                                    MPI_INFO_NULL, 0, &star);
     for (int i = 0; i < 10; i++) {
         int got = -1;
         MPI_Neighbor_allgather(&check_rank, 1, MPI_INT, &got, 1, MPI_INT, star);
-        CHECK(got == from && sum_on(star, 3) == check_size);
+        CHECK(got == from && check_sum(star, 3) == check_size);
         MPI_Ineighbor_allgather(&check_rank, 1, MPI_INT, &got, 1, MPI_INT, star, &request);
-        CHECK(sum_on(star, 1) == check_size);
+        CHECK(check_sum(star, 1) == check_size);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &grid);
     MPI_Cart_sub(grid, keep, &line);
-    warm_up(line);
-    CHECK(sum_on(line, WARM) == check_size);
+    check_warm_up(line);
+    CHECK(check_sum(line, WARM) == check_size);
     MPI_Comm_idup(line, &twin, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    warm_up(twin);
-    CHECK(sum_on(twin, WARM) == check_size);
+    check_warm_up(twin);
+    CHECK(check_sum(twin, WARM) == check_size);
     MPI_Comm_disconnect(&twin);
     MPI_Comm_free(&line), MPI_Comm_free(&grid), MPI_Comm_free(&star), MPI_Comm_free(&graph);
     MPI_Group_free(&some), MPI_Group_free(&group);
@@ -281,14 +262,14 @@ static void rare_communicators(void)
     free(edges);
 }
 
-/* Ranks that leave a collective early, free the communicator, and are gone. */
+/* Ranks leave a collective early and free the communicator while others are still in it. */
 static void leaves_early(void)
 {
     for (int i = 0; i < 6; i++) {
         MPI_Comm comm;
         int x = check_rank, y = 0;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        warm_up(comm);
+        check_warm_up(comm);
         if (check_rank == i % check_size)
             usleep(20000);
         if (i % 2)
@@ -299,16 +280,16 @@ static void leaves_early(void)
         CHECK(i % 2 || x == (i + 1) % check_size);
         CHECK(!(i % 2) || check_rank != i % check_size || y == check_size * (check_size - 1) / 2);
     }
-    /* The same at the very end. */
+    /* The same at the end of the program. */
     int x = check_rank;
-    warm_up(MPI_COMM_WORLD);
+    check_warm_up(MPI_COMM_WORLD);
     if (check_rank == 0)
         usleep(100000);
     MPI_Bcast(&x, 1, MPI_INT, check_size - 1, MPI_COMM_WORLD);
     CHECK(x == check_size - 1);
 }
 
-/* Requests that are asked about, and freed without waiting; not legal for collectives, and not for cancelling. */
+/* MPI_Request_get_status of a collective, while messages are freed and cancelled. */
 static void asked_about(void)
 {
     for (int i = 0; i < 10; i++) {
@@ -323,7 +304,6 @@ static void asked_about(void)
         CHECK(flag && y == check_size && request != MPI_REQUEST_NULL);
         MPI_Test(&request, &flag, &status);
         CHECK(flag && request == MPI_REQUEST_NULL);
-        /* Meanwhile a message is freed, and one cancelled. */
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, world, &request);
         MPI_Isend(&sent, 1, MPI_INT, (check_rank + 1) % check_size, 9, world, &message);
         MPI_Request_free(&message);
@@ -338,7 +318,7 @@ static void asked_about(void)
     }
 }
 
-/* Persistent requests, of messages and where the MPI has them of collectives, among Peal's. */
+/* Persistent requests, of messages and (if the MPI has them) of collectives, besides Peal's. */
 static void persistent(void)
 {
     int x = 1, y = 0, a = check_rank, b = -1, z = 0;
@@ -355,7 +335,7 @@ static void persistent(void)
         b = -1, y = 0;
         MPI_Startall(3, r);
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, world, &r[3]);
-        CHECK(sum_on(world, 2) == check_size);
+        CHECK(check_sum(world, 2) == check_size);
         while (done < 4) {
             MPI_Waitsome(4, r, &some, indices, MPI_STATUSES_IGNORE);
             done += some;
@@ -369,17 +349,17 @@ static void persistent(void)
         MPI_Request_free(&r[i]);
 }
 
-/* Between collectives a program starts another. */
+/* A program starts another one between collectives. */
 static void forks(void)
 {
     for (int i = 0; i < 3; i++) {
         MPI_Request request;
         int x = 1, y = 0;
-        CHECK(sum_on(world, 3) == check_size);
+        CHECK(check_sum(world, 3) == check_size);
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, world, &request);
         CHECK(system("true") == 0);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        CHECK(y == check_size && sum_on(world, 3) == check_size);
+        CHECK(y == check_size && check_sum(world, 3) == check_size);
     }
 }
 
@@ -415,7 +395,7 @@ int main(int argc, char **argv)
 {
     check_begin(&argc, &argv);
     MPI_Comm_dup(MPI_COMM_WORLD, &world);
-    warm_up(world);
+    check_warm_up(world);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (!is_wanted(argc, argv, cases[i].name))
             continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between libpeal_mpi.so and the MPI: counts what the library calls there, and says it at the end. */
+/* A library between libpeal_mpi.so and the MPI: counts the calls, and prints the numbers at the end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

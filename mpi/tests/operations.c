@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every predefined operation on every basic type that Peal has, with values of the whole range, against the same in
- * C: integers wrap around, unsigned ones compare as such. Both MPIs differ from that for some types, so that this
- * is run with Peal only. */
+/* Every predefined operation on every basic type that Peal supports, with values of the whole range,
+ * compared with the same in C: integers wrap around, and unsigned ones compare as unsigned. Both MPIs
+ * differ from that for some types, so this is run with Peal only. */
 #include "check.h"
 
 #include <stdbool.h>
 
-enum { COUNT = 37, MOST_RANKS = 16, MOST_BYTES = 16 };
+enum { COUNT = 37, MAX_RANKS = 16, MAX_BYTES = 16 };
 
 enum op { SUM, PROD, MAX, MIN, BAND, BOR, BXOR, LAND, LOR, LXOR, OPS };
 static MPI_Op handles[OPS];
@@ -15,7 +15,7 @@ static MPI_Op handles[OPS];
 enum { ARITHMETIC = 1 << SUM | 1 << PROD, ORDER = 1 << MAX | 1 << MIN };
 enum { BITS = 1 << BAND | 1 << BOR | 1 << BXOR, LOGIC = 1 << LAND | 1 << LOR | 1 << LXOR };
 
-/* How to compute with a type: a += b, in memory. */
+/* Applies an operation to elements in memory: a = a op b. */
 typedef void combine(enum op op, void *a, const void *b);
 
 #define COMBINE_INTEGERS(name, type)                                                               \
@@ -106,7 +106,7 @@ static void fill(const struct type *t, int bytes, int rank, enum op op, char *ou
             ((double *)out)[i] = value;
     }
     /* Logical operations: any number is true, and some are false. */
-    for (int i = 0; op >= LAND && i < COUNT; i++) {
+    for (int i = 0; i < (op >= LAND ? COUNT : 0); i++) {
         if (check_random(&seed) % 2)
             memset(out + i * bytes, 0, (size_t)bytes);
     }
@@ -116,10 +116,10 @@ static void fill(const struct type *t, int bytes, int rank, enum op op, char *ou
     }
 }
 
-/* The ranks' inputs from the first one to before `end`, combined. */
+/* The combined inputs of the ranks before `end`. */
 static void expect(const struct type *t, int bytes, enum op op, int end, char *out)
 {
-    char other[COUNT * MOST_BYTES];
+    char other[COUNT * MAX_BYTES];
     fill(t, bytes, 0, op, out);
     for (int r = 1; r < end; r++) {
         fill(t, bytes, r, op, other);
@@ -128,7 +128,7 @@ static void expect(const struct type *t, int bytes, enum op op, int end, char *o
     }
 }
 
-/* Zeros of both signs are equal: which one a product has depends on the order. */
+/* Zeros of both signs are equal: the sign of a product's zero depends on the order. */
 static bool is_same(const struct type *t, const void *a, const void *b, size_t bytes)
 {
     if (!t->floating)
@@ -142,19 +142,18 @@ static bool is_same(const struct type *t, const void *a, const void *b, size_t b
     return true;
 }
 
-static void compare(const struct type *t, int op, const char *what, const void *a, const void *b,
-                    size_t bytes)
+static void compare(const struct type *t, int op, const char *collective, const void *a,
+                    const void *b, size_t bytes)
 {
     if (is_same(t, a, b, bytes))
         return;
-    printf("rank %d: %s of %s, operation %d, is wrong\n", check_rank, what, t->name, op);
+    printf("rank %d: %s of %s, operation %d, is wrong\n", check_rank, collective, t->name, op);
     check_failures++;
 }
 
 static void check_one(const struct type *t, enum op op)
 {
-    static _Alignas(16) char in[COUNT * MOST_BYTES], want[COUNT * MOST_BYTES],
-        out[COUNT * MOST_BYTES];
+    static _Alignas(16) char in[COUNT * MAX_BYTES], want[COUNT * MAX_BYTES], out[COUNT * MAX_BYTES];
     int bytes, root = (int)op % check_size, each = COUNT / check_size;
     MPI_Request request;
     MPI_Type_size(t->type, &bytes);
@@ -172,7 +171,7 @@ static void check_one(const struct type *t, enum op op)
         compare(t, op, "reduce", out, want, all);
     MPI_Reduce_scatter_block(in, out, each, t->type, handles[op], MPI_COMM_WORLD);
     compare(t, op, "reduce_scatter", out, want + (size_t)check_rank * block, block);
-    if (op >= LAND) /* whose first rank keeps what it has: see docs/mpi.md */
+    if (op >= LAND) /* not scans: their first rank keeps its input as it is, see docs/mpi.md */
         return;
     expect(t, bytes, op, check_rank + 1, want);
     MPI_Scan(in, out, COUNT, t->type, handles[op], MPI_COMM_WORLD);
@@ -182,7 +181,7 @@ static void check_one(const struct type *t, enum op op)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     compare(t, op, "non-blocking scan", out, want, all);
     memset(out, 0x5a, all);
-    memset(want, 0x5a, all); /* rank 0's is left alone */
+    memset(want, 0x5a, all); /* rank 0 has no result */
     if (check_rank > 0)
         expect(t, bytes, op, check_rank, want);
     MPI_Exscan(in, out, COUNT, t->type, handles[op], MPI_COMM_WORLD);
@@ -225,7 +224,7 @@ int main(int argc, char **argv)
         {"double complex", MPI_C_DOUBLE_COMPLEX, combine_complex_f64, ARITHMETIC, 8},
     };
     memcpy(handles, ops, sizeof handles);
-    for (int i = 0; i < 2; i++) { /* until Peal has non-blocking calls too */
+    for (int i = 0; i < 2; i++) { /* until Peal takes non-blocking calls too */
         MPI_Request request;
         MPI_Ibarrier(MPI_COMM_WORLD, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);

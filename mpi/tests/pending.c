@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Non-blocking collectives, and that MPI and Peal drive each other: programs that are legal and hang
- * if a wait in one of them stops the other. */
+/* Non-blocking collectives, and progress of both libraries: these programs are legal, and hang if a
+ * wait in the MPI or in Peal stops the progress of the other. */
 #include "check.h"
 
 #include <pthread.h>
@@ -8,19 +8,7 @@
 enum { BIG = 4 << 20 };
 static int peers;
 
-/* Blocking and non-blocking calls until Peal has both, if it is there. */
-static void warm_up(MPI_Comm comm)
-{
-    int x = 1, y;
-    for (int i = 0; i < 60; i++) {
-        MPI_Request request;
-        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm);
-        MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
-}
-
-/* A large message is under way while ranks are in a collective. */
+/* A large message is in flight while ranks are in a collective. */
 static void rendezvous_around_collectives(void)
 {
     char *a = malloc(BIG), *b = malloc(BIG);
@@ -63,7 +51,7 @@ static void receive_between_start_and_wait(void)
     }
 }
 
-/* Starting must not wait for other ranks, however many are started. */
+/* Starting must not wait for other ranks, however many collectives are pending. */
 static void many_started_before_a_message(void)
 {
     enum { MANY = 24 };
@@ -82,7 +70,7 @@ static void many_started_before_a_message(void)
         CHECK(y[i] == i * check_size * (check_size - 1) / 2);
 }
 
-/* As a tool waits that has put itself behind this library; among them requests of other kinds. */
+/* Waits through PMPI, like a tool below this library, also for requests of other kinds. */
 static void waited_for_by_the_other_name(void)
 {
     int next = (check_rank + 1) % check_size, previous = (check_rank + check_size - 1) % check_size;
@@ -103,13 +91,14 @@ static void waited_for_by_the_other_name(void)
     }
 }
 
-/* A blocking collective between start and wait; on another communicator, in which some wait first. */
+/* A blocking collective between start and wait, on another communicator, in which some ranks wait
+ * first. */
 static void blocking_between(void)
 {
     MPI_Comm other;
     int x = 1, y = 0, z = 0;
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
-    warm_up(other);
+    check_warm_up(other);
     for (int i = 0; i < 10; i++) {
         MPI_Request request;
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
@@ -124,18 +113,18 @@ static void blocking_between(void)
     MPI_Comm_free(&other);
 }
 
-/* The communicator is freed while its collective is under way. */
+/* The communicator is freed while its collective is pending. */
 static void freed_before_the_end(void)
 {
 #ifdef OPEN_MPI
-    return; /* 4.1.4 crashes by itself */
+    return; /* 4.1.4 crashes even without Peal */
 #endif
     for (int i = 0; i < 5; i++) {
         MPI_Comm comm;
         MPI_Request request;
         int x = check_rank, y = -1;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        warm_up(comm);
+        check_warm_up(comm);
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_MAX, comm, &request);
         MPI_Comm_free(&comm);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -143,7 +132,7 @@ static void freed_before_the_end(void)
     }
 }
 
-/* Every way to wait, with requests of both kinds among each other. */
+/* Every function that waits, with requests of both libraries mixed. */
 static void every_wait(void)
 {
     int next = (check_rank + 1) % check_size, previous = (check_rank + check_size - 1) % check_size;
@@ -212,7 +201,7 @@ static void every_wait(void)
     }
 }
 
-/* All of them, with derived types and in place. */
+/* Non-blocking collectives, with derived types and in place. */
 static void every_collective(void)
 {
     enum { N = 40 };
@@ -249,7 +238,7 @@ static void every_collective(void)
     for (int i = 1; i < 12; i++) {
         char name[32];
         size_t bytes = (size_t)(2 * N * n) * 4;
-        if (i == 8) /* the rest of a buffer in place may have anything */
+        if (i == 8) /* the rest of an in-place buffer is undefined */
             bytes = 16;
         snprintf(name, sizeof name, "non-blocking %d", i);
         check_say(name, out[i], bytes);
@@ -264,14 +253,14 @@ int main(int argc, char **argv)
     check_begin(&argc, &argv);
     peers = check_size * (check_size - 1) / 2;
     rendezvous_around_collectives();
-    warm_up(MPI_COMM_WORLD);
+    check_warm_up(MPI_COMM_WORLD);
     rendezvous_around_collectives();
     receive_between_start_and_wait();
     many_started_before_a_message();
     every_wait();
     for (int i = 0; i < 3; i++)
         every_collective();
-#ifdef OPEN_MPI /* others have nothing that could be called meanwhile */
+#ifdef OPEN_MPI /* only Open MPI calls this library while it waits: see requests.c */
     waited_for_by_the_other_name();
 #endif
     blocking_between();

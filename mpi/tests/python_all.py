@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every collective of mpi4py, with buffers, vectors and objects, blocking and not, over types, operations, roots and communicators.
+"""Every collective of mpi4py: buffers, vectors and objects, blocking and not, various types, operations, roots and communicators.
 
-Each result is compared with one that is computed here, and written to CHECK_FOLDER, so that a plain run and one with Peal can be compared.
+Each result is compared with one computed here, and written to CHECK_FOLDER, to compare a plain run with one with Peal.
 """
 import array
 import functools
@@ -68,7 +68,7 @@ def reductions(comm, code, waits):
         call(comm, "Reduce_scatter", waits, mine, out, [count] * n, op)
         equal(f"Reduce_scatter {name}", out.tolist(), whole[me * count:(me + 1) * count])
         if op in (MPI.LAND, MPI.LOR, MPI.LXOR):
-            continue  # the first rank's result of a prefix is its input as it is
+            continue  # the first rank's result of a scan is its unchanged input
         out = array.array(code, [0] * count * n)
         call(comm, "Scan", waits, mine, out, op)
         equal(f"Scan {name}", out.tolist(), fold(function, everything[:me + 1]))

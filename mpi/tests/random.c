@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random MPI programs:  random SEED COUNT  runs COUNT of them, one after the other.
  *
- * What a program does (which communicator, which call, how much) comes from a generator that all
- * ranks have; what the data is, from one that each rank has. Every result goes into the rank's hash,
- * printed after each program. Ranks that are not in a communicator skip its calls. */
+ * Two generators: `shared` is the same on all ranks and decides which call is made, on which
+ * communicator and with how much data; `own` differs per rank and makes the data. All ranks must
+ * therefore draw equally often from `shared`, whether or not they are in the communicator. Results
+ * are hashed, and each rank prints its hash after each program. */
 #include "check.h"
 
-enum { SLOTS = 5, PENDING = 6, OPS = 40, MOST = 700 };
+enum { SLOTS = 5, PENDING = 6, OPS = 40, MAX_COUNT = 700 };
 
 struct slot {
     MPI_Comm comm; /* MPI_COMM_NULL: this rank is not in it */
@@ -15,9 +16,8 @@ struct slot {
 
 struct pending {
     MPI_Request request;
-    int slot;
     char *send, *recv;
-    size_t bytes; /* of the result that count */
+    size_t bytes; /* of the result, on this rank */
 };
 
 static struct slot slots[SLOTS];
@@ -71,32 +71,52 @@ static MPI_Op pick_op(MPI_Datatype type)
     return ops[pick(floating ? 4 : 7)];
 }
 
+enum way { WAIT_ALL, WAIT_EACH, TEST_ALL, WAIT_ANY, WAIT_SOME, TEST_SOME, GET_STATUS, WAYS };
+
+static void complete(MPI_Request *requests, enum way way)
+{
+    int flag = 0, done = 0, some = 0, indices[PENDING];
+    switch (way) {
+    case WAIT_ALL:
+        MPI_Waitall(npending, requests, MPI_STATUSES_IGNORE);
+        break;
+    case WAIT_EACH:
+        for (int i = 0; i < npending; i++)
+            MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        break;
+    case TEST_ALL:
+        while (!flag)
+            MPI_Testall(npending, requests, &flag, MPI_STATUSES_IGNORE);
+        break;
+    case WAIT_ANY:
+        for (int i = 0; i < npending; i++)
+            MPI_Waitany(npending, requests, &some, MPI_STATUS_IGNORE);
+        break;
+    case WAIT_SOME:
+    case TEST_SOME:
+        while (done < npending) {
+            if (way == WAIT_SOME)
+                MPI_Waitsome(npending, requests, &some, indices, MPI_STATUSES_IGNORE);
+            else
+                MPI_Testsome(npending, requests, &some, indices, MPI_STATUSES_IGNORE);
+            done += some;
+        }
+        break;
+    default:
+        for (int i = npending - 1; i >= 0; i--) {
+            for (flag = 0; !flag;)
+                MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE);
+            MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE);
+        }
+    }
+}
+
 static void wait_all(void)
 {
     MPI_Request requests[PENDING];
-    int flag = 0, way = pick(7), done = 0, some = 0, indices[PENDING];
     for (int i = 0; i < npending; i++)
         requests[i] = pending[i].request;
-    if (way == 0)
-        MPI_Waitall(npending, requests, MPI_STATUSES_IGNORE);
-    for (int i = 0; way == 1 && i < npending; i++)
-        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-    while (way == 2 && !flag)
-        MPI_Testall(npending, requests, &flag, MPI_STATUSES_IGNORE);
-    for (int i = 0; way == 3 && i < npending; i++)
-        MPI_Waitany(npending, requests, &some, MPI_STATUS_IGNORE);
-    while (way > 3 && way < 6 && done < npending) {
-        if (way == 4)
-            MPI_Waitsome(npending, requests, &some, indices, MPI_STATUSES_IGNORE);
-        else
-            MPI_Testsome(npending, requests, &some, indices, MPI_STATUSES_IGNORE);
-        done += some;
-    }
-    for (int i = npending - 1; way == 6 && i >= 0; i--) {
-        for (flag = 0; !flag;)
-            MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE);
-        MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE);
-    }
+    complete(requests, (enum way)pick(WAYS));
     for (int i = 0; i < npending; i++) {
         take(pending[i].recv, pending[i].bytes);
         free(pending[i].send);
@@ -105,20 +125,20 @@ static void wait_all(void)
     npending = 0;
 }
 
-/* A place for a request; those of ranks that are not in a communicator are not there, so how many
- * there are differs between ranks, and so does when they wait. */
-static struct pending *new_pending(int slot, char *send, char *recv, size_t bytes)
+/* A rank that is not in a communicator has no request of its calls, so ranks have different numbers
+ * of requests and wait at different times. */
+static struct pending *new_pending(char *send, char *recv, size_t bytes)
 {
     struct pending *new = &pending[npending++];
-    *new = (struct pending){MPI_REQUEST_NULL, slot, send, recv, bytes};
+    *new = (struct pending){MPI_REQUEST_NULL, send, recv, bytes};
     return new;
 }
 
-static void reduce(MPI_Comm comm, int slot, int size, int rank)
+static void reduce(MPI_Comm comm, int size, int rank)
 {
     MPI_Datatype type = pick_type();
     MPI_Op op = pick_op(type);
-    int count = pick(4) ? pick(20) : pick(MOST), kind = pick(12), root = pick(1000), bytes;
+    int count = pick(4) ? pick(20) : pick(MAX_COUNT), kind = pick(12), root = pick(1000), bytes;
     if (comm == MPI_COMM_NULL)
         return;
     root %= size;
@@ -149,27 +169,25 @@ static void reduce(MPI_Comm comm, int slot, int size, int rank)
         MPI_Scan(send, recv, count, type, op, comm);
         break;
     case 6:
-        MPI_Iallreduce(send, recv, count, type, op, comm,
-                       &new_pending(slot, send, recv, some)->request);
+        MPI_Iallreduce(send, recv, count, type, op, comm, &new_pending(send, recv, some)->request);
         return;
     case 7:
-        MPI_Exscan(send, recv, count, type, op, comm); /* rank 0's is left alone */
+        MPI_Exscan(send, recv, count, type, op, comm); /* leaves rank 0's result unchanged */
         break;
     case 8:
         MPI_Iscan(MPI_IN_PLACE, recv, count, type, op, comm,
-                  &new_pending(slot, send, recv, some)->request);
+                  &new_pending(send, recv, some)->request);
         return;
     case 9:
-        MPI_Iexscan(send, recv, count, type, op, comm,
-                    &new_pending(slot, send, recv, some)->request);
+        MPI_Iexscan(send, recv, count, type, op, comm, &new_pending(send, recv, some)->request);
         return;
     case 10:
         MPI_Ireduce_scatter_block(send, recv, count, type, op, comm,
-                                  &new_pending(slot, send, recv, some)->request);
+                                  &new_pending(send, recv, some)->request);
         return;
     default:
         MPI_Ireduce(send, recv, count, type, op, root, comm,
-                    &new_pending(slot, send, recv, rank == root ? some : 0)->request);
+                    &new_pending(send, recv, rank == root ? some : 0)->request);
         return;
     }
     take(recv, kind == 2 && rank != root ? 0 : some);
@@ -177,7 +195,7 @@ static void reduce(MPI_Comm comm, int slot, int size, int rank)
     free(recv);
 }
 
-/* As many bytes everywhere, in a type that depends on the rank. */
+/* A type that depends on the rank; `*scale` of its elements are 8 bytes on every rank. */
 static MPI_Datatype own_type(int rank, int *scale)
 {
     MPI_Datatype type;
@@ -193,9 +211,9 @@ static MPI_Datatype own_type(int rank, int *scale)
     return type;
 }
 
-static void move(MPI_Comm comm, int slot, int size, int rank)
+static void move(MPI_Comm comm, int size, int rank)
 {
-    int count = pick(4) ? pick(20) : pick(MOST), kind = pick(12), root = pick(1000), scale;
+    int count = pick(4) ? pick(20) : pick(MAX_COUNT), kind = pick(12), root = pick(1000), scale;
     if (comm == MPI_COMM_NULL)
         return;
     root %= size;
@@ -231,27 +249,27 @@ static void move(MPI_Comm comm, int slot, int size, int rank)
         MPI_Barrier(comm);
         break;
     case 7:
-        MPI_Ibcast(recv, n, type, root, comm, &new_pending(slot, send, recv, all)->request);
+        MPI_Ibcast(recv, n, type, root, comm, &new_pending(send, recv, all)->request);
         MPI_Type_free(&type);
         return;
     case 8:
         MPI_Ialltoall(send, 2 * count, MPI_INT, recv, n, type, comm,
-                      &new_pending(slot, send, recv, all)->request);
+                      &new_pending(send, recv, all)->request);
         MPI_Type_free(&type);
         return;
     case 9:
         MPI_Igather(send, n, type, recv, n, type, root, comm,
-                    &new_pending(slot, send, recv, all)->request);
+                    &new_pending(send, recv, all)->request);
         MPI_Type_free(&type);
         return;
     case 10:
         MPI_Iscatter(send, n, type, recv, n, type, root, comm,
-                     &new_pending(slot, send, recv, all)->request);
+                     &new_pending(send, recv, all)->request);
         MPI_Type_free(&type);
         return;
     default:
         MPI_Iallgather(send, count, MPI_INT, recv, count, MPI_INT, comm,
-                       &new_pending(slot, send, recv, all)->request);
+                       &new_pending(send, recv, all)->request);
         MPI_Type_free(&type);
         return;
     }
@@ -261,7 +279,7 @@ static void move(MPI_Comm comm, int slot, int size, int rank)
     free(recv);
 }
 
-/* A message around the ring, under way during a collective. */
+/* Messages around a ring, in flight during a collective. */
 static void exchange(MPI_Comm comm, int size, int rank)
 {
     int count = pick(3) ? pick(2000) : 200000 + pick(100000), with = pick(3), x = 1, y = 0;
@@ -289,7 +307,7 @@ static void exchange(MPI_Comm comm, int size, int rank)
 
 static void change_slot(int to)
 {
-    int from = pick(SLOTS), how = pick(3), salt = pick(1000);
+    int from = pick(SLOTS), kind = pick(3), salt = pick(1000);
     if (to == 0)
         return;
     wait_all();
@@ -304,12 +322,13 @@ static void change_slot(int to)
     slots[to].is_open = 1;
     if (slots[from].comm == MPI_COMM_NULL)
         return;
-    if (how == 0)
+    if (kind == 0) {
         MPI_Comm_dup(slots[from].comm, &slots[to].comm);
-    else
-        MPI_Comm_split(slots[from].comm,
-                       (check_rank * 7 + salt) % 3 ? check_rank % 2 : MPI_UNDEFINED,
-                       how == 1 ? check_rank : -check_rank, &slots[to].comm);
+        return;
+    }
+    int key = kind == 1 ? check_rank : -check_rank;
+    int color = (check_rank * 7 + salt) % 3 ? check_rank % 2 : MPI_UNDEFINED;
+    MPI_Comm_split(slots[from].comm, color, key, &slots[to].comm);
 }
 
 static void run_program(uint64_t seed)
@@ -322,8 +341,8 @@ static void run_program(uint64_t seed)
     MPI_Comm_dup(MPI_COMM_WORLD, &slots[0].comm);
     slots[0].is_open = 1;
     for (int i = 0; i < OPS; i++) {
-        int which = pick(SLOTS), what = pick(10), size = 1, rank = 0;
-        MPI_Comm comm = slots[which].comm;
+        int slot = pick(SLOTS), action = pick(10), size = 1, rank = 0;
+        MPI_Comm comm = slots[slot].comm;
         if (comm != MPI_COMM_NULL) {
             MPI_Comm_size(comm, &size);
             MPI_Comm_rank(comm, &rank);
@@ -331,15 +350,15 @@ static void run_program(uint64_t seed)
         if (npending == PENDING)
             wait_all();
         else
-            (void)pick(7); /* as it does */
-        if (what < 4)
-            reduce(comm, which, size, rank);
-        else if (what < 7)
-            move(comm, which, size, rank);
-        else if (what < 8)
+            (void)pick(WAYS); /* as wait_all does */
+        if (action < 4)
+            reduce(comm, size, rank);
+        else if (action < 7)
+            move(comm, size, rank);
+        else if (action < 8)
             exchange(comm, size, rank);
         else
-            change_slot(which);
+            change_slot(slot);
     }
     wait_all();
     for (int i = 0; i < SLOTS; i++) {

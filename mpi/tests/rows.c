@@ -3,15 +3,15 @@
  * rank, on the world and on half of it.  rows [few] */
 #include "check.h"
 
-enum { MOST = 3000 };
-static const int counts[] = {0, 1, 3, 64, 1000, MOST};
+enum { MAX_COUNT = 3000 };
+static const int counts[] = {0, 1, 3, 64, 1000, MAX_COUNT};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
 static MPI_Comm comm;
 static const char *comm_name;
 static int rank, size;
 static char *in, *out;
-static int few; /* of everything */
+static int few; /* only a few counts */
 
 static void fill(char *buf, size_t bytes, int kind, int salt)
 {
@@ -30,7 +30,7 @@ static void fill(char *buf, size_t bytes, int kind, int salt)
         for (size_t i = 0; i < bytes; i++)
             buf[i] = (char)(check_random(&seed) % 2);
         break;
-    case 's': /* Open MPI's sums of 1 and 2 bytes saturate, MPICH's unsigned ones compare as signed */
+    case 's': /* in Open MPI sums of 1 and 2 bytes saturate; MPICH compares unsigned as signed */
         for (size_t i = 0; i < bytes; i++)
             buf[i] = (char)(check_random(&seed) % 6);
         break;
@@ -48,10 +48,11 @@ static void fill(char *buf, size_t bytes, int kind, int salt)
     }
 }
 
-static void say(const char *what, const char *how, int count, int root, size_t bytes)
+static void say(const char *collective, const char *variant, int count, int root, size_t bytes)
 {
     char name[160];
-    snprintf(name, sizeof name, "%s %s %s count %d root %d", comm_name, what, how, count, root);
+    snprintf(name, sizeof name, "%s %s %s count %d root %d", comm_name, collective, variant, count,
+             root);
     check_say(name, out, bytes);
 }
 
@@ -70,44 +71,44 @@ struct op {
 static void reduce_all(const struct type *t, const struct op *o, int count)
 {
     int bytes;
-    char how[96];
+    char variant[96];
     MPI_Type_size(t->type, &bytes);
     size_t all = (size_t)bytes * (size_t)count;
-    snprintf(how, sizeof how, "%s %s", t->name, o->name);
+    snprintf(variant, sizeof variant, "%s %s", t->name, o->name);
     fill(in, all * (size_t)size, t->kind, count);
     memset(out, 0, all * (size_t)size);
     MPI_Allreduce(in, out, count, t->type, o->op, comm);
-    say("allreduce", how, count, 0, all);
+    say("allreduce", variant, count, 0, all);
     memcpy(out, in, all);
     MPI_Allreduce(MPI_IN_PLACE, out, count, t->type, o->op, comm);
-    say("allreduce in place", how, count, 0, all);
+    say("allreduce in place", variant, count, 0, all);
     int root = count % size;
     memset(out, 0, all);
     MPI_Reduce(in, out, count, t->type, o->op, root, comm);
-    say("reduce", how, count, root, rank == root ? all : 0);
+    say("reduce", variant, count, root, rank == root ? all : 0);
     memcpy(out, in, all);
-    /* At rank 0: MPICH 4.0.2 crashes by itself at others. */
+    /* With root 0: MPICH 4.0.2 crashes with other roots, even without Peal. */
     MPI_Reduce(rank == 0 ? MPI_IN_PLACE : in, out, count, t->type, o->op, 0, comm);
-    say("reduce in place", how, count, 0, rank == 0 ? all : 0);
+    say("reduce in place", variant, count, 0, rank == 0 ? all : 0);
     MPI_Reduce_scatter_block(in, out, count, t->type, o->op, comm);
-    say("reduce_scatter_block", how, count, 0, all);
+    say("reduce_scatter_block", variant, count, 0, all);
     memcpy(out, in, all * (size_t)size);
     MPI_Reduce_scatter_block(MPI_IN_PLACE, out, count, t->type, o->op, comm);
-    say("reduce_scatter_block in place", how, count, 0, all);
+    say("reduce_scatter_block in place", variant, count, 0, all);
     int parts[16];
     for (int r = 0; r < size; r++)
         parts[r] = r % 2 ? count : count / 2;
     MPI_Reduce_scatter(in, out, parts, t->type, o->op, comm);
-    say("reduce_scatter", how, count, 0, (size_t)bytes * (size_t)parts[rank]);
+    say("reduce_scatter", variant, count, 0, (size_t)bytes * (size_t)parts[rank]);
     memcpy(out, in, all * (size_t)size);
     MPI_Reduce_scatter(MPI_IN_PLACE, out, parts, t->type, o->op, comm);
-    say("reduce_scatter in place", how, count, 0, (size_t)bytes * (size_t)parts[rank]);
+    say("reduce_scatter in place", variant, count, 0, (size_t)bytes * (size_t)parts[rank]);
     memset(out, 0, all);
     MPI_Scan(in, out, count, t->type, o->op, comm);
-    say("scan", how, count, 0, all);
+    say("scan", variant, count, 0, all);
     memset(out, 0, all);
     MPI_Exscan(in, out, count, t->type, o->op, comm);
-    say("exscan", how, count, 0, rank ? all : 0);
+    say("exscan", variant, count, 0, rank ? all : 0);
 }
 
 static void reductions(void)
@@ -153,7 +154,7 @@ static void reductions(void)
         type value;                                                                                \
         int place;                                                                                 \
     };                                                                                             \
-    static void say_##name(const char *what, const char *how, int count)                           \
+    static void say_##name(const char *collective, const char *variant, int count)                 \
     {                                                                                              \
         struct pair_##name *b = (struct pair_##name *)out, whole;                                  \
         for (int i = 0; i < count; i++) {                                                          \
@@ -161,9 +162,9 @@ static void reductions(void)
             whole.value = b[i].value, whole.place = b[i].place;                                    \
             memcpy(&b[i], &whole, sizeof whole);                                                   \
         }                                                                                          \
-        say(what, how, count, 0, (size_t)count * sizeof *b);                                       \
+        say(collective, variant, count, 0, (size_t)count * sizeof *b);                             \
     }                                                                                              \
-    static void pairs_of_##name(MPI_Op op, const char *how)                                        \
+    static void pairs_of_##name(MPI_Op op, const char *variant)                                    \
     {                                                                                              \
         enum { COUNT = 37 };                                                                       \
         struct pair_##name *a = (struct pair_##name *)in;                                          \
@@ -174,16 +175,16 @@ static void reductions(void)
         for (int r = 0; r < size; r++)                                                             \
             parts[r] = r % 2 ? COUNT : COUNT / 2;                                                  \
         MPI_Allreduce(in, out, COUNT, mpi_type, op, comm);                                         \
-        say_##name("allreduce " #name, how, COUNT);                                                \
+        say_##name("allreduce " #name, variant, COUNT);                                            \
         memcpy(out, in, COUNT * sizeof *a);                                                        \
         MPI_Allreduce(MPI_IN_PLACE, out, COUNT, mpi_type, op, comm);                               \
-        say_##name("allreduce in place " #name, how, COUNT);                                       \
+        say_##name("allreduce in place " #name, variant, COUNT);                                   \
         MPI_Reduce(in, out, COUNT, mpi_type, op, size - 1, comm);                                  \
-        say_##name("reduce " #name, how, rank == size - 1 ? COUNT : 0);                            \
+        say_##name("reduce " #name, variant, rank == size - 1 ? COUNT : 0);                        \
         MPI_Reduce_scatter(in, out, parts, mpi_type, op, comm);                                    \
-        say_##name("reduce_scatter " #name, how, parts[rank]);                                     \
+        say_##name("reduce_scatter " #name, variant, parts[rank]);                                 \
         MPI_Exscan(in, out, COUNT, mpi_type, op, comm);                                            \
-        say_##name("exscan " #name, how, rank ? COUNT : 0);                                        \
+        say_##name("exscan " #name, variant, rank ? COUNT : 0);                                    \
     }
 PAIRS(double_int, double, MPI_DOUBLE_INT)
 PAIRS(long_int, long, MPI_LONG_INT)
@@ -227,7 +228,7 @@ static void pairs(void)
     for (int i = 0; i < 50; i++)
         memcpy(out + 6 * i, &d[i].value, 2), memcpy(out + 6 * i + 2, &d[i].place, 4);
     say("minloc", "short_int", 50, 0, 300);
-    /* Moved: only what is not a hole may be touched. */
+    /* Data movement must not touch the holes. */
     memset(b, 0x55, sizeof b);
     if (rank == 0)
         memcpy(b, a, sizeof b);
@@ -240,7 +241,7 @@ static void pairs(void)
     CHECK(rank == 0 || memcmp(hole, "\x55\x55\x55\x55", 4) == 0);
 }
 
-/* All blocks hold the same, and are received at one place. */
+/* All blocks have the same contents, and are received at one place. */
 static void shared_blocks(void)
 {
     int counts_of[16], places[16];
@@ -271,8 +272,8 @@ static void user_ops(void)
     MPI_Op_free(&op);
 }
 
-/* As many bytes on every rank, in types that differ: plain ints, a vector with holes, ints in another
- * order, a struct that begins before its address. */
+/* The same number of bytes on every rank, in different types: plain ints, a vector with holes, ints in
+ * another order, a struct that begins before its address. */
 static MPI_Datatype make_type(int which, int *elements)
 {
     MPI_Datatype type, resized;
@@ -308,47 +309,47 @@ static void derived(int shift)
     for (int n = few ? 15 : 1; n <= (few ? 15 : 50); n += 7) {
         int count = n * elements, root = n % size;
         size_t room = (size_t)n * 64 * (size_t)size + 64;
-        char how[32];
-        snprintf(how, sizeof how, "derived %d", shift);
+        char variant[32];
+        snprintf(variant, sizeof variant, "derived %d", shift);
         fill(in, room, 'i', n);
         memcpy(out, in, room);
         MPI_Bcast(out + 16, count, type, root, comm);
-        say("bcast", how, n, root, room);
+        say("bcast", variant, n, root, room);
         memset(out, 1, room);
         MPI_Allgather(in + 16, n * 4, MPI_INT, out + 16, count, type, comm);
-        say("allgather", how, n, root, room);
+        say("allgather", variant, n, root, room);
         memcpy(out, in, room);
         MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out + 16, count, type, comm);
-        say("allgather in place", how, n, root, room);
+        say("allgather in place", variant, n, root, room);
         memset(out, 2, room);
         MPI_Alltoall(in + 16, count, type, out + 16, n * 4, MPI_INT, comm);
-        say("alltoall", how, n, root, room);
+        say("alltoall", variant, n, root, room);
         memcpy(out, in, room);
         MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out + 16, count, type, comm);
-        say("alltoall in place", how, n, root, room);
+        say("alltoall in place", variant, n, root, room);
         memset(out, 3, room);
         MPI_Gather(in + 16, count, type, out + 16, count, type, root, comm);
-        say("gather", how, n, root, room);
+        say("gather", variant, n, root, room);
         memset(out, 4, room);
         MPI_Scatter(in + 16, count, type, out + 16, count, type, root, comm);
-        say("scatter", how, n, root, room);
+        say("scatter", variant, n, root, room);
         memcpy(out, in, room);
         if (rank == root)
             MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out + 16, count, type, root, comm);
         else
             MPI_Gather(in + 16, count, type, NULL, 0, MPI_DATATYPE_NULL, root, comm);
-        say("gather in place", how, n, root, room);
+        say("gather in place", variant, n, root, room);
         memcpy(out, in, room);
         if (rank == root)
             MPI_Scatter(out + 16, count, type, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root, comm);
         else
             MPI_Scatter(NULL, 0, MPI_DATATYPE_NULL, out + 16, count, type, root, comm);
-        say("scatter in place", how, n, root, room);
+        say("scatter in place", variant, n, root, room);
     }
     MPI_Type_free(&type);
 }
 
-static void uneven(MPI_Datatype type, const char *how)
+static void uneven(MPI_Datatype type, const char *variant)
 {
     int sends[16], sdispls[16], recvs[16], rdispls[16], own[16], at = 0, back = 0;
     MPI_Aint lb, extent;
@@ -359,7 +360,7 @@ static void uneven(MPI_Datatype type, const char *how)
             sends[r] = (rank * 3 + r * 5 + n) % 4 * n;
             recvs[r] = (r * 3 + rank * 5 + n) % 4 * n;
             own[r] = (r + n) % 3 * n;
-            sdispls[r] = sends[r] ? at : -5; /* no place where nothing is */
+            sdispls[r] = sends[r] ? at : -5; /* empty blocks need no valid place */
             rdispls[r] = back;
             at += sends[r] + 1;
             back += recvs[r] + 2;
@@ -368,29 +369,29 @@ static void uneven(MPI_Datatype type, const char *how)
         fill(in, room, 'i', n);
         memset(out, 5, room);
         MPI_Alltoallv(in, sends, sdispls, type, out, recvs, rdispls, type, comm);
-        say("alltoallv", how, n, 0, room);
+        say("alltoallv", variant, n, 0, room);
         back = 0;
         for (int r = 0; r < size; r++)
             rdispls[r] = back, back += own[r] + 1;
         room = (size_t)back * (size_t)extent + 4096;
         memset(out, 6, room);
         MPI_Allgatherv(in, own[rank], type, out, own, rdispls, type, comm);
-        say("allgatherv", how, n, 0, room);
+        say("allgatherv", variant, n, 0, room);
         fill(out, room, 'i', n + 1);
         MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, own, rdispls, type, comm);
-        say("allgatherv in place", how, n, 0, room);
+        say("allgatherv in place", variant, n, 0, room);
         memset(out, 7, room);
         MPI_Gatherv(in, own[rank], type, out, own, rdispls, type, n % size, comm);
-        say("gatherv", how, n, n % size, room);
+        say("gatherv", variant, n, n % size, room);
         memset(out, 8, room);
         MPI_Scatterv(in, own, rdispls, type, out, own[rank], type, n % size, comm);
-        say("scatterv", how, n, n % size, room);
+        say("scatterv", variant, n, n % size, room);
         for (int r = 0; r < size; r++)
             recvs[r] = (r + rank) % 3 * n, rdispls[r] = r * 3 * n;
         room = (size_t)(size * 3 * n) * (size_t)extent + 4096;
         fill(out, room, 'i', n + 2);
         MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, out, recvs, rdispls, type, comm);
-        say("alltoallv in place", how, n, 0, room);
+        say("alltoallv in place", variant, n, 0, room);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program for the standard ABI, which names what it uses of it itself: against standard_mpi.c, or any
- * library with that ABI. Says what every rank got, as check.h does. */
+/* A program for the standard ABI of MPI, which declares what it uses itself. It runs with
+ * standard_mpi.c, or any library with that ABI, and prints the results of every rank, as check.h
+ * does. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

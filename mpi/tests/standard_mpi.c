@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for an MPI with the standard ABI of MPI 5: libmpi_abi.so over Open MPI.
  *
- * Predefined handles are the standard's small numbers and become Open MPI's here; all others are pointers in
- * both, and pass. Open MPI is loaded out of sight, and sees its own functions first. What the test's program
- * and libpeal_mpi.so call is here, and nothing else. */
+ * Predefined handles are small numbers in the standard, and are converted to Open MPI's; all other
+ * handles are pointers in both, and are passed on. Open MPI is loaded with its symbols hidden, and
+ * finds its own functions first. Only the functions that the test program and libpeal_mpi.so call
+ * are here. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -41,10 +42,10 @@ static void *H(const void *handle)
         if (handles[i].number == (uintptr_t)handle)
             return dlsym(library(), handles[i].symbol);
     }
-    abort(); /* a number that is none of the standard's, or that this test does not use */
+    abort(); /* a number that the standard does not define, or this test does not use */
 }
 
-/* Requests as Open MPI has them, and back. */
+/* Requests converted to Open MPI's, and back. */
 static void in(int count, MPI_Request *requests)
 {
     for (int i = 0; i < count; i++)

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs do with communicators, errors and threads:  traps WHAT...  (see `cases`) */
+/* Communicators, errors and threads, as programs use them:  traps CASE...  (see `cases`) */
 #include "check.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
-
-static int sum_on(MPI_Comm comm, int times)
-{
-    int x = 1, y = 0;
-    for (int i = 0; i < times; i++)
-        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm);
-    return y;
-}
 
 /* Communicators made in every way, and many of them. */
 static void many_communicators(void)
@@ -22,51 +14,51 @@ static void many_communicators(void)
         int size;
         MPI_Comm_split(MPI_COMM_WORLD, (check_rank + i) % 3, check_rank, &comm);
         MPI_Comm_size(comm, &size);
-        CHECK(sum_on(comm, 1 + i % 5) == size);
+        CHECK(check_sum(comm, 1 + i % 5) == size);
         MPI_Comm_free(&comm);
     }
     MPI_Comm comms[40];
     for (int i = 0; i < 40; i++) {
         MPI_Comm_dup(i ? comms[i - 1] : MPI_COMM_WORLD, &comms[i]);
-        CHECK(sum_on(comms[i], 40) == check_size);
+        CHECK(check_sum(comms[i], 40) == check_size);
     }
     for (int i = 0; i < 40; i++)
         MPI_Comm_free(&comms[i]);
     int dims[1] = {check_size}, periods[1] = {1};
     MPI_Comm cart, made, shared;
     MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 1, &cart);
-    CHECK(sum_on(cart, 40) == check_size);
+    CHECK(check_sum(cart, 40) == check_size);
     MPI_Group group;
     MPI_Comm_group(MPI_COMM_WORLD, &group);
     MPI_Comm_create(MPI_COMM_WORLD, group, &made);
-    CHECK(sum_on(made, 40) == check_size);
+    CHECK(check_sum(made, 40) == check_size);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared);
-    CHECK(sum_on(shared, 40) == check_size);
+    CHECK(check_sum(shared, 40) == check_size);
     MPI_Comm_free(&shared), MPI_Comm_free(&made), MPI_Comm_free(&cart), MPI_Group_free(&group);
-    CHECK(sum_on(MPI_COMM_SELF, 40) == 1);
+    CHECK(check_sum(MPI_COMM_SELF, 40) == 1);
 }
 
-/* Communicators that are used once or twice: before the world is, and after. */
+/* Communicators that are used once or twice, before and after MPI_COMM_WORLD is. */
 static void short_lived(void)
 {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    CHECK(sum_on(comm, 2) == check_size);
+    CHECK(check_sum(comm, 2) == check_size);
     MPI_Comm_free(&comm);
-    CHECK(sum_on(MPI_COMM_WORLD, 2) == check_size);
+    CHECK(check_sum(MPI_COMM_WORLD, 2) == check_size);
     for (int i = 0; i < 20; i++) {
         MPI_Comm_split(MPI_COMM_WORLD, 0, -check_rank, &comm);
-        CHECK(sum_on(comm, 1 + i % 2) == check_size);
+        CHECK(check_sum(comm, 1 + i % 2) == check_size);
         MPI_Comm_free(&comm);
     }
 }
 
-/* Blocking calls that the table leaves to the MPI, and requests: these get a communicator all the same. */
+/* Requests get their communicator even if the table leaves all blocking calls to the MPI. */
 static void requests(void)
 {
     MPI_Request request;
     int x = 1, y;
-    CHECK(sum_on(MPI_COMM_WORLD, 2) == check_size);
+    CHECK(check_sum(MPI_COMM_WORLD, 2) == check_size);
     for (int i = 0; i < 50; i++) {
         y = 0;
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
@@ -88,7 +80,7 @@ static void intercommunicator(void)
     CHECK(y == (1 - side) + 2 * (n - 1));
     MPI_Barrier(inter);
     MPI_Intercomm_merge(inter, side, &merged);
-    CHECK(sum_on(merged, 40) == check_size);
+    CHECK(check_sum(merged, 40) == check_size);
     MPI_Comm_free(&merged), MPI_Comm_free(&inter), MPI_Comm_free(&half);
 }
 
@@ -101,14 +93,14 @@ static void spawns(void)
     MPI_Comm_get_parent(&parent);
     inter = parent;
     if (parent == MPI_COMM_NULL) {
-        CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
+        CHECK(check_sum(MPI_COMM_WORLD, 40) == check_size);
         CHECK(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
         MPI_Comm_spawn(path, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
                        MPI_ERRCODES_IGNORE);
     }
     MPI_Intercomm_merge(inter, parent != MPI_COMM_NULL, &merged);
     MPI_Comm_size(merged, &size);
-    CHECK(sum_on(merged, 40) == size);
+    CHECK(check_sum(merged, 40) == size);
     MPI_Comm_free(&merged);
     MPI_Comm_disconnect(&inter);
 }
@@ -118,8 +110,8 @@ static void errors_returned(void)
 {
     int x = 1, y = 0, class = 0;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
-#ifdef OPEN_MPI /* Debian's MPICH looks at no arguments */
+    CHECK(check_sum(MPI_COMM_WORLD, 40) == check_size);
+#ifdef OPEN_MPI /* Debian's MPICH checks no arguments */
     int code = MPI_Allreduce(&x, &y, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Error_class(code, &class);
     CHECK(class == MPI_ERR_COUNT);
@@ -131,7 +123,7 @@ static void errors_returned(void)
     CHECK(class == MPI_ERR_TYPE);
 #endif
     CHECK(MPI_Bcast(NULL, 0, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
-    CHECK(sum_on(MPI_COMM_WORLD, 3) == check_size);
+    CHECK(check_sum(MPI_COMM_WORLD, 3) == check_size);
 }
 
 static void *sum_in_thread(void *context)
@@ -140,7 +132,7 @@ static void *sum_in_thread(void *context)
     for (int i = 0; i < 300; i++) {
         MPI_Request request;
         int x = i, y = 0, z = 0;
-        CHECK(sum_on(comm, 1) == check_size);
+        CHECK(check_sum(comm, 1) == check_size);
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm, &request);
         MPI_Bcast(&z, 1, MPI_INT, 0, comm);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -164,7 +156,7 @@ static void threads(void)
         MPI_Comm_free(&comms[i]);
 }
 
-/* Attributes and names of the program's own. */
+/* The program's own attributes and names. */
 static int copies, deletes;
 static int copy(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
 {
@@ -187,25 +179,25 @@ static void attributes(void)
     MPI_Comm_create_keyval(copy, delete, &key, NULL);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_attr(comm, key, &value);
-    CHECK(sum_on(comm, 40) == check_size);
+    CHECK(check_sum(comm, 40) == check_size);
     MPI_Comm_dup(comm, &again);
-    CHECK(sum_on(again, 40) == check_size);
+    CHECK(check_sum(again, 40) == check_size);
     MPI_Comm_free(&comm);
-    CHECK(sum_on(again, 40) == check_size);
+    CHECK(check_sum(again, 40) == check_size);
     MPI_Comm_free(&again);
     CHECK(copies == 1 && deletes == 2);
     MPI_Comm_free_keyval(&key);
 }
 
-/* A few calls of several kinds, on the world and a copy of it, for the settings to show. */
+/* A few calls of several kinds, on the world and a copy of it, for tests of settings. */
 static void some_calls(void)
 {
     MPI_Comm comm;
     int x = 1, y = 0;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int i = 0; i < 5; i++) {
-        CHECK(sum_on(MPI_COMM_WORLD, 2) == check_size);
-        CHECK(sum_on(comm, 2) == check_size);
+        CHECK(check_sum(MPI_COMM_WORLD, 2) == check_size);
+        CHECK(check_sum(comm, 2) == check_size);
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Reduce(&x, &y, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     }
@@ -214,8 +206,8 @@ static void some_calls(void)
 
 /* ---- ranks that end ---- */
 
-/* Calls that the table leaves to the MPI, again and again, between others that look almost the same:
- * another size, root, operation, or communicator, also one where a freed one was. */
+/* Repeated calls that the table leaves to the MPI, between calls that differ only in size, root,
+ * operation or communicator, also one with the handle of a freed one. */
 static void repeats(void)
 {
     int sent[1024], got[1024];
@@ -248,24 +240,25 @@ static void print_handler(MPI_Comm *comm, int *code, ...)
     fflush(stderr);
 }
 
-/* The last rank dies in the midst of collectives. */
+/* The last rank dies between collectives. */
 static void killed(void)
 {
-    sum_on(MPI_COMM_WORLD, 100);
+    check_sum(MPI_COMM_WORLD, 100);
     if (check_rank == check_size - 1)
         kill(getpid(), SIGKILL);
-    sum_on(MPI_COMM_WORLD, 1000000000);
+    check_sum(MPI_COMM_WORLD, 1000000000);
 }
 
 static void aborts(void)
 {
-    sum_on(MPI_COMM_WORLD, 100);
+    check_sum(MPI_COMM_WORLD, 100);
     if (check_rank == check_size - 1)
         MPI_Abort(MPI_COMM_WORLD, 3);
-    sum_on(MPI_COMM_WORLD, 1000000000);
+    check_sum(MPI_COMM_WORLD, 1000000000);
 }
 
-/* A mismatch that Peal finds and the program's handler gets; then the program goes on without. */
+/* Peal finds a mismatch and the program's handler gets it; the program goes on without that
+ * communicator. */
 static void mismatch(void)
 {
     MPI_Errhandler handler;
@@ -274,12 +267,12 @@ static void mismatch(void)
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_create_errhandler(print_handler, &handler);
     MPI_Comm_set_errhandler(comm, handler);
-    sum_on(comm, 100);
+    check_sum(comm, 100);
     code = check_rank == 0 ? MPI_Allgather(&x, 1, MPI_INT, y, 1, MPI_INT, comm)
                            : MPI_Allreduce(&x, y, 1, MPI_INT, MPI_SUM, comm);
     again = MPI_Barrier(comm);
     CHECK(code != MPI_SUCCESS || again != MPI_SUCCESS);
-    CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
+    CHECK(check_sum(MPI_COMM_WORLD, 40) == check_size);
 }
 
 static const struct {

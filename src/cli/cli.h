@@ -59,7 +59,7 @@ struct peal_command {
     const struct peal_option *options; /* ends with a row without a name; NULL = none */
     const void *defaults;              /* the options struct with its default values */
     size_t size;                       /* of that struct */
-    int least_args, most_args;         /* most_args < 0: any number */
+    int min_args, max_args;            /* max_args < 0: any number */
     bool stops_at_arg; /* options end at the first argument: what follows belongs to it */
     int (*run)(struct peal_cli *cli, const void *options, char **args, int nargs);
 };

@@ -99,9 +99,9 @@ static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs 
 static void look_into_mirrors(int fd, struct peal_jobs *out)
 {
     struct stat info;
-    for (off_t at = 0; fstat(fd, &info) == 0; at += MIRROR_BYTES) {
-        if (at >= info.st_size)
-            break;
+    if (fstat(fd, &info) != 0)
+        return;
+    for (off_t at = 0; at < info.st_size; at += MIRROR_BYTES) {
         const struct peal_control *control = map_control(fd, at);
         if (control && age_of(control) != UINT64_MAX)
             add(control, 0, false, out);
@@ -187,17 +187,17 @@ struct family {
 
 static void look_at_descendant(int32_t pid, void *context)
 {
-    enum { MOST_GENERATIONS = 16 };
+    enum { MAX_GENERATIONS = 16 };
     struct family *family = context;
     int32_t above = pid;
-    for (int i = 0; i < MOST_GENERATIONS; i++) {
-        if (above <= 1)
-            break;
+    for (int i = 0; i < MAX_GENERATIONS; i++) {
         above = peal_process_parent(above);
         if (above == family->ancestor) {
             look_into(pid, true, family->jobs);
             return;
         }
+        if (above <= 1)
+            return;
     }
 }
 

@@ -56,7 +56,7 @@ bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_opti
     return peal_kernel_one(cli, &options->ranks, "ranks", placed ? placed : fallback, out);
 }
 
-const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *what,
+const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *argument,
                                            const struct peal_kernel_options *options,
                                            struct peal_program **program)
 {
@@ -64,7 +64,7 @@ const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const cha
     peal_diags_init(&diags);
     const struct peal_kernel *kernel = NULL;
     struct peal_program *opened = NULL;
-    enum peal_status status = peal_program_open(what, &diags, &opened);
+    enum peal_status status = peal_program_open(argument, &diags, &opened);
     if (status == PEAL_OK) {
         kernel = peal_program_kernel(opened, options->kernel, &diags);
         status = PEAL_INVALID;

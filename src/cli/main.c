@@ -39,7 +39,7 @@ static bool asks_for_help(const struct peal_command *command, int argc, char **a
 {
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0)
-            break;
+            return false;
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return true;
         if (command->stops_at_arg && argv[i][0] != '-')
@@ -62,10 +62,10 @@ static int run_command(struct peal_cli *cli, int argc, char **argv)
     if (!peal_options_parse(command->options, command->stops_at_arg, argc, argv, options,
                             cli->arena, &args, &error))
         code = peal_cli_usage(cli, "%s", peal_text_get(&error));
-    else if (args.len < command->least_args)
+    else if (args.len < command->min_args)
         code = peal_cli_usage(cli, "needs %s", command->args);
-    else if (command->most_args >= 0 && args.len > command->most_args)
-        code = peal_cli_usage(cli, "unexpected argument '%s'", args.at[command->most_args]);
+    else if (command->max_args >= 0 && args.len > command->max_args)
+        code = peal_cli_usage(cli, "unexpected argument '%s'", args.at[command->max_args]);
     else
         code = command->run(cli, options, args.at, args.len);
     peal_text_release(&error);

@@ -31,9 +31,9 @@ static bool read_int(const char *text, int64_t *out)
     return true;
 }
 
-/* Reports why a text is not a number: it should have been `what`, or it is a number that is too
+/* Reports why a text is not a number: it should have been `expected`, or it is a number that is too
  * large. */
-static bool reject_number(const char *text, const char *what, struct peal_text *error)
+static bool reject_number(const char *text, const char *expected, struct peal_text *error)
 {
     const char *digits = text + (*text == '-');
     size_t len = strspn(digits, "0123456789");
@@ -42,7 +42,7 @@ static bool reject_number(const char *text, const char *what, struct peal_text *
     if (is_number)
         peal_text_printf(error, "'%s' is too large", text);
     else
-        peal_text_printf(error, "'%s' is not %s", text, what);
+        peal_text_printf(error, "'%s' is not %s", text, expected);
     return false;
 }
 
@@ -99,8 +99,8 @@ static bool add_range(const struct option_range *range, struct peal_ints *values
                       struct peal_text *error)
 {
     for (int64_t at = range->first;;) {
-        if (values->len == PEAL_OPTION_MOST_VALUES) {
-            peal_text_printf(error, "more than %d values", PEAL_OPTION_MOST_VALUES);
+        if (values->len == PEAL_OPTION_MAX_VALUES) {
+            peal_text_printf(error, "more than %d values", PEAL_OPTION_MAX_VALUES);
             return false;
         }
         values->at[values->len++] = at;
@@ -118,7 +118,7 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
 {
     char *copy = peal_arena_copy(arena, text, strlen(text));
     struct peal_ints values = {
-        .at = malloc(sizeof(int64_t) * PEAL_OPTION_MOST_VALUES),
+        .at = malloc(sizeof(int64_t) * PEAL_OPTION_MAX_VALUES),
     };
     bool good = copy && values.at;
     if (!good)
@@ -147,15 +147,15 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
 static bool in_bounds(const struct option_parser *parser, const struct peal_option *option,
                       int64_t value)
 {
-    bool any = option->least == 0 && option->most == 0;
-    int64_t most = any ? INT64_MAX : option->most;
-    if (value >= option->least && value <= most)
+    bool any = option->lowest == 0 && option->highest == 0;
+    int64_t highest = any ? INT64_MAX : option->highest;
+    if (value >= option->lowest && value <= highest)
         return true;
-    if (most == INT64_MAX)
-        peal_text_printf(parser->error, "%" PRId64 " is below %" PRId64, value, option->least);
+    if (highest == INT64_MAX)
+        peal_text_printf(parser->error, "%" PRId64 " is below %" PRId64, value, option->lowest);
     else
         peal_text_printf(parser->error, "%" PRId64 " is not in %" PRId64 "..%" PRId64, value,
-                         option->least, most);
+                         option->lowest, highest);
     return false;
 }
 
@@ -198,11 +198,11 @@ static bool read_pair(const struct option_parser *parser, const char *text,
     return true;
 }
 
-static bool reject_word(const struct option_parser *parser, const char *text, const char *what,
+static bool reject_word(const struct option_parser *parser, const char *text, const char *kind,
                         const char *const *words)
 {
     const char *near = peal_nearest(text, words);
-    peal_text_printf(parser->error, "'%s' is not a %s", text, what);
+    peal_text_printf(parser->error, "'%s' is not a %s", text, kind);
     if (near) {
         peal_text_printf(parser->error, "; did you mean '%s'?", near);
         return false;
@@ -246,14 +246,14 @@ static void read_operation(const char *text, struct peal_operation *out)
 static bool read_choice(const struct option_parser *parser, const struct peal_option *option,
                         const char *text, int *out)
 {
-    enum { MOST_WORDS = 32 };
-    const char *words[MOST_WORDS + 1] = {NULL};
+    enum { MAX_WORDS = 32 };
+    const char *words[MAX_WORDS + 1] = {NULL};
     int count = 0;
     char *copy = peal_arena_copy(parser->arena, option->value, strlen(option->value));
     char *rest = NULL;
     for (char *word = copy ? strtok_r(copy, "|", &rest) : NULL; word;
          word = strtok_r(NULL, "|", &rest)) {
-        if (count >= MOST_WORDS)
+        if (count >= MAX_WORDS)
             break;
         if (strcmp(word, text) == 0) {
             *out = count;
@@ -326,11 +326,11 @@ static const struct peal_option *find_letter(const struct peal_option *table, ch
 
 static void report_unknown(const struct option_parser *parser, const char *arg)
 {
-    enum { MOST_NAMES = 64 };
-    const char *names[MOST_NAMES + 1] = {NULL};
+    enum { MAX_NAMES = 64 };
+    const char *names[MAX_NAMES + 1] = {NULL};
     int count = 0;
     for (const struct peal_option *row = parser->table; peal_option_exists(row); row++) {
-        if (count >= MOST_NAMES)
+        if (count >= MAX_NAMES)
             break;
         names[count++] = row->name;
     }

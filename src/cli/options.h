@@ -19,14 +19,14 @@
 #include <stdint.h>
 
 enum peal_option_kind {
-    PEAL_OPTION_FLAG,   /* bool */
-    PEAL_OPTION_INT,    /* int64_t in least .. most */
-    PEAL_OPTION_SIZE,   /* uint64_t; takes K, M, G */
-    PEAL_OPTION_LIST,   /* struct peal_ints in least .. most: 4, 2..16, 0..64+8, 8..64K*2, 2,3,8 */
-    PEAL_OPTION_STRING, /* const char * */
-    PEAL_OPTION_PAIRS,  /* struct peal_pairs: KEY=VALUE, may be repeated */
-    PEAL_OPTION_DTYPE,  /* enum peal_dtype */
-    PEAL_OPTION_REDUCE, /* enum peal_reduction */
+    PEAL_OPTION_FLAG, /* bool */
+    PEAL_OPTION_INT,  /* int64_t in lowest .. highest */
+    PEAL_OPTION_SIZE, /* uint64_t; takes K, M, G */
+    PEAL_OPTION_LIST, /* struct peal_ints in lowest .. highest: 4, 2..16, 0..64+8, 8..64K*2, 2,3,8 */
+    PEAL_OPTION_STRING,    /* const char * */
+    PEAL_OPTION_PAIRS,     /* struct peal_pairs: KEY=VALUE, may be repeated */
+    PEAL_OPTION_DTYPE,     /* enum peal_dtype */
+    PEAL_OPTION_REDUCE,    /* enum peal_reduction */
     PEAL_OPTION_OPERATION, /* struct peal_operation */
     PEAL_OPTION_CHOICE     /* int: which of the words in `value`, "spin|yield|futex" */
 };
@@ -56,7 +56,7 @@ struct peal_pairs {
 };
 
 /* A range or list gives at most this many values. */
-enum { PEAL_OPTION_MOST_VALUES = 65536 };
+enum { PEAL_OPTION_MAX_VALUES = 65536 };
 
 struct peal_option {
     const char *name; /* without dashes; NULL ends the table */
@@ -65,7 +65,7 @@ struct peal_option {
     size_t offset;     /* into the command's options struct */
     const char *value; /* what help calls the value: "P", "FILE"; CHOICE: the words */
     const char *help;
-    int64_t least, most; /* INT, LIST; both 0 = any number from 0 */
+    int64_t lowest, highest; /* INT, LIST; both 0 = any number from 0 */
 };
 
 /* Is this a row of a table, and not its end? Commands without options have no table. */

@@ -33,7 +33,7 @@ static const struct peal_option table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-enum { MOST_WORDS = 24 };
+enum { MAX_WORDS = 24 };
 
 struct parsed {
     struct sample sample;
@@ -41,7 +41,7 @@ struct parsed {
     struct peal_text error;
     struct peal_arena arena;
     char line[256];
-    char *words[MOST_WORDS];
+    char *words[MAX_WORDS];
     bool good;
 };
 
@@ -53,9 +53,10 @@ static void parse(struct parsed *parsed, const char *line, bool stops_at_arg)
     snprintf(parsed->line, sizeof parsed->line, "%s", line);
     int count = 0;
     char *rest;
-    for (char *word = strtok_r(parsed->line, " ", &rest); word && count < MOST_WORDS;
-         word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(parsed->line, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        assert_true(count < MAX_WORDS);
         parsed->words[count++] = word;
+    }
     parsed->good = peal_options_parse(table, stops_at_arg, count, parsed->words, &parsed->sample,
                                       &parsed->arena, &parsed->args, &parsed->error);
 }
@@ -230,13 +231,5 @@ TEST(help_fits_80_columns)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_reach_their_fields),
-        cmocka_unit_test(what_follows_the_program_belongs_to_it),
-        cmocka_unit_test(wrong_options_are_explained),
-        cmocka_unit_test(ranges_and_lists_give_their_values),
-        cmocka_unit_test(code_is_wrapped_so_that_it_means_the_same),
-        cmocka_unit_test(help_fits_80_columns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -31,11 +31,11 @@ int peal_progress_line(const struct peal_progress_state *state, char *out, int s
     enum { BAR = 20 };
     char bar[BAR + 1];
     if (state->total == 0 && state->done == 0)
-        return snprintf(out, (size_t)size, "%s, %" PRIu64 " s", state->what,
+        return snprintf(out, (size_t)size, "%s, %" PRIu64 " s", state->label,
                         state->elapsed_ms / 1000);
     if (state->total == 0)
         return snprintf(out, (size_t)size, "%" PRIu64 " %s, %" PRIu64 " s", state->done,
-                        state->what, state->elapsed_ms / 1000);
+                        state->label, state->elapsed_ms / 1000);
     int filled = state->part >= 1 ? BAR : (int)(state->part * BAR);
     memset(bar, ' ', BAR);
     memset(bar, '=', (size_t)filled);
@@ -43,7 +43,7 @@ int peal_progress_line(const struct peal_progress_state *state, char *out, int s
         bar[filled] = '>';
     bar[BAR] = '\0';
     int len = snprintf(out, (size_t)size, "[%s] %" PRIu64 " of %" PRIu64 " %s, %" PRIu64 " s", bar,
-                       state->done, state->total, state->what, state->elapsed_ms / 1000);
+                       state->done, state->total, state->label, state->elapsed_ms / 1000);
     if (state->part > 0 && state->part < 1 && len < size) {
         double left = (double)state->elapsed_ms / state->part * (1 - state->part) / 1000;
         len += snprintf(out + len, (size_t)(size - len), ", about %.0f s left", left);
@@ -54,11 +54,11 @@ int peal_progress_line(const struct peal_progress_state *state, char *out, int s
 static struct peal_progress_state state_of(struct peal_progress *progress)
 {
     const struct peal_progress_counts *counts = progress->counts;
-    struct peal_progress_state state = {.what = progress->what, .total = progress->total};
+    struct peal_progress_state state = {.label = progress->label, .total = progress->total};
     if (progress->look) {
         progress->look(progress->context, &state);
-        if (state.what != progress->phase) {
-            progress->phase = state.what;
+        if (state.label != progress->phase) {
+            progress->phase = state.label;
             progress->phase_ms = peal_now_ms();
         }
         state.elapsed_ms = peal_now_ms() - progress->phase_ms;
@@ -98,12 +98,12 @@ static void report_and_die(struct peal_progress *progress, int number)
     fflush(stdout);
     int len;
     if (progress->look && !state.total) {
-        len = snprintf(line, sizeof line, "interrupted: %s\n", state.what);
+        len = snprintf(line, sizeof line, "interrupted: %s\n", state.label);
     } else {
         len = snprintf(line, sizeof line, "interrupted: %" PRIu64, state.done);
         if (state.total)
             len += snprintf(line + len, sizeof line - (size_t)len, " of %" PRIu64, state.total);
-        len += snprintf(line + len, sizeof line - (size_t)len, " %s finished\n", state.what);
+        len += snprintf(line + len, sizeof line - (size_t)len, " %s finished\n", state.label);
     }
     put(STDERR_FILENO, line, (size_t)len);
     sigset_t set;

@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is drawn. Without numbers, `what` describes the activity. */
+/* What is drawn. Without numbers, `label` describes the activity. */
 struct peal_progress_state {
-    const char *what;
+    const char *label;
     uint64_t done, total;
     double part;         /* fraction of the work, 0 to 1 */
     uint64_t elapsed_ms; /* since the phase began */
@@ -35,18 +35,18 @@ struct peal_progress_counts {
 
 struct peal_progress {
     /* The caller sets these. */
-    const char *what; /* "plans"; borrowed */
-    uint64_t total;   /* steps; 0 = not known */
-    uint64_t weight;  /* of all steps together, for the estimate; 0 = every step weighs one */
+    const char *label; /* "plans"; borrowed */
+    uint64_t total;    /* steps; 0 = not known */
+    uint64_t weight;   /* of all steps together, for the estimate; 0 = every step weighs one */
     /* Called after Ctrl-C, before the last line, in a separate thread while the work continues:
      * prints finished results, removes incomplete files. NULL = nothing to do. */
     void (*report)(void *context);
     void *context;
-    /* Sets what, done, total and part of the current phase if they are not counted by
+    /* Sets label, done, total and part of the current phase if they are not counted by
      * peal_progress_step. Called in the thread that draws. NULL = they are counted. */
     void (*look)(void *context, struct peal_progress_state *state);
 
-    const char *phase; /* used by the thread only: the last `what` */
+    const char *phase; /* used by the thread only: the last label */
     uint64_t phase_ms; /* and when it began */
     struct peal_progress_counts *counts, own_counts;
     uint64_t began_ms;

@@ -44,7 +44,7 @@ static void interrupted_child(int out)
 {
     static char late[] = "finished late";
     struct peal_progress progress = {
-        .what = "plans", .total = 5, .report = print_late, .context = late};
+        .label = "plans", .total = 5, .report = print_late, .context = late};
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     peal_progress_begin(&progress);
@@ -92,7 +92,7 @@ TEST(an_interrupt_reports_what_was_finished)
 /* Like `nohup peal ...`: signals that were ignored before stay ignored, during and after. */
 static void deaf_child(int out)
 {
-    struct peal_progress progress = {.what = "plans", .total = 1};
+    struct peal_progress progress = {.label = "plans", .total = 1};
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     signal(SIGHUP, SIG_IGN);
@@ -117,7 +117,7 @@ TEST(nothing_is_drawn_into_a_pipe)
     assert_int_equal(pipe(ends), 0);
     int saved = dup(STDERR_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    struct peal_progress progress = {.what = "plans", .total = 1};
+    struct peal_progress progress = {.label = "plans", .total = 1};
     peal_progress_begin(&progress);
     bool draws = progress.draws;
     peal_progress_step(&progress, 1);
@@ -133,11 +133,5 @@ TEST(nothing_is_drawn_into_a_pipe)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_line_estimates_what_is_left),
-        cmocka_unit_test(an_interrupt_reports_what_was_finished),
-        cmocka_unit_test(an_ignored_signal_stays_ignored),
-        cmocka_unit_test(nothing_is_drawn_into_a_pipe),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

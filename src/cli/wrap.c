@@ -35,7 +35,7 @@ static size_t find_break(const char *text, size_t len, size_t room)
     size_t best = len;
     int depth = 0, least = INT_MAX;
     for (size_t i = strspn(text, " "); i < len; i++) {
-        if ((i > room && best != len))
+        if (i > room && best != len)
             break;
         if (text[i] == '"')
             in_string = !in_string;
@@ -59,7 +59,7 @@ static size_t find_blank(const char *text, size_t len, size_t room)
 {
     size_t best = len;
     for (size_t i = 3; i < len; i++) {
-        if ((i > room && best != len))
+        if (i > room && best != len)
             break;
         if (text[i] == ' ')
             best = i;

@@ -204,7 +204,7 @@ static uint32_t meeting_timeout(uint32_t given)
 
 /* Of ranks that `peal exec` has started: one that has ended before it came is known to the
  * launcher. See peal_doctor_exit_text. */
-static int has_ended(void *context, uint32_t rank, struct peal_text *how)
+static int has_ended(void *context, uint32_t rank, struct peal_text *reason)
 {
     uint64_t word = 0;
     (void)context;
@@ -212,29 +212,29 @@ static int has_ended(void *context, uint32_t rank, struct peal_text *how)
             (ssize_t)sizeof word ||
         word == 0)
         return 0;
-    if (how)
-        peal_doctor_exit_text((int32_t)(word >> 32), how);
+    if (reason)
+        peal_doctor_exit_text((int32_t)(word >> 32), reason);
     return 1;
 }
 
-enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **out)
+enum peal_status peal_comm_open(const struct peal_open *options, struct peal_comm **out)
 {
     static const struct peal_open none = {0};
     struct peal_text why = {0};
     struct peal_env env = {0};
     struct peal_open known;
-    how = how ? how : &none;
+    options = options ? options : &none;
     size_t given = PEAL_OPEN_FIRST_BYTES;
-    if (how->struct_size)
-        given = how->struct_size;
-    if (!peal_growth_read(&known, sizeof known, how, given)) {
+    if (options->struct_size)
+        given = options->struct_size;
+    if (!peal_growth_read(&known, sizeof known, options, given)) {
         peal_text_printf(&why,
                          "this libpeal %s is older than the program: it does not know every option "
                          "that the program sets",
                          peal_version_text());
         return fail_open(PEAL_UNSUPPORTED, &why);
     }
-    how = &known;
+    options = &known;
     if (!out) {
         peal_text_puts(&why, "no place for the communicator");
         return fail_open(PEAL_INVALID, &why);
@@ -244,16 +244,17 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
         return fail_open(status, &why);
     struct peal_meet *meet = NULL;
     uint32_t nodes[PEAL_MOST_RANKS];
-    status = peal_meeting_find(how, meeting_timeout(how->timeout_ms), &env, &meet, nodes, &why);
+    status =
+        peal_meeting_find(options, meeting_timeout(options->timeout_ms), &env, &meet, nodes, &why);
     if (status != PEAL_OK)
         return fail_open(status, &why);
     struct peal_team_how team_how = {.rank = env.rank,
                                      .size = env.size,
                                      .job = env.job,
-                                     .timeout_ms = default_timeout(how->timeout_ms, CALL_MS),
-                                     .meet_ms = meeting_timeout(how->timeout_ms),
-                                     .quiet = how->quiet != 0};
-    if (how->size == 0 && getenv("PEAL_RANK") && getenv("PEAL_STATUS_FD"))
+                                     .timeout_ms = default_timeout(options->timeout_ms, CALL_MS),
+                                     .meet_ms = meeting_timeout(options->timeout_ms),
+                                     .quiet = options->quiet != 0};
+    if (options->size == 0 && getenv("PEAL_RANK") && getenv("PEAL_STATUS_FD"))
         team_how.gone = has_ended;
     if (env.rank == 0)
         peal_watch_forget_trace(env.job);
@@ -274,7 +275,7 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
         if (status != PEAL_OK)
             return status;
     }
-    status = peal_platform_open(comm, how->clock, &comm->platform);
+    status = peal_platform_open(comm, options->clock, &comm->platform);
     if (status != PEAL_OK) {
         snprintf(open_error, sizeof open_error, "%s", peal_comm_error(comm));
         peal_comm_close(comm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rank, size and job from the environment of whatever launcher started this process. */
-#ifndef PEAL_API_ENV_H
-#define PEAL_API_ENV_H
+#ifndef PEAL_COMM_ENV_H
+#define PEAL_COMM_ENV_H
 
 #include "base/base.h"
 

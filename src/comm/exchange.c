@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 
-enum { TOLD_COUNT, TOLD_MOST, WORDS };
+/* The words that each rank sends to each other. */
+enum { BLOCK_COUNT, LARGEST_COUNT, WORDS };
 
 static bool blocks_end(const struct peal_blocks *blocks, uint32_t size, uint64_t element,
                        uint64_t *out)
@@ -22,8 +23,7 @@ static bool blocks_end(const struct peal_blocks *blocks, uint32_t size, uint64_t
             !peal_size_mul(last, element, &bytes) || bytes > INT64_MAX / 4)
             return false;
         offset += blocks->counts[r];
-        if (bytes > end)
-            end = bytes;
+        end = peal_size_max(end, bytes);
     }
     *out = end;
     return true;
@@ -85,7 +85,7 @@ static enum peal_status check(struct peal_comm *comm, const void *send,
 
 static uint32_t identity(const struct peal_exchange *x, struct peal_call *call)
 {
-    call->what = peal_call_what(PEAL_CALL_ALL_TO_ALL_V, (uint32_t)x->dtype, 0, 0);
+    call->code = peal_call_what(PEAL_CALL_ALL_TO_ALL_V, (uint32_t)x->dtype, 0, 0);
     call->count = 0;
     return call->signature ^ ((uint32_t)x->dtype + 1) * UINT32_C(0x9e3779b9);
 }
@@ -95,13 +95,10 @@ static enum peal_status send_blocks(struct peal_call *call);
 static enum peal_status begin(const struct peal_exchange *x, struct peal_call *call)
 {
     uint32_t size = x->comm->team->size;
-    uint64_t *own = x->words, max_count = 0;
-    for (uint32_t r = 0; r < size; r++)
-        if (x->out.counts[r] > max_count)
-            max_count = x->out.counts[r];
+    uint64_t *own = x->words, max_count = peal_blocks_largest(x->out.counts, size);
     for (uint32_t r = 0; r < size; r++) {
-        own[r * WORDS + TOLD_COUNT] = x->out.counts[r];
-        own[r * WORDS + TOLD_MOST] = max_count;
+        own[r * WORDS + BLOCK_COUNT] = x->out.counts[r];
+        own[r * WORDS + LARGEST_COUNT] = max_count;
     }
     struct peal_arguments args = {.collective = PEAL_CALL_COUNTS,
                                   .send = own,
@@ -140,10 +137,9 @@ static enum peal_status send_blocks(struct peal_call *call)
     uint64_t max_count = 0;
     call->then = NULL;
     for (uint32_t r = 0; r < size; r++) {
-        if (told[r * WORDS + TOLD_COUNT] != x->in.counts[r])
-            return refuse(x, r, told[r * WORDS + TOLD_COUNT]);
-        if (told[r * WORDS + TOLD_MOST] > max_count)
-            max_count = told[r * WORDS + TOLD_MOST];
+        if (told[r * WORDS + BLOCK_COUNT] != x->in.counts[r])
+            return refuse(x, r, told[r * WORDS + BLOCK_COUNT]);
+        max_count = peal_size_max(max_count, told[r * WORDS + LARGEST_COUNT]);
     }
     if (max_count == 0) {
         call->launches = 0;
@@ -157,7 +153,7 @@ static enum peal_status send_blocks(struct peal_call *call)
                                   .offsets = x->out.offsets,
                                   .recv_counts = x->in.counts,
                                   .recv_offsets = x->in.offsets,
-                                  .most = max_count};
+                                  .largest_block = max_count};
     struct peal_comm *comm = x->comm;
     const struct peal_algo *forced = comm->forced[PEAL_CALL_ALL_TO_ALL];
     struct peal_memo *memo = &comm->memos[PEAL_CALL_ALL_TO_ALL_V];

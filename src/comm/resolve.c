@@ -43,22 +43,16 @@ static uint64_t identity_count(const struct peal_comm *comm, const struct peal_a
     if (!args->counts)
         return args->count;
     if (args->recv_counts) /* every rank has its own */
-        return args->most;
+        return args->largest_block;
     /* Offsets may differ between ranks: they describe this rank's memory. */
     return peal_hash_bytes(args->counts, comm->team->size * sizeof(uint64_t), 1);
 }
 
 static uint64_t largest_block(const struct peal_comm *comm, const struct peal_arguments *args)
 {
-    uint64_t max_count = args->count;
     if (args->recv_counts)
-        return args->most;
-    if (args->counts) {
-        for (uint32_t r = 0; r < comm->team->size; r++)
-            if (args->counts[r] > max_count)
-                max_count = args->counts[r];
-    }
-    return max_count;
+        return args->largest_block;
+    return peal_arguments_largest(args, comm->team->size);
 }
 
 /* Both sides in symmetric memory: offsets that must be the same everywhere go into the hash. */
@@ -276,7 +270,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     memo->algo = algo;
     memo->segment = found.cutting.segment;
     memo->launches = found.cutting.launches;
-    uint64_t hash = peal_hash_u64(memo->what | place_bit(args), memo->count);
+    uint64_t hash = peal_hash_u64(memo->code | place_bit(args), memo->count);
     hash = peal_hash_u64(found.cutting.segment, hash);
     hash = peal_hash_bytes(algo->kernel, strlen(algo->kernel), hash);
     if (algo->has_groups)
@@ -301,9 +295,9 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
 static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
                             const struct peal_arguments *args, bool all)
 {
-    const uint64_t most_bytes = UINT64_C(64) << 20;
+    const uint64_t max_bytes = UINT64_C(64) << 20;
     const struct peal_algo *last = NULL;
-    for (uint64_t i = 0, bytes = 16; bytes <= most_bytes; bytes *= 1 + 3 * (i++ % 2)) {
+    for (uint64_t i = 0, bytes = 16; bytes <= max_bytes; bytes *= 1 + 3 * (i++ % 2)) {
         struct peal_resolved found;
         struct peal_image *image;
         struct peal_text why = {0};
@@ -322,9 +316,9 @@ void peal_arguments_prepare(struct peal_comm *comm)
 {
     /* With more ranks, most plans will not be called often enough; and those for other roots, which
      * are examined as a whole, would take longer than all else. */
-    enum { MOST_RANKS = 16, MOST_ROOTS = 4 };
+    enum { MAX_RANKS = 16, MAX_ROOTS = 4 };
     const struct peal_team *team = comm->team;
-    if (team->size < 2 || team->size > MOST_RANKS || comm->plans.prove || team->lazy)
+    if (team->size < 2 || team->size > MAX_RANKS || comm->plans.prove || team->lazy)
         return;
     struct peal_wish wish = {.ranks = team->size,
                              .cores = team->policy.cores,
@@ -334,7 +328,7 @@ void peal_arguments_prepare(struct peal_comm *comm)
                              .hosts = team->span ? team->span->nodes : 0};
     for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
         uint32_t roots = 1;
-        if (contract_of(c)->has_root && team->size <= MOST_ROOTS)
+        if (contract_of(c)->has_root && team->size <= MAX_ROOTS)
             roots = team->size;
         wish.collective = c;
         for (uint32_t i = 0; i < 2 * roots; i++) {
@@ -367,7 +361,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
                                         struct peal_bound *bounds, struct peal_call *out)
 {
     struct peal_memo *memo = &comm->memos[args->collective];
-    uint64_t what =
+    uint64_t code =
         peal_call_what(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
     uint64_t count = identity_count(comm, args);
     uint64_t offsets = 0;
@@ -375,9 +369,9 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
     uint64_t flags = (uint64_t)args->in_place << 1 | symmetric;
     if (symmetric)
         flags ^= offsets << 2;
-    if (!memo->image || memo->what != what || memo->count != count || memo->flags != flags) {
+    if (!memo->image || memo->code != code || memo->count != count || memo->flags != flags) {
         memo->image = NULL;
-        memo->what = what;
+        memo->code = code;
         memo->count = count;
         memo->flags = flags;
         enum peal_status status = remember(comm, args, symmetric, offsets, memo);
@@ -395,7 +389,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
     out->element = (uint32_t)peal_dtype_size(args->dtype);
     out->bytes = count_bytes(comm, args);
     out->stream = memo->stream;
-    out->what = what | place_bit(args) | peal_call_by(peal_algo_index(memo->algo));
+    out->code = code | place_bit(args) | peal_call_by(peal_algo_index(memo->algo));
     out->count = count;
     out->signature = memo->signature;
     return PEAL_OK;

@@ -10,16 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t largest(const uint64_t *counts, uint32_t size)
-{
-    uint64_t max_count = 0;
-    for (uint32_t r = 0; r < size; r++)
-        if (counts[r] > max_count)
-            max_count = counts[r];
-    return max_count;
-}
-
-/* Blocks of `counts` at `offsets` (NULL: one after the other) to or from blocks of `most`. */
+/* Blocks of `counts` at `offsets` (NULL: one after the other) to or from blocks of `max_count`. */
 static void pad(char *even, char *uneven, const uint64_t *counts, const uint64_t *offsets,
                 uint32_t size, uint64_t max_count, uint64_t element, bool unpad)
 {
@@ -41,7 +32,8 @@ enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struc
                                            const struct peal_arguments *args)
 {
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
-    uint64_t element = peal_dtype_size(args->dtype), max_count = largest(args->counts, size);
+    uint64_t element = peal_dtype_size(args->dtype),
+             max_count = peal_blocks_largest(args->counts, size);
     uint64_t own = args->counts[rank];
     char *send = calloc(max_count * size + 1, element),
          *recv = calloc(max_count * size + 1, element);
@@ -114,7 +106,7 @@ enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, stru
         matrix ? agree_on_counts(comm, send_blocks->counts, recv_blocks->counts, matrix)
                : PEAL_NO_MEMORY;
     if (status == PEAL_OK) {
-        max_count = largest(matrix, size * size);
+        max_count = peal_blocks_largest(matrix, size * size);
         from = calloc(max_count * size + 1, element);
         to = calloc(max_count * size + 1, element);
         if (!from || !to)

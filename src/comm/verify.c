@@ -40,9 +40,10 @@ static enum peal_status read_args(const struct peal_verify_args *args, struct qu
     return PEAL_INVALID;
 }
 
-static enum peal_status refuse(struct question *q, const char *what, uint64_t value)
+static enum peal_status refuse(struct question *q, const char *problem, uint64_t value)
 {
-    peal_diag_error(&q->diags, (struct peal_pos){0}, "%s: %llu", what, (unsigned long long)value);
+    peal_diag_error(&q->diags, (struct peal_pos){0}, "%s: %llu", problem,
+                    (unsigned long long)value);
     return PEAL_INVALID;
 }
 

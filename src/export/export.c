@@ -113,15 +113,15 @@ static enum peal_status read_back(const struct peal_plan *plan,
     return status;
 }
 
-static void say_why(const struct peal_verification *v, const char *what, struct peal_diags *diags)
+static void say_why(const struct peal_verification *v, const char *claim, struct peal_diags *diags)
 {
     const char *name = peal_outcome_name(v->verdict);
     if (v->verdict == PEAL_REFUTED)
         name = peal_fault_name(v->fault);
     if (v->why && *v->why)
-        peal_diag_error(diags, (struct peal_pos){0}, "%s: %s: %s", what, name, v->why);
+        peal_diag_error(diags, (struct peal_pos){0}, "%s: %s: %s", claim, name, v->why);
     else
-        peal_diag_error(diags, (struct peal_pos){0}, "%s: %s", what, name);
+        peal_diag_error(diags, (struct peal_pos){0}, "%s: %s", claim, name);
 }
 
 /* The protocol with the least FIFO depth first: Simple has 2 chunks in flight, LL has 8. */

@@ -22,6 +22,27 @@ void peal_export_refuse(const struct peal_plan *plan, uint32_t rank, const struc
     peal_text_release(&text);
 }
 
+void peal_export_copy_buffers(const struct peal_plan *plan, struct peal_assembler *to)
+{
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+        struct peal_buf_spec spec = {
+            .name = peal_plan_string(plan, buf->name),
+            .kind = (enum peal_buf_kind)buf->kind,
+            .dir = (enum peal_buf_dir)buf->dir,
+            .dtype = (enum peal_dtype)buf->dtype,
+            .flags = buf->flags & PEAL_BUF_SYMMETRIC,
+            .param = buf->param,
+            .alias = buf->alias,
+            .cols = buf->cols,
+            .lane = buf->lane,
+        };
+        (void)peal_assembler_buf(to, &spec);
+        for (uint32_t r = 0; r < plan->nranks; r++)
+            peal_assembler_len(to, r, b, peal_plan_len(plan, r, b));
+    }
+}
+
 static const char *why_not_ref(const struct peal_plan *plan, const struct peal_op *op,
                                const struct peal_ref *ref)
 {
@@ -104,9 +125,9 @@ bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *di
         }
     }
     out->scratch = calloc(plan->bufs.count + 1, sizeof *out->scratch);
+    if (!out->scratch)
+        return false;
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
-        if (!out->scratch)
-            break;
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
         uint64_t len = 0;
         if (buf->kind == PEAL_BUF_PARAM) {
@@ -129,7 +150,7 @@ bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *di
     out->in_place = out->in_place || plan->contract_in == plan->contract_out;
     if (out->chunk == 0)
         peal_diag_error(diags, (struct peal_pos){0}, "there is nothing to move: the count is 0");
-    return out->scratch && out->chunk;
+    return out->chunk != 0;
 }
 
 void peal_export_layout_release(struct peal_export_layout *layout)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BLOCKS = 64, MOST_STEPS = 64, MOST_COUNT = 64, SLOTS = 64, MOST_DEPS = 8 };
+enum { MAX_BLOCKS = 64, MAX_STEPS = 64, MAX_COUNT = 64, MAX_SLOTS = 64, MAX_DEPS = 8 };
 
 /* A dependency: on a step of a block, or, with a cell other than PEAL_NONE, on the step before the
  * notify of that cell to `value`. */
@@ -26,7 +26,7 @@ struct written_step {
     const char *type;
     struct peal_chunk src, dst;
     uint64_t cnt;
-    struct dependency deps[MOST_DEPS];
+    struct dependency deps[MAX_DEPS];
     uint32_t ndeps, number; /* number: in the file, when nops are counted */
     bool published;
 };
@@ -57,11 +57,11 @@ struct msccl_writer {
     uint32_t rank, lane;
     PEAL_VEC(struct block) blocks; /* of the rank */
     PEAL_VEC(struct publication) publications;
-    struct dependency pending[MOST_DEPS];
+    struct dependency pending[MAX_DEPS];
     uint32_t npending;
     uint32_t first_block, last_block; /* of the lane; last PEAL_NONE: it has no step yet */
     bool split, failed;
-    struct msccl_slot slots[SLOTS]; /* received and not freed, oldest first */
+    struct msccl_slot slots[MAX_SLOTS]; /* received and not freed, oldest first */
     uint32_t nslots;
     uint32_t rooms;     /* temporaries that the lane uses */
     uint64_t temporary; /* chunks of scratch after the plan's own */
@@ -108,9 +108,9 @@ static uint32_t block_for(struct msccl_writer *w, uint32_t channel, bool sends)
 
 static void depend(struct msccl_writer *w, struct dependency d)
 {
-    if (w->npending == MOST_DEPS) {
+    if (w->npending == MAX_DEPS) {
         peal_diag_error(w->diags, (struct peal_pos){0}, "a step of rank %u has more than %d waits",
-                        w->rank, MOST_DEPS);
+                        w->rank, MAX_DEPS);
         w->failed = true;
         return;
     }
@@ -138,7 +138,7 @@ static void add_steps(struct msccl_writer *w, uint32_t block, struct written_ste
 {
     uint64_t left = step.cnt;
     while (left && !w->failed) {
-        step.cnt = peal_size_min(left, MOST_COUNT);
+        step.cnt = peal_size_min(left, MAX_COUNT);
         add_step(w, block, step);
         step.src.index += step.cnt;
         step.dst.index += step.cnt;
@@ -161,11 +161,11 @@ static uint32_t find_slot(const struct msccl_writer *w, uint32_t channel, uint32
 /* A temporary that no slot uses. */
 static uint32_t free_room(const struct msccl_writer *w)
 {
-    bool taken[SLOTS] = {false};
+    bool taken[MAX_SLOTS] = {false};
     uint32_t room = 0;
     for (uint32_t i = 0; i < w->nslots; i++)
         taken[w->slots[i].room] = true;
-    while (room < SLOTS - 1 && taken[room])
+    while (room < MAX_SLOTS - 1 && taken[room])
         room++;
     return room;
 }
@@ -238,7 +238,7 @@ static void free_slot(struct msccl_writer *w, uint32_t channel)
     uint32_t at = find_slot(w, channel, 0);
     if (at >= w->nslots)
         return;
-    memmove(w->slots + at, w->slots + at + 1, (SLOTS - 1 - at) * sizeof *w->slots);
+    memmove(w->slots + at, w->slots + at + 1, (MAX_SLOTS - 1 - at) * sizeof *w->slots);
     w->nslots--;
 }
 
@@ -258,7 +258,7 @@ static void write_message(struct msccl_writer *w, const struct peal_op *op, uint
     } else if (op->kind == PEAL_OP_RECV) {
         step.src = step.dst = place(w, op, peal_op_dst(plan, op));
     } else {
-        if (w->nslots == SLOTS) {
+        if (w->nslots == MAX_SLOTS) {
             refuse(w, op, "more slots are held at once than there is room for");
             return;
         }
@@ -399,10 +399,10 @@ static void settle(struct msccl_writer *w)
                 number += kept - 1;
             step->number = number++;
         }
-        if (number > MOST_STEPS) {
+        if (number > MAX_STEPS) {
             peal_diag_error(w->diags, (struct peal_pos){0},
                             "rank %u needs %u steps in a thread block; the engine has %d", w->rank,
-                            number, MOST_STEPS);
+                            number, MAX_STEPS);
             w->failed = true;
         }
     }
@@ -413,10 +413,10 @@ static void settle(struct msccl_writer *w)
                 w->blocks.at[step->deps[i].block].steps.at[step->deps[i].step].published = true;
         }
     }
-    if (w->blocks.len > MOST_BLOCKS) {
+    if (w->blocks.len > MAX_BLOCKS) {
         peal_diag_error(w->diags, (struct peal_pos){0},
                         "rank %u needs %zu thread blocks; the engine has %d", w->rank,
-                        w->blocks.len, MOST_BLOCKS);
+                        w->blocks.len, MAX_BLOCKS);
         w->failed = true;
     }
 }

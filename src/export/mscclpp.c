@@ -12,17 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPS = 64, MOST_CHANNELS = 16, MOST_REPEATS = 64 };
+enum { MAX_OPS = 64, MAX_CHANNELS = 16, MAX_REPEATS = 64 };
 
 /* Input, output and scratch, as the format names them. */
 enum { BUFFERS = 3 };
 static const char *const buffer_names[BUFFERS] = {"i", "o", "s"};
 
-/* A cell that is used: which lane notifies it, which waits for it. */
+/* A cell that is used: which rank notifies it, which lane waits for it. */
 struct used_cell {
-    uint32_t writer, writer_lane; /* rank, PEAL_NONE = none; lane of the rank */
-    uint32_t waiter_lane;         /* PEAL_NONE = none */
-    uint32_t order; /* among the cells between the two ranks, or the rank's semaphores */
+    uint32_t writer;      /* rank, PEAL_NONE = none */
+    uint32_t waiter_lane; /* lane of the rank, PEAL_NONE = none */
+    uint32_t order;       /* among the cells between the two ranks, or the rank's semaphores */
     int64_t total, waited;
 };
 
@@ -60,8 +60,7 @@ static struct used_cell *cell_of(struct mscclpp_writer *w, uint32_t rank, uint32
     return &w->cells[(uint64_t)rank * w->plan->cells + cell];
 }
 
-/* --- which lane notifies which
- * ----------------------------------------------------------------------- */
+/* --- which lane notifies which --------------------------------------------------------------- */
 
 static void see_sync(struct mscclpp_writer *w, const struct peal_op *op)
 {
@@ -75,9 +74,8 @@ static void see_sync(struct mscclpp_writer *w, const struct peal_op *op)
     struct used_cell *cell = cell_of(w, op->sync.rank, op->sync.cell);
     if (op->kind == PEAL_OP_NOTIFY) {
         cell->writer = w->rank;
-        cell->writer_lane = w->lane;
         cell->total += op->sync.value;
-        if (op->sync.value > MOST_REPEATS)
+        if (op->sync.value > MAX_REPEATS)
             refuse(w, op, "a signal adds 1 there");
     } else {
         if (cell->waiter_lane != PEAL_NONE && cell->waiter_lane != w->lane)
@@ -93,15 +91,9 @@ static void see_all(struct mscclpp_writer *w)
     for (uint64_t i = 0; i < ncells; i++)
         w->cells[i].writer = w->cells[i].waiter_lane = PEAL_NONE;
     for (w->rank = 0; w->rank < plan->nranks; w->rank++) {
-        if (w->failed)
-            break;
         for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank); w->lane++) {
-            if (w->failed)
-                break;
             const struct peal_lane *lane = peal_plan_lane(plan, w->rank, w->lane);
             for (uint64_t i = 0; i < lane->ops; i++) {
-                if (w->failed)
-                    break;
                 const struct peal_op *op = &peal_plan_ops(plan)[lane->first_op + i];
                 if (peal_op_is_sync(op))
                     see_sync(w, op);
@@ -226,14 +218,14 @@ static void write_copy(struct mscclpp_writer *w, const struct peal_op *op, struc
 /* Own operands first, as the executor takes them; then those of other ranks. */
 static void write_compute(struct mscclpp_writer *w, const struct peal_op *op)
 {
-    enum { MOST_SOURCES = 256 };
+    enum { MAX_SOURCES = 256 };
     const struct peal_plan *plan = w->plan;
-    struct peal_ref own[MOST_SOURCES + 1], others[MOST_SOURCES + 1], dst = *peal_op_dst(plan, op);
+    struct peal_ref own[MAX_SOURCES + 1], others[MAX_SOURCES + 1], dst = *peal_op_dst(plan, op);
     uint32_t nown = 0, nothers = 0;
     bool reduces = plan->reduce < PEAL_REDUCTIONS &&
                    op->fn == peal_reduce_fn((enum peal_reduction)plan->reduce);
     if ((op->fn != PEAL_FN_ID && !reduces) || op->mem.divisor > 1 || op->mem.also ||
-        op->mem.nsrc > MOST_SOURCES || dst.rank != w->rank) {
+        op->mem.nsrc > MAX_SOURCES || dst.rank != w->rank) {
         refuse(w, op, "only the collective's own reduction, into one place of this rank");
         return;
     }
@@ -368,11 +360,11 @@ static void write_lane(struct mscclpp_writer *w)
         if (cell->writer != PEAL_NONE && cell->waiter_lane == w->lane)
             take_signals(w, cell, cell->total);
     }
-    if (!w->failed && (w->nops > MOST_OPS || w->channels.len > MOST_CHANNELS)) {
+    if (!w->failed && (w->nops > MAX_OPS || w->channels.len > MAX_CHANNELS)) {
         peal_diag_error(w->diags, (struct peal_pos){0},
                         "rank %u needs %u ops and %zu channels in a thread block; the executor has "
                         "%d and %d",
-                        w->rank, w->nops, w->channels.len, MOST_OPS, MOST_CHANNELS);
+                        w->rank, w->nops, w->channels.len, MAX_OPS, MAX_CHANNELS);
         w->failed = true;
     }
     peal_json_array_end(&w->json);

@@ -17,7 +17,7 @@
  * that verify would not find: the result is to be verified again. Messages between two lanes share
  * a channel as long as both sides have them in one order.
  */
-#include "export/export.h"
+#include "export/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -270,10 +270,10 @@ static int by_send(const void *a, const void *b)
  * another port. */
 static void choose_channels(struct sends_pass *s)
 {
-    enum { MOST_PORTS = 64, FIRST_PORT = 1000 };
+    enum { MAX_PORTS = 64, FIRST_PORT = 1000 };
     struct transfer *t = s->transfers.at;
-    uint64_t last[MOST_PORTS] = {0};
-    bool used[MOST_PORTS] = {false};
+    uint64_t last[MAX_PORTS] = {0};
+    bool used[MAX_PORTS] = {false};
     if (s->transfers.len)
         qsort(t, s->transfers.len, sizeof *t, by_send);
     for (size_t i = 0; i < s->transfers.len; i++) {
@@ -285,9 +285,9 @@ static void choose_channels(struct sends_pass *s)
             memset(used, 0, sizeof used);
         uint64_t key = t[i].recv_at * 64 + t[i].operand % 64 + 1;
         uint32_t port = 0;
-        while (port < MOST_PORTS && used[port] && last[port] >= key)
+        while (port < MAX_PORTS && used[port] && last[port] >= key)
             port++;
-        if (port == MOST_PORTS) {
+        if (port == MAX_PORTS) {
             peal_diag_error(s->diags, (struct peal_pos){0},
                             "messages between two lanes would have to overtake each other");
             s->failed = true;
@@ -309,23 +309,7 @@ static void choose_channels(struct sends_pass *s)
 static void copy_tables(struct sends_pass *s)
 {
     const struct peal_plan *plan = s->plan;
-    for (uint32_t b = 0; b < plan->bufs.count; b++) {
-        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
-        struct peal_buf_spec spec = {
-            .name = peal_plan_string(plan, buf->name),
-            .kind = (enum peal_buf_kind)buf->kind,
-            .dir = (enum peal_buf_dir)buf->dir,
-            .dtype = (enum peal_dtype)buf->dtype,
-            .flags = buf->flags & PEAL_BUF_SYMMETRIC,
-            .param = buf->param,
-            .alias = buf->alias,
-            .cols = buf->cols,
-            .lane = buf->lane,
-        };
-        (void)peal_assembler_buf(s->a, &spec);
-        for (uint32_t r = 0; r < plan->nranks; r++)
-            peal_assembler_len(s->a, r, b, peal_plan_len(plan, r, b));
-    }
+    peal_export_copy_buffers(plan, s->a);
     s->tile =
         peal_assembler_buf(s->a, &(struct peal_buf_spec){.name = "outgoing",
                                                          .kind = PEAL_BUF_PRIVATE,

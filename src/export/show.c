@@ -184,10 +184,9 @@ static void put_op(struct printer *p, const struct peal_op *op)
     if (op->kind == PEAL_OP_COMPUTE && (op->flags & PEAL_OP_UNORDERED))
         peal_text_puts(p->out, " // in the hardware's order");
     peal_text_puts(p->out, "\n");
-    uint32_t also = 0;
-    if (op->kind == PEAL_OP_COMPUTE)
-        also = op->mem.also;
-    for (uint32_t i = 0; i < also; i++) {
+    if (op->kind != PEAL_OP_COMPUTE)
+        return;
+    for (uint32_t i = 0; i < op->mem.also; i++) {
         begin_line(p);
         put_ref(p, op, peal_op_also(p->plan, op, i));
         peal_text_puts(p->out, " = ");

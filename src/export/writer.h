@@ -9,6 +9,9 @@
 void peal_export_refuse(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                         struct peal_diags *diags, const char *why);
 
+/* Declares the plan's buffers, with their lengths on every rank. */
+void peal_export_copy_buffers(const struct peal_plan *plan, struct peal_assembler *to);
+
 /* Where things are, in chunks of `chunk` elements: the largest size that divides every operand
  * evenly. */
 struct peal_export_layout {

@@ -371,15 +371,15 @@ static enum peal_status simulate(const struct peal_simulate *what, struct peal_s
     return status;
 }
 
-enum peal_status peal_simulate(const struct peal_simulate *what, struct peal_simulated *out,
+enum peal_status peal_simulate(const struct peal_simulate *request, struct peal_simulated *out,
                                size_t out_size)
 {
     void *made, *made_args = NULL;
     struct peal_simulated answered;
-    if (!what || !out)
+    if (!request || !out)
         return PEAL_INVALID;
     const struct peal_simulate *known =
-        peal_growth_view(what, 1, PEAL_SIMULATE_FIRST_BYTES, sizeof *known, &made);
+        peal_growth_view(request, 1, PEAL_SIMULATE_FIRST_BYTES, sizeof *known, &made);
     if (!known)
         return PEAL_UNSUPPORTED;
     struct peal_simulate own = *known;

@@ -351,12 +351,12 @@ static enum peal_status open_known(const struct peal_host_open *how, struct peal
     return PEAL_OK;
 }
 
-enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_host **out)
+enum peal_status peal_host_open(const struct peal_host_open *options, struct peal_host **out)
 {
     void *made;
     const struct peal_host_open *known =
-        peal_growth_view(how, 1, PEAL_HOST_OPEN_FIRST_BYTES, sizeof *known, &made);
-    if (how && !known) {
+        peal_growth_view(options, 1, PEAL_HOST_OPEN_FIRST_BYTES, sizeof *known, &made);
+    if (options && !known) {
         snprintf(open_error, sizeof open_error, PEAL_HOST_TOO_NEW, "struct peal_host_open");
         return PEAL_UNSUPPORTED;
     }

@@ -56,6 +56,9 @@ void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
  * point-to-point ones have no contract. */
 bool peal_import_contract(const char *name, enum peal_contract *out);
 
+enum { IMPORT_MAX_CELLS = 1 << 24 };            /* of all ranks together */
+#define IMPORT_MAX_ELEMENTS (UINT64_C(1) << 34) /* of a chunk or a buffer */
+
 /* Where the engines' buffers `i` and `o` are in the plan. In place, one of them is a part of the
  * other, and is accessed through the whole. */
 enum { IMPORT_INPUT, IMPORT_OUTPUT, IMPORT_SCRATCH, IMPORT_KINDS };

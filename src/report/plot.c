@@ -13,7 +13,7 @@ static const char *const colors[] = {"#2a6fbb", "#c2452d", "#3b8a3e", "#8a4fae",
                                      "#b07d12", "#117f86", "#a83c77", "#5a6470"};
 
 struct axis {
-    double least, most;
+    double min, max;
     bool log;
 };
 
@@ -55,9 +55,18 @@ void peal_plot_add(struct peal_plot *plot, double x, double y)
 
 static void widen(struct axis *axis, double value, bool *any)
 {
-    axis->least = !*any || value < axis->least ? value : axis->least;
-    axis->most = !*any || value > axis->most ? value : axis->most;
+    axis->min = *any ? fmin(axis->min, value) : value;
+    axis->max = *any ? fmax(axis->max, value) : value;
     *any = true;
+}
+
+/* An axis of a single value gets some room on both sides. */
+static void make_wide(struct axis *axis)
+{
+    if (axis->min != axis->max)
+        return;
+    axis->min = axis->log ? axis->min / 2 : axis->min - 1;
+    axis->max = axis->log ? axis->max * 2 : axis->max + 1;
 }
 
 static void find_axes(const struct peal_plot *plot, struct axis *x, struct axis *y)
@@ -72,23 +81,17 @@ static void find_axes(const struct peal_plot *plot, struct axis *x, struct axis 
         }
     }
     if (!y->log)
-        y->least = y->least > 0 ? 0 : y->least;
-    for (struct axis *axis = x;; axis = y) {
-        if (axis->least == axis->most) {
-            axis->least = axis->log ? axis->least / 2 : axis->least - 1;
-            axis->most = axis->log ? axis->most * 2 : axis->most + 1;
-        }
-        if (axis == y)
-            break;
-    }
+        y->min = y->min > 0 ? 0 : y->min;
+    make_wide(x);
+    make_wide(y);
 }
 
 /* 0..1 along the axis. */
 static double place(const struct axis *axis, double value)
 {
     if (axis->log)
-        return (log(value) - log(axis->least)) / (log(axis->most) - log(axis->least));
-    return (value - axis->least) / (axis->most - axis->least);
+        return (log(value) - log(axis->min)) / (log(axis->max) - log(axis->min));
+    return (value - axis->min) / (axis->max - axis->min);
 }
 
 static double x_pixel(const struct axis *axis, double value)
@@ -138,7 +141,7 @@ static void put_label(struct peal_text *out, double x, double y, const char *anc
 static void put_tick(const struct axis *axis, double value, bool is_x, struct peal_text *out)
 {
     char buf[32];
-    if (value < axis->least * (1 - 1e-9) || value > axis->most * (1 + 1e-9))
+    if (value < axis->min * (1 - 1e-9) || value > axis->max * (1 + 1e-9))
         return;
     if (is_x) {
         double at = x_pixel(axis, value);
@@ -168,18 +171,18 @@ static double step_of(double decades)
 static void put_axis(const struct axis *axis, bool is_x, struct peal_text *out)
 {
     if (axis->log) {
-        double decades = log10(axis->most / axis->least);
+        double decades = log10(axis->max / axis->min);
         double factor = step_of(decades);
-        double first = factor == 10 || factor == 1000 ? pow(10, floor(log10(axis->least)))
-                                                      : pow(2, floor(log2(axis->least)));
-        for (double value = first; value <= axis->most * (1 + 1e-9); value *= factor)
+        double first = factor == 10 || factor == 1000 ? pow(10, floor(log10(axis->min)))
+                                                      : pow(2, floor(log2(axis->min)));
+        for (double value = first; value <= axis->max * (1 + 1e-9); value *= factor)
             put_tick(axis, value, is_x, out);
         return;
     }
-    double step = pow(10, floor(log10((axis->most - axis->least) / 4)));
-    while ((axis->most - axis->least) / step > 8)
+    double step = pow(10, floor(log10((axis->max - axis->min) / 4)));
+    while ((axis->max - axis->min) / step > 8)
         step *= 2;
-    for (double value = ceil(axis->least / step) * step; value <= axis->most * (1 + 1e-9);
+    for (double value = ceil(axis->min / step) * step; value <= axis->max * (1 + 1e-9);
          value += step)
         put_tick(axis, value, is_x, out);
 }
@@ -196,9 +199,7 @@ static void put_curve(const struct peal_plot_curve *curve, size_t index, const s
         peal_text_printf(out, "%s%.1f %.1f", i ? "L" : "M", x_pixel(x, curve->points.at[i].x),
                          y_pixel(y, curve->points.at[i].y));
     peal_text_puts(out, "\"/>\n");
-    for (size_t i = 0; i < curve->points.len; i++) {
-        if (curve->dashed)
-            break;
+    for (size_t i = 0; i < (curve->dashed ? 0 : curve->points.len); i++) {
         peal_text_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
                          x_pixel(x, curve->points.at[i].x), y_pixel(y, curve->points.at[i].y),
                          color);

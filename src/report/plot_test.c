@@ -37,6 +37,5 @@ TEST(ticks_are_short_numbers)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ticks_are_short_numbers)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -37,7 +37,7 @@ static const char style[] =
     "</style>\n";
 
 /* XML text: markup is escaped, control characters become blanks, and whatever is not UTF-8 or not
- * allowed in XML becomes a question mark. At most `most` code points, then an ellipsis. */
+ * allowed in XML becomes a question mark. At most `maximum` code points, then an ellipsis. */
 static void add_xml(struct peal_text *out, const char *text, size_t maximum)
 {
     size_t len = strlen(text), step;
@@ -135,14 +135,18 @@ static void add_axis(const struct picture *p)
     }
 }
 
+/* The space above and below a bar, within its row. */
+static double inset_of(const struct picture *p)
+{
+    if (p->row >= 14)
+        return 4;
+    return p->row >= 7 ? 1 : 0;
+}
+
 static void add_bar(const struct picture *p, const struct peal_page_bar *bar)
 {
     double x = x_of(p, bar->start), width = x_of(p, bar->end) - x;
-    double inset = 0;
-    if (p->row >= 7)
-        inset = 1;
-    if (p->row >= 14)
-        inset = 4;
+    double inset = inset_of(p);
     double y = y_of(p, bar->track) + inset, height = p->row - 2 * inset;
     width = width > 3 ? width - 1 : fmax(width, 0.6);
     peal_text_printf(p->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", x, y,
@@ -198,13 +202,14 @@ static const char *stroke_of(const struct peal_page_arrow *arrow)
     return "7";
 }
 
-/* From near the edge of one bar to near that of the other, so that little text is crossed. */
+/* From the edge of one bar to the edge of the other: the head, which may have the colour of the bar
+ * that it points to, lies beside that bar. */
 static void add_arrow(const struct picture *p, const struct peal_page_arrow *arrow)
 {
     double slant = 0;
     if (p->page->unit == PEAL_UNIT_STEPS)
         slant = 0.22 * (x_of(p, p->from + 1) - p->left);
-    double half = p->row / 2, reach = half < 7 ? 0 : half * 0.5;
+    double half = p->row / 2, reach = half < 7 ? 0 : half - inset_of(p) + 1;
     if (arrow->to_track < arrow->from_track)
         reach = -reach;
     else if (arrow->to_track == arrow->from_track)

@@ -96,12 +96,5 @@ TEST(a_short_last_row_has_empty_cells)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_aligned_without_trailing_blanks),
-        cmocka_unit_test(csv_quotes_what_needs_it),
-        cmocka_unit_test(json_writes_only_real_numbers_bare),
-        cmocka_unit_test(json_of_no_number_is_null),
-        cmocka_unit_test(a_short_last_row_has_empty_cells),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

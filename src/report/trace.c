@@ -26,18 +26,18 @@ static void put_time(struct peal_json *json, const char *key, uint64_t ps)
 }
 
 /* An event that names something: its arguments are one text. */
-static void name_event(struct peal_json *json, const char *what, const char *name)
+static void name_event(struct peal_json *json, const char *event, const char *name)
 {
-    peal_json_put_string(json, "name", what);
+    peal_json_put_string(json, "name", event);
     peal_json_put_object(json, "args");
     peal_json_put_string(json, "name", name);
     peal_json_object_end(json);
     peal_json_object_end(json);
 }
 
-static void sort_event(struct peal_json *json, const char *what, uint32_t index)
+static void sort_event(struct peal_json *json, const char *event, uint32_t index)
 {
-    peal_json_put_string(json, "name", what);
+    peal_json_put_string(json, "name", event);
     peal_json_put_object(json, "args");
     peal_json_put_uint(json, "sort_index", index);
     peal_json_object_end(json);

@@ -53,13 +53,22 @@ struct peal_verify_operand {
     double constant; /* CONSTANT */
 };
 
+/* What happens at the beginning or end of a launch, where there is no op. */
+enum peal_boundary {
+    PEAL_BOUNDARY_NONE,          /* the step is an op */
+    PEAL_BOUNDARY_CALLER_BEFORE, /* the caller uses its buffer before the launch */
+    PEAL_BOUNDARY_CALLER_AFTER,  /* the caller uses its buffer after the launch */
+    PEAL_BOUNDARY_BARRIER_NOT_ENTERED,
+    PEAL_BOUNDARY_BARRIER_LEFT
+};
+
 /* One step of a counterexample, as data. Its text is made last, from the data (story_text.c). */
 struct peal_verify_step {
     uint32_t launch, rank, lane;
     uint32_t op; /* index within the lane; PEAL_NONE: the caller's own access between launches */
     struct peal_verify_place place;
-    const char *kind;   /* the op's name in `peal ops`: "wait"; NULL: no op, `event` says what */
-    const char *event;  /* or NULL */
+    const char *kind; /* the op's name in `peal ops`: "wait"; NULL: no op, but a boundary */
+    enum peal_boundary boundary;
     const char *signal; /* sync ops; otherwise NULL */
     uint32_t cells;     /* of the signal */
     uint32_t cell_index, cell_rank;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call on one rank: buffers with guards around them, the call, and afterwards every byte of those
- * buffers against what it should be. */
+/* A call on one rank: buffers between guards, the call, then a comparison of every byte of buffers and
+ * guards. */
 #include "chaos.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +24,9 @@ void region_make(struct region *region, uint64_t bytes, uint64_t start, char *at
 
 void region_paint(struct region *region, uint64_t key)
 {
-    for (uint64_t i = 0; region->memory && i < region->bytes; i++)
+    if (!region->memory)
+        return;
+    for (uint64_t i = 0; i < region->bytes; i++)
         region->memory[i] = (char)(0xa5 ^ (key + i * 7));
 }
 
@@ -55,7 +56,7 @@ void flight_free(struct flight *flight)
 
 /* ---- buffers ---- */
 
-/* Is input and output one buffer on this rank? */
+/* Are input and output one buffer on this rank? */
 static bool is_here(struct rank *me, const struct spec *spec, uint32_t rank)
 {
     switch (spec->kind) {
@@ -80,7 +81,8 @@ static bool is_here(struct rank *me, const struct spec *spec, uint32_t rank)
     }
 }
 
-/* A piece of symmetric memory, at the same place on every rank; NULL: there is none left. */
+/* A piece of symmetric memory, at the same place on every rank; NULL: the call uses none, or none is
+ * left. */
 static char *take_symmetric(struct rank *me, uint32_t group, enum place place, uint64_t bytes)
 {
     struct group *g = &me->groups[group];
@@ -91,7 +93,7 @@ static char *take_symmetric(struct rank *me, uint32_t group, enum place place, u
     return me->symmetric[group] + g->used - need;
 }
 
-/* Where data begins: aligned or not, on all ranks alike in symmetric memory. */
+/* Where data begins, aligned or not. */
 static uint64_t draw_start(uint64_t *state, size_t element)
 {
     switch (below(state, 3)) {
@@ -109,7 +111,7 @@ static void put(char *at, size_t element, uint64_t bits)
     memcpy(at, &bits, element);
 }
 
-/* Guards, and the inputs between them. */
+/* Writes guards and inputs, and expects them unchanged so far. */
 static void fill(struct flight *f, uint32_t rank)
 {
     const struct spec *spec = &f->spec;
@@ -132,20 +134,18 @@ static void make_buffers(struct rank *me, struct flight *f, uint32_t rank, char 
     const struct spec *spec = &f->spec;
     size_t element = value_size(spec->dtype);
     uint64_t sends = spec_sends(spec, rank), takes = spec_takes(spec, rank), own = 0;
-    uint64_t alike = mix(spec->key, 3), room = spec_room(spec);
-    char *sym_send = take_symmetric(me, f->group, spec->send, room);
-    char *sym_recv = take_symmetric(me, f->group, spec->recv, room);
-    bool here = is_here(me, spec, rank);
-    bool scatters = spec->kind == REDUCE_SCATTER || spec->kind == REDUCE_SCATTER_V ||
-                    spec->kind == SCATTER || spec->kind == SCATTER_V;
+    uint64_t common = mix(spec->key, 3); /* symmetric memory is used alike on all ranks */
+    char *sym_send = take_symmetric(me, f->group, spec->send, spec_max_bytes(spec));
+    char *sym_recv = take_symmetric(me, f->group, spec->recv, spec_max_bytes(spec));
+    bool here = is_here(me, spec, rank), scatters = spec_scatters(spec);
     f->has_offsets = spec_offsets(spec, rank, false, f->offsets);
     f->has_in_offsets = spec_offsets(spec, rank, true, f->in_offsets);
     for (uint32_t r = 0; r < spec->size; r++) {
         f->counts[r] = spec_block(spec, rank, r);
         f->in_counts[r] = spec_block(spec, r, rank);
     }
-    uint64_t send_start = draw_start(sym_send ? &alike : &me->own, element);
-    uint64_t recv_start = draw_start(sym_recv ? &alike : &me->own, element);
+    uint64_t send_start = draw_start(sym_send ? &common : &me->own, element);
+    uint64_t recv_start = draw_start(sym_recv ? &common : &me->own, element);
     *send = *recv = NULL;
     if (!here || scatters) {
         region_make(&f->send, sends * element, send_start, sym_send);
@@ -236,11 +236,11 @@ static enum peal_status issue(struct peal_comm *k, struct flight *f, char *send,
 
 /* ---- afterwards ---- */
 
-/* One output element of `ranks` ranks; inputs of rank q are taken from starts[q] on. */
+/* Element `at` of a reduction over `ranks` ranks; the input of rank q begins at starts[q]. */
 static uint64_t reduce_of(const struct spec *s, uint32_t ranks, const uint64_t *starts, uint64_t at,
                           double *slack)
 {
-    uint64_t values[MOST];
+    uint64_t values[MAX_RANKS];
     for (uint32_t q = 0; q < ranks; q++)
         values[q] = spec_value(s, q, starts[q] + at);
     uint64_t bits = value_reduce(s->dtype, s->op, values, ranks, slack);
@@ -249,21 +249,24 @@ static uint64_t reduce_of(const struct spec *s, uint32_t ranks, const uint64_t *
     return bits;
 }
 
-/* Which of 0 and -0 is the larger no operation says: the order decides, and that is the
- * algorithm's. */
+/* max and min may return 0 or -0 for operands 0 and -0: the order of operands decides, and each
+ * algorithm has its own. */
 static bool are_zeros(enum peal_dtype dtype, uint64_t a, uint64_t b)
 {
     return value_is_float(dtype) && value_read(dtype, a) == 0 && value_read(dtype, b) == 0;
 }
 
-/* Reductions: exact, or within what rounding allows, in which case what came is what was wanted. */
+/* Expects reduced elements. One that may be rounded is compared here; if it is near enough, it becomes
+ * the expected one. */
 static void want_reduced(struct rank *me, struct flight *f, const struct origin *o, uint32_t rank,
                          struct region *to, uint64_t first)
 {
     const struct spec *s = &f->spec;
     size_t element = value_size(s->dtype);
-    uint64_t takes = spec_takes(s, rank), starts[MOST] = {0}, offsets[MOST];
-    for (uint32_t q = 0; q < o->reduced && o->x_block != ORIGIN_WHOLE; q++) {
+    uint64_t takes = spec_takes(s, rank), starts[MAX_RANKS] = {0}, offsets[MAX_RANKS];
+    for (uint32_t q = 0; q < o->reduced; q++) {
+        if (o->x_block == ORIGIN_WHOLE)
+            break;
         (void)spec_offsets(s, q, false, offsets);
         starts[q] = offsets[o->x_block];
     }
@@ -307,7 +310,7 @@ static void want_moved(struct flight *f, const struct origin *o, uint32_t rank, 
                        uint64_t own)
 {
     const struct spec *s = &f->spec;
-    uint64_t offsets[MOST], first = 0, count = s->count;
+    uint64_t offsets[MAX_RANKS], first = 0, count = s->count;
     if (o->x_block != ORIGIN_WHOLE) {
         (void)spec_offsets(s, o->rank, false, offsets);
         first = offsets[o->x_block];
@@ -324,9 +327,7 @@ static void want_all(struct rank *me, struct flight *f, uint32_t rank)
 {
     const struct spec *s = &f->spec;
     struct origin o;
-    bool scatters = s->kind == REDUCE_SCATTER || s->kind == REDUCE_SCATTER_V ||
-                    s->kind == SCATTER || s->kind == SCATTER_V;
-    bool here = scatters && !f->recv.memory;
+    bool here = spec_scatters(s) && !f->recv.memory;
     struct region *to = here ? &f->send : &f->recv;
     uint64_t own = here ? f->offsets[rank] : 0;
     for (uint32_t i = 0; find_origin(s, rank, i, &o); i++) {
@@ -337,7 +338,7 @@ static void want_all(struct rank *me, struct flight *f, uint32_t rank)
     }
 }
 
-/* allreduce: the same bits everywhere. */
+/* An allreduce gives the same bits on all ranks. */
 static void compare_bits(struct rank *me, const struct flight *f)
 {
     uint64_t bytes = f->spec.count * value_size(f->spec.dtype), hash = 1;
@@ -378,6 +379,21 @@ void flight_check(struct rank *me, struct flight *f, const uint64_t *got, const 
                       (long long)(where - f->recv.start), (unsigned long long)f->recv.bytes);
 }
 
+/* Makes the call again, with the same buffers and other values. */
+static void repeat(struct rank *me, struct flight *f, char *send, char *recv)
+{
+    struct peal_comm *comm = me->comms[f->group];
+    for (uint32_t i = 0; i < f->spec.repeats; i++) {
+        f->spec.salt++;
+        fill(f, rank_in(me, f->group));
+        if (!rank_goes_on(me, issue(comm, f, send, recv), comm))
+            return;
+        flight_check(me, f, NULL, NULL);
+        if (me->wrong)
+            return;
+    }
+}
+
 void call_make(struct rank *me, uint32_t group, const struct spec *spec)
 {
     uint32_t rank = rank_in(me, group);
@@ -391,45 +407,31 @@ void call_make(struct rank *me, uint32_t group, const struct spec *spec)
     bool mistaken = me->mistaken;
     if (mistaken)
         spec_spoil(&f->spec, mix(spec->key, 9));
-    snprintf(me->doing, sizeof me->doing,
-             "group %u (rank %u of %u): %s%s %s, op %d, count %llu, root %u%s%s%s%s",
-             me->groups[group].number, rank, spec->size, text_if(f->spec.nonblocking, "i"),
-             spec_name(&f->spec), value_name(f->spec.dtype), (int)f->spec.op,
-             (unsigned long long)f->spec.count, f->spec.root,
-             text_if(f->spec.in_place, ", in place"),
-             text_if(spec->send == SYMMETRIC, ", sym send"),
-             text_if(spec->recv == SYMMETRIC, ", sym recv"), text_if(mistaken, ", MISTAKEN"));
-    if (me->trace)
-        fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
+    rank_begins(me, "group %u (rank %u of %u): %s%s %s, op %d, count %llu, root %u%s%s%s%s",
+                me->groups[group].number, rank, spec->size, text_if(f->spec.nonblocking, "i"),
+                spec_name(&f->spec), value_name(f->spec.dtype), (int)f->spec.op,
+                (unsigned long long)f->spec.count, f->spec.root,
+                text_if(f->spec.in_place, ", in place"),
+                text_if(spec->send == SYMMETRIC, ", sym send"),
+                text_if(spec->recv == SYMMETRIC, ", sym recv"), text_if(mistaken, ", MISTAKEN"));
     make_buffers(me, f, rank, &send, &recv);
     enum peal_status status = issue(me->comms[group], f, send, recv);
     me->mistaken = false;
-    if (mistaken && status == PEAL_OK && !f->request) { /* not for this rank to judge */
-        flight_free(f);
-        return;
-    }
-    if (!rank_goes_on(me, status, me->comms[group])) {
+    /* The result of a mistaken call is undefined: it is not compared. */
+    bool unchecked = mistaken && status == PEAL_OK && !f->request;
+    if (unchecked || !rank_goes_on(me, status, me->comms[group])) {
         flight_free(f);
         return;
     }
     if (f->request) {
         if (mistaken)
-            f->is_message = true, f->recv.bytes = f->send.bytes = 0; /* likewise */
-        uint32_t i = 0;
-        while (me->flights[i])
-            i++;
-        me->flights[i] = f;
+            f->is_message = true, f->recv.bytes = f->send.bytes = 0;
+        flights_add(me, f);
         return;
     }
     flight_check(me, f, NULL, NULL);
-    /* Again, with the same buffers and other values. */
-    for (uint32_t i = 0; i < spec->repeats && !me->wrong && spec->kind < KERNEL_SHIFT; i++) {
-        f->spec.salt++;
-        fill(f, rank);
-        if (!rank_goes_on(me, issue(me->comms[group], f, send, recv), me->comms[group]))
-            break;
-        flight_check(me, f, NULL, NULL);
-    }
+    if (!me->wrong && spec->kind < KERNEL_SHIFT)
+        repeat(me, f, send, recv);
     me->groups[group].used = used;
     flight_free(f);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank leaves, stalls or makes a wrong call; those that are left give up what they have, meet
- * again and go on. Or it has no descriptors or memory left: one call fails on all, no more. */
+/* Faults of one rank, the victim. If it ends, leaves, stalls or makes a wrong call, calls fail on all
+ * ranks; the survivors close everything, shrink the world and go on. If it has no descriptors or no
+ * memory left, one call fails and the communicator stays in use. */
 #include "chaos.h"
 
 #include <dirent.h>
@@ -12,17 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum fault fault_draw(uint64_t *state, bool threads)
-{
-    enum fault first = threads ? LEAVES : KILLED;
-    return first + below(state, FAULTS - first);
-}
-
 void fault_plan(struct rank *me, uint32_t first, uint64_t *state)
 {
-    me->fault = fault_draw(state, me->threads);
-    bool starves = me->fault == NO_FILES || me->fault == NO_ROOM;
-    if (starves && me->may_fail) /* its calls would not have to go well */
+    enum fault lowest = me->threads ? LEAVES : KILLED;
+    me->fault = lowest + below(state, FAULTS - lowest);
+    bool starves = me->fault == NO_FILES || me->fault == NO_ADDRESSES;
+    if (starves && me->may_fail) /* starve() expects that only its own call fails */
         me->fault = OTHER_ALGO;
     me->victim = below(state, me->size);
     me->fault_step = first + below(state, me->steps - first);
@@ -30,7 +26,7 @@ void fault_plan(struct rank *me, uint32_t first, uint64_t *state)
 
 /* ---- limits of the system ---- */
 
-/* So low that nothing more is to be had. */
+/* The amount in use: with this limit, the next allocation fails. */
 static rlim_t used_now(int resource)
 {
     rlim_t used = 0;
@@ -44,38 +40,44 @@ static rlim_t used_now(int resource)
         return used;
     }
     DIR *folder = opendir("/proc/self/fd");
-    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+    if (!folder)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         rlim_t number = (rlim_t)strtoull(entry->d_name, NULL, 10);
         used = number + 1 > used ? number + 1 : used;
     }
-    if (folder)
-        closedir(folder);
-    return used - 1; /* the folder itself, the highest but by chance */
+    closedir(folder);
+    return used - 1; /* without the folder itself, usually the highest descriptor */
 }
 
-/* The same calls with enough of everything: the windows have then grown by what they need, as a call for
- * which they cannot grow ends the communicator, by right. Twice: where a window is full, the first of them
- * begins it anew, without what those before it had made. */
+static enum peal_status use_world(struct peal_comm *world)
+{
+    uint8_t one = 1, any = 0;
+    void *memory = NULL;
+    enum peal_status status = peal_symmetric_alloc(world, 4096, &memory);
+    if (status == PEAL_OK)
+        status = peal_symmetric_free(world, memory);
+    if (status == PEAL_OK)
+        status = peal_allreduce(world, &one, &any, 1, PEAL_U8, PEAL_MAX);
+    return status;
+}
+
+/* Makes the calls of starve() while resources are plenty, so that windows have the size that these
+ * calls need: a call for which a window cannot grow ends the communicator. Twice, because the first
+ * of them may begin a full window anew, without what earlier calls had placed there. */
 static bool warm_up(struct rank *me)
 {
     struct peal_comm *world = me->comms[0];
-    uint8_t one = 1, any = 0;
-    enum peal_status status = PEAL_OK;
-    for (int i = 0; i < 2 && status == PEAL_OK; i++) {
-        void *memory = NULL;
-        status = peal_symmetric_alloc(world, 4096, &memory);
-        if (status == PEAL_OK)
-            status = peal_symmetric_free(world, memory);
-        if (status == PEAL_OK)
-            status = peal_allreduce(world, &one, &any, 1, PEAL_U8, PEAL_MAX);
-    }
+    enum peal_status status = use_world(world);
+    if (status == PEAL_OK)
+        status = use_world(world);
     if (status != PEAL_OK)
         rank_complain(me, "before that: %s: %s", peal_status_text(status), peal_comm_error(world));
     return status == PEAL_OK;
 }
 
-/* All make a call of the world for which the victim has no resources: it fails on all of them, or on
- * none, and the world goes on. */
+/* All ranks make a call on the world for which the victim has no resources. It must fail on all of
+ * them or on none, and later calls succeed. */
 static void starve(struct rank *me, bool files)
 {
     int resource = files ? RLIMIT_NOFILE : RLIMIT_AS;
@@ -83,8 +85,8 @@ static void starve(struct rank *me, bool files)
     struct peal_comm *world = me->comms[0], *made = NULL;
     void *memory = NULL;
     struct rlimit before;
-    snprintf(me->doing, sizeof me->doing, "%s with nothing left on rank %u",
-             files ? "dup" : "symmetric memory", me->victim);
+    rank_begins(me, "%s with nothing left on rank %u", files ? "dup" : "symmetric memory",
+                me->victim);
     if (!warm_up(me))
         return;
     getrlimit(resource, &before);
@@ -98,7 +100,7 @@ static void starve(struct rank *me, bool files)
     if (!expected || (status != PEAL_OK && peal_comm_error(world)[0] == '\0'))
         rank_complain(me, "%s: %s", peal_status_text(status), peal_comm_error(world));
     uint8_t failed = status != PEAL_OK, any = 0;
-    /* The next fault first: ranks that are faster may commit it while this one is in the calls below. */
+    /* The next fault is planned first: faster ranks may commit it during the calls below. */
     me->fault = NO_FAULT;
     uint64_t state = mix(me->seed, 6 + me->step);
     if (me->lasts && me->step + 1 < me->steps)
@@ -112,11 +114,11 @@ static void starve(struct rank *me, bool files)
     peal_comm_close(made);
 }
 
-/* Barriers by two algorithms: all hear of it. */
+/* A barrier by two algorithms fails on all ranks. */
 static void mix_algorithms(struct rank *me)
 {
     struct peal_comm *world = me->comms[0];
-    snprintf(me->doing, sizeof me->doing, "a barrier by another algorithm on rank %u", me->victim);
+    rank_begins(me, "a barrier by another algorithm on rank %u", me->victim);
     enum peal_status status =
         peal_comm_set_algo(world, "barrier", me->rank == me->victim ? "central" : "mesh");
     if (status == PEAL_OK)
@@ -170,7 +172,7 @@ bool fault_commit(struct rank *me)
             nanosleep(&(struct timespec){0, 20000000 + (long)below(&state, 200000000)}, NULL);
         return true;
     case NO_FILES:
-    case NO_ROOM:
+    case NO_ADDRESSES:
         starve(me, me->fault == NO_FILES);
         return true;
     case OTHER_ALGO:
@@ -181,24 +183,24 @@ bool fault_commit(struct rank *me)
     }
 }
 
-/* Closes everything but the world. What is under way there is lost; its private buffers stay until
- * no rank can be reading them any more, see flights_free. */
+/* Closes everything but the world. Calls under way are lost; their buffers stay until no rank can
+ * read them any more, see flights_free. */
 void fault_give_up(struct rank *me)
 {
     uint32_t first = below(&me->own, GROUPS - 1);
     for (uint32_t i = 0; i + 1 < GROUPS; i++)
         rank_close(me, 1 + (i + first) % (GROUPS - 1));
-    snprintf(me->doing, sizeof me->doing, "the end of what was under way");
+    rank_begins(me, "the end of what was under way");
 }
 
 /* A call that matches no other rank's. */
 static void call_alone(struct rank *me)
 {
-    static _Thread_local char x[MOST + 80], y[MOST + 80], z[MOST + 80];
+    static _Thread_local char x[MAX_RANKS + 80], y[MAX_RANKS + 80], z[MAX_RANKS + 80];
     struct peal_request *request = NULL;
     uint64_t count = 64 + me->rank;
-    snprintf(me->doing, sizeof me->doing, "a call that no other rank makes");
-    /* Of both kinds: a blocking call is compared with blocking ones only. */
+    rank_begins(me, "a call that no other rank makes");
+    /* One of each kind: a blocking call is compared with other ranks' blocking calls only. */
     enum peal_status status =
         peal_iallreduce(me->comms[0], x, z, count, PEAL_U8, PEAL_XOR, &request);
     if (status == PEAL_OK)
@@ -224,16 +226,14 @@ struct peal_comm *fault_recover(struct rank *me)
     if (peal_barrier(old) != PEAL_CLOSED)
         rank_complain(me, "a failed communicator is not closed");
     flights_drop(me);
-    snprintf(me->doing, sizeof me->doing, "shrink");
-    if (me->trace)
-        fprintf(stderr, "[%u] shrink\n", me->rank);
+    rank_begins(me, "shrink");
     enum peal_status status = peal_comm_shrink(old, &smaller);
     if (status != PEAL_OK)
         rank_complain(me, "%s: %s", peal_status_text(status), peal_comm_error(old));
     peal_comm_close(old);
     if (me->wrong)
         return NULL;
-    /* Whoever may yet die may do so at any time from now on. */
+    /* A delayed end or a stall may still come, at any time from now on. */
     bool lost = me->fault == KILLED || me->fault == EXITS || me->fault == LEAVES;
     bool known = (lost || me->fault == MISTAKES || me->fault == OTHER_ALGO) && !me->may_fail;
     me->may_fail |= me->fault == KILLED_LATER || me->fault == STALLS;
@@ -256,7 +256,7 @@ struct peal_comm *fault_recover(struct rank *me)
         again = me->recoveries < 12;
     if (me->size > 2 && again)
         fault_plan(me, 0, &state);
-    /* No rank reads anything of the old communicators any more: all have left them. */
+    /* All ranks have left the old communicators: none reads buffers of calls on them. */
     flights_free(me);
     return smaller;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests under way: tested, waited for with and without a limit, in any order. Ranks that wait
- * for requests of several communicators poll: waiting for one moves those of its own only. */
+/* Requests under way: tested, waited for with and without a limit, in any order. A rank with requests
+ * of several communicators polls, because a wait advances those of its own communicator only. */
 #include "chaos.h"
 
 #include <stdio.h>
@@ -12,11 +12,11 @@ static void end_one(struct rank *me, uint32_t i, enum peal_status status, const 
     struct flight *f = me->flights[i];
     me->flights[i] = NULL;
     if (f->is_message)
-        snprintf(me->doing, sizeof me->doing, "a message %s", f->is_receive ? "received" : "sent");
+        rank_begins(me, "a message %s", f->is_receive ? "received" : "sent");
     else
-        snprintf(me->doing, sizeof me->doing, "end of i%s on group %u, count %llu, key %llx",
-                 spec_name(&f->spec), me->groups[f->group].number,
-                 (unsigned long long)f->spec.count, (unsigned long long)f->spec.key);
+        rank_begins(me, "end of i%s on group %u, count %llu, key %llx", spec_name(&f->spec),
+                    me->groups[f->group].number, (unsigned long long)f->spec.count,
+                    (unsigned long long)f->spec.key);
     if (f->too_long && status == PEAL_INVALID)
         status = PEAL_OK;
     else if (f->too_long && status == PEAL_OK)
@@ -26,7 +26,8 @@ static void end_one(struct rank *me, uint32_t i, enum peal_status status, const 
     flight_free(f);
 }
 
-/* Tries a request in one of the ways there are; `alone`: no other communicator's are under way. */
+/* Tests a request, or waits for it; without a limit only if `alone`: no other communicator has any
+ * under way. */
 static void try_one(struct rank *me, uint32_t i, bool alone)
 {
     struct peal_request *request = me->flights[i]->request;
@@ -56,7 +57,8 @@ static void try_one(struct rank *me, uint32_t i, bool alone)
     }
 }
 
-/* One of those of a group (GROUPS: of any), and whether there are only of one; false: none. */
+/* A random request of a group (GROUPS: of any); *alone: all of these are of one group. False: there
+ * is none. */
 static bool pick(struct rank *me, uint32_t group, uint32_t *out, bool *alone)
 {
     uint32_t n = 0, seen = GROUPS;
@@ -81,6 +83,14 @@ void flights_end_group(struct rank *me, uint32_t group)
         try_one(me, i, alone);
 }
 
+void flights_add(struct rank *me, struct flight *flight)
+{
+    uint32_t i = 0;
+    while (me->flights[i])
+        i++;
+    me->flights[i] = flight;
+}
+
 void flights_end(struct rank *me)
 {
     flights_end_group(me, GROUPS);
@@ -96,9 +106,8 @@ void flights_try(struct rank *me)
         try_one(me, i, false);
 }
 
-bool flights_poll_one(struct rank *me, uint32_t i)
+static bool is_pending(struct rank *me, struct flight *f)
 {
-    struct flight *f = me->flights[i];
     if (!f || !f->request)
         return false;
     enum peal_status status = peal_request_test(f->request);
@@ -110,19 +119,10 @@ bool flights_poll_one(struct rank *me, uint32_t i)
     return false;
 }
 
-bool flights_poll(struct rank *me)
-{
-    bool left = false;
-    for (uint32_t i = 0; i < FLIGHTS; i++)
-        left |= flights_poll_one(me, i);
-    return left;
-}
-
 void flights_drop(struct rank *me)
 {
     for (uint32_t i = 0; i < FLIGHTS; i++) {
-        struct flight *f = me->flights[i];
-        if (f && f->request && flights_poll(me))
+        if (is_pending(me, me->flights[i]))
             rank_complain(me, "a request is under way on a communicator that was closed");
     }
 }

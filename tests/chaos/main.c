@@ -3,16 +3,16 @@
  *
  *   chaos processes|threads|hosts|faults|thread-faults|host-faults|soak SECONDS [SEED [PROGRAMS]]
  *
- * Runs programs of seed SEED, SEED + 1, ... until the time or their number is over; without a seed,
- * one of the clock, which is printed. The first program that goes wrong ends the run. CHAOS_TRACE=1
- * shows the steps of all ranks.
+ * Runs the programs of seeds SEED, SEED + 1, ... until the time is over or PROGRAMS have run. Without
+ * SEED, the clock gives one, which is printed. The first program that goes wrong ends the run.
+ * CHAOS_TRACE=1 shows the steps of all ranks.
  *
  * With hosts, ranks are processes on two or three hosts, see comm/tests/hosts_of.h.
  *
- * soak takes all kinds in turn, two programs at a time (or CHAOS_SERIES of them), goes on whatever
- * it finds, and ends with a table: what was checked, what was done to the ranks, and what was
- * wrong, hung or left behind. Its programs are longer and have several faults each (CHAOS_LASTS=1),
- * because most of a short one's time goes into starting processes and reading the library.
+ * soak takes all kinds in turn, two programs at a time (or CHAOS_SERIES of them), goes on after
+ * failures, and ends with a table: calls checked, faults injected, programs wrong, hung or leaking.
+ * Its programs are longer and have several faults each (CHAOS_LASTS=1), because a short one spends
+ * most of its time on starting processes and reading the library.
  */
 #include "chaos.h"
 #include "comm/tests/hosts_of.h"
@@ -40,7 +40,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* ---- what is left behind ---- */
+/* ---- leaks ---- */
 
 static uint32_t count_files(void)
 {
@@ -97,7 +97,7 @@ static bool left_no_names(const char *job)
 static uint32_t choose_size(uint64_t seed)
 {
     uint64_t random = mix(seed, 11);
-    return 2 + (uint32_t)(random % (random >> 32 & 7 ? 8 : MOST - 1));
+    return 2 + (uint32_t)(random % (random >> 32 & 7 ? 8 : MAX_RANKS - 1));
 }
 
 static void prepare(struct rank *me, uint64_t seed, uint32_t rank, bool threads, bool faults,
@@ -117,27 +117,29 @@ static void prepare(struct rank *me, uint64_t seed, uint32_t rank, bool threads,
     me->lasts = getenv("CHAOS_LASTS") != NULL;
     if (me->lasts)
         me->steps = faults ? 5 + me->steps % 8 : 8 * me->steps;
-    if (!faults)
-        return;
-    fault_plan(me, 0, &state);
+    if (faults)
+        fault_plan(me, 0, &state);
 }
 
-/* The library is used in all its ways. */
+/* NULL: removes it. */
+static void set_variable(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+/* Random settings of the library. */
 static void set_environment(uint64_t seed)
 {
     uint64_t state = mix(seed, 14);
     setenv("PEAL_TIMEOUT_MS", "30000", 1);
     static const char *const pools[] = {"64K", "64K", "8M", "512K"};
-    setenv("PEAL_WINDOW_POOL", pools[below(&state, 16) % 8 % 4], 1);
-    if (below(&state, 6) == 0)
-        setenv("PEAL_SINGLE_COPY", "0", 1);
-    else
-        unsetenv("PEAL_SINGLE_COPY");
-    if (below(&state, 8) == 0)
-        setenv("PEAL_CORES", "16", 1);
-    else
-        unsetenv("PEAL_CORES");
-    /* The same on all ranks; one rank alone is a fault, see fault.c. */
+    setenv("PEAL_WINDOW_POOL", pools[below(&state, 16) % 4], 1);
+    set_variable("PEAL_SINGLE_COPY", below(&state, 6) == 0 ? "0" : NULL);
+    set_variable("PEAL_CORES", below(&state, 8) == 0 ? "16" : NULL);
+    /* The same on all ranks; another algorithm on one rank is a fault, see fault.c. */
     static const char *const forced[] = {
         "allreduce=ring,broadcast=binomial,allgather=central,all_to_all=send",
         "allreduce=halving,broadcast=chain,reduce=binomial,barrier=dissemination",
@@ -146,20 +148,17 @@ static void set_environment(uint64_t seed)
         "broadcast=flat,allreduce=doubling,reduce_scatter=send,all_to_all=central"};
     enum { FORCED = sizeof forced / sizeof *forced };
     uint64_t which = below(&state, 3 * FORCED);
-    if (which < FORCED)
-        setenv("PEAL_ALGO", forced[which], 1);
-    else
-        unsetenv("PEAL_ALGO");
+    set_variable("PEAL_ALGO", which < FORCED ? forced[which] : NULL);
 }
 
 static int run_process(struct rank *me, const char *job, const struct peal_store *store)
 {
     uint64_t seed = me->seed;
     uint32_t files = count_files();
-    struct peal_open how = {
+    struct peal_open options = {
         .rank = me->rank, .size = me->size, .job = job, .quiet = 1, .store = store};
     struct peal_comm *world = NULL;
-    if (peal_comm_open(&how, &world) != PEAL_OK) {
+    if (peal_comm_open(&options, &world) != PEAL_OK) {
         printf("seed %llu: open: %s\n", (unsigned long long)me->seed, peal_comm_error(NULL));
         return 1;
     }
@@ -170,7 +169,7 @@ static int run_process(struct rank *me, const char *job, const struct peal_store
     return left_nothing(seed, files) ? 0 : 1;
 }
 
-/* Waits for all ranks, continues those that stopped themselves. */
+/* Waits until all ranks have ended, and continues those that stopped themselves. */
 static bool reap(pid_t *pids, uint32_t size, uint64_t seed, bool faults)
 {
     double limit = now() + HANGS_AFTER_S;
@@ -188,7 +187,7 @@ static bool reap(pid_t *pids, uint32_t size, uint64_t seed, bool faults)
             if (now() < limit)
                 continue;
             printf("seed %llu: %u ranks hang\n", (unsigned long long)seed, left);
-            if (!ended_early) /* otherwise what is wrong was counted */
+            if (!ended_early) /* otherwise the failure has been counted */
                 atomic_fetch_add(&tally->hung, 1);
             ok = false;
             if (getenv("CHAOS_KEEP"))
@@ -211,7 +210,7 @@ static bool reap(pid_t *pids, uint32_t size, uint64_t seed, bool faults)
                 printf("seed %llu: a rank ended with %x\n", (unsigned long long)seed,
                        (unsigned)status);
             ok = false;
-            if (!ended_early) /* the others wait for it: not for as long as a hang */
+            if (!ended_early) /* the others wait for it: allow less time than for a hang */
                 limit = now() + 5;
             ended_early = true;
         }
@@ -221,7 +220,7 @@ static bool reap(pid_t *pids, uint32_t size, uint64_t seed, bool faults)
     return ok;
 }
 
-/* Starts a rank, some of them in a pid namespace of their own where that is allowed. */
+/* Starts a rank; some have a pid namespace of their own, if the system permits. */
 static pid_t start_rank(uint64_t seed, uint32_t rank, bool *apart)
 {
     uint64_t random = mix(seed, 15);
@@ -242,7 +241,7 @@ static bool run_processes(uint64_t seed, bool faults, struct board *board)
     uint32_t size = choose_size(seed);
     struct peal_store *store = hosts_store_new();
     bool apart;
-    pid_t pids[MOST];
+    pid_t pids[MAX_RANKS];
     char job[64];
     snprintf(job, sizeof job, "chaos-%d-%llu", (int)getpid(), (unsigned long long)seed);
     fflush(stdout);
@@ -279,7 +278,7 @@ static void *run_worker(void *context)
 static bool run_threads(uint64_t seed, bool faults, struct board *board)
 {
     uint32_t size = choose_size(seed), files = count_files();
-    struct peal_comm *comms[MOST];
+    struct peal_comm *comms[MAX_RANKS];
     struct worker *workers = calloc(size, sizeof *workers);
     bool ok = true;
     if (!workers || peal_comm_open_threads(size, comms) != PEAL_OK) {
@@ -331,13 +330,10 @@ enum { MODES = sizeof modes / sizeof *modes };
 static void choose_hosts(bool hosts, uint64_t seed)
 {
     static const char *const kinds[] = {"2", "3", "2 mixed", "3 mixed"};
-    if (hosts)
-        setenv("TEST_HOSTS", kinds[mix(seed, 16) % 4], 1);
-    else
-        unsetenv("TEST_HOSTS");
+    set_variable("TEST_HOSTS", hosts ? kinds[mix(seed, 16) % 4] : NULL);
 }
 
-/* How to run one program again. */
+/* Prints the command that runs one program again. */
 static void print_failed(const struct mode *mode, uint64_t seed)
 {
     printf("failed: %schaos %s 60 %llu 1\n", getenv("CHAOS_LASTS") ? "CHAOS_LASTS=1 " : "",
@@ -358,7 +354,7 @@ static bool run_program(const struct mode *mode, uint64_t seed, struct board *bo
     return ok;
 }
 
-/* The same in a process of its own, which a hang or a crash of threads may end. */
+/* The same; ranks as threads get a process of their own, which may hang or crash. */
 static bool run_apart(const struct mode *mode, uint64_t seed, struct board *board)
 {
     int status = 0;
@@ -395,12 +391,14 @@ struct limits {
     uint64_t seed, programs;
 };
 
-/* Those with faults more often: a program without has hundreds of calls. */
+/* The kinds in a soak. Those with faults are more frequent, because one without has hundreds of
+ * calls. */
 static const char *const turns[] = {"processes",   "faults", "thread-faults", "threads",
                                     "host-faults", "faults", "thread-faults", "hosts"};
 enum { TURNS = sizeof turns / sizeof *turns };
 
-/* A series: one program after the other, until the time or their number is over. */
+/* Runs one program after the other, until the time or their number is over. Returns how many
+ * failed. */
 static uint64_t soak_series(const struct limits *limits)
 {
     uint64_t failed = 0;
@@ -419,9 +417,11 @@ static bool soak(const struct limits *limits)
     const char *wanted = getenv("CHAOS_SERIES");
     uint32_t n = wanted ? (uint32_t)atoi(wanted) : 2;
     pid_t pids[SERIES];
-    bool ok = n >= 1 && n <= SERIES;
+    bool ok = true;
+    if (n < 1 || n > SERIES)
+        return false;
     setenv("CHAOS_LASTS", "1", 1);
-    for (series = 0; ok && series < n; series++) {
+    for (series = 0; series < n; series++) {
         pids[series] = fork();
         if (pids[series] == 0) {
             uint64_t failed = soak_series(limits);
@@ -462,8 +462,8 @@ int main(int argc, char **argv)
         return ok ? 0 : 1;
     }
     uint64_t n = 0;
-    for (; n < limits.programs && now() < limits.until && ok; n++)
-        ok = run_program(mode, limits.seed + n, board);
+    while (ok && n < limits.programs && now() < limits.until)
+        ok = run_program(mode, limits.seed + n++, board);
     printf("%llu programs\n", (unsigned long long)n);
     return ok ? 0 : 1;
 }

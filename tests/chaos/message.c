@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between the ranks of a group: some from any source, some too long for their receiver,
- * some to oneself, some left under way. */
+/* Messages between the ranks of a group: some received from any source, some too long for their
+ * receiver, some to the sender itself, some left under way. */
 #include "chaos.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@ enum { LETTERS = 6, TAGS = 3 };
 struct letter {
     uint32_t from, to, tag;
     uint64_t bytes, key;
-    bool any; /* the receiver takes it from any source: so with all of this tag */
+    bool any; /* received from any source, as all messages to this rank with this tag are */
 };
 
 static void draw_letter(struct letter *letter, uint32_t size, uint64_t seed, uint32_t i)
@@ -56,10 +55,7 @@ static struct flight *new_flight(struct rank *me, uint32_t group, const struct l
     f->group = group;
     f->length = letter->bytes;
     f->from = letter->from;
-    uint32_t i = 0;
-    while (me->flights[i])
-        i++;
-    me->flights[i] = f;
+    flights_add(me, f);
     return f;
 }
 
@@ -76,71 +72,114 @@ static bool post_send(struct rank *me, uint32_t group, const struct letter *lett
                         me->comms[group]);
 }
 
-static void make_room(struct rank *me, struct flight *f, const struct letter *letter, uint64_t room)
+static void make_receive_buffer(struct rank *me, struct flight *f, const struct letter *letter,
+                                uint64_t bytes)
 {
-    region_make(&f->recv, room, 32 + below(&me->own, 32), NULL);
+    region_make(&f->recv, bytes, 32 + below(&me->own, 32), NULL);
     region_paint(&f->recv, letter->key + 1);
     memcpy(f->recv.wanted, f->recv.memory, f->recv.bytes);
     write_letter(letter, f->recv.wanted + f->recv.start,
-                 letter->bytes < room ? letter->bytes : room);
+                 letter->bytes < bytes ? letter->bytes : bytes);
 }
 
 static bool post_receive(struct rank *me, uint32_t group, const struct letter *letter, uint32_t tag)
 {
     struct flight *f = new_flight(me, group, letter);
-    uint64_t room = letter->bytes + (letter->key % 3 == 0 ? letter->key % 50 : 0);
+    uint64_t bytes = letter->bytes + (letter->key % 3 == 0 ? letter->key % 50 : 0);
     f->is_receive = true;
     f->too_long = letter->bytes > 1 && letter->key % 16 == 1;
     if (f->too_long)
-        room = letter->bytes / 2;
-    make_room(me, f, letter, room);
+        bytes = letter->bytes / 2;
+    make_receive_buffer(me, f, letter, bytes);
     return rank_goes_on(me,
-                        peal_irecv(me->comms[group], f->recv.memory + f->recv.start, room,
+                        peal_irecv(me->comms[group], f->recv.memory + f->recv.start, bytes,
                                    letter->from, tag, &f->request),
                         me->comms[group]);
 }
 
-/* One after the other: each is the next one of its sender. */
-static void receive_any(struct rank *me, uint32_t group, const struct letter *letters, uint32_t n,
-                        uint32_t tag, uint32_t tag_sent)
+/* All messages to one rank with one tag, received from any source. */
+struct inbox {
+    const struct letter *letters;
+    uint32_t n, rank, tag;
+    uint32_t next[MAX_RANKS]; /* by sender: where its next message is searched for */
+};
+
+static const struct letter *next_letter(struct inbox *inbox, uint32_t sender)
 {
-    uint32_t next[MOST] = {0}, rank = rank_in(me, group), left = 0;
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (letters[i].to != rank || letters[i].tag != tag || !letters[i].any)
+    if (sender >= MAX_RANKS)
+        return NULL;
+    for (uint32_t i = inbox->next[sender]; i < inbox->n; i++) {
+        const struct letter *letter = &inbox->letters[i];
+        if (letter->from == sender && letter->to == inbox->rank && letter->tag == inbox->tag) {
+            inbox->next[sender] = i + 1;
+            return letter;
+        }
+    }
+    return NULL;
+}
+
+/* Compares a received message with the next one of its sender. */
+static void check_letter(struct rank *me, struct inbox *inbox, const char *at, uint64_t bytes,
+                         uint32_t sender)
+{
+    const struct letter *letter = next_letter(inbox, sender);
+    if (!letter || letter->bytes != bytes) {
+        rank_complain(me, "%llu bytes from rank %u, which no rank sent", (unsigned long long)bytes,
+                      sender);
+        return;
+    }
+    struct flight f = {0};
+    uint64_t where;
+    make_receive_buffer(me, &f, letter, bytes);
+    memcpy(f.recv.memory + f.recv.start, at, bytes);
+    if (!region_holds(&f.recv, &where))
+        rank_complain(me, "a message of rank %u is wrong at byte %llu", sender,
+                      (unsigned long long)(where - f.recv.start));
+    region_free(&f.recv);
+}
+
+static void receive_any(struct rank *me, uint32_t group, struct inbox inbox, uint32_t tag_sent)
+{
+    uint32_t left = 0;
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < inbox.n; i++) {
+        const struct letter *letter = &inbox.letters[i];
+        if (letter->to != inbox.rank || letter->tag != inbox.tag || !letter->any)
             continue;
-        most = letters[i].bytes > most ? letters[i].bytes : most;
+        longest = letter->bytes > longest ? letter->bytes : longest;
         left++;
     }
-    for (; left > 0 && !me->wrong; left--) {
-        char *at = malloc(most + 1);
-        struct flight f = {.is_message = true, .is_receive = true, .group = group};
-        uint64_t got = 0, where;
-        uint32_t sender = 0, i;
-        if (!rank_goes_on(
-                me, peal_recv(me->comms[group], at, most, PEAL_ANY_SOURCE, tag_sent, &got, &sender),
-                me->comms[group])) {
-            free(at);
-            return;
-        }
-        for (i = sender < MOST ? next[sender] : n; i < n; i++) {
-            if (letters[i].from == sender && letters[i].to == rank && letters[i].tag == tag)
-                break;
-        }
-        if (i == n || letters[i].bytes != got)
-            rank_complain(me, "%llu bytes from rank %u, which no rank sent",
-                          (unsigned long long)got, sender);
-        else {
-            next[sender] = i + 1;
-            make_room(me, &f, &letters[i], got);
-            memcpy(f.recv.memory + f.recv.start, at, got);
-            if (!region_holds(&f.recv, &where))
-                rank_complain(me, "a message of rank %u is wrong at byte %llu", sender,
-                              (unsigned long long)(where - f.recv.start));
-            region_free(&f.recv);
-        }
-        free(at);
+    char *at = malloc(longest + 1);
+    while (left-- > 0) {
+        uint64_t got = 0;
+        uint32_t sender = 0;
+        enum peal_status status =
+            peal_recv(me->comms[group], at, longest, PEAL_ANY_SOURCE, tag_sent, &got, &sender);
+        if (!rank_goes_on(me, status, me->comms[group]))
+            break;
+        check_letter(me, &inbox, at, got, sender);
+        if (me->wrong)
+            break;
     }
+    free(at);
+}
+
+/* Starts this rank's sends, or its receives from named sources. */
+static bool post_all(struct rank *me, uint32_t group, const struct letter *letters, uint32_t n,
+                     bool receives)
+{
+    uint32_t rank = rank_in(me, group), base = me->step * 8;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct letter *letter = &letters[i];
+        bool ok = true;
+        if (receives && letter->to == rank && !letter->any)
+            ok = post_receive(me, group, letter, base + letter->tag);
+        if (!receives && letter->from == rank)
+            ok = post_send(me, group, letter, base + letter->tag);
+        if (!ok)
+            return false;
+    }
+    return true;
 }
 
 void messages_make(struct rank *me, uint32_t group, uint64_t seed)
@@ -149,29 +188,25 @@ void messages_make(struct rank *me, uint32_t group, uint64_t seed)
     uint64_t state = seed;
     uint32_t n = 1 + below(&state, LETTERS), rank = rank_in(me, group);
     bool leaves_open = below(&state, 3) == 0;
-    uint32_t base = me->step * 8;
     for (uint32_t i = 0; i < n; i++) {
         draw_letter(&letters[i], me->groups[group].size, seed, i);
-        letters[i].any &= !leaves_open; /* it would be waited for while its sender is elsewhere */
+        letters[i].any &= !leaves_open; /* receives from any source wait for their senders */
     }
     if (rank == me->groups[group].size)
         return;
-    snprintf(me->doing, sizeof me->doing, "group %u: %u messages", me->groups[group].number, n);
-    if (me->trace)
-        fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
-    bool receives_first = below(&me->own, 2), ok = true;
-    for (uint32_t phase = 0; phase < 2 && ok; phase++) {
-        for (uint32_t i = 0; i < n && ok; i++) {
-            if (phase != receives_first && letters[i].to == rank && !letters[i].any)
-                ok = post_receive(me, group, &letters[i], base + letters[i].tag);
-            if (phase == receives_first && letters[i].from == rank)
-                ok = post_send(me, group, &letters[i], base + letters[i].tag);
-        }
+    rank_begins(me, "group %u: %u messages", me->groups[group].number, n);
+    bool receives_first = below(&me->own, 2);
+    for (uint32_t phase = 0; phase < 2; phase++) {
+        if (!post_all(me, group, letters, n, phase != receives_first))
+            return;
         if (below(&me->own, 4) == 0)
             rank_pause(me);
     }
-    for (uint32_t tag = 0; tag < TAGS && ok && !me->failed; tag++)
-        receive_any(me, group, letters, n, tag, base + tag);
-    if (!leaves_open && !me->failed)
+    for (uint32_t tag = 0; tag < TAGS; tag++) {
+        receive_any(me, group, (struct inbox){letters, n, rank, tag, {0}}, me->step * 8 + tag);
+        if (me->failed)
+            return;
+    }
+    if (!leaves_open)
         flights_end_group(me, group);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a program. All ranks go through all steps; what a step is follows from the seed and
- * its number, so that ranks that take no part in it know what it does to the groups. */
+/* The steps of a program. All ranks go through all steps. A step follows from the seed and its
+ * number, so that ranks that take no part in it know how it changes the groups. */
 #include "chaos.h"
 
 #include <pthread.h>
@@ -14,6 +14,16 @@
 #include <unistd.h>
 
 /* ---- a rank ---- */
+
+void rank_begins(struct rank *me, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(me->doing, sizeof me->doing, format, args);
+    va_end(args);
+    if (me->trace)
+        fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
+}
 
 void rank_complain(struct rank *me, const char *format, ...)
 {
@@ -114,62 +124,80 @@ static void add_group(struct rank *me, uint32_t at, const uint32_t *members, uin
     memcpy(me->groups[at].members, members, size * sizeof *members);
 }
 
-/* Colors and keys of all members, then the groups that come of them. */
+/* What the members of a group pass to split; a dup is a split with one color and one key. */
+struct split {
+    bool dup;
+    uint32_t size;
+    int colors[MAX_RANKS], keys[MAX_RANKS];
+};
+
+static void draw_split(struct split *s, uint32_t size, uint64_t *state)
+{
+    uint32_t kinds = 1 + below(state, 3);
+    *s = (struct split){.dup = below(state, 4) == 0, .size = size};
+    for (uint32_t r = 0; r < size; r++) {
+        if (s->dup)
+            break;
+        s->colors[r] = (int)below(state, kinds + 1);
+        s->colors[r] -= below(state, 3) == 0;
+        s->keys[r] = (int)below(state, 5) - 2;
+    }
+}
+
+/* The ranks of a color in the order of the new group: by key, then by rank. Returns how many. */
+static uint32_t order_ranks(const struct split *s, int color, uint32_t out[static MAX_RANKS])
+{
+    uint32_t n = 0;
+    for (int key = -2; key <= 2; key++) {
+        for (uint32_t r = 0; r < s->size; r++) {
+            if (s->colors[r] == color && s->keys[r] == key)
+                out[n++] = r;
+        }
+    }
+    return n;
+}
+
+/* Adds the group of n members, of which this rank is one if it has a communicator for it. A group
+ * that is one too many is closed at once. */
+static void keep_group(struct rank *me, const uint32_t *members, uint32_t n, struct peal_comm *made)
+{
+    if (count_open(me) == GROUPS) {
+        peal_comm_close(made);
+        return;
+    }
+    uint32_t at = free_group(me);
+    add_group(me, at, members, n);
+    me->comms[at] = made;
+    me->symmetric[at] = NULL;
+    if (made && (peal_comm_size(made) != n || peal_comm_rank(made) != rank_in(me, at)))
+        rank_complain(me, "rank %u of %u, not %u of %u", peal_comm_rank(made), peal_comm_size(made),
+                      rank_in(me, at), n);
+}
+
 static void split_group(struct rank *me, uint32_t from, uint64_t *state)
 {
-    struct group *g = &me->groups[from];
-    int colors[MOST], keys[MOST];
-    uint32_t kinds = 1 + below(state, 3), self = rank_in(me, from), size = g->size;
-    bool dup = below(state, 4) == 0;
-    for (uint32_t r = 0; r < size; r++) {
-        colors[r] = keys[r] = 0;
-        if (dup)
-            continue;
-        colors[r] = (int)below(state, kinds + 1);
-        colors[r] -= below(state, 3) == 0;
-        keys[r] = (int)below(state, 5) - 2;
-    }
-    struct peal_comm *made = NULL;
-    snprintf(me->doing, sizeof me->doing, "split of group %u", g->number);
-    if (me->trace && self < size)
-        fprintf(stderr, "[%u] step %u: %s, color %d\n", me->rank, me->step, me->doing,
-                colors[self]);
-    if (self < size) {
-        struct peal_comm *comm = me->comms[from];
-        enum peal_status status = dup ? peal_comm_dup(comm, &made)
-                                      : peal_comm_split(comm, colors[self], keys[self], &made);
+    const struct group *g = &me->groups[from];
+    uint32_t self = rank_in(me, from);
+    struct peal_comm *made = NULL, *comm = me->comms[from];
+    struct split s;
+    draw_split(&s, g->size, state);
+    if (self < g->size) {
+        int color = s.colors[self];
+        rank_begins(me, "split of group %u, color %d", g->number, color);
+        enum peal_status status =
+            s.dup ? peal_comm_dup(comm, &made) : peal_comm_split(comm, color, s.keys[self], &made);
         if (!rank_goes_on(me, status, comm))
             return;
-        if ((colors[self] < 0) != (made == NULL))
-            rank_complain(me, "color %d, and %s communicator", colors[self], made ? "a" : "no");
+        if ((color < 0) != (made == NULL))
+            rank_complain(me, "color %d, and %s communicator", color, made ? "a" : "no");
     }
     for (int color = 0; color <= 3; color++) {
-        uint32_t members[MOST], ranks[MOST], n = 0;
-        for (uint32_t r = 0; r < size; r++) {
-            if (colors[r] != color)
-                continue;
-            uint32_t i = n++; /* by key, then by rank */
-            for (; i > 0 && keys[ranks[i - 1]] > keys[r]; i--)
-                ranks[i] = ranks[i - 1];
-            ranks[i] = r;
-        }
+        uint32_t members[MAX_RANKS], ranks[MAX_RANKS], n = order_ranks(&s, color, ranks);
         for (uint32_t i = 0; i < n; i++)
             members[i] = g->members[ranks[i]];
-        if (n == 0)
-            continue;
-        bool is_member = self < size && colors[self] == color;
-        uint32_t at = count_open(me) < GROUPS ? free_group(me) : GROUPS;
-        if (at < GROUPS) {
-            add_group(me, at, members, n);
-            me->comms[at] = is_member ? made : NULL;
-            me->symmetric[at] = NULL;
-        }
-        if (is_member && at < GROUPS &&
-            (peal_comm_size(made) != n || peal_comm_rank(made) != rank_in(me, at)))
-            rank_complain(me, "rank %u of %u, not %u of %u", peal_comm_rank(made),
-                          peal_comm_size(made), rank_in(me, at), n);
-        if (is_member && at == GROUPS)
-            peal_comm_close(made);
+        bool is_member = self < s.size && s.colors[self] == color;
+        if (n > 0)
+            keep_group(me, members, n, is_member ? made : NULL);
     }
 }
 
@@ -188,12 +216,11 @@ static void use_symmetric(struct rank *me, uint32_t group, uint64_t *state)
     uint64_t bytes = 20000 + below(state, 400000);
     bool member = rank_in(me, group) < g->size;
     void *memory = NULL;
-    snprintf(me->doing, sizeof me->doing, "symmetric memory of group %u", g->number);
-    if (me->trace && member)
-        fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
+    if (member)
+        rank_begins(me, "symmetric memory of group %u", g->number);
     if (g->symmetric) {
-        /* Calls that use it end first. Only they: others' memory stays in use, as it does on ranks
-         * that are not of this group. */
+        /* Only this group's calls end first: the memory of other groups stays in use, as on ranks
+         * outside this group. */
         if (g->used)
             flights_end_group(me, group);
         g->symmetric = 0;
@@ -234,10 +261,7 @@ static void force_algo(struct rank *me, uint32_t group, uint64_t *state)
     const char *algo = all[which].algos[below(state, n + 1)];
     if (rank_in(me, group) == me->groups[group].size)
         return;
-    snprintf(me->doing, sizeof me->doing, "%s=%s on group %u", all[which].collective, algo,
-             me->groups[group].number);
-    if (me->trace)
-        fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
+    rank_begins(me, "%s=%s on group %u", all[which].collective, algo, me->groups[group].number);
     rank_goes_on(me, peal_comm_set_algo(me->comms[group], all[which].collective, algo),
                  me->comms[group]);
 }
@@ -266,7 +290,7 @@ static void run_beside(struct rank *me, uint32_t group, uint64_t seed)
         return;
     struct side *sides = calloc(SIDES, sizeof *sides);
     uint32_t n = 0;
-    snprintf(me->doing, sizeof me->doing, "threads beside each other on group %u", g->number);
+    rank_begins(me, "threads beside each other on group %u", g->number);
     for (; n < SIDES; n++) {
         if (!rank_goes_on(me, peal_comm_dup(me->comms[group], &sides[n].comm), me->comms[group]))
             break;
@@ -291,20 +315,24 @@ static void run_beside(struct rank *me, uint32_t group, uint64_t seed)
 
 /* ---- steps ---- */
 
+static uint32_t count_flights(const struct rank *me)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < GROUPS; i++)
+        n += me->groups[i].flights + me->groups[i].waiting;
+    return n;
+}
+
 static void make_call(struct rank *me, uint32_t group, uint64_t *state)
 {
     struct group *g = &me->groups[group];
     struct spec spec;
     spec_make(&spec, g->size, true, g->symmetric > 0, draw(state));
-    /* A rank that leaves early unmaps what a thread may still be reading: not while it is under
-     * way. */
+    /* A rank that leaves early unmaps symmetric memory that another thread may still be reading. */
     if (spec.nonblocking && me->threads && (me->fault != NO_FAULT || me->may_fail))
         spec.send = spec.recv = PRIVATE;
     if (spec.nonblocking) {
-        uint32_t all = 0;
-        for (uint32_t i = 0; i < GROUPS; i++)
-            all += me->groups[i].flights + me->groups[i].waiting;
-        if (g->flights >= 4 || all > 10)
+        if (g->flights >= 4 || count_flights(me) > 10)
             flights_end(me);
         g->flights++;
     }
@@ -317,13 +345,10 @@ static void make_call(struct rank *me, uint32_t group, uint64_t *state)
 
 static void make_messages(struct rank *me, uint32_t group, uint64_t *state)
 {
-    uint32_t all = 0;
-    for (uint32_t i = 0; i < GROUPS; i++)
-        all += me->groups[i].flights + me->groups[i].waiting;
-    if (all > 4)
+    if (count_flights(me) > 4)
         flights_end(me);
-    /* A message that is not sent is missed only when its sender closes, which of the world it does
-     * not before those that are left meet again. */
+    /* A receiver learns that a message will not come only when the sender closes the communicator;
+     * ranks close the world no earlier than they shrink it. */
     if (group == 0 && (me->fault != NO_FAULT || me->may_fail))
         return;
     me->groups[group].waiting += 12;
@@ -365,7 +390,7 @@ static void make_step(struct rank *me)
 
 static void begin(struct rank *me, struct peal_comm *world)
 {
-    uint32_t members[MOST];
+    uint32_t members[MAX_RANKS];
     for (uint32_t r = 0; r < me->size; r++)
         members[r] = r;
     memset(me->groups, 0, sizeof me->groups);
@@ -379,10 +404,12 @@ static void begin(struct rank *me, struct peal_comm *world)
         rank_complain(me, "rank %u of %u", peal_comm_rank(world), peal_comm_size(world));
 }
 
-/* All the way, or until something fails. */
+/* All steps and a last barrier, or until something fails. */
 static void run_steps(struct rank *me)
 {
-    for (; me->step < me->steps && !me->failed && !me->wrong; me->step++) {
+    for (; me->step < me->steps; me->step++) {
+        if (me->failed || me->wrong)
+            return;
         if (me->fault != NO_FAULT && me->step == me->fault_step && !fault_commit(me))
             return;
         if (below(&me->own, 6) == 0)
@@ -392,11 +419,11 @@ static void run_steps(struct rank *me)
         if (!me->failed && !me->wrong)
             make_step(me);
     }
-    if (!me->failed && !me->wrong)
-        flights_end(me);
-    snprintf(me->doing, sizeof me->doing, "the last barrier");
-    if (!me->failed && !me->wrong)
-        rank_goes_on(me, peal_barrier(me->comms[0]), me->comms[0]);
+    flights_end(me);
+    if (me->failed || me->wrong)
+        return;
+    rank_begins(me, "the last barrier");
+    rank_goes_on(me, peal_barrier(me->comms[0]), me->comms[0]);
 }
 
 void program_run(struct rank *me, struct peal_comm *world)
@@ -407,7 +434,7 @@ void program_run(struct rank *me, struct peal_comm *world)
         if (me->gone)
             return;
         if (me->wrong)
-            return; /* whatever is open stays so: the run is over */
+            return; /* the run is over, and what is open stays open */
         bool must = me->fault == KILLED || me->fault == EXITS || me->fault == LEAVES;
         if (!me->failed && must && me->fault_step < me->steps)
             rank_complain(me, "rank %u is gone, and all went well", me->victim);

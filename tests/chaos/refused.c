@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls with wrong arguments: refused at once, on the rank that makes them, and nothing is lost. */
+/* Calls with wrong arguments are refused at once, on the rank that makes them, without a failure of
+ * the communicator. */
 #include "chaos.h"
-
-#include <stdio.h>
 
 void call_refused(struct rank *me, uint32_t group)
 {
     struct peal_comm *comm = me->comms[group];
     uint32_t size = me->groups[group].size;
     float x[64] = {0}, y[64] = {0};
-    uint64_t huge[MOST] = {UINT64_MAX / 2, 1, UINT64_MAX};
+    uint64_t huge[MAX_RANKS] = {UINT64_MAX / 2, 1, UINT64_MAX};
     struct peal_request *request = NULL;
     struct peal_user_kernel *kernel = NULL;
     enum peal_status status;
     uint32_t which = below(&me->own, 12);
-    snprintf(me->doing, sizeof me->doing, "wrong arguments, case %u", which);
+    rank_begins(me, "wrong arguments, case %u", which);
     switch (which) {
     case 0:
         status = peal_allreduce(comm, x, x + 1, 8, PEAL_F32, PEAL_SUM);

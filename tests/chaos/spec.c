@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call is. Everything follows from its key, so that every rank knows what every other one
- * puts in, and where. */
+/* The parameters of a call. All of them follow from its seed, so that every rank knows every other
+ * rank's input and offsets. */
 #include "chaos.h"
 
 #include <string.h>
@@ -15,6 +15,18 @@ const char *spec_name(const struct spec *spec)
 bool spec_is_v(const struct spec *spec)
 {
     return spec->kind >= ALLGATHER_V && spec->kind <= ALL_TO_ALL_V;
+}
+
+bool spec_scatters(const struct spec *spec)
+{
+    return spec->kind == REDUCE_SCATTER || spec->kind == REDUCE_SCATTER_V ||
+           spec->kind == SCATTER || spec->kind == SCATTER_V;
+}
+
+static bool has_root(const struct spec *spec)
+{
+    return spec->kind == REDUCE || spec->kind == BROADCAST || spec->kind == GATHER ||
+           spec->kind == SCATTER || spec->kind == GATHER_V || spec->kind == SCATTER_V;
 }
 
 bool spec_reduces(const struct spec *spec)
@@ -69,9 +81,8 @@ void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmet
     spec->send = symmetric && below(&state, 8) ? SYMMETRIC : PRIVATE;
     spec->recv = symmetric && below(&state, 8) ? SYMMETRIC : PRIVATE;
     spec->count = draw_count(&state, size);
-    spec->repeats = !spec->nonblocking && spec->count < 3000 && below(&state, 4) == 0
-                        ? 1 + below(&state, 3)
-                        : 0;
+    if (!spec->nonblocking && spec->count < 3000 && below(&state, 4) == 0)
+        spec->repeats = 1 + below(&state, 3);
     for (uint32_t r = 0; r < size; r++) {
         spec->counts[r] = spec->count;
         if (spec_is_v(spec))
@@ -81,10 +92,10 @@ void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmet
         spec->in_place = spec->kind == BROADCAST;
     if (spec->kind == ALL_TO_ALL || spec->kind == ALL_TO_ALL_V || spec->kind == BARRIER)
         spec->in_place = false;
-    if (spec->kind == KERNEL_BUILTIN || spec->kind == KERNEL_FORWARD || spec->kind == KERNEL_SHIFT)
+    if (spec->kind >= KERNEL_SHIFT) {
         spec->count = spec->count > 3000 ? 3000 : spec->count + (spec->count == 0);
-    if (spec->kind >= KERNEL_SHIFT)
         spec->send = spec->recv = PRIVATE;
+    }
 }
 
 void spec_spoil(struct spec *spec, uint64_t seed)
@@ -109,9 +120,7 @@ void spec_spoil(struct spec *spec, uint64_t seed)
         }
         break;
     case 2:
-        if ((spec->kind == REDUCE || spec->kind == BROADCAST || spec->kind == GATHER ||
-             spec->kind == SCATTER || spec->kind == GATHER_V || spec->kind == SCATTER_V) &&
-            spec->size > 1) {
+        if (has_root(spec) && spec->size > 1) {
             spec->root = (spec->root + 1) % spec->size;
             return;
         }
@@ -139,7 +148,7 @@ uint64_t spec_block(const struct spec *spec, uint32_t from, uint32_t to)
     return spec->counts[gathers ? from : to];
 }
 
-/* Which sides have a block for each rank. */
+/* Does the rank's input or output have a block for each rank? */
 static bool has_blocks(const struct spec *spec, uint32_t rank, bool output)
 {
     bool root = rank == spec->root;
@@ -164,13 +173,14 @@ static bool has_blocks(const struct spec *spec, uint32_t rank, bool output)
     }
 }
 
-bool spec_offsets(const struct spec *spec, uint32_t rank, bool output, uint64_t out[static MOST])
+bool spec_offsets(const struct spec *spec, uint32_t rank, bool output,
+                  uint64_t out[static MAX_RANKS])
 {
     uint64_t at = 0, state = mix(spec->key, 1000 + 2 * rank + output);
-    uint32_t order[MOST];
+    uint32_t order[MAX_RANKS];
     bool given = spec_is_v(spec) && has_blocks(spec, rank, output) && below(&state, 3) != 0;
     bool shuffled = given && below(&state, 2), gaps = given && below(&state, 2);
-    /* What is only read may be read twice. */
+    /* Blocks that are only read may overlap. */
     bool overlaps = given && !output && !spec->in_place && below(&state, 4) == 0;
     for (uint32_t r = 0; r < spec->size; r++) {
         uint32_t swap = shuffled ? below(&state, r + 1) : r;
@@ -191,7 +201,7 @@ bool spec_offsets(const struct spec *spec, uint32_t rank, bool output, uint64_t 
 
 static uint64_t extent(const struct spec *spec, uint32_t rank, bool output)
 {
-    uint64_t offsets[MOST], end = 0;
+    uint64_t offsets[MAX_RANKS], end = 0;
     (void)spec_offsets(spec, rank, output, offsets);
     for (uint32_t r = 0; r < spec->size; r++) {
         uint64_t block = output ? spec_block(spec, r, rank) : spec_block(spec, rank, r);
@@ -242,13 +252,13 @@ uint64_t spec_value(const struct spec *spec, uint32_t rank, uint64_t at)
                       mix(mix(spec->key, 2000 + rank + (spec->salt << 20)), at));
 }
 
-uint64_t spec_room(const struct spec *spec)
+uint64_t spec_max_bytes(const struct spec *spec)
 {
-    uint64_t most = 0;
+    uint64_t longest = 0;
     for (uint32_t r = 0; r < spec->size; r++) {
         uint64_t sends = spec_sends(spec, r), takes = spec_takes(spec, r);
-        most = sends > most ? sends : most;
-        most = takes > most ? takes : most;
+        longest = sends > longest ? sends : longest;
+        longest = takes > longest ? takes : longest;
     }
-    return most * value_size(spec->dtype);
+    return longest * value_size(spec->dtype);
 }

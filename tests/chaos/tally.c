@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was done and what was found, counted by all ranks in one shared page. */
+/* Counters in memory that all ranks share. */
 #include "chaos.h"
 
 #include <stdio.h>
@@ -36,12 +36,18 @@ void tally_fault(enum fault fault, uint64_t delay_ns)
 void tally_report(void)
 {
     uint64_t struck = atomic_load(&tally->struck_ns[series]), now = tally_now_ns();
-    uint64_t most = atomic_load(&tally->reported_ns);
+    uint64_t longest = atomic_load(&tally->reported_ns);
     if (struck == 0 || now < struck)
         return;
-    while (now - struck > most &&
-           !atomic_compare_exchange_weak(&tally->reported_ns, &most, now - struck))
-        ;
+    while (now - struck > longest) {
+        if (atomic_compare_exchange_weak(&tally->reported_ns, &longest, now - struck))
+            break;
+    }
+}
+
+static void print_count(const char *name, uint64_t count)
+{
+    printf("%-40s %12llu\n", name, (unsigned long long)count);
 }
 
 void tally_print(double seconds)
@@ -51,7 +57,7 @@ void tally_print(double seconds)
         [KILLED_LATER] = "killed within milliseconds",
         [EXITS] = "exits without closing",
         [NO_FILES] = "no descriptor left",
-        [NO_ROOM] = "no address space left",
+        [NO_ADDRESSES] = "no address space left",
         [LEAVES] = "closes while others call",
         [MISTAKES] = "makes another call",
         [STALLS] = "stalls for longer than the time-out",
@@ -60,20 +66,19 @@ void tally_print(double seconds)
     uint64_t all = 0;
     printf("\n%-40s %12s\n", "one rank ...", "faults");
     for (int i = KILLED; i < FAULTS; i++) {
-        printf("%-40s %12llu\n", names[i], (unsigned long long)tally->faults[i]);
+        print_count(names[i], tally->faults[i]);
         all += tally->faults[i];
     }
     printf("\n%-40s %12.0f\n", "seconds", seconds);
-    printf("%-40s %12llu\n", "programs", (unsigned long long)tally->programs);
-    printf("%-40s %12llu\n", "  with a rank in another pid namespace",
-           (unsigned long long)tally->apart);
-    printf("%-40s %12llu\n", "  ranks stopped and continued", (unsigned long long)tally->stopped);
-    printf("%-40s %12llu\n", "  ranks held up for up to 3 ms", (unsigned long long)tally->slow);
-    printf("%-40s %12llu\n", "calls checked", (unsigned long long)tally->calls);
-    printf("%-40s %12llu\n", "messages checked", (unsigned long long)tally->messages);
-    printf("%-40s %12llu\n", "faults injected", (unsigned long long)all);
-    printf("%-40s %12llu\n", "wrong", (unsigned long long)tally->wrong);
-    printf("%-40s %12llu\n", "hung", (unsigned long long)tally->hung);
-    printf("%-40s %12llu\n", "leaked", (unsigned long long)tally->leaked);
+    print_count("programs", tally->programs);
+    print_count("  with a rank in another pid namespace", tally->apart);
+    print_count("  ranks stopped and continued", tally->stopped);
+    print_count("  ranks held up for up to 3 ms", tally->slow);
+    print_count("calls checked", tally->calls);
+    print_count("messages checked", tally->messages);
+    print_count("faults injected", all);
+    print_count("wrong", tally->wrong);
+    print_count("hung", tally->hung);
+    print_count("leaked", tally->leaked);
     printf("%-40s %9.1f ms\n", "slowest report of a death", (double)tally->reported_ns / 1e6);
 }

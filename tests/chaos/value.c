@@ -41,7 +41,7 @@ bool value_takes(enum peal_dtype dtype, enum peal_reduction op)
     return op < PEAL_AND || !value_is_float(dtype);
 }
 
-/* The smallest number above 0, as a power of two: what numbers that are not normal are multiples of. */
+/* The exponent of the smallest number above 0, of which subnormal numbers are multiples. */
 static int least_exponent(enum peal_dtype dtype)
 {
     static const int all[] = {[PEAL_F16] = -24,   [PEAL_BF16] = -133, [PEAL_F32] = -149,
@@ -119,7 +119,7 @@ double value_read(enum peal_dtype dtype, uint64_t bits)
     }
 }
 
-/* Of numbers that the type has, or nearly: rounding is towards zero, which callers allow for. */
+/* Rounds towards zero where the type does not have the number; callers allow for that. */
 static uint64_t write_float(enum peal_dtype dtype, double value)
 {
     float f = (float)value;
@@ -244,7 +244,7 @@ uint64_t value_reduce(enum peal_dtype dtype, enum peal_reduction op, const uint6
     }
     if (op == PEAL_AVG)
         all /= n;
-    /* Every one of n - 1 steps may round, in any order, the division once more, and this here. */
+    /* Each of n - 1 steps may round, in any order; so may the division, and write_float here. */
     if (op != PEAL_MAX && op != PEAL_MIN)
         *slack = (n + 3) * ((size > fabs(all) ? size : fabs(all)) * ldexp(1, -digits(dtype)) +
                             ldexp(0.5, least_exponent(dtype)));

@@ -18,7 +18,7 @@ enum { LAUNCHES = 5, PLANS = 3 };
 static const size_t sequence[LAUNCHES] = {0, 1, 0, 2, 1};
 
 struct run {
-    const struct subject *subject;
+    const struct signature *signature;
     bool full;
     uint64_t trials;
     uint64_t seed;
@@ -29,7 +29,7 @@ static const char *describe(const struct variant *v, char text[static 256])
 {
     snprintf(text, 256, "P=%u n=%llu %s %s root=%u most=%llu depth=%u slot=%llu%s%s", v->nranks,
              (unsigned long long)v->n, peal_dtype_name(v->dtype), peal_reduce_name(v->reduce),
-             v->root, (unsigned long long)v->most, v->depth, (unsigned long long)v->slot_bytes,
+             v->root, (unsigned long long)v->max_count, v->depth, (unsigned long long)v->slot_bytes,
              peal_text_if(v->in_place, " in-place"), peal_text_if(v->no_fuse, " unfused"));
     return text;
 }
@@ -44,9 +44,9 @@ static bool run_once(struct run *run, struct peal_interp *in, const struct made 
     }
     for (size_t l = 0; l < LAUNCHES; l++) {
         const struct made *m = &made[sequence[l]];
-        if (!contract_holds(in, l, m->plan, &m->sizes, data, run->subject->order, &run->why)) {
+        if (!contract_holds(in, l, m->plan, &m->sizes, data, run->signature->order, &run->why)) {
             peal_text_printf(&run->why, "\nschedule %d, seed %llu, lazy %u", (int)schedule->order,
-                             (unsigned long long)schedule->seed, schedule->lazy);
+                             (unsigned long long)schedule->seed, schedule->chosen);
             return false;
         }
     }
@@ -57,62 +57,71 @@ static bool run_launches(struct run *run, const struct made *made, enum contract
 {
     uint32_t nranks = made[0].plan->nranks;
     struct peal_interp *in = peal_interp_new(nranks);
-    bool good = true;
-    for (size_t l = 0; l < LAUNCHES && good; l++) {
+    bool good = false;
+    for (size_t l = 0; l < LAUNCHES; l++) {
         const struct made *m = &made[sequence[l]];
-        good = peal_interp_launch(in, m->plan) == l;
-        if (good)
-            contract_fill(in, l, m->plan, &m->sizes, data, run->seed);
+        if (peal_interp_launch(in, m->plan) != l)
+            goto free_interp;
+        contract_fill(in, l, m->plan, &m->sizes, data, run->seed);
     }
-    for (int k = 0; k < 4 && good; k++) {
+    for (int k = 0; k < 4; k++) {
         struct peal_interp_schedule schedule = {.order = (enum peal_interp_order)k,
                                                 .seed = run->seed,
-                                                .lazy = (uint32_t)(run->seed % nranks)};
-        good = run_once(run, in, made, data, &schedule);
+                                                .chosen = (uint32_t)(run->seed % nranks)};
+        if (!run_once(run, in, made, data, &schedule))
+            goto free_interp;
     }
+    good = true;
+free_interp:
     peal_interp_free(in);
     return good;
 }
 
-static bool may_be_in_place(const struct subject *s, uint64_t n, uint32_t nranks)
+static bool may_be_in_place(const struct signature *s, uint64_t n, uint32_t nranks)
 {
     bool blocks = strcmp(s->kernel->implements, "all_to_all") == 0;
     return s->in_place && (!blocks || n % nranks == 0);
 }
 
-/* Windows in place exchange blocks of one size only. */
-static bool takes_count(const struct subject *s, uint64_t n, uint32_t nranks)
+/* An exchange between windows needs blocks of one size. */
+static bool takes_count(const struct signature *s, uint64_t n, uint32_t nranks)
 {
     return strcmp(s->kernel->name, "all_to_all_window") != 0 || n % nranks == 0;
 }
 
-/* One trial: the variant, and two more with other counts and roots on the same memory. */
-static bool try(struct run *run, struct variant v)
+/* Plans of the variant, and of two more with other counts and roots. *v becomes the last one. */
+static bool make_plans(struct run *run, struct variant *v, struct made made[static PLANS])
 {
     static const uint64_t other[PLANS][2] = {{1, 0}, {0, 1}, {2, 5}}; /* n * a + b */
-    struct made made[PLANS] = {{0}};
-    uint32_t root = v.root;
-    uint64_t n = v.n;
-    bool good = true;
-    char text[256];
-    if (run->subject->has_sends && !v.most)
-        v.most = 2 * n + 5;
-    for (size_t i = 0; i < PLANS && good; i++) {
-        /* Halves are at the same places only if they are made for the same most count. */
-        bool same_count = run->subject->has_most && !v.most;
-        v.n = same_count ? n : other[i][0] * n + other[i][1];
-        bool fits = takes_count(run->subject, v.n, v.nranks) &&
-                    (!v.in_place || may_be_in_place(run->subject, v.n, v.nranks));
-        v.n = fits ? v.n : n;
-        v.root = (root + (uint32_t)i) % v.nranks;
-        v.seed = run->seed + i;
-        good = case_make(run->subject, &v, &made[i], &run->why);
+    const struct signature *s = run->signature;
+    uint32_t root = v->root;
+    uint64_t n = v->n;
+    if (s->has_sends && !v->max_count)
+        v->max_count = 2 * n + 5;
+    for (size_t i = 0; i < PLANS; i++) {
+        /* Halves begin at the same places only if plans are made for the same largest count. */
+        bool same_count = s->has_max_count && !v->max_count;
+        v->n = same_count ? n : other[i][0] * n + other[i][1];
+        bool fits = takes_count(s, v->n, v->nranks) &&
+                    (!v->in_place || may_be_in_place(s, v->n, v->nranks));
+        v->n = fits ? v->n : n;
+        v->root = (root + (uint32_t)i) % v->nranks;
+        v->seed = run->seed + i;
+        if (!case_make(s, v, &made[i], &run->why))
+            return false;
     }
+    return true;
+}
+
+/* One trial: launches of all plans in turn, on the same memory. */
+static bool try(struct run *run, struct variant v)
+{
+    struct made made[PLANS] = {{0}};
+    char text[256];
     enum contract_data data = run->seed % 2 ? DATA_ROUGH : DATA_EXACT;
-    if (!run->subject->has_op || !peal_dtype_is_float(v.dtype) || v.reduce == PEAL_PROD)
+    if (!run->signature->has_op || !peal_dtype_is_float(v.dtype) || v.reduce == PEAL_PROD)
         data = DATA_EXACT;
-    if (good)
-        good = run_launches(run, made, data);
+    bool good = make_plans(run, &v, made) && run_launches(run, made, data);
     if (!good)
         peal_text_printf(&run->why, "\n%s (%s data)", describe(&v, text),
                          data == DATA_EXACT ? "exact" : "rough");
@@ -123,26 +132,26 @@ static bool try(struct run *run, struct variant v)
     return good;
 }
 
-/* All roots, in place and not, fused and not, halves at a given distance and not. */
+/* Roots, in place and not, fused and not, with and without a largest count, several depths. */
 static bool try_shapes(struct run *run, struct variant v)
 {
-    uint32_t roots = run->subject->has_root ? v.nranks : 1;
+    uint32_t roots = run->signature->has_root ? v.nranks : 1;
     uint32_t step = !run->full && roots > 2 ? roots / 2 : 1;
     for (uint32_t root = 0; root < roots; root += step) {
         for (int k = 0; k < 8; k++) {
             v.root = root;
             v.in_place = k & 1;
             v.no_fuse = k & 2;
-            v.most = k & 4 ? 2 * v.n + 7 : 0;
-            /* A slot for the whole payload, or many small ones: no rank receives while it sends. */
+            v.max_count = k & 4 ? 2 * v.n + 7 : 0;
+            /* One slot for the whole payload, or so many that no rank must receive while it sends. */
             v.depth = root % 2 || k & 2 ? 0 : 1024;
             if (k & 4)
                 v.depth = 1;
-            const char *name = run->subject->kernel->name;
+            const char *name = run->signature->kernel->name;
             bool in_slot =
-                run->subject->has_op && (strstr(name, "_direct") || strstr(name, "_send"));
+                run->signature->has_op && (strstr(name, "_direct") || strstr(name, "_send"));
             v.slot_bytes = v.depth == 1024 && !in_slot ? 16 : 0; /* recv_slot takes whole ones */
-            if (v.in_place && !may_be_in_place(run->subject, v.n, v.nranks))
+            if (v.in_place && !may_be_in_place(run->signature, v.n, v.nranks))
                 continue;
             if (!try(run, v))
                 return false;
@@ -151,14 +160,15 @@ static bool try_shapes(struct run *run, struct variant v)
     return true;
 }
 
-/* Every data type with every operation it has; the other choices take turns. */
+/* Every data type with every reduction of it; roots and the other choices take turns. */
 static bool try_types(struct run *run, struct variant v)
 {
-    const char *name = run->subject->kernel->name;
+    const char *name = run->signature->kernel->name;
+    int ops = run->signature->has_op ? PEAL_REDUCTIONS : 1;
     for (int d = 0; d < PEAL_F8E4M3; d++) {
-        for (int op = 0; op < (run->subject->has_op ? PEAL_REDUCTIONS : 1); op++) {
+        for (int op = 0; op < ops; op++) {
             if (!peal_reduce_takes((enum peal_reduction)op, (enum peal_dtype)d) &&
-                run->subject->has_op)
+                run->signature->has_op)
                 continue;
             if (op == PEAL_AVG && strstr(name, "scan_")) /* no avg of a prefix */
                 continue;
@@ -166,8 +176,8 @@ static bool try_types(struct run *run, struct variant v)
             v.reduce = (enum peal_reduction)op;
             v.root = (uint32_t)(run->trials % v.nranks);
             v.no_fuse = run->trials / 2 % 2;
-            v.most = run->trials / 3 % 2 ? 2 * v.n + 7 : 0;
-            v.in_place = run->trials / 5 % 2 && may_be_in_place(run->subject, v.n, v.nranks);
+            v.max_count = run->trials / 3 % 2 ? 2 * v.n + 7 : 0;
+            v.in_place = run->trials / 5 % 2 && may_be_in_place(run->signature, v.n, v.nranks);
             if (!try(run, v))
                 return false;
         }
@@ -181,7 +191,7 @@ static bool try_kernel(struct run *run)
         const uint64_t counts[] = {0, 1, nranks - 1, nranks, nranks + 1, 3 * nranks + 2, 256};
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             bool quick = (nranks <= 5 || nranks == 8) && (c == 1 || c == 4 || c == 5);
-            if ((!run->full && !quick) || !takes_count(run->subject, counts[c], nranks))
+            if ((!run->full && !quick) || !takes_count(run->signature, counts[c], nranks))
                 continue;
             struct variant v = {.nranks = nranks, .n = counts[c], .dtype = PEAL_F32};
             if (!try_shapes(run, v))
@@ -195,8 +205,8 @@ static bool try_kernel(struct run *run)
 
 static struct answer check(const struct peal_kernel *kernel, bool full)
 {
-    struct subject subject = subject_of(kernel);
-    struct run run = {.subject = &subject, .full = full, .seed = 1};
+    struct signature signature = signature_of(kernel);
+    struct run run = {.signature = &signature, .full = full, .seed = 1};
     bool good = !kernel->implements || try_kernel(&run);
     return (struct answer){.good = good, .count = run.trials, .why = run.why};
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See contract.h. A rank's x and y are found as the caller sees them: in place, x or y is a part of
- * the other. */
+/* The contract's x and y of a rank are stretches of parameter buffers. Usually each has a buffer of
+ * its own; in place, one of them is a part of the other, or both are the same. The rest of this file
+ * works on x and y only: it fills x with numbers, and computes every element of y from the x of the
+ * rank that origin.h names, or from all ranks' x, reduced in rank order. An algorithm may reduce in
+ * another order; so data is either such that the order does not matter, or the comparison allows for
+ * rounding. */
 #include "conformance/contract.h"
 
 #include "base/base.h"
@@ -10,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Elements of a parameter: where the contract's x or y is on a rank. */
+/* Elements of a parameter buffer. */
 struct span {
     uint32_t buf;
     uint64_t first, len;
@@ -39,7 +43,7 @@ static uint64_t part_len(const struct setting *s, uint64_t part)
     return part_first(s, part + 1) - part_first(s, part);
 }
 
-/* all_to_all_v: elements from `from` to `to`. */
+/* Elements that all_to_all_v moves from one rank to another. */
 static uint64_t block_len(const struct setting *s, uint32_t from, uint32_t to)
 {
     return (uint64_t)s->sizes->sends[(uint64_t)from * s->plan->nranks + to];
@@ -104,8 +108,8 @@ static struct setting setting_of(struct peal_interp *in, size_t launch,
     return (struct setting){in, launch, plan, sizes, peal_dtype_size((enum peal_dtype)plan->dtype)};
 }
 
-/* Small numbers whose sums, and powers of two whose products, every type holds exactly; the odd
- * NaN, infinity and zeros of both signs. Integers wrap, so any bits do for them. */
+/* Small numbers whose sums, and powers of two whose products, every type holds exactly; now and then
+ * NaN, infinity and zeros of both signs. */
 static double exact_value(uint64_t random, uint32_t reduce, uint32_t rank)
 {
     static const double factors[] = {1, -1, 2, 0.5};
@@ -117,8 +121,9 @@ static double exact_value(uint64_t random, uint32_t reduce, uint32_t rank)
         return INFINITY;
     if (random % 5 == 0)
         return random % 2 ? 0.0 : -0.0;
-    return reduce == PEAL_MAX || reduce == PEAL_MIN ? (double)(random % 64) - 32
-                                                    : (double)(random % 8);
+    if (reduce == PEAL_MAX || reduce == PEAL_MIN)
+        return (double)(random % 64) - 32;
+    return (double)(random % 8);
 }
 
 void contract_fill(struct peal_interp *in, size_t launch, const struct peal_plan *plan,
@@ -128,6 +133,7 @@ void contract_fill(struct peal_interp *in, size_t launch, const struct peal_plan
         return;
     struct setting s = setting_of(in, launch, plan, sizes);
     enum peal_dtype dtype = (enum peal_dtype)plan->dtype;
+    /* Any bits do for data that is only moved, and for integers, which wrap. */
     bool bits = plan->reduce == PEAL_NONE || !peal_dtype_is_float(dtype);
     for (uint32_t r = 0; r < plan->nranks; r++) {
         uint64_t len = span_of(&s, r, false).len;
@@ -178,7 +184,7 @@ static double combine_reals(uint32_t reduce, double a, double b)
     return a_is_less == (reduce == PEAL_MIN) ? a : b;
 }
 
-/* Element i of the reduction, in rank order, in f32 or f64 as the rules say, rounded into `out`. */
+/* Element i of the reduction in rank order, computed in the type that the rules prescribe. */
 static void reduce_element(const struct setting *s, uint32_t ranks, uint64_t i, unsigned char *out)
 {
     enum peal_dtype dtype = (enum peal_dtype)s->plan->dtype;
@@ -197,14 +203,14 @@ static void reduce_element(const struct setting *s, uint32_t ranks, uint64_t i, 
     }
     if (s->plan->reduce == PEAL_AVG)
         acc = peal_scalar_divide(acc, s->plan->nranks, dtype);
-    /* A rank alone combines nothing; its value passes as it is. */
+    /* A single value is not combined, and keeps its bits. */
     if (ranks == 1)
         memcpy(out, x_of(s, 0) + i * s->size, s->size);
     else
         peal_scalar_store(out, dtype, acc);
 }
 
-/* Where piece i of a rank's y begins; past the last one, where y ends. */
+/* Where piece i of a rank's y begins; behind the last one, where y ends. */
 static uint64_t piece_first(const struct setting *s, uint32_t rank, uint32_t i)
 {
     if (is_part_in(s->plan->contract))
@@ -217,7 +223,7 @@ static uint64_t piece_first(const struct setting *s, uint32_t rank, uint32_t i)
     return first;
 }
 
-/* Element i of rank r's y, as the contract says. */
+/* Element i of a rank's y by the contract. */
 static void expected(const struct setting *s, uint32_t rank, uint64_t i, unsigned char *out)
 {
     uint32_t nranks = s->plan->nranks, piece = 0;
@@ -242,7 +248,7 @@ static void expected(const struct setting *s, uint32_t rank, uint64_t i, unsigne
         memcpy(out, x_of(s, o.rank) + at * s->size, s->size);
 }
 
-/* Whether got is as near to want as any order of roundings can bring it. */
+/* Is the difference small enough for rounding in any order? */
 static bool is_close(const struct setting *s, const unsigned char *got, const unsigned char *want)
 {
     static const double steps[PEAL_DTYPES] = {

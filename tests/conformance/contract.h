@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the inputs of the interpreter, and holds its outputs against the contract (interp/origin.h). */
+/* Fills the inputs of the interpreter, and compares its outputs with the contract (interp/origin.h). */
 #ifndef PEAL_CONFORMANCE_CONTRACT_H
 #define PEAL_CONFORMANCE_CONTRACT_H
 
@@ -8,22 +8,22 @@
 
 #include <stdint.h>
 
-/* How the plan was made, as far as the plan's contract needs it. */
+/* The sizes that a plan was made for, as far as its contract needs them. */
 struct contract_sizes {
-    uint64_t n;            /* elements in all */
-    const int64_t *counts; /* of the parts, or NULL: as even as can be */
-    const int64_t *sends;  /* all_to_all_v: [rank * nranks + peer], or NULL */
+    uint64_t n;            /* elements of all parts together */
+    const int64_t *counts; /* of each part; NULL: as even as possible */
+    const int64_t *sends;  /* of all_to_all_v: [rank * nranks + peer]; NULL otherwise */
 };
 
-/* What the inputs are like. */
+/* The inputs. */
 enum contract_data {
-    DATA_EXACT, /* reductions come out the same in every order, to the bit; copies: any bits */
-    DATA_ROUGH  /* floating point that rounds at every step */
+    DATA_EXACT, /* every order of reduction gives the same bits; data that is only moved: any bits */
+    DATA_ROUGH  /* floating-point numbers that are rounded at every step */
 };
 
-/* What to hold a reduction of rough data to, besides being close. */
+/* What a reduction of rough data must give, besides being close to the exact result. */
 enum contract_order {
-    ORDER_ANY,       /* close is enough */
+    ORDER_ANY,
     ORDER_SAME_BITS, /* all ranks have the same bits */
     ORDER_RANKS      /* the bits of x0 op x1 op x2 ... */
 };
@@ -31,8 +31,8 @@ enum contract_order {
 void contract_fill(struct peal_interp *in, size_t launch, const struct peal_plan *plan,
                    const struct contract_sizes *sizes, enum contract_data data, uint64_t seed);
 
-/* True if every rank's y of this launch is what the contract says; otherwise says in `why` where it
- * is not. */
+/* Does every rank's y of this launch obey the contract? If not, `why` names the first element that
+ * does not. */
 bool contract_holds(struct peal_interp *in, size_t launch, const struct peal_plan *plan,
                     const struct contract_sizes *sizes, enum contract_data data,
                     enum contract_order order, struct peal_text *why);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* examples/experts.peal, one step of it: counts, rows to the experts and back, against a naive
- * loop.
+/* One step of examples/experts.peal (counts, rows to the experts and back) against a naive loop.
  *
  *   experts FILE.peal      prints TAP
  *
@@ -45,38 +44,31 @@ static float weight(uint32_t rank, uint32_t choice)
     return (float)((rank + 3 * choice) % 5 + 1);
 }
 
-static int fail_step(const char *what, const char *why)
+static int fail_step(const char *part, const char *why)
 {
-    printf("# %s: %s\n", what, why);
+    printf("# %s: %s\n", part, why);
     return 1;
 }
 
-/* Instantiates one of the file's kernels for this step and makes an interpreter of one launch. */
-static struct peal_interp *begin(const struct step *s, const char *kernel, struct peal_plan **plan)
+/* Instantiates one of the file's kernels for this step, with the first `nvalues` of the parameters,
+ * and makes an interpreter of one launch. */
+static struct peal_interp *begin(const struct step *s, const char *kernel, size_t nvalues,
+                                 struct peal_plan **plan)
 {
     int64_t width = WIDTH, tokens = TOKENS, topk = TOPK;
     const struct peal_bind_value values[] = {
         {"width", &width, 1, true},
-        {"tokens", &tokens, 1, true},
-        {"topk", &topk, 1, true},
         {"sends", s->sends, s->nranks, true},
         {"recvs", s->recvs, s->nranks, true},
+        {"tokens", &tokens, 1, true},
+        {"topk", &topk, 1, true},
         {"place", s->place, CHOICES, true},
     };
-    bool counts = strcmp(kernel, "experts_counts") == 0,
-         combine = strcmp(kernel, "experts_combine") == 0;
-    struct peal_bind_value used[6];
-    size_t nused = 0;
-    for (size_t i = 0; i < 6 && !counts; i++) {
-        bool for_combine = i == 1 || i == 2 || i == 5;
-        if (!for_combine || combine)
-            used[nused++] = values[i];
-    }
     struct peal_bind bind = {.nranks = s->nranks,
                              .rank = PEAL_NONE,
                              .dtype = PEAL_F32,
-                             .values = used,
-                             .nvalues = nused};
+                             .values = values,
+                             .nvalues = nvalues};
     struct peal_diags diags;
     peal_diags_init(&diags);
     const struct peal_kernel *k = peal_program_kernel(s->program, kernel, &diags);
@@ -131,7 +123,7 @@ static void route(struct step *s)
 static int exchange_counts(struct step *s)
 {
     struct peal_plan *plan = NULL;
-    struct peal_interp *in = begin(s, "experts_counts", &plan);
+    struct peal_interp *in = begin(s, "experts_counts", 0, &plan);
     if (!in)
         return end(in, plan, 1);
     for (uint32_t r = 0; r < s->nranks; r++) {
@@ -139,8 +131,10 @@ static int exchange_counts(struct step *s)
         for (uint32_t q = 0; q < s->nranks; q++)
             sends[q] = s->sends[r * s->nranks + q];
     }
-    int failed = run(s, in);
-    for (uint32_t r = 0; r < s->nranks && !failed; r++) {
+    if (run(s, in))
+        return end(in, plan, 1);
+    int failed = 0;
+    for (uint32_t r = 0; r < s->nranks; r++) {
         const int64_t *recvs = peal_interp_output(in, 0, r, 1);
         for (uint32_t q = 0; q < s->nranks; q++) {
             s->recvs[r * s->nranks + q] = recvs[q];
@@ -162,7 +156,7 @@ static int64_t total(const struct step *s, const int64_t *counts, uint32_t rank)
 static int dispatch(struct step *s)
 {
     struct peal_plan *plan = NULL;
-    struct peal_interp *in = begin(s, "experts_dispatch", &plan);
+    struct peal_interp *in = begin(s, "experts_dispatch", 3, &plan);
     if (!in)
         return end(in, plan, 1);
     for (uint32_t r = 0; r < s->nranks; r++) {
@@ -172,11 +166,12 @@ static int dispatch(struct step *s)
                 rows[s->place[r * CHOICES + c] * WIDTH + w] = token_value(r, c / TOPK, w);
         }
     }
-    int failed = run(s, in);
-    for (uint32_t r = 0; r < s->nranks && !failed; r++)
+    if (run(s, in))
+        return end(in, plan, 1);
+    for (uint32_t r = 0; r < s->nranks; r++)
         memcpy(s->got[r], peal_interp_output(in, 0, r, 1),
                (size_t)total(s, s->recvs, r) * WIDTH * sizeof(float));
-    return end(in, plan, failed);
+    return end(in, plan, 0);
 }
 
 static void run_experts(struct step *s)
@@ -192,7 +187,7 @@ static void run_experts(struct step *s)
 static int combine(struct step *s)
 {
     struct peal_plan *plan = NULL;
-    struct peal_interp *in = begin(s, "experts_combine", &plan);
+    struct peal_interp *in = begin(s, "experts_combine", 6, &plan);
     if (!in)
         return end(in, plan, 1);
     for (uint32_t r = 0; r < s->nranks; r++) {
@@ -202,10 +197,11 @@ static int combine(struct step *s)
         for (uint32_t c = 0; c < CHOICES * WIDTH; c++)
             weights[c] = weight(r, c / WIDTH);
     }
-    int failed = run(s, in);
-    for (uint32_t r = 0; r < s->nranks && !failed; r++)
+    if (run(s, in))
+        return end(in, plan, 1);
+    for (uint32_t r = 0; r < s->nranks; r++)
         memcpy(s->y[r], peal_interp_output(in, 0, r, 2), sizeof s->y[r]);
-    return end(in, plan, failed);
+    return end(in, plan, 0);
 }
 
 static int compare(const struct step *s)
@@ -224,6 +220,15 @@ static int compare(const struct step *s)
     return 0;
 }
 
+static int try_step(struct step *s)
+{
+    route(s);
+    if (exchange_counts(s) || dispatch(s))
+        return 1;
+    run_experts(s);
+    return combine(s) || compare(s);
+}
+
 int main(int argc, char **argv)
 {
     struct peal_program *program = NULL;
@@ -235,14 +240,11 @@ int main(int argc, char **argv)
     }
     for (uint32_t nranks = 1; nranks <= RANKS; nranks++) {
         int failed = 0;
-        for (uint64_t seed = 1; seed <= 20 && !failed; seed++) {
+        for (uint64_t seed = 1; seed <= 20; seed++) {
             *s = (struct step){.program = program, .nranks = nranks, .seed = seed};
-            route(s);
-            failed = exchange_counts(s) || dispatch(s);
+            failed = try_step(s);
             if (failed)
                 break;
-            run_experts(s);
-            failed = combine(s) || compare(s);
         }
         printf("%s %u - a step of expert parallelism on %u ranks\n", failed ? "not ok" : "ok",
                nranks, nranks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results that can be worked out by hand, by every library kernel that can give them.
+/* Results worked out by hand, of every library kernel whose contract is one of these.
  *
  *   goldens FILE.peal...      prints TAP, a line per kernel
  *
@@ -18,7 +18,7 @@ enum { BLOCK = 16 };
 
 struct golden {
     const char *contract;
-    uint64_t count; /* 0: BLOCK for every rank */
+    uint64_t count; /* 0: BLOCK for each rank */
     float (*given)(uint32_t rank, uint64_t i);
     float (*want)(uint32_t rank, uint64_t i, uint32_t nranks, uint32_t root);
 };
@@ -82,24 +82,31 @@ static bool run(const struct golden *g, const struct made *made, uint32_t root,
     uint32_t nranks = plan->nranks;
     uint64_t n = made->sizes.n;
     struct peal_interp *in = peal_interp_new(nranks);
-    bool good = peal_interp_launch(in, plan) == 0;
-    for (uint32_t r = 0; r < nranks && good; r++) {
+    bool good = false;
+    if (peal_interp_launch(in, plan) != 0)
+        goto free_interp;
+    for (uint32_t r = 0; r < nranks; r++) {
         float *given = peal_interp_input(in, 0, r, x);
         for (uint64_t i = 0; i < n; i++)
             given[i] = g->given(r, i);
     }
-    good = good && peal_interp_run(in, &(struct peal_interp_schedule){0}) == PEAL_INTERP_DONE;
-    if (!good)
+    if (peal_interp_run(in, &(struct peal_interp_schedule){0}) != PEAL_INTERP_DONE) {
         peal_text_puts(why, peal_interp_why(in));
-    for (uint32_t r = 0; r < nranks && good; r++) {
+        goto free_interp;
+    }
+    for (uint32_t r = 0; r < nranks; r++) {
         const float *y = peal_interp_output(in, 0, r, y_buf);
-        for (uint64_t i = 0; i < n && good; i++) {
-            good = y[i] == g->want(r, i, nranks, root);
-            if (!good)
-                peal_text_printf(why, "P=%u root=%u rank %u: y[%llu] = %g, want %g", nranks, root,
-                                 r, (unsigned long long)i, y[i], g->want(r, i, nranks, root));
+        for (uint64_t i = 0; i < n; i++) {
+            float want = g->want(r, i, nranks, root);
+            if (y[i] == want)
+                continue;
+            peal_text_printf(why, "P=%u root=%u rank %u: y[%llu] = %g, want %g", nranks, root, r,
+                             (unsigned long long)i, y[i], want);
+            goto free_interp;
         }
     }
+    good = true;
+free_interp:
     peal_interp_free(in);
     return good;
 }
@@ -107,21 +114,23 @@ static bool run(const struct golden *g, const struct made *made, uint32_t root,
 static bool check_golden(const struct golden *g, const struct peal_kernel *kernel,
                          struct peal_text *why)
 {
-    struct subject subject = subject_of(kernel);
-    bool good = true;
-    for (uint32_t nranks = 2; nranks <= 16 && good; nranks++) {
-        for (uint32_t root = 0; root < (subject.has_root ? nranks : 1) && good; root++) {
+    struct signature signature = signature_of(kernel);
+    for (uint32_t nranks = 2; nranks <= 16; nranks++) {
+        uint32_t roots = signature.has_root ? nranks : 1;
+        for (uint32_t root = 0; root < roots; root++) {
             struct variant v = {.nranks = nranks,
                                 .n = g->count ? g->count : (uint64_t)BLOCK * nranks,
                                 .dtype = PEAL_F32,
                                 .reduce = PEAL_SUM,
                                 .root = root};
             struct made made;
-            good = case_make(&subject, &v, &made, why) && run(g, &made, root, why);
+            bool good = case_make(&signature, &v, &made, why) && run(g, &made, root, why);
             made_release(&made);
+            if (!good)
+                return false;
         }
     }
-    return good;
+    return true;
 }
 
 static struct answer check(const struct peal_kernel *kernel, bool full)

@@ -1,23 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel of the library on real ranks, held to its contract by `peal run`.
+"""Every kernel of the library on real ranks; `peal run` compares results with its contract.
 
     kernels.py PEAL quick|full    prints TAP: a line for each kernel
 
-Processes and threads; odd counts; roots 0 and P-1; in types that are exact. `full` takes 2 to 16 ranks, `quick` two threads
-and four processes, with root P-1.
+`full` takes processes and threads, 2 to 16 ranks, odd counts, roots 0 and P-1, several types and reductions; `quick` two
+threads and four processes, with root P-1.
 """
-import subprocess
+import os
 import sys
 
-PEAL, HOW = sys.argv[1:3]
-# Kernels whose parts are given, and what they are.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.dont_write_bytecode = True
+from command import run  # noqa: E402
+from tap import Tap  # noqa: E402
+
+PEAL, QUICK = sys.argv[1], sys.argv[2] == "quick"
+# Kernels with parameters for the lengths of blocks.
 PARTS = {"allgather_v": ["counts"], "reduce_scatter_v": ["counts"], "gather_v": ["counts"], "scatter_v": ["counts"],
          "all_to_all_v": ["sends", "recvs"], "all_to_all_v_push": ["sends", "recvs"]}
 
 
 def settings():
-    if HOW == "quick":
+    if QUICK:
         yield 2, "7", "f32", "sum"
         yield 4, "37", "i32", "max"
         return
@@ -29,14 +34,14 @@ def settings():
 
 
 def modes(ranks):
-    """Options: as processes, as threads."""
-    if HOW == "quick":
+    """Options for ranks as processes and as threads."""
+    if QUICK:
         return [["--threads"] if ranks == 2 else []]
     return [[], ["--threads"]]
 
 
 def commands(name):
-    text = subprocess.run([PEAL, "show", name], stdout=subprocess.PIPE, text=True, check=True).stdout
+    text = run(PEAL, "show", name).stdout
     roots = "root: int" in text
     for ranks, count, dtype, op in settings():
         base = [PEAL, "run", name, "-n", str(ranks), "-l", "5", "-t", dtype]
@@ -44,7 +49,7 @@ def commands(name):
             prefix = "implements scan" in text or "implements exscan" in text
             base += ["--op", "sum" if prefix and op == "avg" else op]
         if name in PARTS:
-            # Blocks that are the same on every rank, so that what one sends another expects.
+            # The same on every rank, so that senders and receivers agree.
             block = min(int(count), 999)
             even = len(PARTS[name]) == 2
             for part in PARTS[name]:
@@ -57,7 +62,7 @@ def commands(name):
         else:
             base += ["-c", count]
         for mode in modes(ranks):
-            ends = (ranks - 1,) if HOW == "quick" else (0, ranks - 1)
+            ends = (ranks - 1,) if QUICK else (0, ranks - 1)
             for root in ends if roots else (None,):
                 yield base + mode + (["--root", str(root)] if root is not None else [])
 
@@ -65,11 +70,10 @@ def commands(name):
 def check(name):
     done = 0
     for command in commands(name):
-        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
-                             check=False)
+        ran = run(*command, timeout=300)
         if ran.returncode != 0:
-            # An assertion of the kernel's own (a grid, a power of two) is an answer too, and that its
-            # windows are larger than what can be run (kernels for few bytes, with 16 ranks).
+            # A kernel may refuse a number of ranks by an assertion (a grid, a power of two), or because its windows
+            # would be too large (kernels for few bytes, with 16 ranks).
             refused = "assert" in ran.stderr or "declares windows of" in ran.stderr
             if refused or "ranks" in ran.stderr and "error:" in ran.stderr:
                 continue
@@ -79,18 +83,11 @@ def check(name):
 
 
 def main():
-    names = subprocess.run([PEAL, "list", "--names"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    print(f"1..{len(names)}")
-    bad = total = 0
-    for number, name in enumerate(names, 1):
+    tap = Tap()
+    for name in run(PEAL, "list", "--names").stdout.split():
         done, why = check(name)
-        total += done
-        print(f"{'not ok' if why else 'ok'} {number} - {name}, {done} runs", flush=True)
-        if why:
-            bad += 1
-            print("".join(f"# {line}\n" for line in why.splitlines()), end="", flush=True)
-    print(f"# {total} runs")
-    return bad > 0
+        tap.check(f"{name}, {done} runs", not why, why)
+    return tap.end()
 
 
 sys.exit(main())

@@ -6,6 +6,8 @@
  * The seed is printed, and FUZZ_SEED sets it: a failure can be repeated with any compiler. With
  * clang, `make fuzz` builds the same targets with libFuzzer, which also grows the corpus.
  */
+#include "lib/random.h"
+
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -16,81 +18,71 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_FILES = 1024, LARGEST = 1 << 16 };
+enum { MAX_FILES = 1024, MAX_BYTES = 1 << 16 };
 
 struct input {
     uint8_t *bytes;
     size_t len;
 };
 
-static uint64_t next_random(uint64_t *state)
+static size_t position(uint64_t *state, size_t len)
 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-static size_t below(uint64_t *state, size_t limit)
-{
-    return limit ? (size_t)(next_random(state) % limit) : 0;
+    return len ? below(state, (uint32_t)len) : 0;
 }
 
 /* Adds the folder's files to `count` inputs; returns how many there are then. */
 static int read_corpus(const char *folder, struct input *inputs, int count)
 {
     DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && count < MOST_FILES && (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] == '.')
-            continue;
+    if (!dir)
+        return count;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (count == MAX_FILES)
+            break;
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        FILE *file = fopen(path, "rb");
+        FILE *file = entry->d_name[0] != '.' ? fopen(path, "rb") : NULL;
         if (!file)
             continue;
         struct input *input = &inputs[count++];
-        input->bytes = malloc(LARGEST);
-        input->len = input->bytes ? fread(input->bytes, 1, LARGEST, file) : 0;
+        input->bytes = malloc(MAX_BYTES);
+        input->len = input->bytes ? fread(input->bytes, 1, MAX_BYTES, file) : 0;
         fclose(file);
     }
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     return count;
 }
 
-/* One of: change a byte, drop a range, repeat a range, put in a piece of another input. */
+/* Changes a byte, drops a range, repeats a range, or inserts a range of another input. */
 static size_t mutate(uint8_t *bytes, size_t len, const struct input *other, uint64_t *state)
 {
-    size_t at = below(state, len + 1);
-    size_t some = 1 + below(state, 16);
-    switch (next_random(state) % 4) {
-    case 0:
+    size_t at = position(state, len + 1);
+    size_t range = 1 + below(state, 16), from = 0;
+    uint32_t kind = below(state, 4);
+    if (kind == 0) {
         if (at < len)
-            bytes[at] = (uint8_t)next_random(state);
+            bytes[at] = (uint8_t)draw(state);
         return len;
-    case 1:
-        some = some < len - at ? some : len - at;
-        memmove(bytes + at, bytes + at + some, len - at - some);
-        return len - some;
-    case 2:
-        some = some < len - at ? some : len - at;
-        if (len + some > LARGEST)
-            return len;
-        memmove(bytes + at + some, bytes + at, len - at);
-        return len + some;
-    default: {
-        size_t from = below(state, other->len);
-        some = some < other->len - from ? some : other->len - from;
-        if (len + some > LARGEST)
-            return len;
-        memmove(bytes + at + some, bytes + at, len - at);
-        memcpy(bytes + at, other->bytes + from, some);
-        return len + some;
     }
+    size_t available = len - at;
+    if (kind == 3) {
+        from = position(state, other->len);
+        available = other->len - from;
     }
+    range = range < available ? range : available;
+    if (kind == 1) {
+        memmove(bytes + at, bytes + at + range, len - at - range);
+        return len - range;
+    }
+    if (len + range > MAX_BYTES)
+        return len;
+    memmove(bytes + at + range, bytes + at, len - at);
+    if (kind == 3)
+        memcpy(bytes + at, other->bytes + from, range);
+    return len + range;
 }
 
-/* The target sees a block of exactly its size, so that the address sanitizer sees an overrun. */
+/* The target gets a block of exactly its size, so that the address sanitizer finds an overrun. */
 static void run_one(const uint8_t *bytes, size_t len)
 {
     uint8_t *exact = malloc(len ? len : 1);
@@ -103,7 +95,7 @@ static void run_one(const uint8_t *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-    static struct input inputs[MOST_FILES];
+    static struct input inputs[MAX_FILES];
     int count = 0;
     for (int i = 2; i < argc; i++)
         count = read_corpus(argv[i], inputs, count);
@@ -118,14 +110,16 @@ int main(int argc, char **argv)
     fflush(stdout);
     for (int i = 0; i < count; i++)
         run_one(inputs[i].bytes, inputs[i].len);
-    uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-    uint8_t *work = malloc(LARGEST);
-    for (long round = 0; work && round < rounds; round++) {
-        const struct input *base = &inputs[below(&state, (size_t)count)];
+    uint64_t state = seed;
+    uint8_t *work = malloc(MAX_BYTES);
+    if (!work)
+        return 2;
+    for (long round = 0; round < rounds; round++) {
+        const struct input *base = &inputs[below(&state, (uint32_t)count)];
         size_t len = base->len;
         memcpy(work, base->bytes, len);
         for (size_t n = 1 + below(&state, 8); n > 0; n--)
-            len = mutate(work, len, &inputs[below(&state, (size_t)count)], &state);
+            len = mutate(work, len, &inputs[below(&state, (uint32_t)count)], &state);
         run_one(work, len);
     }
     free(work);

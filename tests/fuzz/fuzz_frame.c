@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of a connection, from a peer that may say anything: whatever they are, only exposed memory changes, and what is
- * refused is refused with a word. Pieces of any size give the same result as the whole. */
+/* Bytes from a peer that may send anything: only exposed memory changes, and a refusal has a reason.
+ * Pieces of any size give the same result as the whole. */
 #include "run/net/inbound.h"
 
 #include <stdlib.h>
@@ -18,14 +18,14 @@ struct side {
     struct peal_net_token token;
     uint8_t *memory, *cells, *reply, *stage;
     uint64_t old;
-    uint64_t sum; /* of what callbacks were given */
+    uint64_t sum; /* a hash of what callbacks were given */
 };
 
-static void on_accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *what,
+static void on_accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *request,
                           void *at, const void *from)
 {
     (void)context, (void)rank;
-    memcpy(at, from, what->bytes);
+    memcpy(at, from, request->bytes);
 }
 
 static void on_message(void *context, uint32_t rank, uint32_t kind, const void *bytes, uint64_t len)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of other formats: any bytes give a plan or a diagnostic, and every plan is a sound block. */
+/* Plans of other formats: any bytes give a plan that passes its check, or a diagnostic. */
 #include "import/import.h"
 
 #include <stdio.h>
@@ -8,18 +8,20 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Proposals for a fault at any two places: their edits can be made. */
+/* Asks for fixes of a fault between two places of the file: their edits can be applied. */
 static void propose(const struct peal_source *source, const struct peal_import *import,
                     const struct peal_plan *plan)
 {
     struct peal_fix_site site = {.channel = plan->lanes.count % 2, .caller = plan->nranks - 1};
     const struct peal_position *at = peal_plan_positions(plan);
     uint64_t n = plan->positions.count;
-    for (int i = 0; i < 2 && n; i++) {
+    if (n == 0)
+        return;
+    for (int i = 0; i < 2; i++) {
         site.line[i] = at[i ? n - 1 : n / 2].line;
         site.col[i] = at[i ? n - 1 : n / 2].col;
     }
-    for (int i = 0; i < 3 && n; i++) {
+    for (int i = 0; i < 3; i++) {
         struct peal_findings out;
         site.deadlock = i == 1;
         site.has_caller = i == 2;
@@ -51,7 +53,7 @@ static void make(const struct peal_source *source, const struct peal_import *imp
         abort();
     }
     if (status == PEAL_INVALID && diags.errors == 0)
-        abort(); /* refused without a word */
+        abort(); /* refused without a reason */
     if (status == PEAL_OK)
         propose(source, import, plan);
     free(plan);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text that is a kernel becomes a plan that passes its own check, or is refused with an error;
- * in bounded time and memory. Dimensions and parameters not given by the text are all 5. */
+/* A kernel of any text becomes a plan that passes its check, or is refused with an error, in bounded
+ * time and memory. Dimensions and parameters that the text leaves open are 5. */
 #include "lang/lang.h"
 #include "plan/plan.h"
 
@@ -10,15 +10,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { RANKS = 3, MOST_VALUES = 64, MOST_OPS = 20000 };
+enum { RANKS = 3, MAX_VALUES = 64, MAX_OPS = 20000 };
 
 static void make_plan(const struct peal_kernel *kernel, bool in_place)
 {
     static const int64_t fives[RANKS * 8] = {5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5,
                                              5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
-    struct peal_bind_value values[MOST_VALUES];
+    struct peal_bind_value values[MAX_VALUES];
     size_t count = 0;
-    for (const struct peal_symbol *s = kernel->symbols; s && count < MOST_VALUES; s = s->next) {
+    for (const struct peal_symbol *s = kernel->symbols; s; s = s->next) {
+        if (count == MAX_VALUES)
+            break;
         if (s->kind == PEAL_SYMBOL_DIM || s->kind == PEAL_SYMBOL_INT)
             values[count++] = (struct peal_bind_value){s->name, fives, 1, false};
         else if (s->kind == PEAL_SYMBOL_INTS)
@@ -34,7 +36,7 @@ static void make_plan(const struct peal_kernel *kernel, bool in_place)
         .nvalues = count,
         .in_place = in_place,
         .symmetric = true,
-        .most_ops = MOST_OPS,
+        .most_ops = MAX_OPS,
     };
     struct peal_diags diags;
     peal_diags_init(&diags);
@@ -42,7 +44,7 @@ static void make_plan(const struct peal_kernel *kernel, bool in_place)
     enum peal_status status = peal_instantiate(kernel, &bind, &diags, &plan);
     const char *why = NULL;
     if (status == PEAL_INVALID && diags.errors == 0)
-        abort(); /* refused without a word */
+        abort(); /* refused without a reason */
     if (status == PEAL_OK && !peal_plan_check(plan, plan->block_len, &why)) {
         fprintf(stderr, "instantiate made a plan that fails its check: %s\n", why);
         abort();
@@ -59,8 +61,9 @@ static void make_plan(const struct peal_kernel *kernel, bool in_place)
 static void make_plans(const struct peal_module *module, struct peal_diags *diags)
 {
     struct peal_module *lowered = peal_module_new();
-    for (const struct peal_kernel *kernel = module->kernels; kernel && lowered;
-         kernel = kernel->next) {
+    if (!lowered)
+        return;
+    for (const struct peal_kernel *kernel = module->kernels; kernel; kernel = kernel->next) {
         struct peal_kernel *copy;
         if (peal_lower(kernel, lowered, NULL, diags, &copy) != PEAL_OK)
             continue;
@@ -72,7 +75,7 @@ static void make_plans(const struct peal_module *module, struct peal_diags *diag
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* Opening the library costs a hundred times what a small input does: once is enough. */
+    /* Opened once, because that takes a hundred times as long as a small input. */
     static struct peal_library *library;
     struct peal_diags diags;
     peal_diags_init(&diags);
@@ -84,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         peal_deduce(module, peal_library_module(library), &diags) == PEAL_OK)
         make_plans(module, &diags);
     else if (diags.errors == 0)
-        abort(); /* refused without a word */
+        abort(); /* refused without a reason */
     peal_module_free(module);
     peal_diags_release(&diags);
     return 0;

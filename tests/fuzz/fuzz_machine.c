@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     peal_diags_init(&diags);
     enum peal_status status = peal_machine_read(&source, &diags, &machine);
     if ((status == PEAL_OK) != (diags.errors == 0) && status != PEAL_NO_MEMORY)
-        abort(); /* refused without a word */
+        abort(); /* refused without a reason */
     if (machine) {
         peal_machine_print(machine, &text);
         struct peal_source printed = {.name = "printed", .text = text.at, .len = text.len};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block from outside is checked before it is read: whatever passes can be walked in full. */
+/* A block from outside is checked before it is read: one that passes can be read in full. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *why = NULL;
     if (!peal_plan_check(data, size, &why)) {
         if (!why)
-            abort(); /* rejected without a word */
+            abort(); /* rejected without a reason */
         return 0;
     }
     const struct peal_plan *plan = (const struct peal_plan *)data;

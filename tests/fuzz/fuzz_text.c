@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text either parses or is rejected with at least one error; what parses prints canonically:
- * printing what was parsed from the print gives the same text. Deducing it succeeds or says why
- * not; what it makes is well formed, and the printed text is right where the original is. */
+/* A text parses, or is rejected with at least one error. A parsed text is printed canonically: parsed
+ * and printed again, it is the same. Deducing succeeds or gives an error; its result is well formed,
+ * and the printed text is accepted if and only if the original is. */
 #include "lang/lang.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static struct peal_module *parse(const char *name, const char *text, size_t len,
     struct peal_module *module = NULL;
     enum peal_status status = peal_parse(source, &diags, &module);
     if (status == PEAL_INVALID && diags.errors == 0)
-        abort(); /* rejected without a word */
+        abort(); /* rejected without a reason */
     struct peal_text shown = {0};
     peal_diags_print(&diags, false, &shown);
     peal_text_release(&shown);
@@ -43,7 +43,7 @@ static bool deduce(struct peal_module *module)
     peal_diags_init(&diags);
     enum peal_status status = peal_deduce(module, library(), &diags);
     if ((status == PEAL_INVALID) != (diags.errors > 0))
-        abort(); /* an error that is not one, or a rejection without a word */
+        abort(); /* an error that is not one, or a rejection without a reason */
     if (!peal_validate(module, "deduce", &diags)) {
         struct peal_text shown = {0};
         peal_diags_print(&diags, false, &shown);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random user-defined reductions: a random expression is written down as a text, which the front end makes a formula of,
- * and evaluated here by recursion over the expression, one element at a time. The blockwise evaluator of every variant must
- * give the same values: the same bits, but for the elementary functions, whose last bits are not said.
+/* Random user-defined reductions. A random expression is printed as text, which the front end turns
+ * into a formula; and it is evaluated here by recursion, one element at a time. The blockwise
+ * evaluator of every variant must give the same bits.
  *
  *     interp-formula-test [SEED [EXPRESSIONS]]
  */
@@ -9,6 +9,7 @@
 
 #include "compute/compute.h"
 #include "lang/lang.h"
+#include "lib/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,13 +34,12 @@ struct expression {
 
 static uint64_t state;
 
-static uint32_t roll(uint32_t below)
+static uint32_t roll(uint32_t sides)
 {
-    state = peal_hash_u64(state, 77);
-    return (uint32_t)(state >> 33) % below;
+    return below(&state, sides);
 }
 
-/* Functions whose bits are defined by the rules alone. */
+/* Functions whose results are defined to the last bit. */
 static const enum peal_fn functions[] = {PEAL_FN_ADD,     PEAL_FN_SUB,     PEAL_FN_MUL, PEAL_FN_DIV,
                                          PEAL_FN_MAXIMUM, PEAL_FN_MINIMUM, PEAL_FN_AND, PEAL_FN_OR,
                                          PEAL_FN_XOR,     PEAL_FN_CLAMP,   PEAL_FN_NEG, PEAL_FN_ABS,
@@ -108,7 +108,7 @@ static struct peal_scalar evaluate(const struct expression *e, int node, struct 
     return peal_scalar_apply(t->fn, operands, (uint32_t)t->children);
 }
 
-/* One application; integers are what their type holds of it. */
+/* One application; integers wrap into their type. */
 static struct peal_scalar apply(const struct expression *e, struct peal_scalar a,
                                 struct peal_scalar b, enum peal_dtype dtype)
 {
@@ -136,11 +136,6 @@ static struct peal_program *read_formula(const char *text, struct peal_formula *
     return program;
 }
 
-static bool same_bits(const char *got, const char *want, enum peal_dtype dtype)
-{
-    return memcmp(got, want, peal_dtype_size(dtype)) == 0;
-}
-
 static void compare(const struct expression *e, const struct peal_formula *f, const char *text,
                     enum peal_dtype dtype)
 {
@@ -166,7 +161,7 @@ static void compare(const struct expression *e, const struct peal_formula *f, co
             for (uint32_t k = 1; k < nsrc; k++)
                 acc = apply(e, acc, peal_scalar_load(src[k] + i * size, dtype, work), dtype);
             peal_scalar_store(want, dtype, acc);
-            if (same_bits(got + i * size, want, dtype))
+            if (memcmp(got + i * size, want, size) == 0)
                 continue;
             fprintf(stderr, "%s: %s of %u %s: element %zu of %zu is %g and should be %g\n",
                     variant->name, text, nsrc, peal_dtype_name(dtype), i, count,

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches, memory and schedules of the interpreter. */
+/* Launches, memory and schedules of the interpreter.
+ *
+ * A launch owns an image of every parameter of every rank: the inputs that the caller gave, and the
+ * outputs of the last run. Everything else (windows, private memory, cells, channels) is made when a
+ * run starts and is as large as the largest launch needs; so a run never sees a trace of the one
+ * before it. Ranks are moved by one op at a time; a schedule is nothing but the choice of the rank
+ * that moves next. */
 #include "interp/interp.h"
 
 #include "interp/state.h"
+#include "lib/random.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* As a float, a double or an integer of any size: a value that stands out. */
+/* Fills memory that nothing has been written to: a conspicuous value as a float, a double or an
+ * integer of any size. */
 enum { UNUSED_MEMORY = 0xa5 };
 
 struct peal_interp *peal_interp_new(uint32_t nranks)
@@ -20,26 +28,41 @@ struct peal_interp *peal_interp_new(uint32_t nranks)
 
 static void release_images(struct bytes *images, size_t count)
 {
-    for (size_t i = 0; images && i < count; i++)
+    if (!images)
+        return;
+    for (size_t i = 0; i < count; i++)
         free(images[i].at);
     free(images);
 }
 
+static void release_lanes(struct rank *rank)
+{
+    for (uint32_t i = 0; i < rank->lanes; i++)
+        free(rank->lane[i].regs);
+    free(rank->lane);
+    rank->lane = NULL;
+    rank->lanes = 0;
+}
+
+static void release_rank(struct rank *rank, size_t bufs)
+{
+    release_lanes(rank);
+    free(rank->window);
+    free(rank->private_memory);
+    free(rank->cells);
+    free(rank->bases);
+    if (!rank->params)
+        return;
+    for (size_t b = 0; b < bufs; b++)
+        free(rank->params[b]);
+    free(rank->params);
+}
+
 static void release_state(struct peal_interp *in)
 {
-    for (uint32_t r = 0; in->ranks && r < in->nranks; r++) {
-        struct rank *rank = &in->ranks[r];
-        for (uint32_t i = 0; i < rank->lanes; i++)
-            free(rank->lane[i].regs);
-        free(rank->lane);
-        free(rank->window);
-        free(rank->private_memory);
-        for (size_t b = 0; rank->params && b < in->bufs; b++)
-            free(rank->params[b]);
-        free(rank->params);
-        free(rank->cells);
-        free(rank->bases);
-    }
+    uint32_t ranks = in->ranks ? in->nranks : 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        release_rank(&in->ranks[r], in->bufs);
     free(in->ranks);
     in->ranks = NULL;
     for (size_t i = 0; i < in->channels.len; i++) {
@@ -71,7 +94,15 @@ static bool is_image(const struct peal_buf *buf)
     return buf->kind == PEAL_BUF_PARAM;
 }
 
-/* An image per rank and parameter, filled with the pattern. */
+static unsigned char *unused_memory(size_t len)
+{
+    unsigned char *at = malloc(len + 1);
+    if (at)
+        memset(at, UNUSED_MEMORY, len);
+    return at;
+}
+
+/* An image per rank and parameter, of unused memory. */
 static struct bytes *make_images(const struct peal_plan *plan)
 {
     struct bytes *images = calloc(plan->nranks * plan->bufs.count + 1, sizeof *images);
@@ -84,12 +115,11 @@ static struct bytes *make_images(const struct peal_plan *plan)
             if (!is_image(buf))
                 continue;
             image->len = peal_plan_len(plan, r, b) * peal_dtype_size(buf->dtype);
-            image->at = malloc(image->len + 1);
+            image->at = unused_memory(image->len);
             if (!image->at) {
                 release_images(images, plan->nranks * plan->bufs.count);
                 return NULL;
             }
-            memset(image->at, UNUSED_MEMORY, image->len);
         }
     }
     return images;
@@ -135,14 +165,6 @@ const void *peal_interp_output(const struct peal_interp *in, size_t launch, uint
     return l->outputs[rank * l->plan->bufs.count + buf].at;
 }
 
-static unsigned char *unused_memory(size_t len)
-{
-    unsigned char *at = malloc(len + 1);
-    if (at)
-        memset(at, UNUSED_MEMORY, len);
-    return at;
-}
-
 static bool make_rank(struct peal_interp *in, struct rank *rank)
 {
     rank->window = unused_memory(in->window_bytes);
@@ -160,16 +182,7 @@ static bool make_rank(struct peal_interp *in, struct rank *rank)
     return true;
 }
 
-/* xorshift64*; only for the order of ops. */
-static uint64_t draw(struct peal_interp *in)
-{
-    in->random ^= in->random >> 12;
-    in->random ^= in->random << 25;
-    in->random ^= in->random >> 27;
-    return in->random * UINT64_C(0x2545f4914f6cdd1d);
-}
-
-/* Cells that no op has set hold anything: here, a small number that depends on the seed. */
+/* Cells of signals declared uninitialised may hold anything at first: here, a small random number. */
 static void fill_uninitialised(struct peal_interp *in)
 {
     const struct peal_plan *plan = in->launches.at[0].plan;
@@ -179,23 +192,23 @@ static void fill_uninitialised(struct peal_interp *in)
             continue;
         for (uint32_t r = 0; r < in->nranks; r++) {
             for (uint32_t c = 0; c < signal->cells; c++)
-                in->ranks[r].cells[signal->first_cell + c] = (int64_t)(draw(in) % 4);
+                in->ranks[r].cells[signal->first_cell + c] = below(&in->random, 4);
         }
     }
 }
 
 uint32_t peal_interp_entered(const struct peal_interp *in, size_t launch)
 {
-    return in->launches.at[launch].first_to_leave;
+    return in->launches.at[launch].entered_first;
 }
 
 static bool start(struct peal_interp *in, const struct peal_interp_schedule *schedule)
 {
     release_state(in);
     for (size_t l = 0; l < in->launches.len; l++)
-        in->launches.at[l].entered = in->launches.at[l].first_to_leave = 0;
+        in->launches.at[l].entered = in->launches.at[l].entered_first = 0;
     in->end = PEAL_INTERP_DONE;
-    in->random = schedule->seed * 2 + 1;
+    in->random = schedule->seed;
     peal_text_release(&in->why);
     in->ranks = calloc(in->nranks + 1, sizeof *in->ranks);
     if (!in->ranks)
@@ -209,7 +222,8 @@ static bool start(struct peal_interp *in, const struct peal_interp_schedule *sch
     return true;
 }
 
-/* The caller's part before a launch: inputs are put in place, outputs and scratch hold nothing. */
+/* The caller's part before a launch: inputs are put in place, outputs and private memory become
+ * unused. */
 static bool enter(struct peal_interp *in, uint32_t r)
 {
     struct rank *rank = &in->ranks[r];
@@ -229,20 +243,25 @@ static bool enter(struct peal_interp *in, uint32_t r)
     memset(rank->private_memory, UNUSED_MEMORY, in->private_bytes);
     rank->lanes = peal_plan_lane_count(plan, r);
     rank->lane = calloc(rank->lanes + 1, sizeof *rank->lane);
-    for (uint32_t i = 0; rank->lane && i < rank->lanes; i++)
+    if (!rank->lane) {
+        rank->lanes = 0;
+        return false;
+    }
+    for (uint32_t i = 0; i < rank->lanes; i++)
         rank->lane[i].regs = calloc(peal_plan_lane(plan, r, i)->regs + 1, sizeof(int64_t));
     rank->inside = true;
-    return rank->lane;
+    return true;
 }
 
-/* And after it: outputs are taken; shared cells will count on from this launch's totals. */
+/* The caller's part after a launch: outputs are taken. Shared cells go on counting in the next
+ * launch, so its thresholds start from this launch's totals. */
 static void leave(struct peal_interp *in, uint32_t r)
 {
     struct rank *rank = &in->ranks[r];
     struct launch *launch = &in->launches.at[rank->launch];
     const struct peal_plan *plan = launch->plan;
-    if (!launch->first_to_leave)
-        launch->first_to_leave = launch->entered;
+    if (!launch->entered_first)
+        launch->entered_first = launch->entered;
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         const struct bytes *image = &launch->outputs[r * plan->bufs.count + b];
         if (image->at)
@@ -252,15 +271,13 @@ static void leave(struct peal_interp *in, uint32_t r)
     memcpy(base + in->cells, base, in->cells * sizeof *base);
     for (uint64_t s = 0; s < plan->signals.count; s++) {
         const struct peal_signal *signal = peal_plan_signals(plan) + s;
-        for (uint32_t c = 0; signal->kind == PEAL_SIGNAL_SHARED && c < signal->cells; c++)
+        if (signal->kind != PEAL_SIGNAL_SHARED)
+            continue;
+        for (uint32_t c = 0; c < signal->cells; c++)
             base[in->cells + signal->first_cell + c] +=
                 peal_plan_total(plan, r, rank->launch, signal, c);
     }
-    for (uint32_t i = 0; i < rank->lanes; i++)
-        free(rank->lane[i].regs);
-    free(rank->lane);
-    rank->lane = NULL;
-    rank->lanes = 0;
+    release_lanes(rank);
     rank->inside = false;
     rank->launch++;
 }
@@ -282,7 +299,7 @@ static bool move(struct peal_interp *in, uint32_t r, bool random)
         return true;
     }
     const struct peal_plan *plan = in->launches.at[rank->launch].plan;
-    uint32_t first = random && rank->lanes > 1 ? (uint32_t)(draw(in) % rank->lanes) : 0;
+    uint32_t first = random && rank->lanes > 1 ? below(&in->random, rank->lanes) : 0;
     uint32_t ended = 0;
     bool moved = false;
     for (uint32_t i = 0; i < rank->lanes; i++) {
@@ -301,11 +318,10 @@ static bool move(struct peal_interp *in, uint32_t r, bool random)
 /* Moves one rank that can, by the schedule. False: none can. */
 static bool move_any(struct peal_interp *in, const struct peal_interp_schedule *s, uint32_t *turn)
 {
-    uint32_t chosen = s->lazy % in->nranks;
+    uint32_t chosen = s->chosen % in->nranks;
     if (s->order == PEAL_INTERP_EAGER && move(in, chosen, true))
         return true;
-    uint32_t first =
-        s->order == PEAL_INTERP_ROUND_ROBIN ? *turn : (uint32_t)(draw(in) % in->nranks);
+    uint32_t first = s->order == PEAL_INTERP_ROUND_ROBIN ? *turn : below(&in->random, in->nranks);
     for (uint32_t i = 0; i < in->nranks; i++) {
         uint32_t r = (first + i) % in->nranks;
         if (s->order == PEAL_INTERP_LAZY && r == chosen)
@@ -318,7 +334,17 @@ static bool move_any(struct peal_interp *in, const struct peal_interp_schedule *
     return s->order == PEAL_INTERP_LAZY && move(in, chosen, true);
 }
 
-static void say_where(struct peal_interp *in)
+static bool all_have_ended(const struct peal_interp *in)
+{
+    for (uint32_t r = 0; r < in->nranks; r++) {
+        if (!has_ended(in, r))
+            return false;
+    }
+    return true;
+}
+
+/* Describes where every rank stands. */
+static void describe_deadlock(struct peal_interp *in)
 {
     for (uint32_t r = 0; r < in->nranks; r++) {
         struct rank *rank = &in->ranks[r];
@@ -350,12 +376,10 @@ enum peal_interp_end peal_interp_run(struct peal_interp *in,
     uint32_t turn = 0;
     while (in->end == PEAL_INTERP_DONE && move_any(in, schedule, &turn))
         continue;
-    for (uint32_t r = 0; in->end == PEAL_INTERP_DONE && r < in->nranks; r++) {
-        if (!has_ended(in, r))
-            in->end = PEAL_INTERP_DEADLOCK;
+    if (in->end == PEAL_INTERP_DONE && !all_have_ended(in)) {
+        in->end = PEAL_INTERP_DEADLOCK;
+        describe_deadlock(in);
     }
-    if (in->end == PEAL_INTERP_DEADLOCK)
-        say_where(in);
     return in->end;
 }
 

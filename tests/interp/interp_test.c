@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter on plans put together by hand: data, cells over launches, channels, deadlock, and
- * that a race shows under some schedule. */
+/* The interpreter on hand-made plans: data, cells over several launches, channels, deadlock, and a
+ * race that shows under some schedule. */
 #include "interp/interp.h"
 #include "plan/plan.h"
 #include "base/tests/unit.h"
@@ -14,13 +14,13 @@ enum { LEN = 4 };
 static uint32_t make_buf(struct peal_assembler *a, const char *name, enum peal_buf_kind kind,
                          enum peal_buf_dir dir, uint64_t len)
 {
-    static const struct peal_buf_spec plain = {
-        .dtype = PEAL_F32, .param = PEAL_NONE, .alias = PEAL_NONE};
-    struct peal_buf_spec spec = plain;
-    spec.name = name;
-    spec.kind = kind;
-    spec.dir = dir;
-    spec.len = len;
+    struct peal_buf_spec spec = {.name = name,
+                                 .kind = kind,
+                                 .dir = dir,
+                                 .len = len,
+                                 .dtype = PEAL_F32,
+                                 .param = PEAL_NONE,
+                                 .alias = PEAL_NONE};
     if (kind == PEAL_BUF_PARAM)
         spec.param = dir == PEAL_DIR_IN ? 0 : 1;
     return peal_assembler_buf(a, &spec);
@@ -41,8 +41,8 @@ static struct peal_plan *finish(struct peal_assembler *a)
     return plan;
 }
 
-/* y = x0 + x1 + ...: publish, wave, sum; with a second wave only if `closed`. `shared`: one counter
- * for all peers instead of a cell each. */
+/* y = x0 + x1 + ...: each rank publishes its x, waits for all others and adds up. `closed`: then all
+ * wait for each other once more. `shared`: one counter for all peers instead of a cell each. */
 static struct peal_plan *make_mesh(uint32_t nranks, bool closed, bool shared)
 {
     struct peal_assembler *a = peal_assembler_new(nranks, 0, nranks);
@@ -62,12 +62,12 @@ static struct peal_plan *make_mesh(uint32_t nranks, bool closed, bool shared)
                 if (p != r)
                     peal_assembler_notify(a, p, here, shared ? 0 : r, PEAL_NONE, 1, 0);
             }
-            for (uint32_t p = 0; p < nranks && !shared; p++) {
-                if (p != r)
-                    peal_assembler_wait(a, here, p, PEAL_NONE, wave, 0);
-            }
             if (shared)
                 peal_assembler_wait(a, here, 0, PEAL_NONE, wave * (nranks - 1), 0);
+            for (uint32_t p = 0; p < nranks; p++) {
+                if (p != r && !shared)
+                    peal_assembler_wait(a, here, p, PEAL_NONE, wave, 0);
+            }
             if (wave == 1)
                 peal_assembler_compute(a, PEAL_FN_ADD, peal_ref_make(r, y, PEAL_F32, 0), src,
                                        nranks, 1, LEN, 1);
@@ -108,7 +108,7 @@ static int count_right(const struct peal_plan *plan, int tries)
     }
     for (int t = 0; t < tries; t++) {
         struct peal_interp_schedule schedule = {
-            .order = (enum peal_interp_order)(t % 4), .seed = (uint64_t)t, .lazy = (uint32_t)t};
+            .order = (enum peal_interp_order)(t % 4), .seed = (uint64_t)t, .chosen = (uint32_t)t};
         if (peal_interp_run(in, &schedule) != PEAL_INTERP_DONE)
             fail_msg("try %d: %s", t, peal_interp_why(in));
         bool all = true;
@@ -141,7 +141,7 @@ TEST(an_open_mesh_goes_wrong_under_some_schedule)
     }
 }
 
-/* Rank 0 sends `messages` times before rank 1's first message to it is taken. */
+/* Both ranks send `messages` times before they receive. */
 static struct peal_plan *make_exchange(uint32_t messages, uint32_t depth, bool in_slot)
 {
     struct peal_assembler *a = peal_assembler_new(2, 0, 2);
@@ -180,14 +180,18 @@ static enum peal_interp_end run_exchange(uint32_t messages, uint32_t depth, bool
         give_inputs(in, l, 2);
     }
     enum peal_interp_end end = PEAL_INTERP_DONE;
-    for (uint64_t seed = 0; seed < 20 && end == PEAL_INTERP_DONE; seed++) {
+    for (uint64_t seed = 0; seed < 20; seed++) {
         end = peal_interp_run(
             in, &(struct peal_interp_schedule){.order = PEAL_INTERP_RANDOM, .seed = seed});
-        for (size_t l = 0; l < 3 && end == PEAL_INTERP_DONE && in_slot; l++)
-            assert_true(outputs_are_right(in, l, 2));
-        for (size_t l = 0; l < 3 && end == PEAL_INTERP_DONE && !in_slot; l++)
-            assert_memory_equal(peal_interp_output(in, l, 0, 1), peal_interp_input(in, l, 1, 0),
-                                LEN * sizeof(float));
+        if (end != PEAL_INTERP_DONE)
+            break;
+        for (size_t l = 0; l < 3; l++) {
+            if (in_slot)
+                assert_true(outputs_are_right(in, l, 2));
+            else
+                assert_memory_equal(peal_interp_output(in, l, 0, 1), peal_interp_input(in, l, 1, 0),
+                                    LEN * sizeof(float));
+        }
     }
     peal_interp_free(in);
     free(plan);
@@ -203,7 +207,7 @@ TEST(channels_block_when_full_and_keep_their_order)
     }
 }
 
-/* Two slots by launch parity, the reader a launch behind at most: `wait ... at launch - 2`. */
+/* Two slots, used by even and odd launches; the writer waits for the reader of two launches ago. */
 TEST(launch_phases_and_earlier_launches_are_kept_apart)
 {
     struct peal_assembler *a = peal_assembler_new(2, 0, 2);
@@ -232,7 +236,7 @@ TEST(launch_phases_and_earlier_launches_are_kept_apart)
     }
     for (uint32_t t = 0; t < 60; t++) {
         struct peal_interp_schedule s = {
-            .order = (enum peal_interp_order)(t % 4), .seed = t, .lazy = t / 4};
+            .order = (enum peal_interp_order)(t % 4), .seed = t, .chosen = t / 4};
         assert_int_equal(peal_interp_run(in, &s), PEAL_INTERP_DONE);
         for (size_t l = 0; l < 6; l++)
             assert_memory_equal(peal_interp_output(in, l, 1, 1), peal_interp_input(in, l, 0, 0),
@@ -242,7 +246,7 @@ TEST(launch_phases_and_earlier_launches_are_kept_apart)
     free(plan);
 }
 
-TEST(an_access_outside_is_told_with_its_place)
+TEST(an_access_outside_is_reported_with_its_place)
 {
     struct peal_assembler *a = peal_assembler_new(1, 0, 1);
     uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promise of each collective of any_call.h. */
+/* The contract of each collective of any_call.h. */
 #ifndef PEAL_INTERP_KINDS_H
 #define PEAL_INTERP_KINDS_H
 

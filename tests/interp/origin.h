@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each collective promises: the tests' one statement of it, made from docs/language.md and
- * independent of src. Interpreters, simulations and real ranks are all compared with it.
+/* The contract of each collective, written for tests from docs/language.md and independent of src.
+ * Interpreters, simulations and real ranks are all compared with it.
  *
- * A rank's result y is one piece or P blocks; each comes from one piece of some rank's input x, or
- * from that piece of several ranks, reduced. Where blocks begin and how long they are is the
- * caller's knowledge: there are even parts, counts, offsets, and calls in place. */
+ * A rank's result y is one piece or P blocks. Each of them is a copy of one piece of some rank's
+ * input x, or the reduction of that piece of several ranks. Callers know where blocks begin and how
+ * long they are: parts may be even, or given by counts and offsets, or in place. */
 #ifndef PEAL_INTERP_ORIGIN_H
 #define PEAL_INTERP_ORIGIN_H
 
@@ -18,7 +18,7 @@ struct origin {
     uint32_t reduced; /* 0: copies; otherwise the reduction over ranks 0 .. reduced - 1 */
 };
 
-/* Piece i of y on a rank; false: there is none. */
+/* Where piece i of y on a rank comes from; false: there is no such piece. */
 static inline bool origin_find(enum peal_contract contract, uint32_t rank, uint32_t ranks,
                                uint32_t root, uint32_t i, struct origin *out)
 {

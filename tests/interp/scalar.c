@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See scalar.h. */
+/* A second definition of the arithmetic, which src/compute is compared with (compute_test.c). It
+ * shares no code with it and works otherwise: values are packed and unpacked with ldexp, ilogb and
+ * nearbyint, where compute works on bits, and f8e4m3 is rounded by trying all of its values. Speed
+ * does not matter. */
 #include "interp/scalar.h"
 
 #include <math.h>
@@ -19,7 +22,7 @@ static bool is_whole(enum peal_dtype work)
     return work == PEAL_I64 || work == PEAL_U64;
 }
 
-/* f8e4m3 by its definition: no infinity, all ones is NaN. */
+/* f8e4m3 has no infinity; all ones is NaN. */
 static double unpack_e4m3(unsigned char bits)
 {
     int exponent = (bits >> 3) & 15, fraction = bits & 7;
@@ -29,7 +32,8 @@ static double unpack_e4m3(unsigned char bits)
     return bits >> 7 ? -value : value;
 }
 
-/* The nearest of all of them; of two, the even one; beyond the last, as if there were another. */
+/* The nearest value; of two, the one with an even last bit; NaN beyond the middle between the largest
+ * value and the one that would follow it. */
 static unsigned char pack_e4m3(double value)
 {
     unsigned char best = 0;
@@ -44,24 +48,24 @@ static unsigned char pack_e4m3(double value)
     return (unsigned char)(best | (signbit(value) ? 0x80 : 0));
 }
 
-/* A binary floating-point format with `mantissa` stored bits and exponents up to `most`. */
-static double unpack(uint16_t bits, int mantissa, int most)
+/* A binary floating-point format with `mantissa` stored bits and exponents up to `largest`. */
+static double unpack(uint16_t bits, int mantissa, int largest)
 {
     int exponent = (bits & 0x7fff) >> mantissa;
     double fraction = bits & ((1 << mantissa) - 1);
     double value;
-    if (exponent == 2 * most + 1)
+    if (exponent == 2 * largest + 1)
         value = fraction > 0 ? NAN : INFINITY;
     else if (exponent == 0)
-        value = ldexp(fraction, 1 - most - mantissa);
+        value = ldexp(fraction, 1 - largest - mantissa);
     else
-        value = ldexp(fraction + (1 << mantissa), exponent - most - mantissa);
+        value = ldexp(fraction + (1 << mantissa), exponent - largest - mantissa);
     return bits >> 15 ? -value : value;
 }
 
-static uint16_t pack(double value, int mantissa, int most)
+static uint16_t pack(double value, int mantissa, int largest)
 {
-    int infinity = (2 * most + 1) << mantissa;
+    int infinity = (2 * largest + 1) << mantissa;
     if (isnan(value))
         return (uint16_t)(infinity | 1 << (mantissa - 1));
     int sign = signbit(value) ? 1 << 15 : 0;
@@ -71,11 +75,11 @@ static uint16_t pack(double value, int mantissa, int most)
     if (isinf(value))
         return (uint16_t)(sign | infinity);
     int exponent = ilogb(value);
-    if (exponent < 1 - most)
-        exponent = 1 - most;
-    /* Whole quanta of the last place, ties to even; carrying into the exponent just adds up. */
+    if (exponent < 1 - largest)
+        exponent = 1 - largest;
+    /* In units of the last place, ties to even; a carry into the exponent needs no special case. */
     int64_t quanta = (int64_t)nearbyint(ldexp(value, mantissa - exponent));
-    int64_t bits = quanta + ((int64_t)(exponent + most - 1) << mantissa);
+    int64_t bits = quanta + ((int64_t)(exponent + largest - 1) << mantissa);
     return (uint16_t)(sign | (bits > infinity ? infinity : (int)bits));
 }
 
@@ -310,7 +314,7 @@ static double real_pair(enum peal_fn fn, double a, double b)
     }
 }
 
-/* Where 64 bits have no sign, what has to do with it is done otherwise. */
+/* Functions whose result depends on the sign are different for u64. */
 static int64_t unsigned_pair(enum peal_fn fn, uint64_t a, uint64_t b)
 {
     if (fn == PEAL_FN_MAXIMUM)
@@ -332,7 +336,8 @@ static struct peal_scalar apply_pair(enum peal_fn fn, struct peal_scalar a, stru
         a.integer = unsigned_pair(fn, (uint64_t)a.integer, (uint64_t)b.integer);
     else
         a.real = real_pair(fn, a.real, b.real);
-    /* One operation on floats, done in double and rounded again, is the float operation. */
+    /* One operation on floats, done in double and rounded again, has the result of the float
+     * operation. */
     if (a.work == PEAL_F32)
         a.real = (float)a.real;
     return a;
@@ -401,8 +406,8 @@ struct peal_scalar peal_scalar_apply(enum peal_fn fn, const struct peal_scalar *
     return out;
 }
 
-/* The value that the steps up to and including *last leave on top; *last becomes the step before
- * the first of them. */
+/* The value of the sub-expression that ends with step *last; *last becomes the step before its first
+ * one. */
 static struct peal_scalar eval_steps(const struct peal_formula *f, uint32_t *last,
                                      struct peal_scalar a, struct peal_scalar b)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter's arithmetic: bits by hand, all 16-bit values, the special cases of the rules. */
+/* The interpreter's arithmetic: bits worked out by hand, all 16-bit values, the special cases of the
+ * rules. */
 #include "interp/scalar.h"
 #include "base/tests/unit.h"
 

@@ -15,8 +15,8 @@ struct launch {
     const struct peal_plan *plan;
     struct bytes *inputs; /* [rank * bufs + buf]; parameters only */
     struct bytes *outputs;
-    uint32_t entered;        /* ranks, so far */
-    uint32_t first_to_leave; /* how many had entered when the first rank left */
+    uint32_t entered;       /* ranks, so far */
+    uint32_t entered_first; /* of them, when the first rank left */
 };
 
 struct lane {
@@ -29,7 +29,7 @@ struct message {
     size_t len;
 };
 
-/* A queue: `taken` messages from the front have been received in place and not freed yet. */
+/* A queue, of which the first `taken` messages have been received in place and not freed yet. */
 struct channel {
     const char *name;
     uint32_t port, sender, receiver;
@@ -38,7 +38,7 @@ struct channel {
 };
 
 struct rank {
-    size_t launch; /* that it is in, or about to enter */
+    size_t launch; /* the current or, unless inside, the next one */
     bool inside;
     uint32_t lanes;
     struct lane *lane;
@@ -46,7 +46,7 @@ struct rank {
     unsigned char *private_memory;
     unsigned char **params; /* by buffer index */
     int64_t *cells;
-    int64_t *bases; /* of shared cells: [launch * cells + cell], what the launch starts from */
+    int64_t *bases; /* of shared cells at each launch's start: [launch * cells + cell] */
 };
 
 struct peal_interp {
@@ -60,7 +60,7 @@ struct peal_interp {
     struct peal_text why;
 };
 
-/* Runs the lane's next op if it can: true. False: it blocks, or in->end says that it broke. */
+/* Runs the lane's next op. False: it blocks, or it broke the run (in->end). */
 bool peal_interp_step(struct peal_interp *in, uint32_t rank, uint32_t lane);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One op of one lane, by the words of plan.h. */
+/* One op of one lane, as src/plan/format.h describes it. Every access is checked against its buffer,
+ * its row and its owner, so that a plan that breaks a rule is found here and not by luck. */
 #include "interp/scalar.h"
 #include "interp/state.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SOURCES = 1024 };
+enum { MAX_SOURCES = 1024 };
 
 struct where {
     struct peal_interp *in;
@@ -19,7 +20,8 @@ struct where {
     uint64_t launch;
 };
 
-static bool broken(const struct where *w, const char *what)
+/* Ends the run, unless something broke before. Returns false. */
+static bool broken(const struct where *w, const char *reason)
 {
     struct peal_interp *in = w->in;
     if (in->end == PEAL_INTERP_DONE) {
@@ -32,7 +34,7 @@ static bool broken(const struct where *w, const char *what)
             peal_text_printf(&in->why, " at %s:%u", peal_plan_string(w->plan, pos->source),
                              pos->line);
         }
-        peal_text_printf(&in->why, ": %s", what);
+        peal_text_printf(&in->why, ": %s", reason);
     }
     return false;
 }
@@ -75,7 +77,7 @@ static unsigned char *in_slot(const struct where *w, const struct peal_ref *ref,
     return m->payload + offset;
 }
 
-/* Row `row` (0, 1, ...) of an operand: `len` bytes. NULL if it is not inside its buffer. */
+/* Row `row` of an operand, `len` bytes. NULL: it is outside its buffer, and the run is broken. */
 static unsigned char *operand_row(const struct where *w, const struct peal_ref *ref, uint32_t row,
                                   size_t len)
 {
@@ -87,7 +89,7 @@ static unsigned char *operand_row(const struct where *w, const struct peal_ref *
     uint64_t start = offset;
     if (buf->cols) {
         uint64_t stride = (uint64_t)buf->cols * peal_dtype_size(buf->dtype);
-        /* Of scratch, whose stride is known, whole rows may be part of the offset. */
+        /* The stride of scratch is fixed, so its offsets may include whole rows. */
         uint64_t column = buf->kind == PEAL_BUF_PARAM ? offset : offset % stride;
         if (column > stride || len > stride - column) {
             broken(w, "an access outside its row");
@@ -127,17 +129,17 @@ static struct peal_scalar load(const struct peal_ref *ref, const unsigned char *
 static bool softmax_row(const struct peal_op *op, unsigned char *dst, enum peal_dtype dtype,
                         const struct peal_ref *src, const unsigned char *row)
 {
-    double most = -INFINITY, sum = 0;
+    double largest = -INFINITY, sum = 0;
     uint64_t n = op->mem.count;
     double *e = calloc(n ? n : 1, sizeof *e);
     if (!e)
         return false;
     for (uint64_t i = 0; i < n; i++) {
         e[i] = load(src, row, i, PEAL_F64).real;
-        most = e[i] > most ? e[i] : most;
+        largest = e[i] > largest ? e[i] : largest;
     }
     for (uint64_t i = 0; i < n; i++)
-        sum += e[i] = exp(e[i] - most);
+        sum += e[i] = exp(e[i] - largest);
     for (uint64_t i = 0; i < n; i++)
         peal_scalar_store(dst + i * peal_dtype_size(dtype), dtype,
                           (struct peal_scalar){.work = PEAL_F64, .real = e[i] / sum});
@@ -154,7 +156,7 @@ static bool combine_row(const struct where *w, uint32_t row, enum peal_fn fn,
     unsigned char *to = operand_row(w, dst, row, op->mem.count * size);
     if (!to)
         return false;
-    const unsigned char *from[MOST_SOURCES] = {0};
+    const unsigned char *from[MAX_SOURCES] = {0};
     enum peal_dtype work = peal_scalar_work(PEAL_I8, dst->dtype);
     bool moves = fn == PEAL_FN_ID && op->mem.divisor <= 1 && src[0]->buf != PEAL_BUF_CONST &&
                  src[0]->dtype == dst->dtype;
@@ -172,7 +174,7 @@ static bool combine_row(const struct where *w, uint32_t row, enum peal_fn fn,
     }
     if (fn == PEAL_FN_SOFTMAX)
         return softmax_row(op, to, dst->dtype, src[0], from[0]);
-    struct peal_scalar operands[MOST_SOURCES];
+    struct peal_scalar operands[MAX_SOURCES];
     for (uint64_t i = 0; i < op->mem.count; i++) {
         for (uint32_t k = 0; k < nsrc; k++)
             operands[k] = load(src[k], from[k], i, work);
@@ -187,7 +189,7 @@ static bool combine_row(const struct where *w, uint32_t row, enum peal_fn fn,
     return true;
 }
 
-/* Every further destination gets what the first one has got. */
+/* Copies the result to every further destination. */
 static bool repeat_row(const struct where *w, uint32_t row)
 {
     const struct peal_op *op = w->op;
@@ -202,13 +204,13 @@ static bool repeat_row(const struct where *w, uint32_t row)
     return true;
 }
 
-/* copy, compute, accumulate. */
+/* copy, compute and accumulate. */
 static bool combine(const struct where *w)
 {
     const struct peal_op *op = w->op;
-    const struct peal_ref *src[MOST_SOURCES];
+    const struct peal_ref *src[MAX_SOURCES];
     uint32_t nsrc = 0;
-    if (op->mem.nsrc >= MOST_SOURCES)
+    if (op->mem.nsrc >= MAX_SOURCES)
         return broken(w, "more sources than the interpreter takes");
     if (op->kind == PEAL_OP_ACCUMULATE)
         src[nsrc++] = peal_op_dst(w->plan, op);
@@ -222,7 +224,7 @@ static bool combine(const struct where *w)
     return true;
 }
 
-/* The definition: sums of products in turn, in the precision of the type. */
+/* By definition, sums of products in order, in the precision of the type. */
 static bool multiply(const struct where *w)
 {
     const struct peal_op *op = w->op;
@@ -251,8 +253,9 @@ static bool multiply(const struct where *w)
     return true;
 }
 
-/* The physical threshold: one-writer cells hold (launch << 32 | count), shared ones go on from a
- * base, raw ones are as they are. `passes`: there was no such launch, or nothing to wait for. */
+/* The value that a cell must reach: one-writer cells hold (launch + 1) << 32 | count, shared ones
+ * count on from a base, raw ones are plain. *passes: there was no such launch, or nothing to wait
+ * for. */
 static int64_t threshold(const struct where *w, const struct peal_signal *signal, uint32_t cell,
                          bool *passes)
 {
@@ -272,7 +275,7 @@ static int64_t threshold(const struct where *w, const struct peal_signal *signal
     return w->me->bases[launch * w->in->cells + cell] + value;
 }
 
-/* The signal of a sync op, and its cell in this launch. NULL if the cell is not one of it. */
+/* The signal of a sync op, and its cell in this launch. NULL: the cell is outside the signal. */
 static const struct peal_signal *signal_of(const struct where *w, uint32_t *cell)
 {
     const struct peal_signal *signal = peal_plan_signals(w->plan) + peal_op_signal(w->op);
@@ -290,9 +293,9 @@ static bool wait_on(const struct where *w)
     if (!signal)
         return false;
     bool passes;
-    int64_t least = threshold(w, signal, cell, &passes);
+    int64_t awaited = threshold(w, signal, cell, &passes);
     int64_t value = w->me->cells[cell];
-    return passes || (w->op->flags & PEAL_OP_EQUAL ? value == least : value >= least);
+    return passes || (w->op->flags & PEAL_OP_EQUAL ? value == awaited : value >= awaited);
 }
 
 static bool notify(const struct where *w)
@@ -307,7 +310,7 @@ static bool notify(const struct where *w)
     if (op->flags & PEAL_OP_HAS_REG)
         value += w->lane->regs[op->sync.reg];
     if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
-        /* The count is kept by the cell itself here, and must agree with what the plan says. */
+        /* The cell counts for itself here, as a check of the count in the plan. */
         int64_t start = (int64_t)((w->launch + 1) << 32);
         int64_t count = *at >= start ? *at - start : 0;
         count = op->flags & PEAL_OP_SET ? value : count + value;
@@ -329,7 +332,7 @@ static bool peek(const struct where *w)
     return true;
 }
 
-/* Of raw cells, anyone's; a take blocks. */
+/* Atomics work on raw cells of any rank; a take blocks until the cell holds the expected value. */
 static bool atomic(const struct where *w)
 {
     uint32_t cell;
@@ -348,18 +351,42 @@ static bool atomic(const struct where *w)
     return true;
 }
 
+/* The `end` of a `when`. */
+static const struct peal_op *find_end(const struct peal_op *op)
+{
+    for (uint32_t depth = 1; depth > 0;) {
+        op++;
+        depth += op->kind == PEAL_OP_WHEN;
+        depth -= op->kind == PEAL_OP_END;
+    }
+    return op;
+}
+
 static bool when(const struct where *w)
 {
     int64_t reg = w->lane->regs[w->op->mem.rows], value = (int64_t)w->op->mem.count;
     const bool holds[] = {reg == value, reg != value, reg<value, reg <= value, reg> value,
                           reg >= value};
-    const struct peal_op *op = w->op;
-    for (uint32_t depth = 1; depth > 0 && !holds[w->op->fn];) {
-        op++;
-        depth += op->kind == PEAL_OP_WHEN;
-        depth -= op->kind == PEAL_OP_END;
+    if (!holds[w->op->fn])
+        w->lane->op += (uint64_t)(find_end(w->op) - w->op);
+    return true;
+}
+
+/* Copies the rows of an operand from or to a payload. */
+static bool move_rows(const struct where *w, const struct peal_ref *ref, unsigned char *payload,
+                      size_t row_len, bool sends)
+{
+    if (row_len == 0)
+        return true;
+    for (uint32_t row = 0; row < w->op->mem.rows; row++) {
+        unsigned char *at = operand_row(w, ref, row, row_len), *part = payload + row * row_len;
+        if (!at)
+            return false;
+        if (sends)
+            memcpy(part, at, row_len);
+        else
+            memcpy(at, part, row_len);
     }
-    w->lane->op += (uint64_t)(op - w->op);
     return true;
 }
 
@@ -381,13 +408,7 @@ static bool send(const struct where *w)
         w->in->end = PEAL_INTERP_NO_MEMORY;
         return false;
     }
-    for (uint32_t row = 0; row < op->mem.rows && row_len; row++) {
-        const unsigned char *from = operand_row(w, src, row, row_len);
-        if (!from)
-            return false;
-        memcpy(m.payload + row * row_len, from, row_len);
-    }
-    return true;
+    return move_rows(w, src, m.payload, row_len, true);
 }
 
 static void drop(struct channel *c, size_t index)
@@ -415,12 +436,8 @@ static bool receive(const struct where *w)
     size_t row_len = op->mem.count * peal_dtype_size(dst->dtype);
     if (m->len != row_len * op->mem.rows)
         return broken(w, "a payload of another size");
-    for (uint32_t row = 0; row < op->mem.rows && row_len; row++) {
-        unsigned char *to = operand_row(w, dst, row, row_len);
-        if (!to)
-            return false;
-        memcpy(to, m->payload + row * row_len, row_len);
-    }
+    if (!move_rows(w, dst, m->payload, row_len, false))
+        return false;
     drop(c, c->taken);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter on small kernels, each for one thing that the collectives do not use: accumulate,
- * lanes, rows and columns, raw cells, elementwise functions. */
+/* The interpreter on small kernels, one for each feature that the collectives do not use: accumulate,
+ * lanes, rows and columns, raw cells, elementwise functions, shared cells. */
 #include "base/tests/unit.h"
 #include "interp/interp.h"
 #include "plan/tests/made.h"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs shell commands of tests in a temporary folder, the same on every machine."""
+"""Runs shell commands in a temporary folder, in the same way on every machine."""
 import os
 import signal
 import subprocess
 import tempfile
 
-TIME_LIMIT = 240  # seconds a command; a hang is a failure, not a wait. Busy machines take a minute for some
+TIME_LIMIT = 240  # seconds per command; some take a minute on a busy machine
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -40,8 +40,13 @@ class Sandbox:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
+    def link(self, *names):
+        """Makes folders of the source tree available."""
+        for name in names:
+            os.symlink(os.path.join(TOP, name), os.path.join(self.path, name))
+
     def run(self, command):
-        """(output, exit code): what went to stdout and stderr, paths of this machine replaced."""
+        """(output and errors, exit code); paths of this machine are replaced."""
         process = subprocess.Popen(
             ["/bin/bash", "-c", command], cwd=self.path, env=self.environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

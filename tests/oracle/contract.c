@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the caller brings, and what the contract (interp/origin.h) makes of it. */
+/* The inputs of each launch, and the results that the contract (interp/origin.h) demands. */
 #include "oracle/oracle.h"
 
 #include "base/base.h"
@@ -30,7 +30,10 @@ static uint64_t part(const struct peal_plan *plan, uint64_t n, uint32_t r)
     return sum;
 }
 
-uint32_t oracle_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank, uint64_t *first)
+/* The buffer that a parameter is in (its own, or in place the one that it shares), and the element
+ * at which it begins there. */
+static uint32_t find_buffer(const struct peal_plan *plan, uint32_t buf, uint32_t rank,
+                            uint64_t *first)
 {
     const struct peal_buf *b = &peal_plan_bufs(plan)[buf];
     uint32_t c = plan->contract;
@@ -44,7 +47,7 @@ uint32_t oracle_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank,
     return b->alias;
 }
 
-/* Does anything on the way hold small numbers only? */
+/* Is there a buffer whose type holds small numbers only? */
 static bool has_small(const struct peal_plan *plan)
 {
     for (uint64_t b = 0; b < plan->bufs.count; b++) {
@@ -54,7 +57,7 @@ static bool has_small(const struct peal_plan *plan)
     return false;
 }
 
-/* Whole numbers that all types hold, with what few of them come to. */
+/* Whole numbers, small enough that every type holds them and the reduction of a few of them. */
 static double datum(const struct oracle *o, uint32_t launch, uint32_t rank, uint32_t buf,
                     uint64_t i)
 {
@@ -68,7 +71,7 @@ static void put(struct oracle *o, uint32_t rank, uint32_t launch, uint32_t buf)
     const struct peal_plan *plan = o->plans[launch];
     const struct peal_buf *b = &peal_plan_bufs(plan)[buf];
     uint64_t first, size = peal_dtype_size(b->dtype);
-    struct memory *m = &o->memory[oracle_place(plan, buf, rank, &first) * o->nranks + rank];
+    struct memory *m = &o->memory[find_buffer(plan, buf, rank, &first) * o->nranks + rank];
     for (uint64_t i = 0; i < peal_plan_len(plan, rank, buf); i++) {
         uint64_t at = (first + i) * size;
         double value = datum(o, launch, rank, buf, i);
@@ -96,12 +99,13 @@ void oracle_fill(struct oracle *o, uint32_t rank, uint32_t launch)
     }
 }
 
-/* --- what should come out -------------------------------------------------------------------- */
+/* --- expected results ------------------------------------------------------------------------- */
 
+/* One piece of y and where it comes from. */
 struct want {
     struct origin from;
     uint64_t lo, hi; /* elements of y */
-    uint64_t first;  /* of x */
+    uint64_t first;  /* element of x */
 };
 
 /* Where a block of x begins on a rank, or of y (all_to_all_v only). */
@@ -184,7 +188,7 @@ static void compare(struct oracle *o, uint32_t rank, uint32_t launch, const stru
     enum peal_dtype dtype = peal_plan_bufs(plan)[plan->contract_out].dtype;
     uint64_t first, size = peal_dtype_size(dtype);
     struct memory *m =
-        &o->memory[oracle_place(plan, plan->contract_out, rank, &first) * o->nranks + rank];
+        &o->memory[find_buffer(plan, plan->contract_out, rank, &first) * o->nranks + rank];
     for (uint64_t i = w->lo; i < w->hi; i++) {
         uint64_t at = (first + i) * size;
         enum peal_dtype work = peal_scalar_work(PEAL_I8, dtype);

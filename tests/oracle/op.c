@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One op of one lane: what it does to bytes, cells, queues and clocks. */
+/* One op of one lane: what it does to bytes, cells, queues and clocks.
+ *
+ * A lane's own count in its clock goes up after each of its releases: a notify that is not relaxed,
+ * a send, a freed slot, an atomic op that changes its cell. A message, a freed slot or a cell keeps
+ * the clock that was released to it (a cell joins those of several writers, a set replaces them),
+ * and the lane that acquires it joins that clock to its own. An access is ordered before another
+ * lane's if that lane's clock has reached the count at which the access was made.
+ */
 #include "interp/scalar.h"
 #include "oracle/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SOURCES = 256 };
+enum { MAX_OPERANDS = 256 };
 
+/* The op that a lane does next. */
 struct here {
     struct oracle *o;
     const struct peal_plan *plan;
     const struct peal_op *op;
-    uint32_t rank, lane, launch; /* lane: of all */
+    uint32_t rank, lane, launch; /* lane: its number among those of all ranks */
 };
 
 static struct here here_of(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op)
@@ -26,45 +34,36 @@ static uint32_t line_of(const struct here *h)
     return h->op->pos == PEAL_NONE ? 0 : peal_plan_positions(h->plan)[h->op->pos].line;
 }
 
-static void join(struct clock *into, const struct clock *from, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        into->at[i] = from->at[i] > into->at[i] ? from->at[i] : into->at[i];
-}
-
-/* --- bytes ----------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 static void race(struct oracle *o, uint32_t a, uint32_t b, const struct memory *m, uint64_t byte)
 {
     uint32_t at = (uint32_t)(m - o->memory);
-    o->wrong_lane[0] = a;
-    o->wrong_lane[1] = b;
     oracle_is_wrong(o, ORACLE_RACE, "lanes %u and %u (of all) race on byte %llu of '%s' of rank %u",
                     a, b, (unsigned long long)byte,
                     peal_plan_string(o->plans[0], peal_plan_bufs(o->plans[0])[at / o->nranks].name),
                     at % o->nranks);
 }
 
-/* how: r, w or a (accumulate). */
-void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t byte, char how,
-                  const struct peal_op *op)
+void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t byte,
+                  enum oracle_access access, const struct peal_op *op)
 {
     struct stamp *s = &m->stamps[byte];
     const uint32_t *know = o->lanes[lane].clock.at;
-    bool same = how == 'a' && s->fn == op->fn && s->dtype == op->dtype;
+    bool commutes = access == ORACLE_ACCUMULATE && s->fn == op->fn && s->dtype == op->dtype;
     if (s->write && s->writer != lane && know[s->writer] < s->write)
         race(o, s->writer, lane, m, byte);
     for (uint32_t u = 0; u < o->nlanes; u++) {
         if (u == lane)
             continue;
-        if (how != 'r' && s->read[u] && know[u] < s->read[u])
+        if (access != ORACLE_READ && s->read[u] && know[u] < s->read[u])
             race(o, u, lane, m, byte);
-        if (s->accumulate[u] && know[u] < s->accumulate[u] && !same)
+        if (s->accumulate[u] && know[u] < s->accumulate[u] && !commutes)
             race(o, u, lane, m, byte);
     }
-    if (how == 'r') {
+    if (access == ORACLE_READ) {
         s->read[lane] = know[lane];
-    } else if (how == 'w') {
+    } else if (access == ORACLE_WRITE) {
         s->write = know[lane];
         s->writer = (uint8_t)lane;
     } else {
@@ -75,12 +74,11 @@ void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t by
 }
 
 struct place {
-    struct memory *memory; /* NULL: a constant or a slot */
-    struct message *slot;
+    struct memory *memory; /* NULL: a constant */
     uint64_t byte;
 };
 
-/* Where row `row` of an operand starts; false: outside. */
+/* Where a row of an operand that is no slot begins; false: it is out of bounds. */
 static bool find_place(const struct here *h, const struct peal_ref *ref, uint32_t row,
                        struct place *out)
 {
@@ -122,7 +120,7 @@ static struct queue *queue_of(struct oracle *o, const struct peal_plan *plan, ui
     return &o->queues.at[o->queues.len - 1];
 }
 
-/* Element i of a row; `set` is cleared if no op wrote it. */
+/* Element i of a row. */
 static struct peal_scalar load(const struct here *h, const struct peal_ref *ref, uint32_t row,
                                uint64_t i, enum peal_dtype work)
 {
@@ -140,9 +138,6 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
         if (k >= q->received || at >= q->messages.at[k].count ||
             q->messages.at[k].dtype != ref->dtype)
             oracle_is_wrong(h->o, ORACLE_CHANNEL, "a slot is read that does not hold this");
-        else if (!q->messages.at[k].set[at])
-            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what no op wrote",
-                            line_of(h));
         else
             return peal_scalar_load(q->messages.at[k].payload + at * size, ref->dtype, work);
         return peal_scalar_const(0, ref->dtype, work);
@@ -152,7 +147,7 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
         return peal_scalar_const(0, ref->dtype, work);
     }
     for (uint64_t k = 0; k < size; k++) {
-        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, 'r', h->op);
+        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, ORACLE_READ, h->op);
         if (!p.memory->stamps[p.byte + i * size + k].set)
             oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what no op wrote",
                             line_of(h));
@@ -161,7 +156,7 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
 }
 
 static void store(const struct here *h, const struct peal_ref *ref, uint32_t row, uint64_t i,
-                  struct peal_scalar value, char how)
+                  struct peal_scalar value, enum oracle_access access)
 {
     uint64_t size = peal_dtype_size(ref->dtype);
     struct place p;
@@ -170,13 +165,13 @@ static void store(const struct here *h, const struct peal_ref *ref, uint32_t row
         return;
     }
     for (uint64_t k = 0; k < size; k++) {
-        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, how, h->op);
+        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, access, h->op);
         p.memory->stamps[p.byte + i * size + k].set = true;
     }
     peal_scalar_store(p.memory->at + p.byte + i * size, ref->dtype, value);
 }
 
-/* Do two operands share bytes without being the same? Rows make that hard to say: by bytes. */
+/* Do two operands share bytes without being the same? Compared row by row. */
 static bool overlap(const struct here *h, const struct peal_ref *a, const struct peal_ref *b)
 {
     if (a->buf != b->buf || a->rank != b->rank || a->buf >= PEAL_BUF_SLOT)
@@ -199,48 +194,59 @@ static void check_overlaps(const struct here *h)
 {
     uint32_t n = peal_op_nrefs(h->op);
     const struct peal_ref *refs = peal_plan_refs(h->plan) + h->op->mem.ref;
-    for (uint32_t i = 0; i < n && h->op->mem.count; i++) {
+    if (h->op->mem.count == 0)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < n; k++) {
-            bool both = peal_op_writes(h->op, i) && peal_op_writes(h->op, k) && i != k;
             if (!peal_op_writes(h->op, i) || i == k)
                 continue;
             struct place p, q;
-            bool same = both && refs[i].buf == refs[k].buf && refs[i].rank == refs[k].rank &&
-                        find_place(h, &refs[i], 0, &p) && find_place(h, &refs[k], 0, &q) &&
-                        p.byte == q.byte;
+            bool same = peal_op_writes(h->op, k) && refs[i].buf == refs[k].buf &&
+                        refs[i].rank == refs[k].rank && find_place(h, &refs[i], 0, &p) &&
+                        find_place(h, &refs[k], 0, &q) && p.byte == q.byte;
             if (same || overlap(h, &refs[i], &refs[k]))
                 oracle_is_wrong(h->o, ORACLE_OVERLAP, "operands at line %u overlap", line_of(h));
         }
     }
 }
 
+/* The value that an accumulate combines with. One that is atomic per element does not count as a
+ * read: accumulates of one function may meet. */
+static struct peal_scalar load_sum(const struct here *h, const struct peal_ref *dst, uint32_t row,
+                                   uint64_t i, enum peal_dtype work)
+{
+    struct place p;
+    if ((h->op->flags & PEAL_OP_EXCLUSIVE) || !find_place(h, dst, row, &p))
+        return load(h, dst, row, i, work);
+    uint64_t at = p.byte + i * peal_dtype_size(dst->dtype);
+    if (!p.memory->stamps[at].set)
+        oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u adds to nothing", line_of(h));
+    return peal_scalar_load(p.memory->at + at, dst->dtype, work);
+}
+
 static void combine(const struct here *h)
 {
     const struct peal_op *op = h->op;
     const struct peal_ref *dst = peal_op_dst(h->plan, op);
-    struct peal_scalar in[MOST_SOURCES];
-    bool adds = op->kind == PEAL_OP_ACCUMULATE, alone = op->flags & PEAL_OP_EXCLUSIVE;
+    struct peal_scalar in[MAX_OPERANDS];
+    bool adds = op->kind == PEAL_OP_ACCUMULATE;
+    bool is_atomic = adds && !(op->flags & PEAL_OP_EXCLUSIVE);
     enum peal_fn fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : (enum peal_fn)op->fn;
     enum peal_dtype work = peal_scalar_work(PEAL_I8, dst->dtype);
-    if (op->mem.nsrc + 1u > MOST_SOURCES || fn == PEAL_FN_SOFTMAX || op->kind == PEAL_OP_MATMUL) {
+    if (op->mem.nsrc + 1u > MAX_OPERANDS || fn == PEAL_FN_SOFTMAX || op->kind == PEAL_OP_MATMUL) {
         oracle_is_wrong(h->o, ORACLE_UNABLE, "an op that is not supported");
         return;
     }
     check_overlaps(h);
     for (uint32_t k = 0; k < op->mem.nsrc; k++)
         work = peal_scalar_work(work, peal_op_src(h->plan, op, k)->dtype);
-    for (uint64_t e = 0; e < op->mem.rows * op->mem.count && h->o->wrong == ORACLE_FINE; e++) {
+    for (uint64_t e = 0; e < op->mem.rows * op->mem.count; e++) {
+        if (h->o->wrong != ORACLE_FINE)
+            return;
         uint32_t row = (uint32_t)(e / op->mem.count), n = 0;
         uint64_t i = e % op->mem.count;
-        struct place p;
-        if (adds && !alone && find_place(h, dst, row, &p)) { /* element-atomic: no read apart */
-            uint64_t at = p.byte + i * peal_dtype_size(dst->dtype);
-            if (!p.memory->stamps[at].set)
-                oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u adds to nothing", line_of(h));
-            in[n++] = peal_scalar_load(p.memory->at + at, dst->dtype, work);
-        } else if (adds) {
-            in[n++] = load(h, dst, row, i, work);
-        }
+        if (adds)
+            in[n++] = load_sum(h, dst, row, i, work);
         for (uint32_t k = 0; k < op->mem.nsrc; k++)
             in[n++] = load(h, peal_op_src(h->plan, op, k), row, i, work);
         const struct peal_formula *formula = peal_plan_formula(h->plan, fn);
@@ -248,13 +254,13 @@ static void combine(const struct here *h)
                                             : peal_scalar_apply(fn, in, n);
         if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
             result = peal_scalar_divide(result, op->mem.divisor, dst->dtype);
-        store(h, dst, row, i, result, adds && !alone ? 'a' : 'w');
+        store(h, dst, row, i, result, is_atomic ? ORACLE_ACCUMULATE : ORACLE_WRITE);
         for (uint32_t k = 0; k < op->mem.also; k++)
-            store(h, peal_op_also(h->plan, op, k), row, i, result, 'w');
+            store(h, peal_op_also(h->plan, op, k), row, i, result, ORACLE_WRITE);
     }
 }
 
-/* --- signals --------------------------------------------------------------------------------- */
+/* --- signals ---------------------------------------------------------------------------------- */
 
 static struct cell *cell_of(const struct here *h, const struct peal_signal **signal)
 {
@@ -267,7 +273,7 @@ static struct cell *cell_of(const struct here *h, const struct peal_signal **sig
     return &h->o->cells[(size_t)h->op->sync.rank * h->o->ncells + cell];
 }
 
-/* What earlier launches than `launch` add to a shared cell of the rank, as its plans say. */
+/* The sum that the launches before `launch` add to the op's cell of a shared signal. */
 static int64_t base_of(const struct here *h, const struct peal_signal *signal, uint32_t launch)
 {
     uint32_t index = peal_op_cell(h->plan, h->op, h->launch) - signal->first_cell;
@@ -280,8 +286,8 @@ static int64_t base_of(const struct here *h, const struct peal_signal *signal, u
     return base;
 }
 
-/* A cell as the launch counts: from what earlier launches have added; 0 where its writer is in
- * another launch. */
+/* The value that a peek returns. A shared cell counts from the sum that earlier launches have
+ * added; a one-writer cell is 0 if its writer is in another launch. */
 static int64_t peeked(const struct here *h, const struct peal_signal *signal, int64_t value)
 {
     if (signal->kind == PEAL_SIGNAL_SHARED)
@@ -305,7 +311,7 @@ static bool wait_can(const struct here *h)
         return true;
     uint32_t launch = h->launch - (op->flags & PEAL_OP_HAS_REG ? 0 : op->sync.back);
     if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
-        /* Logically 0 until somebody has written it in that launch. */
+        /* 0 until its writer has written it in that launch. */
         int64_t epoch = have >> 32, count = have & UINT32_MAX;
         count = epoch < (int64_t)launch + 1 ? 0 : count;
         if (epoch > (int64_t)launch + 1)
@@ -342,12 +348,12 @@ static void notify(const struct here *h)
     if (sets)
         memset(&cell->clock, 0, sizeof cell->clock);
     if (!relaxed) {
-        join(&cell->clock, own, o->nlanes);
+        oracle_join(&cell->clock, own, o->nlanes);
         own->at[h->lane]++;
     }
 }
 
-/* Reads a cell and changes it in one go; acquires, and releases if it changes it. */
+/* fetch_add, compare_swap, take: acquires, and releases if it changes the cell. */
 static void atomic(const struct here *h)
 {
     const struct peal_signal *signal;
@@ -359,7 +365,7 @@ static void atomic(const struct here *h)
     int64_t before = cell->value;
     int32_t expected = (int32_t)(h->op->sync.value >> 32), desired = (int32_t)h->op->sync.value;
     bool changes = h->op->kind == PEAL_OP_FETCH_ADD || before == expected;
-    join(own, &cell->clock, o->nlanes);
+    oracle_join(own, &cell->clock, o->nlanes);
     if (h->op->kind == PEAL_OP_FETCH_ADD)
         cell->value += h->op->sync.value;
     else if (changes)
@@ -367,7 +373,7 @@ static void atomic(const struct here *h)
     if (h->op->kind != PEAL_OP_TAKE)
         o->lanes[h->lane].regs[h->op->sync.reg] = before;
     if (changes) {
-        join(&cell->clock, own, o->nlanes);
+        oracle_join(&cell->clock, own, o->nlanes);
         own->at[h->lane]++;
     }
 }
@@ -379,7 +385,7 @@ static bool take_can(const struct here *h)
     return !cell || cell->value == (int32_t)(h->op->sync.value >> 32);
 }
 
-/* Goes to the end of a block that is left out. */
+/* Skips the block if the condition does not hold. */
 static void when(const struct here *h)
 {
     struct lane *lane = &h->o->lanes[h->lane];
@@ -397,7 +403,7 @@ static void when(const struct here *h)
     lane->op += (uint64_t)(op - h->op);
 }
 
-/* --- queues ---------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 static void send(const struct here *h)
 {
@@ -411,48 +417,52 @@ static void send(const struct here *h)
     if (m.count * size > shape->slot_bytes)
         oracle_is_wrong(o, ORACLE_CHANNEL, "a payload does not fit its slot");
     if (k >= shape->depth)
-        join(own, &q->freed.at[k - shape->depth], o->nlanes);
+        oracle_join(own, &q->freed.at[k - shape->depth], o->nlanes);
     m.payload = calloc(m.count + 1, size);
-    m.set = calloc(m.count + 1, sizeof *m.set);
+    if (!m.payload)
+        abort();
     enum peal_dtype work = peal_scalar_work(PEAL_I8, src->dtype);
-    for (uint64_t i = 0; m.payload && m.set && i < m.count; i++) {
+    for (uint64_t i = 0; i < m.count; i++) {
         struct peal_scalar value =
             load(h, src, (uint32_t)(i / h->op->mem.count), i % h->op->mem.count, work);
         peal_scalar_store(m.payload + i * size, m.dtype, value);
-        m.set[i] = true;
     }
     m.clock = *own;
     own->at[h->lane]++;
-    if (!m.payload || !m.set || !peal_vec_push(&q->messages, m))
+    if (!peal_vec_push(&q->messages, m))
         abort();
 }
 
+/* The next message; a recv stores it. One of the wrong size is a fault; if that is not to be
+ * reported (oracle.only), it is taken without its data. */
+static void take_message(const struct here *h, struct queue *q)
+{
+    const struct peal_op *op = h->op;
+    const struct message *m = &q->messages.at[q->received++];
+    oracle_join(&h->o->lanes[h->lane].clock, &m->clock, h->o->nlanes);
+    if (m->count != op->mem.count * op->mem.rows || m->dtype != op->dtype) {
+        oracle_is_wrong(h->o, ORACLE_CHANNEL, "a message is received as another (line %u)",
+                        line_of(h));
+        return;
+    }
+    if (op->kind != PEAL_OP_RECV)
+        return;
+    uint64_t size = peal_dtype_size(m->dtype);
+    enum peal_dtype work = peal_scalar_work(PEAL_I8, m->dtype);
+    for (uint64_t i = 0; i < m->count; i++)
+        store(h, peal_op_dst(h->plan, op), (uint32_t)(i / op->mem.count), i % op->mem.count,
+              peal_scalar_load(m->payload + i * size, m->dtype, work), ORACLE_WRITE);
+}
+
+/* recv, recv_slot and free. */
 static void receive(const struct here *h)
 {
     struct oracle *o = h->o;
     struct queue *q = queue_of(o, h->plan, h->op->mem.channel);
     struct clock *own = &o->lanes[h->lane].clock;
-    const struct peal_op *op = h->op;
-    if (op->kind != PEAL_OP_FREE) {
-        const struct message *m = &q->messages.at[q->received++];
-        join(own, &m->clock, o->nlanes);
-        bool fits = m->count == op->mem.count * op->mem.rows && m->dtype == op->dtype;
-        if (!fits)
-            oracle_is_wrong(o, ORACLE_CHANNEL, "a message is received as another (line %u)",
-                            line_of(h));
-        /* Where another fault is looked for, the message is taken all the same, without its data. */
-        if (o->wrong != ORACLE_FINE)
-            return;
-        uint64_t size = peal_dtype_size(m->dtype);
-        enum peal_dtype work = peal_scalar_work(PEAL_I8, m->dtype);
-        for (uint64_t i = 0; i < m->count; i++) {
-            if (!fits || op->kind != PEAL_OP_RECV)
-                break;
-            store(h, peal_op_dst(h->plan, op), (uint32_t)(i / op->mem.count), i % op->mem.count,
-                  peal_scalar_load(m->payload + i * size, m->dtype, work), 'w');
-        }
-    }
-    if (op->kind == PEAL_OP_RECV_SLOT)
+    if (h->op->kind != PEAL_OP_FREE)
+        take_message(h, q);
+    if (h->op->kind == PEAL_OP_RECV_SLOT || o->wrong != ORACLE_FINE)
         return;
     if (q->freed.len >= q->received)
         oracle_is_wrong(o, ORACLE_CHANNEL, "a slot is freed that was not received");
@@ -461,7 +471,7 @@ static void receive(const struct here *h)
     own->at[h->lane]++;
 }
 
-/* --- one op ---------------------------------------------------------------------------------- */
+/* --- one op ----------------------------------------------------------------------------------- */
 
 bool oracle_op_can(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op)
 {
@@ -492,7 +502,7 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
         bool none = signal->kind <= PEAL_SIGNAL_SHARED && !(op->flags & PEAL_OP_HAS_REG) &&
                     op->sync.back > h.launch;
         if (cell && !none && !(op->flags & PEAL_OP_RELAXED))
-            join(&o->lanes[h.lane].clock, &cell->clock, o->nlanes);
+            oracle_join(&o->lanes[h.lane].clock, &cell->clock, o->nlanes);
         break;
     case PEAL_OP_PEEK:
         cell = cell_of(&h, &signal);
@@ -508,8 +518,7 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
         when(&h);
         break;
     case PEAL_OP_END:
-        break;
-    case PEAL_OP_FLUSH: /* everything takes effect at once here */
+    case PEAL_OP_FLUSH: /* every op takes effect at once here */
         break;
     case PEAL_OP_SEND:
         send(&h);

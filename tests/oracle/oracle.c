@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches, schedules, clocks of the oracle. */
+/* The oracle's memory, launches and schedules. */
 #include "oracle/oracle.h"
 
 #include "base/base.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 20, MOST_LAUNCHES = 64, MOST_REGS = 16 };
+enum { MAX_STAMPS = 1 << 23 }; /* bytes of all ranks, times lanes */
 
 const char *oracle_wrong_name(enum oracle_wrong wrong)
 {
@@ -38,64 +38,85 @@ static const struct peal_plan *plan_of(const struct oracle *o, uint32_t rank)
     return o->plans[o->ranks[rank].launch];
 }
 
-/* --- making ---------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
+/* The largest size that a buffer has in any launch. */
+static uint64_t bytes_of(const struct oracle *o, uint32_t buf, uint32_t rank)
+{
+    uint64_t largest = 0;
+    for (uint32_t l = 0; l < o->launches; l++) {
+        uint64_t size = peal_dtype_size(peal_plan_bufs(o->plans[l])[buf].dtype);
+        uint64_t bytes = peal_plan_len(o->plans[l], rank, buf) * size;
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+/* What was allocated before a failure is freed by oracle_free. */
 static bool make_memory(struct oracle *o)
 {
     uint64_t sum = 0;
     o->memory = calloc((size_t)o->nbufs * o->nranks + 1, sizeof *o->memory);
     o->cells = calloc((size_t)o->ncells * o->nranks + 1, sizeof *o->cells);
-    for (uint32_t i = 0; o->memory && i < o->nbufs * o->nranks; i++) {
+    if (!o->memory || !o->cells)
+        return false;
+    for (uint32_t i = 0; i < o->nbufs * o->nranks; i++) {
         struct memory *m = &o->memory[i];
-        for (uint32_t l = 0; l < o->launches; l++) {
-            uint32_t b = i / o->nranks;
-            uint64_t size = peal_dtype_size(peal_plan_bufs(o->plans[l])[b].dtype);
-            uint64_t bytes = peal_plan_len(o->plans[l], i % o->nranks, b) * size;
-            m->bytes = bytes > m->bytes ? bytes : m->bytes;
-        }
-        if ((sum += m->bytes * o->nlanes) > MOST_BYTES * 8)
+        m->bytes = bytes_of(o, i / o->nranks, i % o->nranks);
+        sum += m->bytes * o->nlanes;
+        if (sum > MAX_STAMPS)
             return false;
         m->at = calloc(m->bytes + 1, 1);
         m->stamps = calloc(m->bytes + 1, sizeof *m->stamps);
-        for (uint64_t k = 0; m->at && m->stamps && k < m->bytes; k++) {
+        if (!m->at || !m->stamps)
+            return false;
+        for (uint64_t k = 0; k < m->bytes; k++) {
             m->stamps[k].read = calloc(2 * (size_t)o->nlanes, sizeof(uint32_t));
-            m->stamps[k].accumulate = m->stamps[k].read + o->nlanes;
+            if (!m->stamps[k].read)
+                return false;
         }
     }
-    return o->memory && o->cells;
+    return true;
+}
+
+/* False: more lanes or registers than the oracle supports. */
+static bool number_lanes(struct oracle *o)
+{
+    for (uint32_t r = 0; r < o->nranks; r++) {
+        uint32_t lanes = 1;
+        for (uint32_t l = 0; l < o->launches; l++) {
+            uint32_t n = peal_plan_lane_count(o->plans[l], r);
+            lanes = n > lanes ? n : lanes;
+            for (uint32_t i = 0; i < n; i++) {
+                if (peal_plan_lane(o->plans[l], r, i)->regs > ORACLE_REGS)
+                    return false;
+            }
+        }
+        o->first_lane[r + 1] = o->first_lane[r] + lanes;
+        if (o->first_lane[r + 1] > ORACLE_LANES)
+            return false;
+    }
+    o->nlanes = o->first_lane[o->nranks];
+    return true;
 }
 
 struct oracle *oracle_new(const struct peal_plan *const *plans, uint32_t launches)
 {
-    struct oracle *o = calloc(1, sizeof *o);
-    if (!o || launches > MOST_LAUNCHES || plans[0]->nranks > ORACLE_LANES) {
-        free(o);
+    if (launches > ORACLE_LAUNCHES || plans[0]->nranks > ORACLE_LANES)
         return NULL;
-    }
+    struct oracle *o = calloc(1, sizeof *o);
+    if (!o)
+        return NULL;
     o->plans = plans;
     o->launches = launches;
     o->nranks = plans[0]->nranks;
     o->nbufs = (uint32_t)plans[0]->bufs.count;
-    bool good = true;
-    for (uint32_t r = 0; r < o->nranks; r++) {
-        uint32_t most = 1;
-        for (uint32_t l = 0; l < launches; l++) {
-            uint32_t n = peal_plan_lane_count(plans[l], r);
-            most = n > most ? n : most;
-            for (uint32_t i = 0; i < n; i++)
-                good = good && peal_plan_lane(plans[l], r, i)->regs <= MOST_REGS;
-        }
-        o->first_lane[r + 1] = o->first_lane[r] + most;
-        good = good && o->first_lane[r + 1] <= ORACLE_LANES;
-        if (!good)
-            break;
-    }
-    o->nlanes = o->first_lane[o->nranks];
+    bool same_bufs = true;
     for (uint32_t l = 0; l < launches; l++) {
-        good = good && plans[l]->bufs.count == o->nbufs;
+        same_bufs = same_bufs && plans[l]->bufs.count == o->nbufs;
         o->ncells = plans[l]->cells > o->ncells ? plans[l]->cells : o->ncells;
     }
-    if (!good || !make_memory(o)) {
+    if (!same_bufs || !number_lanes(o) || !make_memory(o)) {
         oracle_free(o);
         return NULL;
     }
@@ -106,14 +127,27 @@ static void empty_queues(struct oracle *o)
 {
     for (size_t i = 0; i < o->queues.len; i++) {
         struct queue *q = &o->queues.at[i];
-        for (size_t k = 0; k < q->messages.len; k++) {
+        for (size_t k = 0; k < q->messages.len; k++)
             free(q->messages.at[k].payload);
-            free(q->messages.at[k].set);
-        }
         peal_vec_release(&q->messages);
         peal_vec_release(&q->freed);
     }
     o->queues.len = 0;
+}
+
+static void free_memory(struct oracle *o)
+{
+    if (!o->memory)
+        return;
+    for (uint32_t i = 0; i < o->nbufs * o->nranks; i++) {
+        struct memory *m = &o->memory[i];
+        uint64_t stamps = m->stamps ? m->bytes : 0;
+        for (uint64_t k = 0; k < stamps; k++)
+            free(m->stamps[k].read);
+        free(m->stamps);
+        free(m->at);
+    }
+    free(o->memory);
 }
 
 void oracle_free(struct oracle *o)
@@ -122,22 +156,16 @@ void oracle_free(struct oracle *o)
         return;
     empty_queues(o);
     peal_vec_release(&o->queues);
-    for (uint32_t i = 0; o->memory && i < o->nbufs * o->nranks; i++) {
-        for (uint64_t k = 0; o->memory[i].stamps && k < o->memory[i].bytes; k++)
-            free(o->memory[i].stamps[k].read);
-        free(o->memory[i].stamps);
-        free(o->memory[i].at);
-    }
-    free(o->memory);
+    free_memory(o);
     free(o->cells);
     peal_text_release(&o->why);
     free(o);
 }
 
-/* --- launches -------------------------------------------------------------------------------- */
+/* --- launches --------------------------------------------------------------------------------- */
 
-/* Between launches the caller uses the parameters that peers can reach. */
-static void caller(struct oracle *o, uint32_t rank)
+/* Between launches the caller may use its arguments: it writes those that peers can reach. */
+static void use_arguments(struct oracle *o, uint32_t rank)
 {
     const struct peal_plan *plan = plan_of(o, rank);
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
@@ -148,38 +176,34 @@ static void caller(struct oracle *o, uint32_t rank)
             !(buf->flags & (PEAL_BUF_PEER_READ | PEAL_BUF_PEER_WRITE)))
             continue;
         for (uint64_t i = 0; i < peal_plan_len(plan, rank, b) * size; i++)
-            oracle_touch(o, oracle_lane(o, rank, 0), m, i, 'w', NULL);
+            oracle_touch(o, oracle_lane(o, rank, 0), m, i, ORACLE_WRITE, NULL);
     }
 }
 
-/* Scratch of the rank holds nothing when a launch begins. */
+/* Only windows keep their contents from launch to launch. */
 static void forget_private(struct oracle *o, uint32_t rank)
 {
     const struct peal_plan *plan = plan_of(o, rank);
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         uint8_t kind = peal_plan_bufs(plan)[b].kind;
         struct memory *m = &o->memory[b * o->nranks + rank];
-        for (uint64_t i = 0; i < m->bytes && kind != PEAL_BUF_WINDOW; i++)
+        if (kind == PEAL_BUF_WINDOW)
+            continue;
+        for (uint64_t i = 0; i < m->bytes; i++)
             m->stamps[i].set = false;
     }
-}
-
-static void join(struct clock *into, const struct clock *from, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        into->at[i] = from->at[i] > into->at[i] ? from->at[i] : into->at[i];
 }
 
 void oracle_enter(struct oracle *o, uint32_t rank)
 {
     struct clock *first = &o->lanes[o->first_lane[rank]].clock;
-    caller(o, rank);
+    use_arguments(o, rank);
     forget_private(o, rank);
     oracle_fill(o, rank, o->ranks[rank].launch);
     o->ranks[rank].inside = true;
     o->entered[o->ranks[rank].launch]++;
     for (uint32_t i = o->first_lane[rank] + 1; i < o->first_lane[rank + 1]; i++) {
-        join(&o->lanes[i].clock, first, o->nlanes);
+        oracle_join(&o->lanes[i].clock, first, o->nlanes);
         o->lanes[i].clock.at[i]++;
     }
     first->at[o->first_lane[rank]]++;
@@ -210,19 +234,19 @@ bool oracle_leave(struct oracle *o, uint32_t rank)
     }
     uint32_t lane = o->first_lane[rank], launch = o->ranks[rank].launch;
     for (uint32_t i = lane + 1; i < o->first_lane[rank + 1]; i++)
-        join(&o->lanes[lane].clock, &o->lanes[i].clock, o->nlanes);
+        oracle_join(&o->lanes[lane].clock, &o->lanes[i].clock, o->nlanes);
     oracle_compare(o, rank, launch);
     if (plan_of(o, rank)->contract == PEAL_CONTRACT_BARRIER && o->entered[launch] < o->nranks)
         oracle_is_wrong(o, ORACLE_RESULT,
                         "rank %u leaves launch %u of the barrier when %u have entered", rank,
                         launch, o->entered[launch]);
-    caller(o, rank);
+    use_arguments(o, rank);
     o->ranks[rank].inside = false;
     o->ranks[rank].launch++;
     return true;
 }
 
-/* --- schedules ------------------------------------------------------------------------------- */
+/* --- schedules -------------------------------------------------------------------------------- */
 
 void oracle_start(struct oracle *o)
 {
@@ -262,7 +286,7 @@ bool oracle_go(struct oracle *o, uint32_t rank, uint32_t lane)
     return true;
 }
 
-/* Lane number i moves, if it can: an op, or its rank enters or leaves a launch. */
+/* Lane number i moves, if it can: it does an op, or its rank enters or leaves a launch. */
 static bool move(struct oracle *o, uint32_t i)
 {
     uint32_t rank = 0;
@@ -278,25 +302,45 @@ static bool move(struct oracle *o, uint32_t i)
            (i == o->first_lane[rank] && oracle_leave(o, rank));
 }
 
+/* Sorts the lanes by falling priority. */
+static void order_lanes(const uint64_t *priority, uint32_t lanes, uint32_t *order)
+{
+    for (uint32_t i = 0; i < lanes; i++) {
+        uint32_t k = i;
+        for (; k > 0; k--) {
+            if (priority[order[k - 1]] >= priority[i])
+                break;
+            order[k] = order[k - 1];
+        }
+        order[k] = i;
+    }
+}
+
+/* Moves the first lane that can move; false: none can, or a fault was found. */
+static bool move_first(struct oracle *o, const uint32_t *order)
+{
+    for (uint32_t i = 0; i < o->nlanes; i++) {
+        if (move(o, order[i]))
+            return true;
+        if (o->wrong != ORACLE_FINE)
+            return false;
+    }
+    return false;
+}
+
 void oracle_finish(struct oracle *o, const struct oracle_schedule *schedule)
 {
     uint64_t priority[ORACLE_LANES], random = peal_hash_u64(schedule->seed, 1);
     for (uint32_t i = 0; i < o->nlanes; i++)
         priority[i] = peal_hash_u64(i, random);
-    for (bool moved = true; moved && o->wrong == ORACLE_FINE;) {
+    while (o->wrong == ORACLE_FINE) {
         uint32_t order[ORACLE_LANES];
         random = peal_hash_u64(random, 3);
         if (schedule->restless && random % schedule->restless == 0)
             priority[(random >> 20) % o->nlanes] = peal_hash_u64(random, 5);
-        for (uint32_t i = 0; i < o->nlanes; i++) {
-            uint32_t k = i;
-            for (; k > 0 && priority[order[k - 1]] < priority[i]; k--)
-                order[k] = order[k - 1];
-            order[k] = i;
-        }
-        moved = false;
-        for (uint32_t i = 0; i < o->nlanes && !moved && o->wrong == ORACLE_FINE; i++)
-            moved = move(o, order[i]);
+        order_lanes(priority, o->nlanes, order);
+        if (!move_first(o, order))
+            return;
     }
 }
 
@@ -314,19 +358,33 @@ static void say_where(struct oracle *o)
     }
 }
 
+static bool has_ended(const struct oracle *o)
+{
+    for (uint32_t r = 0; r < o->nranks; r++) {
+        if (o->ranks[r].launch < o->launches)
+            return false;
+    }
+    return true;
+}
+
+static bool has_messages_left(const struct oracle *o)
+{
+    for (size_t i = 0; i < o->queues.len; i++) {
+        if (o->queues.at[i].received != o->queues.at[i].messages.len)
+            return true;
+    }
+    return false;
+}
+
 bool oracle_run(struct oracle *o, const struct oracle_schedule *schedule)
 {
     oracle_start(o);
     oracle_finish(o, schedule);
-    for (uint32_t r = 0; r < o->nranks && o->wrong == ORACLE_FINE; r++) {
-        if (o->ranks[r].launch < o->launches) {
-            oracle_is_wrong(o, ORACLE_DEADLOCK, "no rank can move:");
-            say_where(o);
-        }
+    if (o->wrong == ORACLE_FINE && !has_ended(o)) {
+        oracle_is_wrong(o, ORACLE_DEADLOCK, "no rank can move:");
+        say_where(o);
     }
-    for (size_t i = 0; i < o->queues.len && o->wrong == ORACLE_FINE; i++) {
-        if (o->queues.at[i].received != o->queues.at[i].messages.len)
-            oracle_is_wrong(o, ORACLE_CHANNEL, "messages are left");
-    }
+    if (o->wrong == ORACLE_FINE && has_messages_left(o))
+        oracle_is_wrong(o, ORACLE_CHANNEL, "messages are left");
     return o->wrong == ORACLE_FINE;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oracle: runs plans launch after launch under bad schedules, and looks for anything wrong.
+/* oracle: runs plans launch after launch under bad schedules, and reports the first fault.
  *
- * A second reading of plan.h and of the memory model in docs/verifier.md, for tests only: nothing
- * is shared with src/verify, and it works the other way round. It follows one schedule at a time
- * with real data, keeps a vector clock for every lane, cell, message and freed slot, and stamps
- * every byte with who read, wrote and accumulated there last. Two conflicting accesses of which
- * neither clock knows the other are a race wherever in the run they stand, so one run stands for
- * every reordering that the memory model would allow it.
+ * A second implementation of plan.h and of the memory model in docs/verifier.md, for tests only. It
+ * shares nothing with src/verify and works differently: it follows one schedule at a time with real
+ * data, keeps a vector clock for every lane, cell, message and freed slot, and records for every
+ * byte when each lane last read and accumulated there, and which lane wrote it last. Two
+ * conflicting accesses race if neither lane's clock knows of the other's access, however far apart
+ * they are in the run. So one run stands for every reordering that the memory model allows.
  *
  *   struct oracle *o = oracle_new(plans, launches);   borrowed plans of one kernel
- *   oracle_run(o, &schedule)                          true: nothing was wrong
- *   o->wrong, o->why                                  what it was
+ *   oracle_run(o, &schedule)                          true: no fault
+ *   o->wrong, o->why                                  the fault
  */
 #ifndef PEAL_ORACLE_ORACLE_H
 #define PEAL_ORACLE_ORACLE_H
@@ -27,31 +27,33 @@ enum oracle_wrong {
     ORACLE_BOUNDS,
     ORACLE_CHANNEL,
     ORACLE_SIGNAL,  /* two unordered writers of a one-writer cell */
-    ORACLE_OVERLAP, /* an op's operands overlap otherwise than exactly */
+    ORACLE_OVERLAP, /* operands of an op overlap without being the same */
     ORACLE_OPEN,    /* a window is reached while its owner is outside the launch */
-    ORACLE_UNABLE   /* more than the oracle takes */
+    ORACLE_UNABLE   /* the oracle does not support this plan */
 };
 
-/* Each lane has a priority; the highest that can move does. `restless`: one in this many steps
- * gives a lane another priority (0: never; 1: any lane at any time). */
+/* Each lane has a priority; of the lanes that can move, the one with the highest does. On average
+ * every `restless`-th step gives a lane a new priority (0: never; 1: every step). */
 struct oracle_schedule {
     uint64_t seed;
     uint32_t restless;
 };
 
-enum { ORACLE_LANES = 64 };
+enum { ORACLE_LANES = 64, ORACLE_LAUNCHES = 64, ORACLE_REGS = 16 };
 
 struct clock {
     uint32_t at[ORACLE_LANES];
 };
 
-/* One byte: when each lane last read it, wrote it and accumulated to it, in its own time. */
+enum oracle_access { ORACLE_READ, ORACLE_WRITE, ORACLE_ACCUMULATE };
+
+/* The last accesses to one byte, in the time of the lane that made them; 0: none. */
 struct stamp {
     uint32_t *read, *accumulate; /* [lane] */
     uint32_t write;
     uint8_t writer; /* lane */
     uint8_t fn, dtype;
-    bool set;
+    bool set; /* it has a value */
 };
 
 struct memory {
@@ -62,7 +64,6 @@ struct memory {
 
 struct message {
     unsigned char *payload;
-    bool *set;
     uint64_t count;
     uint8_t dtype;
     struct clock clock;
@@ -79,17 +80,17 @@ struct queue {
 struct cell {
     int64_t value;
     struct clock clock;
-    uint32_t writer, stamp; /* one-writer cells: the last one */
+    uint32_t writer, stamp; /* one-writer cells: the last lane that wrote it, and when */
 };
 
 struct lane {
     struct clock clock;
     uint64_t op;
-    int64_t regs[16];
+    int64_t regs[ORACLE_REGS];
 };
 
 struct rank {
-    uint32_t launch; /* that it is in or about to enter */
+    uint32_t launch; /* the one it is in or enters next */
     bool inside;
 };
 
@@ -98,8 +99,8 @@ struct oracle {
     uint32_t launches, nranks, nlanes;
     uint32_t first_lane[ORACLE_LANES + 1]; /* [rank] */
     uint64_t data;                         /* seed of the inputs */
-    bool watch_closed;                     /* ORACLE_OPEN is wrong too */
-    enum oracle_wrong only;                /* nothing else is wrong; ORACLE_FINE: all of them are */
+    bool watch_closed;                     /* ORACLE_OPEN is a fault too */
+    enum oracle_wrong only;                /* the only fault to report; ORACLE_FINE: all */
 
     struct rank ranks[ORACLE_LANES];
     struct lane lanes[ORACLE_LANES];
@@ -107,22 +108,22 @@ struct oracle {
     struct cell *cells;    /* [rank * ncells + cell] */
     uint32_t ncells, nbufs;
     PEAL_VEC(struct queue) queues;
-    uint32_t entered[64]; /* [launch] ranks */
-    uint64_t outputs;     /* hash of all results */
+    uint32_t entered[ORACLE_LAUNCHES]; /* [launch] ranks that have entered it */
+    uint64_t outputs;                  /* hash of all results */
     uint64_t steps;
     enum oracle_wrong wrong;
     struct peal_text why;
-    uint32_t wrong_lane[2]; /* a race: who */
 };
 
-/* NULL: out of memory, or more than the oracle takes. */
+/* NULL: out of memory, or a plan that the oracle does not support. */
 struct oracle *oracle_new(const struct peal_plan *const *plans, uint32_t launches);
 void oracle_free(struct oracle *o);
 bool oracle_run(struct oracle *o, const struct oracle_schedule *schedule);
 const char *oracle_wrong_name(enum oracle_wrong wrong);
 
-/* For following a counterexample: from the start; one op of a lane; is it at its end; entering and
- * leaving by any lane that can; until none can move. */
+/* For following a counterexample, step by step. oracle_go: one op of a lane, oracle_can: whether it
+ * can be done now. oracle_leave: false if a lane has ops left. oracle_finish: runs on until no lane
+ * can move or a fault is found. */
 void oracle_start(struct oracle *o);
 bool oracle_can(struct oracle *o, uint32_t rank, uint32_t lane);
 bool oracle_go(struct oracle *o, uint32_t rank, uint32_t lane);
@@ -130,18 +131,24 @@ void oracle_enter(struct oracle *o, uint32_t rank);
 bool oracle_leave(struct oracle *o, uint32_t rank);
 void oracle_finish(struct oracle *o, const struct oracle_schedule *schedule);
 
-/* Between the files. */
+/* Used between the files of this folder. */
 void oracle_is_wrong(struct oracle *o, enum oracle_wrong wrong, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 const struct peal_op *oracle_op(const struct oracle *o, uint32_t rank, uint32_t lane);
 bool oracle_op_can(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op);
 void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op);
-void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t byte, char how,
-                  const struct peal_op *op);
+void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t byte,
+                  enum oracle_access access, const struct peal_op *op);
 void oracle_fill(struct oracle *o, uint32_t rank, uint32_t launch);
 void oracle_compare(struct oracle *o, uint32_t rank, uint32_t launch);
-uint32_t oracle_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank, uint64_t *first);
 
+static inline void oracle_join(struct clock *into, const struct clock *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        into->at[i] = from->at[i] > into->at[i] ? from->at[i] : into->at[i];
+}
+
+/* Numbers the lanes of all ranks. */
 static inline uint32_t oracle_lane(const struct oracle *o, uint32_t rank, uint32_t lane)
 {
     return o->first_lane[rank] + lane;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows the counterexample of a refuted plan on the oracle: does it lead where it says? */
+/* Follows the counterexample of a refuted plan on the oracle: does it lead to its fault? */
 #ifndef PEAL_ORACLE_REPLAY_H
 #define PEAL_ORACLE_REPLAY_H
 
@@ -9,10 +9,11 @@
 enum replay_end {
     REPLAY_GOOD,
     REPLAY_BAD,
-    REPLAY_NOTHING /* no schedule is reported, or needed */
+    REPLAY_NOTHING /* the fault has no schedule, or the oracle does not support the plan */
 };
 
-enum replay_end replay_story(const struct peal_plan *plan, const struct peal_verification *v,
-                             uint64_t seed, struct peal_text *why);
+enum replay_end replay_counterexample(const struct peal_plan *plan,
+                                      const struct peal_verification *v, uint64_t seed,
+                                      struct peal_text *why);
 
 #endif

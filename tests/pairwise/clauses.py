@@ -4,18 +4,19 @@
 
     clauses.py PEAL CLAUSES.peal    prints TAP
 
-A kernel's name begins with what it is. The verdict must be that, and the simulator must agree: with pairs of ranks delayed in turn
-(`signal.delay_pair`), a right one gives the contract's data, and a wrong one other data for some pair, unless the simulator keeps
-more order there than a network must (UNSEEN). On one node all that is wrong by the network's order alone is proved.
+The first word of a kernel's name is the verdict: `right` or `wrong`. The simulator must agree: with each pair of ranks delayed in
+turn (`signal.delay_pair`), a right kernel gives the contract's data, and a wrong one other data for some pair, unless the simulator
+keeps more order there than a network must (UNSEEN). On one node, a kernel that is wrong only by the network's order is proved.
 """
 import itertools
+import json
 import re
 import subprocess
 import sys
 
 PEAL, TEXT = sys.argv[1:3]
 ANYWHERE = {"wrong_release_then_get"}  # wrong in any memory
-# Puts of one pair keep their order, however late they are; and the simulator's sends wait for all their lane's writes.
+# In the simulator, puts of one pair keep their order however late they are, and sends wait for all writes of their lane.
 UNSEEN = {"wrong_puts_of_two_lanes", "wrong_send_by_another_rank"}
 RANKS = 3
 
@@ -35,9 +36,10 @@ def verdict(kernel, *words):
 
 
 def is_right(kernel, pair):
+    """(whether the simulated data is right, the output)"""
     code, out = peal("sim", TEXT, "-k", kernel, "-m", "hosts2x4", "-n", str(RANKS), "-c", "64", "-s", f"root={root_of(kernel)}", "--set",
-                     "signal.order=pairwise", "--set", f"signal.delay_pair=[{pair[0]},{pair[1]}]", "--set", "signal.delay_ns=90000")
-    return "the result is what the contract says" in out, f"exit code {code}\n{out}"
+                     "signal.order=pairwise", "--set", f"signal.delay_pair=[{pair[0]},{pair[1]}]", "--set", "signal.delay_ns=90000", "--json")
+    return out.startswith("{") and json.loads(out)["data"] == "right", f"exit code {code}\n{out}"
 
 
 def check(kernel):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every library kernel under the order of a network, every rank a node: proved as it is, or, if
- * peal_library_orders_pairs says that it needs flushes, refuted without and proved with them.
+/* Every library kernel under the order of a network, with each rank on its own node: proved as it
+ * is, or, if peal_library_orders_pairs says that it needs flushes, refuted without and proved with
+ * them.
  *
- *   library MOST_RANKS      prints TAP, a line per kernel, and the list of those that need flushes
+ *   library MAX_RANKS      prints TAP, a line per kernel, and the list of those that need flushes
  */
 #include "lang/lang.h"
 #include "lang/library.h"
@@ -11,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 24 }; /* a multiple of 2, 3 and 4: all_to_all_window wants whole blocks */
+enum { COUNT = 24, MAX_RANKS = 15 }; /* COUNT: a multiple of 2, 3 and 4, for all_to_all_window */
 
-/* Of all numbers of ranks that have a plan. */
+/* The verdict over all numbers of ranks that have a plan. */
 static enum peal_outcome outcome_of(const struct peal_kernel *kernel, const int64_t *ranks,
                                     size_t nranks, bool flush)
 {
@@ -34,14 +35,14 @@ static enum peal_outcome outcome_of(const struct peal_kernel *kernel, const int6
     return outcome;
 }
 
-/* Is it as the list says? */
-static bool check(const struct peal_library *library, const char *name, int64_t most)
+/* Does peal_library_orders_pairs say the truth about the kernel? */
+static bool check(const struct peal_library *library, const char *name, int64_t max_ranks)
 {
     struct peal_program *program = NULL;
     struct peal_diags diags;
-    int64_t ranks[16];
+    int64_t ranks[MAX_RANKS];
     size_t nranks = 0;
-    for (int64_t r = 2; r <= most && r < 16; r++)
+    for (int64_t r = 2; r <= max_ranks; r++)
         ranks[nranks++] = r;
     peal_diags_init(&diags);
     bool good = peal_program_builtin(name, &diags, &program) == PEAL_OK;
@@ -67,14 +68,16 @@ int main(int argc, char **argv)
 {
     struct peal_library *library;
     struct peal_diags diags;
-    int64_t most = argc > 1 ? atoll(argv[1]) : 4;
+    int64_t max_ranks = argc > 1 ? atoll(argv[1]) : 4;
     int bad = 0, number = 0;
+    if (max_ranks > MAX_RANKS)
+        return 2;
     peal_diags_init(&diags);
     if (peal_library_open(&diags, &library) != PEAL_OK)
         return 2;
     const struct peal_module *module = peal_library_module(library);
     for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
-        bool good = check(library, k->name, most);
+        bool good = check(library, k->name, max_ranks);
         bad += !good;
         printf("%s %d - %s\n", good ? "ok" : "not ok", ++number, k->name);
     }

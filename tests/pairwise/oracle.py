@@ -4,11 +4,11 @@
 
     oracle.py PEAL SEED COUNT    prints TAP
 
-The search knows the plan (`peal plan --json`) and the rules of docs/verifier.md, and nothing of the verifier: a lane does
-its ops in order; what it does to a rank of another node is appended to the queue of that lane and rank, whose head may take
-effect at any time; a flush waits until that queue is empty; a wait until its cell is there. All reachable states are visited.
-There is a race if, in some state, two different lanes or queues can go next and touch the same bytes, one of them writing
-(two accumulates of one function may meet). A state in which a lane is not at its end and nothing can go is a deadlock.
+The search reads the plan (`peal plan --json`) and follows the rules of docs/verifier.md; it shares nothing with the verifier. A
+lane does its ops in order. An effect on a rank of another node is appended to the queue of that lane and rank, whose head may take
+effect at any time. A flush waits until that queue is empty, a wait until its cell has the value. All reachable states are visited.
+There is a race if, in some state, two different lanes or queues can move next and touch the same bytes, one of them writing (two
+accumulates of one function may meet). A state in which some lane has not ended and nothing can move is a deadlock.
 """
 import json
 import os
@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import kernels  # noqa: E402
 
 PEAL, SEED, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-RANKS = 3  # of the kernels of this family
+RANKS = 3  # that kernels of the family `network` are written for
 
 
 class Search:
@@ -44,7 +44,7 @@ class Search:
         return {(ref["rank"], ref["buf"], ref["offset"] + i) for i in range(op["count"] * size)}
 
     def program(self, rank, lane, launches):
-        """[(kind, effect, {target: effects that are queued there}, what is waited for)]"""
+        """A step per op: (effect, {target: effect that is queued for it}, what it waits for or None)."""
         number = len(self.programs)
         steps = []
         for launch in range(launches):
@@ -80,7 +80,8 @@ class Search:
         return steps
 
     def actions(self, state):
-        """What can go next: (who, effect, next state). Queues are known by what was issued and what was delivered."""
+        """The moves that are possible: (lane or queue, effect, next state). A state has, for each lane, the number of steps done, and
+        for each queue the number of effects delivered."""
         at, delivered = state
         cells = {}
         issued = {wire: [] for wire in self.wires.values()}

@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The two-level kernels, proved as a whole under the order of a network, and refuted without any of their synchronisation.
+"""The two-level kernels: proved under the order of a network, and refuted if any piece of their synchronisation is left out.
 
-    shapes.py PEAL TEXT quick|full [KERNEL]    prints TAP; TEXT is kernels/nodes.peal; KERNEL: that one only
+    shapes.py PEAL TEXT quick|full [KERNEL]    prints TAP; TEXT is kernels/nodes.peal; KERNEL: only that one
 
-Shapes: 2 to 4 nodes of 1 to 8 seats, even and uneven, and ranks of nodes mixed. Counts: none, fewer than ranks, around a
-multiple, and more. Kernels that cut a launch in pieces or shards are proved with several and with one. A mutant is the text with
-one wait made to pass at once, or without one notify or send; some shape must refute it. A kernel that only calls another has none of
-its own.
+Shapes: 2 to 4 nodes of 1 to 8 seats, even and uneven, also with the ranks of nodes interleaved. Counts: 0, fewer than ranks, around
+a multiple, and more. Kernels that cut a launch into pieces or shards are proved with several and with one. A mutant is the text with
+one wait that passes at once, or without one notify or send; it must be refuted on some shape. A kernel that only calls another has
+no mutants.
 """
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -19,12 +20,12 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "generators"))
 from mutants import without_notifies, without_waits  # noqa: E402
 
-PEAL, TEXT, HOW = sys.argv[1:4]
+PEAL, TEXT, EXTENT = sys.argv[1:4]
 MUTANT_SHAPES = ["2x2", "3x2", "2+3", "3+1+2"]
 
 
 def shapes():
-    if HOW == "quick":
+    if EXTENT == "quick":
         return ["4", "2x1", "2x2", "3+1", "1+4+2", "0,1,1,0,2", "2x8"]
     even = [f"{nodes}x{seats}" for nodes in (2, 3, 4) for seats in range(1, 9)]
     two = [f"{a}+{b}" for a, b in itertools.product((1, 2, 3, 5, 8), repeat=2) if a != b]
@@ -35,7 +36,7 @@ def shapes():
 
 def counts(shape):
     ranks = ranks_of(shape)
-    if HOW == "quick":
+    if EXTENT == "quick":
         return f"0,{ranks + 1}"
     return f"0,1,{ranks - 1},{ranks},{ranks + 1},{3 * ranks + 2},64"
 
@@ -48,16 +49,16 @@ def ranks_of(shape):
 
 
 def verify(path, kernel, shape, given, settings=()):
-    command = [PEAL, "verify", path, "-k", kernel, "--nodes", shape, "-c", given, "--order", "pairwise", "--no-cache"]
+    command = [PEAL, "verify", path, "-k", kernel, "--nodes", shape, "-c", given, "--order", "pairwise", "--no-cache", "--json"]
     command += [word for setting in settings for word in ("-s", setting)]
-    # With many ranks, sequences of all pairs of roots and counts take minutes: plans alone there.
+    # With many ranks, sequences of all pairs of roots and counts take minutes: --alone leaves them out.
     command += ["--alone"] if ranks_of(shape) > 8 else []
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return ran.returncode, " ".join(ran.stdout.split())
+    return ran.returncode, ran.stdout
 
 
 def settings_of(text, kernel):
-    """Values of `pieces` or `shards` beside the default."""
+    """The default, and other values of `pieces` or `shards`."""
     line = text[text.index(f"kernel {kernel}("):].split("\n", 1)[0]
     return [()] + [(f"{name}={value}",) for name, value in (("pieces", 3), ("shards", 1)) if f"{name}: int" in line]
 
@@ -67,19 +68,21 @@ def prove(text, kernel):
         code, out = verify(TEXT, kernel, shape, counts(shape), settings)
         if code != 0:
             return f"{kernel} on {shape} {' '.join(settings)} ends with {code}\n{out}"
-        if "reuse: repeatable" not in out and "reuse: closed" not in out and ranks_of(shape) > 1:
+        reuses = {answer["answer"]["reuse"] for answer in json.loads(out)["answers"]
+                  if "answer" in answer and answer["sequence"] is None}
+        if not reuses <= {"repeatable", "closed"} and ranks_of(shape) > 1:
             return f"{kernel} on {shape} cannot be launched again\n{out}"
     return None
 
 
 def without_sends(body):
-    """What is sent over a channel is waited for, and a kernel over channels has no other waits."""
+    """A kernel over channels has no other synchronisation: a recv waits for its send."""
     for found in re.finditer(r"send [^\n}]*", body):
         yield found.group().strip(), body[:found.start()] + body[found.end():]
 
 
 def mutants(text, kernel):
-    """The text with one of the kernel's waits for nothing, or without one of its notifies or sends."""
+    """(what is left out, the text without it) for each wait, notify and send of the kernel."""
     text = re.sub(r"//[^\n]*", "", text)
     start = text.index(f"kernel {kernel}(")
     end = text.find("\nkernel ", start)

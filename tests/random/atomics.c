@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atomics FIRST COUNT: random kernels with fetch_add, compare_swap, take and when, against brute
- * force.
+/* atomics FIRST COUNT: random kernels with fetch_add, compare_swap, take and when: the verifier
+ * against brute force.
  *
  * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole
- * front end to the verifier; and it is walked here, act by act, in every order that there is. Race,
- * deadlock and a read of memory that no rank has written must be found by both or by neither. A
- * race here is two ranks that could do conflicting accesses next. Nothing is shared with
- * src/verify.
+ * front end to the verifier; and it is enumerated here, act by act, in every possible order. Both
+ * or neither must find a race, a deadlock, and a read of memory that no rank has written. There is
+ * a race here if two ranks can do conflicting accesses next. Nothing is shared with src/verify.
  */
 #include "base/base.h"
 #include "lang/lang.h"
 #include "plan/plan.h"
+#include "random/dice.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANKS = 3, MOST_ACTS = 16, CELLS = 3, PLACES = 2, SLOTS = 1 << 20, SPARE_CELL = 2 };
+enum { MAX_RANKS = 3, MAX_ACTS = 16, CELLS = 3, PLACES = 2, SLOTS = 1 << 20, SPARE_CELL = 2 };
 
 enum act_kind {
     ACT_ADD,
@@ -45,19 +45,13 @@ struct act {
 
 struct kernel {
     uint32_t ranks, launches;
-    uint32_t count[MOST_RANKS];
-    struct act acts[MOST_RANKS][MOST_ACTS];
+    uint32_t count[MAX_RANKS];
+    struct act acts[MAX_RANKS][MAX_ACTS];
 };
 
-static uint32_t roll(uint64_t *dice, uint32_t sides)
-{
-    *dice += UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(peal_hash_u64(*dice, 77) >> 33) % sides;
-}
+/* --- kernels ---------------------------------------------------------------------------------- */
 
-/* --- making ---------------------------------------------------------------------------------- */
-
-static struct act any_act(uint64_t *dice, uint32_t ranks, uint32_t rank)
+static struct act any_act(struct dice *dice, uint32_t ranks, uint32_t rank)
 {
     static const enum act_kind kinds[] = {ACT_ADD,   ACT_SET,   ACT_WAIT,  ACT_WAIT_EQUAL,
                                           ACT_FETCH, ACT_FETCH, ACT_SWAP,  ACT_SWAP,
@@ -80,39 +74,41 @@ static void add(struct kernel *k, uint32_t rank, struct act act)
     k->acts[rank][k->count[rank]++] = act;
 }
 
-/* A critical section, as locks have it; sometimes with a part missing. */
-static void add_section(uint64_t *dice, struct kernel *k, uint32_t rank)
+/* A critical section behind a lock, sometimes entered without having it. */
+static void add_section(struct dice *dice, struct kernel *k, uint32_t rank)
 {
-    uint32_t how = roll(dice, 3);
+    bool waits = roll(dice, 3) == 0; /* for the lock; otherwise it tries once */
     bool broken = roll(dice, 6) == 0;
     struct act write = {.kind = ACT_WRITE, .rank = 0, .at = 0}, read = {.kind = ACT_READ};
-    struct act swap = {.kind = how == 0 ? ACT_TAKE : ACT_SWAP, .b = 1};
+    struct act swap = {.kind = waits ? ACT_TAKE : ACT_SWAP, .b = 1};
     struct act when = {.kind = ACT_WHEN, .relation = EQ, .a = 0};
     if (broken) {
         when.relation = LT;
         when.a = 2;
     }
     add(k, rank, swap);
-    if (how)
+    if (!waits)
         add(k, rank, when);
     add(k, rank, write);
     if (roll(dice, 2))
         add(k, rank, read);
     add(k, rank, (struct act){.kind = ACT_SET, .a = 0});
-    if (how)
+    if (!waits)
         add(k, rank, (struct act){.kind = ACT_END});
 }
 
 static struct kernel make(uint64_t seed)
 {
-    uint64_t dice = seed * 6151 + 11;
+    struct dice dice = {seed * 6151 + 11, 77};
     struct kernel k = {.ranks = 2 + roll(&dice, 3) / 2, .launches = 1 + roll(&dice, 3) / 2};
     for (uint32_t r = 0; r < k.ranks; r++) {
         add(&k, r, (struct act){.kind = ACT_FETCH, .rank = r, .at = SPARE_CELL});
         if (seed % 3 == 0)
             add_section(&dice, &k, r);
         uint32_t acts = 1 + roll(&dice, k.launches == 1 ? 5 : 3), open = 0;
-        for (uint32_t i = 0; i < acts && k.count[r] + open + 3 < MOST_ACTS; i++) {
+        for (uint32_t i = 0; i < acts; i++) {
+            if (k.count[r] + open + 3 >= MAX_ACTS)
+                break;
             if (roll(&dice, 3) == 0) {
                 open++;
                 add(&k, r,
@@ -126,7 +122,7 @@ static struct kernel make(uint64_t seed)
                 add(&k, r, (struct act){.kind = ACT_END});
             }
         }
-        for (; open; open--)
+        for (; open > 0; open--)
             add(&k, r, (struct act){.kind = ACT_END});
     }
     return k;
@@ -189,13 +185,13 @@ static void put_text(const struct kernel *k, struct peal_text *out)
     peal_text_puts(out, "}\n");
 }
 
-/* --- brute force ----------------------------------------------------------------------------- */
+/* --- brute force ------------------------------------------------------------------------------ */
 
 struct state {
-    uint8_t at[MOST_RANKS], launch[MOST_RANKS];
-    uint8_t written[MOST_RANKS][PLACES];
-    int8_t cell[MOST_RANKS][CELLS];
-    int8_t t[MOST_RANKS];
+    uint8_t at[MAX_RANKS], launch[MAX_RANKS];
+    uint8_t written[MAX_RANKS][PLACES];
+    int8_t cell[MAX_RANKS][CELLS];
+    int8_t t[MAX_RANKS];
 };
 
 struct brute {
@@ -231,8 +227,8 @@ static bool can(const struct state *s, const struct act *act)
     return (act->kind != ACT_WAIT_EQUAL && act->kind != ACT_TAKE) || value == act->a;
 }
 
-/* Behind the end of the when at `at`. */
-static uint8_t behind(const struct brute *b, uint32_t r, uint8_t at)
+/* The act after the end of the when at `at`. */
+static uint8_t skip_block(const struct brute *b, uint32_t r, uint8_t at)
 {
     for (int depth = 0;; at++) {
         depth += b->k->acts[r][at].kind == ACT_WHEN;
@@ -273,7 +269,7 @@ static void move(struct brute *b, struct state *s, uint32_t r)
         break;
     case ACT_WHEN:
         if (!holds(act, s->t[r]))
-            next = behind(b, r, s->at[r]);
+            next = skip_block(b, r, s->at[r]);
         break;
     default:
         break;
@@ -285,25 +281,29 @@ static void move(struct brute *b, struct state *s, uint32_t r)
     }
 }
 
-static void look_for_race(struct brute *b, const struct state *s)
+static bool is_access(const struct act *act)
+{
+    return act && (act->kind == ACT_READ || act->kind == ACT_WRITE);
+}
+
+static bool conflict(const struct act *x, const struct act *y)
+{
+    return is_access(x) && is_access(y) && x->rank == y->rank && x->at == y->at &&
+           (x->kind == ACT_WRITE || y->kind == ACT_WRITE);
+}
+
+static void find_race(struct brute *b, const struct state *s)
 {
     for (uint32_t r = 0; r < b->k->ranks; r++) {
-        const struct act *x = next_of(b, s, r);
-        for (uint32_t q = 0; x && q < r; q++) {
-            const struct act *y = next_of(b, s, q);
-            bool touch = y && (x->kind == ACT_READ || x->kind == ACT_WRITE) &&
-                         (y->kind == ACT_READ || y->kind == ACT_WRITE);
-            if (touch && x->rank == y->rank && x->at == y->at &&
-                (x->kind == ACT_WRITE || y->kind == ACT_WRITE))
-                b->race = true;
-        }
+        for (uint32_t q = 0; q < r; q++)
+            b->race = b->race || conflict(next_of(b, s, r), next_of(b, s, q));
     }
 }
 
 static void enumerate(struct brute *b, const struct state *from)
 {
     bool moved = false, ended = true;
-    look_for_race(b, from);
+    find_race(b, from);
     for (uint32_t r = 0; r < b->k->ranks; r++) {
         const struct act *act = next_of(b, from, r);
         struct state s = *from;
@@ -318,7 +318,7 @@ static void enumerate(struct brute *b, const struct state *from)
     b->deadlock = b->deadlock || (!moved && !ended);
 }
 
-/* --- the verifier ---------------------------------------------------------------------------- */
+/* --- the verifier ----------------------------------------------------------------------------- */
 
 static struct peal_plan *plan_of(const struct kernel *k, const struct peal_text *text)
 {
@@ -394,7 +394,7 @@ int main(int argc, char **argv)
         deadlocks += b.deadlock;
         unwritten += !b.race && !b.deadlock && b.unwritten;
         good += is_good;
-        /* The counterexample is made by another path through the same answer. */
+        /* With a counterexample the verifier takes another path: the verdict must be the same. */
         peal_verification_free(v);
         options.no_story = options.all_faults = false;
         if (peal_verify_plan(plan, &options, &v) != PEAL_OK)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-handover FIRST COUNT: launches of two different random plans in a row, against a plain
- * enumeration.
+/* random-handover FIRST COUNT: launches of two different random plans in turn: the verifier against
+ * brute force.
  *
- * Signals are ordinary ones, one writer a cell; but the next launch's plan may have another writer.
- * The oracle goes through every interleaving of the launches' ops with the cells as the runtime has
- * them: (launch, count), compared as one number. It looks for states in which nothing can move, for
- * two conflicting accesses that come next at the same time, and for cells that get the value of an
- * earlier launch. The verifier must find a deadlock or a race where there is one and nowhere else,
- * unless there is such a cell: then it must refute the sequence, and only then may it blame a
- * signal. In every third program a writer may set its cell, also to less than it had in this
- * launch.
+ * Signals have one writer per cell, but the next launch's plan may have another one. The oracle
+ * goes through every interleaving of the launches' ops. Its cells are those of the runtime:
+ * (launch, count), compared as one number. It finds states in which no rank can move, ranks that
+ * can do conflicting accesses next, and cells that fall: they get the value of an earlier launch.
+ * The verifier must find a deadlock or a race exactly where the oracle does. If a cell falls, it
+ * must refute the sequence, and only then may it blame a signal. In every third program a writer
+ * may also set its cell, even to less than it had in this launch.
  */
 #include "plan/plan.h"
+#include "random/dice.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANKS = 3, CELLS = 2, BUFS = 2, MOST_OPS = 6, LAUNCHES = 3, SLOTS = 1 << 19 };
+enum { MAX_RANKS = 3, CELLS = 2, BUFS = 2, MAX_OPS = 6, LAUNCHES = 3, SLOTS = 1 << 19 };
 enum kind { NOTIFY, WAIT, READ, WRITE };
 
 struct op {
@@ -30,27 +30,21 @@ struct op {
 };
 
 struct text {
-    uint32_t nops[MOST_RANKS];
-    struct op ops[MOST_RANKS][MOST_OPS];
+    uint32_t nops[MAX_RANKS];
+    struct op ops[MAX_RANKS][MAX_OPS];
 };
 
-static uint32_t roll(uint64_t *dice, uint32_t sides)
-{
-    *dice += UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(peal_hash_u64(*dice, 77) >> 33) % sides;
-}
-
-static struct text make_text(uint64_t *dice, uint32_t ranks, bool sets)
+static struct text make_text(struct dice *dice, uint32_t ranks, bool sets)
 {
     struct text t = {0};
-    uint32_t writer[MOST_RANKS][CELLS], count[MOST_RANKS][CELLS] = {{0}};
-    uint32_t highest[MOST_RANKS][CELLS] = {{0}};
+    uint32_t writer[MAX_RANKS][CELLS], count[MAX_RANKS][CELLS] = {{0}};
+    uint32_t highest[MAX_RANKS][CELLS] = {{0}};
     for (uint32_t r = 0; r < ranks; r++) {
         for (uint32_t c = 0; c < CELLS; c++)
             writer[r][c] = roll(dice, ranks);
     }
     for (uint32_t r = 0; r < ranks; r++) {
-        t.nops[r] = 1 + roll(dice, MOST_OPS);
+        t.nops[r] = 1 + roll(dice, MAX_OPS);
         for (uint32_t i = 0; i < t.nops[r]; i++) {
             struct op *op = &t.ops[r][i];
             *op = (struct op){(enum kind)roll(dice, 4), roll(dice, ranks), roll(dice, CELLS), 0,
@@ -59,23 +53,24 @@ static struct text make_text(uint64_t *dice, uint32_t ranks, bool sets)
                 op->kind = roll(dice, 2) ? WAIT : READ;
             if (op->kind != NOTIFY)
                 continue;
-            uint32_t *now = &count[op->rank][op->at], *most = &highest[op->rank][op->at];
+            uint32_t *now = &count[op->rank][op->at], *top = &highest[op->rank][op->at];
             op->sets = sets && roll(dice, 2);
             *now = op->sets ? roll(dice, 4) : *now + 1;
             op->value = *now;
-            *most = *now > *most ? *now : *most;
+            *top = *now > *top ? *now : *top;
         }
     }
-    /* Waits for what comes, mostly; what no rank notifies is not waited for. */
+    /* A threshold is a value that the cell may reach; a wait for a cell that no rank notifies
+     * becomes a read. */
     for (uint32_t r = 0; r < ranks; r++) {
         for (uint32_t i = 0; i < t.nops[r]; i++) {
             struct op *op = &t.ops[r][i];
             if (op->kind != WAIT)
                 continue;
             op->rank = r;
-            uint32_t most = highest[r][op->at];
-            op->value = 1 + roll(dice, most ? most : 1);
-            if (!most)
+            uint32_t top = highest[r][op->at];
+            op->value = 1 + roll(dice, top ? top : 1);
+            if (top == 0)
                 *op = (struct op){READ, r, op->at, 0, false};
         }
     }
@@ -122,16 +117,16 @@ static struct peal_plan *make_plan(const struct text *t, uint32_t ranks)
     return peal_assembler_finish(a, NULL, &plan) == PEAL_OK ? plan : NULL;
 }
 
-/* --- all executions -------------------------------------------------------------------------- */
+/* --- all executions --------------------------------------------------------------------------- */
 
 struct state {
-    uint8_t at[MOST_RANKS];
-    uint8_t cell[MOST_RANKS][CELLS]; /* (launch + 1) * 16 + count */
+    uint8_t at[MAX_RANKS];
+    uint8_t cell[MAX_RANKS][CELLS]; /* (launch + 1) * 16 + count */
 };
 
 struct oracle {
-    uint32_t ranks, nops[MOST_RANKS];
-    struct op ops[MOST_RANKS][LAUNCHES * MOST_OPS]; /* values as those of cells */
+    uint32_t ranks, nops[MAX_RANKS];
+    struct op ops[MAX_RANKS][LAUNCHES * MAX_OPS]; /* values as those of cells */
     struct seen seen;
     bool deadlock, race, falls;
 };
@@ -157,7 +152,7 @@ static const struct op *next_op(const struct oracle *o, const struct state *s, u
     return s->at[r] < o->nops[r] ? &o->ops[r][s->at[r]] : NULL;
 }
 
-static void look_for_race(struct oracle *o, const struct state *s)
+static void find_race(struct oracle *o, const struct state *s)
 {
     for (uint32_t r = 0; r < o->ranks; r++) {
         for (uint32_t q = r + 1; q < o->ranks; q++) {
@@ -172,8 +167,10 @@ static void look_for_race(struct oracle *o, const struct state *s)
 static void enumerate(struct oracle *o, const struct state *from)
 {
     bool moved = false, ended = true;
-    look_for_race(o, from);
-    for (uint32_t r = 0; r < o->ranks && !o->seen.full; r++) {
+    find_race(o, from);
+    for (uint32_t r = 0; r < o->ranks; r++) {
+        if (o->seen.full)
+            return;
         const struct op *op = next_op(o, from, r);
         struct state s = *from;
         ended = ended && !op;
@@ -201,7 +198,7 @@ int main(int argc, char **argv)
     if (!seen_new(&o.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
-        uint64_t dice = seed * 7907 + 3;
+        struct dice dice = {seed * 7907 + 3, 77};
         uint32_t ranks = 2 + roll(&dice, 2);
         bool sets = seed % 3 == 0;
         struct text one = make_text(&dice, ranks, sets), two = make_text(&dice, ranks, sets);

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random programs: chosen, made a plan, written as Promela. See program.h. */
+/* Random programs: choosing the ops, making the plan, writing the Promela text. */
 #include "random/program.h"
 
 #include "base/base.h"
 #include "plan/plan.h"
+#include "random/dice.h"
 
 #include <stdlib.h>
 
-/* --- making ---------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
-struct dice {
-    uint64_t state;
-};
-
-static uint32_t roll(struct dice *d, uint32_t sides)
-{
-    d->state += UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(peal_hash_u64(d->state, 99) >> 33) % sides;
-}
+enum { SALT = 99 };
 
 static struct random_op any_op(struct dice *d, const struct random_program *p, uint32_t thread)
 {
@@ -40,44 +33,43 @@ static struct random_op any_op(struct dice *d, const struct random_program *p, u
     return op;
 }
 
-static void insert(struct dice *d, struct random_program *p, uint32_t thread, uint32_t from,
-                   struct random_op op, uint32_t *at)
+/* At a random place. */
+static void insert(struct dice *d, struct random_program *p, uint32_t thread, struct random_op op)
 {
-    if (p->nops[thread] == MOST_OPS) {
-        *at = MOST_OPS;
-        return;
-    }
-    *at = from + roll(d, p->nops[thread] - from + 1);
-    for (uint32_t i = p->nops[thread]++; i > *at; i--)
+    uint32_t at = roll(d, p->nops[thread] + 1);
+    for (uint32_t i = p->nops[thread]++; i > at; i--)
         p->ops[thread][i] = p->ops[thread][i - 1];
-    p->ops[thread][*at] = op;
+    p->ops[thread][at] = op;
 }
 
-/* A message: a send somewhere, a recv (or a slot that is freed later) somewhere. */
+static void append(struct random_program *p, uint32_t thread, struct random_op op)
+{
+    p->ops[thread][p->nops[thread]++] = op;
+}
+
+/* A send anywhere in the sender; a recv, or recv_slot and free, at the end of the receiver. */
 static void add_message(struct dice *d, struct random_program *p, uint32_t channel)
 {
-    uint32_t sender = p->sender[channel], receiver = p->receiver[channel], at;
-    if (p->nops[sender] == MOST_OPS || p->nops[receiver] + 1 >= MOST_OPS)
+    uint32_t sender = p->sender[channel], receiver = p->receiver[channel];
+    if (p->nops[sender] == MAX_OPS || p->nops[receiver] + 1 >= MAX_OPS)
         return;
     struct random_op op = {RANDOM_SEND, p->rank_of[sender], channel, (int)roll(d, BUFS), false};
-    insert(d, p, sender, 0, op, &at);
+    insert(d, p, sender, op);
     op.rank = p->rank_of[receiver];
     op.value = (int)roll(d, BUFS);
     op.kind = roll(d, 3) ? RANDOM_RECV : RANDOM_RECV_SLOT;
-    /* Slots are freed in the order in which they came: late, but before the next recv. */
-    insert(d, p, receiver, p->nops[receiver], op, &at);
+    append(p, receiver, op);
     if (op.kind == RANDOM_RECV_SLOT) {
-        if (p->nops[receiver] + 1 < MOST_OPS && roll(d, 2)) {
-            struct random_op between = any_op(d, p, receiver);
-            p->ops[receiver][p->nops[receiver]++] = between;
-        }
+        /* A slot is freed before the next recv, so slots are freed in the order of arrival. */
+        if (p->nops[receiver] + 1 < MAX_OPS && roll(d, 2))
+            append(p, receiver, any_op(d, p, receiver));
         op.kind = RANDOM_FREE;
-        p->ops[receiver][p->nops[receiver]++] = op;
+        append(p, receiver, op);
     }
 }
 
-/* Most random waits would wait for ever, and most accesses collide. So most waits get a threshold
- * that is reached in the end, and some accesses move to a place of their own thread. */
+/* Without this, most waits would never pass and most accesses would collide. So most waits get a
+ * threshold that the adds reach, and half of the accesses move to a place of their own thread. */
 static void soften(struct dice *d, struct random_program *p)
 {
     for (uint32_t t = 0; t < p->threads; t++) {
@@ -109,13 +101,13 @@ static void soften(struct dice *d, struct random_program *p)
 
 struct random_program random_program_make(uint64_t seed)
 {
-    struct dice d = {seed * 7919 + 1};
+    struct dice d = {seed * 7919 + 1, SALT};
     struct random_program p = {.ranks = 2 + roll(&d, 2), .launches = 1 + roll(&d, 4) / 3};
     p.monotone = roll(&d, 2);
     p.shared = p.monotone && roll(&d, 2);
     p.depth = 1 + roll(&d, 2);
     for (uint32_t r = 0; r < p.ranks; r++) {
-        uint32_t lanes = 1 + (p.threads + p.ranks - r < MOST_THREADS && roll(&d, 4) == 0);
+        uint32_t lanes = 1 + (p.threads + p.ranks - r < MAX_THREADS && roll(&d, 4) == 0);
         for (uint32_t l = 0; l < lanes; l++) {
             p.rank_of[p.threads] = r;
             p.lane_of[p.threads++] = l;
@@ -124,14 +116,14 @@ struct random_program random_program_make(uint64_t seed)
     for (uint32_t t = 0; t < p.threads; t++) {
         uint32_t n = 1 + roll(&d, p.ranks == 2 ? 5 : 4);
         for (uint32_t i = 0; i < n; i++)
-            p.ops[t][p.nops[t]++] = any_op(&d, &p, t);
+            append(&p, t, any_op(&d, &p, t));
     }
     soften(&d, &p);
-    p.nchannels = roll(&d, MOST_CHANNELS + 1);
+    p.nchannels = roll(&d, MAX_CHANNELS + 1);
     for (uint32_t c = 0; c < p.nchannels; c++) {
         p.sender[c] = roll(&d, p.threads);
         p.receiver[c] = (p.sender[c] + 1 + roll(&d, p.threads - 1)) % p.threads;
-        /* One channel a pair of ranks: two channels of one pair would have one name. */
+        /* One channel per pair of ranks: two would have the same name. */
         if (p.rank_of[p.sender[c]] == p.rank_of[p.receiver[c]] ||
             (c == 1 && p.rank_of[p.sender[0]] == p.rank_of[p.sender[1]] &&
              p.rank_of[p.receiver[0]] == p.rank_of[p.receiver[1]])) {
@@ -153,7 +145,7 @@ static bool is_sync(enum random_kind kind)
 struct random_program random_program_make_relaxed(uint64_t seed)
 {
     struct random_program p = random_program_make(seed);
-    struct dice d = {seed * 104729 + 3};
+    struct dice d = {seed * 104729 + 3, SALT};
     p.launches = 1;
     p.nchannels = 0;
     p.threads = p.ranks;
@@ -175,12 +167,12 @@ struct random_program random_program_make_relaxed(uint64_t seed)
     return p;
 }
 
-/* --- as a plan ------------------------------------------------------------------------------- */
+/* --- as a plan -------------------------------------------------------------------------------- */
 
 struct plan_maker {
     struct peal_assembler *a;
     const struct random_program *p;
-    uint32_t buf[BUFS], tile[2], channel[MOST_CHANNELS], signal;
+    uint32_t buf[BUFS], tile[2], channel[MAX_CHANNELS], signal;
 };
 
 static void add_op(struct plan_maker *m, uint32_t thread, const struct random_op *op)
@@ -264,9 +256,9 @@ struct peal_plan *random_program_plan(const struct random_program *p)
     return peal_assembler_finish(m.a, NULL, &plan) == PEAL_OK ? plan : NULL;
 }
 
-/* --- as Promela ------------------------------------------------------------------------------ */
+/* --- as Promela ------------------------------------------------------------------------------- */
 
-/* What a shared cell's owner has moved its base by before a launch. */
+/* The value of a shared cell at the start of a launch: the sum that earlier launches have added. */
 static int base_of(const struct random_program *p, uint32_t rank, uint32_t cell, uint32_t launch)
 {
     int sum = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random small programs, once as a plan and once as Promela, from the same few words.
+/* Random small programs, written as a plan and as Promela.
  *
- * Two or three ranks, one or two lanes, signals, channels, accumulates, private and window memory.
- * The plan goes to the verifier, the Promela text to spin: two judges that share nothing but this
- * description.
+ * They have two or three ranks, one or two lanes per rank, signals, channels, accumulates, private
+ * memory and windows. The plan goes to the verifier, the Promela text to spin: two judges that
+ * share nothing but this description.
  */
 #ifndef PEAL_RANDOM_PROGRAM_H
 #define PEAL_RANDOM_PROGRAM_H
@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "plan/plan.h"
 
-enum { MOST_THREADS = 4, MOST_OPS = 10, CELLS = 2, BUFS = 2, MOST_CHANNELS = 2 };
+enum { MAX_THREADS = 4, MAX_OPS = 10, CELLS = 2, BUFS = 2, MAX_CHANNELS = 2 };
 
 enum random_kind {
     RANDOM_ADD,
@@ -30,26 +30,27 @@ enum random_kind {
 
 struct random_op {
     enum random_kind kind;
-    uint32_t rank, at; /* cell or buffer `at` of `rank`; channel `at` */
-    int value;
-    bool relaxed; /* add, set, wait */
+    uint32_t rank, at; /* cell or buffer `at` of `rank`; or channel `at` */
+    int value;         /* amount or threshold; send, recv: the buffer */
+    bool relaxed;      /* add, set, wait */
 };
 
 struct random_program {
     uint32_t ranks, threads, launches, depth, nchannels;
     bool monotone, shared;
-    uint32_t rank_of[MOST_THREADS], lane_of[MOST_THREADS];
-    uint32_t sender[MOST_CHANNELS], receiver[MOST_CHANNELS]; /* threads */
-    uint32_t nops[MOST_THREADS];
-    struct random_op ops[MOST_THREADS][MOST_OPS];
+    uint32_t rank_of[MAX_THREADS], lane_of[MAX_THREADS];
+    uint32_t sender[MAX_CHANNELS], receiver[MAX_CHANNELS]; /* threads */
+    uint32_t nops[MAX_THREADS];
+    struct random_op ops[MAX_THREADS][MAX_OPS];
 };
 
 struct random_program random_program_make(uint64_t seed);
-/* The same without channels and with one launch, some notifies and waits relaxed. */
+/* The same program without channels, with one lane per rank and one launch; some notifies and waits
+ * are relaxed. */
 struct random_program random_program_make_relaxed(uint64_t seed);
-/* Freed with free; NULL: the assembler rejects it. */
+/* To be freed with free. NULL: the assembler rejects it. */
 struct peal_plan *random_program_plan(const struct random_program *p);
-/* Proctypes Start<number> and its threads. */
+/* The proctypes Start<number> and, for thread t, T<number>_t. */
 void random_program_promela(const struct random_program *p, unsigned number, struct peal_text *out);
 
 #endif

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schedules PROGRAMS FILE.peal...: what the interpreter finds wrong, the verifier refutes.
+/* schedules PROGRAMS FILE.peal...: the verifier refutes every kernel that the interpreter finds
+ * wrong.
  *
  * Every kernel of the files runs on the interpreter under random, lazy and eager schedules, with
- * random small integers as data, one to three launches back to back. A deadlock, a broken access or
- * a wrong allreduce or broadcast under any schedule makes the kernel wrong; then the verifier must
- * have refuted it for that many launches. Then this many random programs (program.h) run under random
- * schedules: one that gets stuck under any of them must have a deadlock for the verifier too.
- * Prints TAP.
+ * random small integers as data, for one to three launches back to back. It is wrong if any
+ * schedule leads to a deadlock, a broken access, or a wrong result of an allreduce or broadcast;
+ * then the verifier must refute it for that number of launches. Then PROGRAMS random programs
+ * (program.h) run under random schedules: if one of them gets stuck, the verifier must find a
+ * deadlock. Prints TAP.
  */
 #include "lang/lang.h"
 #include "base/base.h"
 #include "interp/interp.h"
 #include "random/program.h"
+#include "symmetry/each.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 24, SCHEDULES = 120 };
+enum { COUNT = 24, SCHEDULES = 120, MAX_DIMS = 8 };
 
 struct tally {
     unsigned runs, wrong, missed, refuted;
@@ -40,7 +42,15 @@ static void fill(struct peal_interp *in, const struct peal_plan *plan, size_t la
     }
 }
 
-/* Only sums and copies of whole vectors: enough to see a wrong value. */
+static float sum_of(const struct peal_plan *plan, uint64_t launch, uint64_t i)
+{
+    float sum = 0;
+    for (uint32_t q = 0; q < plan->nranks; q++)
+        sum += datum(launch, q, i);
+    return sum;
+}
+
+/* Checks allreduce and broadcast only. */
 static bool is_right(struct peal_interp *in, const struct peal_plan *plan, size_t launch)
 {
     bool sums = plan->contract == PEAL_CONTRACT_ALLREDUCE;
@@ -49,9 +59,7 @@ static bool is_right(struct peal_interp *in, const struct peal_plan *plan, size_
     for (uint32_t r = 0; r < plan->nranks; r++) {
         const float *y = peal_interp_output(in, launch, r, plan->contract_out);
         for (uint64_t i = 0; i < peal_plan_len(plan, r, plan->contract_out); i++) {
-            float want = sums ? 0 : datum(launch, plan->root, i);
-            for (uint32_t q = 0; q < plan->nranks && sums; q++)
-                want += datum(launch, q, i);
+            float want = sums ? sum_of(plan, launch, i) : datum(launch, plan->root, i);
             if (y[i] != want)
                 return false;
         }
@@ -59,21 +67,41 @@ static bool is_right(struct peal_interp *in, const struct peal_plan *plan, size_
     return true;
 }
 
-static bool goes_wrong(const struct peal_plan *plan, uint32_t launches)
+static struct peal_interp *open_interp(const struct peal_plan *plan, uint32_t launches)
 {
     struct peal_interp *in = peal_interp_new(plan->nranks);
-    bool wrong = false;
-    for (uint32_t l = 0; in && l < launches; l++)
+    if (!in)
+        exit(3);
+    for (uint32_t l = 0; l < launches; l++)
         fill(in, plan, peal_interp_launch(in, plan));
-    for (uint32_t k = 0; in && k < SCHEDULES && !wrong; k++) {
+    return in;
+}
+
+static bool goes_wrong_under(struct peal_interp *in, const struct peal_plan *plan,
+                             uint32_t launches, const struct peal_interp_schedule *schedule)
+{
+    enum peal_interp_end end = peal_interp_run(in, schedule);
+    if (end == PEAL_INTERP_DEADLOCK || end == PEAL_INTERP_BROKEN)
+        return true;
+    for (uint32_t l = 0; l < launches; l++) {
+        if (!is_right(in, plan, l))
+            return true;
+    }
+    return false;
+}
+
+static bool goes_wrong(const struct peal_plan *plan, uint32_t launches)
+{
+    struct peal_interp *in = open_interp(plan, launches);
+    bool wrong = false;
+    for (uint32_t k = 0; k < SCHEDULES; k++) {
         struct peal_interp_schedule schedule = {.order = PEAL_INTERP_RANDOM, .seed = k + 1};
         if (k < 2 * plan->nranks)
             schedule = (struct peal_interp_schedule){k % 2 ? PEAL_INTERP_LAZY : PEAL_INTERP_EAGER,
                                                      k + 1, k / 2};
-        enum peal_interp_end end = peal_interp_run(in, &schedule);
-        wrong = end == PEAL_INTERP_DEADLOCK || end == PEAL_INTERP_BROKEN;
-        for (uint32_t l = 0; l < launches && !wrong; l++)
-            wrong = !is_right(in, plan, l);
+        wrong = goes_wrong_under(in, plan, launches, &schedule);
+        if (wrong)
+            break;
     }
     peal_interp_free(in);
     return wrong;
@@ -98,13 +126,13 @@ static void compare(const char *name, const struct peal_plan *plan, uint32_t lau
     peal_verification_free(v);
 }
 
-static void try_kernel(const struct peal_kernel *kernel, struct tally *t)
+static void try_kernel(void *tally, const struct peal_kernel *kernel)
 {
     int64_t count = COUNT;
-    struct peal_bind_value values[8];
+    struct peal_bind_value values[MAX_DIMS];
     size_t n = 0;
-    for (const struct peal_symbol *s = kernel->symbols; s && n < 8; s = s->next) {
-        if (s->kind == PEAL_SYMBOL_DIM)
+    for (const struct peal_symbol *s = kernel->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM && n < MAX_DIMS)
             values[n++] = (struct peal_bind_value){s->name, &count, 1, true};
     }
     for (uint32_t ranks = 2; ranks <= 4; ranks++) {
@@ -119,23 +147,23 @@ static void try_kernel(const struct peal_kernel *kernel, struct tally *t)
         if (peal_instantiate(kernel, &bind, NULL, &plan) != PEAL_OK)
             continue;
         for (uint32_t launches = 1; launches <= 3; launches++)
-            compare(kernel->name, plan, launches, t);
+            compare(kernel->name, plan, launches, tally);
         free(plan);
     }
 }
 
-static bool stands_still(const struct peal_plan *plan, uint32_t launches)
+static bool gets_stuck(const struct peal_plan *plan, uint32_t launches)
 {
-    struct peal_interp *in = peal_interp_new(plan->nranks);
-    bool still = false;
-    for (uint32_t l = 0; in && l < launches; l++)
-        (void)peal_interp_launch(in, plan);
-    for (uint32_t k = 0; in && k < SCHEDULES / 4 && !still; k++) {
+    struct peal_interp *in = open_interp(plan, launches);
+    bool stuck = false;
+    for (uint32_t k = 0; k < SCHEDULES / 4; k++) {
         struct peal_interp_schedule schedule = {.order = PEAL_INTERP_RANDOM, .seed = k + 1};
-        still = peal_interp_run(in, &schedule) == PEAL_INTERP_DEADLOCK;
+        stuck = peal_interp_run(in, &schedule) == PEAL_INTERP_DEADLOCK;
+        if (stuck)
+            break;
     }
     peal_interp_free(in);
-    return still;
+    return stuck;
 }
 
 static void try_random(uint64_t count, struct tally *t)
@@ -147,11 +175,11 @@ static void try_random(uint64_t count, struct tally *t)
         struct peal_verify_options o = {
             .launches = p.launches, .no_story = true, .no_result = true, .all_faults = true};
         if (plan && peal_verify_plan(plan, &o, &v) == PEAL_OK) {
-            bool still = stands_still(plan, p.launches);
+            bool stuck = gets_stuck(plan, p.launches);
             t->runs++;
-            t->wrong += still;
+            t->wrong += stuck;
             t->refuted += v->verdict == PEAL_REFUTED;
-            if (still && !v->has_deadlock) {
+            if (stuck && !v->has_deadlock) {
                 t->missed++;
                 printf("#   program %llu gets stuck, but that is not reported\n",
                        (unsigned long long)seed);
@@ -165,22 +193,8 @@ static void try_random(uint64_t count, struct tally *t)
 int main(int argc, char **argv)
 {
     struct tally t = {0};
-    for (int i = 2; i < argc; i++) {
-        struct peal_program *program = NULL;
-        struct peal_diags diags;
-        peal_diags_init(&diags);
-        if (peal_program_open(argv[i], &diags, &program) == PEAL_OK) {
-            const struct peal_module *module = peal_program_module(program);
-            for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
-                const struct peal_kernel *lowered = peal_program_kernel(program, k->name, &diags);
-                if (lowered)
-                    try_kernel(lowered, &t);
-            }
-        }
-        if (program)
-            peal_program_close(program);
-        peal_diags_release(&diags);
-    }
+    for (int i = 2; i < argc; i++)
+        (void)each_kernel(argv[i], try_kernel, &t);
     struct tally r = {0};
     if (argc > 1)
         try_random(strtoull(argv[1], NULL, 10), &r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states that an enumeration has been in: a hash set of blocks of bytes, of bounded size. */
+/* The states that an enumeration has visited: a hash set of blocks of bytes, of bounded size. */
 #ifndef PEAL_RANDOM_SEEN_H
 #define PEAL_RANDOM_SEEN_H
 
@@ -13,10 +13,10 @@ struct seen {
     char *states;
     bool *used;
     size_t slots, size, count;
-    bool full; /* half of the slots are: what is not in it may have been seen */
+    bool full; /* half of the slots are in use: the enumeration ends */
 };
 
-/* False: no memory. */
+/* False: out of memory. */
 static inline bool seen_new(struct seen *seen, size_t slots, size_t size)
 {
     *seen = (struct seen){malloc(slots * size), malloc(slots), slots, size, 0, false};
@@ -36,7 +36,7 @@ static inline void seen_free(struct seen *seen)
     free(seen->used);
 }
 
-/* Adds it. False if it was there already, or the set is full. */
+/* Adds a state. False: it was there already, or the set is full. */
 static inline bool seen_add(struct seen *seen, const void *state)
 {
     size_t at = peal_hash_bytes(state, seen->size, 3) % seen->slots;

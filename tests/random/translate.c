@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-translate FIRST COUNT: random texts, their plans held against them.
+/* random-translate FIRST COUNT: the plans of random texts compute what their texts say.
  *
  * A text is a list of data statements between barriers that order everything, so that it is proved
  * whatever its statements compute: parts of windows that overlap, accumulates into themselves,
- * tiles that are made of tiles, messages round a ring, select, final and fill, different statements
- * on different ranks, places that change with the launch, values of roots. Every plan, fused or
- * not, must compute what its text says: values by src/plan/naive, which shares no code with
- * lowering or with src/verify. A text that is not proved says nothing.
+ * tiles made of tiles, messages round a ring, select, final and fill, different statements on
+ * different ranks, offsets that change with the launch, values of the root. Every plan, fused or
+ * not, is compared with the values that src/plan/naive computes from the text; it shares no code
+ * with lowering or with src/verify. A text that is not proved is not compared.
  */
 #include "lang/lang.h"
 #include "plan/plan.h"
+#include "random/dice.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
@@ -17,18 +18,12 @@
 #include <string.h>
 
 struct maker {
-    uint64_t dice;
+    struct dice dice;
     struct peal_text text;
-    uint32_t tiles, waves, messages;
+    uint32_t tiles, waves; /* so far */
 };
 
-static uint32_t roll(struct maker *m, uint32_t sides)
-{
-    m->dice += UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(peal_hash_u64(m->dice, 31) >> 33) % sides;
-}
-
-/* A part of n elements: of its own window, or of y. */
+/* n elements of one of the rank's own windows, or of y. */
 static const char *part(struct maker *m)
 {
     static const char *const parts[] = {
@@ -42,20 +37,20 @@ static const char *part(struct maker *m)
         "v[0, :]",
         "y",
     };
-    return parts[roll(m, sizeof parts / sizeof *parts)];
+    return parts[roll(&m->dice, sizeof parts / sizeof *parts)];
 }
 
 static void put_value(struct maker *m, uint32_t depth);
 
 static void put_operand(struct maker *m, uint32_t depth)
 {
-    uint32_t kind = roll(m, depth ? 8 : 5);
+    uint32_t kind = roll(&m->dice, depth ? 8 : 5);
     if (kind < 2)
         peal_text_puts(&m->text, "x");
     else if (kind < 4)
         peal_text_puts(&m->text, part(m));
     else if (kind == 4 && m->tiles)
-        peal_text_printf(&m->text, "t%u", roll(m, m->tiles));
+        peal_text_printf(&m->text, "t%u", roll(&m->dice, m->tiles));
     else if (kind == 4)
         peal_text_puts(&m->text, "x");
     else
@@ -66,17 +61,17 @@ static void put_value(struct maker *m, uint32_t depth)
 {
     static const char *const heads[] = {
         "op(", "op(", "maximum(", "sub(", "final(op, ", "select(rank == 1, ", "op("};
-    uint32_t kind = roll(m, 8);
+    uint32_t kind = roll(&m->dice, 8);
     if (kind == 7) {
         put_operand(m, depth);
-        peal_text_printf(&m->text, " * %u", 1 + roll(m, 3));
+        peal_text_printf(&m->text, " * %u", 1 + roll(&m->dice, 3));
         return;
     }
     peal_text_puts(&m->text, heads[kind]);
     put_operand(m, depth);
     uint32_t more = kind == 4 ? 0 : 1;
     if (kind < 3)
-        more += roll(m, 2);
+        more += roll(&m->dice, 2);
     for (; more; more--) {
         peal_text_puts(&m->text, ", ");
         put_operand(m, depth);
@@ -84,6 +79,7 @@ static void put_value(struct maker *m, uint32_t depth)
     peal_text_puts(&m->text, ")");
 }
 
+/* A barrier: every rank notifies every other. */
 static void put_wave(struct maker *m)
 {
     m->waves++;
@@ -93,13 +89,13 @@ static void put_wave(struct maker *m)
 
 static void put_statement(struct maker *m)
 {
-    uint32_t kind = roll(m, 10);
+    uint32_t kind = roll(&m->dice, 10);
     peal_text_puts(&m->text, "    ");
     if (kind < 3) {
         peal_text_printf(&m->text, "%s = ", part(m));
         put_value(m, 2);
     } else if (kind < 5) {
-        peal_text_printf(&m->text, "%s%s op= ", roll(m, 3) ? "" : "exclusive ", part(m));
+        peal_text_printf(&m->text, "%s%s op= ", roll(&m->dice, 3) ? "" : "exclusive ", part(m));
         put_operand(m, 1);
     } else if (kind < 6) {
         peal_text_printf(&m->text, "let t%u = ", m->tiles);
@@ -113,15 +109,16 @@ static void put_statement(struct maker *m)
             "v[0, :] op= recv from left"};
         peal_text_puts(&m->text, "send ");
         put_operand(m, 1);
-        peal_text_printf(&m->text, " to right\n    %s", forms[roll(m, 5)]);
+        peal_text_printf(&m->text, " to right\n    %s", forms[roll(&m->dice, 5)]);
     } else if (kind < 9) {
         peal_text_printf(&m->text, "if rank %% 2 == 0 { %s = ", part(m));
         put_value(m, 1);
         peal_text_printf(&m->text, " } else { %s op= x }", part(m));
     } else {
         put_wave(m);
-        const char *rank = roll(m, 2) ? "right" : "root";
-        peal_text_printf(&m->text, "    %s = w@%s[%u +: n]\n", part(m), rank, 2 * roll(m, 2));
+        const char *rank = roll(&m->dice, 2) ? "right" : "root";
+        peal_text_printf(&m->text, "    %s = w@%s[%u +: n]\n", part(m), rank,
+                         2 * roll(&m->dice, 2));
         put_wave(m);
     }
     peal_text_puts(&m->text, "\n");
@@ -137,7 +134,7 @@ static void make_text(struct maker *m)
                    "    let left = (rank - 1) % nranks\n"
                    "    y = x\n    w = fill(3, 2 * n + 2)\n    v = fill(rank, 2, n)\n"
                    "    w[1 +: n] = x\n");
-    for (uint32_t i = 3 + roll(m, 6); i; i--)
+    for (uint32_t i = 3 + roll(&m->dice, 6); i; i--)
         put_statement(m);
     put_wave(m);
     peal_text_puts(&m->text, "    y = op(y, w[1 +: n], v[1, :])\n");
@@ -158,18 +155,21 @@ static void check(struct maker *m, uint64_t seed, struct tally *t)
     if (peal_program_text("k.peal", peal_text_get(&m->text), m->text.len, &diags, &program) ==
         PEAL_OK)
         kernel = peal_program_kernel(program, NULL, &diags);
-    int way = seed % 2; /* fused, or not */
+    bool no_fuse = seed % 2;
     if (kernel) {
         struct peal_arena arena;
         struct peal_plan *plan = NULL;
         struct peal_verification *v = NULL;
         struct peal_verify_options options = {.no_result = true, .no_story = true};
-        struct peal_plan_request request = {.kernel = kernel, .count = 1 + (int64_t)roll(m, 6)};
-        request.bind = (struct peal_bind){
-            .nranks = 2 + roll(m, 3), .rank = PEAL_NONE, .symmetric = true, .no_fuse = way};
-        request.bind.dtype = roll(m, 4) ? PEAL_F32 : PEAL_F16;
-        request.bind.reduce = roll(m, 2) ? PEAL_AVG : PEAL_SUM;
-        request.bind.root = roll(m, request.bind.nranks);
+        struct peal_plan_request request = {.kernel = kernel,
+                                            .count = 1 + (int64_t)roll(&m->dice, 6)};
+        request.bind = (struct peal_bind){.nranks = 2 + roll(&m->dice, 3),
+                                          .rank = PEAL_NONE,
+                                          .symmetric = true,
+                                          .no_fuse = no_fuse};
+        request.bind.dtype = roll(&m->dice, 4) ? PEAL_F32 : PEAL_F16;
+        request.bind.reduce = roll(&m->dice, 2) ? PEAL_AVG : PEAL_SUM;
+        request.bind.root = roll(&m->dice, request.bind.nranks);
         struct peal_bind bind;
         peal_arena_init(&arena, 0);
         if (peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK &&
@@ -179,8 +179,8 @@ static void check(struct maker *m, uint64_t seed, struct tally *t)
             t->agreed += v->text_agrees;
             if (!v->text_agrees) {
                 t->wrong++;
-                printf("text %llu, way %d, %u ranks, count %lld: %s%s\n%s\n",
-                       (unsigned long long)seed, way, bind.nranks, (long long)request.count,
+                printf("text %llu, %s, %u ranks, count %lld: %s%s\n%s\n", (unsigned long long)seed,
+                       no_fuse ? "not fused" : "fused", bind.nranks, (long long)request.count,
                        peal_text_or_empty(v->why), peal_text_or_empty(v->text_unchecked),
                        peal_text_get(&m->text));
             }
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     struct maker m = {0};
     struct tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++) {
-        m = (struct maker){.dice = seed * 7919 + 1, .text = m.text};
+        m = (struct maker){.dice = {seed * 7919 + 1, 31}, .text = m.text};
         make_text(&m);
         check(&m, seed, &t);
     }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-verdicts promela FIRST COUNT   a Promela model of COUNT programs, chosen at run time by
- * $WHICH random-verdicts verdicts FIRST COUNT  one line per program: number, deadlock (0 or 1),
- * race (0 or 1) random-verdicts agree FIRST COUNT     both analyses of the verifier on every
- * monotone program random-verdicts launches FIRST COUNT  more launches than a proof needs
+/* random-verdicts COMMAND FIRST COUNT: the verifier on random programs.
+ *
+ *   promela    prints a Promela model of all of them; $WHICH chooses one at run time
+ *   verdicts   prints a line per program: number, deadlock (0 or 1), race (0 or 1), analysis
+ *   agree      compares the two analyses of the verifier on every monotone program
+ *   launches   compares a proof with one for more launches
  */
 #include "random/program.h"
 #include "verify/verify.h"
@@ -40,7 +42,7 @@ static int put_promela(uint64_t first, uint64_t count)
     return 0;
 }
 
-/* Which faults there are; or, launched at least twice, which reuse. */
+/* All faults; or, with `reuse`, the verdict on at least two launches. */
 static struct peal_verification *judge(uint64_t seed, enum peal_engine engine, bool reuse)
 {
     struct random_program p = random_program_make(seed);
@@ -71,7 +73,7 @@ static int put_verdicts(uint64_t first, uint64_t count)
     return 0;
 }
 
-/* Do both say the same of reuse, where both know? Counts what is closed and what is not. */
+/* Compares the two analyses' verdicts on reuse, unless exploration has not decided it. */
 static bool reuse_differs(uint64_t seed, unsigned *closed, unsigned *open)
 {
     struct peal_verification *a = judge(seed, PEAL_ENGINE_AUTO, true);
@@ -87,7 +89,7 @@ static bool reuse_differs(uint64_t seed, unsigned *closed, unsigned *open)
     return differ;
 }
 
-/* The polynomial analysis and exploration, on every program that both can decide. */
+/* The polynomial analysis against exploration. */
 static int compare(uint64_t first, uint64_t count)
 {
     unsigned both = 0, differ = 0, bad = 0, closed = 0, open = 0;
@@ -114,7 +116,7 @@ static int compare(uint64_t first, uint64_t count)
     return differ || both < count / 4 || bad == 0 || bad == both || closed == 0 || open == 0;
 }
 
-/* What is proved repeatable is proved for more launches, too. */
+/* A program that is proved repeatable is not refuted for more launches. */
 static int launch_more(uint64_t first, uint64_t count)
 {
     unsigned proved = 0, longer = 0, single = 0, wrong = 0;

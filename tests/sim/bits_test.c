@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A simulated run's data is, bit for bit, what the independent interpreter computes from the same
- * plan and random inputs, on a machine with everything on. */
+ * plan and random inputs. */
 #include "interp/interp.h"
 #include "sim_cases.h"
 #include "base/tests/unit.h"
@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Random values whose sums round: bits of moderate exponents. */
+/* Random values of moderate exponents, so that their sums are rounded. */
 static void fill(void *at, enum peal_dtype dtype, uint64_t len, uint64_t *seed)
 {
     for (uint64_t i = 0; i < len; i++) {
@@ -66,7 +66,7 @@ static void compare(const struct peal_plan *plan, const struct peal_machine *mac
         for (uint32_t b = 0; b < plan->bufs.count; b++) {
             if (bufs[b].kind != PEAL_BUF_PARAM || !(bufs[b].dir & PEAL_DIR_OUT))
                 continue;
-            /* Where nothing is promised, the output was never written. */
+            /* These ranks' outputs are never written. */
             if (plan->contract == PEAL_CONTRACT_REDUCE && rank != plan->root)
                 continue;
             if (plan->contract == PEAL_CONTRACT_EXSCAN && rank == 0)
@@ -83,9 +83,8 @@ static void compare(const struct peal_plan *plan, const struct peal_machine *mac
     peal_interp_free(in);
 }
 
-static void simulated_bits_are_the_interpreters(void **unused)
+TEST(simulated_bits_are_those_of_the_interpreter)
 {
-    (void)unused;
     static const char *const kernels[] = {
         "allreduce_chunked", "allreduce_forward", "allreduce_tree",      "allreduce_mesh2d",
         "allreduce_ring",    "allreduce_biring",  "allreduce_mesh2",     "allreduce_halving",
@@ -114,6 +113,5 @@ static void simulated_bits_are_the_interpreters(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(simulated_bits_are_the_interpreters)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several messages that want the same link, engine, queue or memory port, to the picosecond.
+/* Several messages that need the same link, engine, queue or memory port, to the picosecond.
  *
  * Every row's figures are worked out by hand in the comment above it, from the rules of
- * docs/simulator.md: links and ports serve in the order of arrival, a port that is free first is
- * taken first, engines grant packets in turn or by priority. machines/exact.yaml: alpha = 50,000 ps
- * a link, 100 ps a byte; what a row does not name costs nothing.
+ * docs/simulator.md: links and ports serve in the order of arrival, the port that is free first is
+ * taken first, engines grant packets in turn or by priority. On machines/exact.yaml a link takes
+ * 50,000 ps and 100 ps per byte; whatever a row's settings do not name costs nothing.
  */
 #include "sim_cases.h"
 #include "base/tests/unit.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define LINE(x) "math.clock_GHz=.inf topology.flat=0 topology.pes=[" #x ",1]"
-/* Nothing but the engine: 1,000 ps a byte, packets of 64 bytes. */
+/* Only the engine costs time: 1,000 ps per byte, packets of 64 bytes. */
 #define ENGINE "links.flat.bw_GBps=.inf links.flat.lat_ns=0 dma.bw_GBps=1 dma.packet_bytes=64 "
 #define NO_LATER                                                                                   \
     {                                                                                              \
@@ -26,7 +26,7 @@ static const char to_last[] = "kernel k(in x: T[n], out y: T[n]) {\n"
                               "        for p in 0 .. nranks - 1 { y = recv from p }\n"
                               "    }\n"
                               "}\n";
-/* Rank 1's second message leaves 40 elements of work after its first. */
+/* Rank 1 sends its second message after 40 elements of math. */
 static const char late[] = "kernel k(in x: T[n], out y: T[n], out z: T[40]) {\n"
                            "    if rank == 0 { send x to 2 }\n"
                            "    if rank == 1 {\n"
@@ -51,7 +51,7 @@ static const char burst[] = "kernel k(in x: T[n], out y: T[n], out z: T[n]) {\n"
                             "    }\n"
                             "    if rank == 1 { for i in 0 .. 3 { y = recv from 0 } }\n"
                             "}\n";
-/* 3 packets and 1 packet to send, 2 packets to copy; the lane that comes first asks first. */
+/* Messages of 3 packets and 1 packet, a copy of 2 packets; the first lane asks first. */
 #define COPIES "    lane { if rank == 0 { z[0 +: 32] = x[0 +: 32] } }\n"
 #define SENDS                                                                                      \
     "    lane {\n"                                                                                 \
@@ -93,7 +93,7 @@ static const char behind[] = "kernel k(in x: T[n]) {\n"
                              "    }\n"
                              "    if rank == 3 { wait s >= 1 }\n"
                              "}\n";
-/* A write and its notify, and another write that the lane posts before they are there. */
+/* A write and its notify, and another write that the lane posts before they arrive. */
 static const char overtaken[] = "kernel k(in x: T[n]) {\n"
                                 "    window w: T[n]\n"
                                 "    signal s\n"
@@ -138,15 +138,15 @@ static const struct row {
     uint32_t nranks;
     int64_t count;
     const char *settings;
-    uint64_t arrivals[6]; /* of all messages, in rising order; 0 = no more */
-    uint64_t ends[4];     /* of the first ranks; 0 = not asked */
+    uint64_t arrivals[6]; /* of all messages, sorted; 0: no more */
+    uint64_t ends[4];     /* of the first ranks; 0: not checked */
 } rows[] = {
-    /* PEs 0, 1, 2 of a line send 4,096 bytes to PE 3 at 0; S = 409,600. PE 2's holds the last link
-     * 0 .. S. PE 1's is there at 50,000 and starts at S. PE 0's waits for PE 1's on the link before
-     * (until S), is at the last one at S + 50,000, and starts at 2 S. Each arrives its start +
-     * 50,000 + S later. */
+    /* PEs 0, 1, 2 of a line send 4,096 bytes to PE 3 at 0; S = 409,600. PE 2's message has the last
+     * link from 0 to S. PE 1's reaches it at 50,000 and starts at S. PE 0's waits for PE 1's on the
+     * link before (until S), reaches the last one at S + 50,000, and starts at 2 S. Each arrives
+     * 50,000 + S after its start. */
     {__LINE__, to_last, 4, 1024, LINE(4), {459600, 869200, 1278800}, {0, 0, 0, 1278800}},
-    /* Stored and forwarded: PE 1's is at the last link at S + 50,000 = 459,600, after PE 2's has
+    /* Stored and forwarded: PE 1's reaches the last link at S + 50,000 = 459,600, after PE 2's has
      * left it at S; PE 0's at 2 (S + 50,000): neither waits. */
     {__LINE__,
      to_last,
@@ -155,9 +155,10 @@ static const struct row {
      LINE(4) " links.mode=store-and-forward",
      {459600, 919200, 1378800},
      NO_LATER},
-    /* In the order of arrival, not of the sender: 300 bytes take 30,000. Of PE 1: 0 .. 30,000, and
-     * sent at 40,000 (40 elements at 1,000): 40,000 .. 70,000. PE 0's is there at 50,000 and starts
-     * at 70,000. Arrivals: start + 80,000. */
+    /* In the order of arrival, not of the sender: 300 bytes take 30,000. PE 1's first message has
+     * the link from 0 to 30,000; its second, sent at 40,000 (40 elements at 1,000), from 40,000 to
+     * 70,000. PE 0's reaches it at 50,000 and starts at 70,000. Each arrives 80,000 after its
+     * start. */
     {__LINE__,
      late,
      3,
@@ -176,10 +177,10 @@ static const struct row {
      "ccl.embed=row_major",
      {2 * 459600, 3 * 409600 + 100000},
      NO_LATER},
-    /* An engine with room for one more: of three messages of 64 bytes (64,000 each) the first is
-     * moved at 0, the second waits, and the lane waits with the third until the second starts, at
-     * 64,000; then 16,000 of math. Copying out takes 64,000 each at the receiver: it ends at 4 *
-     * 64,000. The same with channels that share the engine, and where ports are counted. */
+    /* An engine whose queue has one place: of three messages of 64 bytes (64,000 each) the first is
+     * moved at 0, the second waits in the queue, and the lane waits with the third until the second
+     * starts, at 64,000; then 16,000 of math. Copying out takes the receiver 64,000 per message: it
+     * ends at 4 * 64,000. The same with channels that share the engine, and with limited ports. */
     {__LINE__, burst, 2, 16, ENGINE "dma.queue=1", {64000, 128000, 192000}, {80000, 256000}},
     {__LINE__,
      burst,
@@ -202,18 +203,18 @@ static const struct row {
      ENGINE "dma.queue=1 mem.hbm.ports=4 mem.tcm.ports=4",
      {64000, 128000, 192000},
      {80000, 256000}},
-    /* In turn, 64,000 a packet: c1 d1 c2 d2 c3, then the second message, alone. The first arrives
-     * with c3 at 320,000, the copy ends with d2 at 256,000, rank 0 with that. */
+    /* In turn, 64,000 per packet: c1 d1 c2 d2 c3, then the second message alone. The first message
+     * arrives with c3 at 320,000; the copy, and with it rank 0, ends with d2 at 256,000. */
     {__LINE__, sends_first, 2, 48, ENGINE "dma.arb=rr", {320000, 384000}, {256000}},
     /* The copy asks first: d1 c1 d2 c2 c3. */
     {__LINE__, copies_first, 2, 48, ENGINE "dma.arb=rr", {320000, 384000}, {192000}},
     /* Messages first: c1 c2 c3 at 192,000, the second at 256,000, then the copy. */
     {__LINE__, sends_first, 2, 48, ENGINE "dma.arb=priority", {192000, 256000}, {384000}},
-    /* A packet under way is not broken off: d1, then both messages, then d2. */
+    /* A packet that has begun is not interrupted: d1, then both messages, then d2. */
     {__LINE__, copies_first, 2, 48, ENGINE "dma.arb=priority", {256000, 320000}, {384000}},
     /* Three messages into slots of one memory, M = 4,096,000 each, one port: written 50,000 .. + 3
-     * M in the order of arrival (50,000, + S, + 2 S), and the copies, asked for from the first
-     * arrival on, come after: 50,000 + 6 M. */
+     * M in the order of arrival (50,000, + S, + 2 S); the copies, which ask from the first arrival
+     * on, come after them: 50,000 + 6 M. */
     {__LINE__,
      to_last,
      4,
@@ -223,7 +224,7 @@ static const struct row {
      {0, 0, 0, 24626000}},
     /* Two ports: the first is written by port A until 50,000 + M, the second by B until 50,000 + S
      * + M, the third again by A until 50,000 + 2 M. The first copy, asked for at 50,000 + M, gets B
-     * at 50,000 + S + M; the others follow it, a port being free then: 50,000 + S + 4 M. */
+     * at 50,000 + S + M; the others follow one by one and find a free port: 50,000 + S + 4 M. */
     {__LINE__,
      to_last,
      4,
@@ -231,8 +232,8 @@ static const struct row {
      "math.clock_GHz=.inf ipcq.space=sram mem.sram.ports=2",
      {4146000, 4555600, 8242000},
      {0, 0, 0, 16843600}},
-    /* Three ranks load 4,096 bytes of rank 0: requests there at 50,000, the answers leave one after
-     * the other: 100,000 + k S. */
+    /* Three ranks load 4,096 bytes from rank 0: the requests arrive at 50,000, the answers leave
+     * one after the other: 100,000 + k S. */
     {__LINE__,
      loads,
      4,
@@ -240,9 +241,9 @@ static const struct row {
      "math.clock_GHz=.inf",
      {509600, 919200, 1328800},
      {0, 509600, 919200, 1328800}},
-    /* Three ranks write 4,096 bytes to rank 0 and notify (no bytes). All writes are at the link
-     * into rank 0 at 50,000 and arrive at 50,000 + k S. The notifies leave behind them, at S, and
-     * are at that link at S + 50,000, behind all writes: they arrive with the last of them. */
+    /* Three ranks write 4,096 bytes to rank 0 and notify it (no bytes). All writes reach the link
+     * into rank 0 at 50,000 and arrive at 50,000 + k S. The notifies leave after them, at S, and
+     * reach that link at S + 50,000, behind all writes: they arrive with the last of them. */
     {__LINE__,
      writes,
      4,
@@ -250,13 +251,13 @@ static const struct row {
      "math.clock_GHz=.inf",
      {459600, 869200, 1278800, 1278800, 1278800, 1278800},
      {1278800}},
-    /* A line of PEs; S = 409,600, the near write takes 400. It is on the first link behind the far
-     * one, S .. S + 400, and arrives at S + 50,400. The notify (no bytes) waits for that alone: the
-     * far write arrives at S + 150,000, and the notify, sent at S + 50,400, 150,000 later. */
+    /* A line of PEs; S = 409,600, the near write takes 400. It is on the first link after the far
+     * one, from S to S + 400, and arrives at S + 50,400. The notify (no bytes) waits only for that:
+     * the far write arrives at S + 150,000, and the notify, sent at S + 50,400, takes 150,000. */
     {__LINE__, behind, 4, 1024, LINE(4), {460000, 559600, 610000}, {460000, 0, 0, 610000}},
-    /* Memories are 70,000 away, at both ends: the write arrives at 190,000 + S. Its notify needs no
-     * memory, but is not seen before the write, whatever the lane does meanwhile. The second write
-     * waits S for its link. */
+    /* Memories have a latency of 70,000 at both ends: the write arrives at 190,000 + S. Its notify
+     * needs no memory, but is not visible before the write, whatever the lane does meanwhile. The
+     * second write waits S for its link. */
     {__LINE__,
      overtaken,
      3,
@@ -271,12 +272,12 @@ static const struct row {
      "math.clock_GHz=.inf mem.tcm.lat_ns=70 dma.arb=rr",
      {599600, 599600, 1009200},
      {0, 599600}},
-    /* A port is taken as long as bytes come in, not for the time that memory alone would need: of
-     * two messages that come from both sides at 50,000, one waits until 50,000 + S. */
+    /* A port is held while bytes come in, not for the time that memory alone would need: of two
+     * messages that come from both sides at 50,000, one waits until 50,000 + S. */
     {__LINE__, to_middle, 3, 1024, LINE(3) " mem.tcm.ports=1", {459600, 869200}, {0, 869200}},
-    /* A port is asked for when set-up (200,000) is over, not before: rank 1's message comes to rank
-     * 0's memory at 250,000, while rank 0 prepares a copy out of it, from 100,000 (math) to 300,000,
-     * and is written at once, at the speed of memory: 2 S = 819,200. */
+    /* A transfer asks for a port after its set-up (200,000), not before. Rank 1's message reaches
+     * rank 0's memory at 250,000, while rank 0 sets up a copy out of it, from 100,000 (after math)
+     * to 300,000: it is written at once, at the speed of memory, 2 S = 819,200. */
     {__LINE__,
      prepares,
      2,
@@ -293,7 +294,7 @@ static const struct row {
      LINE(3) " links.mode=store-and-forward ipcq.space=sram mem.sram.bw_GBps=5",
      {459600 + 50000 + 819200},
      NO_LATER},
-    /* One message alone takes the same time as flows: memory is faster than the links. */
+    /* A message that is alone takes the same time as a flow; memory is faster than the links. */
     {__LINE__,
      one,
      3,
@@ -301,7 +302,7 @@ static const struct row {
      LINE(3) " links.mode=fluid ipcq.space=sram mem.sram.bw_GBps=20",
      {509600},
      NO_LATER},
-    /* What is accumulated comes from where it is: parameters are 30,000 away. */
+    /* The source of an accumulate is a parameter, in a memory with a latency of 30,000. */
     {__LINE__,
      gathers,
      2,
@@ -311,10 +312,10 @@ static const struct row {
      NO_LATER},
 };
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
+    return (*x > *y) - (*x < *y);
 }
 
 static bool check(const struct row *r, const struct peal_plan *plan,
@@ -329,7 +330,7 @@ static bool check(const struct row *r, const struct peal_plan *plan,
     assert_in_range(log.nmessages, 1, 6);
     for (uint64_t i = 0; i < log.nmessages; i++)
         arrivals[i] = log.messages[i].delivered;
-    qsort(arrivals, log.nmessages, sizeof *arrivals, compare);
+    qsort(arrivals, log.nmessages, sizeof *arrivals, compare_times);
     for (int i = 0; i < 6; i++) {
         if (arrivals[i] == r->arrivals[i])
             continue;
@@ -338,7 +339,8 @@ static bool check(const struct row *r, const struct peal_plan *plan,
                (unsigned long long)r->arrivals[i]);
         ok = false;
     }
-    for (uint32_t i = 0; i < 4 && i < r->nranks; i++) {
+    uint32_t checked = r->nranks < 4 ? r->nranks : 4;
+    for (uint32_t i = 0; i < checked; i++) {
         struct peal_sim_rank_stats stats;
         peal_sim_rank(sim, i, &stats);
         if (!r->ends[i] || stats.end == r->ends[i])
@@ -351,9 +353,8 @@ static bool check(const struct row *r, const struct peal_plan *plan,
     return ok;
 }
 
-static void messages_that_contend_come_as_worked_out_by_hand(void **unused)
+TEST(messages_that_contend_arrive_as_worked_out_by_hand)
 {
-    (void)unused;
     bool ok = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_plan *plan = case_plan_make(&(struct case_plan){.text = rows[i].text,
@@ -372,8 +373,5 @@ static void messages_that_contend_come_as_worked_out_by_hand(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_that_contend_come_as_worked_out_by_hand),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulator and verifier agree on how many slots a channel kernel needs not to deadlock: the
- * verifier's smallest depth is the smallest at which the simulation ends. */
+/* The verifier's least depth of channels is the smallest at which the simulation does not deadlock.
+ */
 #include "sim_cases.h"
 
 #include "verify/verify.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sends three before it receives: needs three slots. */
+/* Sends three messages before it receives: needs three slots. */
 static const char eager[] = "kernel eager(in x: T[n], out y: T[n]) {\n"
                             "    for s in 0 .. 3 { send x to (rank + 1) % nranks }\n"
                             "    for s in 0 .. 3 { y = recv from (rank - 1) % nranks }\n"
@@ -29,9 +29,8 @@ static uint32_t simulated_depth(const struct case_plan *spec, const struct peal_
     return 0;
 }
 
-static void both_find_the_same_smallest_depth(void **unused)
+TEST(verifier_and_simulator_find_the_same_least_depth)
 {
-    (void)unused;
     static const struct {
         int line;
         const char *text, *kernel;
@@ -67,6 +66,5 @@ static void both_find_the_same_smallest_depth(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(both_find_the_same_smallest_depth)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Closed forms, to the picosecond: machines/exact.yaml and channel kernels.
  *
- * alpha = 50,000 ps, beta = 100 ps a byte, g = 1,000 ps an element of f32 (250 ps a byte) where
- * math is on. n is in bytes in the formulas, counts are in elements of four bytes.
+ * alpha = 50,000 ps per message, beta = 100 ps per byte, g = 1,000 ps per element of f32 (250 ps
+ * per byte), if math is on. In the formulas n is in bytes; counts are in elements of four bytes.
  */
 #include "sim_cases.h"
 #include "base/tests/unit.h"
@@ -175,18 +175,17 @@ static const struct row rows[] = {
     /* memory-bound message: 1 GB/s */
     {__LINE__, one_way, NULL, 2, N / 4, 0, NO_MATH " place.param=sram links.flat.lat_ns=0",
      2 * N * 1000},
-    /* two messages into slots of one memory (1 GB/s): over one port the second waits until the
-     * first is in, and copying out takes its turn behind both; over two ports the copies alone are
-     * serial */
+    /* two messages into slots of one memory (1 GB/s): with one port the second waits until the
+     * first is written, and copying out waits for both; with two ports only the copies are serial
+     */
     {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=1",
      ALPHA + 4 * N * 1000},
     {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=2",
      ALPHA + 3 * N * 1000},
 };
 
-static void closed_forms_are_met_to_the_picosecond(void **unused)
+TEST(closed_forms_are_met_to_the_picosecond)
 {
-    (void)unused;
     bool ok = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *r = &rows[i];
@@ -214,12 +213,11 @@ static void closed_forms_are_met_to_the_picosecond(void **unused)
     assert_true(ok);
 }
 
-/* x_k = D + max(x_(k-1), x_(k-m) + C): a ring whose slots run out. */
-static void a_credit_limited_ring_follows_its_recursion(void **unused)
+/* x_k = D + max(x_(k-1), x_(k-m) + C): step k of a ring with m slots. D: hop, C: credit. */
+TEST(a_credit_limited_ring_follows_its_recursion)
 {
-    (void)unused;
     for (uint32_t m = 1; m <= 4; m++) {
-        /* Every rank forwards what it received; with late freeing nothing but credit limits. */
+        /* Every rank forwards what it received and frees it late: only credits limit it. */
         struct peal_plan *plan = case_plan_make(&(struct case_plan){.kernel = "allreduce_forward",
                                                                     .nranks = 8,
                                                                     .count = 16,
@@ -242,7 +240,7 @@ static void a_credit_limited_ring_follows_its_recursion(void **unused)
     }
 }
 
-/* Two lanes of one PE, one moving data, one sending: both want the DMA engine. */
+/* Two lanes of one PE, one copying, one sending: both need the DMA engine. */
 static const char two_channels[] = "kernel k(in x: T[n], out y: T[n], out z: T[n]) {\n"
                                    "    lane {\n"
                                    "        if rank == 0 { send x to 1 }\n"
@@ -251,9 +249,8 @@ static const char two_channels[] = "kernel k(in x: T[n], out y: T[n], out z: T[n
                                    "    lane { if rank == 0 { z = x } }\n"
                                    "}\n";
 
-static void two_virtual_channels_share_an_engine(void **unused)
+TEST(two_virtual_channels_share_an_engine)
 {
-    (void)unused;
     struct peal_plan *plan = case_plan_make(
         &(struct case_plan){.text = two_channels, .nranks = 2, .count = 65536, .dtype = PEAL_F32});
     static const struct {
@@ -287,22 +284,21 @@ static void two_virtual_channels_share_an_engine(void **unused)
     free(plan);
 }
 
-/* Row-major ring on a torus pays two hops at every row end; a snake never does. What travels h hops
- * round crosses ceil(h / 8) row ends if it starts before one: each costs another latency, and where
- * messages are stored and forwarded, all of their bytes again. */
-static void a_snake_beats_row_major_on_a_torus(void **unused)
+/* In row-major order, a ring on a torus needs two hops at every row end; as a snake it never does.
+ * A message that starts before a row end and travels h hops crosses ceil(h / 8) of them: each costs
+ * another latency, and if messages are stored and forwarded, all of their bytes again. */
+TEST(a_snake_beats_row_major_on_a_torus)
 {
     static const struct {
         int line;
         const char *kernel, *mode;
-        uint64_t hops, bytes, ends, more;
+        uint64_t hops, bytes, ends, end_cost; /* ends: of rows */
     } cases[] = {
         {__LINE__, "allreduce_forward", "cut-through", 63, 65536, 8, ALPHA},
         {__LINE__, "allreduce_chunked", "cut-through", 126, 1024, 16, ALPHA},
         {__LINE__, "allreduce_forward", "store-and-forward", 63, 65536, 8, ALPHA + 65536 * BETA},
         {__LINE__, "allreduce_chunked", "store-and-forward", 126, 1024, 16, ALPHA + 1024 * BETA},
     };
-    (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char settings[2][256];
         uint64_t want = cases[i].hops * (ALPHA + cases[i].bytes * BETA), got[2];
@@ -319,7 +315,7 @@ static void a_snake_beats_row_major_on_a_torus(void **unused)
             got[k] = case_run(plan, machine, NULL, 1).time;
             peal_machine_free(machine);
         }
-        if (got[0] != want || got[1] != want + cases[i].ends * cases[i].more)
+        if (got[0] != want || got[1] != want + cases[i].ends * cases[i].end_cost)
             fail_msg("line %d: snake %llu, row-major %llu", cases[i].line,
                      (unsigned long long)got[0], (unsigned long long)got[1]);
         free(plan);
@@ -329,7 +325,7 @@ static void a_snake_beats_row_major_on_a_torus(void **unused)
 /* One step of a ring, every rank to the next, with the links of docs/simulator.md's example between
  * SIPs: alpha = 1,000 ns, 25 GB/s. 64 KiB take 2,621.44 ns. A step lasts as long as its slowest
  * message: one hop of a snake, two of row-major at the row ends, 1.276 times as long. */
-static void a_step_of_64_kib_takes_1276_thousandths_in_row_major(void **unused)
+TEST(a_step_of_64_kib_takes_1276_thousandths_in_row_major)
 {
     static const char step[] = "kernel k(in x: T[n], out y: T[n]) {\n"
                                "    send x to (rank + 1) % nranks\n"
@@ -340,7 +336,6 @@ static void a_step_of_64_kib_takes_1276_thousandths_in_row_major(void **unused)
         uint64_t time;
     } cases[] = {{"snake", 1000000 + 2621440}, {"row_major", 2 * 1000000 + 2621440}};
     uint64_t got[2];
-    (void)unused;
     struct peal_plan *plan = case_plan_make(
         &(struct case_plan){.text = step, .nranks = 64, .count = 16384, .dtype = PEAL_F32});
     for (int i = 0; i < 2; i++) {
@@ -359,12 +354,5 @@ static void a_step_of_64_kib_takes_1276_thousandths_in_row_major(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms_are_met_to_the_picosecond),
-        cmocka_unit_test(a_credit_limited_ring_follows_its_recursion),
-        cmocka_unit_test(two_virtual_channels_share_an_engine),
-        cmocka_unit_test(a_snake_beats_row_major_on_a_torus),
-        cmocka_unit_test(a_step_of_64_kib_takes_1276_thousandths_in_row_major),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

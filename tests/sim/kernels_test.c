@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Library kernels in the simulator: times against the oracle, data against their contracts. */
+/* Library kernels in the simulator: times are those of the oracle, data is what contracts demand.
+ */
 #include "oracle.h"
 #include "sim_cases.h"
 #include "base/tests/unit.h"
@@ -23,12 +24,11 @@ static const char *const kernels[] = {
     "all_to_all_peer",     "barrier_mesh",        "barrier_central",       "barrier_dissemination",
     "barrier_direct",      "allreduce_read",      "allgather_read",        "reduce_scatter_read",
     "broadcast_read",      "broadcast_share",     "all_to_all_read",
-
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
-/* Every kernel that the oracle can decide (no contention) takes exactly its time. The last two numbers of ranks only in
- * the long form. */
+/* Every kernel that the oracle can decide (no contention) takes exactly its time. The last two
+ * numbers of ranks only in the long form. */
 static void contention_free_kernels_equal_the_oracle(void **state)
 {
     static const uint32_t ranks[] = {2, 3, 4, 5, 7, 8, 13, 16, 32, 64};
@@ -63,8 +63,8 @@ static void contention_free_kernels_equal_the_oracle(void **state)
     assert_true(kernels_decided >= 8);
 }
 
-/* Strict and run-ahead simulation give the same times, with all components on. (Which of two
- * messages that reach a link at one instant goes first may differ.) */
+/* Strict and run-ahead simulation give the same times, with all components on. (If two messages
+ * reach a link at the same instant, either may go first.) */
 static void running_ahead_changes_nothing(void **unused)
 {
     (void)unused;
@@ -90,7 +90,8 @@ static void running_ahead_changes_nothing(void **unused)
     peal_machine_free(machine);
 }
 
-/* Each kernel on each machine file, with data, twice in a row where that leaves inputs alone. */
+/* Each kernel on each machine file, with data; twice in a row if it does not overwrite its input.
+ */
 static void every_kernel_on_every_machine_keeps_its_contract(void **unused)
 {
     (void)unused;
@@ -134,11 +135,12 @@ static void every_kernel_on_every_machine_keeps_its_contract(void **unused)
     }
 }
 
-/* Ring in three memories and at 8, 16 and 256; mesh at 4 and 16; tree at 7 and 15; slots 1, 2, 4;
- * poll and sleep. At 256 all of these only on request: they take half a minute. */
-static void the_matrix_of_algorithms_memories_and_sizes(void **whole)
+/* The ring in three memories and on 8, 16 and 256 ranks, the mesh on 4 and 16, the tree on 7 and
+ * 15; 1, 2 and 4 slots; polling and sleeping. On 256 ranks all of these take half a minute, so they
+ * run only if the state is not NULL. */
+static void the_matrix_of_algorithms_memories_and_sizes(void **state)
 {
-    bool whole_matrix = *whole != NULL;
+    bool whole_matrix = *state != NULL;
     static const struct {
         const char *kernel;
         uint32_t ranks;
@@ -210,7 +212,7 @@ static void a_forwarding_ring_with_late_credit_and_one_slot_deadlocks(void **unu
     peal_machine_free(machine);
 }
 
-/* The critical path has no gaps, and its causes are those that were counted on the way. */
+/* The critical path has no gaps. */
 static void the_critical_path_covers_the_run(void **unused)
 {
     (void)unused;
@@ -238,8 +240,8 @@ static void the_critical_path_covers_the_run(void **unused)
     peal_machine_free(machine);
 }
 
-/* Bytes that enter a link leave it, nothing is busy longer than the run, slots are never exceeded.
- */
+/* No link is busy longer than the run, links serve one message at a time, slots are never exceeded,
+ * and times are in order. */
 static void invariants_hold(void **unused)
 {
     (void)unused;
@@ -261,7 +263,6 @@ static void invariants_hold(void **unused)
         }
         assert_true(peal_sim_stats(sim)->slots_used <= 2);
         peal_sim_log(sim, &log);
-        /* A link serves one message at a time. */
         for (uint64_t i = 0; i < log.nbars; i++) {
             const struct peal_sim_bar *bar = &log.bars[i];
             if (bar->track != PEAL_TRACK_LINK)
@@ -281,8 +282,8 @@ static void invariants_hold(void **unused)
     peal_machine_free(machine);
 }
 
-/* The host looks at the data between launches, and time goes on. */
-static void the_host_looks_between_launches(void **unused)
+/* The host reads and writes data between launches, and simulated time goes on. */
+static void the_host_uses_data_between_launches(void **unused)
 {
     (void)unused;
     struct peal_machine *machine = case_machine("cube.yaml", NULL);
@@ -340,7 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_forwarding_ring_with_late_credit_and_one_slot_deadlocks),
         cmocka_unit_test(the_critical_path_covers_the_run),
         cmocka_unit_test(invariants_hold),
-        cmocka_unit_test(the_host_looks_between_launches),
+        cmocka_unit_test(the_host_uses_data_between_launches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same kernel on the same random data, simulated and really executed by ranks of this host: the
- * results are the same, bit for bit. */
+/* A kernel that is simulated and run by ranks of this host, on the same random data, gives the same
+ * results, bit for bit. */
 #include "sim_cases.h"
 #include "base/tests/unit.h"
 
@@ -52,7 +52,7 @@ static void run_simulated(const char *kernel, enum peal_dtype dtype, void **tabl
     peal_machine_free(machine);
 }
 
-/* Values whose sums round, so that another order of adding would show. */
+/* Values whose sums are rounded, so that a different order of adding would show. */
 static void fill(void *at, enum peal_dtype dtype, uint64_t *seed)
 {
     for (uint64_t i = 0; i < COUNT; i++) {

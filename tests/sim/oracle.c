@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An independent oracle: the longest path through a plan, by plain recursion over its ops.
+/* An independent oracle: the longest path through a plan.
  *
- * For plans without contention on a flat machine whose only costs are links and math: every
- * message takes latency + bytes / bandwidth from the moment its op runs, ops of a lane follow each
- * other, a recv or wait goes on when what it needs is there. Knows nothing of events, DMA, routers
- * or queues; shares no code with the simulator. It refuses (PEAL_NEVER) where two messages would
- * want a link at the same time, or a queue could fill up.
+ * For plans without contention, on a flat machine whose only costs are links and math: every
+ * message takes latency + bytes / bandwidth from the moment its op runs, the ops of a lane follow
+ * each other, a recv or wait ends when what it needs has arrived. There are no events, DMA engines
+ * or routers, and no code is shared with the simulator. It gives no answer (UINT64_MAX) if two
+ * messages would need a link at the same time, or a queue could fill up.
  */
 #include "oracle.h"
 
@@ -17,19 +17,15 @@ struct lane_state {
     uint64_t time;
 };
 
-struct message {
-    uint64_t arrives;
-};
-
 struct fifo {
-    struct message *at;
+    uint64_t *arrivals;
     size_t sent, taken, cap;
 };
 
 struct cell {
     struct {
         uint64_t time;
-        int64_t value; /* after it */
+        int64_t value; /* from then on */
     } * at;
     size_t len, cap;
 };
@@ -51,7 +47,8 @@ static uint64_t math_time(const struct oracle *o, const struct peal_op *op)
     return op->mem.count * op->mem.rows * combine * o->costs.element;
 }
 
-/* A transfer that starts at `time`; notes when it would have had to wait for a link. */
+/* The arrival of a transfer that starts at `time`. If it had to wait for a link, there is
+ * contention. */
 static uint64_t travel(struct oracle *o, uint32_t from, uint32_t to, uint64_t bytes, uint64_t time)
 {
     uint64_t held = bytes * o->costs.byte;
@@ -79,26 +76,27 @@ static void send_message(struct oracle *o, uint32_t channel, uint64_t arrives)
     struct fifo *fifo = &o->fifos[channel];
     if (fifo->sent == fifo->cap) {
         fifo->cap = fifo->cap ? fifo->cap * 2 : 8;
-        fifo->at = realloc(fifo->at, fifo->cap * sizeof *fifo->at);
+        fifo->arrivals = realloc(fifo->arrivals, fifo->cap * sizeof *fifo->arrivals);
     }
-    fifo->at[fifo->sent++].arrives = arrives;
+    fifo->arrivals[fifo->sent++] = arrives;
     if (fifo->sent - fifo->taken > peal_plan_channels(o->plan)[channel].depth)
         o->contended = true;
 }
 
-static void change_cell(struct oracle *o, uint32_t rank, const struct peal_op *op, uint64_t time)
+static void change_cell(struct oracle *o, const struct peal_op *op, uint64_t time)
 {
     struct cell *cell = &o->cells[(uint64_t)op->sync.rank * o->plan->cells + op->sync.cell];
     int64_t before = cell->len ? cell->at[cell->len - 1].value : 0;
-    (void)rank;
     if (cell->len == cell->cap) {
         cell->cap = cell->cap ? cell->cap * 2 : 8;
         cell->at = realloc(cell->at, cell->cap * sizeof *cell->at);
     }
-    /* Several writers may be worked out in any order: keep the list sorted by time. */
+    /* Sorted by time: another writer may have been worked out first. */
     size_t i = cell->len++;
     int64_t amount = op->flags & PEAL_OP_SET ? op->sync.value - before : op->sync.value;
-    for (; i > 0 && cell->at[i - 1].time > time; i--) {
+    for (; i > 0; i--) {
+        if (cell->at[i - 1].time <= time)
+            break;
         cell->at[i].time = cell->at[i - 1].time;
         cell->at[i].value = cell->at[i - 1].value + amount;
     }
@@ -106,7 +104,7 @@ static void change_cell(struct oracle *o, uint32_t rank, const struct peal_op *o
     cell->at[i].value = (i ? cell->at[i - 1].value : 0) + amount;
 }
 
-/* A compute or copy: remote sources are asked for one after the other and come back. */
+/* A compute, copy or accumulate: remote sources are requested one after the other. */
 static void work(struct oracle *o, uint32_t rank, struct lane_state *lane)
 {
     const struct peal_op *op = lane->op;
@@ -118,9 +116,9 @@ static void work(struct oracle *o, uint32_t rank, struct lane_state *lane)
         const struct peal_ref *src = peal_op_src(o->plan, op, i);
         if (!is_remote(src, rank))
             continue;
-        uint64_t there = travel(o, rank, src->rank, 0, lane->time);
-        uint64_t back = travel(o, src->rank, rank, bytes_of(op, src), there);
-        loaded = back > loaded ? back : loaded;
+        uint64_t requested = travel(o, rank, src->rank, 0, lane->time);
+        uint64_t answered = travel(o, src->rank, rank, bytes_of(op, src), requested);
+        loaded = answered > loaded ? answered : loaded;
     }
     lane->time = loaded;
     bool far = is_remote(dst, rank);
@@ -142,14 +140,32 @@ static void notify(struct oracle *o, uint32_t rank, struct lane_state *lane)
         if (q != op->sync.rank && writes[q] > lane->time)
             lane->time = writes[q];
     }
-    /* Directly behind a write on the same way: no bytes of its own. */
-    uint64_t there = op->sync.rank == rank ? lane->time : lane->time + o->costs.latency;
-    if (op->sync.rank != rank && writes[op->sync.rank] > there)
-        there = writes[op->sync.rank];
-    change_cell(o, rank, op, there);
+    uint64_t arrives = lane->time;
+    if (op->sync.rank !=
+        rank) { /* it has no bytes, and arrives no earlier than a write before it */
+        arrives += o->costs.latency;
+        arrives = writes[op->sync.rank] > arrives ? writes[op->sync.rank] : arrives;
+    }
+    change_cell(o, op, arrives);
 }
 
-/* False if the op has to wait for another lane to be worked out further. */
+/* False: no value of the cell that is known yet is enough. */
+static bool wait_for(const struct oracle *o, uint32_t rank, struct lane_state *lane)
+{
+    const struct peal_op *op = lane->op;
+    const struct cell *cell = &o->cells[(uint64_t)rank * o->plan->cells + op->sync.cell];
+    if (op->sync.value <= 0)
+        return true;
+    for (size_t i = 0; i < cell->len; i++) {
+        if (cell->at[i].value < op->sync.value)
+            continue;
+        lane->time = cell->at[i].time > lane->time ? cell->at[i].time : lane->time;
+        return true;
+    }
+    return false;
+}
+
+/* False: other lanes must be worked out further first. */
 static bool run_op(struct oracle *o, uint32_t rank, struct lane_state *lane)
 {
     const struct peal_op *op = lane->op;
@@ -163,18 +179,8 @@ static bool run_op(struct oracle *o, uint32_t rank, struct lane_state *lane)
     case PEAL_OP_NOTIFY:
         notify(o, rank, lane);
         return true;
-    case PEAL_OP_WAIT: {
-        const struct cell *cell = &o->cells[(uint64_t)rank * o->plan->cells + op->sync.cell];
-        for (size_t i = 0; op->sync.value > 0 && i <= cell->len; i++) {
-            if (i == cell->len)
-                return false;
-            if (cell->at[i].value < op->sync.value)
-                continue;
-            lane->time = cell->at[i].time > lane->time ? cell->at[i].time : lane->time;
-            break;
-        }
-        return true;
-    }
+    case PEAL_OP_WAIT:
+        return wait_for(o, rank, lane);
     case PEAL_OP_SEND: {
         const struct peal_channel *c = &peal_plan_channels(o->plan)[op->mem.channel];
         uint64_t bytes = bytes_of(op, peal_op_src(o->plan, op, 0));
@@ -185,8 +191,8 @@ static bool run_op(struct oracle *o, uint32_t rank, struct lane_state *lane)
     case PEAL_OP_RECV_SLOT:
         if (fifo->taken == fifo->sent)
             return false;
-        if (fifo->at[fifo->taken].arrives > lane->time)
-            lane->time = fifo->at[fifo->taken].arrives;
+        if (fifo->arrivals[fifo->taken] > lane->time)
+            lane->time = fifo->arrivals[fifo->taken];
         fifo->taken++;
         return true;
     case PEAL_OP_FREE:
@@ -197,38 +203,40 @@ static bool run_op(struct oracle *o, uint32_t rank, struct lane_state *lane)
     }
 }
 
-/* The lane that is earliest goes next, so that links and cells are used in order of time. */
+static bool can_go(const struct oracle *o, uint32_t rank)
+{
+    struct lane_state lane = o->lanes[rank];
+    if (lane.op == lane.end)
+        return false;
+    if (lane.op->kind == PEAL_OP_WAIT)
+        return wait_for(o, rank, &lane);
+    if (lane.op->kind != PEAL_OP_RECV && lane.op->kind != PEAL_OP_RECV_SLOT)
+        return true;
+    const struct fifo *fifo = &o->fifos[lane.op->mem.channel];
+    return fifo->taken < fifo->sent;
+}
+
+/* The earliest lane goes next, so that links and cells are used in the order of time. */
 static uint64_t longest_path(struct oracle *o)
 {
     uint32_t n = o->plan->nranks;
     uint64_t end = 0;
     for (;;) {
         uint32_t next = n;
-        bool all = true;
         for (uint32_t rank = 0; rank < n; rank++) {
-            struct lane_state *lane = &o->lanes[rank];
-            if (lane->op == lane->end)
-                continue;
-            all = false;
-            const struct peal_op *op = lane->op;
-            struct lane_state copy = *lane;
-            bool waits = false;
-            if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
-                waits = o->fifos[op->mem.channel].taken == o->fifos[op->mem.channel].sent;
-            else if (op->kind == PEAL_OP_WAIT)
-                waits = !run_op(o, rank, &copy);
-            if (!waits && (next == n || lane->time < o->lanes[next].time))
+            if (can_go(o, rank) && (next == n || o->lanes[rank].time < o->lanes[next].time))
                 next = rank;
         }
-        if (all)
-            break;
         if (next == n)
-            return UINT64_MAX; /* deadlock */
+            break;
         run_op(o, next, &o->lanes[next]);
         o->lanes[next].op++;
     }
-    for (uint32_t rank = 0; rank < n; rank++)
+    for (uint32_t rank = 0; rank < n; rank++) {
+        if (o->lanes[rank].op != o->lanes[rank].end)
+            return UINT64_MAX; /* deadlock */
         end = o->lanes[rank].time > end ? o->lanes[rank].time : end;
+    }
     return end;
 }
 
@@ -254,7 +262,7 @@ uint64_t oracle_time(const struct peal_plan *plan, struct oracle_costs costs)
     if (o.contended)
         time = UINT64_MAX;
     for (uint64_t i = 0; i < plan->channels.count; i++)
-        free(o.fifos[i].at);
+        free(o.fifos[i].arrivals);
     for (uint64_t i = 0; i < (uint64_t)n * plan->cells; i++)
         free(o.cells[i].at);
     free(o.lanes);

@@ -6,10 +6,11 @@
 #include "plan/plan.h"
 
 struct oracle_costs {
-    uint64_t latency, byte, element; /* ps: of a message, of its bytes, of a reduced element */
+    uint64_t latency, byte, element; /* ps per message, per byte, per element that is reduced */
 };
 
-/* UINT64_MAX where links or slots would be contended, or the plan has lanes, phases or peeks. */
+/* UINT64_MAX if messages would contend for links or slots, the plan deadlocks, or it has lanes,
+ * phases or ops that the oracle does not support. */
 uint64_t oracle_time(const struct peal_plan *plan, struct oracle_costs costs);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the simulator's tests share: plans from kernels, machines from files, runs, data. */
+/* Shared by the simulator's tests: plans from kernels, machines from files, runs, and data that is
+ * checked against the plan's contract. */
 #ifndef PEAL_TESTS_SIM_CASES_H
 #define PEAL_TESTS_SIM_CASES_H
 
@@ -18,17 +19,17 @@ struct case_plan {
     int64_t root;
 };
 
-/* Both end the test on failure, with the diagnostics. settings: "a=b c=d", or NULL. */
+/* On failure both end the test with the diagnostics. settings: "a=b c=d", or NULL. */
 struct peal_plan *case_plan_make(const struct case_plan *spec);
 struct peal_machine *case_machine(const char *file, const char *settings);
-/* NULL if the kernel refuses these parameters (an assert): the case does not exist. */
+/* NULL: the kernel refuses these parameters (an assert), so that there is no such case. */
 struct peal_plan *case_plan_try(const struct case_plan *spec);
 
-/* Passes slots on before it frees them: from three ranks on, one slot is not enough. */
+/* Sends slots on before it frees them: with three ranks or more, one slot is not enough. */
 extern const char case_late_credit[];
 
-/* A simulation after some launches of the plan, one after the other, for the caller to look into
- * and to free. options and args (the data) may be NULL. */
+/* A simulation after some launches of the plan, one after the other, for the caller to examine and
+ * to free. options and args (the data) may be NULL. */
 struct peal_sim *case_sim(const struct peal_plan *plan, const struct peal_machine *machine,
                           const struct peal_sim_options *options, const struct peal_sim_args *args,
                           uint32_t launches);
@@ -38,11 +39,11 @@ struct case_run {
     struct peal_sim_stats stats;
     bool deadlock;
 };
-/* One launch (or several) without data. */
+/* Launches without data. */
 struct case_run case_run(const struct peal_plan *plan, const struct peal_machine *machine,
                          const struct peal_sim_options *options, uint32_t launches);
 
-/* Runs with data and holds the result to the plan's contract; ends the test if it is not met. */
+/* Launches with data; ends the test if the result is not what the contract demands. */
 void case_check(const struct peal_plan *plan, const struct peal_machine *machine,
                 const struct peal_sim_options *options, uint32_t launches);
 

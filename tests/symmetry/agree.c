@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agree RANKS COUNTS FILE.peal...: symmetry changes no answer.
  *
- * Every kernel of every file is verified for each number of ranks and each count (lists: 2,3,5)
- * twice: with symmetry and clocks in one pass, and plainly, rank by rank. The two answers must be
- * the same to the letter, verdict, counterexample and all, but for the time that they took. Prints
- * what differs, then how many plans there were and how many of them have a symmetry.
+ * Every kernel of every file is verified twice for each number of ranks and each count (lists:
+ * 2,3,5): with symmetry and clocks in one pass, and plainly, rank by rank. The two answers,
+ * verdict, counterexample and all, must be the same to the letter, except for the time that they
+ * took. Prints the differences, then the number of plans and of those with a symmetry.
  */
 #include "base/base.h"
 #include "lang/lang.h"
@@ -17,20 +17,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_VALUES = 32 };
+
 struct agree {
     struct each_case c;
     uint64_t plans, proved, refuted, symmetric, one_pass, differ;
 };
 
-/* --- plans ----------------------------------------------------------------------------------- */
+/* --- plans ------------------------------------------------------------------------------------ */
 
 struct values {
-    struct peal_bind_value at[32];
-    int64_t numbers[32][1024];
+    struct peal_bind_value at[MAX_VALUES];
+    int64_t numbers[MAX_VALUES][1024];
     size_t n;
 };
 
-/* Parts of `counts` differ from rank to rank; blocks are the same seen from both sides. */
+/* Number i of an array. Parts (`counts`) differ from rank to rank; blocks (`sends`, `recvs`) are
+ * the same for both ends. */
 static int64_t number_of(const struct agree *a, const char *name, uint32_t i)
 {
     uint32_t p = a->c.nranks;
@@ -42,19 +45,21 @@ static int64_t number_of(const struct agree *a, const char *name, uint32_t i)
 
 static void add_value(const struct agree *a, struct values *v, const struct peal_symbol *s)
 {
-    bool counts = strcmp(s->name, "counts") == 0;
-    int64_t *to = v->numbers[v->n];
-    if (s->kind == PEAL_SYMBOL_DIM || strcmp(s->name, "most") == 0)
-        *to = a->c.count;
-    else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "k") == 0)
-        *to = 2;
-    else if (s->kind != PEAL_SYMBOL_INTS)
+    int64_t *numbers = v->numbers[v->n];
+    size_t count = 1;
+    if (s->kind == PEAL_SYMBOL_DIM || strcmp(s->name, "most") == 0) {
+        *numbers = a->c.count;
+    } else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "k") == 0) {
+        *numbers = 2;
+    } else if (s->kind == PEAL_SYMBOL_INTS) {
+        count = a->c.nranks;
+        size_t all = strcmp(s->name, "counts") == 0 ? count : count * count;
+        for (uint32_t i = 0; i < all; i++)
+            numbers[i] = number_of(a, s->name, i);
+    } else {
         return;
-    uint32_t numbers = counts ? a->c.nranks : a->c.nranks * a->c.nranks;
-    for (uint32_t i = 0; s->kind == PEAL_SYMBOL_INTS && i < numbers; i++)
-        to[i] = number_of(a, s->name, i);
-    size_t count = s->kind == PEAL_SYMBOL_INTS ? a->c.nranks : 1;
-    v->at[v->n++] = (struct peal_bind_value){s->name, to, count, true};
+    }
+    v->at[v->n++] = (struct peal_bind_value){s->name, numbers, count, true};
 }
 
 static struct peal_plan *make_plan(const struct agree *a)
@@ -63,8 +68,10 @@ static struct peal_plan *make_plan(const struct agree *a)
     struct peal_plan *plan = NULL;
     struct peal_diags diags;
     v.n = 0;
-    for (const struct peal_symbol *s = a->c.kernel->symbols; s && v.n < 32; s = s->next)
-        add_value(a, &v, s);
+    for (const struct peal_symbol *s = a->c.kernel->symbols; s; s = s->next) {
+        if (v.n < MAX_VALUES)
+            add_value(a, &v, s);
+    }
     struct peal_bind bind = {.nranks = a->c.nranks,
                              .rank = PEAL_NONE,
                              .dtype = PEAL_I32,
@@ -81,7 +88,7 @@ static struct peal_plan *make_plan(const struct agree *a)
     return plan;
 }
 
-/* --- answers --------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static struct peal_verification *verify(const struct peal_plan *plan, bool plain,
                                         struct peal_text *text)
@@ -95,8 +102,8 @@ static struct peal_verification *verify(const struct peal_plan *plan, bool plain
     return v;
 }
 
-/* Which of the new ways was taken? */
-static void note_way(struct agree *a, const struct peal_plan *plan)
+/* Counts the plans that have a symmetry, and those of which clocks are made in one pass. */
+static void count_ways(struct agree *a, const struct peal_plan *plan)
 {
     const struct peal_plan *plans[] = {plan, plan};
     struct program p;
@@ -123,7 +130,7 @@ static void compare(void *context, const struct each_case *c)
         a->plans++;
         a->proved += x->verdict == PEAL_PROVED;
         a->refuted += x->verdict == PEAL_REFUTED;
-        note_way(a, plan);
+        count_ways(a, plan);
     }
     if (!x != !y || strcmp(peal_text_get(&with), peal_text_get(&without)) != 0) {
         a->differ++;
@@ -131,10 +138,8 @@ static void compare(void *context, const struct each_case *c)
                a->c.kernel->name, a->c.nranks, (long long)a->c.count, peal_text_get(&with),
                peal_text_get(&without));
     }
-    if (x)
-        peal_verification_free(x);
-    if (y)
-        peal_verification_free(y);
+    peal_verification_free(x);
+    peal_verification_free(y);
     peal_text_release(&with);
     peal_text_release(&without);
     free(plan);

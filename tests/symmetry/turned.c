@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turned RANKS COUNTS FILE.peal...: if a text is found to do the same with every root, its plans
- * do.
+/* turned RANKS COUNTS FILE.peal...: if the verifier finds that a text does the same with every
+ * root, its plans do.
  *
- * The text of every kernel with a root in every file is read (peal_root_read), for each number of
- * ranks and each count (lists: 2,3,5). If one root stands for all, the plans of all roots are made
- * and compared rank by rank: what rank q + r does with root r must be what rank q does with root 0,
- * with ranks, cells and elements where the formulas of the text say. Notifies that follow each
- * other may come in another order, and so may waits, and accesses between two of these. Prints what
- * differs, then how many texts were read and how many have one root for all.
+ * For each number of ranks and each count (lists: 2,3,5), peal_root_read reads every kernel with a
+ * root. If it finds that one root stands for all, the plans of all roots are made and compared rank
+ * by rank: rank q + r with root r must do what rank q does with root 0, with ranks, cells and
+ * elements rotated as the formulas of the text say. Notifies that follow each other may be in
+ * another order, and so may waits, and accesses between two of these. Prints the differences, then
+ * the number of texts and of those with one root for all.
  */
 #include "base/base.h"
 #include "lang/lang.h"
@@ -25,39 +25,39 @@ struct turned {
     uint64_t texts, alike, plans, differ;
 };
 
-/* --- one thing that a rank does -------------------------------------------------------------- */
+/* --- the actions of a rank -------------------------------------------------------------------- */
 
-enum thing_kind { THING_NOTIFY, THING_WAIT, THING_ACCESS };
+enum action_kind { ACTION_NOTIFY, ACTION_WAIT, ACTION_ACCESS };
 
-struct thing {
-    uint64_t group; /* things of one group may be in any order */
+struct action {
+    uint64_t group; /* actions of one group may be in any order */
     uint64_t fields[6];
     uint32_t kind;
 };
 
-struct things {
-    struct thing *at;
+struct actions {
+    struct action *at;
     size_t len, cap;
     uint64_t group;
 };
 
-static void push(struct things *list, struct thing thing)
+static void push(struct actions *list, struct action action)
 {
-    if (list->len && list->at[list->len - 1].kind != thing.kind)
+    if (list->len && list->at[list->len - 1].kind != action.kind)
         list->group++;
-    thing.group = list->group;
+    action.group = list->group;
     if (list->len == list->cap) {
         list->cap = list->cap ? 2 * list->cap : 64;
         list->at = realloc(list->at, list->cap * sizeof *list->at);
         if (!list->at)
             abort();
     }
-    list->at[list->len++] = thing;
+    list->at[list->len++] = action;
 }
 
 static int by_group(const void *a, const void *b)
 {
-    const struct thing *x = a, *y = b;
+    const struct action *x = a, *y = b;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
     return memcmp(x->fields, y->fields, sizeof x->fields);
@@ -73,9 +73,9 @@ static struct formula formula_of(const struct turned *t, const char *name)
     return (struct formula){FORMULA_UNSET, 0};
 }
 
-/* Where elements go under the rotation by r. False: they do not stay together. */
-static bool carry(const struct turned *t, struct formula f, uint32_t r, uint64_t *from,
-                  uint64_t len)
+/* Rotates elements or cells by r ranks. False: they do not stay together. */
+static bool rotate(const struct turned *t, struct formula f, uint32_t r, uint64_t *from,
+                   uint64_t len)
 {
     if (f.kind != FORMULA_MOVES)
         return true;
@@ -89,11 +89,11 @@ static bool carry(const struct turned *t, struct formula f, uint32_t r, uint64_t
     return true;
 }
 
-/* --- what a rank does, carried by the rotation by r ------------------------------------------ */
+/* --- a plan's actions, rotated by r ranks ----------------------------------------------------- */
 
 static void add_access(const struct turned *t, const struct peal_plan *plan,
                        const struct peal_op *op, const struct peal_ref *ref, uint32_t launch,
-                       bool writes, uint32_t r, struct things *out)
+                       bool writes, uint32_t r, struct actions *out)
 {
     if (ref->buf >= plan->bufs.count || peal_plan_bufs(plan)[ref->buf].kind == PEAL_BUF_TILE)
         return;
@@ -103,24 +103,24 @@ static void add_access(const struct turned *t, const struct peal_plan *plan,
     uint64_t from = peal_ref_offset(plan, ref, launch) / size +
                     (uint64_t)ref->row * (buf->cols ? buf->cols : 1);
     uint64_t len = op->mem.count * op->mem.rows;
-    bool together = carry(t, formula_of(t, name), r, &from, len);
-    push(out, (struct thing){.kind = THING_ACCESS,
-                             .fields = {peal_hash_bytes(name, strlen(name), 1),
-                                        (ref->rank + r) % t->c.nranks, from, len, writes,
-                                        together ? launch : UINT64_MAX}});
+    bool together = rotate(t, formula_of(t, name), r, &from, len);
+    push(out, (struct action){.kind = ACTION_ACCESS,
+                              .fields = {peal_hash_bytes(name, strlen(name), 1),
+                                         (ref->rank + r) % t->c.nranks, from, len, writes,
+                                         together ? launch : UINT64_MAX}});
 }
 
 static void add_op(const struct turned *t, const struct peal_plan *plan, const struct peal_op *op,
-                   uint32_t launch, uint32_t r, struct things *out)
+                   uint32_t launch, uint32_t r, struct actions *out)
 {
     if (peal_op_is_sync(op)) {
         const struct peal_signal *s = &peal_plan_signals(plan)[peal_op_signal(op)];
         uint64_t cell = peal_op_cell(plan, op, launch) - s->first_cell;
-        (void)carry(t, formula_of(t, peal_plan_string(plan, s->name)), r, &cell, 1);
-        push(out, (struct thing){.kind = op->kind == PEAL_OP_NOTIFY ? THING_NOTIFY : THING_WAIT,
-                                 .fields = {op->kind, peal_op_signal(op), cell,
-                                            (op->sync.rank + r) % t->c.nranks,
-                                            (uint64_t)op->sync.value, op->sync.after}});
+        (void)rotate(t, formula_of(t, peal_plan_string(plan, s->name)), r, &cell, 1);
+        push(out, (struct action){.kind = op->kind == PEAL_OP_NOTIFY ? ACTION_NOTIFY : ACTION_WAIT,
+                                  .fields = {op->kind, peal_op_signal(op), cell,
+                                             (op->sync.rank + r) % t->c.nranks,
+                                             (uint64_t)op->sync.value, op->sync.after}});
         return;
     }
     if (peal_op_has_dst(op))
@@ -131,10 +131,10 @@ static void add_op(const struct turned *t, const struct peal_plan *plan, const s
         add_access(t, plan, op, peal_op_src(plan, op, i), launch, false, r, out);
 }
 
-static struct things list(const struct turned *t, const struct peal_plan *plan, uint32_t rank,
-                          uint32_t launch, uint32_t r)
+static struct actions list_actions(const struct turned *t, const struct peal_plan *plan,
+                                   uint32_t rank, uint32_t launch, uint32_t r)
 {
-    struct things out = {0};
+    struct actions out = {0};
     const struct peal_lane *lane = peal_plan_lane(plan, rank, 0);
     for (uint64_t i = 0; i < lane->ops; i++)
         add_op(t, plan, peal_plan_ops(plan) + lane->first_op + i, launch, r, &out);
@@ -143,23 +143,46 @@ static struct things list(const struct turned *t, const struct peal_plan *plan, 
     return out;
 }
 
+static bool same_actions(const struct actions *a, const struct actions *b)
+{
+    if (a->len != b->len)
+        return false;
+    for (size_t i = 0; i < a->len; i++) {
+        if (by_group(&a->at[i], &b->at[i]) != 0 || a->at[i].kind != b->at[i].kind)
+            return false;
+    }
+    return true;
+}
+
 static bool same_rank(const struct turned *t, const struct peal_plan *zero,
                       const struct peal_plan *plan, uint32_t rank, uint32_t r)
 {
-    bool same = true;
-    for (uint32_t l = 0; l < zero->period && same; l++) {
-        struct things a = list(t, zero, rank, l, r),
-                      b = list(t, plan, (rank + r) % t->c.nranks, l, 0);
-        same = a.len == b.len;
-        for (size_t i = 0; i < a.len && same; i++)
-            same = by_group(&a.at[i], &b.at[i]) == 0 && a.at[i].kind == b.at[i].kind;
+    for (uint32_t l = 0; l < zero->period; l++) {
+        struct actions a = list_actions(t, zero, rank, l, r);
+        struct actions b = list_actions(t, plan, (rank + r) % t->c.nranks, l, 0);
+        bool same = same_actions(&a, &b);
         free(a.at);
         free(b.at);
+        if (!same)
+            return false;
     }
-    return same;
+    return true;
 }
 
-/* --- kernels --------------------------------------------------------------------------------- */
+/* With root r, `plan` does what `zero` does with root 0, rotated by r. */
+static bool same_plan(const struct turned *t, const struct peal_plan *zero,
+                      const struct peal_plan *plan, uint32_t r)
+{
+    if (!zero || !plan)
+        return !zero == !plan;
+    for (uint32_t rank = 0; rank < t->c.nranks; rank++) {
+        if (peal_plan_lane_count(plan, rank) != 1 || !same_rank(t, zero, plan, rank, r))
+            return false;
+    }
+    return true;
+}
+
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 static struct peal_plan *make_plan(const struct peal_plan_request *request, uint32_t root)
 {
@@ -179,11 +202,8 @@ static void compare_roots(struct turned *t, const struct peal_plan_request *requ
     struct peal_plan *zero = make_plan(request, 0);
     for (uint32_t r = 1; r < t->c.nranks; r++) {
         struct peal_plan *plan = make_plan(request, r);
-        bool same = !zero == !plan;
-        for (uint32_t rank = 0; zero && plan && rank < t->c.nranks && same; rank++)
-            same = peal_plan_lane_count(plan, rank) == 1 && same_rank(t, zero, plan, rank, r);
         t->plans += plan != NULL;
-        if (!same) {
+        if (!same_plan(t, zero, plan, r)) {
             t->differ++;
             printf("%s kernel %s ranks %u count %lld: root %u is not root 0 rotated\n", t->c.file,
                    t->c.kernel->name, t->c.nranks, (long long)t->c.count, r);

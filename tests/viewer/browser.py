@@ -24,7 +24,7 @@ KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRi
 
 
 def find_browser():
-    """The path of a Chromium, or None."""
+    """The path of Chromium, or None."""
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
         path = shutil.which(name)
         if path:
@@ -43,7 +43,7 @@ class Browser:
         to_read, self.to_browser = os.pipe()
         self.from_browser, to_write = os.pipe()
 
-        def place_pipes():  # the protocol's pipes are descriptors 3 and 4
+        def place_pipes():  # the protocol expects its pipes at descriptors 3 and 4
             a, b = os.dup(to_read), os.dup(to_write)
             os.dup2(a, 3)
             os.dup2(b, 4)
@@ -87,11 +87,11 @@ class Browser:
             raise RuntimeError(method + ": " + answer["error"].get("message", "?"))
         return answer["result"]
 
-    def read(self, deadline, what):
+    def read(self, deadline, method):
         ready, _, _ = select.select([self.from_browser], [], [], max(0, deadline - time.monotonic()))
         chunk = os.read(self.from_browser, 1 << 20) if ready else b""
         if not chunk:
-            raise TimeoutError("no answer from the browser to " + what)
+            raise TimeoutError("no answer from the browser to " + method)
         self.buffer += chunk
         *messages, self.buffer = self.buffer.split(b"\0")
         for text in messages:
@@ -145,7 +145,7 @@ class Page:
         return result["result"].get("value")
 
     def settle(self):
-        """Until two frames have been drawn."""
+        """Waits until two frames have been drawn."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def text(self, selector):
@@ -197,7 +197,7 @@ class Page:
             file.write(base64.b64decode(data))
 
     def complaints(self):
-        """What the page's script or the browser complained about, and any request that is not the file itself."""
+        """Exceptions of the page's script, errors and warnings of the browser, and requests other than for files."""
         found = []
         for event in self.browser.events:
             if event.get("sessionId") != self.session:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clicks through the pages in a headless Chromium and reads what they show.
+"""Operates the pages in a headless Chromium and checks what they show.
 
     viewer_test.py SAMPLE PEAL [FOLDER]     SAMPLE: the program report-page-sample, PEAL: the command
-                                            FOLDER: also leave a screenshot of every page there
+                                            FOLDER: gets a screenshot of every page
 
-Ends with 77 (skipped) where there is no Chromium.
+Ends with 77 (skipped) if there is no Chromium.
 """
 import os
 import subprocess
@@ -23,8 +23,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 
 
-def check(what, actual, expected):
-    assert actual == expected, "%s is %r, expected %r" % (what, actual, expected)
+def check(name, actual, expected):
+    assert actual == expected, "%s is %r, expected %r" % (name, actual, expected)
 
 
 def current_step(page):
@@ -244,7 +244,7 @@ def a_narrow_window_has_no_sideways_scrolling(page):
     page.settle()
 
 
-def a_real_race_is_told(page):
+def a_real_race_is_shown(page):
     check("verdict", page.text("#verdict"), "refuted at 3 ranks")
     assert page.text("#headline").startswith("race: "), page.text("#headline")
     marks = page.evaluate("[...document.querySelectorAll('.mark.bad')].map(m => m.textContent)")
@@ -260,7 +260,7 @@ def a_sequence_says_what_was_launched(page):
     facts = page.text("#facts")
     assert "launched with" in facts and "root 0, then" in facts, facts
     steps = page.evaluate("[...document.querySelectorAll('.steps li')].map(l => l.textContent)")
-    # As on a terminal, and as in `launch mod 2`, launches count from 0.
+    # Launches count from 0, as on a terminal and in `launch mod 2`.
     assert any("launch 0" in step for step in steps) and any("launch 1" in step for step in steps), steps
     assert not any("launch 2" in step for step in steps), steps
 
@@ -290,7 +290,7 @@ def a_real_simulation_is_drawn(page):
     check("tabs", page.evaluate("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)"),
           ["Source", "Critical path", "Stalls", "Machine"])
     check("nodes", page.evaluate("pealPage.model.nodes.length"), 16)
-    # The critical path covers the whole time without a gap, and every hop is on the bar that it names.
+    # The critical path begins at 0 and has no gaps.
     check("path", page.evaluate("""(() => { const p = pealPage.model.path;
         return p[0].start === 0 && p.every((hop, i) => i === 0 || hop.start === p[i - 1].end); })()"""), True)
     assert page.evaluate("pealPage.model.series.length") >= 2
@@ -316,9 +316,9 @@ TESTS = [
     ("hostile", [hostile_texts_stay_texts]),
 ]
 
-# Pages of the command itself: its arguments, the exit code, the tests.
+# Pages that the command writes: name, arguments, exit code, tests.
 COMMANDS = [
-    ("race", ["verify", os.path.join(HERE, "cheap_barrier.peal"), "-n", "2..3", "--count", "12"], 1, [a_real_race_is_told]),
+    ("race", ["verify", os.path.join(HERE, "cheap_barrier.peal"), "-n", "2..3", "--count", "12"], 1, [a_real_race_is_shown]),
     ("sequence", ["verify", os.path.join(TOP, "tests", "hazards", "h23_root_changes.peal"), "-n", "3"], 1,
      [a_sequence_says_what_was_launched]),
     ("proof", ["verify", "allreduce_ring", "-n", "2..5"], 0, [a_real_proof_has_a_schedule]),
@@ -349,7 +349,7 @@ def run_page(browser, path, kind, tests):
         try:
             test(page)
             print("ok    " + name)
-        except Exception:  # noqa: BLE001: every failure of one test is a failed test
+        except Exception:  # noqa: BLE001: any exception is a failed test
             failed += 1
             print("FAIL  " + name)
             traceback.print_exc(file=sys.stdout)

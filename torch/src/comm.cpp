@@ -101,17 +101,17 @@ c10::intrusive_ptr<Comm> Comm::open(const Joining &joining)
 {
     StorePtr store = keys_of_this_time(joining);
     peal_store callbacks{store.get(), store_set, store_get};
-    peal_open how{};
-    how.struct_size = sizeof how;
-    how.size = static_cast<uint32_t>(joining.size);
-    how.rank = static_cast<uint32_t>(joining.rank);
-    how.store = &callbacks;
-    how.timeout_ms = static_cast<uint32_t>(bounded(joining.timeout).count());
-    how.quiet = 1;
+    peal_open options{};
+    options.struct_size = sizeof options;
+    options.size = static_cast<uint32_t>(joining.size);
+    options.rank = static_cast<uint32_t>(joining.rank);
+    options.store = &callbacks;
+    options.timeout_ms = static_cast<uint32_t>(bounded(joining.timeout).count());
+    options.quiet = 1;
     std::shared_ptr<peal_clock> clock = clock_of_process();
-    how.clock = clock.get();
+    options.clock = clock.get();
     peal_comm *opened = nullptr;
-    peal_status status = peal_comm_open(&how, &opened);
+    peal_status status = peal_comm_open(&options, &opened);
     PEAL_CHECK_GROUP(status == PEAL_OK, "peal: rank ", joining.rank, " of ", joining.size,
                      " cannot join: ", peal_comm_error(nullptr));
     auto comm = c10::make_intrusive<Comm>(opened, joining.timeout, std::move(clock));
@@ -200,11 +200,11 @@ std::string Comm::global_names() const
     return same ? "" : "\n(ranks are those of this group; they are the global ranks " + names + ")";
 }
 
-void Comm::check(peal_status status, const char *what) const
+void Comm::check(peal_status status, const char *call) const
 {
     if (status == PEAL_OK)
         return;
-    PEAL_CHECK_GROUP(false, "peal ", what, " failed on rank ", rank(), " of ", peal_comm_size(comm_), ": ",
+    PEAL_CHECK_GROUP(false, "peal ", call, " failed on rank ", rank(), " of ", peal_comm_size(comm_), ": ",
                      heading(status), "\n", peal_comm_error(comm_), global_names());
 }
 

@@ -37,7 +37,7 @@ class Comm : public c10::intrusive_ptr_target {
     // The default from now on.
     void set_default_timeout(Milliseconds timeout);
     // Throws an exception with Peal's report unless `status` is PEAL_OK. In turn with calls.
-    void check(peal_status status, const char *what) const;
+    void check(peal_status status, const char *call) const;
 
     peal_comm *get() const
     {

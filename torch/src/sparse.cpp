@@ -8,17 +8,17 @@ namespace peal {
 
 static const char *const WHAT = "allreduce of a sparse tensor";
 // A tensor is described by its number of values, of sparse dimensions and of dimensions, followed by its sizes.
-static const int64_t HEAD = 3, MOST_DIMS = 29;
+static const int64_t HEAD = 3, MAX_DIMS = 29;
 
-void check_sparse(const Tensor &tensor, const char *what)
+void check_sparse(const Tensor &tensor, const char *call)
 {
-    TORCH_CHECK(tensor.device().is_cpu(), "peal ", what, ": only CPU tensors are supported, not ", tensor.device());
-    TORCH_CHECK(tensor.dim() <= MOST_DIMS, "peal ", what, ": a sparse tensor of more than ", MOST_DIMS, " dimensions");
+    TORCH_CHECK(tensor.device().is_cpu(), "peal ", call, ": only CPU tensors are supported, not ", tensor.device());
+    TORCH_CHECK(tensor.dim() <= MAX_DIMS, "peal ", call, ": a sparse tensor of more than ", MAX_DIMS, " dimensions");
 }
 
 static Tensor describe(const Tensor &tensor)
 {
-    Tensor out = at::zeros({HEAD + MOST_DIMS}, at::kLong);
+    Tensor out = at::zeros({HEAD + MAX_DIMS}, at::kLong);
     int64_t *numbers = out.data_ptr<int64_t>();
     numbers[0] = tensor._nnz();
     numbers[1] = tensor.sparse_dim();

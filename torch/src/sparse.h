@@ -7,7 +7,7 @@
 
 namespace peal {
 
-void check_sparse(const Tensor &tensor, const char *what);
+void check_sparse(const Tensor &tensor, const char *call);
 // Collective.
 Tensor sum_sparse(Comm &comm, const Tensor &tensor);
 

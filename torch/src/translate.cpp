@@ -10,53 +10,53 @@ namespace peal {
 
 // ---- checks of arguments ----
 
-void check_cpu(const Tensor &tensor, const char *what)
+void check_cpu(const Tensor &tensor, const char *call)
 {
-    TORCH_CHECK(tensor.device().is_cpu(), "peal ", what, ": only CPU tensors are supported, not ",
+    TORCH_CHECK(tensor.device().is_cpu(), "peal ", call, ": only CPU tensors are supported, not ",
                 tensor.device());
-    TORCH_CHECK(tensor.layout() == at::kStrided, "peal ", what,
+    TORCH_CHECK(tensor.layout() == at::kStrided, "peal ", call,
                 ": sparse tensors can only be summed, by all_reduce; make it dense first");
 }
 
-Tensor &only(Tensors &tensors, const char *what)
+Tensor &only(Tensors &tensors, const char *call)
 {
-    TORCH_CHECK(tensors.size() == 1, "peal ", what, ": expected one tensor, not ", tensors.size());
-    check_cpu(tensors[0], what);
+    TORCH_CHECK(tensors.size() == 1, "peal ", call, ": expected one tensor, not ", tensors.size());
+    check_cpu(tensors[0], call);
     return tensors[0];
 }
 
-void check_same(const Tensor &tensor, const Tensor &like, const char *what)
+void check_same(const Tensor &tensor, const Tensor &like, const char *call)
 {
-    check_cpu(tensor, what);
-    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "peal ", what, ": tensors of ",
+    check_cpu(tensor, call);
+    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "peal ", call, ": tensors of ",
                 tensor.scalar_type(), " and ", like.scalar_type(), " in one call");
 }
 
-void check_list(const Tensors &list, const Tensor &like, const char *what)
+void check_list(const Tensors &list, const Tensor &like, const char *call)
 {
     for (const Tensor &tensor : list) {
-        check_same(tensor, like, what);
-        TORCH_CHECK(tensor.numel() == like.numel(), "peal ", what, ": tensors of ", tensor.numel(), " and ",
+        check_same(tensor, like, call);
+        TORCH_CHECK(tensor.numel() == like.numel(), "peal ", call, ": tensors of ", tensor.numel(), " and ",
                     like.numel(), " elements in one call");
     }
 }
 
-void check_output(const Tensor &tensor, const char *what)
+void check_output(const Tensor &tensor, const char *call)
 {
-    TORCH_CHECK(at::has_internal_overlap(tensor) != at::MemOverlap::Yes, "peal ", what,
+    TORCH_CHECK(at::has_internal_overlap(tensor) != at::MemOverlap::Yes, "peal ", call,
                 ": elements of the result share memory; clone() the tensor first");
 }
 
-void check_outputs(const Tensors &list, const Tensor &like, const char *what)
+void check_outputs(const Tensors &list, const Tensor &like, const char *call)
 {
-    check_list(list, like, what);
+    check_list(list, like, call);
     for (const Tensor &tensor : list)
-        check_output(tensor, what);
+        check_output(tensor, call);
 }
 
 // ---- types and operations ----
 
-static peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
+static peal_dtype arithmetic_dtype(const Tensor &tensor, const char *call)
 {
     switch (tensor.scalar_type()) {
     case at::kHalf:
@@ -95,14 +95,14 @@ static peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
         return PEAL_U64;
 #endif
     default:
-        TORCH_CHECK(false, "peal ", what, ": ", tensor.scalar_type(),
+        TORCH_CHECK(false, "peal ", call, ": ", tensor.scalar_type(),
                     " cannot be reduced; supported are float16, bfloat16, float32, float64, float8_e4m3fn, "
                     "float8_e5m2, int8 to int64, uint8 to uint64, complex64, complex128 and bool");
     }
 }
 
 // A bool is a byte that is 0 or 1: its sum is a logical or, its product a logical and.
-static enum peal_reduction bool_op(c10d::ReduceOp::RedOpType op, const char *what)
+static enum peal_reduction bool_op(c10d::ReduceOp::RedOpType op, const char *call)
 {
     switch (op) {
     case c10d::ReduceOp::SUM:
@@ -116,19 +116,19 @@ static enum peal_reduction bool_op(c10d::ReduceOp::RedOpType op, const char *wha
     case c10d::ReduceOp::BXOR:
         return PEAL_XOR;
     default:
-        TORCH_CHECK(false, "peal ", what, ": this reduce operation is not defined for bool");
+        TORCH_CHECK(false, "peal ", call, ": this reduce operation is not defined for bool");
     }
 }
 
-static enum peal_reduction plain_op(c10d::ReduceOp::RedOpType op, bool is_float, const char *what)
+static enum peal_reduction plain_op(c10d::ReduceOp::RedOpType op, bool is_float, const char *call)
 {
-    TORCH_CHECK(!is_float || op < c10d::ReduceOp::BAND || op > c10d::ReduceOp::BXOR, "peal ", what,
+    TORCH_CHECK(!is_float || op < c10d::ReduceOp::BAND || op > c10d::ReduceOp::BXOR, "peal ", call,
                 ": bitwise operations are for integers");
     switch (op) {
     case c10d::ReduceOp::SUM:
         return PEAL_SUM;
     case c10d::ReduceOp::AVG:
-        TORCH_CHECK(is_float, "peal ", what, ": AVG is for floating-point tensors");
+        TORCH_CHECK(is_float, "peal ", call, ": AVG is for floating-point tensors");
         return PEAL_AVG;
     case c10d::ReduceOp::PRODUCT:
         return PEAL_PROD;
@@ -143,20 +143,20 @@ static enum peal_reduction plain_op(c10d::ReduceOp::RedOpType op, bool is_float,
     case c10d::ReduceOp::BXOR:
         return PEAL_XOR;
     default:
-        TORCH_CHECK(false, "peal ", what, ": this reduce operation is not supported");
+        TORCH_CHECK(false, "peal ", call, ": this reduce operation is not supported");
     }
 }
 
-Reduction reduction(const Tensor &tensor, const c10d::ReduceOp &op, const char *what)
+Reduction reduction(const Tensor &tensor, const c10d::ReduceOp &op, const char *call)
 {
     c10d::ReduceOp::RedOpType kind = op.op_;
-    peal_dtype dtype = arithmetic_dtype(tensor, what);
+    peal_dtype dtype = arithmetic_dtype(tensor, call);
     if (tensor.scalar_type() == at::kBool)
-        return {dtype, bool_op(kind, what)};
+        return {dtype, bool_op(kind, call)};
     bool is_complex = at::isComplexType(tensor.scalar_type());
-    TORCH_CHECK(!is_complex || (kind != c10d::ReduceOp::MIN && kind != c10d::ReduceOp::MAX), "peal ", what,
+    TORCH_CHECK(!is_complex || (kind != c10d::ReduceOp::MIN && kind != c10d::ReduceOp::MAX), "peal ", call,
                 ": complex numbers have no order");
-    return {dtype, plain_op(kind, is_complex || at::isFloatingType(tensor.scalar_type()), what)};
+    return {dtype, plain_op(kind, is_complex || at::isFloatingType(tensor.scalar_type()), call)};
 }
 
 // ---- lists of tensors as one piece of memory ----

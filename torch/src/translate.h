@@ -14,19 +14,19 @@ struct Reduction {
 
 // ---- checks of arguments, which throw ----
 
-void check_cpu(const Tensor &tensor, const char *what);
+void check_cpu(const Tensor &tensor, const char *call);
 // The tensor of a list that must have exactly one.
-Tensor &only(Tensors &tensors, const char *what);
-void check_same(const Tensor &tensor, const Tensor &like, const char *what);
+Tensor &only(Tensors &tensors, const char *call);
+void check_same(const Tensor &tensor, const Tensor &like, const char *call);
 // Every tensor has the type and the size of `like`.
-void check_list(const Tensors &list, const Tensor &like, const char *what);
+void check_list(const Tensors &list, const Tensor &like, const char *call);
 // The tensor can be written: no two elements share memory, as they do after expand.
-void check_output(const Tensor &tensor, const char *what);
-void check_outputs(const Tensors &list, const Tensor &like, const char *what);
+void check_output(const Tensor &tensor, const char *call);
+void check_outputs(const Tensors &list, const Tensor &like, const char *call);
 
 // ---- types and operations ----
 
-Reduction reduction(const Tensor &tensor, const c10d::ReduceOp &op, const char *what);
+Reduction reduction(const Tensor &tensor, const c10d::ReduceOp &op, const char *call);
 
 inline uint64_t bytes_of(const Tensor &tensor)
 {

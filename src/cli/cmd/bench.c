@@ -162,12 +162,12 @@ static const char *age_of(const struct bench_options *o)
 static void print_head(const struct bench *b)
 {
     const struct bench_options *o = b->options;
-    const char *how = "processes";
+    const char *ranks_are = "processes";
     if (o->threads)
-        how = "threads";
+        ranks_are = "threads";
     printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n"
            "# medians of the slowest rank's time; err: elements that were wrong\n",
-           peal_case_contract(b->subject)->name, peal_comm_size(b->comm), how, memory_of(o),
+           peal_case_contract(b->subject)->name, peal_comm_size(b->comm), ranks_are, memory_of(o),
            age_of(o));
     if (peal_ranks_machine())
         printf("# simulated times on %s, not of this host\n", peal_ranks_machine());
@@ -463,7 +463,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
                                    peal_size_mul_capped(2 * buffer_bytes(o), (uint64_t)o->ranks),
                                .body = body,
                                .context = &bench};
-    struct peal_progress progress = {.what = "sizes"};
+    struct peal_progress progress = {.label = "sizes"};
     for (uint64_t bytes = o->begin; bytes <= last_size(&bench); bytes *= (uint64_t)o->factor) {
         progress.total++;
         progress.weight += weigh(&bench, bytes);
@@ -475,9 +475,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     return code;
 }
 
-#define ROW(name, letter, kind, field, value, help, least, most)                                   \
+#define ROW(name, letter, kind, field, value, help, lowest, highest)                               \
     {                                                                                              \
-        name, letter, kind, offsetof(struct bench_options, field), value, help, least, most        \
+        name, letter, kind, offsetof(struct bench_options, field), value, help, lowest, highest    \
     }
 static const struct bench_options defaults = {.ranks = 2,
                                               .warmup = 20,
@@ -525,7 +525,7 @@ const struct peal_command peal_cmd_bench = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .run = run,
 };

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FRAMES = 6 };
+enum { MAX_FRAMES = 6 };
 
 struct doctor_options {
     bool json, no_stack;
@@ -65,7 +65,7 @@ static void describe_process(const struct peal_control *control, bool stack, str
     struct peal_text names = {0};
     if (!is_outside(control) || !peal_process_state(control->pid, out))
         return;
-    if (stack && peal_process_stack(control->pid, MOST_FRAMES, &names)) {
+    if (stack && peal_process_stack(control->pid, MAX_FRAMES, &names)) {
         const char *before = ", in ";
         const char *list = peal_text_get(&names);
         for (size_t at = 0; at < names.len; at += strcspn(list + at, "\n") + 1) {
@@ -229,7 +229,7 @@ const struct peal_command peal_cmd_doctor = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .run = run,
 };

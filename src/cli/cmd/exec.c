@@ -48,7 +48,6 @@ struct child {
 };
 
 struct exec_job {
-    const struct peal_cli *cli;
     const struct exec_options *options;
     pid_t pid; /* of exec itself */
     struct child *children;
@@ -237,8 +236,7 @@ static void watch(struct exec_job *job, int signals)
 /* The ranks of one host, as children of this process. */
 static int run_here(struct peal_cli *cli, const struct exec_options *o, char **args)
 {
-    struct exec_job job = {.cli = cli,
-                           .options = o,
+    struct exec_job job = {.options = o,
                            .pid = getpid(),
                            .count = (uint32_t)o->ranks,
                            .left = (uint32_t)o->ranks,
@@ -349,8 +347,8 @@ const struct peal_command peal_cmd_exec = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 0,
-    .most_args = -1,
+    .min_args = 0,
+    .max_args = -1,
     .stops_at_arg = true,
     .run = run,
 };

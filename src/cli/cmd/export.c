@@ -161,7 +161,7 @@ const struct peal_command peal_cmd_export = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct export_options),
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .run = run,
 };

@@ -201,7 +201,7 @@ const struct peal_command peal_cmd_graph = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .run = run,
 };

@@ -51,23 +51,23 @@ void peal_help_command(const struct peal_command *command, struct peal_text *out
 
 int peal_help_unknown(const struct peal_cli *cli, const char *name)
 {
-    enum { MOST = 64 };
-    const char *names[MOST + 1] = {NULL};
+    enum { MAX_NAMES = 64 };
+    const char *names[MAX_NAMES + 1] = {NULL};
     size_t count;
     const struct peal_command *const *commands = peal_commands(&count);
-    assert(count + 2 <= MOST);
+    assert(count + 2 <= MAX_NAMES);
     for (size_t i = 0; i < count; i++)
         names[i] = commands[i]->name;
     names[count] = "--help";
     names[count + 1] = "--version";
     const struct peal_cli general = {.arena = cli->arena};
     const char *near = peal_nearest(name, names);
-    const char *what = "command";
+    const char *kind = "command";
     if (name[0] == '-')
-        what = "option";
+        kind = "option";
     if (near)
-        return peal_cli_usage(&general, "unknown %s '%s'; did you mean '%s'?", what, name, near);
-    return peal_cli_usage(&general, "unknown %s '%s'", what, name);
+        return peal_cli_usage(&general, "unknown %s '%s'; did you mean '%s'?", kind, name, near);
+    return peal_cli_usage(&general, "unknown %s '%s'", kind, name);
 }
 
 enum format { TEXT, SCDOC, BASH, ZSH };
@@ -117,6 +117,6 @@ const struct peal_command peal_cmd_help = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .most_args = 1,
+    .max_args = 1,
     .run = run,
 };

@@ -160,6 +160,6 @@ const struct peal_command peal_cmd_list = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .most_args = -1,
+    .max_args = -1,
     .run = run,
 };

@@ -61,34 +61,30 @@ static enum flavour flavour_of_library(const char *name)
 static enum flavour read_needed(int fd, const Elf64_Phdr *parts, int count,
                                 const Elf64_Phdr *dynamic, char library[static 64])
 {
-    enum { MOST = 1024 };
-    uint64_t names = 0, entries = dynamic->p_filesz / sizeof(Elf64_Dyn);
+    enum { MAX_ENTRIES = 1024 };
+    uint64_t names = 0;
+    uint64_t entries = peal_size_min(dynamic->p_filesz / sizeof(Elf64_Dyn), MAX_ENTRIES);
     Elf64_Dyn entry;
     for (uint64_t i = 0; i < entries; i++) {
-        if (i >= MOST)
-            break;
         if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
             return UNKNOWN;
         if (entry.d_tag == DT_STRTAB && !find_offset(parts, count, entry.d_un.d_ptr, &names))
             return UNKNOWN;
     }
-    if (names != 0) {
-        for (uint64_t i = 0; i < entries; i++) {
-            if (i >= MOST)
-                break;
-            char name[64] = "";
-            if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
-                return UNKNOWN;
-            if (entry.d_tag != DT_NEEDED || names + entry.d_un.d_val < names)
-                continue;
-            ssize_t got = pread(fd, name, sizeof name - 1, (off_t)(names + entry.d_un.d_val));
-            enum flavour flavour = UNKNOWN;
-            if (got > 0)
-                flavour = flavour_of_library(name);
-            if (flavour != UNKNOWN) {
-                snprintf(library, 64, "%s", name);
-                return flavour;
-            }
+    if (names == 0)
+        return UNKNOWN;
+    for (uint64_t i = 0; i < entries; i++) {
+        char name[64] = "";
+        if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
+            return UNKNOWN;
+        if (entry.d_tag != DT_NEEDED || names + entry.d_un.d_val < names)
+            continue;
+        if (pread(fd, name, sizeof name - 1, (off_t)(names + entry.d_un.d_val)) <= 0)
+            continue;
+        enum flavour flavour = flavour_of_library(name);
+        if (flavour != UNKNOWN) {
+            snprintf(library, 64, "%s", name);
+            return flavour;
         }
     }
     return UNKNOWN;
@@ -97,24 +93,23 @@ static enum flavour read_needed(int fd, const Elf64_Phdr *parts, int count,
 /* UNKNOWN: not a program of this kind (a script), or it needs no MPI itself. */
 static enum flavour flavour_of_program(const char *path, char library[static 64])
 {
-    enum { MOST_PARTS = 64 };
+    enum { MAX_SEGMENTS = 64 };
     Elf64_Ehdr head;
-    Elf64_Phdr parts[MOST_PARTS];
+    Elf64_Phdr parts[MAX_SEGMENTS];
     enum flavour flavour = UNKNOWN;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return UNKNOWN;
     bool good = read_at(fd, 0, &head, sizeof head) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
                 head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof *parts &&
-                head.e_phnum <= MOST_PARTS &&
+                head.e_phnum <= MAX_SEGMENTS &&
                 read_at(fd, head.e_phoff, parts, head.e_phnum * sizeof *parts);
-    if (good) {
-        for (int i = 0; i < head.e_phnum; i++) {
-            if (flavour != UNKNOWN)
-                break;
-            if (parts[i].p_type == PT_DYNAMIC)
-                flavour = read_needed(fd, parts, head.e_phnum, &parts[i], library);
-        }
+    for (int i = 0; i < (good ? head.e_phnum : 0); i++) {
+        if (parts[i].p_type != PT_DYNAMIC)
+            continue;
+        flavour = read_needed(fd, parts, head.e_phnum, &parts[i], library);
+        if (flavour != UNKNOWN)
+            break;
     }
     close(fd);
     return flavour;
@@ -387,8 +382,8 @@ const struct peal_command peal_cmd_mpirun = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = -1,
+    .min_args = 1,
+    .max_args = -1,
     .stops_at_arg = true,
     .run = run,
 };

@@ -124,7 +124,7 @@ const struct peal_command peal_cmd_plan = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .run = run,
 };

@@ -100,7 +100,7 @@ const struct peal_command peal_cmd_ps = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 0,
-    .most_args = 0,
+    .min_args = 0,
+    .max_args = 0,
     .run = run,
 };

@@ -25,7 +25,7 @@ struct run_options {
 
 struct run_command {
     const struct peal_cli *cli;
-    const char *what; /* the kernel argument */
+    const char *argument; /* the kernel argument */
     const struct run_options *options;
     bool is_import;                /* `whole` comes from a file in another format */
     const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
@@ -59,11 +59,11 @@ static enum peal_status launch(struct rank *me, double *time_us)
 
 /* ---- the page ---- */
 
-enum { MOST_TRACED = 1 << 20 }; /* ops per rank */
+enum { MAX_TRACED_OPS = 1 << 20 }; /* ops per rank */
 
-static uint64_t most_traced(uint64_t ops)
+static uint64_t traced_ops(uint64_t ops)
 {
-    return peal_size_min(ops, MOST_TRACED);
+    return peal_size_min(ops, MAX_TRACED_OPS);
 }
 
 /* Memory that the page needs on all ranks: each has its own launch, padded, and then those of
@@ -73,15 +73,15 @@ static uint64_t trace_need(const struct run_command *run)
     uint64_t ranks = run->whole->nranks;
     if (!run->options->html)
         return 0;
-    uint64_t most = most_traced(run->whole->ops.count / ranks + 1);
-    return ranks * (ranks + 2) * most * sizeof(struct peal_op_time);
+    uint64_t ops = traced_ops(run->whole->ops.count / ranks + 1);
+    return ranks * (ranks + 2) * ops * sizeof(struct peal_op_time);
 }
 
 /* The times of all ranks, padded to the longest. */
 struct gathered {
     uint64_t *lens; /* by rank: how many, and how many are lost */
     struct peal_op_time *all;
-    uint64_t most;
+    uint64_t longest; /* of any rank */
 };
 
 static void gathered_release(struct gathered *g)
@@ -102,14 +102,15 @@ static enum peal_status gather(struct rank *me, const struct peal_op_times *own,
     if (status != PEAL_OK)
         return status;
     for (uint32_t r = 0; r < size; r++) {
-        if (g->lens[2 * r] > g->most)
-            g->most = g->lens[2 * r];
+        if (g->lens[2 * r] > g->longest)
+            g->longest = g->lens[2 * r];
     }
-    struct peal_op_time *padded = calloc(g->most + 1, sizeof *padded);
-    g->all = calloc(g->most * size + 1, sizeof *g->all);
+    struct peal_op_time *padded = calloc(g->longest + 1, sizeof *padded);
+    g->all = calloc(g->longest * size + 1, sizeof *g->all);
     if (padded && g->all) {
         memcpy(padded, own->at, own->len * sizeof *padded);
-        status = peal_allgather(me->comm, padded, g->all, g->most * (sizeof *padded / 8), PEAL_I64);
+        status =
+            peal_allgather(me->comm, padded, g->all, g->longest * (sizeof *padded / 8), PEAL_I64);
     } else {
         status = PEAL_NO_MEMORY;
     }
@@ -127,10 +128,10 @@ static enum peal_status draw(struct rank *me, const struct gathered *g,
     if (!traces)
         return PEAL_NO_MEMORY;
     for (uint32_t r = 0; r < size; r++)
-        traces[r] =
-            (struct peal_page_rank_trace){g->all + r * g->most, g->lens[2 * r], g->lens[2 * r + 1]};
+        traces[r] = (struct peal_page_rank_trace){g->all + r * g->longest, g->lens[2 * r],
+                                                  g->lens[2 * r + 1]};
     peal_page_begin(run->cli, &page, PEAL_PAGE_RUN,
-                    peal_plan_string(run->whole, run->whole->kernel), run->what);
+                    peal_plan_string(run->whole, run->whole->kernel), run->argument);
     peal_page_run(&page, run->whole, traces, facts);
     me->reported = !peal_page_save(run->cli, &page, run->options->html);
     free(traces);
@@ -145,7 +146,7 @@ static enum peal_status show(struct rank *me, const struct peal_page_run_facts *
 {
     double time_us;
     struct gathered gathered = {0};
-    struct peal_op_times times = {.cap = most_traced(me->run->whole->ops.count)};
+    struct peal_op_times times = {.cap = traced_ops(me->run->whole->ops.count)};
     times.at = calloc(times.cap + 1, sizeof *times.at);
     if (!times.at)
         return PEAL_NO_MEMORY;
@@ -175,7 +176,7 @@ static void print_json(const struct rank *me, double median, double gbs, uint64_
     peal_json_put_string(&json, "kernel", peal_plan_string(plan, plan->kernel));
     peal_json_put_uint(&json, "ranks", plan->nranks);
     peal_json_put_int(&json, "launches", me->run->options->launches);
-    peal_json_put_uint(&json, "bytes", peal_run_data_most(&me->data));
+    peal_json_put_uint(&json, "bytes", peal_run_data_largest(&me->data));
     peal_json_put_fixed(&json, "time_us", median, 3);
     peal_json_put_fixed(&json, "gb_per_s", gbs, 3);
     peal_json_put_string(&json, "contract",
@@ -198,7 +199,7 @@ static const char *judge(bool checked, uint64_t wrong)
 static void print(const struct rank *me, double median, uint64_t wrong)
 {
     const struct peal_plan *plan = me->run->whole;
-    uint64_t bytes = peal_run_data_most(&me->data);
+    uint64_t bytes = peal_run_data_largest(&me->data);
     bool checked = plan->contract != PEAL_CONTRACT_NONE;
     const char *contract = "no contract";
     if (checked)
@@ -259,11 +260,11 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
     if (!o->html)
         return PEAL_OK;
     struct peal_page_run_facts facts = {.median_us = median,
-                                        .bytes = peal_run_data_most(&me->data),
+                                        .bytes = peal_run_data_largest(&me->data),
                                         .launches = n,
                                         .wrong = *all_wrong,
                                         .checked = me->run->whole->contract != PEAL_CONTRACT_NONE,
-                                        .how = o->threads ? "threads" : "processes"};
+                                        .ranks_are = o->threads ? "threads" : "processes"};
     return show(me, &facts);
 }
 
@@ -274,9 +275,9 @@ static void report(const struct rank *me, enum peal_status status)
     if (status != PEAL_TIMEOUT || run->options->verify)
         return;
     if (run->is_import)
-        fprintf(stderr, "note: 'peal verify %s' says whether it always ends\n", run->what);
+        fprintf(stderr, "note: 'peal verify %s' says whether it always ends\n", run->argument);
     else
-        fprintf(stderr, "note: 'peal verify %s -n %u' says whether it always ends\n", run->what,
+        fprintf(stderr, "note: 'peal verify %s -n %u' says whether it always ends\n", run->argument,
                 run->whole->nranks);
 }
 
@@ -354,18 +355,18 @@ static int run_file(struct peal_cli *cli, const struct run_options *o, const cha
     int code;
     if (peal_import_file_open(cli, path, &o->kernel, &file, &code)) {
         struct run_command run = {
-            .cli = cli, .what = path, .options = o, .is_import = true, .whole = file.plan};
+            .cli = cli, .argument = path, .options = o, .is_import = true, .whole = file.plan};
         code = run_plan(cli, &run);
     }
     peal_import_file_release(&file);
     return code;
 }
 
-static int run_kernel(struct peal_cli *cli, const struct run_options *o, const char *what,
+static int run_kernel(struct peal_cli *cli, const struct run_options *o, const char *argument,
                       const struct peal_kernel *kernel, struct peal_diags *diags)
 {
     int64_t ranks, count;
-    struct run_command run = {.cli = cli, .what = what, .options = o};
+    struct run_command run = {.cli = cli, .argument = argument, .options = o};
     struct peal_bind bind;
     if (!peal_kernel_ranks(cli, &o->kernel, -1, &ranks) ||
         !peal_kernel_one(cli, &o->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
@@ -440,7 +441,7 @@ const struct peal_command peal_cmd_run = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .run = run_command,
 };

@@ -84,6 +84,23 @@ static enum peal_status show_lowered(const struct peal_kernel *kernel, const cha
     return status;
 }
 
+static enum peal_status show_all_lowered(const struct peal_module *module, const char *after,
+                                         struct peal_diags *diags, struct peal_text *out)
+{
+    enum peal_status status = PEAL_OK;
+    size_t before = out->len;
+    for (const struct peal_reduce_decl *r = module->reductions; r; r = r->next)
+        peal_print_reduction(r, out);
+    for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
+        if (out->len > before)
+            peal_text_puts(out, "\n");
+        status = show_lowered(k, after, diags, out);
+        if (status != PEAL_OK)
+            break;
+    }
+    return status;
+}
+
 static int no_such_kernel(struct peal_cli *cli, const struct peal_module *module, const char *name)
 {
     const char *names[1000] = {NULL};
@@ -114,25 +131,15 @@ static int show(struct peal_cli *cli, const struct show_options *options,
         return no_such_kernel(cli, module, name);
     if (options->nodes && !show_nodes(cli, options->nodes, &text))
         return PEAL_EXIT_USAGE;
-    size_t before = text.len;
     peal_diags_init(&diags);
-    if (!name && !lowered)
+    if (only && lowered)
+        status = show_lowered(only, options->print_after, &diags, &text);
+    else if (only)
+        peal_print_kernel(only, &text);
+    else if (lowered)
+        status = show_all_lowered(module, options->print_after, &diags, &text);
+    else
         peal_print_module(module, &text);
-    for (const struct peal_reduce_decl *r = module->reductions; r; r = r->next) {
-        if (!name && lowered)
-            peal_print_reduction(r, &text);
-    }
-    for (const struct peal_kernel *k = only ? only : module->kernels; k;
-         k = name ? NULL : k->next) {
-        if ((!name && !lowered) || status != PEAL_OK)
-            break;
-        if (text.len > before)
-            peal_text_puts(&text, "\n");
-        if (lowered)
-            status = show_lowered(k, options->print_after, &diags, &text);
-        else
-            peal_print_kernel(k, &text);
-    }
     int code = status == PEAL_OK ? PEAL_EXIT_OK : peal_cli_diags(cli, status, &diags);
     peal_diags_release(&diags);
     return peal_cli_print_code(cli, &text, code);
@@ -217,7 +224,7 @@ const struct peal_command peal_cmd_show = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .run = run,
 };

@@ -64,7 +64,7 @@ static void look(void *opaque, struct peal_progress_state *state)
     int phase = atomic_load_explicit(&follow->phase, memory_order_relaxed);
     bool ranks = phase == PEAL_PHASE_RANKS || phase == PEAL_PHASE_SLOT_RANKS;
     bool runs = phase == PEAL_PHASE_RUN || phase == PEAL_PHASE_SLOT_RUN;
-    *state = (struct peal_progress_state){.what = names[phase]};
+    *state = (struct peal_progress_state){.label = names[phase]};
     if (ranks) {
         state->total = job->bind.nranks;
         state->done = atomic_load_explicit(&follow->pace.made, memory_order_relaxed);
@@ -72,7 +72,7 @@ static void look(void *opaque, struct peal_progress_state *state)
         state->total = atomic_load_explicit(&follow->pace.total, memory_order_relaxed);
         state->done = atomic_load_explicit(&follow->pace.ops, memory_order_relaxed);
         if (state->total == 0) /* it has not reported yet */
-            state->what = names[PEAL_PHASE_PLAN];
+            state->label = names[PEAL_PHASE_PLAN];
     }
     if (state->total)
         state->part = (double)state->done / (double)state->total;
@@ -161,7 +161,7 @@ static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *set
     }
     struct peal_sim_follow follow = {0};
     struct peal_progress progress = {
-        .what = "", .look = look, .report = options->json ? NULL : report_stop, .context = job};
+        .label = "", .look = look, .report = options->json ? NULL : report_stop, .context = job};
     job->follow = &follow;
     peal_progress_begin(&progress);
     peal_sim_job_run(job);
@@ -189,12 +189,12 @@ static bool write_trace(const struct peal_cli *cli, const struct sim_options *op
     return ok;
 }
 
-static bool write_page(const struct peal_cli *cli, const char *what,
+static bool write_page(const struct peal_cli *cli, const char *argument,
                        const struct sim_options *options, const struct peal_sim_job *job)
 {
     struct peal_page page;
     peal_page_begin(cli, &page, PEAL_PAGE_SIM, peal_plan_string(job->plan, job->plan->kernel),
-                    what);
+                    argument);
     peal_page_sim(&page, job->sim, job->machine, job->plan->nranks);
     if (job->bound.time > 0 && !peal_sim_deadlock(job->sim)) {
         char time[32];
@@ -220,7 +220,7 @@ static bool names_machine(const char *text)
 }
 
 /* --compare: the same kernel on another machine, or another kernel on this one. */
-static bool run_other(const struct peal_cli *cli, const char *what,
+static bool run_other(const struct peal_cli *cli, const char *argument,
                       const struct sim_options *options, struct peal_sim_setup *setup,
                       struct peal_sim_job *job, int *code)
 {
@@ -229,7 +229,7 @@ static bool run_other(const struct peal_cli *cli, const char *what,
     other.trace = other.html = NULL;
     other.trace_ranks.len = 0;
     other.trace_from = other.trace_to = 0;
-    const char *kernel = what, *machine = options->compare;
+    const char *kernel = argument, *machine = options->compare;
     if (!is_machine) {
         kernel = options->compare;
         machine = options->machine;
@@ -263,18 +263,18 @@ static int print(const struct peal_cli *cli, const struct sim_options *options,
     return peal_cli_print(cli, &text, bad ? PEAL_EXIT_NO : PEAL_EXIT_OK);
 }
 
-static int report(const struct peal_cli *cli, const char *what, const struct sim_options *options,
-                  const struct peal_sim_job *job)
+static int report(const struct peal_cli *cli, const char *argument,
+                  const struct sim_options *options, const struct peal_sim_job *job)
 {
     struct peal_sim_setup setup = {0};
     struct peal_sim_job other = {0};
     int code = PEAL_EXIT_OK;
-    if (!options->compare || run_other(cli, what, options, &setup, &other, &code)) {
+    if (!options->compare || run_other(cli, argument, options, &setup, &other, &code)) {
         code = print(cli, options, job, &other);
         /* after the result: if a file cannot be written, the result is still printed */
         if (options->trace && !write_trace(cli, options, job))
             code = PEAL_EXIT_OTHER;
-        if (options->html && !write_page(cli, what, options, job))
+        if (options->html && !write_page(cli, argument, options, job))
             code = PEAL_EXIT_OTHER;
     }
     if (other.sim)
@@ -291,15 +291,15 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
     int code;
     if (nargs == 0 && !options->print_machine)
         return peal_cli_usage(cli, "a kernel is needed");
-    const char *what = options->print_machine ? NULL : args[0];
-    if (!peal_sim_setup_open(cli, what, options->machine, &options->kernel, &setup, &code))
+    const char *argument = options->print_machine ? NULL : args[0];
+    if (!peal_sim_setup_open(cli, argument, options->machine, &options->kernel, &setup, &code))
         return code;
     if (options->print_machine) {
         struct peal_text text = {0};
         peal_machine_print(setup.machine, &text);
         code = peal_cli_print(cli, &text, PEAL_EXIT_OK);
     } else if (run_job(cli, &setup, options, &job, &code)) {
-        code = report(cli, what, options, &job);
+        code = report(cli, argument, options, &job);
         peal_sim_job_release(&job);
     }
     peal_sim_setup_close(&setup);
@@ -326,7 +326,7 @@ const struct peal_command peal_cmd_sim = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 0,
-    .most_args = 1,
+    .min_args = 0,
+    .max_args = 1,
     .run = run,
 };

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_RUNS = 20000 };
+enum { MAX_RUNS = 20000 };
 
 #define AT(member) offsetof(struct peal_sweep_options, member)
 static const struct peal_option options_table[] = {
@@ -74,8 +74,8 @@ static struct peal_machine *vary_machine(struct peal_sweep *s, const struct peal
     const struct peal_sweep_options *o = s->options;
     struct peal_diags diags;
     struct peal_machine *machine = NULL;
-    const char *settings[PEAL_SWEEP_MOST_VARIED + 64];
-    char texts[PEAL_SWEEP_MOST_VARIED + 64][160];
+    const char *settings[PEAL_SWEEP_MAX_VARIED + 64];
+    char texts[PEAL_SWEEP_MAX_VARIED + 64][160];
     size_t count = 0;
     peal_diags_init(&diags);
     enum peal_status status = peal_machine_open(o->machine, &diags, &machine);
@@ -137,12 +137,12 @@ static bool list_points(struct peal_sweep *s, char **kernels, int *code)
     size_t nranks = peal_size_max(ranks->len, 1), ncounts = peal_size_max(counts->len, 1);
     size_t total = s->nkernels * nranks * ncounts;
     for (size_t i = 0; i < s->nvaried; i++) {
-        if (total > MOST_RUNS)
+        if (total > MAX_RUNS)
             break;
         total *= s->varied[i].count;
     }
-    if (total > MOST_RUNS) {
-        *code = peal_cli_usage(s->cli, "more than %d runs", MOST_RUNS);
+    if (total > MAX_RUNS) {
+        *code = peal_cli_usage(s->cli, "more than %d runs", MAX_RUNS);
         return false;
     }
     s->points = calloc(total + 1, sizeof *s->points);
@@ -210,7 +210,7 @@ static void run_points(struct peal_sweep *s)
         count = (size_t)s->options->threads;
     count = peal_size_min(count, s->npoints);
     s->progress = (struct peal_progress){
-        .what = "runs", .total = s->npoints, .report = report_finished, .context = s};
+        .label = "runs", .total = s->npoints, .report = report_finished, .context = s};
     for (size_t i = 0; i < s->npoints; i++) {
         s->progress.weight += weigh(&s->points[i]);
         s->points[i].job.threads = 0;
@@ -238,15 +238,14 @@ static void release(struct peal_sweep *s)
 static bool check_axis(const struct peal_sweep *s)
 {
     const char *x = s->options->x;
-    bool known = !x || strcmp(x, "count") == 0 || strcmp(x, "ranks") == 0;
+    if (!x || strcmp(x, "count") == 0 || strcmp(x, "ranks") == 0)
+        return true;
     for (size_t i = 0; i < s->nvaried; i++) {
-        if (known)
-            break;
-        known = strcmp(x, s->varied[i].key) == 0;
+        if (strcmp(x, s->varied[i].key) == 0)
+            return true;
     }
-    if (!known)
-        peal_cli_usage(s->cli, "--x: '%s' is neither count nor ranks nor varied by --vary", x);
-    return known;
+    peal_cli_usage(s->cli, "--x: '%s' is neither count nor ranks nor varied by --vary", x);
+    return false;
 }
 
 static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
@@ -256,8 +255,8 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
     s.setups = peal_arena_alloc(cli->arena, (size_t)nargs * sizeof *s.setups);
     if (!s.setups)
         return peal_cli_fail(cli, "out of memory");
-    if (s.options->vary.len > PEAL_SWEEP_MOST_VARIED)
-        return peal_cli_usage(cli, "at most %d keys can be varied", PEAL_SWEEP_MOST_VARIED);
+    if (s.options->vary.len > PEAL_SWEEP_MAX_VARIED)
+        return peal_cli_usage(cli, "at most %d keys can be varied", PEAL_SWEEP_MAX_VARIED);
     for (; s.nvaried < s.options->vary.len; s.nvaried++) {
         if (!read_values(&s, &s.options->vary.at[s.nvaried], &s.varied[s.nvaried]))
             return peal_cli_usage(cli, "--vary %s has no values",
@@ -300,7 +299,7 @@ const struct peal_command peal_cmd_sweep = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
-    .most_args = -1,
+    .min_args = 1,
+    .max_args = -1,
     .run = run,
 };

@@ -98,21 +98,21 @@ static int measure_all(struct peal_cli *cli, const struct tune_options *o,
     struct peal_ints ranks = o->ranks;
     if (!ranks.len)
         ranks = (struct peal_ints){.at = usual, .len = 3};
-    struct peal_progress progress = {.what = "measurements"};
+    struct peal_progress progress = {.label = "measurements"};
     int code = PEAL_EXIT_OK;
     for (size_t i = 0; i < ranks.len; i++)
         peal_tuning_count(tuning, (uint32_t)ranks.at[i], &progress);
     tuning->progress = &progress;
     peal_progress_begin(&progress);
     for (size_t i = 0; i < ranks.len; i++) {
-        if (code != PEAL_EXIT_OK)
-            break;
         struct peal_ranks start = {.count = (uint32_t)ranks.at[i],
                                    .bind = true,
                                    .bytes = peal_tuning_need(tuning, (uint32_t)ranks.at[i]),
                                    .body = peal_tuning_measure,
                                    .context = tuning};
         code = peal_ranks_run(cli, &start);
+        if (code != PEAL_EXIT_OK)
+            break;
     }
     peal_progress_end(&progress);
     tuning->progress = NULL;
@@ -160,7 +160,7 @@ static int tune_hosts(const struct peal_cli *cli, struct peal_tuning *tuning, co
         status = peal_symmetric_alloc(comm, 64, &symmetric);
     if (status != PEAL_OK)
         return peal_ranks_fail("tune", comm, status);
-    struct peal_progress progress = {.what = "measurements"};
+    struct peal_progress progress = {.label = "measurements"};
     bool writes = is_first_here(comm, symmetric);
     tuning->hosts = count_hosts(comm);
     tuning->progress = &progress;
@@ -222,9 +222,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     return code;
 }
 
-#define ROW(name, letter, kind, field, value, help, least, most)                                   \
+#define ROW(name, letter, kind, field, value, help, lowest, highest)                               \
     {                                                                                              \
-        name, letter, kind, offsetof(struct tune_options, field), value, help, least, most         \
+        name, letter, kind, offsetof(struct tune_options, field), value, help, lowest, highest     \
     }
 static const struct tune_options defaults = {
     .begin = 8, .end = 16 << 20, .factor = 4, .budget = 20};
@@ -259,7 +259,7 @@ const struct peal_command peal_cmd_tune = {
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 0,
-    .most_args = 0,
+    .min_args = 0,
+    .max_args = 0,
     .run = run,
 };

@@ -284,7 +284,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         claim.counts = o->kernel.counts.at;
         claim.ncounts = o->kernel.counts.len;
     }
-    struct peal_progress progress = {.what = "plans"};
+    struct peal_progress progress = {.label = "plans"};
     struct peal_forall all = {0}, *asked = o->kernel.ranks.all ? &all : NULL;
     if (asked)
         all = peal_forall_classify(kernel);
@@ -560,7 +560,7 @@ const struct peal_command peal_cmd_verify = {
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct verify_options),
-    .least_args = 1,
-    .most_args = -1,
+    .min_args = 1,
+    .max_args = -1,
     .run = run,
 };

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <yaml.h>
 
-enum { MOST_NAMES = 4096, MOST_INTS = 65536 };
+enum { MAX_NAMES = 4096, MAX_INTS = 65536 };
 
 enum section { KERNELS, FUNCTIONS, DOMAINS, TENSORS, TASKS, SECTIONS };
 static const char *const section_names[SECTIONS] = {"kernels", "functions", "domains", "tensors",
@@ -157,8 +157,8 @@ static bool collect_names(struct peal_graph_file *f, enum section section)
                             "a name that is not a text, or is there twice");
             return false;
         }
-        if (f->names.len >= MOST_NAMES || !peal_vec_push(&f->names, made)) {
-            peal_diag_error(f->diags, pos_of(f, key), "more than %d names", MOST_NAMES);
+        if (f->names.len >= MAX_NAMES || !peal_vec_push(&f->names, made)) {
+            peal_diag_error(f->diags, pos_of(f, key), "more than %d names", MAX_NAMES);
             return false;
         }
     }
@@ -452,7 +452,7 @@ static bool read_list(struct peal_graph_file *f, const yaml_node_t *node, struct
     const yaml_node_item_t *item = node->data.sequence.items.start;
     for (; item < node->data.sequence.items.top; item++) {
         int64_t value;
-        if (f->ints.len >= MOST_INTS ||
+        if (f->ints.len >= MAX_INTS ||
             !read_int(f, node_at(f, *item), INT64_MIN, INT64_MAX, &value) ||
             !peal_vec_push(&f->ints, value))
             return false;
@@ -556,11 +556,11 @@ static enum peal_status submit_task(struct peal_graph_file *f, const yaml_node_t
         return submit_on(f, task, on, &spec);
     const yaml_node_item_t *item = on->data.sequence.items.start;
     for (; item < on->data.sequence.items.top; item++) {
-        if (status != PEAL_OK)
-            break;
         status = submit_on(f, task, node_at(f, *item), &spec);
+        if (status != PEAL_OK)
+            return status;
     }
-    return status;
+    return PEAL_OK;
 }
 
 enum peal_status peal_graph_file_submit(struct peal_graph_file *file, struct peal_host *host,
@@ -570,8 +570,6 @@ enum peal_status peal_graph_file_submit(struct peal_graph_file *file, struct pea
     file->host = host;
     file->diags = diags;
     for (size_t i = 0; i < file->names.len; i++) {
-        if (status != PEAL_OK)
-            break;
         struct named *named = &file->names.at[i];
         if (named->section == DOMAINS)
             status = make_domain(file, named);
@@ -579,17 +577,17 @@ enum peal_status peal_graph_file_submit(struct peal_graph_file *file, struct pea
             status = make_tensor(file, named);
         else if (named->section == KERNELS)
             status = make_kernel(file, named);
+        if (status != PEAL_OK)
+            return status;
     }
     const yaml_node_t *tasks = file->sections[TASKS];
     for (uint32_t r = 0; r < repeat; r++) {
-        if (status != PEAL_OK)
-            break;
         const yaml_node_item_t *item = tasks->data.sequence.items.start;
         for (; item < tasks->data.sequence.items.top; item++) {
-            if (status != PEAL_OK)
-                break;
             status = submit_task(file, node_at(file, *item));
+            if (status != PEAL_OK)
+                return status;
         }
     }
-    return status;
+    return PEAL_OK;
 }

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixes of files: found while the text is loaded, each verified on the edited file before it is
- * offered; shown as a patch and, with --fix, written in place of the file, which is kept as a
- * backup. */
+/* Fixes of files, each verified on the edited text before it is offered; shown as a patch and, with
+ * --fix, written in place of the file, which is kept as a backup.
+ *
+ * Two sources of fixes. Findings of the reader may carry edits: each is tried alone, and loses its
+ * edits if the file gets worse. For a race, a misused channel or a deadlock, the importer proposes
+ * edits at the places of the counterexample. Generated plans often lack the same op on every rank,
+ * so proposals are tried in rounds: an attempt that proves the file ends the search; otherwise the
+ * first attempt whose fault is the same but elsewhere is where the next round begins.
+ *
+ * An attempt owns its text, and everything read from it points into it. Its edits have offsets in
+ * the original file, whatever text they were proposed for: in_file converts. An edit of text that
+ * replaced other text is refused, and edits never add or remove lines, so lines correspond. The
+ * budget limits the number of attempts of a file, because each one verifies the whole file.
+ */
 #include "cli/import/files.h"
 
 #include <errno.h>
@@ -12,16 +23,16 @@
 #include <unistd.h>
 
 enum worth { WORSE, SAME, PROVED };
-enum { MOST_SITES = 8 };
+enum { MAX_SITES = 8 };
 
 struct sites {
-    struct peal_fix_site at[MOST_SITES];
+    struct peal_fix_site at[MAX_SITES];
     uint32_t count;
 };
 
 static void add_site(struct sites *sites, struct peal_fix_site site)
 {
-    if (sites->count < MOST_SITES)
+    if (sites->count < MAX_SITES)
         sites->at[sites->count++] = site;
 }
 
@@ -32,8 +43,6 @@ static void find_collision(const struct peal_verification *v, struct sites *out)
     struct peal_fix_site site = {.channel = v->fault == PEAL_FAULT_CHANNEL};
     uint32_t n = 0;
     for (uint32_t s = 0; s < v->nsteps; s++) {
-        if (n >= 2)
-            break;
         if (v->steps[s].collides && !v->steps[s].place.line) {
             site.has_caller = true;
             site.caller = v->steps[s].rank;
@@ -41,7 +50,9 @@ static void find_collision(const struct peal_verification *v, struct sites *out)
         if (!v->steps[s].collides || !v->steps[s].place.line)
             continue;
         site.line[n] = v->steps[s].place.line;
-        site.col[n++] = v->steps[s].place.col;
+        site.col[n] = v->steps[s].place.col;
+        if (++n == 2)
+            break;
     }
     if (n == 1) {
         site.line[1] = site.line[0];
@@ -69,13 +80,13 @@ static struct sites find_sites(const struct peal_file_task *task)
 {
     struct sites out = {.count = 0};
     for (size_t i = 0; i < task->runs.len; i++) {
-        if (out.count)
-            break;
         const struct peal_verification *v = task->runs.at[i].answer;
         if (v && (v->fault == PEAL_FAULT_RACE || v->fault == PEAL_FAULT_CHANNEL))
             find_collision(v, &out);
         else if (v && v->fault == PEAL_FAULT_DEADLOCK)
             find_waits(v, &out);
+        if (out.count)
+            break;
     }
     return out;
 }
@@ -105,16 +116,16 @@ static void free_attempt(struct fix_attempt *a)
 /* Is the text proved, or at least no worse than the file was? */
 static enum worth compare(const struct peal_file_task *now, const struct peal_file_task *then)
 {
-    enum worth worth = WORSE;
-    if (now->runs.len == then->runs.len)
-        worth = PROVED;
+    enum worth worth = PROVED;
+    if (now->runs.len != then->runs.len)
+        return WORSE;
     for (size_t i = 0; i < now->runs.len; i++) {
-        if (i >= then->runs.len)
-            break;
         const struct peal_verification *v = now->runs.at[i].answer, *w = then->runs.at[i].answer;
-        bool same = v && w && v->verdict == w->verdict && v->fault == w->fault;
-        if (!v || v->verdict != PEAL_PROVED)
-            worth = same && worth != WORSE ? SAME : WORSE;
+        if (v && v->verdict == PEAL_PROVED)
+            continue;
+        if (!v || !w || v->verdict != w->verdict || v->fault != w->fault)
+            return WORSE;
+        worth = SAME;
     }
     return worth;
 }
@@ -124,9 +135,9 @@ static uint64_t in_file(const struct peal_finding *edits, uint64_t offset)
 {
     uint64_t shift = 0; /* wraps around if edits make the text shorter */
     for (uint32_t i = 0; i < edits->nedits; i++) {
-        const struct peal_edit *past = &edits->edits[i];
-        if (past->offset + shift < offset)
-            shift += strlen(past->text) - past->len;
+        const struct peal_edit *earlier = &edits->edits[i];
+        if (earlier->offset + shift < offset)
+            shift += strlen(earlier->text) - earlier->len;
     }
     return offset - shift;
 }
@@ -136,11 +147,11 @@ static bool overlaps(const struct peal_finding *edits, const struct peal_edit *e
 {
     uint64_t shift = 0;
     for (uint32_t i = 0; i < edits->nedits; i++) {
-        const struct peal_edit *past = &edits->edits[i];
-        uint64_t from = past->offset + shift, to = from + strlen(past->text);
-        if (past->len && edit->offset < to && edit->offset + edit->len > from)
+        const struct peal_edit *earlier = &edits->edits[i];
+        uint64_t from = earlier->offset + shift, to = from + strlen(earlier->text);
+        if (earlier->len && edit->offset < to && edit->offset + edit->len > from)
             return true;
-        shift += strlen(past->text) - past->len;
+        shift += strlen(earlier->text) - earlier->len;
     }
     return false;
 }
@@ -222,9 +233,8 @@ static struct peal_pos first_place(const struct peal_file_task *task,
                                    const struct peal_finding *edits)
 {
     struct peal_pos pos = {NULL, 1, 1, 1};
-    for (uint64_t i = 0; i < edits->edits[0].offset; i++) {
-        if (i >= task->source.len)
-            break;
+    uint64_t offset = peal_size_min(edits->edits[0].offset, task->source.len);
+    for (uint64_t i = 0; i < offset; i++) {
         pos.col++;
         if (task->source.text[i] == '\n') {
             pos.line++;
@@ -259,33 +269,35 @@ static bool try_round(const struct peal_files_job *job, struct peal_file_task *t
     struct fix_attempt *next = NULL;
     struct peal_findings proposals;
     struct sites sites = find_sites(&(*at)->task);
-    bool done = false;
+    bool proved = false;
     peal_findings_init(&proposals);
     for (uint32_t i = 0; i < sites.count; i++)
         peal_import_propose((*at)->import, &sites.at[i], &proposals);
-    for (size_t i = 0; i < proposals.list.len; i++, (*budget)--) {
-        if (!*budget || done)
+    for (size_t i = 0; i < proposals.list.len; i++) {
+        if (!*budget)
             break;
+        (*budget)--;
         struct fix_attempt *now = make_attempt(job, task, *at, &proposals.list.at[i]);
-        done = now && now->worth == PROVED;
-        if (done)
+        proved = now && now->worth == PROVED;
+        if (proved)
             record(task, &proposals.list.at[i], &now->edits, round + 1);
-        bool goes_on = now && !next && now->worth == SAME && moved(*at, now);
-        if (goes_on)
+        if (now && !next && now->worth == SAME && moved(*at, now))
             next = now;
         else
             free_attempt(now);
+        if (proved)
+            break;
     }
     peal_findings_release(&proposals);
     free_attempt(*at);
     *at = next;
-    return next && !done;
+    return next && !proved;
 }
 
 static void search_fix(const struct peal_files_job *job, struct peal_file_task *task)
 {
-    enum { MANY_STEPS = 20000, BUDGET = 400, LITTLE = 16 };
-    uint32_t budget = task->facts.steps > MANY_STEPS ? LITTLE : BUDGET, round = 0;
+    enum { MANY_STEPS = 20000, BUDGET = 400, SMALL_BUDGET = 16 };
+    uint32_t budget = task->facts.steps > MANY_STEPS ? SMALL_BUDGET : BUDGET, round = 0;
     struct peal_finding nothing = {0};
     struct fix_attempt file = {.source = task->source};
     struct fix_attempt *at = make_attempt(job, task, &file, &nothing);

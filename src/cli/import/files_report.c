@@ -164,7 +164,7 @@ static void put_findings(const struct peal_file_task *t, enum peal_finding_level
 }
 
 /* The first refuted way is shown in full, otherwise the first undecided one. */
-static void put_story(const struct peal_file_task *t, struct peal_text *out)
+static void put_counterexample(const struct peal_file_task *t, struct peal_text *out)
 {
     const struct peal_verification *told = NULL;
     for (size_t i = 0; i < t->runs.len; i++) {
@@ -199,7 +199,7 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
             peal_text_printf(out, "\n%s\n", task->patch);
     }
     if (one)
-        put_story(&job->tasks[0], out);
+        put_counterexample(&job->tasks[0], out);
     if (out->len > start + 1)
         peal_text_puts(out, "\n");
     peal_text_printf(out,

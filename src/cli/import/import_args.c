@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-bool peal_import_names_file(const char *what)
+bool peal_import_names_file(const char *argument)
 {
     char head[512];
-    size_t len = strlen(what);
-    if ((len > 5 && strcmp(what + len - 5, ".peal") == 0) || !strpbrk(what, "./"))
+    size_t len = strlen(argument);
+    if ((len > 5 && strcmp(argument + len - 5, ".peal") == 0) || !strpbrk(argument, "./"))
         return false;
-    if ((len > 4 && strcmp(what + len - 4, ".xml") == 0) ||
-        (len > 5 && strcmp(what + len - 5, ".json") == 0))
+    if ((len > 4 && strcmp(argument + len - 4, ".xml") == 0) ||
+        (len > 5 && strcmp(argument + len - 5, ".json") == 0))
         return true;
-    FILE *file = fopen(what, "rb");
+    FILE *file = fopen(argument, "rb");
     if (!file)
         return false;
     size_t got = fread(head, 1, sizeof head, file);
@@ -57,7 +57,7 @@ bool peal_import_file_open(const struct peal_cli *cli, const char *path,
                            const struct peal_kernel_options *options, struct peal_import_file *out,
                            int *code)
 {
-    struct peal_import_options how;
+    struct peal_import_options import_options;
     *out = (struct peal_import_file){0};
     peal_diags_init(&out->diags);
     *code = PEAL_EXIT_OTHER;
@@ -68,12 +68,13 @@ bool peal_import_file_open(const struct peal_cli *cli, const char *path,
         return false;
     }
     enum peal_status status = peal_import_open(&out->source, &out->diags, &out->import);
-    if (status == PEAL_OK && !bind_options(cli, options, peal_import_facts(out->import), &how)) {
+    if (status == PEAL_OK &&
+        !bind_options(cli, options, peal_import_facts(out->import), &import_options)) {
         *code = PEAL_EXIT_USAGE;
         return false;
     }
     if (status == PEAL_OK)
-        status = peal_import_plan(out->import, &how, &out->diags, &out->plan);
+        status = peal_import_plan(out->import, &import_options, &out->diags, &out->plan);
     if (status != PEAL_OK)
         *code = peal_cli_diags(cli, status, &out->diags);
     return status == PEAL_OK;

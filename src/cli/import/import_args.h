@@ -9,7 +9,7 @@
 /* Does this argument name a file that contains XML or JSON? The content decides. Files that end in
  * .peal are Peal text, those that end in .xml or .json are not, and a name without dot and slash is
  * a built-in kernel. */
-bool peal_import_names_file(const char *what);
+bool peal_import_names_file(const char *argument);
 
 /* A single file: read, opened, and its plan made. Release it in every case. */
 struct peal_import_file {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MOST_FILE = 1 << 30, DEEP = 65536 };
+enum { MAX_FILE_BYTES = 1 << 30, DEEP = 65536 };
 
 /* --- one file -------------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static char *read_text(struct peal_file_task *task)
     struct stat info;
     size_t got = 0;
     if (file && fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) &&
-        info.st_size <= MOST_FILE) {
+        info.st_size <= MAX_FILE_BYTES) {
         text = malloc((size_t)info.st_size + 1);
         got = 0;
         if (text)
@@ -344,7 +344,7 @@ static int exit_code(const struct peal_files_tally *t)
 int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
                       const struct peal_files_out *out, char **paths, int npaths)
 {
-    struct peal_progress progress = {.what = "files"};
+    struct peal_progress progress = {.label = "files"};
     struct peal_text text = {.colors = cli->color && !out->json};
     if (!make_tasks(cli, job, paths, npaths, &progress))
         return peal_cli_fail(cli, "out of memory");

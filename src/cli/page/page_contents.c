@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The replay behind page_contents.h: each op reads its operands as ranges, combines them and stores
- * the result. */
+ * the result.
+ *
+ * Memory and messages are lists of ranges with a text each (page_stretch.h), not bytes: a replay
+ * costs as much as there are ranges, whatever their length. A buffer whose list is empty has not
+ * been written yet. Inputs get new names in each launch (x, x', ...), when the rank first executes
+ * an op of it.
+ *
+ * A channel's queue keeps the payloads of all its messages. `received` is the next one to take,
+ * `freed` the first one whose slot is in use: an operand that is a slot counts from there.
+ *
+ * Only touched buffers are shown; others are replayed without being shown. The replay follows the
+ * order of the calls and checks nothing. If memory runs out, the page fails, and the contents
+ * stay incomplete.
+ */
 #include "cli/page/page_contents.h"
 #include "cli/page/page_stretch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 64 }; /* of an operand: further rows are not shown */
+enum { MAX_ROWS = 64 }; /* of an operand: further rows are not shown */
 
 struct page_queue {
     struct peal_stretches *payloads;
@@ -91,7 +104,7 @@ static uint64_t row_start(const struct peal_contents *c, const struct peal_ref *
 
 static uint32_t rows_of(const struct peal_op *op)
 {
-    return peal_size_min(op->mem.rows, MOST_ROWS);
+    return peal_size_min(op->mem.rows, MAX_ROWS);
 }
 
 /* Adds [from, from + bytes) of the list as operand elements, beginning with `first`. */
@@ -189,11 +202,10 @@ static void write_operand(struct peal_contents *c, const struct peal_op *op,
         return;
     size_t place = place_of(c, ref->rank, ref->buf);
     uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
+    size_t nvalues = peal_size_min(values->len, PEAL_MAX_STRETCHES);
     for (uint32_t row = 0; row < rows_of(op); row++) {
         uint64_t start = row_start(c, ref, row, launch), first = row * op->mem.count;
-        for (size_t i = 0; i < values->len; i++) {
-            if (i >= PEAL_STRETCHES_MOST)
-                break;
+        for (size_t i = 0; i < nvalues; i++) {
             const struct peal_stretch *value = &values->at[i];
             if (value->first + value->count <= first || value->first >= first + op->mem.count)
                 continue;
@@ -373,14 +385,21 @@ static void replay(struct peal_contents *c, const struct peal_op *op, uint64_t l
 {
     if (peal_op_is_sync(op))
         return;
-    if (op->kind == PEAL_OP_SEND)
+    switch ((enum peal_op_kind)op->kind) {
+    case PEAL_OP_SEND:
         send_message(c, op, launch);
-    else if (op->kind > PEAL_OP_SEND)
+        break;
+    case PEAL_OP_RECV:
+    case PEAL_OP_RECV_SLOT:
+    case PEAL_OP_FREE:
         take_message(c, op, launch);
-    else if (op->kind == PEAL_OP_MATMUL)
+        break;
+    case PEAL_OP_MATMUL:
         write_product(c, op, launch);
-    else
+        break;
+    default:
         move_values(c, op, launch);
+    }
 }
 
 void peal_contents_skip(struct peal_contents *c, uint32_t rank, uint64_t launch,

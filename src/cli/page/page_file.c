@@ -18,12 +18,13 @@ bool peal_page_is_picture(const char *path)
 }
 
 void peal_page_begin(const struct peal_cli *cli, struct peal_page *page, enum peal_page_kind kind,
-                     const char *title, const char *what)
+                     const char *title, const char *argument)
 {
     struct peal_source source;
     peal_page_init(page, kind, title);
-    if (what && (strchr(what, '/') || ends_in(what, ".peal")) && peal_cli_read(cli, what, &source))
-        peal_page_source(page, what, source.text, source.len);
+    if (argument && (strchr(argument, '/') || ends_in(argument, ".peal")) &&
+        peal_cli_read(cli, argument, &source))
+        peal_page_source(page, argument, source.text, source.len);
 }
 
 bool peal_page_save(const struct peal_cli *cli, struct peal_page *page, const char *path)

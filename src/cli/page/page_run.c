@@ -162,7 +162,7 @@ static void add_head(struct run_view *v, const struct peal_page_run_facts *facts
                        "slowed down by the clock being read twice per op",
                        time, (unsigned long long)facts->launches,
                        facts->median_us > 0 ? (double)facts->bytes / (facts->median_us * 1e3) : 0);
-    peal_page_fact(v->page, "ranks", "%u %s", plan->nranks, facts->how);
+    peal_page_fact(v->page, "ranks", "%u %s", plan->nranks, facts->ranks_are);
     peal_page_plan_facts(v->page, plan);
     peal_page_fact(v->page, "bytes", "%s", peal_page_bytes(facts->bytes, bytes));
     peal_page_fact(v->page, "drawn launch", "%s", peal_page_time(to_ps(v, end), time));

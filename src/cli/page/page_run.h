@@ -17,8 +17,8 @@ struct peal_page_rank_trace {
 struct peal_page_run_facts {
     double median_us;
     uint64_t bytes, launches, wrong;
-    bool checked;    /* the kernel has a contract */
-    const char *how; /* "processes" or "threads" */
+    bool checked;          /* the kernel has a contract */
+    const char *ranks_are; /* "processes" or "threads" */
 };
 
 /* Fills a page that has its title and sources. `traces`: one per rank. */

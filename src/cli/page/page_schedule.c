@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_OPS = 200000 };
+enum { MAX_OPS = 200000 };
 
 /* The op that changed a cell or channel last, for the arrow to the wait that it lets pass. */
 struct cause {
@@ -28,7 +28,7 @@ struct page_channel {
 };
 
 struct page_lane {
-    uint32_t rank, number, track;
+    uint32_t rank, track;
     uint64_t next, end;     /* ops */
     uint64_t blocked_since; /* round */
     bool blocked;
@@ -179,7 +179,6 @@ static bool make_lanes(struct page_schedule *s)
             const struct peal_lane *from = peal_plan_lane(s->plan, rank, number);
             struct page_lane *lane = &s->lanes[from - peal_plan_lanes(s->plan)];
             *lane = (struct page_lane){.rank = rank,
-                                       .number = number,
                                        .track = peal_page_plan_track(s->p, rank, number),
                                        .next = from->first_op,
                                        .end = from->first_op + from->ops,
@@ -208,7 +207,7 @@ static void release(struct page_schedule *s)
 void peal_page_schedule(struct peal_page_plan *p)
 {
     const struct peal_plan *plan = p->plan;
-    if (plan->ops.count > MOST_OPS || plan->rank_count != plan->nranks || p->page->failed) {
+    if (plan->ops.count > MAX_OPS || plan->rank_count != plan->nranks || p->page->failed) {
         peal_page_note(p->page, "the plan has %llu ops: too many to draw a schedule of it",
                        (unsigned long long)plan->ops.count);
         return;

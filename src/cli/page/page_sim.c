@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    MOST_LABELS = 50000, /* ops of a plan up to which each bar names its operands */
-    MOST_TRACKS = 600    /* with engines and links; with more ranks only lanes are shown */
+    MAX_LABELLED_OPS = 50000, /* ops of a plan up to which each bar names its operands */
+    MAX_TRACKS = 600          /* with engines and links; with more ranks only lanes are shown */
 };
 
 struct page_view {
@@ -25,8 +25,8 @@ struct page_view {
     struct peal_sim_log log;
     uint32_t nranks;
     PEAL_VEC(struct peal_page_plan) plans; /* one per launch seen */
-    uint32_t *lanes;                       /* [rank * most_lanes + lane]: track */
-    uint32_t most_lanes;
+    uint32_t *lanes;                       /* [rank * nlanes + lane]: track */
+    uint32_t nlanes;
     uint32_t *engines; /* [rank * 3 + {math, dma data, dma comm}]: track or PEAL_PAGE_NONE */
     uint32_t *links;   /* per link: track or PEAL_PAGE_NONE */
     bool *critical;    /* per op of the log */
@@ -34,22 +34,26 @@ struct page_view {
     uint32_t stall_labels[PEAL_STALL_COUNT];
 };
 
+static const struct peal_page_plan *find_plan(const struct page_view *v,
+                                              const struct peal_plan *plan)
+{
+    for (size_t i = 0; i < v->plans.len; i++) {
+        if (v->plans.at[i].plan == plan)
+            return &v->plans.at[i];
+    }
+    return NULL;
+}
+
 /* The texts and places of a launch's plan; launches of one plan share them. */
 static struct peal_page_plan *plan_of(struct page_view *v, uint32_t launch)
 {
     while (v->plans.len <= launch && !v->page->failed) {
         const struct peal_plan *plan = peal_sim_launch_plan(v->sim, (uint32_t)v->plans.len);
+        const struct peal_page_plan *known = find_plan(v, plan);
         struct peal_page_plan fresh = {0};
-        bool found = false;
-        for (size_t i = 0; i < v->plans.len; i++) {
-            if (found)
-                break;
-            if (v->plans.at[i].plan == plan) {
-                fresh = v->plans.at[i];
-                found = true;
-            }
-        }
-        if (!found)
+        if (known)
+            fresh = *known;
+        else
             peal_page_plan_init(&fresh, v->page, plan);
         v->page->failed = v->page->failed || !peal_vec_push(&v->plans, fresh);
     }
@@ -74,20 +78,20 @@ static bool make_lanes(struct page_view *v)
 {
     char name[48];
     for (uint64_t i = 0; i < v->log.nops; i++)
-        if (v->log.ops[i].lane >= v->most_lanes)
-            v->most_lanes = v->log.ops[i].lane + 1u;
-    if (!v->most_lanes)
-        v->most_lanes = 1;
-    v->lanes = calloc((size_t)v->nranks * v->most_lanes, sizeof *v->lanes);
+        if (v->log.ops[i].lane >= v->nlanes)
+            v->nlanes = v->log.ops[i].lane + 1u;
+    if (!v->nlanes)
+        v->nlanes = 1;
+    v->lanes = calloc((size_t)v->nranks * v->nlanes, sizeof *v->lanes);
     if (!v->lanes)
         return false;
     for (uint32_t rank = 0; rank < v->nranks; rank++)
-        for (uint32_t lane = 0; lane < v->most_lanes; lane++) {
-            if (v->most_lanes > 1)
+        for (uint32_t lane = 0; lane < v->nlanes; lane++) {
+            if (v->nlanes > 1)
                 snprintf(name, sizeof name, "rank %u lane %u", rank, lane);
             else
                 snprintf(name, sizeof name, "rank %u", rank);
-            v->lanes[rank * v->most_lanes + lane] = peal_page_track(v->page, name, rank);
+            v->lanes[rank * v->nlanes + lane] = peal_page_track(v->page, name, rank);
         }
     return true;
 }
@@ -105,7 +109,7 @@ static bool make_engines(struct page_view *v)
     struct peal_sim_link_stats link;
     for (uint32_t i = 0; i < nlinks; i++)
         used += peal_sim_link(v->sim, i, &link) && link.messages > 0;
-    if (v->page->tracks.len + v->nranks * 3 + used > MOST_TRACKS)
+    if (v->page->tracks.len + v->nranks * 3 + used > MAX_TRACKS)
         return true;
     char name[64];
     for (uint32_t rank = 0; rank < v->nranks; rank++)
@@ -123,7 +127,7 @@ static uint32_t label_of(struct page_view *v, struct peal_page_plan *plan,
                          const struct peal_sim_op *op, bool critical)
 {
     enum peal_page_category category = peal_page_op_category(&peal_plan_ops(plan->plan)[op->op]);
-    if (plan->plan->ops.count <= MOST_LABELS || critical)
+    if (plan->plan->ops.count <= MAX_LABELLED_OPS || critical)
         return peal_page_plan_label(plan, op->rank, op->op);
     return v->short_labels[category];
 }
@@ -134,8 +138,8 @@ static void add_op(struct page_view *v, uint64_t index)
     struct peal_page_plan *plan = plan_of(v, op->launch);
     if (!plan)
         return;
-    const struct peal_op *what = &peal_plan_ops(plan->plan)[op->op];
-    struct peal_page_bar bar = {.track = v->lanes[op->rank * v->most_lanes + op->lane],
+    const struct peal_op *plan_op = &peal_plan_ops(plan->plan)[op->op];
+    struct peal_page_bar bar = {.track = v->lanes[op->rank * v->nlanes + op->lane],
                                 .place = peal_page_plan_place(plan, op->op),
                                 .flags = v->critical[index] ? PEAL_BAR_KEEP : 0};
     if (op->ready > op->start) {
@@ -148,10 +152,10 @@ static void add_op(struct page_view *v, uint64_t index)
     if (op->end == op->ready && op->ready > op->start)
         return; /* a wait: it consists of waiting only */
     bar.start = op->ready, bar.end = op->end;
-    bar.category = (uint8_t)peal_page_op_category(what);
+    bar.category = (uint8_t)peal_page_op_category(plan_op);
     bar.label = label_of(v, plan, op, v->critical[index]);
     bar.detail = 0;
-    bar.bytes = peal_page_op_bytes(plan->plan, what);
+    bar.bytes = peal_page_op_bytes(plan->plan, plan_op);
     peal_page_bar(v->page, &bar);
 }
 
@@ -201,14 +205,14 @@ static void add_messages(struct page_view *v)
         if (m->kind == PEAL_MESSAGE_CREDIT || m->from == m->to || m->op >= v->log.nops)
             continue;
         uint32_t lane = v->log.ops[m->op].lane;
-        peal_page_arrow(v->page, &(struct peal_page_arrow){
-                                     .from = m->sent,
-                                     .to = m->delivered,
-                                     .bytes = m->bytes,
-                                     .from_track = v->lanes[m->from * v->most_lanes + lane],
-                                     .to_track = v->lanes[m->to * v->most_lanes],
-                                     .label = labels[m->kind],
-                                     .category = categories[m->kind]});
+        peal_page_arrow(
+            v->page, &(struct peal_page_arrow){.from = m->sent,
+                                               .to = m->delivered,
+                                               .bytes = m->bytes,
+                                               .from_track = v->lanes[m->from * v->nlanes + lane],
+                                               .to_track = v->lanes[m->to * v->nlanes],
+                                               .label = labels[m->kind],
+                                               .category = categories[m->kind]});
     }
 }
 
@@ -227,7 +231,7 @@ static void add_path(struct page_view *v, const struct peal_sim_step *steps, uin
                           (struct peal_page_hop){
                               .start = steps[i].from,
                               .end = steps[end - 1].to,
-                              .track = v->lanes[op->rank * v->most_lanes + op->lane],
+                              .track = v->lanes[op->rank * v->nlanes + op->lane],
                               .cause = peal_page_text(v->page, peal_sim_cause_name(steps[i].cause)),
                               .label = label_of(v, plan, op, true),
                               .place = peal_page_plan_place(plan, op->op)});
@@ -245,7 +249,7 @@ static void add_stalls(struct page_view *v)
                 peal_page_stall(v->page,
                                 (struct peal_page_stall){
                                     .amount = stats.stalls[i],
-                                    .track = v->lanes[rank * v->most_lanes],
+                                    .track = v->lanes[rank * v->nlanes],
                                     .cause = peal_page_text(v->page, peal_sim_stall_name(i))});
     }
 }
@@ -255,12 +259,12 @@ static void add_blocked(struct page_view *v, const struct peal_sim_deadlock *dea
     for (uint32_t i = 0; i < deadlock->blocked; i++) {
         const struct peal_sim_blocked *b = &deadlock->lanes[i];
         struct peal_page_plan *plan = plan_of(v, b->launch);
-        if (!plan || b->lane >= v->most_lanes)
+        if (!plan || b->lane >= v->nlanes)
             continue;
         peal_page_bar(v->page, &(struct peal_page_bar){
                                    .start = deadlock->time,
                                    .end = deadlock->time + deadlock->time / 8 + 1,
-                                   .track = v->lanes[b->rank * v->most_lanes + b->lane],
+                                   .track = v->lanes[b->rank * v->nlanes + b->lane],
                                    .label = peal_page_plan_label(plan, b->rank, b->op),
                                    .detail = peal_page_text(
                                        v->page, i < deadlock->cycle ? "waits for ever, in the cycle"
@@ -335,7 +339,7 @@ static void add_log(struct page_view *v, const struct peal_sim_deadlock *deadloc
     for (uint64_t i = 0; i < count; i++)
         if (steps[i].op < v->log.nops)
             v->critical[steps[i].op] = true;
-    bool engines = v->page->tracks.len > (size_t)v->nranks * v->most_lanes;
+    bool engines = v->page->tracks.len > (size_t)v->nranks * v->nlanes;
     peal_page_expect(v->page, 2 * v->log.nops + (engines ? v->log.nbars : 0), v->log.nmessages,
                      v->stats->time);
     for (uint64_t i = 0; i < v->log.nops; i++)

@@ -128,7 +128,7 @@ void peal_stretches_combine(struct peal_page *page, const struct peal_op *op,
     struct peal_stretch *parts = calloc(count, sizeof *parts);
     size_t *next = calloc(count, sizeof *next);
     page->failed = page->failed || !parts || !next;
-    while (!page->failed && at < total && out->len < PEAL_STRETCHES_MOST) {
+    while (!page->failed && at < total && out->len < PEAL_MAX_STRETCHES) {
         uint64_t end = total;
         for (uint32_t i = 0; i < count; i++) {
             struct peal_stretches *list = &operands[i];

@@ -13,7 +13,7 @@
 #include "plan/plan.h"
 #include "report/report.h"
 
-enum { PEAL_STRETCHES_MOST = 256 }; /* of one operand: further ones are not shown */
+enum { PEAL_MAX_STRETCHES = 256 }; /* of one operand: further ones are not shown */
 
 /* A range of a buffer (in bytes) or of an operand (in elements). text 0 = never written. */
 struct peal_stretch {

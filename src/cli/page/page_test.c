@@ -223,7 +223,7 @@ TEST(a_trace_is_drawn_with_who_let_whom_go_on)
     struct peal_page page;
     peal_page_init(&page, PEAL_PAGE_RUN, "t");
     struct peal_page_run_facts facts = {
-        .median_us = 2, .bytes = 48, .launches = 3, .how = "threads"};
+        .median_us = 2, .bytes = 48, .launches = 3, .ranks_are = "threads"};
     peal_page_run(&page, plan, traces, &facts);
     peal_page_sort(&page);
     assert_false(page.failed);
@@ -245,12 +245,5 @@ TEST(a_trace_is_drawn_with_who_let_whom_go_on)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contents_are_told_in_inputs),
-        cmocka_unit_test(payloads_travel_through_channels),
-        cmocka_unit_test(a_race_is_told_with_its_bytes),
-        cmocka_unit_test(a_schedule_runs_every_op_once_and_in_order),
-        cmocka_unit_test(a_trace_is_drawn_with_who_let_whom_go_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -32,7 +32,7 @@ struct progress {
     uint32_t launch, op;
 };
 
-struct story {
+struct counterexample {
     struct peal_page *page;
     struct peal_page_plan plan;
     const struct peal_verification *v;
@@ -41,7 +41,8 @@ struct story {
     struct progress *lanes; /* by the plan's lane number */
 };
 
-static const struct peal_op *op_of(const struct story *s, const struct peal_verify_step *step)
+static const struct peal_op *op_of(const struct counterexample *s,
+                                   const struct peal_verify_step *step)
 {
     if (step->op == PEAL_NONE || !s->plan.plan)
         return NULL;
@@ -50,14 +51,14 @@ static const struct peal_op *op_of(const struct story *s, const struct peal_veri
 }
 
 /* Without a plan (a sequence of several) there is one track per rank. */
-static uint32_t track_of(const struct story *s, const struct peal_verify_step *step)
+static uint32_t track_of(const struct counterexample *s, const struct peal_verify_step *step)
 {
     if (s->plan.plan)
         return peal_page_plan_track(&s->plan, step->rank, step->lane);
     return step->rank;
 }
 
-static enum peal_page_category category_of(const struct story *s,
+static enum peal_page_category category_of(const struct counterexample *s,
                                            const struct peal_verify_step *step)
 {
     static const struct {
@@ -79,7 +80,7 @@ static enum peal_page_category category_of(const struct story *s,
 }
 
 /* The caller's own accesses have no op, but may have a position. */
-static uint32_t place_of(const struct story *s, const struct peal_verify_step *step)
+static uint32_t place_of(const struct counterexample *s, const struct peal_verify_step *step)
 {
     const struct peal_op *op = op_of(s, step);
     if (op)
@@ -93,7 +94,7 @@ static uint32_t place_of(const struct story *s, const struct peal_verify_step *s
     return 0;
 }
 
-static uint32_t find_cell(const struct story *s, const char *name)
+static uint32_t find_cell(const struct counterexample *s, const char *name)
 {
     for (size_t i = 0; i < s->cells.len; i++)
         if (strcmp(s->cells.at[i].name, name) == 0)
@@ -102,7 +103,7 @@ static uint32_t find_cell(const struct story *s, const char *name)
 }
 
 /* A cell belongs to the rank after its '@', or to the rank that names it without one. */
-static void add_cell(struct story *s, const struct peal_verify_step *step)
+static void add_cell(struct counterexample *s, const struct peal_verify_step *step)
 {
     if (!step->cell || find_cell(s, step->cell) != PEAL_PAGE_NONE)
         return;
@@ -120,7 +121,7 @@ static void add_cell(struct story *s, const struct peal_verify_step *step)
     s->cells.at[s->cells.len++].cell = peal_page_cell(s->page, rank, name, value);
 }
 
-static uint32_t step_detail(const struct story *s, const struct peal_verify_step *step)
+static uint32_t step_detail(const struct counterexample *s, const struct peal_verify_step *step)
 {
     struct peal_text text = {0};
     if (step->cell && step->before != step->after)
@@ -140,7 +141,7 @@ static uint32_t step_detail(const struct story *s, const struct peal_verify_step
 /* A counterexample leaves out what does not matter. Everything before a step in program order has
  * nevertheless happened: up to `op` of `launch` in this lane, and all of earlier launches in all
  * lanes. */
-static void catch_up_lane(struct story *s, uint32_t rank, uint32_t lane, uint32_t launch,
+static void catch_up_lane(struct counterexample *s, uint32_t rank, uint32_t lane, uint32_t launch,
                           uint32_t op)
 {
     const struct peal_plan *plan = s->plan.plan;
@@ -157,35 +158,43 @@ static void catch_up_lane(struct story *s, uint32_t rank, uint32_t lane, uint32_
     }
 }
 
-static void catch_up(struct story *s, const struct peal_verify_step *step)
+static void catch_up(struct counterexample *s, const struct peal_verify_step *step)
 {
     for (uint32_t lane = 0; lane < peal_plan_lane_count(s->plan.plan, step->rank); lane++)
         catch_up_lane(s, step->rank, lane, step->launch,
                       lane == step->lane && step->op != PEAL_NONE ? step->op : 0);
 }
 
-static void pass_step(struct story *s, const struct peal_verify_step *step)
+static void pass_step(struct counterexample *s, const struct peal_verify_step *step)
 {
     const struct peal_lane *lane = peal_plan_lane(s->plan.plan, step->rank, step->lane);
     if (step->op != PEAL_NONE)
         s->lanes[lane - peal_plan_lanes(s->plan.plan)].op = step->op + 1;
 }
 
-/* Without a plan only the bytes that collide are known: these are shown. */
-static void show_collision(struct story *s, uint32_t step)
+/* The number of memories if there is none of this rank and name. */
+static uint32_t find_memory(const struct peal_page *page, uint32_t rank, const char *name)
 {
-    for (uint32_t k = 0; k < s->v->naccesses; k++) {
-        if (s->plan.plan)
+    uint32_t i = 0;
+    for (; i < page->memories.len; i++) {
+        const struct peal_page_memory *memory = &page->memories.at[i];
+        if (memory->rank == rank && strcmp(peal_page_get(page, memory->name), name) == 0)
             break;
+    }
+    return i;
+}
+
+/* Without a plan only the bytes that collide are known: these are shown. */
+static void show_collision(struct counterexample *s, uint32_t step)
+{
+    if (s->plan.plan)
+        return;
+    for (uint32_t k = 0; k < s->v->naccesses; k++) {
         const struct peal_verify_access *a = &s->v->accesses_at[k];
         uint64_t end = a->first_byte + a->bytes;
         if (a->step != step || !a->buf)
             continue;
-        uint32_t memory = 0;
-        while (memory < s->page->memories.len &&
-               (s->page->memories.at[memory].rank != a->rank ||
-                strcmp(peal_page_get(s->page, s->page->memories.at[memory].name), a->buf) != 0))
-            memory++;
+        uint32_t memory = find_memory(s->page, a->rank, a->buf);
         if (memory == s->page->memories.len)
             peal_page_memory(s->page, a->rank, a->buf, end,
                              a->elements ? (uint32_t)(a->bytes / a->elements) : 1);
@@ -200,7 +209,7 @@ static void show_collision(struct story *s, uint32_t step)
     }
 }
 
-static void tell_step(struct story *s, uint32_t i)
+static void add_step(struct counterexample *s, uint32_t i)
 {
     const struct peal_verify_step *step = &s->v->steps[i];
     const struct peal_op *op = op_of(s, step);
@@ -238,8 +247,8 @@ static void tell_step(struct story *s, uint32_t i)
         peal_page_change_cell(s->page, find_cell(s, step->cell), step->after);
 }
 
-static void add_arrow(struct story *s, uint32_t from, uint32_t to, const char *label, uint8_t flags,
-                      enum peal_page_category category)
+static void add_arrow(struct counterexample *s, uint32_t from, uint32_t to, const char *label,
+                      uint8_t flags, enum peal_page_category category)
 {
     const struct peal_verify_step *a = &s->v->steps[from], *b = &s->v->steps[to];
     peal_page_arrow(s->page, &(struct peal_page_arrow){.from = from + 1,
@@ -251,7 +260,7 @@ static void add_arrow(struct story *s, uint32_t from, uint32_t to, const char *l
                                                        .flags = flags});
 }
 
-static void tell_story(struct story *s)
+static void add_steps(struct counterexample *s)
 {
     for (uint32_t i = 0; i < s->v->nsteps; i++) {
         const struct peal_op *op = op_of(s, &s->v->steps[i]);
@@ -261,10 +270,9 @@ static void tell_story(struct story *s)
     }
     peal_contents_start(s->contents);
     for (uint32_t i = 0; i < s->v->nsteps; i++)
-        tell_step(s, i);
-    for (uint32_t i = 0; i < s->v->nsteps; i++) {
-        if (i >= PEAL_PAGE_STEPS)
-            break;
+        add_step(s, i);
+    uint32_t shown = (uint32_t)peal_size_min(s->v->nsteps, PEAL_PAGE_STEPS);
+    for (uint32_t i = 0; i < shown; i++) {
         const struct peal_verify_step *step = &s->v->steps[i];
         if (step->waits_for == PEAL_NONE || step->waits_for >= i)
             continue;
@@ -480,7 +488,7 @@ void peal_page_verify(struct peal_page *page, const struct peal_page_answer *ans
 {
     const struct peal_page_answer *shown = &answers[choose(answers, count)];
     const struct peal_verification *v = shown->verification;
-    struct story s = {.page = page, .v = v};
+    struct counterexample s = {.page = page, .v = v};
     page->unit = PEAL_UNIT_STEPS;
     add_head(page, shown);
     add_summary(page, answers, count);
@@ -501,7 +509,7 @@ void peal_page_verify(struct peal_page *page, const struct peal_page_answer *ans
         }
     }
     if (v->nsteps && !page->failed)
-        tell_story(&s);
+        add_steps(&s);
     else if (shown->plan && !page->failed)
         peal_page_schedule(&s.plan);
     if (v->nwaits)

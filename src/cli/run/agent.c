@@ -28,7 +28,6 @@ enum { GRACE_MS = 2000 /* from SIGTERM to SIGKILL */ };
 struct agent_rank {
     pid_t pid;
     bool ended;
-    int status;
     int pipes[2];          /* read ends of its output and errors; -1: closed */
     struct peal_wire meet; /* for its meetings */
 };
@@ -244,7 +243,6 @@ static void reap(struct agent *agent)
                 continue;
             const int32_t words[2] = {status, (int32_t)pid};
             rank->ended = true;
-            rank->status = status;
             agent->left--;
             peal_ranks_status_put(agent->status_fd, agent->start.first + i, pid, status);
             /* What it wrote is sent before its end is reported. */

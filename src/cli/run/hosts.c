@@ -389,17 +389,21 @@ static void watch(struct hosts_job *job)
     free(polls);
 }
 
+/* Is this rank the first with its exit code? */
+static bool is_first_of_code(const int *codes, uint32_t rank)
+{
+    for (uint32_t before = 0; before < rank; before++) {
+        if (codes[before] == codes[rank])
+            return false;
+    }
+    return true;
+}
+
 void peal_hosts_report_codes(const int *codes, uint32_t count)
 {
     for (uint32_t r = 0; r < count; r++) {
         int code = codes[r];
-        bool reported = code == 0 || code > 128;
-        for (uint32_t before = 0; before < r; before++) {
-            if (reported)
-                break;
-            reported = codes[before] == code;
-        }
-        if (reported)
+        if (code == 0 || code > 128 || !is_first_of_code(codes, r))
             continue;
         struct peal_text ranks = {0};
         uint32_t same = 0;

@@ -189,9 +189,7 @@ static int run_threads(const struct peal_cli *cli, const struct peal_ranks *rank
     struct rank_thread *threads = calloc(ranks->count, sizeof *threads);
     int worst = threads ? PEAL_EXIT_OK : peal_cli_fail(cli, "out of memory");
     uint32_t started = 0;
-    for (; started < ranks->count; started++) {
-        if (!threads)
-            break;
+    for (; started < (threads ? ranks->count : 0); started++) {
         threads[started] = (struct rank_thread){.ranks = ranks, .comm = comms[started]};
         int error = pthread_create(&threads[started].id, NULL, run_thread, &threads[started]);
         if (error) {

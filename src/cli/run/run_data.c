@@ -34,7 +34,7 @@ static bool is_symmetric(const struct peal_buf *buf)
 }
 
 /* The largest length of a parameter on any rank: symmetric memory has one size. */
-static uint64_t most_len(const struct peal_plan *plan, uint32_t buf)
+static uint64_t longest_on_any_rank(const struct peal_plan *plan, uint32_t buf)
 {
     uint64_t maximum = 0;
     for (uint32_t r = 0; r < plan->nranks; r++) {
@@ -71,7 +71,7 @@ static uint64_t need_of(const struct peal_plan *whole, uint32_t b, uint32_t rank
     uint64_t own = peal_size_mul_capped(peal_plan_len(whole, rank, b), element);
     uint64_t maximum = own, need = 0;
     if (is_symmetric(buf))
-        maximum = peal_size_mul_capped(most_len(whole, b), element);
+        maximum = peal_size_mul_capped(longest_on_any_rank(whole, b), element);
     if (!is_part(whole, b, rank))
         need = peal_size_add_capped(maximum, 64);
     if (buf->dir & PEAL_DIR_IN)
@@ -111,7 +111,7 @@ static enum peal_status make_buffer(struct peal_run_data *d, uint32_t i)
         arg->data = d->args[param_of(d, buf->alias)].data;
     else if (is_symmetric(buf))
         status = peal_symmetric_alloc(
-            d->comm, most_len(d->plan, d->bufs[i]) * element_of(d, i) + 64, &arg->data);
+            d->comm, longest_on_any_rank(d->plan, d->bufs[i]) * element_of(d, i) + 64, &arg->data);
     else
         arg->data = calloc(1, arg->bytes + 64);
     if (status == PEAL_OK && !arg->data)
@@ -172,7 +172,7 @@ void peal_run_data_release(struct peal_run_data *d)
     free(d->right);
 }
 
-uint64_t peal_run_data_most(const struct peal_run_data *d)
+uint64_t peal_run_data_largest(const struct peal_run_data *d)
 {
     uint64_t maximum = 0;
     for (uint32_t i = 0; i < d->count; i++) {

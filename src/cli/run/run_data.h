@@ -34,6 +34,6 @@ void peal_run_data_fill(struct peal_run_data *d);
 /* The number of output elements that differ from the contract, and the first of them. */
 uint64_t peal_run_data_check(struct peal_run_data *d, uint64_t *first);
 /* Bytes of the largest parameter: the size for which bandwidths are reported. */
-uint64_t peal_run_data_most(const struct peal_run_data *d);
+uint64_t peal_run_data_largest(const struct peal_run_data *d);
 
 #endif

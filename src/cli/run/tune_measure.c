@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CALLS = 200, LEAST_CALLS = 3, MOST_CANDIDATES = 64 };
+enum { MAX_CALLS = 200, MIN_CALLS = 3, MAX_CANDIDATES = 64 };
 
 /* An algorithm, and the segment size to try it with. */
 struct candidate {
@@ -72,7 +72,7 @@ static bool needs_hosts(const char *algo)
 
 /* Every algorithm for one host, or for several, with each segment up to the first that holds the
  * whole call. */
-static uint32_t list(const struct tune_job *job, struct candidate out[MOST_CANDIDATES])
+static uint32_t list(const struct tune_job *job, struct candidate out[MAX_CANDIDATES])
 {
     struct peal_algorithm algo = {.struct_size = sizeof algo};
     uint32_t n = 0;
@@ -81,7 +81,7 @@ static uint32_t list(const struct tune_job *job, struct candidate out[MOST_CANDI
             needs_hosts(algo.name) != (job->hosts > 0))
             continue;
         for (const uint64_t *segment = algo.segments; *segment; segment++) {
-            if (n < MOST_CANDIDATES)
+            if (n < MAX_CANDIDATES)
                 out[n++] = (struct candidate){algo.name, *segment};
             if (job->bytes <= *segment)
                 break;
@@ -148,7 +148,7 @@ static enum peal_status walk(const struct peal_tuning *tuning, uint32_t ranks,
 static uint64_t weigh(const struct peal_tuning *tuning, const struct tune_job *job)
 {
     uint64_t bytes = job->bytes * (has_blocks(job->subject) ? job->ranks : 1);
-    return tuning->budget_ns + LEAST_CALLS * bytes * job->ranks;
+    return tuning->budget_ns + MIN_CALLS * bytes * job->ranks;
 }
 
 struct counting {
@@ -159,7 +159,7 @@ struct counting {
 static enum peal_status count_one(void *context, const struct tune_job *job, uint64_t up_to)
 {
     struct counting *counting = context;
-    struct candidate candidates[MOST_CANDIDATES];
+    struct candidate candidates[MAX_CANDIDATES];
     (void)up_to;
     uint32_t n = list(job, candidates);
     counting->progress->total += n;
@@ -199,18 +199,18 @@ static enum peal_status time_once(const struct measuring *m, const struct tune_j
 /* Median time of a call of the slowest rank, the same on all ranks. */
 static enum peal_status measure(const struct measuring *m, const struct tune_job *job, double *out)
 {
-    double times[MOST_CALLS], first = 0, most = 0;
+    double times[MAX_CALLS], first = 0, slowest = 0;
     enum peal_status status = time_once(m, job, &first); /* makes plans */
     if (status == PEAL_OK)
         status = time_once(m, job, &first);
     if (status == PEAL_OK)
-        status = peal_allreduce(m->comm, &first, &most, 1, PEAL_F64, PEAL_MAX);
-    double fits = (double)m->tuning->budget_ns / (most + 1);
-    int n = MOST_CALLS;
-    if (fits < MOST_CALLS)
+        status = peal_allreduce(m->comm, &first, &slowest, 1, PEAL_F64, PEAL_MAX);
+    double fits = (double)m->tuning->budget_ns / (slowest + 1);
+    int n = MAX_CALLS;
+    if (fits < MAX_CALLS)
         n = (int)fits;
-    if (n < LEAST_CALLS)
-        n = LEAST_CALLS;
+    if (n < MIN_CALLS)
+        n = MIN_CALLS;
     for (int i = 0; i < n; i++) {
         if (status != PEAL_OK)
             break;
@@ -293,7 +293,7 @@ static enum peal_status find_usual(const struct measuring *m, const struct tune_
 static enum peal_status tune_one(void *context, const struct tune_job *job, uint64_t up_to)
 {
     const struct measuring *m = context;
-    struct candidate usual, candidates[MOST_CANDIDATES];
+    struct candidate usual, candidates[MAX_CANDIDATES];
     struct contest contest = {0};
     bool first = peal_comm_rank(m->comm) == 0;
     uint32_t n = list(job, candidates);

@@ -43,17 +43,20 @@ static struct cut find_cut(const struct peal_plan *plan, const struct peal_sim_b
     return cut;
 }
 
+/* The first lane that waits for a free slot, or NULL. */
+static const struct peal_sim_blocked *find_full(const struct peal_sim_deadlock *deadlock)
+{
+    for (uint32_t i = 0; i < deadlock->blocked; i++) {
+        if (deadlock->lanes[i].full)
+            return &deadlock->lanes[i];
+    }
+    return NULL;
+}
+
 void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out)
 {
     const struct peal_sim_deadlock *deadlock = peal_sim_deadlock(job->sim);
-    const struct peal_sim_blocked *full = NULL;
-    for (uint32_t i = 0; i < deadlock->blocked; i++) {
-        if (full)
-            break;
-        full = NULL;
-        if (deadlock->lanes[i].full)
-            full = &deadlock->lanes[i];
-    }
+    const struct peal_sim_blocked *full = find_full(deadlock);
     if (!full)
         return;
     const struct peal_plan *plan = peal_sim_launch_plan(job->sim, full->launch);

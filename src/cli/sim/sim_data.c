@@ -16,7 +16,7 @@ struct peal_job_data {
     void **buffers; /* [rank * params + param] */
 };
 
-enum { MOST_BYTES_LOG2 = 34 };
+enum { MAX_BYTES_LOG2 = 34 };
 
 /* In place, a parameter is a part of another one; for gather and scatter only on the root. */
 static bool is_within(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
@@ -70,7 +70,7 @@ static bool make(struct peal_job_data *data, uint32_t rank, uint32_t index, uint
     enum peal_dtype dtype = (enum peal_dtype)buf->dtype;
     uint64_t len = peal_plan_len(plan, rank, index), bytes;
     if (!peal_size_mul(len, peal_dtype_size(dtype), &bytes) ||
-        !peal_size_add(*total, bytes, total) || *total >> MOST_BYTES_LOG2)
+        !peal_size_add(*total, bytes, total) || *total >> MAX_BYTES_LOG2)
         return false;
     void *at = calloc(1, bytes + 64);
     data->buffers[rank * (size_t)data->params + buf->param] = at;
@@ -99,21 +99,20 @@ struct peal_job_data *peal_job_data_new(const struct peal_plan *plan)
             data->params = bufs[i].param + 1;
     }
     data->buffers = calloc(plan->nranks * (size_t)data->params + 1, sizeof *data->buffers);
-    bool ok = data->buffers != NULL;
+    if (!data->buffers)
+        goto free_data;
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
-        if (!ok)
-            break;
         for (uint32_t i = 0; i < plan->bufs.count; i++) {
-            if (!ok)
-                break;
-            if (bufs[i].kind == PEAL_BUF_PARAM && !is_within(plan, rank, i))
-                ok = make(data, rank, i, &total);
+            bool is_owned = bufs[i].kind == PEAL_BUF_PARAM && !is_within(plan, rank, i);
+            if (is_owned && !make(data, rank, i, &total))
+                goto free_data;
         }
-        if (ok && plan->contract_in != PEAL_NONE)
+        if (plan->contract_in != PEAL_NONE)
             put_contract_input(data, rank);
     }
-    if (ok)
-        return data;
+    return data;
+
+free_data:
     peal_job_data_free(data);
     return NULL;
 }

@@ -264,25 +264,25 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
 
 /* "allreduce" becomes "allreduce_ring": a contract's name, completed from the machine file; or the
  * file that it names. */
-static const char *full_name(const struct peal_cli *cli, const char *what,
+static const char *full_name(const struct peal_cli *cli, const char *argument,
                              const struct peal_machine *machine)
 {
     enum peal_contract contract;
     /* all_to_all_v is also the name of a kernel. */
-    if (!peal_contract_find(what, strlen(what), &contract) ||
+    if (!peal_contract_find(argument, strlen(argument), &contract) ||
         peal_contract_info(contract)->has_matrix)
-        return what;
+        return argument;
     if (peal_program_is_path(machine->keys.algorithm))
         return machine->keys.algorithm;
-    size_t size = strlen(what) + strlen(machine->keys.algorithm) + 2;
+    size_t size = strlen(argument) + strlen(machine->keys.algorithm) + 2;
     char *name = peal_arena_alloc(cli->arena, size);
     if (!name)
-        return what;
-    snprintf(name, size, "%s_%s", what, machine->keys.algorithm);
+        return argument;
+    snprintf(name, size, "%s_%s", argument, machine->keys.algorithm);
     return name;
 }
 
-bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const char *machine_path,
+bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const char *machine_path,
                          const struct peal_kernel_options *options, struct peal_sim_setup *out,
                          int *code)
 {
@@ -304,14 +304,14 @@ bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const cha
         peal_sim_setup_close(out);
         return false;
     }
-    if (!what)
+    if (!argument)
         return true;
-    if (peal_import_names_file(what)) {
-        out->file = what;
+    if (peal_import_names_file(argument)) {
+        out->file = argument;
         return true;
     }
-    out->kernel = peal_kernel_open(cli, full_name(cli, what, out->machine), &out->kernel_options,
-                                   &out->program);
+    out->kernel = peal_kernel_open(cli, full_name(cli, argument, out->machine),
+                                   &out->kernel_options, &out->program);
     if (!out->kernel) {
         *code = PEAL_EXIT_OTHER;
         peal_sim_setup_close(out);

@@ -176,9 +176,8 @@ static void print_stalls(const struct peal_sim_job *job, struct peal_text *out)
             mean[s] += (double)list[rank].stats.stalls[s] / n;
     }
     qsort(list, n, sizeof *list, compare_end);
-    for (uint32_t i = 0; i < n; i++) {
-        if (i >= 8)
-            break;
+    uint32_t rows = (uint32_t)peal_size_min(n, 8);
+    for (uint32_t i = 0; i < rows; i++) {
         peal_report_table_cell(table, "%u", list[i].rank);
         peal_report_table_cell(table, "%u", list[i].stats.pe);
         peal_report_table_cell(table, "%.1f", (double)list[i].stats.end / 1000);

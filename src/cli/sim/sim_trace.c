@@ -13,7 +13,6 @@ enum { LANES = 0, MATH = 1000, DMA = 1001, BINS = 256 };
 
 struct filler {
     const struct peal_sim_job *job;
-    const struct peal_sim_trace_filter *filter;
     struct peal_sim_log log;
     struct peal_trace trace;
     uint64_t from, to;
@@ -283,7 +282,7 @@ static void put_counters(struct filler *f)
 void peal_sim_report_trace(const struct peal_sim_job *job,
                            const struct peal_sim_trace_filter *filter, struct peal_text *out)
 {
-    struct filler f = {.job = job, .filter = filter, .from = filter->from, .to = filter->to};
+    struct filler f = {.job = job, .from = filter->from, .to = filter->to};
     uint32_t nranks = job->plan->nranks;
     f.shown = calloc(nranks, sizeof *f.shown);
     if (!f.shown) {

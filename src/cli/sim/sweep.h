@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-enum { PEAL_SWEEP_MOST_VARIED = 4 };
+enum { PEAL_SWEEP_MAX_VARIED = 4 };
 
 struct peal_sweep_options {
     struct peal_kernel_options kernel;
@@ -32,7 +32,7 @@ struct peal_sweep_point {
     const char *kernel;
     uint32_t nranks;
     int64_t count;
-    const char *values[PEAL_SWEEP_MOST_VARIED];
+    const char *values[PEAL_SWEEP_MAX_VARIED];
     /* Kept when the run itself is freed. */
     uint64_t time;
     struct peal_sim_stats stats;
@@ -45,7 +45,7 @@ struct peal_sweep_point {
 struct peal_sweep {
     const struct peal_cli *cli;
     const struct peal_sweep_options *options;
-    struct peal_sweep_varied varied[PEAL_SWEEP_MOST_VARIED];
+    struct peal_sweep_varied varied[PEAL_SWEEP_MAX_VARIED];
     size_t nvaried;
     struct peal_sim_setup *setups; /* one per kernel */
     size_t nkernels;

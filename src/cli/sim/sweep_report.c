@@ -154,20 +154,26 @@ static void curve_name(const struct peal_sweep *s, const struct peal_sweep_point
     }
 }
 
+static bool is_first_of_curve(const struct peal_sweep *s, size_t point, const char *x,
+                              const char *name)
+{
+    char other[200];
+    for (size_t i = 0; i < point; i++) {
+        curve_name(s, &s->points[i], x, other, sizeof other);
+        if (strcmp(name, other) == 0)
+            return false;
+    }
+    return true;
+}
+
 static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
                        struct peal_plot *plot)
 {
     for (size_t i = 0; i < s->npoints; i++) {
         char name[200], other[200], title[41];
         curve_name(s, &s->points[i], x, name, sizeof name);
-        bool first = true, any = false;
-        for (size_t j = 0; j < i; j++) {
-            if (!first)
-                break;
-            curve_name(s, &s->points[j], x, other, sizeof other);
-            first = strcmp(name, other) != 0;
-        }
-        if (!first)
+        bool any = false;
+        if (!is_first_of_curve(s, i, x, name))
             continue;
         snprintf(title, sizeof title, "%.40s", name);
         for (size_t j = i; j < s->npoints; j++) {

@@ -282,7 +282,7 @@ static bool says(const struct peal_claim_task *task, const char *text)
 
 /* One line for each text, at its first place, with the numbers of ranks that it applies to. */
 static void put_advice_line(const struct peal_claim *claim, size_t task, const char *text,
-                            const char *what, int64_t *ranks, struct peal_text *out)
+                            const char *heading, int64_t *ranks, struct peal_text *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < claim->ntasks; i++) {
@@ -296,7 +296,7 @@ static void put_advice_line(const struct peal_claim *claim, size_t task, const c
     if (!n)
         return;
     put_list(ranks, n, out);
-    peal_text_printf(out, " ranks: %s%s\n", what, text);
+    peal_text_printf(out, " ranks: %s%s\n", heading, text);
 }
 
 /* What could be left out, and at which numbers of ranks. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARAMS = 4 };
+enum { MAX_PARAMS = 4 };
 
 /* Can the collective's arguments be this parameter's? */
 static bool is_argument(const struct peal_symbol *param)
@@ -33,7 +33,7 @@ static enum peal_status check_kernel(struct peal_comm *comm, uint32_t collective
         return peal_comm_fail(comm, PEAL_INVALID, "'%s' of %s does not implement %s", kernel->name,
                               path, wanted);
     for (int i = 0; i < kernel->nparams; i++) {
-        if (i < MOST_PARAMS && is_argument(kernel->params[i]))
+        if (i < MAX_PARAMS && is_argument(kernel->params[i]))
             continue;
         return peal_comm_fail(comm, PEAL_INVALID,
                               "'%s' of %s: nothing in a call of %s is for its parameter '%s'",
@@ -102,7 +102,7 @@ enum peal_status peal_from_file_run(struct peal_comm *comm, const struct peal_ar
 {
     struct peal_user_kernel *user = comm->from_file[args->collective];
     const struct peal_kernel *kernel = peal_user_kernel_lowered(user);
-    struct peal_arg list[MOST_PARAMS] = {0};
+    struct peal_arg list[MAX_PARAMS] = {0};
     struct buffers b;
     enum peal_status status = PEAL_OK;
     if (peal_comm_moves(comm, args->reduce) != PEAL_MOVES_ANY)

@@ -32,8 +32,7 @@ static bool read_rule(const struct peal_tuned *from, struct peal_rule *out)
     *out = (struct peal_rule){.collective = (uint8_t)collective,
                               .symmetric = from->symmetric != 0,
                               .hosts = (uint16_t)from->hosts,
-                              .least_ranks = (uint16_t)from->ranks,
-                              .most_ranks = (uint16_t)from->ranks,
+                              .ranks = (uint16_t)from->ranks,
                               .bytes = from->bytes,
                               .algo = algo,
                               .segment = from->segment};
@@ -89,7 +88,7 @@ void peal_tuning_read(const char *path, void (*each)(void *context, const struct
     for (size_t i = 0; i < table.count; i++) {
         const struct peal_rule *rule = &table.rules[i];
         struct peal_tuned given = {.struct_size = sizeof given,
-                                   .ranks = rule->least_ranks,
+                                   .ranks = rule->ranks,
                                    .symmetric = rule->symmetric,
                                    .hosts = rule->hosts,
                                    .collective = peal_collective_name(rule->collective),

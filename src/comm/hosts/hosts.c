@@ -48,7 +48,7 @@ static void name_table(char *out, size_t cap)
         if (rule->hosts == 0)
             continue;
         hash = peal_hash_u64(peal_algo_index(rule->algo), peal_hash_u64(rule->hosts, hash));
-        hash = peal_hash_u64(rule->bytes, peal_hash_u64(rule->least_ranks, hash));
+        hash = peal_hash_u64(rule->bytes, peal_hash_u64(rule->ranks, hash));
         hash = peal_hash_u64(rule->segment, hash);
     }
     peal_rules_release(&table);
@@ -138,24 +138,24 @@ static void bind_core(const struct account *all, uint32_t rank, uint32_t size)
 }
 
 static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *endpoint,
-                                  const struct peal_team_how *how, struct account *all,
+                                  const struct peal_team_how *options, struct account *all,
                                   struct peal_text *why, struct peal_team **out)
 {
     uint32_t members[PEAL_MOST_RANKS];
     struct account own = {.machine = peal_topo_machine()};
     struct peal_text reason = {0};
     struct peal_span_hello hellos[PEAL_MOST_RANKS];
-    struct peal_team_how far = *how;
+    struct peal_team_how far = *options;
     struct peal_span_how span = {endpoint, members};
     struct peal_team *team = NULL;
-    for (uint32_t r = 0; r < how->size; r++)
+    for (uint32_t r = 0; r < options->size; r++)
         members[r] = r;
     far.span = &span;
     far.hello = &own.hello;
     enum peal_status status = peal_team_open(&far, &reason, &team);
     status = give_account(meet, &own, status, reason_of(status, &reason), all, why);
     peal_text_release(&reason);
-    for (uint32_t r = 0; r < how->size; r++) {
+    for (uint32_t r = 0; r < options->size; r++) {
         if (status != PEAL_OK)
             break;
         hellos[r] = all[r].hello;
@@ -166,13 +166,13 @@ static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *
         peal_team_close(team);
         return status;
     }
-    bind_core(all, how->rank, how->size);
+    bind_core(all, options->rank, options->size);
     *out = team;
     return PEAL_OK;
 }
 
 enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
-                                 const struct peal_team_how *how, struct peal_text *why,
+                                 const struct peal_team_how *options, struct peal_text *why,
                                  struct peal_comm **out)
 {
     struct peal_endpoint *endpoint = NULL;
@@ -185,7 +185,7 @@ enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
     struct peal_team *team = NULL;
     struct peal_comm *comm = NULL;
     if (status == PEAL_OK)
-        status = open_team(meet, endpoint, how, all, why, &team);
+        status = open_team(meet, endpoint, options, all, why, &team);
     if (status == PEAL_OK) {
         status = peal_comm_new(team, NULL, &comm);
         const char *reason = status == PEAL_OK ? "" : peal_comm_error(NULL);
@@ -222,10 +222,10 @@ void peal_hosts_cut(const struct peal_team *parent, struct peal_hosts_part *part
 
 /* ---- shrinking ---- */
 
-static int will_not_come(void *context, uint32_t rank, struct peal_text *how)
+static int will_not_come(void *context, uint32_t rank, struct peal_text *reason)
 {
     const struct peal_team *team = context;
-    (void)how;
+    (void)reason;
     /* Partner: peal_team_close. */
     return peal_team_is_dead(team, rank) ||
            atomic_load_explicit(&team->controls[rank]->life, memory_order_acquire) ==
@@ -240,11 +240,11 @@ struct rest {
     uint32_t size, self;
 };
 
-static int is_missing(void *context, uint32_t member, struct peal_text *how)
+static int is_missing(void *context, uint32_t member, struct peal_text *reason)
 {
     const struct rest *rest = context;
     peal_span_progress(rest->old->span); /* others may still be gathering */
-    return will_not_come((void *)(uintptr_t)rest->old, rest->members[member], how);
+    return will_not_come((void *)(uintptr_t)rest->old, rest->members[member], reason);
 }
 
 /* All that are left find out which they are. */
@@ -256,17 +256,17 @@ static enum peal_status find_rest(struct peal_team *old, uint64_t id, uint32_t p
     uint32_t places[PEAL_MOST_RANKS];
     for (uint32_t r = 0; r < old->size; r++)
         at[r] = old->span->peers[r].at;
-    struct peal_span_gather how = {.endpoint = old->span->endpoint,
-                                   .id = id,
-                                   .members = at,
-                                   .size = old->size,
-                                   .self = old->rank,
-                                   .bytes = sizeof place,
-                                   .timeout_ms = old->meet_ms,
-                                   .gone = will_not_come,
-                                   .context = old,
-                                   .optional = true};
-    enum peal_status status = peal_span_gather(&how, &place, places, came);
+    struct peal_span_gather gather = {.endpoint = old->span->endpoint,
+                                      .id = id,
+                                      .members = at,
+                                      .size = old->size,
+                                      .self = old->rank,
+                                      .bytes = sizeof place,
+                                      .timeout_ms = old->meet_ms,
+                                      .gone = will_not_come,
+                                      .context = old,
+                                      .optional = true};
+    enum peal_status status = peal_span_gather(&gather, &place, places, came);
     if (status == PEAL_TIMEOUT)
         peal_text_printf(why, "the others did not come in time");
     if (status != PEAL_OK)
@@ -294,17 +294,17 @@ static enum peal_status meet_rest(struct peal_team *team, struct rest *rest, uin
 {
     struct peal_span_hello all[PEAL_MOST_RANKS];
     uint8_t came[PEAL_MOST_RANKS];
-    struct peal_span_gather how = {.endpoint = rest->old->span->endpoint,
-                                   .id = id,
-                                   .members = rest->at,
-                                   .size = rest->size,
-                                   .self = rest->self,
-                                   .bytes = sizeof *own,
-                                   .timeout_ms = rest->old->meet_ms,
-                                   .gone = is_missing,
-                                   .context = rest};
+    struct peal_span_gather gather = {.endpoint = rest->old->span->endpoint,
+                                      .id = id,
+                                      .members = rest->at,
+                                      .size = rest->size,
+                                      .self = rest->self,
+                                      .bytes = sizeof *own,
+                                      .timeout_ms = rest->old->meet_ms,
+                                      .gone = is_missing,
+                                      .context = rest};
     own->status = (uint32_t)status;
-    enum peal_status met = peal_span_gather(&how, own, all, came);
+    enum peal_status met = peal_span_gather(&gather, own, all, came);
     if (status != PEAL_OK || met != PEAL_OK)
         return status != PEAL_OK ? status : met;
     for (uint32_t r = 0; r < rest->size; r++) {

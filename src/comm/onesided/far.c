@@ -141,10 +141,10 @@ enum peal_status peal_onesided_get(struct peal_comm *comm, void *local, const vo
 }
 
 enum peal_status peal_onesided_atomic(struct peal_comm *comm, const void *remote, uint32_t rank,
-                                      const struct peal_net_atomic *what)
+                                      const struct peal_net_atomic *request)
 {
     struct far_place at = find_place(comm, remote, rank);
-    struct peal_net_atomic atomic = *what;
+    struct peal_net_atomic atomic = *request;
     atomic.rank = comm->team->span->peers[rank].at;
     atomic.segment = at.segment;
     atomic.offset = at.offset;

@@ -19,9 +19,9 @@ enum peal_status peal_onesided_put(struct peal_comm *comm, const void *remote, c
                                    const struct peal_onesided_signal *signal);
 enum peal_status peal_onesided_get(struct peal_comm *comm, void *local, const void *remote,
                                    uint64_t bytes, uint32_t rank);
-/* `what` without rank, segment and offset. */
+/* `atomic` without rank, segment and offset. */
 enum peal_status peal_onesided_atomic(struct peal_comm *comm, const void *remote, uint32_t rank,
-                                      const struct peal_net_atomic *what);
+                                      const struct peal_net_atomic *request);
 /* Returns when everything has arrived everywhere. */
 enum peal_status peal_onesided_quiet(struct peal_comm *comm);
 

@@ -177,33 +177,33 @@ enum peal_status peal_iput_notify(struct peal_comm *comm, void *remote, const vo
 
 /* ---- atomic operations ---- */
 
-/* On a word of a rank of this host: what was there. Both orders: a word may be a lock, and a
+/* On a word of a rank of this host: its previous value. Both orders: a word may be a lock, and a
  * signal. Partners: these, and holds. */
 #define NEAR(suffix, type)                                                                         \
-    static uint64_t near##suffix(void *at, const struct peal_net_atomic *what)                     \
+    static uint64_t near##suffix(void *at, const struct peal_net_atomic *atomic)                   \
     {                                                                                              \
-        type expected = (type)what->compare, operand = (type)what->operand;                        \
-        if (what->kind == PEAL_NET_FETCH_ADD)                                                      \
+        type expected = (type)atomic->compare, operand = (type)atomic->operand;                    \
+        if (atomic->kind == PEAL_NET_FETCH_ADD)                                                    \
             return atomic_fetch_add_explicit((_Atomic type *)at, operand, memory_order_acq_rel);   \
         atomic_compare_exchange_strong_explicit((_Atomic type *)at, &expected, operand,            \
                                                 memory_order_acq_rel, memory_order_acquire);       \
-        return expected; /* which now is what was there */                                         \
+        return expected; /* the previous value */                                                  \
     }
 NEAR(64, uint64_t)
 NEAR(32, uint32_t)
 #undef NEAR
 
-/* On a word of any rank; *what->old gets what was there. */
+/* On a word of any rank; *atomic->old gets its previous value. */
 static enum peal_status run_atomic(struct peal_comm *comm, void *remote, uint32_t rank,
-                                   struct peal_net_atomic *what)
+                                   struct peal_net_atomic *atomic)
 {
     char *at;
-    enum peal_status status = find_word(comm, remote, what->width, rank, &at);
+    enum peal_status status = find_word(comm, remote, atomic->width, rank, &at);
     if (status != PEAL_OK)
         return status;
     if (peal_team_is_far(comm->team, rank))
-        return peal_onesided_atomic(comm, remote, rank, what);
-    *what->old = what->width == sizeof(uint64_t) ? near64(at, what) : near32(at, what);
+        return peal_onesided_atomic(comm, remote, rank, atomic);
+    *atomic->old = atomic->width == sizeof(uint64_t) ? near64(at, atomic) : near32(at, atomic);
     peal_wake_if_sleeping(comm->team, rank);
     return PEAL_OK;
 }
@@ -213,9 +213,9 @@ static enum peal_status run_atomic(struct peal_comm *comm, void *remote, uint32_
                                             uint32_t rank, type *old)                              \
     {                                                                                              \
         uint64_t word = 0;                                                                         \
-        struct peal_net_atomic what = {                                                            \
+        struct peal_net_atomic atomic = {                                                          \
             .kind = PEAL_NET_FETCH_ADD, .width = sizeof *remote, .operand = add, .old = &word};    \
-        enum peal_status status = run_atomic(comm, remote, rank, &what);                           \
+        enum peal_status status = run_atomic(comm, remote, rank, &atomic);                         \
         if (status == PEAL_OK && old)                                                              \
             *old = (type)word;                                                                     \
         return status;                                                                             \
@@ -225,12 +225,12 @@ static enum peal_status run_atomic(struct peal_comm *comm, void *remote, uint32_
                                                type *old)                                          \
     {                                                                                              \
         uint64_t word = 0;                                                                         \
-        struct peal_net_atomic what = {.kind = PEAL_NET_COMPARE_SWAP,                              \
-                                       .width = sizeof *remote,                                    \
-                                       .operand = desired,                                         \
-                                       .compare = expected,                                        \
-                                       .old = &word};                                              \
-        enum peal_status status = run_atomic(comm, remote, rank, &what);                           \
+        struct peal_net_atomic atomic = {.kind = PEAL_NET_COMPARE_SWAP,                            \
+                                         .width = sizeof *remote,                                  \
+                                         .operand = desired,                                       \
+                                         .compare = expected,                                      \
+                                         .old = &word};                                            \
+        enum peal_status status = run_atomic(comm, remote, rank, &atomic);                         \
         if (status == PEAL_OK && old)                                                              \
             *old = (type)word;                                                                     \
         return status;                                                                             \

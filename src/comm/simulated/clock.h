@@ -2,8 +2,8 @@
 /* A rank's clock on a simulated machine. All communicators of a rank that are made from one another
  * share one; those that are opened apart do so if they are given the same (peal_open.clock). They
  * may be used by several threads, hence the mutex. */
-#ifndef PEAL_API_CLOCK_H
-#define PEAL_API_CLOCK_H
+#ifndef PEAL_COMM_CLOCK_H
+#define PEAL_COMM_CLOCK_H
 
 #include <peal/peal.h>
 

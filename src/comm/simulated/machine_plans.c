@@ -180,19 +180,19 @@ static struct made_plan *find(const struct peal_machine_plans *plans,
 
 /* Keeps a plan, which may be NULL, and the segment; frees the plan if it cannot. */
 static enum peal_status keep(struct peal_machine_plans *plans, struct peal_comm *comm,
-                             const struct peal_arguments *args, const struct made_plan *what)
+                             const struct peal_arguments *args, const struct made_plan *fresh)
 {
-    struct made_plan *made = find(plans, args, what->count);
+    struct made_plan *made = find(plans, args, fresh->count);
     if (made) {
-        made->plan = what->plan ? what->plan : made->plan;
-        made->segment = what->segment ? what->segment : made->segment;
+        made->plan = fresh->plan ? fresh->plan : made->plan;
+        made->segment = fresh->segment ? fresh->segment : made->segment;
         return PEAL_OK;
     }
-    struct made_plan row = {args->collective, what->count,   args->dtype, args->reduce,
-                            args->root,       what->segment, what->plan};
+    struct made_plan row = {args->collective, fresh->count,   args->dtype, args->reduce,
+                            args->root,       fresh->segment, fresh->plan};
     if (peal_vec_push(&plans->made, row))
         return PEAL_OK;
-    free(what->plan);
+    free(fresh->plan);
     return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
 }
 
@@ -205,12 +205,12 @@ enum peal_status peal_machine_plans_get(struct peal_machine_plans *plans, struct
         *out = made->plan;
         return PEAL_OK;
     }
-    struct made_plan what = {.count = count};
-    enum peal_status status = plan_collective(plans, comm, args, count, &what.plan);
+    struct made_plan fresh = {.count = count};
+    enum peal_status status = plan_collective(plans, comm, args, count, &fresh.plan);
     if (status == PEAL_OK)
-        status = keep(plans, comm, args, &what);
+        status = keep(plans, comm, args, &fresh);
     if (status == PEAL_OK)
-        *out = what.plan;
+        *out = fresh.plan;
     return status;
 }
 

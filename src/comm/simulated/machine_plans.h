@@ -8,8 +8,8 @@
  * halved until a trial without data runs through. That does not depend on when each rank comes: a
  * queue has one sender and one receiver, so either every order of steps ends or none does.
  */
-#ifndef PEAL_API_MACHINE_PLANS_H
-#define PEAL_API_MACHINE_PLANS_H
+#ifndef PEAL_COMM_MACHINE_PLANS_H
+#define PEAL_COMM_MACHINE_PLANS_H
 
 #include "comm/arguments.h"
 #include "sim/sim.h"

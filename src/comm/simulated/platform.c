@@ -391,7 +391,7 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
 
 /* What each rank calls, and when it comes. */
 struct ticket {
-    uint64_t time, what, count;
+    uint64_t time, code, count;
 };
 
 /* All ranks see the same tickets, and so the same fault. */
@@ -399,13 +399,13 @@ static enum peal_status check_tickets(struct peal_comm *comm, const struct ticke
                                       uint32_t size)
 {
     for (uint32_t r = 1; r < size; r++) {
-        if (tickets[r].what == tickets[0].what && tickets[r].count == tickets[0].count)
+        if (tickets[r].code == tickets[0].code && tickets[r].count == tickets[0].count)
             continue;
         struct peal_text why = {0};
         peal_text_printf(&why, "mismatch: rank %u calls ", r);
-        peal_collective_describe(tickets[r].what, tickets[r].count, &why);
+        peal_collective_describe(tickets[r].code, tickets[r].count, &why);
         peal_text_puts(&why, ", rank 0 calls ");
-        peal_collective_describe(tickets[0].what, tickets[0].count, &why);
+        peal_collective_describe(tickets[0].code, tickets[0].count, &why);
         peal_comm_fail(comm, PEAL_MISMATCH, "%s", peal_text_get(&why));
         peal_text_release(&why);
         return PEAL_MISMATCH;
@@ -440,7 +440,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
     uint64_t times[PEAL_MOST_RANKS];
     struct ticket ticket = {.time = peal_platform_time(platform),
-                            .what = peal_call_what(args->collective, (uint32_t)args->dtype,
+                            .code = peal_call_what(args->collective, (uint32_t)args->dtype,
                                                    (uint32_t)args->reduce, args->root),
                             .count = args->count};
     struct ticket tickets[PEAL_MOST_RANKS];

@@ -14,8 +14,8 @@
  * The ranks may also be threads of one process (peal_comm_open_threads), which is the way to large
  * worlds: nothing is copied between processes, and one process holds all.
  */
-#ifndef PEAL_API_PLATFORM_H
-#define PEAL_API_PLATFORM_H
+#ifndef PEAL_COMM_PLATFORM_H
+#define PEAL_COMM_PLATFORM_H
 
 #include "comm/arguments.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the platform: one rank's share of a simulated machine. */
-#ifndef PEAL_API_PLATFORM_STATE_H
-#define PEAL_API_PLATFORM_STATE_H
+#ifndef PEAL_COMM_PLATFORM_STATE_H
+#define PEAL_COMM_PLATFORM_STATE_H
 
 #include "comm/simulated/machine_plans.h"
 #include "comm/simulated/platform.h"

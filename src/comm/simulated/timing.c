@@ -32,7 +32,7 @@ struct timed_kernel {
     struct peal_plan *plan;
 };
 
-enum { MOST_KERNELS = 64 };
+enum { MAX_KERNELS = 64 };
 
 struct peal_timing {
     struct peal_machine *machine;
@@ -61,11 +61,11 @@ void peal_timing_free(struct peal_timing *timing)
 }
 
 static enum peal_status fail_diags(struct peal_comm *comm, enum peal_status status,
-                                   const char *what, struct peal_diags *diags)
+                                   const char *call, struct peal_diags *diags)
 {
     struct peal_text why = {0};
     peal_diags_print(diags, false, &why);
-    peal_comm_fail(comm, status, "%s on the simulated machine: %s", what,
+    peal_comm_fail(comm, status, "%s on the simulated machine: %s", call,
                    why.len ? peal_text_get(&why) : peal_status_text(status));
     peal_text_release(&why);
     return status;
@@ -98,17 +98,17 @@ static enum peal_status find_timing(struct peal_platform *platform, struct peal_
 }
 
 /* Runs what was launched; the time at which all of it has ended. */
-static enum peal_status run(struct peal_sim *sim, struct peal_comm *comm, const char *what,
+static enum peal_status run(struct peal_sim *sim, struct peal_comm *comm, const char *call,
                             uint64_t *time)
 {
     enum peal_status status = peal_sim_run(sim);
     if (status != PEAL_OK)
-        return peal_comm_fail(comm, status, "%s on the simulated machine: %s", what,
+        return peal_comm_fail(comm, status, "%s on the simulated machine: %s", call,
                               peal_status_text(status));
     if (peal_sim_deadlock(sim)) {
         struct peal_text why = {0};
         peal_sim_deadlock_print(sim, &why);
-        peal_comm_fail(comm, PEAL_UNSUPPORTED, "%s on the simulated machine: %s", what,
+        peal_comm_fail(comm, PEAL_UNSUPPORTED, "%s on the simulated machine: %s", call,
                        peal_text_get(&why));
         peal_text_release(&why);
         return PEAL_UNSUPPORTED;
@@ -129,7 +129,7 @@ static enum peal_status find_plan(struct peal_timing *timing, struct peal_comm *
             return PEAL_OK;
         }
     }
-    if (timing->kernels.len == MOST_KERNELS)
+    if (timing->kernels.len == MAX_KERNELS)
         forget_kernels(timing);
     struct peal_bind all = *bind;
     struct peal_diags diags;
@@ -220,9 +220,7 @@ static enum peal_status simulate(struct peal_timing *timing, struct peal_comm *c
     if (status != PEAL_OK)
         fail_diags(comm, status, name, &diags);
     do {
-        uint64_t count = segment;
-        if (args->count - done < segment)
-            count = args->count - done;
+        uint64_t count = peal_size_min(segment, args->count - done);
         const struct peal_plan *plan = NULL;
         if (status == PEAL_OK)
             status = peal_machine_plans_get(timing->plans, comm, args, count, &plan);
@@ -258,9 +256,9 @@ static enum peal_status find_duration(struct peal_timing *timing, struct peal_co
 }
 
 struct peal_arrival {
-    struct peal_request *meeting; /* of all ranks: the latest start, the largest count */
-    int64_t own[2], most[2];
-    struct peal_arguments args; /* made even; its count is not known yet */
+    struct peal_request *meeting; /* of all ranks, by which the maxima are found */
+    int64_t own[2], max[2];       /* start and count: this rank's, and the maxima of all */
+    struct peal_arguments args;   /* made even; its count is not known yet */
 };
 
 enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_arguments *args,
@@ -273,16 +271,10 @@ enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_argu
     arrival->args = *args;
     arrival->args.collective = (enum peal_collective)peal_collective_even(args->collective);
     arrival->own[0] = (int64_t)peal_platform_time(platform);
-    arrival->own[1] = (int64_t)args->count;
-    if (args->counts) {
-        for (uint32_t r = 0; r < peal_comm_size(comm); r++) {
-            if ((int64_t)args->counts[r] > arrival->own[1])
-                arrival->own[1] = (int64_t)args->counts[r];
-        }
-    }
+    arrival->own[1] = (int64_t)peal_arguments_largest(args, peal_comm_size(comm));
     comm->platform = NULL; /* it takes no time of its own */
-    enum peal_status status = peal_iallreduce(comm, arrival->own, arrival->most, 2, PEAL_I64,
-                                              PEAL_MAX, &arrival->meeting);
+    enum peal_status status =
+        peal_iallreduce(comm, arrival->own, arrival->max, 2, PEAL_I64, PEAL_MAX, &arrival->meeting);
     comm->platform = platform;
     if (status != PEAL_OK)
         free(arrival);
@@ -302,13 +294,13 @@ enum peal_status peal_arrival_end(struct peal_arrival *arrival, struct peal_comm
     struct peal_timing *timing = NULL;
     uint64_t time = 0;
     enum peal_status status = peal_request_wait(arrival->meeting);
-    arrival->args.count = (uint64_t)arrival->most[1];
+    arrival->args.count = (uint64_t)arrival->max[1];
     if (status == PEAL_OK)
         status = find_timing(platform, comm, &timing);
     if (status == PEAL_OK)
         status = find_duration(timing, comm, &arrival->args, &time);
     if (status == PEAL_OK) {
-        uint64_t begin = (uint64_t)arrival->most[0];
+        uint64_t begin = (uint64_t)arrival->max[0];
         peal_platform_advance(platform, begin + time);
         if (peal_comm_rank(comm) == 0)
             peal_platform_trace(platform, &arrival->args, begin, begin + time);

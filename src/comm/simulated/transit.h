@@ -7,8 +7,8 @@
  * times are found by simulating a kernel with one send and one recv on an otherwise idle machine.
  * They depend only on bytes and ranks, so that every sender can compute them by itself.
  */
-#ifndef PEAL_API_TRANSIT_H
-#define PEAL_API_TRANSIT_H
+#ifndef PEAL_COMM_TRANSIT_H
+#define PEAL_COMM_TRANSIT_H
 
 #include "comm/simulated/clock.h"
 #include "base/base.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests: any collective of peal.h by its number, blocking or not. Knows the public interface
- * alone. */
+/* For tests: any collective of peal.h by its number, blocking or not. Uses public headers only. */
 #ifndef PEAL_COMM_ANY_CALL_H
 #define PEAL_COMM_ANY_CALL_H
 
@@ -23,7 +22,7 @@ enum kind {
     GATHER_V,
     SCATTER_V,
     ALL_TO_ALL_V,
-    COLLECTIVES,                /* what follows is not a collective, and each test's own */
+    COLLECTIVES, /* numbers from here on are not collectives, and each test gives them a meaning of its own */
     MESSAGE = COLLECTIVES,      /* conformance_test.c */
     KERNEL_SHIFT = COLLECTIVES, /* tests/chaos */
     KERNEL_FORWARD,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks that lie anywhere in a rank's memory, in another order on each rank, with the other side
- * between them: what lists of separate tensors are. */
+/* Blocks that lie anywhere in a rank's memory, in a different order on each rank, inputs and
+ * outputs mixed: lists of separate tensors. */
 #include "base/tests/unit.h"
 
 #include <peal/peal.h>
@@ -45,7 +45,7 @@ static void *run(void *context)
     uint32_t rank = peal_comm_rank(me->comm);
     int64_t *memory = calloc(PLACES * n, sizeof *memory);
     EXPECT(memory);
-    for (uint32_t r = 0; r < RANKS; r++) { /* inputs and outputs take turns, turned by rank */
+    for (uint32_t r = 0; r < RANKS; r++) { /* inputs and outputs alternate, rotated by rank */
         counts[r] = n;
         in[r] = 2 * ((r + rank) % RANKS) * n;
         out[r] = in[r] + n;
@@ -67,7 +67,7 @@ static void *run(void *context)
             EXPECT(memory[in[r] + i] == value(rank, r, i));
         }
     }
-    /* One element into the block before: refused, here and before anything is sent. */
+    /* Reaches one element into the preceding block: refused locally, before anything is sent. */
     EXPECT(peal_reduce_scatter_v(me->comm, memory, own - 1, counts, in, PEAL_I64, PEAL_SUM) ==
            PEAL_INVALID);
     out[0]--;

@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 struct children_counters {
     _Atomic uint32_t open; /* ranks that have opened their communicator */
-    _Atomic uint32_t done; /* ranks that have seen what they were to see */
+    _Atomic uint32_t done; /* ranks that have called children_say_done */
 };
 
 static struct children_counters *own; /* of the group that this process is a rank of */
@@ -25,13 +26,13 @@ void children_pause_us(long us)
     nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
 }
 
-static void give_up(const char *what)
+static _Noreturn void give_up(const char *step)
 {
-    fprintf(stderr, "%s: %s\n", what, peal_comm_error(NULL));
+    fprintf(stderr, "%s: %s\n", step, peal_comm_error(NULL));
     _exit(99);
 }
 
-/* The time-out is long: opening may take its time on a machine with other work. */
+/* The time-out is long because opening may be slow on a busy machine. */
 void children_start(struct children *c, uint32_t size, children_body *body, const void *context)
 {
     static int number;
@@ -39,7 +40,7 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
     snprintf(c->job, sizeof c->job, "children-%d-%d", (int)getpid(), number++);
     c->counters =
         mmap(NULL, sizeof *c->counters, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (size > CHILDREN_MOST || c->counters == MAP_FAILED)
+    if (size > CHILDREN_MAX || c->counters == MAP_FAILED)
         abort();
     fflush(stdout);
     struct peal_store *store = hosts_store_new();
@@ -47,13 +48,13 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
         c->pids[r] = fork();
         if (c->pids[r] != 0)
             continue;
-        struct peal_open how = {
+        struct peal_open options = {
             .rank = r, .size = size, .job = c->job, .timeout_ms = CHILDREN_TIMEOUT_MS, .quiet = 1};
         hosts_place(r, size);
-        how.store = store;
+        options.store = store;
         struct peal_comm *comm;
         own = c->counters;
-        if (peal_comm_open(&how, &comm) != PEAL_OK)
+        if (peal_comm_open(&options, &comm) != PEAL_OK)
             give_up("open");
         atomic_fetch_add(&own->open, 1); /* partner: children_wait_open */
         int code = body(comm, context);
@@ -66,7 +67,7 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
 
 void children_wait_open(const struct children *c)
 {
-    while (atomic_load(&c->counters->open) < c->size) /* partner: the add of those that have */
+    while (atomic_load(&c->counters->open) < c->size) /* partner: the add in each rank */
         children_pause_us(500);
 }
 
@@ -101,11 +102,35 @@ bool children_left_nothing(const char *job)
     if (sockets)
         fclose(sockets);
     DIR *files = opendir("/dev/shm");
-    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;)
+    if (!files)
+        return !left;
+    for (struct dirent *entry; (entry = readdir(files)) != NULL;)
         left |= strstr(entry->d_name, "peal") != NULL;
-    if (files)
-        closedir(files);
+    closedir(files);
     return !left;
+}
+
+struct children_files children_open_files(void)
+{
+    struct children_files found = {0};
+    DIR *dir = opendir("/proc/self/fd");
+    if (!dir)
+        give_up("/proc/self/fd");
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char path[300], target[64] = "";
+        struct stat info;
+        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        found.files++;
+        if (readlink(path, target, sizeof target - 1) <= 0 ||
+            strncmp(target, "/memfd:peal ", 12) != 0 || stat(path, &info) != 0)
+            continue;
+        uint64_t bytes = (uint64_t)info.st_blocks * 512;
+        found.windows++;
+        found.bytes += bytes;
+        found.largest = bytes > found.largest ? bytes : found.largest;
+    }
+    closedir(dir);
+    return found;
 }
 
 void children_say_done(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests: ranks as child processes. Each opens a communicator, runs a function and ends with
- * what that returns. */
-#ifndef PEAL_API_CHILDREN_H
-#define PEAL_API_CHILDREN_H
+/* For tests: ranks as child processes. Each opens a communicator, runs a function and exits with
+ * the function's result. */
+#ifndef PEAL_COMM_CHILDREN_H
+#define PEAL_COMM_CHILDREN_H
 
 #include <peal/peal.h>
 
@@ -10,19 +10,19 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* The time-out is a little less than a test's: on a machine that does much else, ranks may get no
- * core for a minute. */
-enum { CHILDREN_MOST = 16, CHILDREN_TIMEOUT_MS = 110000 };
+/* The time-out is slightly less than a test's: on a busy machine a rank may get no core for a
+ * minute. */
+enum { CHILDREN_MAX = 16, CHILDREN_TIMEOUT_MS = 110000 };
 
 struct children {
     uint32_t size;
-    pid_t pids[CHILDREN_MOST];
-    int status[CHILDREN_MOST]; /* as of waitpid, once they have ended */
+    pid_t pids[CHILDREN_MAX];
+    int status[CHILDREN_MAX]; /* as of waitpid, once they have ended */
     char job[64];
     struct children_counters *counters; /* shared with them */
 };
 
-/* What a rank does; 0 = as it should be. */
+/* What a rank does; 0: everything was as expected. */
 typedef int children_body(struct peal_comm *comm, const void *context);
 
 void children_start(struct children *c, uint32_t size, children_body *body, const void *context);
@@ -33,10 +33,17 @@ bool children_all_right(struct children *c, uint32_t except);
 #define CHILDREN_NOBODY UINT32_MAX
 /* Starts them and waits; true if all ended with 0. */
 bool children_run(uint32_t size, children_body *body, const void *context);
-/* Nothing of a job has a name any more: no socket, no file in shared memory. */
+/* No name of a job is left: no socket, no file in shared memory. */
 bool children_left_nothing(const char *job);
 
-/* Called by ranks: no rank waits for a time, only for what others have seen. */
+/* The files that this process has open, and the windows (of all ranks) among them. */
+struct children_files {
+    uint32_t files, windows;
+    uint64_t bytes, largest; /* memory of all windows, and of the largest */
+};
+struct children_files children_open_files(void);
+
+/* Called by ranks, which wait for each other instead of for a time. */
 void children_say_done(void);
 void children_wait_done(uint32_t ranks);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal/choose.h: what can be forced or measured is what calls take, and tables survive a file. */
+/* peal/choose.h: calls take the algorithms that can be forced or measured, and tables survive being
+ * written and read. */
 #include "base/tests/unit.h"
 
 #include <peal/choose.h>

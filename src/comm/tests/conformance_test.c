@@ -58,14 +58,14 @@ static const char *name_of(enum kind kind)
     return kind == MESSAGE ? "message" : kind_name(kind);
 }
 
-static int complain(struct rank *me, const struct one *c, const char *what)
+static int complain(struct rank *me, const struct one *c, const char *problem)
 {
     fprintf(stderr, "rank %u of %u, call %llu: %s %s %s, count %llu, root %u%s%s%s %s: %s\n  %s\n",
             me->rank, me->size, (unsigned long long)me->calls, name_of(c->kind),
             peal_dtype_name(c->dtype), peal_reduce_name(c->op), (unsigned long long)c->count,
             c->root, peal_text_if(c->in_place, ", in place"),
             peal_text_if(c->symmetric, ", symmetric"),
-            peal_text_if(c->nonblocking, ", non-blocking"), peal_text_or_empty(me->forced), what,
+            peal_text_if(c->nonblocking, ", non-blocking"), peal_text_or_empty(me->forced), problem,
             peal_comm_error(me->comm));
     me->failed = 1;
     return 1;
@@ -118,7 +118,7 @@ static double expected(const struct rank *me, const struct one *c, uint64_t i)
     return o.reduced ? peal_sample_reduced(c->op, o.reduced, i) : peal_sample_input(o.rank, i);
 }
 
-/* To the next rank, from the one before. */
+/* To the next rank, from the previous one. */
 static enum peal_status pass_message(struct rank *me, const struct one *c, char *send, char *recv,
                                      struct peal_request **request)
 {
@@ -141,7 +141,7 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
 {
     if (c->kind == MESSAGE)
         return pass_message(me, c, send, recv, request);
-    /* Everyone sends counts[q] to q, so receives counts[own] from everyone. */
+    /* Every rank sends counts[q] to q, and so receives counts[own] from every rank. */
     for (uint32_t r = 0; r < me->size; r++)
         c->incoming[r] = c->counts[me->rank];
     bool says_where = !c->nonblocking || c->kind == REDUCE_SCATTER_V;
@@ -162,7 +162,7 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
 }
 
 /* One call in four changes its collective's algorithm, so that kernels follow each other in every
- * order; the others may repeat one that was made before. */
+ * order; the others may repeat an earlier call. */
 static void force_any(struct rank *me, const struct one *c)
 {
     size_t count, found = 0;
@@ -172,9 +172,9 @@ static void force_any(struct rank *me, const struct one *c)
     size_t len = strlen(name);
     if (len > 2 && strcmp(name + len - 2, "_v") == 0)
         len -= 2;
-    for (size_t i = 0; i < count && found < 32; i++) {
+    for (size_t i = 0; i < count; i++) {
         const char *collective = peal_collective_name(algos[i].collective);
-        if (strlen(collective) == len && strncmp(collective, name, len) == 0)
+        if (found < 32 && strlen(collective) == len && strncmp(collective, name, len) == 0)
             all[found++] = &algos[i];
     }
     if (found == 0 || wish % 4 != 0)
@@ -228,18 +228,18 @@ static int try(struct rank *me, struct one *c)
         return complain(me, c, peal_status_text(status));
     for (uint64_t i = 0; i < out; i++)
         peal_sample_put(me->want, c->dtype, i, expected(me, c, i));
-    /* avg in 16 bits rounds once, as the expectation does: all results are exact. */
-    /* But sums of 8 bits, which some algorithms round on their way. */
+    /* avg in 16 bits rounds once, as the expected value does: all results are exact. */
+    /* Except sums of 8 bits, which some algorithms round on the way. */
     bool coarse = (c->dtype == PEAL_F8E4M3 || c->dtype == PEAL_F8E5M2) && kind_reduces(c->kind);
     for (uint64_t i = 0; i < out * element; i++) {
-        char what[96];
-        snprintf(what, sizeof what, "wrong result, first in element %llu of %llu",
+        char problem[96];
+        snprintf(problem, sizeof problem, "wrong result, first in element %llu of %llu",
                  (unsigned long long)(i / element), (unsigned long long)out);
         bool right =
             coarse ? peal_sample_fits(recv, c->dtype, i, peal_sample_get(me->want, c->dtype, i))
                    : me->want[i] == recv[i];
         if (!right)
-            return complain(me, c, what);
+            return complain(me, c, problem);
     }
     return 0;
 }
@@ -278,6 +278,40 @@ static struct one random_call(struct rank *me, bool large)
     return c;
 }
 
+/* Every collective with every type and operation once. */
+static void try_every_kind(struct rank *me)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int dtype = 0; dtype < PEAL_DTYPES; dtype++) {
+            for (int op = 0; op < PEAL_REDUCTIONS; op++) {
+                struct one c = random_call(me, false);
+                c.kind = (enum kind)kind;
+                c.dtype = (enum peal_dtype)dtype;
+                c.op = (enum peal_reduction)op;
+                if (kind_reduces(c.kind) ? takes(&c) : op == 0)
+                    try(me, &c);
+                if (me->failed)
+                    return;
+            }
+        }
+    }
+}
+
+/* One in three repeats one of the last two calls, which takes a shorter path. */
+static void try_random_calls(struct rank *me)
+{
+    struct one last[2] = {0};
+    for (int i = 0; i < 1000; i++) {
+        struct one c = random_call(me, i % 16 == 0);
+        if (i >= 2 && next_random(&me->seed) % 3 == 0)
+            c = last[next_random(&me->seed) % 2];
+        try(me, &c);
+        if (me->failed)
+            return;
+        last[i % 2] = c;
+    }
+}
+
 static int check_rank(struct rank *me)
 {
     me->send = malloc(ROOM + 4096);
@@ -288,28 +322,10 @@ static int check_rank(struct rank *me)
         fprintf(stderr, "symmetric memory: %s\n", peal_comm_error(me->comm));
         me->failed = 1;
     }
-    /* Every collective with every type and operation once, then a random mixture. */
-    for (int kind = 0; kind < KINDS && !me->failed; kind++) {
-        for (int dtype = 0; dtype < PEAL_DTYPES && !me->failed; dtype++) {
-            for (int op = 0; op < PEAL_REDUCTIONS && !me->failed; op++) {
-                struct one c = random_call(me, false);
-                c.kind = (enum kind)kind;
-                c.dtype = (enum peal_dtype)dtype;
-                c.op = (enum peal_reduction)op;
-                if (kind_reduces(c.kind) ? takes(&c) : op == 0)
-                    try(me, &c);
-            }
-        }
-    }
-    /* One in three repeats one of the last two, which takes a shorter way. */
-    struct one last[2] = {0};
-    for (int i = 0; i < 1000 && !me->failed; i++) {
-        struct one c = random_call(me, i % 16 == 0);
-        if (i >= 2 && next_random(&me->seed) % 3 == 0)
-            c = last[next_random(&me->seed) % 2];
-        try(me, &c);
-        last[i % 2] = c;
-    }
+    if (!me->failed)
+        try_every_kind(me);
+    if (!me->failed)
+        try_random_calls(me);
     free(me->send);
     free(me->recv);
     free(me->want);
@@ -357,8 +373,8 @@ static int run_processes(uint32_t size, uint64_t seed)
             continue;
         hosts_place(r, size);
         struct rank me = {.rank = r, .size = size, .seed = seed, .own = seed + r + 1};
-        struct peal_open how = {.rank = r, .size = size, .job = job, .store = store};
-        if (peal_comm_open(&how, &me.comm) != PEAL_OK) {
+        struct peal_open options = {.rank = r, .size = size, .job = job, .store = store};
+        if (peal_comm_open(&options, &me.comm) != PEAL_OK) {
             fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
             _exit(1);
         }

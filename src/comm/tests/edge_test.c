@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uses at the edge, on ranks that are threads: after the end, with blocks that overlap, after a
- * failure. */
+/* Borderline uses, with threads as ranks: after closing, with overlapping blocks, after a failure.
+ */
 #include "base/tests/unit.h"
 
 #include <peal/peal.h>
@@ -13,7 +13,7 @@
 
 enum { RANKS = 3 };
 
-/* What a rank saw that it should not have; 0: nothing. */
+/* In a rank's body: prints the condition that does not hold, and ends the rank. */
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -37,7 +37,7 @@ static void run_ranks(uint32_t size, void *(*body)(void *))
     }
 }
 
-/* ---- after the end ---- */
+/* ---- after closing ---- */
 
 static void *use_kernel_after_close(void *arg)
 {
@@ -70,7 +70,7 @@ TEST(a_kernel_outlives_its_communicator_closed)
     run_ranks(RANKS, use_kernel_after_close);
 }
 
-/* Everything that takes a communicator, after it was closed. */
+/* Every function that takes a communicator, after it was closed. */
 static void *use_after_close(void *arg)
 {
     struct peal_comm *comm = arg, *out = NULL;
@@ -102,7 +102,7 @@ static void *use_after_close(void *arg)
     EXPECT(strstr(peal_comm_explain(comm, "allreduce", 8, 0), "closed") != NULL);
     EXPECT(peal_comm_rank(comm) == 0 && peal_comm_size(comm) == 0);
     peal_comm_set_timeout(comm, 7);
-    peal_comm_close(comm); /* twice does no harm */
+    peal_comm_close(comm); /* closing twice is harmless */
     EXPECT(!out && !request && !kernel && !memory);
     if (calls) {
         EXPECT(peal_request_test(calls) == PEAL_CLOSED);
@@ -113,7 +113,7 @@ static void *use_after_close(void *arg)
 
 TEST(a_closed_communicator_says_so)
 {
-    for (int i = 0; i < 8; i++) /* more than are remembered */
+    for (int i = 0; i < 8; i++) /* more closed communicators than are remembered */
         run_ranks(RANKS, use_after_close);
     assert_int_equal(peal_barrier(NULL), PEAL_INVALID);
     assert_int_equal(peal_comm_size(NULL), 0);
@@ -126,7 +126,7 @@ TEST(a_closed_communicator_says_so)
 
 static const struct {
     int line;
-    uint64_t counts[RANKS], send[RANKS], recv[RANKS]; /* the same counts both ways */
+    uint64_t counts[RANKS], send[RANKS], recv[RANKS]; /* the same counts in both directions */
     int64_t recv_from;                                /* elements from x to y */
     enum peal_status wanted;
 } overlaps[] = {
@@ -165,12 +165,14 @@ static void *exchange_overlapping(void *arg)
         if (status != overlaps[row].wanted)
             fprintf(stderr, "row of line %d: %s\n", overlaps[row].line, peal_status_text(status));
         EXPECT(status == overlaps[row].wanted);
-        for (uint32_t q = 0; status == PEAL_OK && q < RANKS; q++) {
+        for (uint32_t q = 0; q < RANKS; q++) {
+            if (status != PEAL_OK)
+                break;
             for (uint64_t i = 0; i < counts[q]; i++)
                 EXPECT(y[overlaps[row].recv[q] + i] ==
                        (int32_t)(q * 1000 + overlaps[row].send[rank] + i));
         }
-        EXPECT(peal_barrier(comm) == PEAL_OK); /* refused, and nothing lost */
+        EXPECT(peal_barrier(comm) == PEAL_OK); /* refused, and the communicator still works */
     }
     peal_comm_close(comm);
     return NULL;
@@ -214,8 +216,8 @@ TEST(threads_that_are_left_go_on)
 
 /* ---- in place on some ranks only ---- */
 
-enum { PLACES = 3, MOST_PLACED = 64 << 10 };
-static const uint64_t placed[PLACES] = {1, 8 << 10, MOST_PLACED}; /* f32 */
+enum { PLACES = 3, MAX_PLACED = 64 << 10 };
+static const uint64_t placed[PLACES] = {1, 8 << 10, MAX_PLACED}; /* f32 */
 static struct {
     uint64_t count;
     int kind; /* 0 allreduce, 1 allgather, 2 reduce_scatter, 3 and 4 the latter with uneven counts */
@@ -245,7 +247,7 @@ static void *mix_places(void *arg)
 {
     struct peal_comm *comm = arg;
     bool in_place = peal_comm_rank(comm) == 1, uneven = mixed.kind >= 3;
-    uint64_t bytes = RANKS * MOST_PLACED * sizeof(float);
+    uint64_t bytes = RANKS * MAX_PLACED * sizeof(float);
     void *x = NULL, *y = NULL;
     if (mixed.symmetric) {
         EXPECT(peal_symmetric_alloc(comm, bytes, &x) == PEAL_OK);
@@ -255,13 +257,13 @@ static void *mix_places(void *arg)
         y = calloc(1, bytes);
     }
     EXPECT(x && y);
-    EXPECT(call_mixed(comm, x, y, false) == PEAL_OK); /* all alike, both ways */
+    EXPECT(call_mixed(comm, x, y, false) == PEAL_OK); /* all ranks alike, in both ways */
     enum peal_status status = call_mixed(comm, x, y, true);
-    /* A rank that is behind may be told of its peers' mismatch while it is still in here. */
+    /* A slower rank may learn of its peers' mismatch while it is still in this call. */
     EXPECT(status == PEAL_OK || (!uneven && status == PEAL_MISMATCH));
     if (status == PEAL_OK)
         status = call_mixed(comm, x, y, in_place);
-    if (!uneven && status == PEAL_OK) /* it had ended before a peer found out */
+    if (!uneven && status == PEAL_OK) /* its call had ended before a peer noticed */
         status = peal_barrier(comm);
     if (uneven ? status != PEAL_OK : status != PEAL_MISMATCH && status != PEAL_CLOSED)
         fprintf(stderr, "kind %d, %d elements: %s\n", mixed.kind, (int)mixed.count,

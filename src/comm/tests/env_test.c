@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launchers and settings say, and what is refused of it. Real launchers: tests/jobs. */
+/* Variables of launchers and settings, and which values are refused. Real launchers: tests/jobs. */
 #include "comm/env.h"
 #include "base/tests/unit.h"
 
@@ -24,7 +24,7 @@ static const char *const known[] = {
     "PEAL_SINGLE_COPY",
 };
 
-/* An environment of nothing but "A=1 B=2". */
+/* An environment with only these variables: "A=1 B=2". */
 static void set_all(const char *words)
 {
     char copy[512];
@@ -47,7 +47,7 @@ TEST(launchers_say_rank_size_and_job)
         const char *set;
         enum peal_status status;
         uint32_t rank, size;
-        const char *said; /* the job, or a part of why not */
+        const char *said; /* the job, or a part of the reason for the refusal */
         bool hosts;       /* ranks may be on several */
     } rows[] = {
         {__LINE__, "", PEAL_OK, 0, 1, "alone-", false},
@@ -78,7 +78,8 @@ TEST(launchers_say_rank_size_and_job)
         {__LINE__, "RANK=0 WORLD_SIZE=0", PEAL_INVALID, 0, 0, "do not fit together", false},
         {__LINE__, "PEAL_RANK=0", PEAL_INVALID, 0, 0, "'PEAL_SIZE' is not", false},
         {__LINE__, "PEAL_SIZE=2", PEAL_INVALID, 0, 0, "'PEAL_RANK' is not", false},
-        {__LINE__, "RANK=3", PEAL_OK, 0, 1, "alone-", false}, /* a word that others use too */
+        {__LINE__, "RANK=3", PEAL_OK, 0, 1, "alone-",
+         false}, /* a name that other programs use, too */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_env env = {0};
@@ -99,7 +100,7 @@ TEST(settings_that_are_not_understood_are_refused)
 {
     static const struct {
         int line;
-        const char *set, *said; /* NULL: it is fine */
+        const char *set, *said; /* NULL: it is accepted */
     } rows[] = {
         {__LINE__, "", NULL},
         {__LINE__, "PEAL_TIMEOUT_MS=", NULL},

@@ -67,7 +67,7 @@ static int work_until_death(struct peal_comm *comm, const void *context)
     }
     char name[32];
     snprintf(name, sizeof name, "rank %u (pid", plan->victim);
-    /* A rank that notices only with its next call is told that the communicator is finished. */
+    /* A rank that notices only in its next call learns that the communicator is finished. */
     EXPECT(status == PEAL_PEER_DEAD || status == PEAL_CLOSED);
     EXPECT(strstr(peal_comm_error(comm), "is dead") != NULL);
     EXPECT(strstr(peal_comm_error(comm), name) != NULL);
@@ -121,9 +121,12 @@ static int disagree(struct peal_comm *comm, const void *context)
     static float x[1000], y[4000];
     bool odd = peal_comm_rank(comm) == 1;
     enum peal_status status = PEAL_OK, wanted = PEAL_MISMATCH;
-    for (int i = 0; i < 20 && status == PEAL_OK; i++)
+    for (int i = 0; i < 20; i++) {
         status = peal_allreduce(comm, x, y, 100, PEAL_F32, PEAL_SUM);
-    /* A rank that is behind may be told of the mismatch while it is still in here. */
+        if (status != PEAL_OK)
+            break;
+    }
+    /* A slower rank may learn of the mismatch while it is still in this call. */
     EXPECT(status == PEAL_OK || (status == PEAL_MISMATCH && !odd));
     if (status != PEAL_OK)
         return 0;
@@ -144,7 +147,7 @@ static int disagree(struct peal_comm *comm, const void *context)
         status = odd ? peal_barrier(comm) : peal_allgather(comm, x, y, 100, PEAL_F32);
         break;
     case WAY_BLOCKS: {
-        /* Rank 1 sends more to rank 0 than that expects. */
+        /* Rank 1 sends more to rank 0 than rank 0 expects. */
         uint64_t out[3] = {odd ? 8 : 7, 7, 7}, in[3] = {7, 7, 7};
         struct peal_blocks sends = {out, NULL}, takes = {in, NULL};
         status = peal_all_to_all_v(comm, x, &sends, y, &takes, PEAL_F32);
@@ -162,11 +165,11 @@ static int disagree(struct peal_comm *comm, const void *context)
         peal_comm_set_timeout(comm, 300);
         status = peal_barrier(comm);
         children_say_done();
-        wanted = PEAL_TIMEOUT; /* a rank of another host may hear of it in its call, too */
+        wanted = PEAL_TIMEOUT; /* a rank on another host may learn of it in its call, too */
         EXPECT(strstr(peal_comm_error(comm), "outside any call") ||
                strstr(peal_comm_error(comm), "not in a call"));
     }
-    /* A rank that had ended the call before the mismatch was seen is told at the next one. */
+    /* A rank whose call had ended before the mismatch was seen learns of it in the next one. */
     if (status == PEAL_OK)
         status = peal_barrier(comm);
     EXPECT(status == wanted || status == PEAL_CLOSED);

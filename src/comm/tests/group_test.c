@@ -46,8 +46,8 @@ TEST(groups_overlap_and_two_jobs_run_at_once)
     assert_true(children_all_right(&b, CHILDREN_NOBODY));
 }
 
-/* A group within a group within a group: names of jobs grow, and groups that are made at the same
- * time at different places must not be taken for each other. */
+/* Groups nested three deep: names of jobs grow, and groups that are made at the same time in
+ * different places must not be confused. */
 static int split_deep(struct peal_comm *world, const void *context)
 {
     (void)context;
@@ -82,18 +82,22 @@ static int sum_with_other_cores(struct peal_comm *world, const void *job)
     static const uint64_t counts[] = {1, 4096, 16384, 100000};
     uint32_t rank = peal_comm_rank(world), size = peal_comm_size(world);
     setenv("PEAL_CORES", rank == 1 ? "2" : "64", 1);
-    struct peal_open how = {.rank = rank, .size = size, .job = job, .timeout_ms = 60000};
+    struct peal_open options = {.rank = rank, .size = size, .job = job, .timeout_ms = 60000};
     struct peal_comm *comm;
-    if (peal_comm_open(&how, &comm) != PEAL_OK)
+    if (peal_comm_open(&options, &comm) != PEAL_OK)
         return 1;
     int32_t *x = malloc(100000 * sizeof *x), *y = malloc(100000 * sizeof *y);
-    int bad = !x || !y;
-    for (size_t c = 0; !bad && c < sizeof counts / sizeof counts[0]; c++) {
+    if (!x || !y)
+        return 1;
+    int bad = 0;
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         for (uint64_t i = 0; i < counts[c]; i++)
             x[i] = (int32_t)(i + rank);
         bad |= peal_allreduce(comm, x, y, counts[c], PEAL_I32, PEAL_SUM) != PEAL_OK;
         for (uint64_t i = 0; i < counts[c]; i++)
             bad |= y[i] != (int32_t)(size * i + size * (size - 1) / 2);
+        if (bad)
+            break;
     }
     free(x);
     free(y);
@@ -109,7 +113,7 @@ TEST(ranks_with_other_numbers_of_cores_choose_alike)
     assert_true(children_left_nothing(job));
 }
 
-/* A core each, also if the machine stands for several hosts. */
+/* A core each, even if the machine stands for several hosts. */
 static int run_bound(struct peal_comm *comm, const void *context)
 {
     cpu_set_t own, sets[2];

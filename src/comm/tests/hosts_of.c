@@ -47,9 +47,11 @@ static const struct entry *find(struct table *table, const char *key)
 {
     const struct entry *found = NULL;
     pthread_mutex_lock(&table->lock);
-    for (uint32_t i = 0; i < table->count && !found; i++) {
-        if (strcmp(table->entries[i].key, key) == 0)
-            found = &table->entries[i];
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (strcmp(table->entries[i].key, key) != 0)
+            continue;
+        found = &table->entries[i];
+        break;
     }
     pthread_mutex_unlock(&table->lock);
     return found;
@@ -92,7 +94,7 @@ void hosts_store_free(struct peal_store *store)
         munmap(store->context, sizeof(struct table));
 }
 
-/* The network of the process that stands for that host. */
+/* Enters the network namespace of the process that stands for that host. */
 static void enter_network(const char *spaces, unsigned host)
 {
     char path[64];

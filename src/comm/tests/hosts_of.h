@@ -11,11 +11,11 @@
 
 #include <peal/peal.h>
 
-/* Before ranks are forked: a store for them, or NULL if they are to be on one host. */
+/* Called before ranks are forked: a store for them, or NULL if they are to be on one host. */
 struct peal_store *hosts_store_new(void);
 void hosts_store_free(struct peal_store *store);
-/* In a rank, before it opens: puts it on a host. Neighbours are together; TEST_HOSTS="2 mixed" deals ranks
- * out in turn. */
+/* Called in a rank before it opens: puts it on a host. Neighbours share a host; with TEST_HOSTS="2
+ * mixed" they alternate. */
 void hosts_place(uint32_t rank, uint32_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal_comm_set_idle: a waiting rank drives something else, and what it may call meanwhile.
- * peal_comm_set_interrupt: a waiting rank gives up because the program says so. */
+/* peal_comm_set_idle: a waiting rank does other work, and which functions it may call meanwhile.
+ * peal_comm_set_interrupt: a waiting rank gives up at the program's request. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the idle function of rank 0 has to work with. */
+/* The context of rank 0's idle function. */
 struct visit {
     struct peal_comm *own, *other;
     struct peal_request *request;
@@ -39,7 +39,7 @@ static void visit_idle(void *context)
     visit->depth--;
 }
 
-/* Rank 0 waits in a barrier which rank 1 enters when rank 0's idle function has met it
+/* Rank 0 waits in a barrier, which rank 1 enters after the idle function of rank 0 has met it
  * elsewhere. */
 static int wait_with_idle(struct peal_comm *comm, const void *context)
 {
@@ -76,8 +76,8 @@ static void count_call(void *context)
     ++*(uint32_t *)context;
 }
 
-/* Without an idle function a wait sleeps for 20 ms at a time; with one, for 0.1. Rank 1 comes when
- * rank 0 must have been asleep many times. */
+/* Without an idle function a wait sleeps for 20 ms at a time; with one, for 0.1 ms. Rank 1 comes
+ * when rank 0 must have slept many times. */
 static int sleep_briefly(struct peal_comm *comm, const void *context)
 {
     (void)context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank is stopped before it reads a peer's memory, for longer than the peer waits. The peer is told
- * of the time-out, and uses its memory for something else. When the rank goes on, nothing of the
- * peer's memory may change, and the rank's call may not end well. */
+/* A rank is stopped before it reads a peer's memory, for longer than the peer waits. The peer's
+ * call times out, and the peer uses its memory for something else. When the rank continues, the
+ * peer's memory must not change, and the rank's call must fail. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum { COUNT = 1 << 18, NOT_USED = 0xEE };
-enum what { ALLREDUCE, BROADCAST, ALLGATHER, ALL_TO_ALL, REDUCE_SCATTER, WHATS };
+enum collective { ALLREDUCE, BROADCAST, ALLGATHER, ALL_TO_ALL, REDUCE_SCATTER, COLLECTIVES };
 
 static const char *const names[] = {"allreduce", "broadcast", "allgather", "all_to_all",
                                     "reduce_scatter"};
@@ -37,8 +37,8 @@ struct board {
     _Atomic int resumed; /* rank 1's call has ended */
     _Atomic int stopped;
     int status[2];
-    uint64_t changed; /* bytes of rank 0's memory, afterwards */
-    uint64_t wrong;   /* elements of rank 1's result */
+    uint64_t changed; /* bytes of rank 0's memory that have changed afterwards */
+    uint64_t wrong;   /* wrong elements of rank 1's result */
 };
 static struct board *board;
 
@@ -63,9 +63,9 @@ static void wait_for(const _Atomic int *word)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-static enum peal_status call(struct peal_comm *comm, enum what what, float *x, float *y)
+static enum peal_status call(struct peal_comm *comm, enum collective collective, float *x, float *y)
 {
-    switch (what) {
+    switch (collective) {
     case ALLREDUCE:
         return peal_allreduce(comm, x, y, COUNT, PEAL_F32, PEAL_SUM);
     case BROADCAST:
@@ -79,26 +79,28 @@ static enum peal_status call(struct peal_comm *comm, enum what what, float *x, f
     }
 }
 
-static int rank_body(uint32_t rank, const char *job, enum what what, int reads)
+static int rank_body(uint32_t rank, const char *job, enum collective collective, int reads)
 {
-    struct peal_open how = {.size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 20000};
+    struct peal_open options = {
+        .size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 20000};
     struct peal_comm *comm;
     float *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
-    if (!x || !y || peal_comm_open(&how, &comm) != PEAL_OK)
+    if (!x || !y || peal_comm_open(&options, &comm) != PEAL_OK)
         return 1;
     for (int i = 0; i < COUNT; i++)
         x[i] = y[i] = 1;
     if (peal_barrier(comm) != PEAL_OK ||
-        (reads_by[what] && peal_comm_set_algo(comm, names[what], reads_by[what]) != PEAL_OK))
+        (reads_by[collective] &&
+         peal_comm_set_algo(comm, names[collective], reads_by[collective]) != PEAL_OK))
         return 2;
     if (rank == 0)
         peal_comm_set_timeout(comm, 250);
     else
         reads_left = reads;
-    board->status[rank] = (int)call(comm, what, x, y);
+    board->status[rank] = (int)call(comm, collective, x, y);
     if (rank == 1) {
-        bool reduces = what == ALLREDUCE || what == REDUCE_SCATTER;
-        uint64_t length = what == REDUCE_SCATTER ? COUNT / 2 : COUNT;
+        bool reduces = collective == ALLREDUCE || collective == REDUCE_SCATTER;
+        uint64_t length = collective == REDUCE_SCATTER ? COUNT / 2 : COUNT;
         for (uint64_t i = 0; i < length; i++)
             board->wrong += y[i] != (reduces ? 2.0f : 1.0f);
         atomic_store(&board->resumed, 1);
@@ -117,18 +119,18 @@ static int rank_body(uint32_t rank, const char *job, enum what what, int reads)
 }
 
 /* Stops rank 1 before its n-th read; false: it has fewer. */
-static bool stop_in_read(enum what what, int reads)
+static bool stop_in_read(enum collective collective, int reads)
 {
     char job[48];
     pid_t pids[2];
     int status;
     memset(board, 0, sizeof *board);
-    snprintf(job, sizeof job, "late-%d-%d-%d", (int)getpid(), (int)what, reads);
+    snprintf(job, sizeof job, "late-%d-%d-%d", (int)getpid(), (int)collective, reads);
     for (uint32_t r = 0; r < 2; r++) {
         pids[r] = fork();
         assert_true(pids[r] >= 0);
         if (pids[r] == 0)
-            _exit(rank_body(r, job, what, reads));
+            _exit(rank_body(r, job, collective, reads));
     }
     assert_int_equal(waitpid(pids[1], &status, WUNTRACED), pids[1]);
     bool stopped = WIFSTOPPED(status);
@@ -139,7 +141,8 @@ static bool stop_in_read(enum what what, int reads)
     }
     assert_int_equal(status, 0);
     if (!stopped) {
-        kill(pids[0], SIGKILL); /* its call ended well, and it waits for nothing that is to come */
+        kill(pids[0],
+             SIGKILL); /* its call succeeded, and it waits for something that will not come */
         waitpid(pids[0], &status, 0);
         return false;
     }
@@ -151,21 +154,23 @@ static bool stop_in_read(enum what what, int reads)
 TEST(a_stopped_rank_harms_nobody)
 {
     int stops = 0;
-    for (enum what what = ALLREDUCE; what < WHATS; what++) {
-        for (int reads = 1; reads <= 3 && stop_in_read(what, reads); reads++) {
+    for (enum collective collective = ALLREDUCE; collective < COLLECTIVES; collective++) {
+        for (int reads = 1; reads <= 3; reads++) {
+            if (!stop_in_read(collective, reads))
+                break;
             stops++;
             if (board->status[0] != PEAL_TIMEOUT)
-                fail_msg("%s, read %d: rank 0: %s", names[what], reads,
+                fail_msg("%s, read %d: rank 0: %s", names[collective], reads,
                          peal_status_text((enum peal_status)board->status[0]));
             if (board->changed > 0)
                 fail_msg("%s, read %d: %llu bytes of rank 0 were written after its call",
-                         names[what], reads, (unsigned long long)board->changed);
+                         names[collective], reads, (unsigned long long)board->changed);
             if (board->status[1] == PEAL_OK)
-                fail_msg("%s, read %d: rank 1 ended well, with %llu elements wrong", names[what],
-                         reads, (unsigned long long)board->wrong);
+                fail_msg("%s, read %d: rank 1 ended well, with %llu elements wrong",
+                         names[collective], reads, (unsigned long long)board->wrong);
         }
     }
-    if (stops == 0) { /* processes are closed to each other here, and everything is staged */
+    if (stops == 0) { /* processes may not read each other here, and everything is staged */
         print_message("peers' memory cannot be read on this system\n");
         skip();
     }
@@ -177,17 +182,18 @@ enum { BYTES = 1 << 16 };
 
 static int symmetric_body(uint32_t rank, const char *job)
 {
-    struct peal_open how = {.size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 20000};
+    struct peal_open options = {
+        .size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 20000};
     struct peal_comm *comm;
     void *memory;
-    if (peal_comm_open(&how, &comm) != PEAL_OK ||
+    if (peal_comm_open(&options, &comm) != PEAL_OK ||
         peal_symmetric_alloc(comm, BYTES, &memory) != PEAL_OK)
         return 1;
     memset(memory, NOT_USED, BYTES);
     unsigned char *others = peal_symmetric_at(comm, memory, 0);
     if (peal_barrier(comm) != PEAL_OK)
         return 2;
-    if (rank == 1) { /* does not come, and stores when the other has given up */
+    if (rank == 1) { /* does not make the call, and stores when the other has given up */
         wait_for(&board->told);
         memset(others, 1, BYTES);
         atomic_store(&board->resumed, 1);

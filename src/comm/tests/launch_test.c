@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal/plan.h: plans of Peal text and of other formats are described, launched, timed, or
+/* peal/plan.h: plans from Peal text and from other formats are described, launched, timed, or
  * refused. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
@@ -79,7 +79,7 @@ TEST(what_is_no_plan_is_refused_with_a_place)
     args.error = error;
     args.error_cap = sizeof error;
     args.ranks = RANKS;
-    assert_int_equal(peal_plan_open(&args, &plan), PEAL_INVALID); /* nothing named */
+    assert_int_equal(peal_plan_open(&args, &plan), PEAL_INVALID); /* no kernel is named */
     assert_non_null(strstr(error, "names the kernel"));
     args.text = "kernel bad( {";
     assert_int_equal(peal_plan_open(&args, &plan), PEAL_INVALID);
@@ -132,7 +132,7 @@ static int launch(struct peal_comm *comm, const void *context)
     for (uint64_t i = 0; i < times.len; i++)
         EXPECT(at[i].start <= at[i].end && at[i].op < facts.ops);
 
-    /* Refused, and nothing is sent: the next launch is as before. */
+    /* Refused, and nothing is sent: the next launch works as before. */
     EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 1, NULL, 0) == PEAL_INVALID);
     EXPECT(peal_user_kernel_launch(kernel, PEAL_F64, args, 2, NULL, 0) == PEAL_INVALID);
     struct peal_arg small[2] = {args[0], args[1]};

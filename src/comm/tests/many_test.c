@@ -4,12 +4,10 @@
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
-#include <dirent.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Bytes that this process has mapped, and has in memory. */
@@ -23,29 +21,6 @@ static void measure(uint64_t *space, uint64_t *memory)
         fclose(file);
     *space = (uint64_t)pages * 4096;
     *memory = (uint64_t)resident * 4096;
-}
-
-/* What descriptors this process has open, and the memory of the windows among them: of all
- * ranks. */
-static void count_descriptors(uint32_t *count, uint64_t *windows)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    *count = 0;
-    *windows = 0;
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        char path[300], target[64];
-        struct stat info;
-        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
-        ssize_t len = readlink(path, target, sizeof target - 1);
-        *count += 1;
-        if (len <= 0)
-            continue;
-        target[len] = '\0';
-        if (strncmp(target, "/memfd:peal ", 12) == 0 && stat(path, &info) == 0)
-            *windows += (uint64_t)info.st_blocks * 512;
-    }
-    if (dir)
-        closedir(dir);
 }
 
 /* A sum over a communicator is that of its ranks. */
@@ -73,13 +48,10 @@ static int make_thousand(struct peal_comm *comm, const void *context)
     static struct peal_comm *made[THOUSAND];
     EXPECT(setrlimit(RLIMIT_NOFILE, &(struct rlimit){1024, 1024}) == 0);
     EXPECT(!LIMITED || setrlimit(RLIMIT_AS, &(struct rlimit){1 << 30, 1 << 30}) == 0);
-    uint32_t before, after;
-    uint64_t windows;
-    count_descriptors(&before, &windows);
+    uint32_t before = children_open_files().files;
     for (int i = 0; i < THOUSAND; i++)
         EXPECT(peal_comm_dup(comm, &made[i]) == PEAL_OK);
-    count_descriptors(&after, &windows);
-    EXPECT(after == before);
+    EXPECT(children_open_files().files == before);
     for (int i = 0; i < THOUSAND; i++)
         EXPECT(sum_of(made[i]) == 0);
     for (int i = 0; i < THOUSAND; i++)
@@ -125,28 +97,26 @@ TEST(hundreds_of_groups_fit_too)
 
 static int weigh(struct peal_comm *comm, const void *context)
 {
-    const uint64_t *most = context;
+    const uint64_t *max_bytes = context;
     enum { SOME = 32 };
     struct peal_comm *made[SOME], *warm;
-    uint64_t space, before, after, windows_before, windows_after;
-    uint32_t fds;
+    uint64_t space, before, after;
     EXPECT(peal_comm_dup(comm, &warm) == PEAL_OK);
     EXPECT(peal_barrier(comm) == PEAL_OK);
     measure(&space, &before);
-    count_descriptors(&fds, &windows_before);
+    uint64_t windows_before = children_open_files().bytes;
     EXPECT(peal_barrier(comm) == PEAL_OK);
     for (int i = 0; i < SOME; i++)
         EXPECT(peal_comm_dup(comm, &made[i]) == PEAL_OK);
     measure(&space, &after);
-    count_descriptors(&fds, &windows_after);
     uint64_t own = after > before ? after - before : 0;
-    uint64_t shared = (windows_after - windows_before) / peal_comm_size(comm);
+    uint64_t shared = (children_open_files().bytes - windows_before) / peal_comm_size(comm);
     if (peal_comm_rank(comm) == 0)
         fprintf(stderr,
                 "%u ranks: a new communicator takes %llu KiB per rank, %llu of them shared\n",
                 peal_comm_size(comm), (unsigned long long)(own + shared) / SOME >> 10,
                 (unsigned long long)shared / SOME >> 10);
-    EXPECT(!LIMITED || own + shared <= *most * SOME);
+    EXPECT(!LIMITED || own + shared <= *max_bytes * SOME);
     EXPECT(peal_barrier(comm) == PEAL_OK);
     for (int i = 0; i < SOME; i++)
         peal_comm_close(made[i]);
@@ -158,22 +128,22 @@ TEST(what_is_not_used_takes_little_memory)
 {
     static const struct {
         uint32_t ranks;
-        uint64_t most;
+        uint64_t max_bytes;
     } rows[] = {{2, 1 << 20}, {8, 2 << 20}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        assert_true(children_run(rows[i].ranks, weigh, &rows[i].most));
+        assert_true(children_run(rows[i].ranks, weigh, &rows[i].max_bytes));
     }
 }
 
-/* Made, used in every way and closed again and again: places, memory and addresses are given
- * back. */
+/* Communicators are made, used in every way and closed repeatedly: slots, memory and addresses are
+ * given back. */
 static int come_and_go(struct peal_comm *comm, const void *context)
 {
     (void)context;
     enum { TURNS = 60, WARM = 20, WORDS = 1 << 16 };
     static int32_t x[WORDS], y[WORDS];
-    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm), fds;
-    uint64_t space = 0, memory = 0, windows = 0, space_after, memory_after, windows_after;
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    uint64_t space = 0, memory = 0, windows = 0, space_after, memory_after;
     for (int i = 0; i < TURNS; i++) {
         struct peal_comm *made;
         int32_t word = (int32_t)rank, got = -1;
@@ -196,13 +166,12 @@ static int come_and_go(struct peal_comm *comm, const void *context)
         EXPECT(peal_barrier(comm) == PEAL_OK); /* all have closed it */
         if (i == WARM) {
             measure(&space, &memory);
-            count_descriptors(&fds, &windows);
+            windows = children_open_files().bytes;
         }
         EXPECT(peal_barrier(comm) == PEAL_OK);
     }
     measure(&space_after, &memory_after);
-    count_descriptors(&fds, &windows_after);
-    EXPECT(windows_after <= windows + (256 << 10));
+    EXPECT(children_open_files().bytes <= windows + (256 << 10));
     EXPECT(!LIMITED || space_after <= space + (1 << 20));
     return 0;
 }
@@ -214,7 +183,7 @@ TEST(what_is_closed_is_given_back)
 
 /* ---- no socket ---- */
 
-/* A rank that can open nothing any more still takes part in splits and shrinks. */
+/* A rank that cannot open any more files still takes part in splits and shrinks. */
 static int split_with_no_descriptor_left(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -260,7 +229,7 @@ TEST(the_new_outlives_the_old)
 
 enum { LETTER = 1 << 20 };
 
-/* Rank 0 sends to rank 1 before that has made the twin; the others never make it. */
+/* Rank 0 sends to rank 1 before rank 1 has made the twin; the others never make it. */
 static int write_early(struct peal_comm *comm, struct peal_comm *made, int turn)
 {
     static int32_t letter[LETTER];
@@ -289,13 +258,12 @@ static int write_early(struct peal_comm *comm, struct peal_comm *made, int turn)
     return 0;
 }
 
-/* Again and again: what is never made is given back too. */
+/* Repeatedly: twins that are never made are given back, too. */
 static int make_twins(struct peal_comm *comm, const void *context)
 {
     (void)context;
     enum { TURNS = 60, WARM = 20 };
-    uint64_t windows = 0, windows_after;
-    uint32_t fds;
+    uint64_t windows = 0;
     for (int i = 0; i < TURNS; i++) {
         struct peal_comm *made, *twin;
         EXPECT(peal_comm_split_twin(comm, 0, 0, &made) == PEAL_OK);
@@ -306,11 +274,10 @@ static int make_twins(struct peal_comm *comm, const void *context)
         EXPECT(peal_comm_twin(made, &twin) == PEAL_INVALID);
         EXPECT(peal_barrier(comm) == PEAL_OK); /* all have closed it */
         if (i == WARM)
-            count_descriptors(&fds, &windows);
+            windows = children_open_files().bytes;
         EXPECT(peal_barrier(comm) == PEAL_OK);
     }
-    count_descriptors(&fds, &windows_after);
-    EXPECT(windows_after <= windows + (256 << 10));
+    EXPECT(children_open_files().bytes <= windows + (256 << 10));
     return 0;
 }
 
@@ -322,7 +289,8 @@ TEST(a_twin_is_made_by_each_rank_when_it_needs_it)
     assert_true(children_left_nothing(ranks.job));
 }
 
-/* One rank wants a twin and the others do not: none gets anything, and the old one goes on. */
+/* One rank wants a twin and the others do not: no rank gets a communicator, and the old one still
+ * works. */
 static int disagree(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -345,8 +313,8 @@ TEST(ranks_agree_on_twins)
     assert_true(children_run(3, disagree, NULL));
 }
 
-/* The report of a rank that waits for one without the twin says so; one that leaves without it is
- * known. */
+/* A rank waits for a peer that has not made its twin: the report says so. A peer that leaves
+ * without having made it is noticed. */
 static int wait_for_no_one(struct peal_comm *comm, const void *context)
 {
     (void)context;

@@ -1,45 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory a rank has, whatever it calls: shared, measured at the windows' files, and its
- * own, of plans. */
+/* How much memory a rank takes, whatever it calls: shared memory, measured by the windows' files,
+ * and its own memory for plans. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { RANKS = 4, POOL_KIB = 512, MESSAGE = 4 << 20 };
 
-/* As peal.h states it, in bytes: blocking, non-blocking, messages; and pages for control blocks. */
+/* The limit that peal.h states, in bytes: blocking, non-blocking, messages; and pages for control
+ * blocks. */
 static const uint64_t bound =
     (4 + 4 * 2) * (POOL_KIB << 10) + RANKS * ((256 << 10) + 8192) + (64 << 10);
-
-/* The windows that this process has: how many, and the memory of the largest. */
-static uint64_t largest_window(int *count)
-{
-    uint64_t most = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    *count = 0;
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        char path[300], target[64] = "";
-        struct stat info;
-        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
-        if (readlink(path, target, sizeof target - 1) <= 0 ||
-            strncmp(target, "/memfd:peal ", 12) != 0 || stat(path, &info) != 0)
-            continue;
-        uint64_t bytes = (uint64_t)info.st_blocks * 512;
-        most = bytes > most ? bytes : most;
-        ++*count;
-    }
-    if (dir)
-        closedir(dir);
-    return most;
-}
 
 /* Every collective with every root, blocking and four at once. */
 static int call_all(struct peal_comm *comm, char *x, char *y, uint64_t n)
@@ -71,16 +48,15 @@ static int check_rank(struct peal_comm *comm, const void *context)
 {
     (void)context;
     char *x = calloc(1, 4 * MESSAGE), *y = calloc(1, 4 * MESSAGE);
-    int before, after;
     EXPECT(x && y);
     for (uint64_t bytes = 4; bytes <= MESSAGE; bytes *= 4)
         EXPECT(call_all(comm, x, y, bytes / 4) == 0);
-    uint64_t most = largest_window(&before);
+    struct children_files before = children_open_files();
     if (peal_comm_rank(comm) == 0)
-        printf("%llu KiB, of at most %llu\n", (unsigned long long)most >> 10,
+        printf("%llu KiB, of at most %llu\n", (unsigned long long)before.largest >> 10,
                (unsigned long long)bound >> 10);
-    EXPECT(before == RANKS);
-    EXPECT(most <= bound);
+    EXPECT(before.windows == RANKS);
+    EXPECT(before.largest <= bound);
     /* Communicators that are closed leave nothing. */
     for (int i = 0; i < 20; i++) {
         struct peal_comm *part;
@@ -88,8 +64,9 @@ static int check_rank(struct peal_comm *comm, const void *context)
         EXPECT(call_all(part, x, y, 4096) == 0);
         peal_comm_close(part);
     }
-    EXPECT(largest_window(&after) <= bound);
-    EXPECT(before == after);
+    struct children_files after = children_open_files();
+    EXPECT(after.largest <= bound);
+    EXPECT(before.windows == after.windows);
     free(x);
     free(y);
     return 0;
@@ -97,14 +74,14 @@ static int check_rank(struct peal_comm *comm, const void *context)
 
 /* ---- plans ---- */
 
-/* As docs/runtime.md states it: plans of collectives, and those of one user kernel. The
- * last one may go over. */
+/* The limits that docs/runtime.md states: plans of collectives, and those of one user kernel. The
+ * last plan may exceed them. */
 enum { PLANS = 16 << 20, VERSIONS = 8 << 20, SPARE = 1 << 20 };
 
-/* As many counts, types and operations as there may ever be. */
+/* Very many counts, types and operations. */
 static int call_many_counts(struct peal_comm *comm, char *x, char *y)
 {
-    for (uint64_t i = 0; i < 5000; i++) { /* more than plans are kept */
+    for (uint64_t i = 0; i < 5000; i++) { /* more plans than are kept */
         uint64_t n = 1 + i * 37 % 9973;
         enum peal_dtype dtype = (enum peal_dtype)(i % (PEAL_I64 + 1));
         enum peal_reduction reduce = i % 3 ? PEAL_SUM : PEAL_MAX;
@@ -129,7 +106,7 @@ static int call_many_counts(struct peal_comm *comm, char *x, char *y)
     return 0;
 }
 
-/* A kernel with values of the rank's own, which are others at every launch. */
+/* A kernel with local values, which differ at every launch. */
 static int launch_many_versions(struct peal_comm *comm)
 {
     static const char text[] = "kernel some(in x: i64[n], out y: i64[n], local k: int) {\n"
@@ -152,7 +129,7 @@ static int launch_many_versions(struct peal_comm *comm)
         EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, args, 3, NULL, 0) == PEAL_OK);
         EXPECT(memcmp(x, y, sizeof x) == 0);
     }
-    return kernel ? 0 : 1; /* kept: what it has is measured */
+    return kernel ? 0 : 1; /* not freed: its memory is measured */
 }
 
 static int check_plans(struct peal_comm *comm, const void *context)
@@ -160,7 +137,7 @@ static int check_plans(struct peal_comm *comm, const void *context)
     (void)context;
     char *x = calloc(1, MESSAGE), *y = calloc(1, MESSAGE);
     EXPECT(x && y);
-    /* Signed: what opening still needed may be freed meanwhile. */
+    /* Signed: memory that opening needed may be freed meanwhile. */
     int64_t before = (int64_t)mallinfo2().uordblks;
     EXPECT(call_many_counts(comm, x, y) == 0);
     int64_t counts = (int64_t)mallinfo2().uordblks - before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of processes: waited for in slices, many under way at once. */
+/* Messages between processes: waits in slices, many messages under way at once. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -8,7 +8,7 @@
 
 enum silence { SPEAKS_LATE, NEVER_SPEAKS, DIES };
 
-/* As long as can be asked for is not a moment: the time-out comes first. */
+/* The longest wait that can be requested is not cut to zero: the time-out comes first. */
 static int wait_for_ever(struct peal_comm *comm, const void *context)
 {
     static const uint64_t times[] = {UINT64_MAX, UINT64_MAX / 1000, UINT64_MAX / 1000 - 1};
@@ -28,7 +28,7 @@ TEST(a_wait_for_any_time_ends_with_the_time_out)
     }
 }
 
-/* Rank 0 receives in slices; rank 1 sends late, never, or is gone. */
+/* Rank 0 receives in slices; rank 1 sends late, or never, or has exited. */
 static int receive_in_slices(struct peal_comm *comm, const void *context)
 {
     enum silence kind = *(const enum silence *)context;
@@ -73,7 +73,7 @@ TEST(waits_in_slices_see_messages_deaths_and_time_outs)
     }
 }
 
-/* Many messages at once to one rank, larger than its mailbox and of all tags, and back. */
+/* Many messages at once to one rank and back, with different tags, larger than its mailbox. */
 static int send_many_at_once(struct peal_comm *comm, const void *context)
 {
     enum { MANY = 6, ITEMS = 200000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that take different algorithms, because they force them or have measured other tables: a
- * mismatch in words on every rank, never a result. */
+/* Ranks that take different algorithms, because they force them or have measured different tables:
+ * every rank reports a mismatch, and none gets a result. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -13,29 +13,29 @@
 static const char *const algos[] = {"rows",   "small",    "direct",  "central", "grouped",
                                     "relay",  "mesh",     "mesh2",   "ring",    "ring_slot",
                                     "biring", "doubling", "halving", "read"};
-enum { ALGOS = sizeof algos / sizeof *algos, MOST = 20000 };
+enum { ALGOS = sizeof algos / sizeof *algos, MAX_COUNT = 20000 };
 
 struct mix {
     const char *first, *last; /* the algorithm of the last rank, and of all others */
     uint64_t count;
-    int calls; /* made alike before */
+    int calls; /* calls before, with the same algorithm everywhere */
 };
 
 static int force_different(struct peal_comm *comm, const void *context)
 {
     const struct mix *mix = context;
-    static int32_t x[MOST], y[MOST];
+    static int32_t x[MAX_COUNT], y[MAX_COUNT];
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     const char *own = rank == size - 1 ? mix->last : mix->first;
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < MAX_COUNT; i++)
         x[i] = (int32_t)rank + i;
-    for (int k = 0; k < mix->calls; k++) { /* both are known, and lie where they lie */
+    for (int k = 0; k < mix->calls; k++) { /* so that both have been used, and have their places */
         EXPECT(peal_comm_set_algo(comm, "allreduce", k % 2 ? mix->first : mix->last) == PEAL_OK);
         EXPECT(peal_allreduce(comm, x, y, mix->count, PEAL_I32, PEAL_SUM) == PEAL_OK);
     }
     EXPECT(peal_comm_set_algo(comm, "allreduce", own) == PEAL_OK);
     enum peal_status status = peal_allreduce(comm, x, y, mix->count, PEAL_I32, PEAL_SUM);
-    EXPECT(status == PEAL_MISMATCH || (size > 2 && status == PEAL_CLOSED)); /* told at its entry */
+    EXPECT(status == PEAL_MISMATCH || (size > 2 && status == PEAL_CLOSED)); /* at its entry */
     char name[40];
     snprintf(name, sizeof name, "'%s'", mix->first);
     EXPECT(strstr(peal_comm_error(comm), name));
@@ -49,7 +49,7 @@ TEST(different_algorithms_are_a_mismatch)
     for (int a = 0; a < ALGOS; a++) {
         struct mix mix = {.first = algos[a],
                           .last = algos[(a + 1 + a % 5) % ALGOS],
-                          .count = a % 2 ? 1 : MOST,
+                          .count = a % 2 ? 1 : MAX_COUNT,
                           .calls = a % 3};
         assert_true(children_run(a % 4 == 0 ? 3 : 2, force_different, &mix));
     }
@@ -67,9 +67,10 @@ static void write_rule(const char *path, const char *rule)
 static int tune_and_call(uint32_t rank, const char *job, const char *const *paths)
 {
     setenv("PEAL_TUNE_FILE", paths[rank], 1);
-    struct peal_open how = {.size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 60000};
+    struct peal_open options = {
+        .size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 60000};
     struct peal_comm *comm;
-    if (peal_comm_open(&how, &comm) != PEAL_OK)
+    if (peal_comm_open(&options, &comm) != PEAL_OK)
         return 1;
     static float x[64], y[64];
     enum peal_status status = peal_allreduce(comm, x, y, 64, PEAL_F32, PEAL_SUM);

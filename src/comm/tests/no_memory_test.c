@@ -25,7 +25,7 @@
 
 enum { RANKS = 3, SKIP = 77 };
 
-/* False if the system does not let us. */
+/* False if the system does not permit it. */
 static bool install(struct sock_filter *filter, unsigned short count)
 {
     struct sock_fprog program = {count, filter};
@@ -59,7 +59,7 @@ static bool close_file(int fd)
     return install(filter, sizeof filter / sizeof *filter);
 }
 
-/* Symmetric memory: refused everywhere if one rank has none, and the communicator goes on. */
+/* Symmetric memory: refused on all ranks if one rank has none, and the communicator still works. */
 static int allocate(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -74,7 +74,7 @@ static int allocate(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Memory that all have, and one rank cannot map: refused everywhere as well. */
+/* Memory that all ranks have, but one rank cannot map: also refused on all ranks. */
 static int map_in_vain(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -88,7 +88,7 @@ static int map_in_vain(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Memory that is there for one rank, and not for all: refused before anyone takes any. */
+/* Memory that is there for one rank, but not for all: refused before any rank takes any. */
 static int allocate_too_much(struct peal_comm *comm, const void *context)
 {
     void *memory = NULL;
@@ -113,8 +113,8 @@ static int allocate_too_much(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* How a call of rank 1's failed: it is told why, all are told the same, and then it is over. A rank
- * that had ended the call is told with its next one, and one that is behind in the call before. */
+/* A call has failed on rank 1: all ranks get the same reason, and the communicator is finished. A
+ * rank whose call had ended learns of it in its next call, and a slower rank in the call before. */
 static int check_end(struct peal_comm *comm, enum peal_status status, const char *words)
 {
     bool poor = peal_comm_rank(comm) == 1 && strncmp(words, "rank 1", 6) == 0;
@@ -125,7 +125,7 @@ static int check_end(struct peal_comm *comm, enum peal_status status, const char
     }
     EXPECT(strstr(peal_comm_error(comm), words) != NULL);
     EXPECT(peal_barrier(comm) == PEAL_CLOSED);
-    /* A call that exchanges several times, and met the failure between two of them. */
+    /* A call of several exchanges, which met the failure between two of them. */
     char one = 1, all[PEAL_MOST_RANKS];
     EXPECT(peal_comm_exchange(comm, PEAL_CALL_SPLIT, &one, all, 1) == PEAL_NO_MEMORY);
     EXPECT(strstr(peal_comm_error(comm), words) != NULL);
@@ -136,14 +136,17 @@ static int check_end(struct peal_comm *comm, enum peal_status status, const char
 static int call(struct peal_comm *comm, const void *context)
 {
     (void)context;
-    enum { MOST = 1 << 18 };
-    float *x = calloc(MOST, sizeof *x), *y = calloc(MOST, sizeof *y);
+    enum { MAX_COUNT = 1 << 18 };
+    float *x = calloc(MAX_COUNT, sizeof *x), *y = calloc(MAX_COUNT, sizeof *y);
     EXPECT(x && y);
     enum peal_status status = peal_allreduce(comm, x, y, 16, PEAL_F32, PEAL_SUM);
     if (peal_comm_rank(comm) == 1 && !fill_memory())
         return SKIP;
-    for (uint64_t n = 16; status == PEAL_OK && n <= MOST; n *= 2)
+    for (uint64_t n = 16; n <= MAX_COUNT; n *= 2) {
+        if (status != PEAL_OK)
+            break;
         status = peal_allreduce(comm, x, y, n, PEAL_F32, PEAL_SUM);
+    }
     EXPECT(check_end(comm, status, "rank 1: no memory for kernel 'allreduce") == 0);
     free(x);
     free(y);
@@ -154,18 +157,22 @@ static int call(struct peal_comm *comm, const void *context)
 static int call_at_once(struct peal_comm *comm, const void *context)
 {
     (void)context;
-    enum { MOST = 1 << 18, CALLS = 4 };
-    float *x = calloc(MOST, sizeof *x), *y = calloc(CALLS * MOST, sizeof *y);
+    enum { MAX_COUNT = 1 << 18, CALLS = 4 };
+    float *x = calloc(MAX_COUNT, sizeof *x), *y = calloc(CALLS * MAX_COUNT, sizeof *y);
     EXPECT(x && y);
     enum peal_status status = peal_barrier(comm);
     if (peal_comm_rank(comm) == 1 && !fill_memory())
         return SKIP;
-    for (uint64_t n = 16; status == PEAL_OK && n <= MOST; n *= 2) {
+    for (uint64_t n = 16; n <= MAX_COUNT; n *= 2) {
         struct peal_request *requests[CALLS];
         int started = 0;
-        for (; started < CALLS && status == PEAL_OK; started += status == PEAL_OK)
-            status = peal_iallreduce(comm, x, y + started * MOST, n, PEAL_F32, PEAL_SUM,
-                                     &requests[started]);
+        for (; started < CALLS; started++) {
+            if (status == PEAL_OK)
+                status = peal_iallreduce(comm, x, y + started * MAX_COUNT, n, PEAL_F32, PEAL_SUM,
+                                         &requests[started]);
+            if (status != PEAL_OK)
+                break;
+        }
         for (int i = 0; i < started; i++) {
             enum peal_status ended = peal_request_wait(requests[i]);
             status = ended != PEAL_OK ? ended : status;
@@ -192,7 +199,8 @@ static int launch(struct peal_comm *comm, int64_t times, const char *words)
     struct peal_arg args[3] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
                                {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
                                {.kind = PEAL_ARG_INT, .value = 1}};
-    /* Rank 1 needs rank 0 only for its first launch: the others' end may come before they load. */
+    /* Rank 1 needs rank 0 only for its first launch: the other ranks may learn of the failure
+     * before they load. */
     enum peal_status status = peal_user_kernel_load(comm, text, NULL, &kernel);
     if (status == PEAL_OK)
         status = peal_user_kernel_launch(kernel, PEAL_F32, args, 3, NULL, 0);
@@ -206,14 +214,14 @@ static int launch(struct peal_comm *comm, int64_t times, const char *words)
     return 0;
 }
 
-/* a user kernel with windows of a mebibyte. */
+/* A user kernel with windows of a mebibyte. */
 static int launch_without_memory(struct peal_comm *comm, const void *context)
 {
     (void)context;
     return launch(comm, 0, "rank 1: no memory for kernel 'wide'");
 }
 
-/* ... and with more than any window has. */
+/* The same with more memory than any window has. */
 static int launch_too_much(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -221,7 +229,7 @@ static int launch_too_much(struct peal_comm *comm, const void *context)
                   "no memory for kernel 'wide', which needs 131073 KiB of the window;");
 }
 
-/* A new communicator: refused on all ranks, and the old one goes on. */
+/* A new communicator: refused on all ranks, and the old one still works. */
 static int split(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -284,7 +292,7 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* In a process of their own: what a rank has filled stays so. */
+/* In a process of its own: memory that a rank has filled stays filled. */
 static void run_threads(children_body *body)
 {
     fflush(stdout);
@@ -347,17 +355,17 @@ CASE(a_shrink_without_memory_says_so_on_every_rank, shrink)
 
 /* ---- opening ---- */
 
-/* Rank `poor` has no memory; all are told so. Returns the exit code of a rank. */
+/* Rank `poor` has no memory, and all ranks get that reason. Returns the exit code of a rank. */
 static int open_poorly(uint32_t rank, uint32_t size, uint32_t poor, const char *job)
 {
-    struct peal_open how = {
+    struct peal_open options = {
         .rank = rank, .size = size, .job = job, .timeout_ms = 60000, .quiet = 1};
     struct peal_comm *comm = NULL;
     char words[64];
     snprintf(words, sizeof words, "rank %u: cannot make a window of 64 KiB: ", poor);
     if (rank == poor && !fill_memory())
         return SKIP;
-    enum peal_status status = peal_comm_open(&how, &comm);
+    enum peal_status status = peal_comm_open(&options, &comm);
     bool right = status == PEAL_NO_MEMORY && strstr(peal_comm_error(NULL), words) != NULL &&
                  strstr(peal_comm_error(NULL), strerror(ENOSPC)) != NULL;
     if (!right)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One-sided calls, between processes and between threads: data, order, atomic operations, waits,
- * and what is refused. */
+ * refusals. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -14,14 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BYTES = 1 << 16, ROUNDS = 300, MOST_RANKS = 4 };
+enum { BYTES = 1 << 16, ROUNDS = 300, MAX_RANKS = 4 };
 
-/* What lies in a rank's symmetric memory. */
+/* A rank's symmetric memory. */
 struct memory {
-    uint64_t arrived[MOST_RANKS]; /* signals, by sender */
+    uint64_t arrived[MAX_RANKS]; /* signals, by sender */
     uint64_t counter, lock, inside;
     uint32_t counter32, lock32;
-    unsigned char boxes[MOST_RANKS][BYTES]; /* by sender */
+    unsigned char boxes[MAX_RANKS][BYTES]; /* by sender */
 };
 
 static uint64_t next_random(uint64_t *seed)
@@ -30,12 +30,12 @@ static uint64_t next_random(uint64_t *seed)
     return *seed >> 33;
 }
 
-/* Every round each rank writes a random stretch of its box at every peer, then signals; the
- * receiver knows the generator, and compares with memory of its own. */
+/* In every round each rank writes a random part of its box at every peer, then signals; the
+ * receiver knows the generator, and compares with a copy of its own. */
 static int exchange(struct peal_comm *comm, struct memory *own, uint64_t base)
 {
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
-    static _Thread_local unsigned char expected[MOST_RANKS][BYTES], data[BYTES], back[BYTES];
+    static _Thread_local unsigned char expected[MAX_RANKS][BYTES], data[BYTES], back[BYTES];
     memset(expected, 0, sizeof expected);
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         for (uint32_t to = 0; to < size; to++) {
@@ -100,7 +100,7 @@ static int contend(struct peal_comm *comm, struct memory *own)
     EXPECT(old32 == size * ROUNDS);
     EXPECT(peal_get(comm, &inside, &own->inside, sizeof inside, 0) == PEAL_OK);
     EXPECT(inside == (uint64_t)size * ROUNDS);
-    EXPECT(peal_barrier(comm) == PEAL_OK); /* all have looked */
+    EXPECT(peal_barrier(comm) == PEAL_OK); /* all have read it */
     return 0;
 }
 
@@ -169,7 +169,7 @@ static uint64_t pick_seed(void)
 TEST(processes_exchange_data_and_signals)
 {
     uint64_t seed = pick_seed();
-    for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
+    for (uint32_t ranks = 1; ranks <= MAX_RANKS; ranks++) {
         assert_true(children_run(ranks, body, &seed));
     }
 }
@@ -233,7 +233,7 @@ static int time_out(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Rank 0 waits for ranks that leave. */
+/* Rank 0 waits for ranks that close the communicator. */
 static int be_left(struct peal_comm *comm, const void *context)
 {
     uint64_t *signal;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening on a bad day: a rank that cannot finish is a failure of all ranks at once, with its
- * reason; one that has ended is known from the launcher; other users of the host can do no more
- * than be in the way; and ranks in different pid namespaces see each other live and die. */
+/* Opening under bad conditions: if one rank cannot finish, all ranks fail at once with its reason;
+ * a rank that has ended is known from the launcher; other users of the host can only get in the
+ * way; and ranks in different pid namespaces notice each other's end. */
 #include "base/base.h"
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
@@ -40,19 +40,19 @@ static double now(void)
 
 static void open_and_note(uint32_t rank, uint32_t size, const char *job, uint32_t timeout_ms)
 {
-    struct peal_open how = {
+    struct peal_open options = {
         .rank = rank, .size = size, .job = job, .quiet = 1, .timeout_ms = timeout_ms};
     struct peal_comm *comm = NULL;
     double began = now();
-    results[rank].status = (int)peal_comm_open(size ? &how : NULL, &comm);
+    results[rank].status = (int)peal_comm_open(size ? &options : NULL, &comm);
     results[rank].seconds = now() - began;
     snprintf(results[rank].why, sizeof results[rank].why, "%.280s", peal_comm_error(NULL));
     peal_comm_close(comm);
 }
 
-static void limit(int resource, rlim_t most)
+static void limit(int resource, rlim_t value)
 {
-    struct rlimit limits = {most, most};
+    struct rlimit limits = {value, value};
     setrlimit(resource, &limits);
 }
 
@@ -71,7 +71,7 @@ static rlim_t lowest_free(void)
 #define TAKES_TERABYTES false
 #endif
 
-/* Bytes of this process's. */
+/* Bytes of address space of this process. */
 static rlim_t address_space(void)
 {
     unsigned long pages = 0;
@@ -82,8 +82,8 @@ static rlim_t address_space(void)
     return (rlim_t)pages * 4096;
 }
 
-/* All ranks open; rank 2 has too little of something. */
-static void one_cannot_finish(int resource, rlim_t most, const char *words)
+/* All ranks open; rank 2 has too little of a resource. */
+static void one_cannot_finish(int resource, rlim_t limited, const char *words)
 {
     char job[48];
     pid_t pids[RANKS];
@@ -95,7 +95,7 @@ static void one_cannot_finish(int resource, rlim_t most, const char *words)
         if (pids[r] != 0)
             continue;
         if (r == 2)
-            limit(resource, most);
+            limit(resource, limited);
         open_and_note(r, RANKS, job, LONG_MS);
         _exit(0);
     }
@@ -115,9 +115,9 @@ static void one_cannot_finish(int resource, rlim_t most, const char *words)
 
 TEST(a_rank_that_cannot_finish_says_why_to_all)
 {
-    /* From where one is left, for the window or for a socket. */
-    for (rlim_t most = lowest_free() + 1; most < lowest_free() + 4; most++)
-        one_cannot_finish(RLIMIT_NOFILE, most, "descriptor");
+    /* From one free descriptor on, for the window or for a socket. */
+    for (rlim_t descriptors = lowest_free() + 1; descriptors < lowest_free() + 4; descriptors++)
+        one_cannot_finish(RLIMIT_NOFILE, descriptors, "descriptor");
     one_cannot_finish(RLIMIT_NOFILE, lowest_free() + 5, "rank");
     if (!TAKES_TERABYTES)
         one_cannot_finish(RLIMIT_AS, address_space() + (20 << 20), "rank 2");
@@ -125,8 +125,8 @@ TEST(a_rank_that_cannot_finish_says_why_to_all)
 
 /* ---- new communicators ---- */
 
-/* Rank 1 has no address space for another one: no rank has it, and the old one goes on. Descriptors
- * are not needed. */
+/* Rank 1 has no address space for another communicator: no rank gets one, and the old one still
+ * works. Descriptors are not needed. */
 static int dup_without_space(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -198,7 +198,7 @@ static socklen_t name_meeting(const char *job, struct sockaddr_un *out)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
-/* Another user takes the name, with a queue that is full if wanted, until it is killed. */
+/* Another user takes the name, with a full queue if `full`, until it is killed. */
 static pid_t squat(const char *job, bool full)
 {
     int ready[2];
@@ -211,7 +211,8 @@ static pid_t squat(const char *job, bool full)
         if (setuid(65534) != 0 || bind(fd, (struct sockaddr *)&name, len) != 0 ||
             listen(fd, full ? 0 : 5) != 0)
             _exit(1);
-        for (int i = 0; full && i < 4; i++) {
+        int others = full ? 4 : 0;
+        for (int i = 0; i < others; i++) {
             int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
             (void)connect(other, (struct sockaddr *)&name, len);
         }
@@ -228,7 +229,7 @@ static pid_t squat(const char *job, bool full)
     return pid;
 }
 
-/* No folder that this user can write to. */
+/* There is no folder that this user can write to. */
 static bool hide_folders(void)
 {
     return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -258,8 +259,8 @@ static void open_beside_a_squatter(bool folders, bool full)
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
     for (uint32_t r = 0; r < 2; r++) {
-        bool fails =
-            !folders && status[r] == 0; /* a system that lets no process hide folders: skipped */
+        bool fails = !folders &&
+                     status[r] == 0; /* the system does not let a process hide folders: skipped */
         bool right =
             !fails ? status[r] != 0 || results[r].status == PEAL_OK
                    : results[r].status != PEAL_OK && strstr(results[r].why, "of another user");
@@ -288,9 +289,10 @@ static int work_apart(uint32_t rank, const char *job, _Atomic int *go)
 {
     enum { COUNT = 1 << 18 };
     static float x[COUNT], y[COUNT];
-    struct peal_open how = {.rank = rank, .size = 2, .job = job, .quiet = 1, .timeout_ms = LONG_MS};
+    struct peal_open options = {
+        .rank = rank, .size = 2, .job = job, .quiet = 1, .timeout_ms = LONG_MS};
     struct peal_comm *comm;
-    if (peal_comm_open(&how, &comm) != PEAL_OK)
+    if (peal_comm_open(&options, &comm) != PEAL_OK)
         return 1;
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)(rank + 1);

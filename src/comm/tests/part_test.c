@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User kernels whose structure depends on the rank: channels, signals, windows and lanes that some
- * ranks have and others have not, and counts that are a rank's own. What is proved must run
- * right. */
+/* User kernels whose structure depends on the rank: channels, signals, windows and lanes that only
+ * some ranks have, and local counts. What is proved must run right. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -22,7 +21,9 @@ static enum peal_status launch(struct peal_comm *comm, const char *text, const f
         {.kind = PEAL_ARG_BUFFER, .data = (void *)(uintptr_t)x, .bytes = N * sizeof *x},
         {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = N * sizeof *y},
         third};
-    for (int i = 0; i < 5 && status == PEAL_OK; i++) {
+    for (int i = 0; i < 5; i++) {
+        if (status != PEAL_OK)
+            break;
         memset(y, 0, N * sizeof *y);
         status = peal_user_kernel_launch(kernel, PEAL_F32, args,
                                          third.nvalues || third.value ? 3 : 2, NULL, 0);
@@ -53,7 +54,7 @@ static int some_have_channels(struct peal_comm *comm, const void *context)
     EXPECT(launch(comm, context, x, y, (struct peal_arg){0}) == PEAL_OK);
     for (int i = 0; i < N; i++)
         EXPECT(y[i] == (float)i);
-    /* And what follows is not disturbed by where the kernel's memory lies. */
+    /* The calls that follow are not disturbed by the place of the kernel's memory. */
     static const int counts[] = {1, 30, 300, N};
     for (int k = 0; k < 4; k++) {
         EXPECT(peal_allreduce(comm, x, y, (uint64_t)counts[k], PEAL_F32, PEAL_SUM) == PEAL_OK);
@@ -63,7 +64,7 @@ static int some_have_channels(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Two ranks of all have a channel. */
+/* Only two ranks have a channel. */
 static const char pair[] = "kernel pair(in x: T[n], out y: T[n]) {\n"
                            "    y = x\n"
                            "    if rank == 0 { send x to 1 }\n"
@@ -86,7 +87,7 @@ static int two_have_a_channel(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Counts in signals that do not fit 16 bits on one rank only: all must write cells alike. */
+/* Counts in signals that exceed 16 bits on one rank only: all ranks must write cells alike. */
 static const char large_count[] = "kernel count(in x: T[n], out y: T[n]) {\n"
                                   "    window w: T[n]\n"
                                   "    signal s, t\n"
@@ -110,7 +111,8 @@ static int one_counts_far(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Each rank sends as much as its own count says, to the right; a count of 0 means no channel. */
+/* Each rank sends as many elements as its own count says, to the right; a count of 0 means no
+ * channel. */
 static const char local_counts[] =
     "kernel shift(in x: T[n], out y: T[n], local counts: int[nranks]) {\n"
     "    let right = (rank + 1) % nranks\n"
@@ -130,7 +132,7 @@ static int counts_are_local(struct peal_comm *comm, const void *context)
 {
     (void)context;
     float x[N], y[N];
-    int64_t counts[CHILDREN_MOST] = {0};
+    int64_t counts[CHILDREN_MAX] = {0};
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     uint32_t left = (rank + size - 1) % size;
     counts[(rank + 1) % size] = sent_by(rank);
@@ -166,12 +168,12 @@ TEST(counts_on_some_ranks)
 
 /* ---- PEAL_VERIFY=1 ---- */
 
-/* Deadlocks if two ranks' counts are not the same: proved for some, refuted for others. */
+/* Deadlocks if two ranks' counts differ: proved for some values, refuted for others. */
 static int local_is_proved(struct peal_comm *comm, const void *context)
 {
     (void)context;
     float x[N] = {0}, y[N];
-    int64_t counts[CHILDREN_MOST] = {0};
+    int64_t counts[CHILDREN_MAX] = {0};
     uint32_t size = peal_comm_size(comm);
     struct peal_arg third = {.kind = PEAL_ARG_INTS, .values = counts, .nvalues = size};
     for (uint32_t r = 0; r < size; r++)

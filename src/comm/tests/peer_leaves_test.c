@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that leave the others alone in the middle of something: whatever these wait for, and in
- * whichever way, they are told, and not by the time-out. Calls that are changed under way. */
+/* Ranks that leave while others still need them: whatever the others wait for, and in whichever
+ * way, they learn of it, and not by the time-out. Calls that are changed under way. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- processes ---- */
 
-/* Without address space the stack cannot grow either: it has what it needs before. */
+/* Without address space the stack cannot grow either: it is grown beforehand. */
 static void grow_stack(void)
 {
     volatile char room[1 << 20];
@@ -21,7 +21,7 @@ static void grow_stack(void)
         room[i] = 1;
 }
 
-/* Rank 1 takes part in a split until it has no address space left, and ends. */
+/* Rank 1 takes part in a split until it has no address space left, and exits. */
 static int split_without_one(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -53,14 +53,15 @@ TEST(a_split_sees_a_rank_die)
     assert_true(children_left_nothing(group.job));
 }
 
-/* Rank 0 never waits: it tests, or waits for no time at all. */
+/* Rank 0 never waits: it tests, or waits for zero time. */
 static int test_until_told(struct peal_comm *comm, const void *context)
 {
     bool tests = *(const bool *)context;
     if (peal_comm_rank(comm) == 1)
         _exit(0);
     struct peal_request *request;
-    peal_comm_set_timeout(comm, 8000); /* less than it takes to give up reaching a host */
+    peal_comm_set_timeout(comm,
+                          8000); /* less than the time after which a host counts as unreachable */
     enum peal_status status = peal_ibarrier(comm, &request);
     EXPECT(status == PEAL_OK);
     do
@@ -78,8 +79,8 @@ TEST(who_only_tests_sees_a_rank_die)
     }
 }
 
-/* Rank 0 sends in a part, closes it, and ends. Rank 1 finds it dead in the whole, and then
- * receives: the slots that it gives back are wanted by no rank. */
+/* Rank 0 sends in a sub-communicator, closes it, and exits. Rank 1 finds it dead in the parent, and
+ * then receives: no rank needs the slots that it gives back. */
 static int receive_from_the_dead(struct peal_comm *comm, const void *context)
 {
     static const char text[] = "kernel pass(in x: T[n], out y: T[n]) {\n"
@@ -96,7 +97,7 @@ static int receive_from_the_dead(struct peal_comm *comm, const void *context)
                                {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
     EXPECT(peal_comm_dup(comm, &part) == PEAL_OK);
     EXPECT(peal_user_kernel_load(part, text, NULL, &kernel) == PEAL_OK);
-    /* Once together: the first call of a kind is a meeting. */
+    /* Once on all ranks, because the first call of a kind synchronises them. */
     EXPECT(peal_user_kernel_launch(kernel, PEAL_I32, args, 2, NULL, 0) == PEAL_OK);
     if (peal_comm_rank(comm) == 1) {
         close(ends[1]);
@@ -141,7 +142,7 @@ TEST(a_dropped_request_fails_the_peers)
     assert_int_equal(peal_ibarrier(comms[1], &dropped), PEAL_OK);
     peal_comm_close(comms[1]);
     assert_int_equal(peal_request_wait(dropped), PEAL_CLOSED);
-    /* What rank 1 owes to the first call it has given; to the second it comes not at all. */
+    /* Rank 1 has done its part of the first call; it does not make the second. */
     enum peal_status status = peal_ibarrier(comms[0], &kept);
     if (status == PEAL_OK)
         status = peal_request_wait(kept);
@@ -156,8 +157,8 @@ TEST(a_dropped_request_fails_the_peers)
     assert_int_equal(peal_request_wait(kept), PEAL_MISMATCH);
     peal_comm_close(comms[0]);
 
-    /* Begun and dropped, before its root has what it waits for: by a kernel in which others wait
-     * for the root. */
+    /* Begun and dropped before its root has what it waits for, with a kernel in which other ranks
+     * wait for the root. */
     open_both(comms);
     for (int i = 0; i < 2; i++)
         assert_int_equal(peal_comm_set_algo(comms[i], "reduce", "mesh"), PEAL_OK);
@@ -180,7 +181,7 @@ TEST(a_message_of_nobody_is_not_waited_for)
         open_both(comms);
         assert_int_equal(peal_send(comms[1], &word, 4, 0, 3), PEAL_OK);
         peal_comm_close(comms[1]);
-        /* What was sent before is still there. */
+        /* The message that was sent before still arrives. */
         assert_int_equal(peal_recv(comms[0], &got, 4, sources[i], 3, NULL, &from), PEAL_OK);
         assert_true(got == 7 && from == 1);
         assert_int_equal(peal_recv(comms[0], &got, 4, sources[i], 3, NULL, NULL), PEAL_MISMATCH);
@@ -189,7 +190,7 @@ TEST(a_message_of_nobody_is_not_waited_for)
     }
 }
 
-/* ---- changed, or another one, under way ---- */
+/* ---- changed or mismatched calls under way ---- */
 
 static void end_both(struct peal_request *requests[2], enum peal_status status[2])
 {
@@ -220,7 +221,7 @@ TEST(an_algorithm_is_the_one_of_the_start)
                 PEAL_OK);
         }
         const char *algo = turn % 2 ? "rows" : "send";
-        /* Rank 1 is past its counts by now, rank 0 is not. */
+        /* Rank 1 has exchanged its counts by now, rank 0 has not. */
         assert_int_equal(peal_comm_set_algo(comms[0], "all_to_all", algo), PEAL_OK);
         end_both(requests, status);
         assert_int_equal(peal_comm_set_algo(comms[1], "all_to_all", algo), PEAL_OK);
@@ -234,7 +235,7 @@ TEST(an_algorithm_is_the_one_of_the_start)
     peal_comm_close(comms[1]);
 }
 
-/* Rank 1 broadcasts where rank 0 is to get its part of a scatter: what comes lies where rank 0 has
+/* Rank 1 broadcasts while rank 0 expects its part of a scatter: the data arrives where rank 0 has
  * its cells, and must not be taken for them. */
 TEST(data_of_another_call_is_no_signal)
 {
@@ -272,15 +273,15 @@ static void wait_both(struct peal_request *requests[2])
     assert_int_equal(status[1], PEAL_OK);
 }
 
-/* A root does not wait: it is past the call that another rank did not make, and they wait for each
- * other in different ones, of different kinds. */
+/* A root does not wait: it has left the call that another rank did not make, and the two wait for
+ * each other in different calls of different kinds. */
 TEST(a_mismatch_is_found_after_it_was_passed)
 {
     struct peal_comm *comms[2];
     struct peal_request *requests[3];
     int64_t x[8] = {0}, y[8];
     open_both(comms);
-    for (int i = 0; i < 4; i++) { /* first calls of a kind are agreed on: these are not the first */
+    for (int i = 0; i < 4; i++) { /* the first call of a kind is agreed on; these come later */
         struct peal_request *warm[2];
         for (int r = 0; r < 2; r++)
             assert_int_equal(peal_ibroadcast(comms[r], x, 4, PEAL_I64, 0, &warm[r]), PEAL_OK);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plan cache takes for granted: who writes which cell of a library kernel depends on ranks
- * and root, not on counts, types, operations and what is in place; a plan that was resized is the
- * very block that instantiate makes, and its image that plan's; and what is made when a
- * communicator is opened is what calls look for. */
+/* What the plan cache relies on: the writers of a library kernel's cells depend on ranks and root,
+ * not on counts, types, operations and whether it is in place; a resized plan is byte for byte the
+ * block that instantiate makes, and its image is that plan's; and calls find the plans that were
+ * made when the communicator was opened. */
 #include "comm/communicator.h"
 
 #include "plan/plan.h"
@@ -16,7 +16,7 @@
 
 /* Everything a plan can depend on besides kernel, ranks and root. */
 static const struct variant {
-    int64_t count, most;
+    int64_t count, capacity;
     enum peal_dtype dtype;
     enum peal_reduction reduce;
     bool in_place;
@@ -34,7 +34,7 @@ static struct peal_plan *whole_plan(struct peal_program *library, const struct p
     struct peal_plan *plan = NULL;
     bool rows = algo->shape == PEAL_SHAPE_ROWS || algo->shape == PEAL_SHAPE_BLOCKS;
     struct peal_bind_value values[2] = {{rows ? "m" : "n", &v->count, 1, false},
-                                        {"most", &v->most, 1, false}};
+                                        {"most", &v->capacity, 1, false}};
     peal_diags_init(&diags);
     const struct peal_kernel *kernel = peal_program_kernel(library, algo->kernel, &diags);
     assert_non_null(kernel);
@@ -43,7 +43,7 @@ static struct peal_plan *whole_plan(struct peal_program *library, const struct p
                              .dtype = v->dtype,
                              .reduce = v->reduce,
                              .values = values,
-                             .nvalues = algo->shape == PEAL_SHAPE_NONE ? 0 : 1 + algo->has_most,
+                             .nvalues = algo->shape == PEAL_SHAPE_NONE ? 0 : 1 + algo->has_capacity,
                              .root = root,
                              .in_place = v->in_place,
                              .symmetric = algo->memory != PEAL_PEERS_STAGE,
@@ -110,24 +110,29 @@ TEST(writers_follow_from_ranks_and_root)
     peal_diags_release(&diags);
 }
 
+static bool has_parameter(const struct peal_plan *plan, const struct peal_op *op)
+{
+    for (uint32_t r = 0; r < peal_op_nrefs(op); r++) {
+        uint32_t buf = peal_plan_refs(plan)[op->mem.ref + r].buf;
+        if (buf < plan->bufs.count && peal_plan_bufs(plan)[buf].kind == PEAL_BUF_PARAM)
+            return true;
+    }
+    return false;
+}
+
 /* Every op of a plan that moves or computes has a parameter among its operands. */
 static bool all_ops_have_parameters(const struct peal_plan *plan)
 {
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(plan)[i];
-        bool found = peal_op_is_sync(op);
-        for (uint32_t r = 0; !found && r < peal_op_nrefs(op); r++) {
-            uint32_t buf = peal_plan_refs(plan)[op->mem.ref + r].buf;
-            found = buf < plan->bufs.count && peal_plan_bufs(plan)[buf].kind == PEAL_BUF_PARAM;
-        }
-        if (!found)
+        if (!peal_op_is_sync(op) && !has_parameter(plan, op))
             return false;
     }
     return true;
 }
 
-/* Kernels of rows have few classes of counts, because what a launch does not bind costs nothing:
- * each step is cut to the parameters that it touches. */
+/* Kernels of rows have few classes of counts, because elements that a launch does not bind cost
+ * nothing: each step is cut to the parameters that it touches. */
 TEST(rows_are_cut_to_what_is_bound)
 {
     struct peal_diags diags;
@@ -137,7 +142,7 @@ TEST(rows_are_cut_to_what_is_bound)
     for (size_t a = 0; a < count; a++) {
         for (uint32_t k = 0; k < 2 * PEAL_DTYPES * PEAL_REDUCTIONS; k++) {
             struct variant v = {.count = 64,
-                                .most = 256,
+                                .capacity = 256,
                                 .dtype = (enum peal_dtype)(k / 2 % PEAL_DTYPES),
                                 .reduce = (enum peal_reduction)(k / 2 / PEAL_DTYPES),
                                 .in_place = k % 2};
@@ -161,26 +166,26 @@ TEST(rows_are_cut_to_what_is_bound)
 /* ---- resizing ---- */
 
 static struct peal_plan *make_plan(const struct peal_kernel *kernel, const struct peal_algo *algo,
-                                   const struct peal_bind *how, int64_t count, int64_t most)
+                                   const struct peal_bind *given, int64_t count, int64_t capacity)
 {
     bool rows = algo->shape == PEAL_SHAPE_ROWS || algo->shape == PEAL_SHAPE_BLOCKS;
     int64_t groups = 2;
     struct peal_bind_value values[3] = {{rows ? "m" : "n", &count, 1, false}};
-    struct peal_bind bind = *how;
+    struct peal_bind bind = *given;
     struct peal_plan *plan = NULL;
     bind.values = values;
     bind.nvalues = algo->shape == PEAL_SHAPE_NONE ? 0 : 1;
-    if (algo->has_most)
-        values[bind.nvalues++] = (struct peal_bind_value){"most", &most, 1, false};
+    if (algo->has_capacity)
+        values[bind.nvalues++] = (struct peal_bind_value){"most", &capacity, 1, false};
     if (algo->has_groups)
         values[bind.nvalues++] = (struct peal_bind_value){"groups", &groups, 1, false};
     bind.slot_bytes = (uint64_t)count * peal_dtype_size(bind.dtype);
     return peal_instantiate(kernel, &bind, NULL, &plan) == PEAL_OK ? plan : NULL;
 }
 
-/* Sizes of classes, as calls have them: whole lines, and `most` above the count in some. */
+/* Sizes of classes, as calls have them: whole lines, and in some a capacity above the count. */
 static const struct {
-    int64_t count, most;
+    int64_t count, capacity;
 } sizes[] = {{10, 10}, {16, 16}, {48, 64}, {64, 256}, {4096, 4096}, {49152, 65536}};
 
 static const struct {
@@ -190,35 +195,48 @@ static const struct {
              {PEAL_I64, PEAL_PROD}, {PEAL_BF16, PEAL_MIN}, {PEAL_F16, PEAL_AVG},
              {PEAL_F64, PEAL_AVG}};
 
+/* The number of sizes that a plan can be resized to, if it is a template. */
+static size_t sizes_from(const struct peal_plan *plan)
+{
+    return plan && peal_plan_is_template(plan) ? sizeof sizes / sizeof *sizes : 0;
+}
+
+static struct peal_plan_size size_of(size_t s, const struct peal_bind *bind)
+{
+    uint64_t count = (uint64_t)sizes[s].count;
+    return (struct peal_plan_size){.count = count,
+                                   .most = (uint64_t)sizes[s].capacity,
+                                   .dtype = bind->dtype,
+                                   .reduce = bind->reduce,
+                                   .channel_depth = bind->channel_depth,
+                                   .slot_bytes = count * peal_dtype_size(bind->dtype)};
+}
+
 /* All sizes, types and operations from one template each. Returns how many plans were compared. */
 static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_algo *algo,
-                            struct peal_bind how)
+                            struct peal_bind bind)
 {
     size_t compared = 0;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        how.dtype = peal_template_dtype(kinds[k].dtype);
-        how.reduce = peal_template_reduce(kinds[k].reduce);
+        bind.dtype = peal_template_dtype(kinds[k].dtype);
+        bind.reduce = peal_template_reduce(kinds[k].reduce);
         struct peal_plan *template =
-            make_plan(kernel, algo, &how, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
-        how.dtype = kinds[k].dtype;
-        how.reduce = kinds[k].reduce;
-        for (size_t s = 0; template && peal_plan_is_template(template) && s < 6; s++) {
-            struct peal_plan *wanted = make_plan(kernel, algo, &how, sizes[s].count, sizes[s].most);
+            make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+        bind.dtype = kinds[k].dtype;
+        bind.reduce = kinds[k].reduce;
+        size_t nsizes = sizes_from(template);
+        for (size_t s = 0; s < nsizes; s++) {
+            struct peal_plan *wanted =
+                make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].capacity);
             assert_non_null(wanted);
-            struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
-                                          .most = (uint64_t)sizes[s].most,
-                                          .dtype = how.dtype,
-                                          .reduce = how.reduce,
-                                          .channel_depth = how.channel_depth,
-                                          .slot_bytes = (uint64_t)sizes[s].count *
-                                                        peal_dtype_size(how.dtype)};
+            struct peal_plan_size size = size_of(s, &bind);
             struct peal_plan *resized = peal_plan_resize(template, &size);
             if (resized->block_len != wanted->block_len ||
                 memcmp(resized, wanted, wanted->block_len) != 0)
                 fail_msg(
                     "'%s', rank %d of %u, root %d, %s, %s, in place %d, size %zu: not the plan",
-                    algo->kernel, (int)how.rank, how.nranks, (int)how.root,
-                    peal_dtype_name(how.dtype), peal_reduce_name(how.reduce), how.in_place, s);
+                    algo->kernel, (int)bind.rank, bind.nranks, (int)bind.root,
+                    peal_dtype_name(bind.dtype), peal_reduce_name(bind.reduce), bind.in_place, s);
             compared++;
             free(wanted);
             free(resized);
@@ -267,7 +285,7 @@ TEST(resized_plans_are_the_plans)
 
 #define SAME(field, count) (memcmp(a->field, b->field, (size_t)(count) * sizeof *a->field) == 0)
 
-/* True if two images do the same at the same places. */
+/* True if two images have the same steps at the same places. */
 static bool same_image(const struct peal_image *a, const struct peal_image *b)
 {
     uint64_t cells = a->plan->cells;
@@ -288,33 +306,29 @@ static bool same_image(const struct peal_image *a, const struct peal_image *b)
            a->plan->contract_out == b->plan->contract_out;
 }
 
-/* One template's images in a prefault against those of instantiated plans, each in memory of its
- * own. Returns how many. */
+/* Compares one template's images in a prefault pool with those of instantiated plans, each in
+ * memory of its own. Returns how many. */
 static size_t compare_images(const struct peal_kernel *kernel, const struct peal_algo *algo,
-                             const struct peal_bind *how)
+                             const struct peal_bind *given)
 {
     struct peal_prefault prefault;
     size_t compared = 0;
-    struct peal_bind bind = *how;
+    struct peal_bind bind = *given;
     bind.dtype = PEAL_F32;
     struct peal_plan *whole,
         *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
     peal_prefault_init(&prefault, 4096, 65536);
-    bind.dtype = how->dtype;
-    for (size_t s = 0; template && peal_plan_is_template(template) && s < 6; s++) {
-        struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
-                                      .most = (uint64_t)sizes[s].most,
-                                      .dtype = how->dtype,
-                                      .reduce = how->reduce,
-                                      .channel_depth = how->channel_depth,
-                                      .slot_bytes =
-                                          (uint64_t)sizes[s].count * peal_dtype_size(how->dtype)};
-        struct peal_plan *wanted = make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].most);
+    bind.dtype = given->dtype;
+    size_t nsizes = sizes_from(template);
+    for (size_t s = 0; s < nsizes; s++) {
+        struct peal_plan_size size = size_of(s, given);
+        struct peal_plan *wanted =
+            make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].capacity);
         struct peal_plan *draft = calloc(1, template->block_len);
-        uint32_t rank = how->rank == PEAL_NONE ? how->nranks - 1 : how->rank;
+        uint32_t rank = given->rank == PEAL_NONE ? given->nranks - 1 : given->rank;
         bind.rank = PEAL_NONE;
-        whole = make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].most);
-        bind.rank = how->rank;
+        whole = make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].capacity);
+        bind.rank = given->rank;
         uint32_t *writers = writers_of(whole), *notifiers = calloc(whole->cells + 1, 4);
         peal_notifiers_find(whole, rank, notifiers);
         bool rows = algo->shape == PEAL_SHAPE_ROWS || algo->shape == PEAL_SHAPE_BLOCKS;
@@ -335,10 +349,10 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
         made.made = &size;
         peal_plan_resize_into(template, &size, draft);
         assert_int_equal(peal_image_new(draft, &made, peal_compute_best(), &b), PEAL_OK);
-        memset(draft, 0xff, template->block_len); /* nothing of it is kept */
+        memset(draft, 0xff, template->block_len); /* the image keeps nothing of it */
         if (!same_image(a, b))
             fail_msg("'%s', rank %u of %u, size %zu: not the image", algo->kernel, rank,
-                     how->nranks, s);
+                     given->nranks, s);
         assert_memory_equal(peal_image_plan(b), wanted, wanted->block_len);
         assert_memory_equal(peal_image_plan(a), wanted, wanted->block_len);
         compared++;
@@ -402,7 +416,7 @@ static size_t count_patterns(const struct peal_comm *comm)
     return count;
 }
 
-/* One call of each kind and class: small ones as they come, large ones of whole segments. */
+/* One call of each kind and class: small ones of any size, large ones of whole segments. */
 static void *call_all(void *context)
 {
     static const uint64_t bytes[] = {16, 64, 256, 1024, 4096, 16384, 65536, 262144};
@@ -412,7 +426,9 @@ static void *call_all(void *context)
     char *a = calloc(size, 262144), *b = calloc(size, 262144);
     enum peal_status s = PEAL_OK;
     me->before = comm->plans.entries.len;
-    for (size_t i = 0; s == PEAL_OK && i < sizeof bytes / sizeof *bytes; i++) {
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+        if (s != PEAL_OK)
+            break;
         uint64_t n = bytes[i] / 4;
         s |= peal_barrier(comm);
         s |= peal_allreduce(comm, a, b, n, PEAL_F32, PEAL_SUM);
@@ -430,7 +446,9 @@ static void *call_all(void *context)
     }
     me->after = comm->plans.entries.len;
     me->templates = count_patterns(comm);
-    for (size_t i = 0; s == PEAL_OK && i < sizeof bytes / sizeof *bytes; i++) {
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+        if (s != PEAL_OK)
+            break;
         s |= peal_reduce(comm, a, b, bytes[i] / 8, PEAL_F64, PEAL_MAX, size - 1);
         s |= peal_broadcast(comm, a, bytes[i] / 4, PEAL_F32, size - 1);
         s |= peal_gather(comm, a, b, bytes[i], PEAL_U8, size - 1);

@@ -37,11 +37,11 @@ static void check_collectives(struct peal_comm *comm)
     for (int i = 0; i < COUNT; i++)
         EXPECT(y[i] == 200 + rank * COUNT + i);
     EXPECT(peal_gather(comm, x, rank == 1 ? y : NULL, COUNT, PEAL_I32, 1) == PEAL_OK);
-    for (int i = 0; i < RANKS * COUNT && rank == 1; i++)
-        EXPECT(y[i] == 100 * (i / COUNT) + i % COUNT);
+    for (int i = 0; i < RANKS * COUNT; i++)
+        EXPECT(rank != 1 || y[i] == 100 * (i / COUNT) + i % COUNT);
     EXPECT(peal_reduce(comm, x, rank == 3 ? y : NULL, COUNT, PEAL_I32, PEAL_SUM, 3) == PEAL_OK);
-    for (int i = 0; i < COUNT && rank == 3; i++)
-        EXPECT(y[i] == 600 + RANKS * i);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(rank != 3 || y[i] == 600 + RANKS * i);
     EXPECT(peal_broadcast(comm, x, COUNT, PEAL_I32, 2) == PEAL_OK);
     for (int i = 0; i < COUNT; i++)
         EXPECT(x[i] == 200 + i);
@@ -54,7 +54,7 @@ static void check_uneven(struct peal_comm *comm, bool simulated)
     enum { ALL = RANKS * (RANKS + 1) / 2 };
     uint32_t rank = peal_comm_rank(comm);
     const uint64_t counts[RANKS] = {1, 2, 3, 4}, first[RANKS] = {0, 1, 3, 6};
-    const uint64_t gaps[RANKS] = {10, 7, 3, 12}; /* in another order, with gaps */
+    const uint64_t gaps[RANKS] = {10, 7, 3, 12}; /* in a different order, with gaps */
     uint64_t before = peal_comm_simulated_ps(comm), sends[RANKS], at = 0;
     int32_t x[ALL], y[ALL], wide[16];
     for (int i = 0; i < ALL; i++)
@@ -66,8 +66,8 @@ static void check_uneven(struct peal_comm *comm, bool simulated)
     for (uint64_t i = 0; i < counts[rank]; i++)
         EXPECT(y[i] == (int32_t)(600 + RANKS * (first[rank] + i)));
     EXPECT(peal_gather_v(comm, x, y, counts, NULL, PEAL_I32, 2) == PEAL_OK);
-    for (uint32_t r = 0; r < RANKS && rank == 2; r++)
-        EXPECT(y[first[r]] == (int32_t)(100 * r));
+    for (uint32_t r = 0; r < RANKS; r++)
+        EXPECT(rank != 2 || y[first[r]] == (int32_t)(100 * r));
     EXPECT(peal_scatter_v(comm, x, y, counts, NULL, PEAL_I32, 1) == PEAL_OK);
     EXPECT(y[counts[rank] - 1] == (int32_t)(100 + first[rank] + counts[rank] - 1));
     for (uint32_t q = 0; q < RANKS; q++)
@@ -88,7 +88,7 @@ static void check_uneven(struct peal_comm *comm, bool simulated)
     }
 }
 
-/* Rank 0 and rank 1 send each other this many bytes; how long that took on this rank. */
+/* Rank 0 and rank 1 send each other this many bytes; returns how long that took on this rank. */
 static uint64_t send_and_answer(struct peal_comm *comm, uint64_t bytes)
 {
     static const char sent[70000] = {1, 2, 3};
@@ -109,7 +109,8 @@ static uint64_t send_and_answer(struct peal_comm *comm, uint64_t bytes)
     return peal_comm_simulated_ps(comm) - before;
 }
 
-/* Clocks part with messages and meet again in collectives; a rank has one in all communicators. */
+/* Clocks diverge with messages and agree again after collectives; a rank has one clock for all its
+ * communicators. */
 static void check_messages(struct peal_comm *comm, bool simulated)
 {
     uint32_t rank = peal_comm_rank(comm);
@@ -148,7 +149,7 @@ static void check_messages(struct peal_comm *comm, bool simulated)
     EXPECT((all[3] > all[0]) == simulated && peal_comm_simulated_ps(comm) >= all[3]);
 }
 
-/* More than the machine's slots hold: as a sequence of launches. */
+/* More data than the machine's slots hold: a sequence of launches. */
 static void check_large(struct peal_comm *comm)
 {
     enum { LARGE = 300 * 1000 + 7 };
@@ -201,7 +202,7 @@ static void check_later(struct peal_comm *comm, bool simulated)
     EXPECT((alone > 0) == simulated);
     EXPECT(peal_iallreduce(comm, x, y, COUNT, PEAL_I32, PEAL_SUM, &requests[0]) == PEAL_OK);
     EXPECT(peal_iallreduce(comm, x, z, COUNT, PEAL_I32, PEAL_MAX, &requests[1]) == PEAL_OK);
-    EXPECT(peal_comm_simulated_ps(comm) == start + alone); /* to start takes no time */
+    EXPECT(peal_comm_simulated_ps(comm) == start + alone); /* starting takes no time */
     EXPECT(peal_request_wait_all(requests, 2, NULL) == PEAL_OK);
     EXPECT(peal_comm_simulated_ps(comm) == start + 2 * alone);
     for (int i = 0; i < COUNT; i++)
@@ -218,19 +219,20 @@ static void check_later(struct peal_comm *comm, bool simulated)
     EXPECT(peal_iall_to_all_v(comm, x, &even, y, &even, PEAL_I32, requests) == PEAL_OK);
     EXPECT(peal_request_wait(requests[0]) == PEAL_OK && y[3] == 30 + rank);
     EXPECT((peal_comm_simulated_ps(comm) > start) == simulated);
-    /* A root that has started does not hold up a message that the others wait for before they do. */
-    if (rank == 0)
+    /* A root that has started its call does not delay a message that the others await before they
+     * start theirs. */
+    if (rank == 0) {
         EXPECT(peal_ibroadcast(comm, x, COUNT, PEAL_I32, 0, requests) == PEAL_OK);
-    for (uint32_t r = 1; r < RANKS && rank == 0; r++)
-        EXPECT(peal_send(comm, y, sizeof y, r, 5) == PEAL_OK);
-    if (rank > 0) {
+        for (uint32_t r = 1; r < RANKS; r++)
+            EXPECT(peal_send(comm, y, sizeof y, r, 5) == PEAL_OK);
+    } else {
         EXPECT(peal_recv(comm, y, sizeof y, 0, 5, NULL, NULL) == PEAL_OK);
         EXPECT(peal_ibroadcast(comm, x, COUNT, PEAL_I32, 0, requests) == PEAL_OK);
     }
     EXPECT(peal_request_wait(requests[0]) == PEAL_OK && x[1] == 1);
 }
 
-/* A user kernel runs here, and takes what it takes on the machine. */
+/* A user kernel runs here, and takes the time that it takes on the machine. */
 static void check_kernel(struct peal_comm *comm, bool simulated)
 {
     static const char text[] = "kernel shift(in x: T[n], out y: T[n], local add: int) {\n"
@@ -291,8 +293,10 @@ static bool is_told(const struct peal_comm *comm, const char *words)
 {
     char text[4096];
     size_t len = 0;
-    for (const char *at = peal_comm_error(comm); *at && len + 1 < sizeof text; at++) {
+    for (const char *at = peal_comm_error(comm); *at; at++) {
         bool blank = *at == ' ' || *at == '\n';
+        if (len + 1 == sizeof text)
+            break;
         if (!blank || (len > 0 && text[len - 1] != ' '))
             text[len++] = blank ? ' ' : *at;
     }
@@ -302,16 +306,19 @@ static bool is_told(const struct peal_comm *comm, const char *words)
 
 static _Atomic uint32_t *arrivals; /* shared by the ranks that are processes */
 
-/* Until all ranks have come here, by no means of the communicator's. */
+/* Waits until all ranks have come here, without the communicator. */
 static void meet(void)
 {
-    atomic_fetch_add(arrivals, 1); /* partner: the load of the others */
-    for (int i = 0; i < TIMEOUT_MS && atomic_load(arrivals) < RANKS; i++)
+    atomic_fetch_add(arrivals, 1); /* partner: the load in the other ranks */
+    for (int i = 0; i < TIMEOUT_MS; i++) {
+        if (atomic_load(arrivals) >= RANKS)
+            break;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
 }
 
-/* A rank calls something else: all are told so. Natively this ends the communicator, for ranks too
- * that are behind and still in the call before. */
+/* One rank makes a different call: all ranks learn of it. Natively this ends the communicator, even
+ * for slower ranks that are still in the call before. */
 static void check_mismatch(struct peal_comm *comm)
 {
     int32_t x[COUNT] = {0}, y[COUNT];
@@ -323,17 +330,17 @@ static void check_mismatch(struct peal_comm *comm)
     EXPECT(is_told(comm, " calls allreduce of 12 i32, sum"));
 }
 
-/* Two communicators that are opened apart, and one clock. */
-static void check_clock(struct peal_open how, const char *job, bool simulated)
+/* Two communicators that are opened separately, with one clock. */
+static void check_clock(struct peal_open options, const char *job, bool simulated)
 {
     struct peal_comm *first = NULL, *second = NULL, *third = NULL;
-    EXPECT(peal_clock_new(NULL) == PEAL_INVALID && peal_clock_new(&how.clock) == PEAL_OK);
+    EXPECT(peal_clock_new(NULL) == PEAL_INVALID && peal_clock_new(&options.clock) == PEAL_OK);
     char other[96];
     snprintf(other, sizeof other, "%s-2", job);
-    EXPECT(peal_comm_open(&how, &first) == PEAL_OK);
-    how.job = other;
-    EXPECT(peal_comm_open(&how, &second) == PEAL_OK);
-    peal_clock_free(how.clock);
+    EXPECT(peal_comm_open(&options, &first) == PEAL_OK);
+    options.job = other;
+    EXPECT(peal_comm_open(&options, &second) == PEAL_OK);
+    peal_clock_free(options.clock);
     EXPECT(peal_barrier(first) == PEAL_OK);
     uint64_t once = peal_comm_simulated_ps(first);
     EXPECT((once > 0) == simulated && peal_comm_simulated_ps(second) == once);
@@ -342,10 +349,10 @@ static void check_clock(struct peal_open how, const char *job, bool simulated)
     peal_comm_close(first);
     EXPECT((peal_comm_simulated_ps(second) > once) == simulated);
     peal_comm_close(second);
-    how.clock = NULL;
-    EXPECT(peal_comm_open(&how, &third) == PEAL_OK && peal_comm_simulated_ps(third) == 0);
-    /* One goes: the others are still on the machine. */
-    if (how.rank < RANKS - 1) {
+    options.clock = NULL;
+    EXPECT(peal_comm_open(&options, &third) == PEAL_OK && peal_comm_simulated_ps(third) == 0);
+    /* One is closed: the others are still on the machine. */
+    if (options.rank < RANKS - 1) {
         EXPECT(peal_barrier(third) != PEAL_OK);
         EXPECT(peal_comm_shrink(third, &first) == PEAL_OK && peal_comm_size(first) == RANKS - 1);
         EXPECT(peal_barrier(first) == PEAL_OK);
@@ -357,10 +364,10 @@ static void check_clock(struct peal_open how, const char *job, bool simulated)
 
 static int rank_main(uint32_t rank, const char *job, bool simulated)
 {
-    struct peal_open how = {
+    struct peal_open options = {
         .size = RANKS, .rank = rank, .job = job, .timeout_ms = TIMEOUT_MS, .quiet = 1};
     struct peal_comm *comm = NULL;
-    enum peal_status status = peal_comm_open(&how, &comm);
+    enum peal_status status = peal_comm_open(&options, &comm);
     if (status != PEAL_OK)
         fprintf(stderr, "rank %u: %s\n", rank, peal_comm_error(NULL));
     EXPECT(status == PEAL_OK);
@@ -370,8 +377,8 @@ static int rank_main(uint32_t rank, const char *job, bool simulated)
     peal_comm_close(comm);
     char apart[80];
     snprintf(apart, sizeof apart, "%s-1", job);
-    how.job = apart;
-    check_clock(how, apart, simulated);
+    options.job = apart;
+    check_clock(options, apart, simulated);
     return 0;
 }
 

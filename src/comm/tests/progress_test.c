@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs expect of requests and failures: a blocking call moves everything of its thread,
- * starting is local, a communicator can be revoked from any thread, and waits warn before they
- * end. */
+/* What programs expect of requests and failures: a blocking call advances all requests of its
+ * thread, starting is local, a communicator can be revoked from any thread, and waits warn before
+ * they end. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -55,8 +55,8 @@ TEST(a_blocking_call_moves_all_communicators)
     run(2, cross, &(bool){true});
 }
 
-/* Ranks of one host are the first two, where there are hosts. Rank 0 leaves an allgather in which
- * rank 2 reads its memory, and waits for rank 1 in their part. Rank 1 gets there once rank 2 has
+/* With several hosts, the first two ranks are on one. Rank 0 leaves an allgather in which rank 2
+ * reads its memory, and waits for rank 1 in a sub-communicator. Rank 1 gets there once rank 2 has
  * left the allgather. */
 static int wait_in_a_part(struct peal_comm *comm, const void *context)
 {
@@ -87,7 +87,7 @@ TEST(a_call_of_one_host_serves_other_hosts)
     unsetenv("PEAL_ALGO");
 }
 
-/* Many are started before a message that the peer waits for first. */
+/* Many requests are started before a message that the peer awaits first. */
 static int start_many(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -101,7 +101,8 @@ static int start_many(struct peal_comm *comm, const void *context)
         x[i] = i + (int32_t)rank;
         EXPECT(peal_iallreduce(comm, &x[i], &y[i], 1, PEAL_I32, PEAL_SUM, &requests[i]) == PEAL_OK);
     }
-    for (uint32_t r = 1; rank == 0 && r < size; r++)
+    uint32_t receivers_end = rank == 0 ? size : 1;
+    for (uint32_t r = 1; r < receivers_end; r++)
         EXPECT(peal_send(comm, &byte, 1, r, 1) == PEAL_OK);
     for (int i = MANY; i-- > 0;)
         EXPECT(peal_request_wait(requests[i]) == PEAL_OK);
@@ -126,11 +127,13 @@ static void *finish_handed(void *argument)
 {
     struct handed *handed = argument;
     int32_t one = 1, sum = 0;
-    for (int i = 0; i < 200 && handed->status == PEAL_OK; i++) {
+    for (int i = 0; i < 200; i++) {
         struct peal_request *request;
         handed->status = peal_iallreduce(handed->comm, &one, &sum, 1, PEAL_I32, PEAL_SUM, &request);
         if (handed->status == PEAL_OK)
             handed->status = peal_request_wait(request);
+        if (handed->status != PEAL_OK)
+            break;
     }
     return NULL;
 }
@@ -165,8 +168,7 @@ TEST(a_communicator_may_be_handed_on)
 
 /* ---- revoke ---- */
 
-/* Rank 0 revokes and shrinks while rank 1 is in no call: it cannot hear of it before its next one,
- * in which it does. */
+/* Rank 0 revokes and shrinks while rank 1 is in no call: rank 1 learns of it in its next call. */
 static int revoke_from_outside(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -244,13 +246,13 @@ TEST(waits_warn_before_they_end)
         pids[rank] = fork();
         if (pids[rank] != 0)
             continue;
-        struct peal_open how = {.size = 2, .rank = rank, .job = path, .timeout_ms = 100000};
+        struct peal_open options = {.size = 2, .rank = rank, .job = path, .timeout_ms = 100000};
         struct peal_comm *comm;
-        if (peal_comm_open(&how, &comm) != PEAL_OK)
+        if (peal_comm_open(&options, &comm) != PEAL_OK)
             _exit(1);
         char byte;
         while (rank == 1 && pread(file, &byte, 1, 0) != 1)
-            children_pause_us(1000); /* comes when rank 0 has warned */
+            children_pause_us(1000); /* arrives after rank 0 has warned */
         _exit(peal_barrier(comm) == PEAL_OK ? 0 : 2);
     }
     dup2(saved, 2);
@@ -266,11 +268,11 @@ TEST(waits_warn_before_they_end)
     assert_non_null(strstr(text, "rank 1"));
 }
 
-/* What rank 0 does before it looks after its peer: it lets it make its call and end, and sees its
- * end. */
+/* Called on rank 0 before it checks its peer: lets the peer make its call and exit, and waits for
+ * its exit. */
 struct leaving {
     int go[2];
-    int process; /* a descriptor of it */
+    int process; /* a descriptor of the peer's process */
 };
 
 static int let_peer_leave(void *context)
@@ -283,17 +285,17 @@ static int let_peer_leave(void *context)
     return poll(&end, 1, -1) != 1;
 }
 
-enum { BLOCKING, REQUEST, MESSAGE, WAITS };
+enum { BLOCKING, REQUEST, MESSAGE, KINDS };
 
 /* Sums in a blocking call or by a request, or passes rank 1's number to rank 0. */
-static enum peal_status call_once(struct peal_comm *comm, int how, int32_t *out)
+static enum peal_status call_once(struct peal_comm *comm, int kind, int32_t *out)
 {
     int32_t own = (int32_t)peal_comm_rank(comm);
     struct peal_request *request;
     enum peal_status status;
-    if (how == BLOCKING)
+    if (kind == BLOCKING)
         return peal_allreduce(comm, &own, out, 1, PEAL_I32, PEAL_SUM);
-    if (how == MESSAGE)
+    if (kind == MESSAGE)
         return own == 0 ? peal_recv(comm, out, sizeof *out, 1, 1, NULL, NULL)
                         : peal_send(comm, &own, sizeof own, 0, 1);
     status = peal_iallreduce(comm, &own, out, 1, PEAL_I32, PEAL_SUM, &request);
@@ -303,24 +305,25 @@ static enum peal_status call_once(struct peal_comm *comm, int how, int32_t *out)
 static int answer_and_leave(struct peal_comm *comm, const void *context)
 {
     struct leaving leaving = {.process = -1};
-    int how = *(const int *)context;
+    int kind = *(const int *)context;
     int32_t pid = (int32_t)getpid(), sum = 0;
     char byte;
     memcpy(leaving.go, (const int *)context + 1, sizeof leaving.go);
-    for (int i = 0; i < 8;
-         i++) /* the first call of a kind is a meeting, also of each of some requests */
-        EXPECT(call_once(comm, how, &sum) == PEAL_OK);
+    for (
+        int i = 0; i < 8;
+        i++) /* the first call of a kind synchronises the ranks, and so do the first few requests */
+        EXPECT(call_once(comm, kind, &sum) == PEAL_OK);
     EXPECT(peal_broadcast(comm, &pid, 1, PEAL_I32, 1) == PEAL_OK);
     if (peal_comm_rank(comm) == 1) {
         EXPECT(read(leaving.go[0], &byte, 1) == 1);
-        EXPECT(call_once(comm, how, &sum) == PEAL_OK);
+        EXPECT(call_once(comm, kind, &sum) == PEAL_OK);
         _exit(0);
     }
     leaving.process = (int)syscall(SYS_pidfd_open, pid, 0);
     EXPECT(leaving.process >= 0);
     peal_comm_set_interrupt(comm, let_peer_leave, &leaving);
     sum = 0;
-    EXPECT(call_once(comm, how, &sum) == PEAL_OK);
+    EXPECT(call_once(comm, kind, &sum) == PEAL_OK);
     EXPECT(sum == 1);
     EXPECT(leaving.go[1] < 0); /* it had to wait */
     EXPECT(peal_barrier(comm) == PEAL_PEER_DEAD);
@@ -329,8 +332,8 @@ static int answer_and_leave(struct peal_comm *comm, const void *context)
 
 TEST(a_peer_that_has_answered_may_end)
 {
-    for (int how = 0; how < WAITS; how++) {
-        int given[3] = {how};
+    for (int kind = 0; kind < KINDS; kind++) {
+        int given[3] = {kind};
         assert_int_equal(pipe(given + 1), 0);
         assert_true(children_run(2, answer_and_leave, given));
         close(given[1]);
@@ -339,22 +342,21 @@ TEST(a_peer_that_has_answered_may_end)
 }
 
 /* Rank 1 passes its number on, by a broadcast or a message; rank 0 takes it. */
-static enum peal_status pass_on(struct peal_comm *comm, int how, int32_t *out)
+static enum peal_status pass_on(struct peal_comm *comm, int kind, int32_t *out)
 {
     int32_t own = (int32_t)peal_comm_rank(comm);
     struct peal_request *request;
     enum peal_status status;
     *out = own;
-    if (how == BLOCKING)
+    if (kind == BLOCKING)
         return peal_broadcast(comm, out, 1, PEAL_I32, 1);
-    if (how == MESSAGE)
-        return call_once(comm, how, out);
+    if (kind == MESSAGE)
+        return call_once(comm, kind, out);
     status = peal_ibroadcast(comm, out, 1, PEAL_I32, 1, &request);
     return status == PEAL_OK ? peal_request_wait(request) : status;
 }
 
-/* While rank 0 is between two polls: rank 1 does its part, then rank 2 gives up on something
- * else. */
+/* Between two polls of rank 0, rank 1 does its part, then rank 2 gives up for another reason. */
 static void let_others_act(void *context)
 {
     bool *done = context;
@@ -367,25 +369,25 @@ static void let_others_act(void *context)
 
 static int have_all_when_another_gives_up(struct peal_comm *comm, const void *context)
 {
-    int how = *(const int *)context;
+    int kind = *(const int *)context;
     int32_t got = -1;
     bool done = false;
     EXPECT(peal_comm_set_algo(comm, "broadcast", "direct") == PEAL_OK);
     for (int i = 0; i < 8; i++) {
-        if (how != MESSAGE || peal_comm_rank(comm) < 2)
-            EXPECT(pass_on(comm, how, &got) == PEAL_OK);
+        if (kind != MESSAGE || peal_comm_rank(comm) < 2)
+            EXPECT(pass_on(comm, kind, &got) == PEAL_OK);
         EXPECT(peal_barrier(comm) == PEAL_OK);
     }
     if (peal_comm_rank(comm) == 0) {
         peal_comm_set_idle(comm, let_others_act, &done);
-        EXPECT(pass_on(comm, how, &got) == PEAL_OK);
+        EXPECT(pass_on(comm, kind, &got) == PEAL_OK);
         EXPECT(done && got == 1);
         /* Between hosts the report may come while this call waits. */
         enum peal_status next = peal_barrier(comm);
         EXPECT(next == PEAL_CLOSED || next == PEAL_TIMEOUT);
     } else if (peal_comm_rank(comm) == 1) {
         children_wait_done(1);
-        EXPECT(pass_on(comm, how, &got) == PEAL_OK);
+        EXPECT(pass_on(comm, kind, &got) == PEAL_OK);
         children_say_done();
         children_wait_done(3);
     } else {
@@ -399,8 +401,8 @@ static int have_all_when_another_gives_up(struct peal_comm *comm, const void *co
 
 TEST(a_rank_that_has_all_is_not_failed_by_others)
 {
-    for (int how = 0; how < WAITS; how++) {
-        assert_true(children_run(3, have_all_when_another_gives_up, &how));
+    for (int kind = 0; kind < KINDS; kind++) {
+        assert_true(children_run(3, have_all_when_another_gives_up, &kind));
     }
 }
 

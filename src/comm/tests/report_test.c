@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a report: where each rank is, whatever it waits in, who holds the others up, and for
- * how long; in lines of 80 columns. Ranks are threads. */
+/* The text of a report: where each rank is, whatever it waits in, which rank delays the others, and
+ * for how long; in lines of 80 columns. Ranks are threads. */
 #include "base/tests/unit.h"
 
 #include <peal/peal.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank must have come to its place before another loses its patience; under the thread
- * sanitizer that takes it much longer. */
+/* Each rank must have come to its place before another times out; under the thread sanitizer that
+ * takes much longer. */
 #ifdef __SANITIZE_THREAD__
 enum { RANKS = 4, TIMEOUT_MS = 4000 };
 #else
@@ -55,7 +55,7 @@ static const struct {
      0,
      {"outside any call", "in send to rank 0, tag 3, ", "in call 2, allreduce",
       "in call 2, allreduce"}},
-    {__LINE__, /* no rank is to blame: these do not match */
+    {__LINE__, /* no single rank is to blame: these calls do not match */
      {CALLS, STARTS, CALLS, STARTS},
      RANKS,
      {"in call 2, allreduce", "in wait for non-blocking call 1", "in call 2, allreduce",
@@ -95,7 +95,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* Runs of blanks and line ends become one blank: where a line was broken is not the matter. */
+/* Runs of blanks and line ends become one blank: it does not matter where a line was broken. */
 static void join_lines(char *text)
 {
     char *out = text;
@@ -118,7 +118,7 @@ static void check_report(size_t row, char *report)
     for (uint32_t r = 0; r < RANKS; r++) {
         bool marked = r == rows[row].culprit;
         snprintf(mark, sizeof mark, "peal: rank %u:", r);
-        if (rows[row].culprit == RANKS) /* then it is the rank that timed out first */
+        if (rows[row].culprit == RANKS) /* then the report is of the rank that timed out first */
             marked = strncmp(report, mark, strlen(mark)) == 0;
         snprintf(mark, sizeof mark, "rank %u (pid", r);
         const char *at = strstr(report, mark);
@@ -163,7 +163,7 @@ TEST(everyone_is_told_where_everyone_waits)
     }
 }
 
-/* A report of many ranks has no room for all of them, and says so. */
+/* A report about many ranks cannot list all of them, and says so. */
 static void *time_out(void *argument)
 {
     struct peal_comm *comm = argument;

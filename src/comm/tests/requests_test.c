@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several requests at once, messages both ways, and messages that are probed first; on this host
- * and, where a machine is named, on a simulated one. */
+/* Several requests at once, messages in both directions, and messages that are probed first; on
+ * this host or, if a machine is named, on a simulated one. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -42,14 +42,14 @@ static int shift(struct peal_comm *comm, const void *context)
     in.rank = size;
     EXPECT(peal_sendrecv(comm, &out, &in) == PEAL_INVALID);
     EXPECT(peal_sendrecv(comm, NULL, &in) == PEAL_INVALID);
-    in.rank = rank; /* nothing of the refused ones has left */
+    in.rank = rank; /* nothing of the refused messages was sent */
     in.bytes = sizeof got;
     out.bytes = 8;
     EXPECT(peal_sendrecv(comm, &out, &in) == PEAL_OK && in.bytes == 8);
     return 0;
 }
 
-/* Rank 0 looks at what comes before it makes room for it. */
+/* Rank 0 probes a message before it allocates memory for it. */
 static int probe(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -89,7 +89,7 @@ static int probe_of_the_dead(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* Requests of three communicators, waited for in another order on each rank. */
+/* Requests of three communicators, waited for in a different order on each rank. */
 static int wait_for_several(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -134,7 +134,7 @@ static int wait_for_several(struct peal_comm *comm, const void *context)
     EXPECT(peal_request_wait_all(NULL, 0, NULL) == PEAL_OK);
     EXPECT(peal_request_wait_all(NULL, 1, NULL) == PEAL_INVALID);
     EXPECT(peal_request_wait_any(requests, 1, NULL) == PEAL_INVALID);
-    /* One that fails is named, the others end. */
+    /* The request that fails is named, the others succeed. */
     char small, large[2] = {1, 2};
     uint32_t self = peal_comm_rank(comm);
     EXPECT(peal_irecv(comm, &small, 1, self, 1, &requests[0]) == PEAL_OK);

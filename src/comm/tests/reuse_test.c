@@ -22,7 +22,7 @@
 
 enum { COUNT = 1 << 18, SKIP = 77, RIGHT = 0, WRONG = 1 };
 
-/* Shared by all: who has come how far. */
+/* Shared by all: the progress of each process. */
 struct progress {
     _Atomic int ready, go, calling; /* seq_cst: set by one, polled by the others */
 };
@@ -37,9 +37,9 @@ static void wait_for(_Atomic int *word, int value)
 
 static int run_rank(uint32_t rank, struct progress *p)
 {
-    struct peal_open how = {.rank = rank, .size = 2, .job = "reuse", .quiet = 1};
+    struct peal_open options = {.rank = rank, .size = 2, .job = "reuse", .quiet = 1};
     struct peal_comm *comm;
-    if (peal_comm_open(&how, &comm) != PEAL_OK ||
+    if (peal_comm_open(&options, &comm) != PEAL_OK ||
         peal_comm_set_algo(comm, "allreduce", "push") != PEAL_OK ||
         peal_allreduce(comm, vector, sums, COUNT, PEAL_F32, PEAL_SUM) != PEAL_OK)
         return WRONG;
@@ -56,7 +56,8 @@ static int run_rank(uint32_t rank, struct progress *p)
     return status == PEAL_PEER_DEAD && told ? RIGHT : WRONG;
 }
 
-/* Has the memory of the dead at the same addresses, and ends when no rank will touch it any more. */
+/* Has memory at the same addresses as the dead rank, and exits when no rank will touch it any more.
+ */
 static int run_stranger(struct progress *p)
 {
     for (int i = 0; i < COUNT; i++)
@@ -106,7 +107,7 @@ static int run_namespace(void)
     pid_t stranger = can ? fork() : -1;
     if (stranger == 0)
         _exit(run_stranger(p));
-    if (stranger != ranks[1]) { /* not permitted, or not as expected: nothing to test */
+    if (stranger != ranks[1]) { /* not permitted, or another number: nothing to test */
         kill(ranks[0], SIGKILL);
         if (stranger > 0)
             kill(stranger, SIGKILL);

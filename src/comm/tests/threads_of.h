@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests: ranks as threads of one process, which ends at the first thing that is not as expected. */
+/* For tests: ranks as threads of one process, which exits at the first failed check. */
 #ifndef PEAL_COMM_THREADS_OF_H
 #define PEAL_COMM_THREADS_OF_H
 

@@ -21,7 +21,7 @@
 
 enum { COUNT = 16 << 10, BYTES = COUNT * 4, TIMEOUT_MS = 150, PARKED_MS = 400 };
 
-/* What the two do. The owner has started a broadcast, or is in the launch of a kernel. */
+/* What the two ranks do. The owner has started a broadcast, or is in the launch of a kernel. */
 enum act { WAITS, WAITS_A_LITTLE, TESTS, RECEIVES, MEETS, LAUNCHES };
 
 static const struct {
@@ -42,11 +42,11 @@ static const char text[] = "kernel take(in x: window T[n], out y: T[n]) {\n"
                            "    if rank == 1 { notify done@0 += 1 }\n"
                            "}\n";
 
-/* Of the one test that runs: signal handlers have no other way to know. */
+/* Of the one test that runs: a signal handler takes no argument of the program's. */
 static struct {
     char *page;            /* where the reader copies to */
-    _Atomic bool parked;   /* it is in the handler */
-    _Atomic bool returned; /* the owner's call has come back */
+    _Atomic bool parked;   /* the reader is in the handler */
+    _Atomic bool returned; /* the owner's call has returned */
     _Atomic bool early;    /* ... while the reader was there */
 } stage;
 
@@ -60,14 +60,17 @@ static void park(int number, siginfo_t *info, void *context)
     (void)context;
     char *at = info->si_addr;
     if (at < stage.page || at >= stage.page + BYTES) {
-        signal(number, SIG_DFL); /* a real one */
+        signal(number, SIG_DFL); /* a real fault */
         return;
     }
     atomic_store(&stage.parked, true); /* partner: the owner's wait for it */
-    for (int i = 0; i < PARKED_MS && !atomic_load(&stage.returned); i++)
+    for (int i = 0; i < PARKED_MS; i++) {
+        if (atomic_load(&stage.returned)) { /* partner: run_owner */
+            atomic_store(&stage.early, true);
+            break;
+        }
         pause_ms(1);
-    if (atomic_load(&stage.returned)) /* partner: run_owner */
-        atomic_store(&stage.early, true);
+    }
     mprotect(stage.page, BYTES, PROT_READ | PROT_WRITE);
 }
 

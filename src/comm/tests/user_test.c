@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of the user: refused with a reason or launched, their values the same on all ranks or
+/* User kernels: refused with a reason or launched, with values that are the same on all ranks or
  * local. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
@@ -50,7 +50,7 @@ static int launch_user_kernel(struct peal_comm *comm, const void *context)
     return 0;
 }
 
-/* What peers add to by atomic steps must be where the processor can do them. */
+/* Memory that peers add to atomically must be aligned for the processor's atomics. */
 static int launch_beside_an_element(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -77,7 +77,7 @@ static int launch_beside_an_element(struct peal_comm *comm, const void *context)
     EXPECT(peal_user_kernel_launch(kernel, (enum peal_dtype)1000, &arg, 1, NULL, 0) ==
            PEAL_INVALID);
     EXPECT(strstr(peal_comm_error(comm), "there is no data type"));
-    /* A newer program's argument: more bytes, which this library takes only if they say nothing. */
+    /* A newer program's argument: more bytes, which this library accepts only if they are zero. */
     struct {
         struct peal_arg known;
         uint64_t later;
@@ -189,8 +189,8 @@ TEST(dimensions_and_types_that_are_none_are_refused)
     assert_true(children_run(1, launch_with_slips, NULL));
 }
 
-/* In place means what it means in calls of the contract's collective: of an allgather the input is
- * this rank's block of the output, at rank 0 and everywhere else. Other overlaps are refused. */
+/* In place means the same as in calls of the contract's collective: the input of an allgather is
+ * this rank's block of the output, on every rank. Other overlaps are refused. */
 static int launch_in_place(struct peal_comm *comm, const void *context)
 {
     (void)context;
@@ -200,10 +200,10 @@ static int launch_in_place(struct peal_comm *comm, const void *context)
         "    for p in peers { send x to p }\n"
         "    for p in peers { y[p of nranks] = recv from p }\n"
         "}\n";
-    enum { EACH = 8, MOST = 4 };
+    enum { EACH = 8, MAX_RANKS = 4 };
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     struct peal_user_kernel *kernel = NULL;
-    float all[MOST * EACH];
+    float all[MAX_RANKS * EACH];
     EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
     for (uint32_t block = 0; block < size; block++) {
         struct peal_arg args[2] = {
@@ -308,9 +308,9 @@ TEST(atomics_reach_cells_of_all_ranks)
     assert_true(children_run(4, launch_atomics, NULL));
 }
 
-/* All ranks' vectors added up, by whatever moves data: puts, gets, both in one computation,
- * accumulates, channels and their slots, lanes. None is closed, so ranks leave while others still
- * read what is theirs. */
+/* The sum of all ranks' vectors, by every way to move data: puts, gets, both in one computation,
+ * accumulates, channels and their slots, lanes. No kernel is closed, so ranks leave while others
+ * still read their memory. */
 #define ROOM                                                                                       \
     "    signal ready[nranks], taken[nranks], there[nranks]\n"                                     \
     "    for p in peers { wait taken[p] >= 1 at launch - 1 }\n"

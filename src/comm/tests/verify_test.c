@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal_verify through the public header alone: what is proved, what a counterexample holds, what is
- * refused. */
+/* peal_verify through the public header only: what is proved, what a counterexample contains, what
+ * is refused. */
 #include "base/tests/unit.h"
 
 #include <peal/verify.h>
@@ -29,7 +29,7 @@ static const char stuck[] = "kernel stuck(in x: T[n], out y: T[n]) {\n"
                             "    y = x\n"
                             "}\n";
 
-/* Right for one root again and again, a race when the root changes. */
+/* Right as long as the root stays the same, a race when it changes. */
 static const char rooted[] = "kernel rooted(in x: T[n], out y: T[n], root: int)\n"
                              "    implements broadcast {\n"
                              "    window w: T[n]\n"
@@ -222,7 +222,8 @@ TEST(test_values_are_given_by_name)
     peal_verdict_free(verdict);
 }
 
-/* What one host orders and a network does not: the same text, two verdicts. */
+/* A kernel that needs an order which one host keeps and a network does not: one text, two verdicts.
+ */
 TEST(test_a_network_orders_less)
 {
     static const char text[] = "kernel pass(in x: T[n], out y: T[n]) {\n"
@@ -396,7 +397,7 @@ TEST(test_the_arguments_may_be_shorter_or_longer)
     assert_int_equal(peal_verify(&grown.args, &verdict), PEAL_INVALID);
     peal_verdict_free(verdict);
     grown.args.struct_size = offsetof(struct peal_verify_args, max_states);
-    grown.args.max_states = 1; /* past the end: not read */
+    grown.args.max_states = 1; /* beyond the given size: not read */
     assert_int_equal(peal_verify(&grown.args, &verdict), PEAL_OK);
     assert_int_equal(verdict->outcome, PEAL_PROVED);
     peal_verdict_free(verdict);

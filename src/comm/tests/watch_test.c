@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics, observers and traces: what they say is what the program did. */
+/* Statistics, observers and traces report what the program did. */
 #include "comm/tests/children.h"
 #include "base/tests/unit.h"
 
@@ -144,20 +144,20 @@ static size_t count_texts(const char *in, const char *text)
     return found;
 }
 
-/* The only file in the folder, whole. */
+/* The contents of the only file in the folder. */
 static char *read_only_file(const char *folder)
 {
     char path[1024] = "", *text = calloc(1, 1 << 22);
     DIR *dir = opendir(folder);
     int files = 0;
-    for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         if (entry->d_name[0] == '.')
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         files++;
     }
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     FILE *file = fopen(path, "r");
     assert_int_equal(files, 1);
     assert_non_null(file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What reports say of a kernel's launch: its name, type and arguments. */
-#ifndef PEAL_API_LABEL_H
-#define PEAL_API_LABEL_H
+#ifndef PEAL_COMM_LABEL_H
+#define PEAL_COMM_LABEL_H
 
 #include "lang/lang.h"
 #include "plan/plan.h"

@@ -144,20 +144,20 @@ static enum peal_status make_of_import(struct request *r, struct peal_plan **out
     enum peal_status status = peal_import_open(&r->source, &r->diags, &import);
     if (status != PEAL_OK)
         return status;
-    struct peal_import_options how = {.count = a->count,
-                                      .depth = a->depth,
-                                      .slot_bytes = a->slot_bytes,
-                                      .dtype = a->dtype,
-                                      .reduce = a->op,
-                                      .place = a->in_place ? PEAL_PLACE_IN : PEAL_PLACE_FILE,
-                                      .has_root = a->root > 0,
-                                      .root = a->root};
+    struct peal_import_options options = {.count = a->count,
+                                          .depth = a->depth,
+                                          .slot_bytes = a->slot_bytes,
+                                          .dtype = a->dtype,
+                                          .reduce = a->op,
+                                          .place = a->in_place ? PEAL_PLACE_IN : PEAL_PLACE_FILE,
+                                          .has_root = a->root > 0,
+                                          .root = a->root};
     if (a->ranks && a->ranks != peal_import_facts(import)->nranks)
         status = refuse(r, "the file is for another number of ranks");
     else if (a->nvalues)
         status = refuse(r, "a plan of another format has no parameters");
     else
-        status = peal_import_plan(import, &how, &r->diags, out);
+        status = peal_import_plan(import, &options, &r->diags, out);
     peal_import_close(import);
     return status;
 }
@@ -298,8 +298,8 @@ enum peal_status peal_user_kernel_load_plan(struct peal_comm *comm, const struct
         goto fail;
     }
     memcpy(copy, plan, plan->block_len);
-    struct peal_image_how how = {.rank = comm->team->rank, .key = plan->hash};
-    status = peal_plans_take(&comm->plans, copy, &how, &why, &image);
+    struct peal_image_how options = {.rank = comm->team->rank, .key = plan->hash};
+    status = peal_plans_take(&comm->plans, copy, &options, &why, &image);
     if (status != PEAL_OK)
         goto fail;
     if (!peal_user_version_add(kernel, plan->hash, image)) {

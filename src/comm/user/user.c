@@ -23,21 +23,21 @@
 /* How many plans a kernel keeps as arguments change; beyond that, it frees all of them. They are
  * private memory of this rank, so other ranks need not know. */
 enum {
-    MOST_OPS = 1 << 21, /* of a plan, all ranks together: some 200 MiB while it is made */
-    MOST_VALUES = 128,
-    MOST_VERSIONS = 256,
-    MOST_VERSION_BYTES = 8 << 20
+    MAX_OPS = 1 << 21, /* of a plan, all ranks together: some 200 MiB while it is made */
+    MAX_VALUES = 128,
+    MAX_VERSIONS = 256,
+    MAX_VERSION_BYTES = 8 << 20
 };
 
 /* A launch as it is put together. */
 struct launch {
     struct peal_bind bind;
-    struct peal_bind_value values[MOST_VALUES];
-    int64_t numbers[MOST_VALUES];
-    bool local[MOST_VALUES];   /* which values are this rank's own */
-    int64_t *all[MOST_VALUES]; /* those of all ranks, rank after rank; owned */
-    uint64_t key;              /* of everything the plan depends on */
-    uint64_t shared;           /* of what is the same on all ranks */
+    struct peal_bind_value values[MAX_VALUES];
+    int64_t numbers[MAX_VALUES];
+    bool local[MAX_VALUES];   /* which values are this rank's own */
+    int64_t *all[MAX_VALUES]; /* those of all ranks, rank after rank; owned */
+    uint64_t key;             /* of everything the plan depends on */
+    uint64_t shared;          /* of what is the same on all ranks */
     bool any_window;
 };
 
@@ -75,10 +75,8 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
             status = PEAL_OK;
     }
     if (status == PEAL_OK) {
-        const char *what = name;
-        if (text)
-            what = text;
-        kernel->text_hash = peal_hash_bytes(what, strlen(what), 7);
+        const char *source = text ? text : name;
+        kernel->text_hash = peal_hash_bytes(source, strlen(source), 7);
         kernel->text_hash =
             peal_hash_bytes(kernel->kernel->name, strlen(kernel->kernel->name), kernel->text_hash);
         *out = kernel;
@@ -142,7 +140,7 @@ static void add_value(struct launch *launch, const char *name, const int64_t *va
                       bool local)
 {
     struct peal_bind *bind = &launch->bind;
-    if (bind->nvalues == MOST_VALUES)
+    if (bind->nvalues == MAX_VALUES)
         return;
     if (count == 1) {
         launch->numbers[bind->nvalues] = values[0];
@@ -216,10 +214,10 @@ static enum peal_status take_argument(struct peal_user_kernel *kernel, struct la
         if ((unsigned)arg->reduce >= PEAL_REDUCTIONS && !launch->bind.formula)
             return peal_comm_fail(comm, PEAL_INVALID, "there is no operation %d", (int)arg->reduce);
         launch->bind.reduce = arg->reduce;
-        uint64_t what =
+        uint64_t reduction =
             launch->bind.formula ? peal_formula_hash(launch->bind.formula) : arg->reduce;
-        launch->key = peal_hash_u64(what, launch->key);
-        launch->shared = peal_hash_u64(what, launch->shared);
+        launch->key = peal_hash_u64(reduction, launch->key);
+        launch->shared = peal_hash_u64(reduction, launch->shared);
         break;
     case PEAL_ARG_BUFFER:
         launch->any_window |= param->is_window;
@@ -340,13 +338,13 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         }
     }
     struct peal_comm *comm = kernel->comm;
-    if (kernel->nversions == MOST_VERSIONS || kernel->bytes >= MOST_VERSION_BYTES)
+    if (kernel->nversions == MAX_VERSIONS || kernel->bytes >= MAX_VERSION_BYTES)
         free_versions(kernel);
     struct peal_text why = {0};
     struct peal_image *image = NULL;
-    struct peal_image_how how = {.rank = comm->team->rank, .key = launch->shared};
+    struct peal_image_how options = {.rank = comm->team->rank, .key = launch->shared};
     enum peal_status status =
-        peal_plans_make(&comm->plans, kernel->kernel, &launch->bind, &how, &why, &image);
+        peal_plans_make(&comm->plans, kernel->kernel, &launch->bind, &options, &why, &image);
     if (status != PEAL_OK) {
         peal_comm_fail(comm, status, "cannot make a plan of '%s': %s", kernel->kernel->name,
                        why.len ? peal_text_get(&why) : peal_status_text(status));
@@ -434,7 +432,7 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
     comm->platform = NULL;
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
     launch->bind = (struct peal_bind){
-        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .most_ops = MOST_OPS};
+        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .most_ops = MAX_OPS};
     for (size_t i = 0; i < ndims; i++) {
         if (status != PEAL_OK)
             break;

@@ -31,7 +31,7 @@ static struct peal_call_event event_of(const struct peal_call *call, enum peal_s
         event.algo = peal_plan_string(call->image->plan, call->image->plan->kernel);
     } else {
         event.name = peal_collective_name(collective);
-        event.algo = peal_collective_algo(call->what);
+        event.algo = peal_collective_algo(call->code);
     }
     return event;
 }

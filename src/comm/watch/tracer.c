@@ -21,8 +21,8 @@ enum {
     LANES = 32,
     TRACKS = LANES * PEAL_CONTEXTS,
     FLUSH_BYTES = 1 << 20,
-    MOST_STEPS = 1 << 16, /* of one launch */
-    MOST_EVENTS = 1 << 20 /* steps of a communicator; calls are always written */
+    MAX_STEPS = 1 << 16, /* of one launch */
+    MAX_EVENTS = 1 << 20 /* steps of a communicator; calls are always written */
 };
 
 struct peal_tracer {
@@ -168,10 +168,10 @@ static uint32_t context_of(const struct peal_call *call)
 static bool make_room(struct peal_op_trace *steps, uint32_t *nlanes, const struct peal_image *image)
 {
     if (!steps->at) {
-        steps->at = calloc(MOST_STEPS, sizeof *steps->at);
+        steps->at = calloc(MAX_STEPS, sizeof *steps->at);
         steps->cap = 0;
         if (steps->at)
-            steps->cap = MOST_STEPS;
+            steps->cap = MAX_STEPS;
     }
     if (image->nlanes > *nlanes) {
         free(steps->since);
@@ -188,7 +188,7 @@ void peal_tracer_prepare(struct peal_tracer *tracer, const struct peal_call *cal
     struct peal_op_trace *steps = &tracer->steps[c];
     if (frame->trace && frame->trace != steps)
         return; /* of `peal run`, which has a trace of its own */
-    bool wants = tracer->events < MOST_EVENTS && make_room(steps, &tracer->nlanes[c], frame->image);
+    bool wants = tracer->events < MAX_EVENTS && make_room(steps, &tracer->nlanes[c], frame->image);
     steps->len = 0;
     if (wants) {
         for (uint32_t lane = 0; lane < frame->image->nlanes; lane++)
@@ -237,7 +237,7 @@ void peal_tracer_launch(struct peal_tracer *tracer, const struct peal_call *call
     tracer->events += steps->len;
     tracer->lost += steps->lost;
     steps->len = steps->lost = 0;
-    if (tracer->events >= MOST_EVENTS)
+    if (tracer->events >= MAX_EVENTS)
         frame->trace = NULL;
 }
 
@@ -262,7 +262,7 @@ void peal_tracer_free(struct peal_tracer *tracer)
     if (!tracer)
         return;
     flush(tracer);
-    if (tracer->lost > 0 || tracer->events >= MOST_EVENTS)
+    if (tracer->lost > 0 || tracer->events >= MAX_EVENTS)
         fprintf(stderr,
                 "peal: rank %u: the trace has the first %llu steps; later ones are not in it\n",
                 tracer->group, (unsigned long long)tracer->events);

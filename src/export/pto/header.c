@@ -98,9 +98,7 @@ static void put_sides(const struct pto_window *w, struct peal_text *out)
     }
     uint64_t *input = all, *input_len = all + n, *output = all + 2 * n, *output_len = all + 3 * n;
     uint64_t *block = all + 4 * n;
-    for (uint32_t r = 0; r < plan->nranks; r++) {
-        if (!data)
-            break;
+    for (uint32_t r = 0; r < (data ? plan->nranks : 0); r++) {
         input[r] = side_begin(w, r, plan->contract_in, info->in);
         input_len[r] = side_len(plan, r, plan->contract_in, info->in);
         output[r] = side_begin(w, r, plan->contract_out, info->out);

@@ -237,22 +237,23 @@ static void put_sync_line(struct kernel_writer *w, uint32_t phase, int64_t amoun
     end_line(w);
 }
 
+/* What a notify adds in every launch. */
+static int64_t amount_of_notify(struct kernel_writer *w)
+{
+    int64_t amount = count_notify(w, 0);
+    for (uint32_t phase = 1; phase < w->plan->period; phase++) {
+        if (count_notify(w, phase) != amount)
+            refuse(w, "it adds another amount in other launches");
+    }
+    return amount;
+}
+
 /* A cell that depends on the launch has a line for every phase. */
 static void put_sync(struct kernel_writer *w)
 {
     const struct peal_op *op = w->op;
     bool notifies = op->kind == PEAL_OP_NOTIFY;
-    int64_t amount;
-    if (notifies)
-        amount = count_notify(w, 0);
-    else
-        amount = op->sync.value;
-    for (uint32_t phase = 1; phase < w->plan->period; phase++) {
-        if (!notifies)
-            break;
-        if (count_notify(w, phase) != amount)
-            refuse(w, "it adds another amount in other launches");
-    }
+    int64_t amount = notifies ? amount_of_notify(w) : op->sync.value;
     if (amount <= 0)
         return; /* adds nothing, or waits for nothing */
     for (uint32_t phase = 0; phase < w->plan->period; phase++) {

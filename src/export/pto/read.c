@@ -240,20 +240,7 @@ static void declare_buffers(struct pto_reader *r)
     const struct peal_plan *plan = r->like;
     struct peal_plan *h = peal_assembler_header(r->a);
     h->period = plan->period;
-    for (uint32_t b = 0; b < plan->bufs.count; b++) {
-        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
-        struct peal_buf_spec spec = {.name = peal_plan_string(plan, buf->name),
-                                     .kind = (enum peal_buf_kind)buf->kind,
-                                     .dir = (enum peal_buf_dir)buf->dir,
-                                     .dtype = (enum peal_dtype)buf->dtype,
-                                     .flags = buf->flags & PEAL_BUF_SYMMETRIC,
-                                     .param = buf->param,
-                                     .alias = buf->alias,
-                                     .lane = buf->lane};
-        (void)peal_assembler_buf(r->a, &spec);
-        for (uint32_t q = 0; q < plan->nranks; q++)
-            peal_assembler_len(r->a, q, b, peal_plan_len(plan, q, b));
-    }
+    peal_export_copy_buffers(plan, r->a);
     peal_assembler_take_over(r->a, plan);
 }
 
@@ -327,6 +314,7 @@ enum peal_status peal_pto_read(const char *header, const char *kernel, const cha
     r.source = (struct peal_source){"the exported kernel", kernel, strlen(kernel)};
     check_operations(&r, kernel, name);
     if (!r.failed && !prepare(&r)) {
+        peal_assembler_free(r.a);
         release(&r);
         return PEAL_NO_MEMORY;
     }

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of an emitted kernel; see read.h. */
+/* The lines of an emitted kernel: one op each, except that an op whose cell depends on the launch has
+ * a line for every phase ("turns").
+ *
+ * The first pass counts: what every phase adds to each cell and which block adds it, and the length
+ * of each message. Only then are the signals known, and the totals that a wait states can be
+ * checked. The second pass (`making`) reads the same lines again and appends ops. Both keep
+ * counters of each channel, in the order of the lines: messages sent, taken and given back.
+ *
+ * The reader accepts exactly the texts that kernel.c writes. It never guesses: whatever it does not
+ * know is a failure, so that a line with a fault cannot be skipped.
+ */
 #include "export/pto/read.h"
 
 #include <string.h>
@@ -76,14 +86,10 @@ static void make_sync(struct pto_reader *r, const struct block_sync *s)
     uint32_t phases = PEAL_NONE;
     uint32_t cell = (uint32_t)s->cells[0];
     for (uint64_t i = 1; i < r->period; i++) {
-        if (s->cells[i] != s->cells[0])
-            phases = 0;
-    }
-    if (phases != PEAL_NONE) {
-        uint64_t cells[PEAL_PLAN_MAX_PERIOD];
-        for (uint64_t i = 0; i < r->period; i++)
-            cells[i] = s->cells[i];
-        phases = peal_assembler_phases(r->a, cells);
+        if (s->cells[i] != s->cells[0]) {
+            phases = peal_assembler_phases(r->a, s->cells);
+            break;
+        }
     }
     if (s->notify)
         peal_assembler_notify(r->a, (uint32_t)s->rank, r->signal[cell], r->index[cell], phases,
@@ -249,18 +255,8 @@ static struct pto_read_channel *read_message(struct pto_reader *r, enum block_en
     uint64_t message = peal_pto_number(r);
     if (r->failed)
         return NULL;
-    uint64_t *next;
-    if (end == SENT)
-        next = &c->sent;
-    else
-        next = &c->taken;
-    if (end == GIVEN)
-        next = &c->given;
-    uint64_t owner;
-    if (end == SENT)
-        owner = c->sender;
-    else
-        owner = c->receiver;
+    uint64_t *const counters[] = {[SENT] = &c->sent, [TAKEN] = &c->taken, [GIVEN] = &c->given};
+    uint64_t *next = counters[end], owner = end == SENT ? c->sender : c->receiver;
     if (owner != r->rank || message != *next || message >= c->messages) {
         peal_pto_fail(r, "not the next message of this end");
         return NULL;

@@ -37,11 +37,11 @@ static bool is_proved(const struct fixture *f, const char *kernel)
 {
     struct peal_plan *plan = NULL;
     struct peal_verification *v = NULL;
-    struct peal_verify_options how = {0};
+    struct peal_verify_options options = {0};
     const char *header = peal_text_get(&f->files.files[0].text);
     enum peal_status status =
         peal_pto_read(header, kernel, peal_text_get(&f->files.name), f->made.plan, NULL, &plan);
-    bool proved = status == PEAL_OK && peal_verify_plan(plan, &how, &v) == PEAL_OK &&
+    bool proved = status == PEAL_OK && peal_verify_plan(plan, &options, &v) == PEAL_OK &&
                   v->verdict == PEAL_PROVED && v->reuse >= PEAL_REUSE_REPEATABLE;
     peal_verification_free(v);
     free(plan);
@@ -179,10 +179,5 @@ TEST(changed_numbers_are_found)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_the_same_plan),
-        cmocka_unit_test(no_line_can_be_left_out),
-        cmocka_unit_test(changed_numbers_are_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

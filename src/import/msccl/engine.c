@@ -9,13 +9,12 @@
 #include <string.h>
 
 enum {
-    MOST_BLOCKS = 64,
-    MOST_STEPS = 64,
-    MOST_COUNT = 72,
-    MOST_ATTRIBUTES = 16,
-    MOST_NODES = 4096, /* nodes that a rank reads: algo, all gpus, its own blocks and steps */
-    MOST_GPUS = 1024,
-    MOST_FUSED = 16 /* reductions in a row */
+    MAX_BLOCKS = 64,
+    MAX_STEPS = 64,
+    MAX_ATTRIBUTES = 16,
+    MAX_NODES = 4096, /* nodes that a rank reads: algo, all gpus, its own blocks and steps */
+    MAX_GPUS = 1024,
+    MAX_FUSED = 16 /* reductions in a row */
 };
 
 struct engine_judge {
@@ -84,10 +83,10 @@ static void judge_attributes(struct engine_judge *j)
                          "'%s' has no attribute '%s': RCCL does not load the file",
                          algo->missing.element, missing);
     }
-    if (algo->most_attributes > MOST_ATTRIBUTES)
-        peal_finding_add(j->out, PEAL_FINDING_WARNING, "msccl-attributes", algo->most_attributes_at,
+    if (algo->max_attributes > MAX_ATTRIBUTES)
+        peal_finding_add(j->out, PEAL_FINDING_WARNING, "msccl-attributes", algo->max_attributes_at,
                          "%u attributes: RCCL reads the first %d of an element",
-                         algo->most_attributes, MOST_ATTRIBUTES);
+                         algo->max_attributes, MAX_ATTRIBUTES);
 }
 
 /* The first finding of each rule is enough: generated files may break a rule a thousand times. */
@@ -135,7 +134,7 @@ static void judge_reductions(struct engine_judge *j, const struct msccl_tb *tb)
     uint32_t chain = 1;
     for (uint32_t s = 1; s < tb->count; s++) {
         const struct msccl_step *step = &j->algo->steps[tb->first + s];
-        bool fused = is_fused(step, step - 1) && chain < MOST_FUSED;
+        bool fused = is_fused(step, step - 1) && chain < MAX_FUSED;
         if (fused)
             chain = chain + 1;
         else
@@ -154,19 +153,19 @@ static void judge_block(struct engine_judge *j, const struct msccl_gpu *gpu,
 {
     const struct msccl_algo *algo = j->algo;
     char why[160];
-    if (tb->count > MOST_STEPS) {
-        const struct msccl_step *step = &algo->steps[tb->first + MOST_STEPS];
+    if (tb->count > MAX_STEPS) {
+        const struct msccl_step *step = &algo->steps[tb->first + MAX_STEPS];
         snprintf(why, sizeof why, "%u steps in thread block %d of gpu %d: RCCL loads at most %d",
-                 tb->count, tb->id, gpu->id, MOST_STEPS);
+                 tb->count, tb->id, gpu->id, MAX_STEPS);
         refuse(j, "msccl-steps", pos_at(j, step->line, step->col, 5), why);
     }
     judge_reductions(j, tb);
     for (uint32_t s = 0; s < tb->count; s++) {
         const struct msccl_step *step = &algo->steps[tb->first + s];
         struct peal_pos pos = pos_at(j, step->line, step->col, 5);
-        if (step->cnt >= MOST_COUNT) {
+        if (step->cnt >= MSCCL_CNT_LIMIT) {
             snprintf(why, sizeof why, "cnt %d: RCCL loads files with less than %d", step->cnt,
-                     MOST_COUNT);
+                     MSCCL_CNT_LIMIT);
             refuse(j, "msccl-count", pos, why);
         }
         if (nop_is_lost(algo, tb, s))
@@ -182,10 +181,10 @@ static void judge_blocks(struct engine_judge *j)
     char why[160];
     for (uint32_t g = 0; g < algo->ngpus; g++) {
         const struct msccl_gpu *gpu = &algo->gpus[g];
-        if (gpu->count > MOST_BLOCKS) {
-            const struct msccl_tb *tb = &algo->tbs[gpu->first + MOST_BLOCKS];
+        if (gpu->count > MAX_BLOCKS) {
+            const struct msccl_tb *tb = &algo->tbs[gpu->first + MAX_BLOCKS];
             snprintf(why, sizeof why, "%u thread blocks on gpu %d: RCCL loads at most %d",
-                     gpu->count, gpu->id, MOST_BLOCKS);
+                     gpu->count, gpu->id, MAX_BLOCKS);
             refuse(j, "msccl-blocks", pos_at(j, tb->line, tb->col, 3), why);
         }
         for (uint32_t t = 0; t < gpu->count; t++) {
@@ -210,8 +209,8 @@ static void judge_nodes(struct engine_judge *j)
 {
     const struct msccl_algo *algo = j->algo;
     char why[160];
-    if (algo->ngpus > MOST_GPUS) {
-        snprintf(why, sizeof why, "%u gpus: RCCL's reader has room for %d", algo->ngpus, MOST_GPUS);
+    if (algo->ngpus > MAX_GPUS) {
+        snprintf(why, sizeof why, "%u gpus: RCCL's reader has room for %d", algo->ngpus, MAX_GPUS);
         refuse(j, "msccl-nodes", algo_pos(j), why);
     }
     for (uint32_t g = 0; g < algo->ngpus; g++) {
@@ -219,10 +218,10 @@ static void judge_nodes(struct engine_judge *j)
         uint64_t nodes = 1 + (uint64_t)algo->ngpus + gpu->count;
         for (uint32_t t = 0; t < gpu->count; t++)
             nodes += algo->tbs[gpu->first + t].count;
-        if (nodes >= MOST_NODES) {
+        if (nodes >= MAX_NODES) {
             snprintf(why, sizeof why,
                      "gpu %d needs %" PRIu64 " elements: RCCL's reader has room for %d", gpu->id,
-                     nodes, MOST_NODES - 1);
+                     nodes, MAX_NODES - 1);
             refuse(j, "msccl-nodes", pos_at(j, gpu->line, gpu->col, 4), why);
             return;
         }
@@ -234,13 +233,13 @@ static void judge_syntax(struct engine_judge *j)
 {
     const struct peal_source *source = j->import->source;
     struct peal_pos pos;
-    const char *what = peal_msccl_syntax(source, &pos);
-    if (!what)
+    const char *reason = peal_msccl_syntax(source, &pos);
+    if (!reason)
         return;
     j->loads = false;
     struct peal_finding *finding =
         peal_finding_add(j->out, PEAL_FINDING_WARNING, "msccl-syntax", pos,
-                         "RCCL's reader, which is not an XML parser, stops here: %s", what);
+                         "RCCL's reader, which is not an XML parser, stops here: %s", reason);
     if (source->len < 2 || memcmp(source->text, "<?", 2) != 0)
         return;
     for (size_t i = 2; i + 1 < source->len; i++) {

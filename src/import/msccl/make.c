@@ -44,9 +44,6 @@ const struct msccl_type_info peal_msccl_types[MSCCL_TYPES] = {
     [MSCCL_NOP] = {"nop", false, false, false, false},
 };
 
-enum { MOST_CELLS = 1 << 24 }; /* of all ranks together */
-#define MOST_CHUNK (UINT64_C(1) << 34)
-
 struct maker {
     const struct peal_import *import;
     const struct msccl_algo *algo;
@@ -72,10 +69,10 @@ static struct peal_pos pos_at(const struct maker *m, uint32_t line, uint32_t col
 
 uint64_t peal_msccl_count(const struct peal_import *import)
 {
-    enum { LEAST = 256 };
+    enum { MIN_COUNT = 256 };
     const struct msccl_algo *algo = import->msccl;
     uint64_t unit = algo->nchunks / peal_size_gcd(algo->nchunks, algo->mult);
-    return (LEAST + unit - 1) / unit * unit;
+    return (MIN_COUNT + unit - 1) / unit * unit;
 }
 
 /* Computes the lengths of a chunk, x and y for this count. False: reported. */
@@ -91,7 +88,7 @@ static bool find_sizes(struct maker *m, uint64_t count)
         return false;
     }
     m->chunk = whole / algo->nchunks;
-    if (m->chunk > MOST_CHUNK) {
+    if (m->chunk > IMPORT_MAX_ELEMENTS) {
         peal_diag_error(m->diags, (struct peal_pos){0}, "count %" PRIu64 " is too large", count);
         return false;
     }
@@ -464,9 +461,9 @@ enum peal_status peal_msccl_make(const struct peal_import *import,
         return PEAL_INVALID;
     if (!find_cells(&m, &cells)) {
         status = PEAL_NO_MEMORY;
-    } else if ((uint64_t)cells * algo->nranks > MOST_CELLS) {
+    } else if ((uint64_t)cells * algo->nranks > IMPORT_MAX_CELLS) {
         peal_diag_error(diags, (struct peal_pos){0}, "more than %d thread blocks of %u gpus",
-                        MOST_CELLS / (int)algo->nranks, algo->nranks);
+                        IMPORT_MAX_CELLS / (int)algo->nranks, algo->nranks);
     } else {
         m.a = peal_assembler_new(algo->nranks, 0, algo->nranks);
         if (m.a) {

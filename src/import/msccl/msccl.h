@@ -51,6 +51,9 @@ struct msccl_gpu {
     uint32_t first, count; /* thread blocks */
 };
 
+/* RCCL loads no file in which a step has this many chunks or more. */
+enum { MSCCL_CNT_LIMIT = 72 };
+
 /* Attributes of `algo` that RCCL requires and that files often lack. */
 enum {
     MSCCL_HAS_NCHANNELS = 1,
@@ -82,8 +85,8 @@ struct msccl_algo {
         /* the first attribute that RCCL requires and that is missing */
         const char *element, *attribute;
     } missing;
-    uint32_t most_attributes; /* of any element */
-    struct peal_pos most_attributes_at;
+    uint32_t max_attributes; /* of any element */
+    struct peal_pos max_attributes_at;
 };
 
 /* Why RCCL's own reader would refuse the text, with the first place. NULL: it would not. */

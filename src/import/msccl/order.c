@@ -30,8 +30,8 @@ static int by_step(const void *a, const void *b)
 }
 
 /* Reports that two elements have one number. */
-static bool twice(struct msccl_reader *r, const char *what, int32_t number, struct peal_pos one,
-                  struct peal_pos other)
+static bool report_duplicate(struct msccl_reader *r, const char *element, int32_t number,
+                             struct peal_pos one, struct peal_pos other)
 {
     bool later = one.line > other.line || (one.line == other.line && one.col > other.col);
     struct peal_pos first = one;
@@ -40,7 +40,7 @@ static bool twice(struct msccl_reader *r, const char *what, int32_t number, stru
     struct peal_pos second = other;
     if (later)
         second = one;
-    peal_diag_error(r->diags, second, "a second %s %d", what, number);
+    peal_diag_error(r->diags, second, "a second %s %d", element, number);
     peal_diag_note(r->diags, first, "the first one is here");
     return false;
 }
@@ -57,8 +57,9 @@ static bool order_steps(struct msccl_reader *r, struct msccl_tb *tb)
         qsort(steps, tb->count, sizeof *steps, by_step);
     for (uint32_t i = 0; i < tb->count; i++) {
         if (i > 0 && steps[i].s == steps[i - 1].s)
-            return twice(r, "step", steps[i].s, place(r, steps[i - 1].line, steps[i - 1].col),
-                         place(r, steps[i].line, steps[i].col));
+            return report_duplicate(r, "step", steps[i].s,
+                                    place(r, steps[i - 1].line, steps[i - 1].col),
+                                    place(r, steps[i].line, steps[i].col));
         if (steps[i].s != (int32_t)i) {
             peal_diag_error(r->diags, place(r, steps[i].line, steps[i].col),
                             "there is no step %u before step %d", i, steps[i].s);
@@ -112,8 +113,9 @@ static bool order_gpu(struct msccl_reader *r, struct msccl_gpu *gpu)
         qsort(tbs, gpu->count, sizeof *tbs, by_tb);
     for (uint32_t i = 0; i < gpu->count; i++) {
         if (i > 0 && tbs[i].id == tbs[i - 1].id)
-            return twice(r, "thread block", tbs[i].id, place(r, tbs[i - 1].line, tbs[i - 1].col),
-                         place(r, tbs[i].line, tbs[i].col));
+            return report_duplicate(r, "thread block", tbs[i].id,
+                                    place(r, tbs[i - 1].line, tbs[i - 1].col),
+                                    place(r, tbs[i].line, tbs[i].col));
         if (!order_steps(r, &tbs[i]))
             return false;
     }
@@ -134,11 +136,10 @@ static void *copy(struct msccl_reader *r, const void *from, size_t bytes)
     return to;
 }
 
-/* Are there messages of several chunks, and few enough to be examined chunk by chunk? The engine
- * does not load steps of 72 chunks or more. */
+/* Are there messages of several chunks, and few enough to be examined chunk by chunk? */
 static bool sends_pieces(const struct msccl_reader *r)
 {
-    enum { MOST_COUNT = 72, MOST_PIECES = 1 << 23 };
+    enum { MAX_PIECES = 1 << 23 };
     uint64_t pieces = 0;
     bool several = false;
     for (size_t i = 0; i < r->steps.len; i++) {
@@ -146,13 +147,13 @@ static bool sends_pieces(const struct msccl_reader *r)
         const struct msccl_type_info *info = &peal_msccl_types[step->type];
         if (!info->sends && !info->receives)
             continue;
-        if (step->cnt >= MOST_COUNT)
+        if (step->cnt >= MSCCL_CNT_LIMIT)
             return false;
         several = several || step->cnt > 1;
         if (step->cnt > 0)
             pieces += (uint64_t)step->cnt;
     }
-    return several && pieces <= MOST_PIECES;
+    return several && pieces <= MAX_PIECES;
 }
 
 bool peal_msccl_order(struct msccl_reader *r)
@@ -163,8 +164,8 @@ bool peal_msccl_order(struct msccl_reader *r)
     for (uint32_t i = 0; i < r->gpus.len; i++) {
         struct msccl_gpu *gpu = &r->gpus.at[i];
         if (i > 0 && gpu->id == gpu[-1].id)
-            return twice(r, "gpu", gpu->id, place(r, gpu[-1].line, gpu[-1].col),
-                         place(r, gpu->line, gpu->col));
+            return report_duplicate(r, "gpu", gpu->id, place(r, gpu[-1].line, gpu[-1].col),
+                                    place(r, gpu->line, gpu->col));
         if (gpu->id != (int32_t)i)
             break;
         if (!order_gpu(r, gpu))

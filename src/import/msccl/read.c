@@ -382,9 +382,9 @@ static void count_attributes(struct xml_reader *r)
     uint32_t n = 0;
     for (const char **a = r->attributes; *a; a += 2)
         n++;
-    if (n > r->base.algo->most_attributes) {
-        r->base.algo->most_attributes = n;
-        r->base.algo->most_attributes_at = r->pos;
+    if (n > r->base.algo->max_attributes) {
+        r->base.algo->max_attributes = n;
+        r->base.algo->max_attributes_at = r->pos;
     }
 }
 

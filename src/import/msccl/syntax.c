@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_VALUE = 255 };
+enum { MAX_VALUE_LEN = 255 };
 
 struct scan {
     const char *at, *end, *begin;
@@ -43,7 +43,7 @@ static bool skip_value(struct scan *s)
         s->at++;
     if (s->at == s->end)
         return stop(s, "a value has no end");
-    if (s->at - from > MOST_VALUE)
+    if (s->at - from > MAX_VALUE_LEN)
         return stop(s, "a value of more than 255 characters");
     s->at++;
     return true;
@@ -104,23 +104,27 @@ static bool skip_tag(struct scan *s)
     return true;
 }
 
+static bool skip_elements(struct scan *s)
+{
+    for (;;) {
+        while (s->at < s->end && is_blank(*s->at))
+            s->at++;
+        if (s->at == s->end)
+            return true;
+        if (*s->at != '<')
+            return stop(s, *s->at == '\t' ? "a tab" : "text between elements");
+        if (!skip_tag(s))
+            return false;
+    }
+}
+
 const char *peal_msccl_syntax(const struct peal_source *source, struct peal_pos *pos)
 {
     struct scan s = {source->text, source->text + source->len, source->text, NULL};
-    for (bool good = true; good;) {
-        while (s.at < s.end && is_blank(*s.at))
-            s.at++;
-        if (s.at == s.end)
-            break;
-        if (*s.at == '<')
-            good = skip_tag(&s);
-        else
-            good = stop(&s, *s.at == '\t' ? "a tab" : "text between elements");
-    }
+    if (skip_elements(&s))
+        return NULL;
     *pos = (struct peal_pos){source, 1, 1, 0};
     for (const char *c = s.begin; c < s.at; c++) {
-        if (!s.why)
-            break;
         pos->col++;
         if (*c == '\n') {
             pos->line++;

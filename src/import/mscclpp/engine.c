@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_OPS = 64, MOST_CHANNELS = 16 };
+enum { MAX_OPS = 64, MAX_CHANNELS = 16 };
 
 static void judge_op(const struct peal_import *import, const struct mscclpp_op *op,
                      struct peal_findings *out, bool *swapped)
@@ -69,21 +69,21 @@ void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
             uint32_t ops = tb->nops;
             for (uint32_t i = 0; i < tb->nops; i++) {
                 ops += tb->ops[i].ninner;
-                many_channels = many_channels || tb->ops[i].nchannels > MOST_CHANNELS;
+                many_channels = many_channels || tb->ops[i].nchannels > MAX_CHANNELS;
                 judge_op(import, &tb->ops[i], out, &swapped);
             }
-            if (ops > MOST_OPS && !many_ops)
+            if (ops > MAX_OPS && !many_ops)
                 peal_finding_add(out, PEAL_FINDING_WARNING, "mscclpp-ops", pos,
                                  "%u ops in thread block %u of gpu %u: the executor takes %d", ops,
-                                 t, r, MOST_OPS);
-            many_ops = many_ops || ops > MOST_OPS;
+                                 t, r, MAX_OPS);
+            many_ops = many_ops || ops > MAX_OPS;
         }
     }
     if (many_channels)
         peal_finding_add(out, PEAL_FINDING_WARNING, "mscclpp-channels",
                          (struct peal_pos){import->source, plan->line, plan->col, 1},
-                         "an op of more than %d channels: the executor takes %d", MOST_CHANNELS,
-                         MOST_CHANNELS);
+                         "an op of more than %d channels: the executor takes %d", MAX_CHANNELS,
+                         MAX_CHANNELS);
     if (plan->max_bytes < plan->min_bytes)
         peal_finding_add(out, PEAL_FINDING_WARNING, "mscclpp-never-chosen",
                          (struct peal_pos){import->source, plan->line, plan->col, 1},

@@ -9,14 +9,14 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MOST_DEPTH = 32, MOST_NODES = 1 << 24, MOST_MEMBERS = 1024 };
+enum { MAX_DEPTH = 32, MAX_NODES = 1 << 24, MAX_MEMBERS = 1024 };
 
 struct json_reader {
     struct peal_import *import;
     struct peal_diags *diags;
     enum peal_status status;
     yaml_parser_t parser;
-    struct json *stack[MOST_DEPTH];
+    struct json *stack[MAX_DEPTH];
     uint32_t depth, nodes, documents;
     const char *key; /* of an object's next member; NULL: a key comes next */
     struct json *root;
@@ -86,11 +86,11 @@ static struct json *add_node(struct json_reader *r, const yaml_event_t *event, e
     if (r->depth)
         parent = r->stack[r->depth - 1];
     struct json *node = PEAL_ARENA_NEW(&r->import->arena, struct json);
-    if (!node || ++r->nodes > MOST_NODES) {
+    if (!node || ++r->nodes > MAX_NODES) {
         r->status = PEAL_NO_MEMORY;
         if (node)
             peal_diag_error(r->diags, pos_of(r, event->start_mark), "more than %d values",
-                            MOST_NODES);
+                            MAX_NODES);
         return NULL;
     }
     node->kind = kind;
@@ -123,7 +123,7 @@ static bool take_key(struct json_reader *r, const yaml_event_t *event)
     struct json key = {0};
     if (!fill_scalar(r, event, &key))
         return false;
-    if (r->stack[r->depth - 1]->count == MOST_MEMBERS)
+    if (r->stack[r->depth - 1]->count == MAX_MEMBERS)
         return refuse(r, event->start_mark, "an object has at most 1024 members");
     if (key.kind != JSON_STRING)
         return refuse(r, event->start_mark, "keys are texts in double quotes");
@@ -152,7 +152,7 @@ static bool begin(struct json_reader *r, const yaml_event_t *event, enum json_ki
         return refuse(r, event->start_mark, "block style, anchors and tags are YAML's");
     if (wants_key(r))
         return refuse(r, event->start_mark, "keys are texts in double quotes");
-    if (r->depth == MOST_DEPTH)
+    if (r->depth == MAX_DEPTH)
         return refuse(r, event->start_mark, "nested too deep: at most 32 levels");
     struct json *node = add_node(r, event, kind);
     if (node)

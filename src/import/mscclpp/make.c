@@ -6,9 +6,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { MOST_CELLS = 1 << 24 }; /* of all ranks together */
-#define MOST_CHUNK (UINT64_C(1) << 34)
-
 void peal_mpp_fail(struct mpp_maker *m, const char *format, ...)
 {
     va_list args;
@@ -34,7 +31,7 @@ static void multiples(const struct peal_import_facts *facts, uint64_t *in, uint6
     *out = peal_side_has_blocks(info->out) ? facts->nranks : 1;
 }
 
-static void most_parts(const struct mscclpp_op *op, uint64_t *parts, uint64_t *unit)
+static void find_maxima(const struct mscclpp_op *op, uint64_t *parts, uint64_t *unit)
 {
     if (op->tbg_size > *parts)
         *parts = op->tbg_size;
@@ -44,14 +41,14 @@ static void most_parts(const struct mscclpp_op *op, uint64_t *parts, uint64_t *u
     if (chunk > *unit)
         *unit = chunk;
     for (uint32_t i = 0; i < op->ninner; i++)
-        most_parts(&op->inner[i], parts, unit);
+        find_maxima(&op->inner[i], parts, unit);
 }
 
 /* Chunks so large that each thread block of a group has a part of its own and every pipeline has at
  * least two iterations; in f32. */
 uint64_t peal_mscclpp_count(const struct peal_import *import)
 {
-    enum { LEAST = 256, SIZE = 4 };
+    enum { MIN_COUNT = 256, SIZE = 4 };
     const struct mscclpp_plan *plan = import->mscclpp;
     uint64_t parts = 1, unit = 0, in, out, whole = 1;
     multiples(&import->facts, &in, &out);
@@ -59,7 +56,7 @@ uint64_t peal_mscclpp_count(const struct peal_import *import)
         const struct mscclpp_gpu *gpu = &plan->gpus[r];
         for (uint32_t t = 0; t < gpu->ntbs; t++) {
             for (uint32_t i = 0; i < gpu->tbs[t].nops; i++)
-                most_parts(&gpu->tbs[t].ops[i], &parts, &unit);
+                find_maxima(&gpu->tbs[t].ops[i], &parts, &unit);
         }
         /* count x in is a whole number of chunks on every rank */
         uint64_t chunks = gpu->output_chunks, times = out, need = 1;
@@ -69,10 +66,10 @@ uint64_t peal_mscclpp_count(const struct peal_import *import)
         }
         if (chunks)
             need = chunks / peal_size_gcd(chunks, times);
-        whole = peal_size_min(whole / peal_size_gcd(whole, need) * need, MOST_CHUNK);
+        whole = peal_size_min(whole / peal_size_gcd(whole, need) * need, IMPORT_MAX_ELEMENTS);
     }
     uint64_t step = plan->alignment / peal_size_gcd(plan->alignment, SIZE) * parts;
-    uint64_t least = peal_size_max(unit / SIZE, LEAST / whole);
+    uint64_t least = peal_size_max(unit / SIZE, MIN_COUNT / whole);
     uint64_t chunk = (least + step - 1) / step * step;
     return whole * peal_size_max(chunk, step);
 }
@@ -81,7 +78,8 @@ static bool find_chunks(struct mpp_maker *m, uint64_t count)
 {
     uint64_t in, out, whole;
     multiples(&m->import->facts, &in, &out);
-    if (count == 0 || !peal_size_mul(count, peal_size_max(in, out), &whole) || whole > MOST_CHUNK) {
+    if (count == 0 || !peal_size_mul(count, peal_size_max(in, out), &whole) ||
+        whole > IMPORT_MAX_ELEMENTS) {
         peal_diag_error(m->diags, (struct peal_pos){0}, "count %" PRIu64 " is 0 or too large",
                         count);
         return false;
@@ -156,9 +154,9 @@ static uint32_t declare_window(struct mpp_maker *m, const char *name, bool packe
 static uint32_t declare_signal(struct mpp_maker *m, const char *name, enum peal_signal_kind kind,
                                uint64_t cells)
 {
-    if (cells * m->plan->nranks > MOST_CELLS) {
+    if (cells * m->plan->nranks > IMPORT_MAX_CELLS) {
         m->op = NULL;
-        peal_mpp_fail(m, "more than %d cells", MOST_CELLS);
+        peal_mpp_fail(m, "more than %d cells", IMPORT_MAX_CELLS);
         cells = 0;
     }
     return peal_assembler_signal(m->a, name, kind, cells ? (uint32_t)cells : 1);
@@ -191,11 +189,11 @@ static void declare(struct mpp_maker *m, uint64_t count)
     m->signals[CLASS_SHARED] =
         declare_signal(m, "sig_shared", PEAL_SIGNAL_SHARED, m->cells[CLASS_SHARED]);
     m->signals[CLASS_RAW] = declare_signal(m, "sig_raw", PEAL_SIGNAL_RAW, m->cells[CLASS_RAW]);
-    m->join = declare_signal(m, "nop", PEAL_SIGNAL_ONE_WRITER, 2 * (uint64_t)m->most_tbs);
-    m->go = declare_signal(m, "proxy", PEAL_SIGNAL_ONE_WRITER, m->most_tbs);
-    m->back = declare_signal(m, "flushed", PEAL_SIGNAL_ONE_WRITER, m->most_tbs);
-    m->bar = declare_signal(m, "barrier", PEAL_SIGNAL_SHARED, m->most_barriers);
-    m->sem = declare_signal(m, "sem", PEAL_SIGNAL_SHARED, m->most_semaphores);
+    m->join = declare_signal(m, "nop", PEAL_SIGNAL_ONE_WRITER, 2 * (uint64_t)m->max_tbs);
+    m->go = declare_signal(m, "proxy", PEAL_SIGNAL_ONE_WRITER, m->max_tbs);
+    m->back = declare_signal(m, "flushed", PEAL_SIGNAL_ONE_WRITER, m->max_tbs);
+    m->bar = declare_signal(m, "barrier", PEAL_SIGNAL_SHARED, m->nbarriers);
+    m->sem = declare_signal(m, "sem", PEAL_SIGNAL_SHARED, m->max_semaphores);
     m->pkt = declare_signal(m, "pkt", PEAL_SIGNAL_ONE_WRITER, packets);
     peal_assembler_channel_shape(m->a, 1, 0);
     if (m->options->lenient)
@@ -211,7 +209,7 @@ static void begin_lane(struct mpp_maker *m, uint32_t lane, bool *first)
     m->lane = lane;
     m->joins = m->triggers = m->flushes = 0;
     m->fresh = true;
-    memset(m->barrier_uses, 0, (m->most_barriers + 1u) * sizeof *m->barrier_uses);
+    memset(m->barrier_uses, 0, (m->nbarriers + 1u) * sizeof *m->barrier_uses);
 }
 
 static void see_lanes(struct mpp_maker *m)
@@ -317,7 +315,7 @@ enum peal_status peal_mscclpp_make(const struct peal_import *import,
         release(&m);
         return m.status;
     }
-    m.barrier_uses = calloc(m.most_barriers + 1u, sizeof *m.barrier_uses);
+    m.barrier_uses = calloc(m.nbarriers + 1u, sizeof *m.barrier_uses);
     if (m.barrier_uses)
         m.a = peal_assembler_new(m.plan->nranks, 0, m.plan->nranks);
     else

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_OPS = 1 << 26 };
+enum { MAX_OPS = 1 << 26 };
 
 /* Sets the position of the op added last to the current one. */
 static void mark(struct mpp_maker *m)
@@ -12,8 +12,8 @@ static void mark(struct mpp_maker *m)
     struct peal_op *op = peal_assembler_last(m->a);
     if (op)
         op->pos = m->pos;
-    if (++m->emitted > MOST_OPS && !m->failed)
-        peal_mpp_fail(m, "more than %d ops", MOST_OPS);
+    if (++m->emitted > MAX_OPS && !m->failed)
+        peal_mpp_fail(m, "more than %d ops", MAX_OPS);
 }
 
 static void notify(struct mpp_maker *m, uint32_t rank, uint32_t signal, uint32_t cell,
@@ -165,10 +165,10 @@ static void reduce(struct mpp_maker *m, struct peal_ref dst, const struct peal_r
 
 /* --- ops of the data threads ----------------------------------------------------------------- */
 
-static bool want(struct mpp_maker *m, bool holds, const char *what)
+static bool want(struct mpp_maker *m, bool holds, const char *condition)
 {
     if (!holds)
-        peal_mpp_fail(m, "'%s' needs %s", peal_mscclpp_name(m->op->name), what);
+        peal_mpp_fail(m, "'%s' needs %s", peal_mscclpp_name(m->op->name), condition);
     return holds;
 }
 
@@ -190,12 +190,12 @@ static void emit_moves(struct mpp_maker *m, bool by_source)
  * packets are added first, the plain source last. */
 static void emit_reduce(struct mpp_maker *m)
 {
-    enum { MOST_SOURCES = 1024 };
+    enum { MAX_SOURCES = 1024 };
     const struct mscclpp_op *op = m->op;
-    struct peal_ref refs[MOST_SOURCES];
+    struct peal_ref refs[MAX_SOURCES];
     bool packets = peal_mpp_is_packet(op, true, 1);
     uint64_t count;
-    if (!want(m, op->nsrc > 0 && op->ndst > 0 && op->nsrc <= MOST_SOURCES,
+    if (!want(m, op->nsrc > 0 && op->ndst > 0 && op->nsrc <= MAX_SOURCES,
               "sources and a destination"))
         return;
     count = peal_mpp_slice(m, &op->src[0]).count;

@@ -71,7 +71,7 @@ struct mpp_maker {
         const struct mscclpp_op *packer; /* the first op with packets there */
     } * cuts;                            /* [rank] */
     bool remote_input, remote_output, writes_input;
-    uint32_t most_tbs, most_barriers, most_semaphores, cells[CLASSES];
+    uint32_t max_tbs, nbarriers, max_semaphores, cells[CLASSES];
 
     /* The op being scanned or emitted. */
     uint32_t rank, tb;

@@ -114,7 +114,7 @@ struct mscclpp_plan {
     uint32_t line, col;
     bool packets; /* protocol LL */
     bool older;   /* written for the first executors, see read_older.c */
-    bool double_scratch, reuse_resources;
+    bool double_scratch;
     uint32_t disorder_line,
         disorder_col; /* position of the first gpu or block that is not where its id says */
     uint32_t alignment;

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_PROPOSALS = 128 };
+enum { MAX_PROPOSALS = 128 };
 
 struct site {
     const struct mscclpp_gpu *gpu;
@@ -81,12 +81,12 @@ static bool is_object(const struct proposer *p, const struct mscclpp_op *op)
 }
 
 static struct peal_finding *propose(struct proposer *p, const char *rule,
-                                    const struct mscclpp_op *at, const char *what)
+                                    const struct mscclpp_op *at, const char *text)
 {
     struct peal_pos pos = {p->import->source, at->line, at->col, 1};
-    if (p->out->list.len >= MOST_PROPOSALS)
+    if (p->out->list.len >= MAX_PROPOSALS)
         return NULL;
-    return peal_finding_add(p->out, PEAL_FINDING_NOTE, rule, pos, "fix: %s", what);
+    return peal_finding_add(p->out, PEAL_FINDING_NOTE, rule, pos, "fix: %s", text);
 }
 
 /* --- channels -------------------------------------------------------------------------------- */
@@ -225,8 +225,8 @@ static void propose_signals(struct proposer *p, const struct side *first, uint32
                             uint32_t waiter, struct spot wait, uint32_t place)
 {
     const struct mscclpp_gpu *gpu = &p->plan->gpus[first->rank];
-    char what[160];
-    snprintf(what, sizeof what, "gpu %u signals, and gpu %u waits for it", first->rank, waiter);
+    char text[160];
+    snprintf(text, sizeof text, "gpu %u signals, and gpu %u waits for it", first->rank, waiter);
     for (uint32_t t = 0; t < gpu->ntbs; t++) {
         const struct mscclpp_tb *tb = &gpu->tbs[t];
         uint32_t there = place_in(tb, back);
@@ -234,7 +234,7 @@ static void propose_signals(struct proposer *p, const struct side *first, uint32
             continue;
         struct spot spots[] = {{tb, first->op, true}, at_start(tb)};
         for (int i = first->op ? 0 : 1; i < 2; i++) {
-            struct peal_finding *f = propose(p, "fix-signal", wait.op, what);
+            struct peal_finding *f = propose(p, "fix-signal", wait.op, text);
             if (!f)
                 return;
             insert(p, f, spots[i], false, there);
@@ -247,7 +247,7 @@ static void propose_signals(struct proposer *p, const struct side *first, uint32
 static void propose_order(struct proposer *p, const struct side *first, const struct side *later)
 {
     const struct mscclpp_gpu *gpu = &p->plan->gpus[later->rank];
-    char what[160];
+    char text[160];
     for (uint32_t t = 0; t < gpu->ntbs; t++) {
         const struct mscclpp_tb *tb = &gpu->tbs[t];
         if ((later->tb && tb != later->tb) || !tb->nops)
@@ -261,11 +261,11 @@ static void propose_order(struct proposer *p, const struct side *first, const st
                          count_uses(gpu, channel, true);
             struct spot spots[] = {{tb, later->op, false}, at_end(tb)};
             for (int k = later->op ? 0 : 1; k < 2; k++) {
-                snprintf(what, sizeof what, "gpu %u waits for a signal of gpu %u", later->rank,
+                snprintf(text, sizeof text, "gpu %u waits for a signal of gpu %u", later->rank,
                          first->rank);
                 struct peal_finding *f = NULL;
                 if (spare)
-                    f = propose(p, "fix-wait", spots[k].op, what);
+                    f = propose(p, "fix-wait", spots[k].op, text);
                 if (f)
                     insert(p, f, spots[k], true, i);
                 propose_signals(p, first, back, later->rank, spots[k], i);
@@ -278,7 +278,7 @@ static void propose_order(struct proposer *p, const struct side *first, const st
  * first. */
 static void propose_signal(struct proposer *p, const struct site *s)
 {
-    char what[160];
+    char text[160];
     if (s->op->channel_type != MPP_MEMORY)
         return;
     for (uint32_t k = 0; k < s->op->nchannels; k++) {
@@ -293,12 +293,12 @@ static void propose_signal(struct proposer *p, const struct site *s)
             uint32_t place = place_in(tb, back);
             if (place == PEAL_NONE)
                 continue;
-            snprintf(what, sizeof what, "gpu %u signals after this op; gpu %u waits for it", peer,
+            snprintf(text, sizeof text, "gpu %u signals after this op; gpu %u waits for it", peer,
                      s->rank);
             for (uint32_t i = tb->nops; i-- > 0;) {
                 if (!is_object(p, &tb->ops[i]))
                     continue;
-                struct peal_finding *f = propose(p, "fix-signal", &tb->ops[i], what);
+                struct peal_finding *f = propose(p, "fix-signal", &tb->ops[i], text);
                 if (f)
                     insert(p, f, (struct spot){tb, &tb->ops[i], true}, false, place);
             }

@@ -251,7 +251,7 @@ static void read_semaphores(struct mpp_reader *r, const struct json *node, struc
 }
 
 static int by_id(struct mpp_reader *r, const struct json *list, const struct json **out,
-                 const char *what)
+                 const char *element)
 {
     int64_t at = 0;
     for (const struct json *n = list->first; n; n = n->next, at++) {
@@ -263,7 +263,7 @@ static int by_id(struct mpp_reader *r, const struct json *list, const struct jso
             r->plan->disorder_col = n->col;
         }
         if (!r->failed && out[id])
-            peal_mpp_refuse(r, n, "a second %s %lld", what, (long long)id);
+            peal_mpp_refuse(r, n, "a second %s %lld", element, (long long)id);
         if (!r->failed)
             out[id] = n;
     }
@@ -272,16 +272,15 @@ static int by_id(struct mpp_reader *r, const struct json *list, const struct jso
 
 static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t rank)
 {
-    enum { MOST_CHUNKS = 1 << 20 };
     struct mscclpp_gpu *gpu = &r->plan->gpus[rank];
     gpu->line = node->line;
     gpu->col = node->col;
     gpu->input_chunks =
-        (uint32_t)peal_mpp_int(r, node, "input_chunks", "inputChunks", 0, MOST_CHUNKS, -1);
+        (uint32_t)peal_mpp_int(r, node, "input_chunks", "inputChunks", 0, MPP_MAX_CHUNKS, -1);
     gpu->output_chunks =
-        (uint32_t)peal_mpp_int(r, node, "output_chunks", "outputChunks", 0, MOST_CHUNKS, -1);
+        (uint32_t)peal_mpp_int(r, node, "output_chunks", "outputChunks", 0, MPP_MAX_CHUNKS, -1);
     gpu->scratch_chunks =
-        (uint32_t)peal_mpp_int(r, node, "scratch_chunks", "scratchChunks", 0, MOST_CHUNKS, -1);
+        (uint32_t)peal_mpp_int(r, node, "scratch_chunks", "scratchChunks", 0, MPP_MAX_CHUNKS, -1);
     /* Groups only matter if chunks differ in size, which they do not in plans read here. */
     const struct json *groups = peal_json_get(node, "chunkGroups");
     if (groups && !r->failed)
@@ -369,11 +368,9 @@ static void read_head(struct mpp_reader *r, const struct json *root)
     facts->in_place = inplace->number;
     facts->out_of_place = !inplace->number;
     const struct json *twice = peal_json_get(root, "use_double_scratch_buffer");
-    const struct json *reuse = peal_json_get(root, "reuse_resources");
     plan->double_scratch = twice && twice->kind == JSON_BOOL && twice->number;
     if (plan->older)
         plan->double_scratch = plan->packets;
-    plan->reuse_resources = reuse && reuse->kind == JSON_BOOL && reuse->number;
     plan->alignment = (uint32_t)peal_mpp_int(r, root, "buffer_alignment", NULL, 1, 1 << 20, 16);
     plan->threads =
         (uint32_t)peal_mpp_int(r, root, "num_threads_per_block", NULL, 1, 1 << 20, 1024);

@@ -5,6 +5,8 @@
 
 #include "import/mscclpp/mscclpp.h"
 
+enum { MPP_MAX_CHUNKS = 1 << 20 }; /* of a buffer, and in an operand */
+
 struct mpp_reader {
     struct peal_import *import;
     struct peal_diags *diags;

@@ -18,8 +18,6 @@
 
 #include <string.h>
 
-enum { MOST_CHUNKS = 1 << 20 };
-
 /* The operands of an op, as its name determines them. */
 enum shape {
     NOTHING,
@@ -138,8 +136,8 @@ static void read_list(struct older *o, const struct json *block)
         for (const struct json *n = ids->first; n; n = n->next) {
             if (r->failed)
                 break;
-            key.number =
-                find_channel(&r->plan->gpus[o->rank], &key, peal_mpp_value(r, n, 0, MOST_CHUNKS));
+            key.number = find_channel(&r->plan->gpus[o->rank], &key,
+                                      peal_mpp_value(r, n, 0, MPP_MAX_CHUNKS));
             if (!r->failed && key.number == PEAL_NONE)
                 peal_mpp_refuse(r, n, "the gpu has no such channel with these buffers");
             o->entries[o->count++] = key;
@@ -160,11 +158,11 @@ static void read_cids(struct older *o, const struct json *node, const char *buff
         return;
     struct entry key = read_key(r, where, NULL);
     key.type = op->channel_type;
-    uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MOST_CHUNKS, 1);
+    uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1);
     for (const struct json *n = list->first; n; n = n->next) {
         if (r->failed)
             break;
-        int64_t id = peal_mpp_int(r, n, "id", NULL, 0, MOST_CHUNKS, -1);
+        int64_t id = peal_mpp_int(r, n, "id", NULL, 0, MPP_MAX_CHUNKS, -1);
         uint32_t at = 0;
         while (at < o->count && (!same_key(&o->entries[at], &key) || id-- > 0))
             at++;
@@ -177,7 +175,7 @@ static void read_cids(struct older *o, const struct json *node, const char *buff
         if (!operands)
             continue;
         operands[(*noperands)++] = (struct mscclpp_operand){
-            .index = (uint32_t)peal_mpp_int(r, n, "off", NULL, 0, MOST_CHUNKS, -1),
+            .index = (uint32_t)peal_mpp_int(r, n, "off", NULL, 0, MPP_MAX_CHUNKS, -1),
             .size = size,
             .buffer = key.dst,
             .rank = r->plan->gpus[o->rank].channels[key.type][number].peer};
@@ -190,8 +188,8 @@ static struct mscclpp_operand read_place(struct older *o, const struct json *nod
     struct mpp_reader *r = o->r;
     const struct json *buffer = peal_mpp_need(r, node, buff, NULL, JSON_STRING);
     return (struct mscclpp_operand){
-        .index = (uint32_t)peal_mpp_int(r, node, off, NULL, 0, MOST_CHUNKS, -1),
-        .size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MOST_CHUNKS, 1),
+        .index = (uint32_t)peal_mpp_int(r, node, off, NULL, 0, MPP_MAX_CHUNKS, -1),
+        .size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1),
         .buffer = buffer ? peal_mpp_buffer(r, buffer) : 0,
         .rank = o->rank};
 }
@@ -202,7 +200,7 @@ static void read_places(struct older *o, const struct json *node, const char *na
 {
     struct mpp_reader *r = o->r;
     const struct json *list = peal_mpp_need(r, node, name, NULL, JSON_ARRAY);
-    uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MOST_CHUNKS, 1);
+    uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1);
     for (const struct json *n = peal_json_first(list); n; n = n->next) {
         if (r->failed)
             break;
@@ -287,17 +285,17 @@ static const struct known *find_name(struct mpp_reader *r, const struct json *no
 static void read_op(struct older *o, const struct json *node, struct mscclpp_op *op)
 {
     struct mpp_reader *r = o->r;
-    const struct known *what = find_name(r, node);
+    const struct known *spelling = find_name(r, node);
     const struct json *type = peal_json_get(node, "ctype");
-    if (!what)
+    if (!spelling)
         return;
     op->line = node->line;
     op->col = node->col;
-    op->name = (uint8_t)what->name;
+    op->name = (uint8_t)spelling->name;
     op->tbg_size = 1;
     if (type)
         op->channel_type = (uint8_t)peal_mpp_channel_type(r, type);
-    if (what->name == MPP_BARRIER) {
+    if (spelling->name == MPP_BARRIER) {
         op->barrier = (uint32_t)peal_mpp_int(r, node, "barrier_id", NULL, 0, 4095, -1);
         op->blocks = (uint32_t)peal_mpp_int(r, node, "nthread_blocks", NULL, 1, 1 << 16, 0);
     }
@@ -307,7 +305,7 @@ static void read_op(struct older *o, const struct json *node, struct mscclpp_op 
     op->src = peal_mpp_take(r, capacity, sizeof *op->src);
     op->dst = peal_mpp_take(r, capacity, sizeof *op->dst);
     if (!r->failed)
-        read_operands(o, node, what->shape, op);
+        read_operands(o, node, spelling->shape, op);
     r->import->facts.steps++;
 }
 

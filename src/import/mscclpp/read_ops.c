@@ -113,14 +113,13 @@ static void read_remotes(struct op_lists *l, const struct json *gpu, const struc
 static void read_operand(struct op_lists *l, const struct json *node, const struct mscclpp_op *op,
                          struct mscclpp_operand *out)
 {
-    enum { MOST_CHUNKS = 1 << 20 };
     struct mpp_reader *r = l->r;
     const struct json *type = peal_json_get(node, "type");
     const struct json *id = peal_json_get(node, "buffer_id");
     const struct json *group = peal_json_get(node, "switch_channel_id");
     out->rank = l->rank;
-    out->index = (uint32_t)peal_mpp_int(r, node, "index", NULL, 0, MOST_CHUNKS, -1);
-    out->size = (uint32_t)peal_mpp_int(r, node, "size", NULL, 0, MOST_CHUNKS, -1);
+    out->index = (uint32_t)peal_mpp_int(r, node, "index", NULL, 0, MPP_MAX_CHUNKS, -1);
+    out->size = (uint32_t)peal_mpp_int(r, node, "size", NULL, 0, MPP_MAX_CHUNKS, -1);
     if (r->failed)
         return;
     if (!!type + !!id + !!group != 1) {

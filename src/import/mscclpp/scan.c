@@ -78,7 +78,7 @@ bool peal_mpp_stays_fresh(const struct mpp_maker *m)
 void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
                    void (*visit)(struct mpp_maker *m))
 {
-    enum { MOST_ITERATIONS = 65535 };
+    enum { MAX_ITERATIONS = 65535 };
     for (uint32_t i = 0; i < tb->nops; i++) {
         if (m->failed)
             break;
@@ -92,7 +92,7 @@ void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
         }
         uint64_t bytes = op->unit_chunks * m->chunk[m->rank] * m->size;
         uint64_t iterations = (bytes + op->unit_bytes - 1) / op->unit_bytes;
-        if (iterations > MOST_ITERATIONS || op->unit_bytes % m->size) {
+        if (iterations > MAX_ITERATIONS || op->unit_bytes % m->size) {
             peal_mpp_fail(m, "a pipeline of %llu iterations of %llu bytes does not fit",
                           (unsigned long long)iterations, (unsigned long long)op->unit_bytes);
             return;
@@ -117,8 +117,8 @@ void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
 static void see_lanes(struct mpp_maker *m)
 {
     m->lanes |= peal_mpp_lanes(m->op);
-    if (m->op->name == MPP_BARRIER && m->op->barrier >= m->most_barriers)
-        m->most_barriers = m->op->barrier + 1;
+    if (m->op->name == MPP_BARRIER && m->op->barrier >= m->nbarriers)
+        m->nbarriers = m->op->barrier + 1;
 }
 
 static void see_signals(struct mpp_maker *m)
@@ -360,9 +360,9 @@ static void scan_blocks(struct mpp_maker *m)
         if (m->failed)
             break;
         const struct mscclpp_gpu *gpu = &m->plan->gpus[m->rank];
-        if (gpu->ntbs > m->most_tbs)
-            m->most_tbs = gpu->ntbs;
-        m->most_semaphores = peal_size_max(gpu->nsemaphores, m->most_semaphores);
+        if (gpu->ntbs > m->max_tbs)
+            m->max_tbs = gpu->ntbs;
+        m->max_semaphores = peal_size_max(gpu->nsemaphores, m->max_semaphores);
         for (m->tb = 0; m->tb < gpu->ntbs; m->tb++) {
             if (m->failed)
                 break;

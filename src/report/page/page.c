@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the page's description; see page.h. It also keeps it small: bars that are shorter than a
- * cell of the time axis are joined with their neighbours in that cell. */
+/* Builds the page's description; see page.h.
+ *
+ * The page owns everything. Texts are stored once each and named by their index (0: the empty text);
+ * all other parts are rows of vectors that name each other by index. Adding is sticky: after the
+ * first failed allocation `failed` is set, nothing more is added, and indices are 0. The caller
+ * checks once, at the end.
+ *
+ * Pages stay small however long a run was. From the expected number of bars, peal_page_expect
+ * chooses a cell of the time axis. Bars shorter than a cell that begin in the same cell of a track
+ * become one, with the sums of their times and bytes and the category that took longest; `open` has
+ * the bar of each track that is being extended. Of arrows, each track keeps every n-th. Whatever is
+ * marked KEEP or BAD is kept as it is. The numbers of bars, arrows, steps and hops seen are counted,
+ * so that the page can say how many it left out.
+ */
 #include "report/page/page.h"
 
 #include "base/base.h"
@@ -10,9 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* False after a failure: nothing is added then. */
 #define PUSH(page, vec, value)                                                                     \
     ((page)->failed = (page)->failed || !peal_vec_push(&(page)->vec, value))
+
+/* The index of the last row of a vector; 0 after a failure. */
+static uint32_t last_row(const struct peal_page *page, size_t len)
+{
+    return page->failed ? 0 : (uint32_t)(len - 1);
+}
 
 void peal_page_init(struct peal_page *page, enum peal_page_kind kind, const char *title)
 {
@@ -165,17 +182,13 @@ uint32_t peal_page_source(struct peal_page *page, const char *name, const char *
     page->failed = page->failed || !source.text;
     PUSH(page, sources, source);
     page->source_bytes += len;
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->sources.len - 1);
+    return last_row(page, page->sources.len);
 }
 
 uint32_t peal_page_place(struct peal_page *page, struct peal_page_place place)
 {
     PUSH(page, places, place);
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->places.len - 1);
+    return last_row(page, page->places.len);
 }
 
 uint32_t peal_page_track(struct peal_page *page, const char *label, uint32_t rank)
@@ -190,9 +203,7 @@ uint32_t peal_page_track_of(struct peal_page *page, const char *group, const cha
     struct peal_page_open open = {0};
     PUSH(page, tracks, track);
     PUSH(page, open, open);
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->tracks.len - 1);
+    return last_row(page, page->tracks.len);
 }
 
 void peal_page_expect(struct peal_page *page, uint64_t bars, uint64_t arrows, uint64_t horizon)
@@ -269,7 +280,7 @@ void peal_page_arrow(struct peal_page *page, const struct peal_page_arrow *arrow
         return;
     assert(arrow->from_track < page->tracks.len && arrow->to_track < page->tracks.len);
     page->arrows_seen++;
-    /* Each track starts its count elsewhere, so that the bars kept are spread over time. */
+    /* Each track starts its count elsewhere, so that the arrows kept are spread over time. */
     uint64_t number = page->open.at[arrow->from_track].arrows++ + arrow->from_track * UINT64_C(7);
     if (number % page->arrow_every == 0 || (arrow->flags & (PEAL_BAR_KEEP | PEAL_BAR_BAD)))
         PUSH(page, arrows, *arrow);
@@ -280,9 +291,7 @@ uint32_t peal_page_memory(struct peal_page *page, uint32_t rank, const char *nam
 {
     struct peal_page_memory memory = {rank, peal_page_text(page, name), bytes, element};
     PUSH(page, memories, memory);
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->memories.len - 1);
+    return last_row(page, page->memories.len);
 }
 
 uint32_t peal_page_cell(struct peal_page *page, uint32_t rank, const char *name,
@@ -290,9 +299,7 @@ uint32_t peal_page_cell(struct peal_page *page, uint32_t rank, const char *name,
 {
     struct peal_page_cell cell = {rank, peal_page_text(page, name), peal_page_text(page, initial)};
     PUSH(page, cells, cell);
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->cells.len - 1);
+    return last_row(page, page->cells.len);
 }
 
 void peal_page_step(struct peal_page *page, const struct peal_page_step *step)
@@ -300,7 +307,6 @@ void peal_page_step(struct peal_page *page, const struct peal_page_step *step)
     if (page->steps_seen++ >= PEAL_PAGE_STEPS)
         return;
     struct peal_page_step copy = *step;
-    copy.first_access = page->accesses.len;
     copy.first_change = page->changes.len;
     copy.accesses = copy.changes = 0;
     PUSH(page, steps, copy);
@@ -355,9 +361,7 @@ void peal_page_change_cell(struct peal_page *page, uint32_t cell, int64_t value)
 uint32_t peal_page_node(struct peal_page *page, struct peal_page_node node)
 {
     PUSH(page, nodes, node);
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->nodes.len - 1);
+    return last_row(page, page->nodes.len);
 }
 
 void peal_page_link(struct peal_page *page, struct peal_page_link link)
@@ -402,9 +406,7 @@ uint32_t peal_page_plot(struct peal_page *page, const char *title, struct peal_p
                                   .x_log = x.log,
                                   .y_log = y.log};
     PUSH(page, plots, plot);
-    if (page->failed)
-        return 0;
-    return (uint32_t)(page->plots.len - 1);
+    return last_row(page, page->plots.len);
 }
 
 static void add_curve(struct peal_page *page, uint32_t plot, const char *name,

@@ -99,7 +99,7 @@ struct peal_page_step {
     uint64_t launch;
     uint32_t label, detail, place;
     uint8_t category, flags;
-    size_t first_access, accesses, first_change, changes; /* set by the builder */
+    size_t accesses, first_change, changes; /* set by the builder */
 };
 
 /* A buffer or signal cell whose state the page shows at each step. */

@@ -138,10 +138,10 @@ TEST(steps_own_what_follows_them)
     peal_page_release(&page);
 }
 
-static size_t count_text(const char *text, const char *what)
+static size_t count_text(const char *text, const char *part)
 {
     size_t count = 0;
-    for (const char *at = text; (at = strstr(at, what)); at++)
+    for (const char *at = text; (at = strstr(at, part)); at++)
         count++;
     return count;
 }
@@ -173,6 +173,35 @@ TEST(no_text_ends_its_element)
     assert_int_equal(svg_tags[0], svg_tags[1]);
 }
 
+/* An arrow may have the colour of the bar that it points to, so its head must not lie on it. */
+TEST(an_arrow_ends_beside_its_bar)
+{
+    struct peal_page page;
+    struct peal_text picture = {0};
+    peal_page_init(&page, PEAL_PAGE_VERIFY, "t");
+    page.unit = PEAL_UNIT_STEPS;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        peal_page_track(&page, "rank", rank);
+        peal_page_bar(&page,
+                      &(struct peal_page_bar){.track = rank, .start = rank, .end = rank + 1u});
+    }
+    peal_page_arrow(&page, &(struct peal_page_arrow){.from = 1, .to = 1, .to_track = 1});
+    assert_int_equal(peal_page_svg(&page, NULL, &picture), PEAL_OK);
+    double top[2], height[2], from_x, from_y, to_x, to_y;
+    const char *at = peal_text_get(&picture);
+    for (int i = 0; i < 2; i++) {
+        at = strstr(at + 1, "<rect x=");
+        assert_int_equal(
+            sscanf(at, "<rect x=\"%*f\" y=\"%lf\" width=\"%*f\" height=\"%lf", &top[i], &height[i]),
+            2);
+    }
+    at = strstr(at, "d=\"M");
+    assert_int_equal(sscanf(at, "d=\"M%lf %lfL%lf %lf", &from_x, &from_y, &to_x, &to_y), 4);
+    assert_true(top[0] + height[0] <= from_y && from_y <= to_y && to_y <= top[1]);
+    peal_text_release(&picture);
+    peal_page_release(&page);
+}
+
 TEST(bytes_are_said_in_their_unit)
 {
     char buf[32];
@@ -201,16 +230,5 @@ TEST(times_are_said_in_their_unit)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_kept_once),
-        cmocka_unit_test(bars_come_out_by_track_and_start),
-        cmocka_unit_test(many_bars_are_joined_and_kept_ones_are_not),
-        cmocka_unit_test(few_bars_are_left_alone),
-        cmocka_unit_test(arrows_are_thinned_but_for_kept_ones),
-        cmocka_unit_test(steps_own_what_follows_them),
-        cmocka_unit_test(no_text_ends_its_element),
-        cmocka_unit_test(times_are_said_in_their_unit),
-        cmocka_unit_test(bytes_are_said_in_their_unit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

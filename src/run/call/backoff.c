@@ -51,8 +51,8 @@ enum {
     SERVED_SLEEP_NS = 1000000, /* with a network to serve */
     ROUND_SPINS = 48,          /* polls: about as long as one or two context switches */
     QUICK_YIELDS = 64,
-    MOST_RESTS = 16, /* yields' lengths between two tries whether they are short again */
-    MOST_REST_NS = 500000000,
+    MAX_RESTS = 16, /* yields' lengths between two tries whether they are short again */
+    MAX_REST_NS = 500000000,
     LONG_SCORE = 8,  /* of a long yield: this many short ones cancel it */
     CROWD_SCORE = 16 /* from here on other programs are taken to compute on this core */
 };
@@ -133,22 +133,22 @@ static void disarm(struct peal_team *team, struct peal_backoff *pause)
 
 static void sleep_armed(struct peal_team *team, struct peal_backoff *pause)
 {
-    struct timespec most = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
-    if (pause->most_ns != 0 && pause->most_ns < (uint64_t)most.tv_nsec)
-        most.tv_nsec = (long)pause->most_ns;
-    if (team->idle && most.tv_nsec > IDLE_SLEEP_NS)
-        most.tv_nsec = IDLE_SLEEP_NS;
+    struct timespec longest = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
+    if (pause->max_sleep_ns != 0 && pause->max_sleep_ns < (uint64_t)longest.tv_nsec)
+        longest.tv_nsec = (long)pause->max_sleep_ns;
+    if (team->idle && longest.tv_nsec > IDLE_SLEEP_NS)
+        longest.tv_nsec = IDLE_SLEEP_NS;
     if (team->span) {
-        peal_span_sleep(team->span, (uint64_t)most.tv_nsec);
+        peal_span_sleep(team->span, (uint64_t)longest.tv_nsec);
         disarm(team, pause);
         return;
     }
     /* Relaxed: see span.h. What arrives cannot end this sleep. */
     bool serves = atomic_load_explicit(&peal_endpoints, memory_order_relaxed) > 0;
-    if (serves && most.tv_nsec > SERVED_SLEEP_NS)
-        most.tv_nsec = SERVED_SLEEP_NS;
-    syscall(SYS_futex, &team->sleep_slots[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL,
-            0);
+    if (serves && longest.tv_nsec > SERVED_SLEEP_NS)
+        longest.tv_nsec = SERVED_SLEEP_NS;
+    syscall(SYS_futex, &team->sleep_slots[team->rank].wake, FUTEX_WAIT, pause->ticket, &longest,
+            NULL, 0);
     disarm(team, pause);
 }
 
@@ -175,10 +175,9 @@ static void run_idle(struct peal_team *team)
 void peal_crowd_note(struct peal_crowd *crowd, uint64_t now_ns, uint64_t ticks)
 {
     bool again = now_ns - crowd->noted_ns < 2 * (crowd->rest_ns + ticks);
-    uint64_t most = MOST_RESTS * ticks < MOST_REST_NS ? MOST_RESTS * ticks : MOST_REST_NS;
-    uint64_t rest = again ? 2 * crowd->rest_ns : 0;
-    rest = rest > ticks ? rest : ticks;
-    crowd->rest_ns = rest < most ? rest : most;
+    uint64_t longest = peal_size_min(MAX_RESTS * ticks, MAX_REST_NS);
+    uint64_t rest = peal_size_max(again ? 2 * crowd->rest_ns : 0, ticks);
+    crowd->rest_ns = peal_size_min(rest, longest);
     crowd->noted_ns = now_ns;
     crowd->until_ns = now_ns + crowd->rest_ns;
 }

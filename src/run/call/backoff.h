@@ -29,7 +29,7 @@ struct peal_backoff {
     uint32_t ticket; /* the futex's value when armed */
     uint64_t began_ns;
     uint64_t checked_ns;
-    uint64_t most_ns; /* longest sleep; 0: no limit of the caller's */
+    uint64_t max_sleep_ns; /* longest sleep; 0: no limit of the caller's */
     /* Says where this rank waits, for the doctor; called in the slow path only. */
     void (*describe)(void *context, struct peal_text *out);
     void *context;

@@ -27,7 +27,7 @@ TEST(test_tries_again_later_and_later)
     /* Not for ever, however long a yield takes. */
     peal_crowd_note(&crowd, now, 5000 * ms);
     assert_true(crowd.rest_ns < 1000 * ms);
-    /* After a long time without, it is as at first. */
+    /* After a long time without long yields, it starts over. */
     peal_crowd_note(&crowd, now + 100000 * ms, took);
     assert_int_equal(crowd.rest_ns, took);
 }
@@ -55,8 +55,7 @@ TEST(test_sleeps_at_once_when_crowded)
     struct peal_team *team = teams[0];
     struct peal_backoff pause = {0};
 
-    /* One yield of this wait took long: that may be chance. Two: the next step prepares to
-     * sleep. */
+    /* One long yield of this wait may be chance. After two, the next step prepares to sleep. */
     assert_int_equal(peal_backoff_step(team, &pause), PEAL_OK);
     team->crowd = (struct peal_crowd){0};
     peal_backoff_crowd(team, &pause, PEAL_LONG_TICKS);

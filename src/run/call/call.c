@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 enum {
-    LEAST_SPINS = 16,    /* polls before a yield never become fewer */
+    MIN_SPINS = 16,      /* polls before a yield never become fewer */
     URGENT_SPINS = 64,   /* polls before the first yield if others wait for this rank */
     PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies a segment */
-    MOST_PATIENCE = 4,
-    MOST_TRUST = 8,
+    MAX_PATIENCE = 4,
+    MAX_TRUST = 8,
     TRY_EVERY = 32,     /* waits */
     OTHERS_NS = 1000000 /* longest sleep with requests on other communicators, which wake no rank */
 };
@@ -130,7 +130,7 @@ static void describe(void *context, struct peal_text *out)
     if (waiter->call && waiter->wanted) {
         peal_text_printf(out, "wait for non-blocking call %llu, ",
                          (unsigned long long)waiter->call->seq);
-        peal_collective_describe(waiter->call->what, waiter->call->count, out);
+        peal_collective_describe(waiter->call->code, waiter->call->count, out);
         peal_text_puts(out, ": ");
     }
     if (waiter->call && !waiter->call->loaded && waiter->call->recycling)
@@ -210,7 +210,7 @@ static enum peal_frame_state wait_patiently(struct peal_frame *frame)
         peal_frame_run(frame, image->receives ? PATIENT_SPINS : URGENT_SPINS);
     if (progress != PEAL_RUN_ENDED)
         image->patience = image->patience > 2 ? image->patience - 2 : 0;
-    else if (image->patience < MOST_PATIENCE)
+    else if (image->patience < MAX_PATIENCE)
         image->patience++;
     return progress;
 }
@@ -234,7 +234,7 @@ static void learn(struct peal_image *image, bool paid)
 {
     if (!paid)
         image->trust = image->trust > 2 ? image->trust - 2 : 0;
-    else if (image->trust < MOST_TRUST)
+    else if (image->trust < MAX_TRUST)
         image->trust++;
 }
 
@@ -251,14 +251,14 @@ static __attribute__((noinline)) enum peal_status finish_waiting(struct peal_cal
             return PEAL_OK;
     }
     /* The peer may need this core even if there are as many cores as ranks. */
-    if (engine->spins > LEAST_SPINS)
-        engine->spins = engine->spins / 2 > LEAST_SPINS ? engine->spins / 2 : LEAST_SPINS;
+    if (engine->spins > MIN_SPINS)
+        engine->spins = engine->spins / 2 > MIN_SPINS ? engine->spins / 2 : MIN_SPINS;
     struct waiter waiter = {frame, engine, call, NULL};
     struct peal_backoff pause = {.describe = describe, .context = &waiter, .seq = call->seq};
     enum peal_status status = PEAL_OK;
     uint64_t since_ns = peal_now_ns();
     frame->moved = false;
-    for (uint32_t looks = 1; progress == PEAL_RUN_BLOCKED && status == PEAL_OK; looks++) {
+    for (uint32_t looks = 1; progress == PEAL_RUN_BLOCKED; looks++) {
         bool serves = looks % PEAL_NEAR_LOOKS == 0 || !peal_frame_waits_near(frame);
         bool others = serves && peal_calls_progress(engine);
         if (team->span && serves) /* what has just arrived may be what it waits for */
@@ -268,11 +268,12 @@ static __attribute__((noinline)) enum peal_status finish_waiting(struct peal_cal
         frame->moved = false;
         if (progress != PEAL_RUN_BLOCKED)
             break;
-        pause.most_ns = engine->others ? OTHERS_NS : 0;
+        pause.max_sleep_ns = engine->others ? OTHERS_NS : 0;
         status = peal_backoff_step(team, &pause);
+        if (status != PEAL_OK)
+            break;
         uint32_t spins = spins_after_yield(engine, frame->image, pause.polls);
-        if (status == PEAL_OK)
-            progress = peal_frame_run(frame, spins);
+        progress = peal_frame_run(frame, spins);
         if (spins > 0 && team->policy.round_spins > 0)
             learn(frame->image, progress == PEAL_RUN_ENDED);
     }
@@ -305,7 +306,7 @@ load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_c
     while (status == PEAL_PENDING) {
         if (peal_calls_progress(engine))
             peal_backoff_reset(engine->team, &pause);
-        pause.most_ns = engine->others ? OTHERS_NS : 0;
+        pause.max_sleep_ns = engine->others ? OTHERS_NS : 0;
         status = peal_backoff_step(engine->team, &pause);
         if (status == PEAL_OK)
             status = load(engine, frame, call, 0);
@@ -324,7 +325,7 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     call->blocks = true;
     begin_count(engine, call);
     peal_under_way_own(engine);
-    peal_team_record(own, 0, call->seq, call->what, call->count);
+    peal_team_record(own, 0, call->seq, call->code, call->count);
     peal_team_enter(own, 0);
     enum peal_status status = peal_team_is_well(team) ? PEAL_OK : peal_team_failure(team);
     while (status == PEAL_OK) {
@@ -333,7 +334,9 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
             call->reached = true;
         if (__builtin_expect(!call->loaded, 0))
             status = load_blocking(engine, frame, call);
-        for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {
+        for (call->done = 0; call->done < call->launches; call->done++) {
+            if (status != PEAL_OK)
+                break;
             begin_launch(engine, frame, call);
             status = finish(engine, frame, call);
             count_launch(engine, call, frame);
@@ -444,7 +447,7 @@ static bool begin_turn(struct peal_calls *engine, struct peal_call *call)
         return false;
     engine->running[call->context] = call;
     call->begun = true;
-    peal_team_record(peal_team_own(engine->team), 1, call->seq, call->what, call->count);
+    peal_team_record(peal_team_own(engine->team), 1, call->seq, call->code, call->count);
     return true;
 }
 
@@ -520,17 +523,17 @@ enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum pea
         pause->is_message = !waiter.call;
         if (pause->is_message)
             pause->peer = peal_mail_peer(wanted);
-        pause->most_ns = 0;
+        pause->max_sleep_ns = 0;
         if (until_ns != UINT64_MAX) {
             uint64_t now = peal_now_ns();
             if (now >= until_ns) {
                 status = peal_backoff_look(team, pause, until_ns != 0);
                 break;
             }
-            pause->most_ns = until_ns - now;
+            pause->max_sleep_ns = until_ns - now;
         }
-        if (engine->others && (pause->most_ns == 0 || pause->most_ns > OTHERS_NS))
-            pause->most_ns = OTHERS_NS;
+        if (engine->others && (pause->max_sleep_ns == 0 || pause->max_sleep_ns > OTHERS_NS))
+            pause->max_sleep_ns = OTHERS_NS;
         status = peal_backoff_step(team, pause);
     }
     if (*wanted == PEAL_PENDING && status == PEAL_OK) {

@@ -68,7 +68,7 @@ struct peal_call {
     bool reach;       /* peers' window parameters are bound too: peal_frame_reach */
     char *const *mapped[PEAL_WINDOW_PARAMS];
     const uint32_t *segments[PEAL_WINDOW_PARAMS];
-    uint64_t what, count;
+    uint64_t code, count; /* as peers compare the call: struct peal_call_record */
     uint32_t signature;
     bool repeats; /* stays where it is and is run again as it is: see peal_call_bind_memory */
 
@@ -115,7 +115,7 @@ void peal_calls_release(struct peal_calls *engine);
 /* The collective of a call: an index into `tallies`. */
 static inline uint32_t peal_call_collective(const struct peal_call *call)
 {
-    return (uint32_t)((call->what & ~PEAL_CALL_IN_PLACE) >> 48);
+    return (uint32_t)((call->code & ~PEAL_CALL_IN_PLACE) >> 48);
 }
 
 /* An image is about to be freed (NULL: all of them) that no call uses any more. */

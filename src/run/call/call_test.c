@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans run on threads as ranks: results, launches back to back, segments, faults. Plans are put
- * together here, so that nothing but the run folder can be at fault. */
+/* Plans run with threads as ranks: results, launches back to back, segments, faults. Plans are
+ * assembled here, so that only src/run can be at fault. */
 #include "base/tests/unit.h"
 #include "plan/plan.h"
 #include "run/call/call.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everyone publishes, one wave, everyone adds all: two halves take turns by launch. */
+/* Every rank publishes its vector, waits for all others and adds up all vectors; launches use the
+ * two halves of the window in turn. */
 static struct peal_plan *flat_plan(uint32_t nranks, uint32_t rank, uint64_t n)
 {
     struct peal_assembler *a = peal_assembler_new(nranks, rank, 1);
@@ -83,10 +84,12 @@ static void *work(void *argument)
         goto release;
     uint32_t rank = w->team->rank, size = w->team->size;
     struct peal_image *image = NULL;
-    struct peal_image_how how = {.rank = rank, .clip = true};
-    w->status = peal_image_new(flat_plan(size, rank, SEGMENT), &how, w->team->compute, &image);
+    struct peal_image_how options = {.rank = rank, .clip = true};
+    w->status = peal_image_new(flat_plan(size, rank, SEGMENT), &options, w->team->compute, &image);
+    if (w->status != PEAL_OK)
+        goto release;
     int32_t *x = calloc(w->count + 1, sizeof *x), *y = calloc(w->count + 1, sizeof *y);
-    for (uint32_t c = 0; c < w->calls && w->status == PEAL_OK; c++) {
+    for (uint32_t c = 0; c < w->calls; c++) {
         for (uint32_t i = 0; i < w->count; i++)
             x[i] = (int32_t)(rank * 1000 + i + c);
         struct peal_bound bounds[2] = {
@@ -98,15 +101,17 @@ static void *work(void *argument)
                                  .segment = SEGMENT * 4,
                                  .launches = (w->count + SEGMENT - 1) / SEGMENT,
                                  .element = 4,
-                                 .what = 1,
+                                 .code = 1,
                                  .count = w->count,
                                  .signature = 7};
         if (rank == w->odd) {
-            call.what = 2;
+            call.code = 2;
             call.signature = 8;
         }
         w->status = peal_call_run(&engine, &call);
-        for (uint32_t i = 0; w->status == PEAL_OK && i < w->count; i++) {
+        if (w->status != PEAL_OK)
+            break;
+        for (uint32_t i = 0; i < w->count; i++) {
             int32_t sum = (int32_t)(size * (i + c) + 1000 * (size * (size - 1) / 2));
             w->wrong += y[i] != sum;
         }
@@ -199,7 +204,7 @@ TEST(another_call_on_one_rank_is_a_mismatch_on_all)
 
 static int call_once(struct peal_calls *engine, struct peal_image *image, uint32_t n, bool blocks);
 
-/* A rank that is alone waits for none: only the failure can keep it from moving data. */
+/* A rank that is alone waits for no other: only the failure can keep it from moving data. */
 TEST(nothing_moves_in_a_team_that_has_failed)
 {
     for (int blocks = 0; blocks < 2; blocks++) {
@@ -207,11 +212,12 @@ TEST(nothing_moves_in_a_team_that_has_failed)
         struct peal_calls engine;
         struct peal_image *image;
         struct peal_text report = {0};
-        struct peal_image_how how = {.rank = 0};
+        struct peal_image_how options = {.rank = 0};
         assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
         team->quiet = true;
         assert_int_equal(peal_calls_init(&engine, team), PEAL_OK);
-        assert_int_equal(peal_image_new(flat_plan(1, 0, 16), &how, team->compute, &image), PEAL_OK);
+        assert_int_equal(peal_image_new(flat_plan(1, 0, 16), &options, team->compute, &image),
+                         PEAL_OK);
         assert_int_equal(call_once(&engine, image, 16, blocks), 0);
         assert_int_equal(peal_team_fail(team, PEAL_TIMEOUT, 0, &report), PEAL_TIMEOUT);
         assert_int_equal(call_once(&engine, image, 16, blocks), -1);
@@ -242,7 +248,7 @@ static int call_once(struct peal_calls *engine, struct peal_image *image, uint32
                              .segment = n * 4,
                              .launches = 1,
                              .element = 4,
-                             .what = 1,
+                             .code = 1,
                              .count = n,
                              .signature = n};
     enum peal_status status = PEAL_OK;
@@ -252,7 +258,7 @@ static int call_once(struct peal_calls *engine, struct peal_image *image, uint32
         peal_call_start(engine, &call);
         status = peal_calls_wait(engine, &call.status);
     }
-    for (uint32_t i = 0; status == PEAL_OK && i < n; i++)
+    for (uint32_t i = 0; i < n; i++)
         wrong += y[i] != (int32_t)(size * (i + n) + 1000 * (size * (size - 1) / 2));
     free(x);
     free(y);
@@ -267,12 +273,14 @@ static void *work_in_little_memory(void *argument)
     struct peal_image *images[LAYOUTS] = {0};
     if (peal_calls_init(&engine, w->team) != PEAL_OK)
         return NULL;
-    for (uint32_t i = 0; i < LAYOUTS && w->status == PEAL_OK; i++) {
-        struct peal_image_how how = {.rank = w->team->rank, .key = i};
-        w->status = peal_image_new(flat_plan(w->team->size, w->team->rank, 8000 + 16 * i), &how,
+    for (uint32_t i = 0; i < LAYOUTS; i++) {
+        struct peal_image_how options = {.rank = w->team->rank, .key = i};
+        w->status = peal_image_new(flat_plan(w->team->size, w->team->rank, 8000 + 16 * i), &options,
                                    w->team->compute, &images[i]);
+        if (w->status != PEAL_OK)
+            goto release;
     }
-    for (uint32_t round = 0; round < ROUNDS * LAYOUTS && w->status == PEAL_OK; round++) {
+    for (uint32_t round = 0; round < ROUNDS * LAYOUTS; round++) {
         uint32_t i = round * 5 % LAYOUTS;
         for (uint32_t k = 0; k < 3; k++) {
             int wrong = call_once(&engine, images[i], 8000 + 16 * i, (round + k) % 3 != 0);
@@ -283,6 +291,7 @@ static void *work_in_little_memory(void *argument)
                         engine.frames[c].regions.limit;
     }
     w->calls = (uint32_t)engine.frames[0].regions.turns;
+release:
     for (uint32_t i = 0; i < LAYOUTS; i++)
         peal_image_free(images[i]);
     peal_calls_release(&engine);
@@ -310,14 +319,15 @@ TEST(regions_are_given_back_before_a_context_passes_its_limit)
     close_all(SIZE, workers);
 }
 
-/* Two halves of n words each, and a cell or two. */
+/* A region with two halves of `words` words each, and a few cells. */
 static enum peal_status find_region(struct peal_regions *regions, const struct peal_team *team,
                                     uint64_t words, uint64_t key, uint64_t *offset)
 {
-    struct peal_image_how how = {.rank = 0, .key = key};
+    struct peal_image_how options = {.rank = 0, .key = key};
     struct peal_image *image = NULL;
     struct peal_family *family = NULL;
-    assert_int_equal(peal_image_new(flat_plan(1, 0, words), &how, team->compute, &image), PEAL_OK);
+    assert_int_equal(peal_image_new(flat_plan(1, 0, words), &options, team->compute, &image),
+                     PEAL_OK);
     enum peal_status status = peal_regions_find(regions, image, &family);
     if (status == PEAL_OK) {
         *offset = family->offset;
@@ -329,9 +339,9 @@ static enum peal_status find_region(struct peal_regions *regions, const struct p
     return status;
 }
 
-/* However many large regions there are, small ones have memory that was populated when opened; one
- * that needs more than the limit has all of it to itself; and none lies at both ends of the gap
- * behind the pool. */
+/* However many large regions there are, small ones have memory that was populated at open; a region
+ * that needs more than the limit has all of the memory to itself; and no region lies on both sides
+ * of the end of the pool. */
 TEST(small_regions_have_a_place_of_their_own)
 {
     enum { WORDS = 100 << 10, SMALL = 1 << 8 };
@@ -341,12 +351,12 @@ TEST(small_regions_have_a_place_of_their_own)
     assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
     assert_int_equal(peal_regions_init(&regions, team, 0), PEAL_OK);
     while (find_region(&regions, team, WORDS, ++key, &offset) == PEAL_OK) {
-        assert_true(offset >= end && offset >= regions.little);
+        assert_true(offset >= end && offset >= regions.small_end);
         assert_true(offset + WORDS * 8 <= regions.limit);
         assert_true(offset >= regions.pool || offset + WORDS * 8 <= regions.pool);
         end = offset + WORDS * 8;
         assert_int_equal(find_region(&regions, team, SMALL, ++key, &offset), PEAL_OK);
-        assert_true(offset + SMALL * 8 <= regions.little && offset >= last);
+        assert_true(offset + SMALL * 8 <= regions.small_end && offset >= last);
         last = offset + SMALL * 8;
     }
     assert_true(end > regions.pool);

@@ -49,17 +49,17 @@ enum peal_contract peal_collective_contract(uint32_t collective)
     return collective < PEAL_CALL_COUNT ? rows[collective].contract : PEAL_CONTRACT_NONE;
 }
 
-const char *peal_collective_algo(uint64_t what)
+const char *peal_collective_algo(uint64_t code)
 {
-    size_t count, algo = (what & PEAL_CALL_BY) >> 16;
+    size_t count, algo = (code & PEAL_CALL_BY) >> 16;
     const struct peal_algo *algos = peal_algos(&count);
     return algo > 0 && algo <= count ? algos[algo - 1].name : "an unknown algorithm";
 }
 
-void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *out)
+void peal_collective_describe(uint64_t code, uint64_t count, struct peal_text *out)
 {
-    uint32_t collective = (uint32_t)((what & ~PEAL_CALL_IN_PLACE) >> 48);
-    uint32_t dtype = what >> 40 & 0xff, reduce = what >> 32 & 0xff;
+    uint32_t collective = (uint32_t)((code & ~PEAL_CALL_IN_PLACE) >> 48);
+    uint32_t dtype = code >> 40 & 0xff, reduce = code >> 32 & 0xff;
     unsigned parts = collective < PEAL_CALL_COUNT ? rows[collective].parts : 0;
     const struct peal_contract_info *contract =
         peal_contract_info(peal_collective_contract(collective));
@@ -74,8 +74,8 @@ void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *o
     else if (contract->has_reduce && peal_reduce_is_user(reduce))
         peal_text_printf(out, ", user-defined reduction %u", reduce - PEAL_USER_REDUCTION);
     if (contract->has_root)
-        peal_text_printf(out, ", root %u", (unsigned)what & 0xffff);
-    if (what & PEAL_CALL_IN_PLACE)
+        peal_text_printf(out, ", root %u", (unsigned)code & 0xffff);
+    if (code & PEAL_CALL_IN_PLACE)
         peal_text_puts(out, ", in place");
     if (parts & HASHED)
         peal_text_printf(out, ", counts that hash to %08x", (unsigned)(count ^ count >> 32));

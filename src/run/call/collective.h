@@ -40,8 +40,8 @@ const char *peal_collective_name(uint32_t collective);
  * not a collective on data. */
 enum peal_contract peal_collective_contract(uint32_t collective);
 /* The algorithm of a call, from peal_call_what and peal_call_by. */
-const char *peal_collective_algo(uint64_t what);
+const char *peal_collective_algo(uint64_t code);
 /* A call in words: "allreduce of 1024 f32, sum", from peal_call_what and its count. */
-void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *out);
+void peal_collective_describe(uint64_t code, uint64_t count, struct peal_text *out);
 
 #endif

@@ -86,7 +86,7 @@ void peal_doctor_unpublish(struct peal_team *team)
 /* ---- looking at a rank ---- */
 
 struct call {
-    uint64_t seq, what, count;
+    uint64_t seq, code, count;
 };
 
 /* The call with that number of that stream; false if it has not come, or is too long ago. */
@@ -96,7 +96,7 @@ static bool read_call(const struct peal_control *control, uint32_t stream, uint6
     const struct peal_call_record *record = &control->history[stream][seq % PEAL_CALL_HISTORY];
     /* Partner: peal_team_record. */
     out->seq = atomic_load_explicit(&record->seq, memory_order_acquire);
-    out->what = atomic_load_explicit(&record->what, memory_order_acquire);
+    out->code = atomic_load_explicit(&record->what, memory_order_acquire);
     out->count = atomic_load_explicit(&record->count, memory_order_acquire);
     return out->seq == seq && seq == atomic_load_explicit(&record->seq, memory_order_acquire);
 }
@@ -147,9 +147,9 @@ static bool add_label(const struct peal_control *control, uint64_t count, struct
 static void add_call(const struct peal_control *control, const struct call *call,
                      struct peal_text *out)
 {
-    bool kernel = call->what >> 48 == PEAL_CALL_KERNEL;
+    bool kernel = call->code >> 48 == PEAL_CALL_KERNEL;
     if (!kernel || !add_label(control, call->count, out))
-        peal_collective_describe(call->what, call->count, out);
+        peal_collective_describe(call->code, call->count, out);
 }
 
 /* Everything that the owner has begun so far. */
@@ -345,7 +345,7 @@ static bool is_other(const struct peal_team *team, uint32_t rank, uint32_t strea
 {
     return seq > 0 && read_call(peal_team_own(team), stream, seq, own) &&
            read_call(team->controls[rank], stream, seq, other) &&
-           (other->what != own->what || other->count != own->count);
+           (other->code != own->code || other->count != own->count);
 }
 
 /* The first peer whose call of the same number is another one; size if there is none. */
@@ -378,10 +378,10 @@ static enum peal_status report_other(struct peal_team *team, const struct peal_b
     struct peal_text text = {0}, ours = {0}, theirs = {0};
     add_call(peal_team_own(team), own, &ours);
     add_call(team->controls[rank], other, &theirs);
-    uint64_t differs = own->what ^ other->what;
+    uint64_t differs = own->code ^ other->code;
     if ((differs & PEAL_CALL_BY) != 0 && (differs & ~PEAL_CALL_BY) == 0) {
-        peal_text_printf(&ours, " by '%s'", peal_collective_algo(own->what));
-        peal_text_printf(&theirs, " by '%s'", peal_collective_algo(other->what));
+        peal_text_printf(&ours, " by '%s'", peal_collective_algo(own->code));
+        peal_text_printf(&theirs, " by '%s'", peal_collective_algo(other->code));
     }
     peal_text_printf(&text, "mismatch in call %llu: rank %u calls %s, rank %u calls %s%s",
                      (unsigned long long)own->seq, team->rank, peal_text_get(&ours), rank,
@@ -428,16 +428,16 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_ba
             return PEAL_OK;
         }
         if (ended && !left) {
-            struct peal_text how = {0};
+            struct peal_text reason = {0};
             if (peal_team_is_far(team, r)) {
-                peal_text_puts(&how, ": ");
-                (void)peal_span_is_dead(team->span, r, &how);
+                peal_text_puts(&reason, ": ");
+                (void)peal_span_is_dead(team->span, r, &reason);
             } else {
-                peal_doctor_exit_text(team->controls[r]->pid, &how);
+                peal_doctor_exit_text(team->controls[r]->pid, &reason);
             }
             snprintf(line, sizeof line, "rank %u (pid %d) is dead%s", r, team->controls[r]->pid,
-                     peal_text_get(&how));
-            peal_text_release(&how);
+                     peal_text_get(&reason));
+            peal_text_release(&reason);
             return fail(team, pause, PEAL_PEER_DEAD, r, line);
         }
         uint64_t seq =

@@ -10,8 +10,8 @@
  * What never changes:
  *   - Offsets. `offset` of a region depends on nothing but the sizes of the regions made before it
  *     in this context, and on numbers that all ranks have in common. So each rank finds the region
- *     in a peer's window without asking. Whatever is added to find_room, next_place or extend must
- *     keep to that: no look at what memory this rank happens to have.
+ *     in a peer's window without asking. Whatever is added to choose_area, next_place or extend must
+ *     keep to that: never look at which memory this rank happens to have.
  *   - A region lies within one extent, so that one pointer per rank is enough for it.
  *   - Memory of a region is zero when it is first used: fresh from the system, or cleared by
  *     clear_area on its own rank. Launches in it are numbered from 1, so that a zero cell is older
@@ -68,9 +68,7 @@ static void begin_areas(struct peal_regions *regions)
     struct peal_extent *pool = regions->extents;
     assert(!pool || !pool->next);
     for (int a = 0; a < PEAL_AREAS; a++) {
-        uint64_t begin = 0;
-        if (a != PEAL_AREA_SMALL)
-            begin = regions->little;
+        uint64_t begin = a == PEAL_AREA_SMALL ? 0 : regions->small_end;
         regions->areas[a] = (struct peal_area){.begin = begin, .used = begin, .extent = pool};
         regions->areas[a].mapped = regions->pool;
     }
@@ -79,7 +77,7 @@ static void begin_areas(struct peal_regions *regions)
 enum peal_status peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
                                    uint32_t context)
 {
-    enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 256, LITTLE = 128 << 10 };
+    enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 256, SMALL_PER_RANK = 128 << 10 };
     const struct peal_layout *layout = &team->layout;
     *regions = (struct peal_regions){.team = team,
                                      .context = context,
@@ -94,16 +92,8 @@ enum peal_status peal_regions_init(struct peal_regions *regions, const struct pe
         regions->ready = peal_layout_share(layout->unit, context);
     if (team->lazy)
         regions->ready = 0;
-    uint64_t most;
-    if (team->lazy)
-        most = layout->unit;
-    else
-        most = regions->pool;
-    uint64_t third = most / 3 / PAGE * PAGE;
-    if (LITTLE * team->size < third)
-        regions->little = LITTLE * team->size;
-    else
-        regions->little = third;
+    uint64_t third = (team->lazy ? layout->unit : regions->pool) / 3 / PAGE * PAGE;
+    regions->small_end = peal_size_min(SMALL_PER_RANK * team->size, third);
     /* Blocking calls find everything there. */
     regions->prefault.step = STEP;
     if (context == 0 && !team->lazy) {
@@ -190,9 +180,7 @@ static void add_writers(struct peal_family *family, const struct peal_image *ima
 static struct peal_family *new_family(struct peal_regions *regions, const struct peal_image *image,
                                       const struct peal_extent *extent, uint64_t offset)
 {
-    uint64_t cells = 0;
-    if (image->writers)
-        cells = image->plan->cells;
+    uint64_t cells = image->writers ? image->plan->cells : 0;
     uint32_t size = regions->team->size;
     uint64_t ports = sizeof(struct peal_family);
     uint64_t shared = ports + image->nchannels * sizeof(struct peal_port_state);
@@ -222,7 +210,7 @@ static struct peal_family *new_family(struct peal_regions *regions, const struct
     return family;
 }
 
-/* ---- room ---- */
+/* ---- memory of a region ---- */
 
 /* Where the next region of an area goes: into its extent, or to where that ends. */
 static uint64_t next_place(const struct peal_area *area, uint64_t bytes)
@@ -236,8 +224,8 @@ static uint64_t next_place(const struct peal_area *area, uint64_t bytes)
 
 /* Which area a region goes to, and where that is, from the start of the context. PEAL_PENDING: all
  * regions must be given back first. */
-static enum peal_status find_room(struct peal_regions *regions, uint64_t bytes,
-                                  struct peal_area **area, uint64_t *out)
+static enum peal_status choose_area(struct peal_regions *regions, uint64_t bytes,
+                                    struct peal_area **area, uint64_t *out)
 {
     enum { SMALL = 256 << 10 };
     struct peal_area *small = &regions->areas[PEAL_AREA_SMALL];
@@ -246,7 +234,7 @@ static enum peal_status find_room(struct peal_regions *regions, uint64_t bytes,
         return PEAL_NO_MEMORY;
     *area = small;
     *out = next_place(small, bytes);
-    if (bytes <= SMALL && *out + bytes <= regions->little)
+    if (bytes <= SMALL && *out + bytes <= regions->small_end)
         return PEAL_OK;
     *area = main;
     *out = next_place(main, bytes);
@@ -261,27 +249,13 @@ static enum peal_status find_room(struct peal_regions *regions, uint64_t bytes,
 static struct peal_extent *extend(struct peal_regions *regions, struct peal_area *area,
                                   uint64_t offset, uint64_t bytes)
 {
-    enum { LEAST = 16 << 10, MOST = 4 << 20 };
+    enum { MIN_EXTENT = 16 << 10, MAX_EXTENT = 4 << 20 };
     const struct peal_team *team = regions->team;
     bool is_small = area == &regions->areas[PEAL_AREA_SMALL];
-    uint64_t limit;
-    if (is_small)
-        limit = regions->little;
-    else
-        limit = regions->limit;
-    uint64_t wanted = LEAST;
-    if (area->mapped >= LEAST)
-        wanted = area->mapped;
-    if (wanted > MOST)
-        wanted = MOST;
-    if (offset + wanted > limit) {
-        if (limit > offset)
-            wanted = limit - offset;
-        else
-            wanted = 0;
-    }
-    if (wanted < bytes)
-        wanted = bytes;
+    uint64_t limit = is_small ? regions->small_end : regions->limit;
+    uint64_t left = limit > offset ? limit - offset : 0;
+    uint64_t wanted = peal_size_min(peal_size_max(area->mapped, MIN_EXTENT), MAX_EXTENT);
+    wanted = peal_size_max(peal_size_min(wanted, left), bytes);
     wanted = peal_size_align(wanted, PAGE);
     struct peal_extent *extent = new_extent(regions, offset, offset + wanted);
     if (!extent)
@@ -304,7 +278,7 @@ static enum peal_status populate(const struct peal_regions *regions,
                                  const struct peal_extent *extent, uint64_t offset, uint64_t bytes)
 {
     const struct peal_team *team = regions->team;
-    uint64_t from = offset > regions->ready ? offset : regions->ready, end = offset + bytes;
+    uint64_t from = peal_size_max(offset, regions->ready), end = offset + bytes;
     uint64_t begin = team->starts[team->rank] + place_in_window(regions, from);
     enum peal_status status = peal_window_reserve(team->fds[team->rank], begin, end - from);
     from = from / PAGE * PAGE;
@@ -318,6 +292,17 @@ static enum peal_status populate(const struct peal_regions *regions,
 
 enum { MADE_SHIFT = 40 }; /* number above, hash below */
 
+/* A word of this rank's control block has changed, which peers may be waiting for. */
+static void announce(const struct peal_team *team, _Atomic uint64_t *word)
+{
+    if (team->span)
+        peal_span_publish(team->span, word);
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (r != team->rank)
+            peal_wake_if_sleeping(team, r);
+    }
+}
+
 /* Says that a region was made. Whoever reads it has made the one before, or waits for it: a rank goes
  * on to region n + 1 when all have said n, and says n + 2 when all have said n + 1, which they do
  * after they have compared n. So of two words none is overwritten before it was read. */
@@ -329,12 +314,7 @@ static void say_made(struct peal_regions *regions, const struct peal_team *team,
     _Atomic uint64_t *own = peal_team_own(team)->made[regions->context];
     /* Release; partner: peal_regions_agree on the peers. */
     atomic_store_explicit(&own[regions->made % 2], word, memory_order_release);
-    if (team->span)
-        peal_span_publish(team->span, &own[regions->made % 2]);
-    for (uint32_t r = 0; r < team->size; r++) {
-        if (r != team->rank)
-            peal_wake_if_sleeping(team, r);
-    }
+    announce(team, &own[regions->made % 2]);
 }
 
 uint32_t peal_regions_missing(const struct peal_regions *regions, const struct peal_team *team)
@@ -374,12 +354,12 @@ enum peal_status peal_regions_agree(struct peal_regions *regions, const struct p
 
 /* ---- finding ---- */
 
-/* Room for a region, mapped and with memory. */
-static enum peal_status take_room(struct peal_regions *regions, uint64_t bytes,
-                                  struct peal_extent **extent, uint64_t *offset)
+/* Takes a region's memory, which is mapped and reserved then. */
+static enum peal_status take_memory(struct peal_regions *regions, uint64_t bytes,
+                                    struct peal_extent **extent, uint64_t *offset)
 {
     struct peal_area *area;
-    enum peal_status status = find_room(regions, bytes, &area, offset);
+    enum peal_status status = choose_area(regions, bytes, &area, offset);
     if (status != PEAL_OK)
         return status;
     *extent = area->extent;
@@ -413,7 +393,7 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
     }
     uint64_t bytes = peal_size_align(image->region_bytes, PEAL_LINE), offset;
     struct peal_extent *extent;
-    enum peal_status status = take_room(regions, bytes, &extent, &offset);
+    enum peal_status status = take_memory(regions, bytes, &extent, &offset);
     if (status != PEAL_OK)
         return status;
     struct peal_family *family = new_family(regions, image, extent, offset);
@@ -434,12 +414,7 @@ static void say(struct peal_team *team, uint32_t context, uint64_t gate)
 {
     /* Release; partner: all_have_said on the peers, which then sees what was done before. */
     atomic_store_explicit(&peal_team_own(team)->gates[context], gate, memory_order_release);
-    if (team->span)
-        peal_span_publish(team->span, &peal_team_own(team)->gates[context]);
-    for (uint32_t r = 0; r < team->size; r++) {
-        if (r != team->rank)
-            peal_wake_if_sleeping(team, r);
-    }
+    announce(team, &peal_team_own(team)->gates[context]);
 }
 
 static bool all_have_said(const struct peal_team *team, uint32_t context, uint64_t gate)
@@ -458,9 +433,7 @@ static void clear_area(struct peal_regions *regions, const struct peal_area *are
     const struct peal_team *team = regions->team;
     uint64_t begin = area->begin, end = area->used;
     if (begin < regions->pool) {
-        uint64_t kept = end;
-        if (end >= regions->pool)
-            kept = regions->pool;
+        uint64_t kept = peal_size_min(end, regions->pool);
         memset(peal_team_window(team, team->rank) + regions->pool_at + begin, 0, kept - begin);
         begin = regions->pool;
     }

@@ -79,7 +79,7 @@ struct peal_regions {
     struct peal_prefault prefault; /* what families are cut from */
     uint32_t context;
     uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes after it */
-    uint64_t little;           /* bytes at its start that are for small regions only */
+    uint64_t small_end;        /* bytes at its start that are for small regions only */
     struct peal_area areas[PEAL_AREAS];
     struct peal_extent *extents; /* all that were mapped for this context, newest first */
     uint64_t ready;              /* bytes that were populated when opened */

@@ -59,7 +59,8 @@ static enum peal_status put_fragment(const struct peal_mail *mail, struct peal_l
 bool peal_mail_send_far(struct peal_mail *mail, struct peal_letter *letter)
 {
     uint32_t to = letter->peer;
-    _Atomic uint64_t *credit = (_Atomic uint64_t *)(mail->in + to * peal_mail_bytes() + sizeof(uint64_t));
+    _Atomic uint64_t *credit =
+        (_Atomic uint64_t *)(mail->in + to * peal_mail_bytes() + sizeof(uint64_t));
     bool moved = false;
     while (!letter->left) {
         if (mail->sent[to] - mail->credit[to] >= PEAL_MAIL_SLOTS) {
@@ -88,11 +89,11 @@ static void pay_credit(struct peal_mail *mail, uint32_t from)
 {
     const struct peal_team *team = mail->team;
     const struct peal_peer *peer = &team->span->peers[from];
-    struct peal_net_signal signal = {
-        .segment = peer->window,
-        .change = PEAL_NET_SET,
-        .offset = team->layout.mail + team->rank * peal_mail_bytes() + sizeof(uint64_t),
-        .value = mail->received[from]};
+    struct peal_net_signal signal = {.segment = peer->window,
+                                     .change = PEAL_NET_SET,
+                                     .offset = team->layout.mail + team->rank * peal_mail_bytes() +
+                                               sizeof(uint64_t),
+                                     .value = mail->received[from]};
     struct peal_net *net = peal_endpoint_lock(team->span->endpoint);
     mail->owed[from] = peal_net_signal(net, peer->at, &signal) == PEAL_PENDING;
     peal_endpoint_unlock(team->span->endpoint);
@@ -113,4 +114,3 @@ void peal_mail_let_go(const struct peal_team *team, struct peal_letter *first)
         peal_net_release(net, &letter->sources);
     peal_endpoint_unlock(team->span->endpoint);
 }
-

@@ -32,20 +32,20 @@ static void close_pair(struct pair *pair)
 
 TEST(messages_of_every_size_arrive_whole)
 {
-    enum { SLOTS = PEAL_MAIL_SLOTS, PAYLOAD = PEAL_MAIL_PAYLOAD, MOST = 3 * SLOTS * PAYLOAD };
+    enum { SLOTS = PEAL_MAIL_SLOTS, PAYLOAD = PEAL_MAIL_PAYLOAD, LONGEST = 3 * SLOTS * PAYLOAD };
     static const uint64_t sizes[] = {
-        0,       1,           39,          PEAL_SLOT_INLINE, 41,       PAYLOAD - 1,
-        PAYLOAD, PAYLOAD + 1, 2 * PAYLOAD, SLOTS * PAYLOAD,  MOST - 1, MOST};
+        0,       1,           39,          PEAL_SLOT_INLINE, 41,          PAYLOAD - 1,
+        PAYLOAD, PAYLOAD + 1, 2 * PAYLOAD, SLOTS * PAYLOAD,  LONGEST - 1, LONGEST};
     struct pair pair;
-    char *out = malloc(MOST), *in = malloc(MOST);
+    char *out = malloc(LONGEST), *in = malloc(LONGEST);
     assert_true(out && in);
-    for (size_t i = 0; i < MOST; i++)
+    for (size_t i = 0; i < LONGEST; i++)
         out[i] = (char)(i * 31 + i / 251);
     open_pair(&pair);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct peal_letter send = {.sends = true, .peer = 1, .data = out, .bytes = sizes[i]};
-        struct peal_letter receive = {.peer = 0, .data = in, .bytes = MOST};
-        memset(in, 0, MOST);
+        struct peal_letter receive = {.peer = 0, .data = in, .bytes = LONGEST};
+        memset(in, 0, LONGEST);
         peal_mail_post(&pair.mails[0], &send);
         peal_mail_post(&pair.mails[1], &receive);
         while (send.status == PEAL_PENDING || receive.status == PEAL_PENDING) {
@@ -68,15 +68,15 @@ struct forged {
 };
 
 /* Writes what rank 1 would have written into its mailbox at rank 0. */
-static void forge(const struct pair *pair, uint64_t number, const struct forged *what)
+static void forge(const struct pair *pair, uint64_t number, const struct forged *fragment)
 {
     const struct peal_team *team = pair->teams[1];
     char *mailbox = peal_team_window(team, 0) + team->layout.mail + peal_mail_bytes();
     struct peal_slot *slot = (struct peal_slot *)(mailbox + PEAL_LINE) +
                              number * (1 + PEAL_MAIL_PAYLOAD / sizeof(struct peal_slot));
     slot->signature = 5;
-    slot->launch = what->first;
-    slot->bytes = what->bytes;
+    slot->launch = fragment->first;
+    slot->bytes = fragment->bytes;
     /* Partner: arrived in mail.c. */
     atomic_store_explicit(&slot->seq, number + 1, memory_order_release);
 }
@@ -94,7 +94,7 @@ TEST(fragments_that_do_not_belong_together_end_the_team)
         {__LINE__, {{true, UINT64_MAX - 8}, {false, UINT64_MAX - 8}}},
     };
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
-        bool wanted = i % 2; /* by a letter; otherwise it is put aside */
+        bool wanted = i % 2; /* a letter takes the message; otherwise it is stored */
         struct pair pair;
         static char room[50000];
         struct peal_letter letter = {

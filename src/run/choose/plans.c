@@ -36,10 +36,10 @@
 enum {
     /* Bytes that are populated for images: what the prepared ones take (some 55 KiB per rank, for
      * up to 16 ranks) and half as much for others; then in steps. */
-    FIRST_STOCK = 64 << 10,
-    RANK_STOCK = 80 << 10,
-    MOST_STOCK = FIRST_STOCK + 16 * RANK_STOCK,
-    MORE_STOCK = 64 << 10,
+    FIRST_BYTES = 64 << 10,
+    RANK_BYTES = 80 << 10,
+    MAX_BYTES = FIRST_BYTES + 16 * RANK_BYTES,
+    STEP_BYTES = 64 << 10,
     FIRST_PLANS = 256 /* twice as many as are prepared when a communicator is opened */
 };
 
@@ -115,7 +115,7 @@ void peal_plans_release(struct peal_plans *plans)
 
 static bool same_key(const struct peal_plan_key *a, const struct peal_plan_key *b)
 {
-    return a->algo == b->algo && a->count == b->count && a->most == b->most && a->root == b->root &&
+    return a->algo == b->algo && a->count == b->count && a->root == b->root &&
            a->dtype == b->dtype && a->reduce == b->reduce && a->in_place == b->in_place &&
            a->symmetric == b->symmetric && a->remote == b->remote;
 }
@@ -126,7 +126,7 @@ static uint64_t hash_key(const struct peal_plan_key *key)
                      (uint64_t)key->reduce << 16 | (uint64_t)key->remote << 2 |
                      (uint64_t)key->in_place << 1 | key->symmetric;
     uint64_t hash = peal_hash_u64((uint64_t)(uintptr_t)key->algo, small);
-    return peal_hash_u64(key->count, hash ^ key->most);
+    return peal_hash_u64(key->count, hash);
 }
 
 static uint64_t hash_entry(const void *rows, uint32_t row)
@@ -164,14 +164,14 @@ enum peal_status peal_plans_open(struct peal_plans *plans, const struct peal_pla
     if (!plans->by_algo)
         return PEAL_NO_MEMORY;
     if (plans->team->lazy) {
-        plans->prefault.step = MORE_STOCK;
+        plans->prefault.step = STEP_BYTES;
     } else {
-        size_t prefault = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
+        size_t prefault = FIRST_BYTES + (size_t)plans->team->size * RANK_BYTES;
         if (!peal_vec_reserve(&plans->entries, FIRST_PLANS))
             return PEAL_NO_MEMORY;
         memset(plans->entries.at, 0, FIRST_PLANS * sizeof *plans->entries.at); /* touched */
-        peal_prefault_init(&plans->prefault, prefault < MOST_STOCK ? prefault : FIRST_STOCK,
-                           MORE_STOCK);
+        peal_prefault_init(&plans->prefault, prefault < MAX_BYTES ? prefault : FIRST_BYTES,
+                           STEP_BYTES);
     }
     if (!other)
         return open_library(why, &plans->library);
@@ -235,11 +235,11 @@ static enum peal_status look_at_whole(const struct peal_team *team,
                                       peal_plan_prove *prove, struct peal_text *why,
                                       struct peal_cell_writers *out)
 {
-    enum { MOST_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
+    enum { MAX_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
     struct peal_bind all = *bind;
     struct peal_plan *made = NULL;
     out->cells = part->cells;
-    if (!prove && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
+    if (!prove && (part->nranks < 2 || part->nranks > MAX_RANKS || part->cells == 0))
         return PEAL_OK;
     all.rank = PEAL_NONE;
     if (part->rank_count != part->nranks) {
@@ -281,17 +281,17 @@ static enum peal_status make_own_part(const struct peal_team *team,
 static enum peal_status look_and_make(const struct peal_team *team,
                                       const struct peal_kernel *kernel,
                                       const struct peal_bind *bind,
-                                      const struct peal_image_how *how, peal_plan_prove *prove,
+                                      const struct peal_image_how *options, peal_plan_prove *prove,
                                       struct peal_plan *plan, struct peal_cell_writers *fresh,
                                       struct peal_text *why, struct peal_image **out)
 {
     struct peal_bind own = *bind;
-    struct peal_image_how full = *how;
+    struct peal_image_how full = *options;
     own.rank = team->rank;
     fresh->has_channels = plan->channels.count > 0;
     enum peal_status status = look_at_whole(team, kernel, &own, plan, prove, why, fresh);
     if (status != PEAL_OK) {
-        if (!how->template)
+        if (!options->template)
             free(plan);
         return status;
     }
@@ -302,12 +302,12 @@ static enum peal_status look_and_make(const struct peal_team *team,
 }
 
 enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_plan *whole,
-                                 const struct peal_image_how *how, struct peal_text *why,
+                                 const struct peal_image_how *options, struct peal_text *why,
                                  struct peal_image **out)
 {
     const struct peal_team *team = plans->team;
     struct peal_cell_writers writers = {0};
-    struct peal_image_how full = *how;
+    struct peal_image_how full = *options;
     enum peal_status status = PEAL_OK;
     full.far = team->span ? team->span->far : NULL;
     if (plans->prove)
@@ -328,7 +328,7 @@ enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_pla
 /* Always makes the whole plan: channels, signals, windows and lanes may exist on some ranks only,
  * so the layout does not follow from one rank's part. */
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
-                                 const struct peal_bind *bind, const struct peal_image_how *how,
+                                 const struct peal_bind *bind, const struct peal_image_how *options,
                                  struct peal_text *why, struct peal_image **out)
 {
     struct peal_bind all = *bind;
@@ -337,7 +337,7 @@ enum peal_status peal_plans_make(const struct peal_plans *plans, const struct pe
     enum peal_status status = instantiate(kernel, &all, why, &whole);
     if (status != PEAL_OK)
         return status;
-    return peal_plans_take(plans, whole, how, why, out);
+    return peal_plans_take(plans, whole, options, why, out);
 }
 
 static struct peal_cell_writers *find_cell_writers(const struct peal_algo_plans *algo_plans,
@@ -367,10 +367,10 @@ static void keep_cell_writers(struct peal_algo_plans *algo_plans, uint32_t root,
  * for two collectives, because the memory of all kernels has to fit into a context. */
 static bool goes_round(const struct peal_team *team, uint32_t collective, uint64_t slot_bytes)
 {
-    enum { LEAST_BYTES = 4096 };
+    enum { MIN_BYTES = 4096 };
     if (!team->policy.keeps_writes || team->span || team->size != 2 || team->policy.cores < 2)
         return false;
-    return slot_bytes >= LEAST_BYTES &&
+    return slot_bytes >= MIN_BYTES &&
            (collective == PEAL_CALL_ALLREDUCE || collective == PEAL_CALL_REDUCE_SCATTER);
 }
 
@@ -380,16 +380,14 @@ static bool goes_round(const struct peal_team *team, uint32_t collective, uint64
  * cache is faster still. */
 static uint32_t depth_for(const struct peal_team *team, uint32_t collective, uint64_t slot_bytes)
 {
-    enum { LEAST = 4, MOST = 32, MOST_ROUND = 512 };
-    uint64_t most = MOST, bytes = (UINT64_C(1) << 20) / team->size;
+    enum { MIN_DEPTH = 4, MAX_DEPTH = 32, MAX_LONG_DEPTH = 512 };
+    uint64_t limit = MAX_DEPTH, bytes = (UINT64_C(1) << 20) / team->size;
     if (goes_round(team, collective, slot_bytes)) {
-        most = MOST_ROUND;
+        limit = MAX_LONG_DEPTH;
         bytes = UINT64_C(2) << 20; /* twice what a core has */
     }
     uint64_t depth = bytes / (slot_bytes + PEAL_LINE);
-    if (depth < LEAST)
-        return LEAST;
-    return (uint32_t)(depth > most ? most : depth);
+    return (uint32_t)peal_size_min(peal_size_max(depth, MIN_DEPTH), limit);
 }
 
 /* ---- plans by key ---- */
@@ -398,7 +396,7 @@ static uint32_t depth_for(const struct peal_team *team, uint32_t collective, uin
 struct plan_binding {
     struct peal_bind bind;
     struct peal_bind_value values[3];
-    int64_t count, most, groups;
+    int64_t count, capacity, groups;
 };
 
 static const struct peal_formula *formula_of(const struct peal_plans *plans,
@@ -423,12 +421,12 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
     bool rows = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS;
     uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
     *out = (struct plan_binding){.count = (int64_t)key->count,
-                                 .most = (int64_t)key->most,
+                                 .capacity = (int64_t)key->count,
                                  .groups = plans->team->policy.cores};
     out->values[0] = (struct peal_bind_value){rows ? "m" : "n", &out->count, 1, false};
     uint32_t nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1;
-    if (key->algo->has_most)
-        out->values[nvalues++] = (struct peal_bind_value){"most", &out->most, 1, false};
+    if (key->algo->has_capacity)
+        out->values[nvalues++] = (struct peal_bind_value){"most", &out->capacity, 1, false};
     if (key->algo->has_groups)
         out->values[nvalues++] = (struct peal_bind_value){"groups", &out->groups, 1, false};
     out->bind = (struct peal_bind){
@@ -453,7 +451,6 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
 {
     struct peal_plan_key shared = *key;
     shared.count = PEAL_TEMPLATE_COUNT;
-    shared.most = key->algo->has_most ? PEAL_TEMPLATE_MOST : 0;
     shared.dtype = (uint8_t)peal_template_dtype((enum peal_dtype)key->dtype);
     shared.reduce = (uint8_t)peal_template_reduce((enum peal_reduction)key->reduce);
     shared.remote = false; /* the image's, not the plan's */
@@ -467,6 +464,7 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
     if (!template)
         return NULL;
     bind_key(plans, &shared, &binding);
+    binding.capacity = PEAL_TEMPLATE_MOST;
     enum peal_status status = find_kernel(plans, key->algo, &why);
     if (status == PEAL_OK)
         status = make_own_part(plans->team, algo_plans->kernel, &binding.bind,
@@ -512,13 +510,12 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct plan_binding binding;
     bind_key(plans, key, &binding);
     struct peal_plan_size size = {.count = key->count,
-                                  .most = key->most,
+                                  .most = key->algo->has_capacity ? key->count : 0,
                                   .dtype = (enum peal_dtype)key->dtype,
                                   .reduce = reduce_of(key),
                                   .channel_depth = binding.bind.channel_depth,
                                   .slot_bytes = binding.bind.slot_bytes};
-    uint64_t elements = key->most ? key->most : key->count;
-    struct peal_image_how how = {
+    struct peal_image_how options = {
         .rank = plans->team->rank,
         .clip = shape != PEAL_SHAPE_WHOLE,
         .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,
@@ -526,31 +523,33 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         .writes = plans->team->threads,
         .pairwise = peal_program_orders_pairs(plans->library->program, key->algo->kernel),
         /* Steps between buffers follow from it, where sizes are rounded. */
-        .key = elements * element,
+        .key = key->count * element,
         .prefault = &plans->prefault,
         .made = &size};
     if (plans->team->span)
-        how.far = plans->team->span->far;
+        options.far = plans->team->span->far;
     /* PEAL_VERIFY proves what instantiate makes. */
     if (shape != PEAL_SHAPE_WHOLE && !plans->prove)
-        how.template = find_template(plans, algo_plans, key);
-    bool looked = known && !plans->prove && (!how.template || how.template->cells == known->cells);
-    enum peal_status status = how.template && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
+        options.template = find_template(plans, algo_plans, key);
+    bool looked =
+        known && !plans->prove && (!options.template || options.template->cells == known->cells);
+    enum peal_status status =
+        options.template && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
     struct peal_plan *plan = NULL;
     if (status == PEAL_OK)
-        status = how.template ? resize(plans, how.template, &size, &plan)
-                              : make_own_part(plans->team, algo_plans->kernel, &binding.bind, known,
-                                              why, &plan);
+        status = options.template ? resize(plans, options.template, &size, &plan)
+                                  : make_own_part(plans->team, algo_plans->kernel, &binding.bind,
+                                                  known, why, &plan);
     if (status != PEAL_OK)
         return status;
     if (looked && plan->cells == known->cells) {
-        how.writers = known->writers;
-        how.notifiers = known->notifiers;
-        how.pulled = known->pulled;
-        return peal_image_new(plan, &how, plans->team->compute, out);
+        options.writers = known->writers;
+        options.notifiers = known->notifiers;
+        options.pulled = known->pulled;
+        return peal_image_new(plan, &options, plans->team->compute, out);
     }
-    status = look_and_make(plans->team, algo_plans->kernel, &binding.bind, &how, plans->prove, plan,
-                           &fresh, why, out);
+    status = look_and_make(plans->team, algo_plans->kernel, &binding.bind, &options, plans->prove,
+                           plan, &fresh, why, out);
     if (status == PEAL_OK && !known)
         keep_cell_writers(algo_plans, key->root, &fresh);
     else

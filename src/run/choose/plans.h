@@ -14,7 +14,6 @@
 struct peal_plan_key {
     const struct peal_algo *algo;
     uint64_t count; /* n, or m: elements the plan is made for */
-    uint64_t most;  /* for kernels with `most` */
     uint32_t root;
     uint8_t dtype, reduce;
     bool in_place;
@@ -55,7 +54,7 @@ struct peal_algo_plans {
 };
 
 /* Limits of what a communicator keeps, in private memory; beyond them all images are freed. */
-enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
+enum { PEAL_PLANS_MAX = 2048, PEAL_PLANS_MAX_BYTES = 16 << 20 };
 
 /* PEAL_OK: the plan of all ranks is proved; otherwise `why` says what is wrong. The function is
  * passed in by the owner of the cache, because run and verify do not know each other. */
@@ -92,7 +91,7 @@ enum peal_status peal_plans_open(struct peal_plans *plans, const struct peal_pla
 /* True if there are too many: they must be dropped before the next is made. */
 static inline bool peal_plans_are_many(const struct peal_plans *plans)
 {
-    return plans->entries.len >= PEAL_MOST_PLANS || plans->bytes >= PEAL_MOST_PLAN_BYTES;
+    return plans->entries.len >= PEAL_PLANS_MAX || plans->bytes >= PEAL_PLANS_MAX_BYTES;
 }
 /* Frees all images, of which none may be in use any more, and templates; cell_writers stay. */
 void peal_plans_forget(struct peal_plans *plans);
@@ -104,11 +103,11 @@ enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_pla
 /* An image of any kernel, not kept: the caller frees it. The plan is made for all ranks (bind->rank
  * is ignored, local values are those of all), and under PEAL_VERIFY it is proved, or refused. */
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
-                                 const struct peal_bind *bind, const struct peal_image_how *how,
+                                 const struct peal_bind *bind, const struct peal_image_how *options,
                                  struct peal_text *why, struct peal_image **out);
 /* The same of a plan of all ranks that is there already. It is taken over in every case. */
 enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_plan *whole,
-                                 const struct peal_image_how *how, struct peal_text *why,
+                                 const struct peal_image_how *options, struct peal_text *why,
                                  struct peal_image **out);
 
 #endif

@@ -15,54 +15,41 @@ static uint64_t class_of(uint64_t bytes)
     return class;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    if (a < b)
-        return a;
-    return b;
-}
-
-/* Even segments of whole blocks of 16 elements. No class has more memory than a full segment needs.
- */
+/* Even segments of whole blocks of BLOCK elements. No class has more memory than a full segment
+ * needs. */
 static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32_t element,
                      uint32_t ranks, struct peal_cutting *out)
 {
-    enum { RANKS_OF_SEGMENTS = 16, LEAST_SEGMENT = 4096 };
+    enum { BLOCK = 16, RANKS_OF_SEGMENTS = 16, MIN_SEGMENT = 4096 };
     uint64_t bytes = choice->segment;
     /* A window holds a block for each rank: with many ranks they are smaller, so that it does not
      * grow with their number. */
     if (choice->algo->shape == PEAL_SHAPE_BLOCKS && ranks > RANKS_OF_SEGMENTS)
         bytes = bytes * RANKS_OF_SEGMENTS / ranks;
-    if (bytes < LEAST_SEGMENT)
-        bytes = smaller(choice->segment, LEAST_SEGMENT);
-    uint64_t most = bytes / element;
-    if (most < 16)
-        most = 16;
-    uint64_t launches = (elements + most - 1) / most;
-    if (!launches)
-        launches = 1;
-    uint64_t segment = ((elements + launches - 1) / launches + 15) / 16 * 16;
-    if (segment < 16)
-        segment = 16;
-    uint64_t full = (most + 15) / 16 * 16;
+    if (bytes < MIN_SEGMENT)
+        bytes = peal_size_min(choice->segment, MIN_SEGMENT);
+    uint64_t longest = peal_size_max(bytes / element, BLOCK);
+    uint64_t launches = peal_size_max((elements + longest - 1) / longest, 1);
+    uint64_t segment = peal_size_align((elements + launches - 1) / launches, BLOCK);
+    segment = peal_size_max(segment, BLOCK);
+    uint64_t full = peal_size_align(longest, BLOCK);
     *out = (struct peal_cutting){.segment = segment * element, .launches = launches};
     switch ((enum peal_shape)choice->algo->shape) {
     case PEAL_SHAPE_NONE:
         break;
     case PEAL_SHAPE_WHOLE:
-        *out = (struct peal_cutting){elements * element, 1, elements, elements};
+        *out = (struct peal_cutting){elements * element, 1, elements};
         break;
     case PEAL_SHAPE_ROWS: {
-        uint64_t row = (segment / 16 + ranks - 1) / ranks * 16 * element;
-        uint64_t full_row = (full / 16 + ranks - 1) / ranks * 16 * element;
+        uint64_t row = (segment / BLOCK + ranks - 1) / ranks * BLOCK * element;
+        uint64_t full_row = (full / BLOCK + ranks - 1) / ranks * BLOCK * element;
         row = peal_size_align(row, PEAL_LINE);
-        out->count = smaller(class_of(row), peal_size_align(full_row, PEAL_LINE)) / element;
-        out->most = out->count;
+        out->count = peal_size_min(class_of(row), peal_size_align(full_row, PEAL_LINE)) / element;
         break;
     }
     default:
-        out->count = smaller(class_of(smaller(elements, segment) * element) / element, full);
-        out->most = out->count;
+        out->count =
+            peal_size_min(class_of(peal_size_min(elements, segment) * element) / element, full);
         break;
     }
 }
@@ -74,7 +61,6 @@ static void forget_type(struct peal_plan_key *key)
     key->dtype = PEAL_U8;
     key->reduce = PEAL_SUM;
     key->count *= element;
-    key->most *= element;
 }
 
 void peal_resolve(const struct peal_table_of_rules *rules, const struct peal_algo *forced,
@@ -86,17 +72,11 @@ void peal_resolve(const struct peal_table_of_rules *rules, const struct peal_alg
     if (out->choice.algo->shape == PEAL_SHAPE_WHOLE && wish->uneven)
         out->choice = peal_choose(NULL, NULL, wish); /* uneven blocks need a kernel for them */
     const struct peal_algo *algo = out->choice.algo;
-    uint64_t whole = 1;
-    if (algo->shape == PEAL_SHAPE_WHOLE)
-        whole = wish->ranks;
+    uint64_t whole = algo->shape == PEAL_SHAPE_WHOLE ? wish->ranks : 1;
     cut_call(&out->choice, wish->bytes / element * whole, element, wish->ranks, &out->cutting);
     out->key = *call;
     out->key.algo = algo;
     out->key.count = out->cutting.count;
-    if (algo->has_most)
-        out->key.most = out->cutting.most;
-    else
-        out->key.most = 0;
     out->key.symmetric = algo->memory != PEAL_PEERS_STAGE;
     out->key.remote = out->key.symmetric && !wish->symmetric;
     if (!peal_contract_info(peal_collective_contract(wish->collective))->has_reduce)

@@ -15,7 +15,6 @@ struct peal_cutting {
     uint64_t segment; /* bytes of a launch */
     uint64_t launches;
     uint64_t count; /* elements of the plan: n or m */
-    uint64_t most;
 };
 
 /* What a call comes to. */

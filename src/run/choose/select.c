@@ -181,7 +181,7 @@ static const struct {
                        no rule of REACH covers a call in place; HOSTS: ranks are on several hosts; STAGE:
                        any */
     int cores; /* 1: a core for each rank; 2: fewer; 3: either; 4: as 1, on a machine that keeps writes */
-    uint16_t least_ranks, most_ranks;
+    uint16_t min_ranks, max_ranks;
     uint64_t bytes;
     const char *algo;
     uint64_t segment;
@@ -295,7 +295,8 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
     /* More ranks than cores: copies that are not staged save memory traffic, and cost a second
      * wave. */
-    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 24 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 2 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 256 << 10, "send", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 9, 256, 512, "central", 4 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 5, 256, 128 << 10, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, 4 << 20, "read", 16 << 20},
@@ -391,8 +392,7 @@ static bool read_rule(const char *line, struct peal_rule *out)
         *out = (struct peal_rule){.collective = (uint8_t)c,
                                   .symmetric = strcmp(memory, "symmetric") == 0,
                                   .hosts = read_hosts(memory),
-                                  .least_ranks = (uint16_t)ranks,
-                                  .most_ranks = (uint16_t)ranks,
+                                  .ranks = (uint16_t)ranks,
                                   .bytes = bytes,
                                   .algo = found,
                                   .segment = segment};
@@ -404,11 +404,11 @@ static bool read_rule(const char *line, struct peal_rule *out)
 /* A file of the usual kind: a pipe or a device may never end, or never begin. */
 static FILE *open_plain(const char *path)
 {
-    enum { MOST_BYTES = 1 << 20 };
+    enum { MAX_BYTES = 1 << 20 };
     struct stat info;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     bool plain =
-        fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MOST_BYTES;
+        fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MAX_BYTES;
     FILE *file = plain ? fdopen(fd, "re") : NULL;
     if (!file && fd >= 0)
         close(fd);
@@ -417,7 +417,7 @@ static FILE *open_plain(const char *path)
 
 void peal_rules_load(const char *path, struct peal_table_of_rules *out)
 {
-    enum { MOST_RULES = 4096 };
+    enum { MAX_RULES = 4096 };
     *out = (struct peal_table_of_rules){0};
     snprintf(out->path, sizeof out->path, "%s", path);
     FILE *file = open_plain(path);
@@ -425,8 +425,10 @@ void peal_rules_load(const char *path, struct peal_table_of_rules *out)
         return;
     char line[256];
     uint32_t number = 0;
-    while (out->count < MOST_RULES && fgets(line, sizeof line, file)) {
+    while (fgets(line, sizeof line, file)) {
         struct peal_rule rule;
+        if (out->count == MAX_RULES)
+            break;
         number++;
         size_t blank = strspn(line, " \t\r\n");
         if (line[0] == '#' || (blank > 0 && line[blank] == '\0'))
@@ -478,8 +480,8 @@ static bool covers(size_t rule, const struct peal_wish *wish, uint32_t memory)
     if (kind == 1 && wish->keeps_writes)
         kind |= 4;
     return builtin[rule].collective == wish->collective && builtin[rule].memory == memory &&
-           (builtin[rule].cores & kind) && wish->ranks >= builtin[rule].least_ranks &&
-           wish->ranks <= builtin[rule].most_ranks && wish->bytes <= builtin[rule].bytes;
+           (builtin[rule].cores & kind) && wish->ranks >= builtin[rule].min_ranks &&
+           wish->ranks <= builtin[rule].max_ranks && wish->bytes <= builtin[rule].bytes;
 }
 
 /* What was measured on one host says nothing about several. */
@@ -499,8 +501,8 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
     for (size_t i = 0; i < measured; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && is_for_memory(rule, wish) &&
-            wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
-            wish->bytes <= rule->bytes && is_allowed(rule->algo, wish))
+            wish->ranks == rule->ranks && wish->bytes <= rule->bytes &&
+            is_allowed(rule->algo, wish))
             return (struct peal_choice){
                 rule->algo, rule->segment,
                 wish->hosts ? "measured between hosts" : "measured on this machine", true};

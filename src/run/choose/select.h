@@ -32,8 +32,8 @@ enum peal_peers {
 struct peal_algo {
     uint8_t collective; /* enum peal_collective; uneven calls use the even one's */
     uint8_t shape;
-    uint8_t memory; /* enum peal_peers */
-    bool has_most;
+    uint8_t memory;     /* enum peal_peers */
+    bool has_capacity;  /* the count that its window is made for is its `most` */
     bool has_groups;    /* the number of cores is its `groups` */
     const char *name;   /* as users force it: "rows" */
     const char *kernel; /* in the library: "allreduce_rows" */
@@ -62,8 +62,8 @@ uint32_t peal_collective_even(uint32_t collective);
 struct peal_rule {
     uint8_t collective;
     bool symmetric;
-    uint16_t hosts;                   /* calls between ranks on that many; 0: on one */
-    uint16_t least_ranks, most_ranks; /* inclusive */
+    uint16_t hosts; /* calls between ranks on that many; 0: on one */
+    uint16_t ranks;
     uint64_t bytes;
     const struct peal_algo *algo;
     uint64_t segment;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which algorithm a call takes: forced before measured before built in, and what each needs. */
+/* Which algorithm a call takes: forced before measured before built-in, if the memory allows it. */
 #include "base/tests/unit.h"
 #include "run/choose/select.h"
 
@@ -30,7 +30,7 @@ static const struct {
     {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, KEEPS + PRIVATE, "rows"},
     {__LINE__, PEAL_CALL_ALLREDUCE, 2, 1, 1 << 20, KEEPS + PRIVATE, "rows"},
     {__LINE__, PEAL_CALL_ALLREDUCE, 4, 4, 1 << 20, KEEPS + PRIVATE, "rows"},
-    /* Few bytes, more ranks than cores: one sums for all, from five ranks on. */
+    /* Few bytes, more ranks than cores: one rank sums for all, from five ranks on. */
     {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8, READS, "small"},
     {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, READS, "central"},
     {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, SYMMETRIC, "central"},
@@ -53,7 +53,7 @@ static const struct {
     {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 12 << 10, PRIVATE, "rows"},
     {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 16 << 10, PRIVATE, "relay"},
     {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 4, 64 << 10, PRIVATE, "rows"},
-    /* Few bytes of many ranks meet in one window. */
+    /* Few bytes of many ranks are collected in one window. */
     {__LINE__, PEAL_CALL_ALLGATHER, 16, 2, 8 << 10, READS, "central"},
     {__LINE__, PEAL_CALL_ALLGATHER, 8, 2, 64, READS, "rows"},
     {__LINE__, PEAL_CALL_ALLGATHER, 16, 16, 64, READS, "rows"},
@@ -72,7 +72,7 @@ static const struct {
     {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 512 << 10, READS, "pipe"},
     {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 1 << 20, READS, "read"},
     {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 1 << 20, PRIVATE, "pipe"},
-    /* One-way calls of few ranks run ahead over channels. */
+    /* In one-way calls of few ranks, the sender runs ahead over channels. */
     {__LINE__, PEAL_CALL_BROADCAST, 3, 2, 8192, READS, "direct"},
     {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 8192, SYMMETRIC, "pipe"},
     {__LINE__, PEAL_CALL_GATHER, 4, 2, 8, READS, "send"},
@@ -129,8 +129,7 @@ TEST(forced_before_measured_before_built_in)
     const struct peal_algo *ring = peal_algo_find(PEAL_CALL_ALLREDUCE, "ring");
     const struct peal_algo *push = peal_algo_find(PEAL_CALL_ALLREDUCE, "push");
     struct peal_rule rule = {.collective = PEAL_CALL_ALLREDUCE,
-                             .least_ranks = 2,
-                             .most_ranks = 2,
+                             .ranks = 2,
                              .bytes = 4096,
                              .algo = ring,
                              .segment = 4096};
@@ -143,7 +142,7 @@ TEST(forced_before_measured_before_built_in)
     wish.bytes++; /* beyond the rule */
     assert_false(peal_choose(&table, NULL, &wish).tuned);
     assert_ptr_equal(peal_choose(&table, ring, &wish).algo, ring);
-    /* An algorithm that peers' memory is needed for is not taken where they cannot reach it. */
+    /* An algorithm in which peers reach private memory is not taken where they cannot. */
     assert_ptr_not_equal(peal_choose(NULL, push, &wish).algo, push);
     wish.reads = true;
     assert_ptr_not_equal(peal_choose(NULL, push, &wish).algo, push);
@@ -155,8 +154,7 @@ TEST(measured_between_hosts_counts_between_that_many)
 {
     struct peal_rule rule = {.collective = PEAL_CALL_ALLREDUCE,
                              .hosts = 2,
-                             .least_ranks = 4,
-                             .most_ranks = 4,
+                             .ranks = 4,
                              .bytes = 4096,
                              .algo = peal_algo_find(PEAL_CALL_ALLREDUCE, "nodes"),
                              .segment = 4096};

@@ -92,13 +92,13 @@ static bool parse_subnet(char *text, struct peal_address *address, uint32_t *pre
         address->family = 4;
     else if (inet_pton(AF_INET6, text, address->bytes) == 1)
         address->family = 6;
-    uint32_t most = address->family == 4 ? 32 : 128;
+    uint32_t longest = address->family == 4 ? 32 : 128;
     char *end = NULL;
-    *prefix = slash ? (uint32_t)strtoul(slash + 1, &end, 10) : most;
+    *prefix = slash ? (uint32_t)strtoul(slash + 1, &end, 10) : longest;
     bool whole = !slash || (end != slash + 1 && *end == '\0');
     if (slash)
         *slash = '/';
-    return address->family != 0 && whole && *prefix <= most;
+    return address->family != 0 && whole && *prefix <= longest;
 }
 
 enum peal_status peal_address_parse(const char *text, struct peal_address_filter *out,

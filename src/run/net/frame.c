@@ -166,27 +166,27 @@ struct peal_net_head peal_net_head_get(const struct peal_net_get *get)
                                   .signal_value = get->bytes};
 }
 
-struct peal_net_head peal_net_head_accumulate(const struct peal_net_accumulate *what)
+struct peal_net_head peal_net_head_accumulate(const struct peal_net_accumulate *accumulate)
 {
     struct peal_net_head head = {.kind = PEAL_NET_ACCUMULATE,
-                                 .segment = what->segment,
-                                 .offset = what->offset,
-                                 .fn = what->fn,
-                                 .dtype = what->dtype,
-                                 .flags = what->flags,
-                                 .element = what->element};
-    set_signal(&head, &what->signal);
+                                 .segment = accumulate->segment,
+                                 .offset = accumulate->offset,
+                                 .fn = accumulate->fn,
+                                 .dtype = accumulate->dtype,
+                                 .flags = accumulate->flags,
+                                 .element = accumulate->element};
+    set_signal(&head, &accumulate->signal);
     return head;
 }
 
-struct peal_net_head peal_net_head_atomic(const struct peal_net_atomic *what)
+struct peal_net_head peal_net_head_atomic(const struct peal_net_atomic *atomic)
 {
     return (struct peal_net_head){.kind = PEAL_NET_ATOMIC,
-                                  .change = (uint8_t)what->kind,
-                                  .segment = what->segment,
-                                  .offset = what->offset,
-                                  .signal_value = what->operand,
-                                  .element = (uint16_t)what->width};
+                                  .change = (uint8_t)atomic->kind,
+                                  .segment = atomic->segment,
+                                  .offset = atomic->offset,
+                                  .signal_value = atomic->operand,
+                                  .element = (uint16_t)atomic->width};
 }
 
 uint64_t peal_net_parts_bytes(const struct peal_net_part *parts, uint32_t nparts)
@@ -197,16 +197,16 @@ uint64_t peal_net_parts_bytes(const struct peal_net_part *parts, uint32_t nparts
     return bytes;
 }
 
-bool peal_net_accumulate_is_valid(const struct peal_net_accumulate *what)
+bool peal_net_accumulate_is_valid(const struct peal_net_accumulate *accumulate)
 {
-    return what->element > 0 && what->bytes % what->element == 0;
+    return accumulate->element > 0 && accumulate->bytes % accumulate->element == 0;
 }
 
-bool peal_net_atomic_is_valid(const struct peal_net_atomic *what,
+bool peal_net_atomic_is_valid(const struct peal_net_atomic *atomic,
                               const struct peal_net_token *token)
 {
-    bool sized = what->width == 4 || what->width == 8;
-    if (!token || !what->old || !sized)
+    bool sized = atomic->width == 4 || atomic->width == 8;
+    if (!token || !atomic->old || !sized)
         return false;
-    return what->offset % what->width == 0 && what->kind <= PEAL_NET_SWAP;
+    return atomic->offset % atomic->width == 0 && atomic->kind <= PEAL_NET_SWAP;
 }

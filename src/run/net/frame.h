@@ -101,12 +101,17 @@ bool peal_net_parser_took(struct peal_net_parser *parser, const struct peal_net_
 
 struct peal_net_head peal_net_head_put(const struct peal_net_put *put);
 struct peal_net_head peal_net_head_get(const struct peal_net_get *get);
-struct peal_net_head peal_net_head_accumulate(const struct peal_net_accumulate *what);
-struct peal_net_head peal_net_head_atomic(const struct peal_net_atomic *what);
+struct peal_net_head peal_net_head_accumulate(const struct peal_net_accumulate *accumulate);
+struct peal_net_head peal_net_head_atomic(const struct peal_net_atomic *atomic);
 uint64_t peal_net_parts_bytes(const struct peal_net_part *parts, uint32_t nparts);
-/* Arguments that every member refuses are not. */
-bool peal_net_accumulate_is_valid(const struct peal_net_accumulate *what);
-bool peal_net_atomic_is_valid(const struct peal_net_atomic *what,
+/* The bytes of whole elements that one delivery of an accumulate has at most. */
+static inline uint32_t peal_net_delivery_max(uint32_t element)
+{
+    return PEAL_NET_ACCUMULATE_MAX / element * element;
+}
+/* False: every member refuses such arguments. */
+bool peal_net_accumulate_is_valid(const struct peal_net_accumulate *accumulate);
+bool peal_net_atomic_is_valid(const struct peal_net_atomic *atomic,
                               const struct peal_net_token *token);
 
 #endif

@@ -149,7 +149,7 @@ static void change_word(struct peal_net_inbound *in, const struct peal_net_head 
 
 static void end_accumulate(struct peal_net_inbound *in, const struct peal_net_head *head)
 {
-    const struct peal_net_accumulate what = {
+    const struct peal_net_accumulate accumulate = {
         .rank = in->rank,
         .segment = head->segment,
         .offset = head->offset,
@@ -161,7 +161,7 @@ static void end_accumulate(struct peal_net_inbound *in, const struct peal_net_he
         .flags = head->flags,
     };
     if (head->bytes > 0 && in->net->events.accumulate)
-        in->net->events.accumulate(in->net->events.context, in->rank, &what, in->started,
+        in->net->events.accumulate(in->net->events.context, in->rank, &accumulate, in->started,
                                    in->stage);
 }
 
@@ -353,11 +353,11 @@ struct peal_net_request *peal_net_inbound_request(struct peal_net_inbound *inbou
     return NULL;
 }
 
-void peal_net_inbound_asked(struct peal_net_request *request, const struct peal_net_request *what)
+void peal_net_inbound_asked(struct peal_net_request *slot, const struct peal_net_request *request)
 {
-    *request = *what;
-    request->busy = true;
-    peal_net_token_begin(what->token);
+    *slot = *request;
+    slot->busy = true;
+    peal_net_token_begin(request->token);
 }
 
 bool peal_net_segments_clear(struct peal_net_segments *segments, uint32_t segment)

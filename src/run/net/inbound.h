@@ -76,11 +76,11 @@ const char *peal_net_inbound_end(void *inbound, const struct peal_net_head *head
 /* A segment goes away: no answer reads it any more. True if the current frame was going there. */
 bool peal_net_inbound_retract(struct peal_net_inbound *inbound, uint32_t segment,
                               const struct peal_net_head *current);
-/* A free request, or NULL; its number is its place in `requests`, which the head of a message to the
- * peer says. And: that message was sent, and will be answered to `what`. */
+/* A free slot of `requests`, or NULL; the head of the message to the peer gets its number. And: that
+ * message was sent, and the answer goes where `request` says. */
 struct peal_net_request *peal_net_inbound_request(struct peal_net_inbound *inbound,
                                                   struct peal_net_head *head);
-void peal_net_inbound_asked(struct peal_net_request *request, const struct peal_net_request *what);
+void peal_net_inbound_asked(struct peal_net_request *slot, const struct peal_net_request *request);
 /* The oldest answer that is to be sent, or NULL; and: it has been sent. */
 struct peal_net_answer *peal_net_inbound_answer(struct peal_net_inbound *inbound, uint32_t *id);
 void peal_net_inbound_answered(struct peal_net_inbound *inbound);

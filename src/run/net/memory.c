@@ -186,24 +186,25 @@ static enum peal_status memory_get(struct peal_net *net, const struct peal_net_g
     return status;
 }
 
-static enum peal_status memory_atomic(struct peal_net *net, const struct peal_net_atomic *what,
+static enum peal_status memory_atomic(struct peal_net *net, const struct peal_net_atomic *atomic,
                                       struct peal_net_token *token)
 {
     struct net_memory *memory = of(net);
     struct board *board;
     uint8_t *at = NULL;
-    if (!peal_net_atomic_is_valid(what, token))
+    if (!peal_net_atomic_is_valid(atomic, token))
         return PEAL_INVALID;
-    enum peal_status status = enter(memory, what->rank, &board);
+    enum peal_status status = enter(memory, atomic->rank, &board);
     if (status != PEAL_OK)
         return status;
     if (is_behind(memory, board)) {
         status = PEAL_PENDING;
     } else {
-        enum peal_status end = find(memory, board, what->segment, what->offset, what->width, &at);
+        enum peal_status end =
+            find(memory, board, atomic->segment, atomic->offset, atomic->width, &at);
         if (end == PEAL_OK)
-            *what->old =
-                peal_net_word_change(at, what->width, what->kind, what->operand, what->compare);
+            *atomic->old = peal_net_word_change(at, atomic->width, atomic->kind, atomic->operand,
+                                                atomic->compare);
         peal_net_token_begin(token);
         peal_net_token_end(token, end);
         wake(board);
@@ -227,37 +228,38 @@ static enum peal_status send(struct net_memory *memory, uint32_t rank, struct pe
 }
 
 static enum peal_status memory_accumulate(struct peal_net *net,
-                                          const struct peal_net_accumulate *what,
+                                          const struct peal_net_accumulate *accumulate,
                                           struct peal_net_token *token)
 {
-    struct peal_net_head whole = peal_net_head_accumulate(what);
-    bool keeps = what->bytes > PEAL_NET_EAGER; /* the caller's memory, until the token says so */
-    if (!peal_net_accumulate_is_valid(what) || (keeps && !token))
+    struct peal_net_head whole = peal_net_head_accumulate(accumulate);
+    bool keeps =
+        accumulate->bytes > PEAL_NET_EAGER; /* the caller's memory, until the token says so */
+    if (!peal_net_accumulate_is_valid(accumulate) || (keeps && !token))
         return PEAL_INVALID;
     /* All frames or none: a second try would repeat what was taken. */
-    uint64_t most = PEAL_NET_ACCUMULATE_MAX / what->element * what->element;
-    uint64_t frames = (what->bytes + most - 1) / most;
+    uint64_t longest = peal_net_delivery_max(accumulate->element);
+    uint64_t frames = (accumulate->bytes + longest - 1) / longest;
     struct board *board;
-    enum peal_status status = enter(of(net), what->rank, &board);
+    enum peal_status status = enter(of(net), accumulate->rank, &board);
     if (status != PEAL_OK)
         return status;
     uint64_t room = RING - board->lanes[net->rank].bytes;
-    uint64_t need = what->bytes + (frames + 1) * sizeof whole;
+    uint64_t need = accumulate->bytes + (frames + 1) * sizeof whole;
     if (need > RING)
         status = PEAL_UNSUPPORTED;
     else if (room < need)
         status = PEAL_PENDING;
-    for (uint64_t done = 0; done <= what->bytes;) {
+    for (uint64_t done = 0; done <= accumulate->bytes;) {
         if (status != PEAL_OK)
             break;
-        uint64_t part = what->bytes - done < most ? what->bytes - done : most;
-        bool last = done + part == what->bytes;
+        uint64_t part = peal_size_min(accumulate->bytes - done, longest);
+        bool last = done + part == accumulate->bytes;
         struct peal_net_head head = whole;
         head.bytes = (uint32_t)part;
-        head.offset = what->offset + done;
+        head.offset = accumulate->offset + done;
         if (!last) /* the signal comes with the last frame */
             head.change = PEAL_NET_NO_SIGNAL;
-        const struct peal_net_part piece = {(const uint8_t *)what->from + done, part};
+        const struct peal_net_part piece = {(const uint8_t *)accumulate->from + done, part};
         status = add_frame(of(net), board, &head, &piece, 1);
         done += part;
         if (last)

@@ -65,7 +65,7 @@ static bool wants_crypt(const struct peal_net_config *config)
 enum peal_status peal_net_open(const struct peal_net_config *config, struct peal_meet *meet,
                                struct peal_text *why, struct peal_net **out)
 {
-    struct peal_net_config how = *config;
+    struct peal_net_config settings = *config;
     const char *where = "", *text = config->transport ? config->transport : getenv("PEAL_NET");
     const struct peal_net_member *member = find_member(text && *text ? text : "tcp", &where);
     struct card own = {0}, *cards = calloc(config->size, sizeof *cards);
@@ -76,8 +76,8 @@ enum peal_status peal_net_open(const struct peal_net_config *config, struct peal
     if (!cards || !addresses)
         goto release;
     if (member) {
-        how.crypt = wants_crypt(config);
-        own.status = member->open(&how, where, &reason, &net, own.address);
+        settings.crypt = wants_crypt(config);
+        own.status = member->open(&settings, where, &reason, &net, own.address);
     } else {
         own.status = PEAL_INVALID;
         peal_text_printf(&reason, "PEAL_NET: there is no transport '%s'", text);

@@ -157,7 +157,7 @@ struct peal_net_atomic {
 struct peal_net_events {
     void *context;
     /* Combines `bytes` bytes at `from` into `at`, exposed memory that was checked. */
-    void (*accumulate)(void *context, uint32_t rank, const struct peal_net_accumulate *what,
+    void (*accumulate)(void *context, uint32_t rank, const struct peal_net_accumulate *accumulate,
                        void *at, const void *from);
     void (*post)(void *context, uint32_t rank, uint32_t kind, const void *bytes, uint64_t len);
     void (*control)(void *context, uint32_t rank, uint32_t kind, const void *bytes, uint64_t len);
@@ -205,9 +205,10 @@ struct peal_net_ops {
                             struct peal_net_token *token);
     enum peal_status (*get)(struct peal_net *net, const struct peal_net_get *get,
                             struct peal_net_token *token);
-    enum peal_status (*accumulate)(struct peal_net *net, const struct peal_net_accumulate *what,
+    enum peal_status (*accumulate)(struct peal_net *net,
+                                   const struct peal_net_accumulate *accumulate,
                                    struct peal_net_token *token);
-    enum peal_status (*atomic)(struct peal_net *net, const struct peal_net_atomic *what,
+    enum peal_status (*atomic)(struct peal_net *net, const struct peal_net_atomic *atomic,
                                struct peal_net_token *token);
     enum peal_status (*post)(struct peal_net *net, uint32_t rank, uint32_t kind,
                              const struct peal_net_part *parts, uint32_t nparts);
@@ -300,16 +301,16 @@ static inline enum peal_status peal_net_get(struct peal_net *net, const struct p
     return net->ops->get(net, get, token);
 }
 static inline enum peal_status peal_net_accumulate(struct peal_net *net,
-                                                   const struct peal_net_accumulate *what,
+                                                   const struct peal_net_accumulate *accumulate,
                                                    struct peal_net_token *token)
 {
-    return net->ops->accumulate(net, what, token);
+    return net->ops->accumulate(net, accumulate, token);
 }
 static inline enum peal_status peal_net_atomic(struct peal_net *net,
-                                               const struct peal_net_atomic *what,
+                                               const struct peal_net_atomic *atomic,
                                                struct peal_net_token *token)
 {
-    return net->ops->atomic(net, what, token);
+    return net->ops->atomic(net, atomic, token);
 }
 /* A message of at most PEAL_NET_POST_MAX bytes, captured, in order with puts; `kind` is the caller's. */
 static inline enum peal_status peal_net_post(struct peal_net *net, uint32_t rank, uint32_t kind,

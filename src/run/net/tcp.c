@@ -118,31 +118,33 @@ static enum peal_status tcp_put(struct peal_net *net, const struct peal_net_put 
     return send_data(tcp, put->rank, &head, put->parts, put->nparts, token);
 }
 
-static enum peal_status tcp_accumulate(struct peal_net *net, const struct peal_net_accumulate *what,
+static enum peal_status tcp_accumulate(struct peal_net *net,
+                                       const struct peal_net_accumulate *accumulate,
                                        struct peal_net_token *token)
 {
     struct peal_tcp *tcp = of(net);
-    enum peal_status status = reach(tcp, what->rank);
+    enum peal_status status = reach(tcp, accumulate->rank);
     if (status != PEAL_OK)
         return status;
-    if (!peal_net_accumulate_is_valid(what))
+    if (!peal_net_accumulate_is_valid(accumulate))
         return PEAL_INVALID;
-    struct peal_net_head head = peal_net_head_accumulate(what);
-    const struct peal_net_part part = {what->from, what->bytes};
-    return send_data(tcp, what->rank, &head, &part, 1, token);
+    struct peal_net_head head = peal_net_head_accumulate(accumulate);
+    const struct peal_net_part part = {accumulate->from, accumulate->bytes};
+    return send_data(tcp, accumulate->rank, &head, &part, 1, token);
 }
 
-/* Sends a request; the answer goes where `what` says. */
+/* Sends a request; the answer goes where `request` says. */
 static enum peal_status ask(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
-                            const struct peal_net_part *part, const struct peal_net_request *what)
+                            const struct peal_net_part *part,
+                            const struct peal_net_request *request)
 {
     struct peal_net_inbound *in = &tcp->peers[rank].link->in;
-    struct peal_net_request *request = peal_net_inbound_request(in, head);
-    if (!request)
+    struct peal_net_request *slot = peal_net_inbound_request(in, head);
+    if (!slot)
         return PEAL_PENDING;
     enum peal_status status = peal_tcp_send(tcp, rank, head, part, part ? 1 : 0);
     if (status == PEAL_OK)
-        peal_net_inbound_asked(request, what);
+        peal_net_inbound_asked(slot, request);
     return status;
 }
 
@@ -156,23 +158,23 @@ static enum peal_status tcp_get(struct peal_net *net, const struct peal_net_get 
     if (!token)
         return PEAL_INVALID;
     struct peal_net_head head = peal_net_head_get(get);
-    const struct peal_net_request what = {.to = get->to, .bytes = get->bytes, .token = token};
-    return ask(tcp, get->rank, &head, NULL, &what);
+    const struct peal_net_request request = {.to = get->to, .bytes = get->bytes, .token = token};
+    return ask(tcp, get->rank, &head, NULL, &request);
 }
 
-static enum peal_status tcp_atomic(struct peal_net *net, const struct peal_net_atomic *what,
+static enum peal_status tcp_atomic(struct peal_net *net, const struct peal_net_atomic *atomic,
                                    struct peal_net_token *token)
 {
     struct peal_tcp *tcp = of(net);
-    enum peal_status status = reach(tcp, what->rank);
+    enum peal_status status = reach(tcp, atomic->rank);
     if (status != PEAL_OK)
         return status;
-    if (!peal_net_atomic_is_valid(what, token))
+    if (!peal_net_atomic_is_valid(atomic, token))
         return PEAL_INVALID;
-    struct peal_net_head head = peal_net_head_atomic(what);
-    const struct peal_net_part part = {&what->compare, sizeof what->compare};
-    const struct peal_net_request request = {.atomic = true, .old = what->old, .token = token};
-    return ask(tcp, what->rank, &head, &part, &request);
+    struct peal_net_head head = peal_net_head_atomic(atomic);
+    const struct peal_net_part part = {&atomic->compare, sizeof atomic->compare};
+    const struct peal_net_request request = {.atomic = true, .old = atomic->old, .token = token};
+    return ask(tcp, atomic->rank, &head, &part, &request);
 }
 
 static enum peal_status tcp_post(struct peal_net *net, uint32_t rank, uint32_t kind,

@@ -24,17 +24,17 @@ enum peal_status peal_tcp_link_init(struct peal_tcp_link *link)
 enum {
     NEAR_US = 250,
     UNDER_WAY = 128 << 10,
-    MOST_UNDER_WAY = 2 << 20,
+    MAX_UNDER_WAY = 2 << 20,
     STUCK_NS = 2000000,
     PROMPT = 256
 };
 
 static void set_buffer(struct peal_tcp_link *link, uint32_t bytes)
 {
-    int most = (int)bytes;
+    int limit = (int)bytes;
     link->buffer = bytes;
     link->prompt = 0;
-    (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most);
+    (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &limit, sizeof limit);
 }
 
 void peal_tcp_link_tune(struct peal_tcp_link *link)
@@ -54,9 +54,9 @@ static bool note_stuck(struct peal_tcp_link *link)
     uint64_t now = peal_now_ns();
     if (link->stuck_ns == 0)
         link->stuck_ns = now;
-    if (link->buffer == 0 || link->buffer == MOST_UNDER_WAY || now - link->stuck_ns < STUCK_NS)
+    if (link->buffer == 0 || link->buffer == MAX_UNDER_WAY || now - link->stuck_ns < STUCK_NS)
         return false;
-    set_buffer(link, MOST_UNDER_WAY);
+    set_buffer(link, MAX_UNDER_WAY);
     return true;
 }
 
@@ -165,10 +165,10 @@ static void next_answer(struct peal_tcp_link *link, struct peal_net_answer *answ
 static void next_chunk(struct peal_tcp_link *link, const struct peal_tcp_item *item)
 {
     struct peal_net_head head = item->head;
-    uint64_t left = item->total - item->done, most = PEAL_NET_CHUNK;
+    uint64_t left = item->total - item->done, longest = PEAL_NET_CHUNK;
     if (head.kind == PEAL_NET_ACCUMULATE)
-        most = PEAL_NET_ACCUMULATE_MAX / head.element * head.element;
-    head.bytes = (uint32_t)(left < most ? left : most);
+        longest = peal_net_delivery_max(head.element);
+    head.bytes = (uint32_t)peal_size_min(left, longest);
     head.offset += item->done;
     if (head.bytes < left)
         head.change = PEAL_NET_NO_SIGNAL;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-    DIRECT_LEAST =
+    DIRECT_MIN =
         2048, /* bytes of a frame's data that are worth receiving straight to their place */
-    MOST_BYTES = 1024 << 10 /* in one call of progress */
+    MAX_BYTES = 1024 << 10 /* in one call of progress */
 };
 
 static void fail_receive(struct peal_tcp *tcp, uint32_t rank, ssize_t got, int error)
@@ -55,7 +55,7 @@ static size_t receive_plain(struct peal_tcp *tcp, uint32_t rank, bool *more)
     struct peal_tcp_link *link = tcp->peers[rank].link;
     const struct peal_net_sink sink = {&link->in, peal_net_inbound_begin, peal_net_inbound_end};
     struct iovec iov[2] = {{NULL, 0}, {tcp->buffer, PEAL_TCP_RECEIVE}};
-    bool direct = peal_net_parser_is_direct(&link->parser) && link->parser.left >= DIRECT_LEAST;
+    bool direct = peal_net_parser_is_direct(&link->parser) && link->parser.left >= DIRECT_MIN;
     uint32_t first = 1;
     if (direct) {
         iov[0] = (struct iovec){link->parser.to, link->parser.left};
@@ -122,7 +122,7 @@ bool peal_tcp_receive(struct peal_tcp *tcp, uint32_t rank)
     struct peal_tcp_peer *peer = &tcp->peers[rank];
     size_t total = 0;
     bool more = true;
-    while (more && total < MOST_BYTES && peer->state == PEAL_TCP_READY) {
+    while (more && total < MAX_BYTES && peer->state == PEAL_TCP_READY) {
         more = false;
         size_t got =
             peer->link->open ? receive_sealed(tcp, rank, &more) : receive_plain(tcp, rank, &more);

@@ -58,7 +58,7 @@ static void on_sent(void *request, ucs_status_t status, void *context)
 /* Hands a filled slot over; its data is `bytes` in `nparts` pieces. */
 static void submit(struct peal_ucx *ucx, struct peal_ucx_slot *slot, uint32_t nparts)
 {
-    const ucp_request_param_t how = {
+    const ucp_request_param_t params = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_DATATYPE,
         .flags = UCP_AM_SEND_FLAG_EAGER,
@@ -69,7 +69,7 @@ static void submit(struct peal_ucx *ucx, struct peal_ucx_slot *slot, uint32_t np
     slot->busy = true;
     ucs_status_ptr_t sent =
         ucx->ucp_am_send_nbx(ucx->peers[slot->rank].endpoint, PEAL_UCX_MESSAGE, &slot->head,
-                             sizeof slot->head, slot->parts, nparts, &how);
+                             sizeof slot->head, slot->parts, nparts, &params);
     if (!UCS_PTR_IS_PTR(sent))
         end_slot(slot, UCS_PTR_STATUS(sent));
 }
@@ -154,31 +154,34 @@ static enum peal_status ucx_put(struct peal_net *net, const struct peal_net_put 
     return send_message(of(net), put->rank, &head, put->parts, put->nparts, PEAL_NET_EAGER, token);
 }
 
-static enum peal_status ucx_accumulate(struct peal_net *net, const struct peal_net_accumulate *what,
+static enum peal_status ucx_accumulate(struct peal_net *net,
+                                       const struct peal_net_accumulate *accumulate,
                                        struct peal_net_token *token)
 {
-    struct peal_net_head head = peal_net_head_accumulate(what);
-    const struct peal_net_part part = {what->from, what->bytes};
-    enum peal_status status = reach(of(net), what->rank);
+    struct peal_net_head head = peal_net_head_accumulate(accumulate);
+    const struct peal_net_part part = {accumulate->from, accumulate->bytes};
+    enum peal_status status = reach(of(net), accumulate->rank);
     if (status != PEAL_OK)
         return status;
-    bool keeps = what->bytes > PEAL_NET_EAGER; /* the caller's memory, until the token says so */
-    if (!peal_net_accumulate_is_valid(what) || (keeps && !token))
+    bool keeps =
+        accumulate->bytes > PEAL_NET_EAGER; /* the caller's memory, until the token says so */
+    if (!peal_net_accumulate_is_valid(accumulate) || (keeps && !token))
         return PEAL_INVALID;
-    return send_message(of(net), what->rank, &head, &part, 1, PEAL_NET_EAGER, token);
+    return send_message(of(net), accumulate->rank, &head, &part, 1, PEAL_NET_EAGER, token);
 }
 
 static enum peal_status ask(struct peal_ucx *ucx, uint32_t rank, struct peal_net_head *head,
-                            const struct peal_net_part *part, const struct peal_net_request *what)
+                            const struct peal_net_part *part,
+                            const struct peal_net_request *request)
 {
     struct peal_net_inbound *in = &ucx->peers[rank].in;
-    struct peal_net_request *request = peal_net_inbound_request(in, head);
-    if (!request)
+    struct peal_net_request *slot = peal_net_inbound_request(in, head);
+    if (!slot)
         return PEAL_PENDING;
     enum peal_status status =
         send_message(ucx, rank, head, part, part ? 1 : 0, PEAL_NET_EAGER, NULL);
     if (status == PEAL_OK)
-        peal_net_inbound_asked(request, what);
+        peal_net_inbound_asked(slot, request);
     return status;
 }
 
@@ -186,25 +189,25 @@ static enum peal_status ucx_get(struct peal_net *net, const struct peal_net_get 
                                 struct peal_net_token *token)
 {
     struct peal_net_head head = peal_net_head_get(get);
-    const struct peal_net_request what = {.to = get->to, .bytes = get->bytes, .token = token};
+    const struct peal_net_request request = {.to = get->to, .bytes = get->bytes, .token = token};
     enum peal_status status = reach(of(net), get->rank);
     if (status == PEAL_OK && (!token || get->bytes > UINT32_MAX / 2))
         status = PEAL_INVALID;
-    return status == PEAL_OK ? ask(of(net), get->rank, &head, NULL, &what) : status;
+    return status == PEAL_OK ? ask(of(net), get->rank, &head, NULL, &request) : status;
 }
 
-static enum peal_status ucx_atomic(struct peal_net *net, const struct peal_net_atomic *what,
+static enum peal_status ucx_atomic(struct peal_net *net, const struct peal_net_atomic *atomic,
                                    struct peal_net_token *token)
 {
-    struct peal_net_head head = peal_net_head_atomic(what);
-    const struct peal_net_part part = {&what->compare, sizeof what->compare};
-    const struct peal_net_request request = {.atomic = true, .old = what->old, .token = token};
-    enum peal_status status = reach(of(net), what->rank);
+    struct peal_net_head head = peal_net_head_atomic(atomic);
+    const struct peal_net_part part = {&atomic->compare, sizeof atomic->compare};
+    const struct peal_net_request request = {.atomic = true, .old = atomic->old, .token = token};
+    enum peal_status status = reach(of(net), atomic->rank);
     if (status != PEAL_OK)
         return status;
-    if (!peal_net_atomic_is_valid(what, token))
+    if (!peal_net_atomic_is_valid(atomic, token))
         return PEAL_INVALID;
-    return ask(of(net), what->rank, &head, &part, &request);
+    return ask(of(net), atomic->rank, &head, &part, &request);
 }
 
 static enum peal_status ucx_post(struct peal_net *net, uint32_t rank, uint32_t kind,
@@ -265,10 +268,10 @@ static const char *deliver(struct peal_net_inbound *in, const struct peal_net_he
 static const char *deliver_pieces(struct peal_net_inbound *in, const struct peal_net_head *whole,
                                   const uint8_t *data)
 {
-    uint32_t most = PEAL_NET_ACCUMULATE_MAX / whole->element * whole->element;
+    uint32_t longest = peal_net_delivery_max(whole->element);
     for (uint32_t done = 0; done < whole->bytes;) {
         struct peal_net_head head = *whole;
-        head.bytes = whole->bytes - done < most ? whole->bytes - done : most;
+        head.bytes = (uint32_t)peal_size_min(whole->bytes - done, longest);
         head.offset += done;
         if (done + head.bytes < whole->bytes)
             head.change = PEAL_NET_NO_SIGNAL;
@@ -281,12 +284,12 @@ static const char *deliver_pieces(struct peal_net_inbound *in, const struct peal
 }
 
 ucs_status_t peal_ucx_message(void *context, const void *header, size_t header_bytes, void *data,
-                              size_t bytes, const ucp_am_recv_param_t *how)
+                              size_t bytes, const ucp_am_recv_param_t *params)
 {
     struct peal_ucx *ucx = context;
     struct peal_net_head head;
     uint32_t rank;
-    (void)how;
+    (void)params;
     if (header_bytes != sizeof head)
         return UCS_OK;
     memcpy(&head, header, sizeof head);
@@ -378,9 +381,9 @@ static void settle(struct peal_ucx *ucx, const struct peal_net_token *token, boo
             struct peal_ucx_peer *peer = &ucx->peers[slot->rank];
             if (peal_now_ms() < end || !peer->endpoint)
                 continue;
-            const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-                                             .flags = UCP_EP_CLOSE_FLAG_FORCE};
-            ucs_status_ptr_t closing = ucx->ucp_ep_close_nbx(peer->endpoint, &how);
+            const ucp_request_param_t params = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                                .flags = UCP_EP_CLOSE_FLAG_FORCE};
+            ucs_status_ptr_t closing = ucx->ucp_ep_close_nbx(peer->endpoint, &params);
             if (UCS_PTR_IS_PTR(closing))
                 ucx->ucp_request_free(closing);
             peer->endpoint = NULL;
@@ -478,11 +481,12 @@ static void close_endpoints(struct peal_ucx *ucx, uint64_t deadline)
 {
     uint32_t npeers = ucx->peers ? ucx->net.size : 0;
     for (uint32_t r = 0; r < npeers; r++) {
-        const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-                                         .flags = ucx->peers[r].lost ? UCP_EP_CLOSE_FLAG_FORCE : 0};
+        const ucp_request_param_t params = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                            .flags =
+                                                ucx->peers[r].lost ? UCP_EP_CLOSE_FLAG_FORCE : 0};
         if (!ucx->peers[r].endpoint)
             continue;
-        ucs_status_ptr_t closing = ucx->ucp_ep_close_nbx(ucx->peers[r].endpoint, &how);
+        ucs_status_ptr_t closing = ucx->ucp_ep_close_nbx(ucx->peers[r].endpoint, &params);
         if (!UCS_PTR_IS_PTR(closing))
             continue;
         while (ucx->ucp_request_check_status(closing) == UCS_INPROGRESS && peal_now_ms() < deadline)

@@ -82,7 +82,7 @@ struct peal_ucx {
 extern const struct peal_net_ops peal_ucx_ops;
 /* The handler of messages, and the callbacks of the TCP net beside. */
 ucs_status_t peal_ucx_message(void *context, const void *header, size_t header_bytes, void *data,
-                              size_t bytes, const ucp_am_recv_param_t *how);
+                              size_t bytes, const ucp_am_recv_param_t *params);
 void peal_ucx_control(void *context, uint32_t rank, uint32_t kind, const void *bytes, uint64_t len);
 void peal_ucx_lost(void *context, uint32_t rank, enum peal_status status, const char *why);
 /* Frees everything but the TCP net. */

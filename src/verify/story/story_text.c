@@ -189,8 +189,13 @@ static void put_data(const struct peal_verify_step *s, struct peal_text *out)
 
 void peal_step_text(const struct peal_verify_step *s, struct peal_text *out)
 {
-    if (s->event) {
-        peal_text_puts(out, s->event);
+    static const char *const boundaries[] = {
+        [PEAL_BOUNDARY_CALLER_BEFORE] = "the caller uses its buffer before the launch",
+        [PEAL_BOUNDARY_CALLER_AFTER] = "the caller uses its buffer after the launch",
+        [PEAL_BOUNDARY_BARRIER_NOT_ENTERED] = "has not entered the barrier",
+        [PEAL_BOUNDARY_BARRIER_LEFT] = "has left the barrier"};
+    if (s->boundary != PEAL_BOUNDARY_NONE) {
+        peal_text_puts(out, boundaries[s->boundary]);
         return;
     }
     if (s->signal)

@@ -91,18 +91,17 @@ void peal_tell_end(struct teller *t)
     release(t);
 }
 
-/* What happens at the beginning or end of a launch, where there is no op. */
-static const char *event_of(uint32_t op)
+static enum peal_boundary boundary_of(uint32_t op)
 {
     switch (op) {
     case OP_CALLER_ENTERS:
-        return "the caller uses its buffer before the launch";
+        return PEAL_BOUNDARY_CALLER_BEFORE;
     case OP_CALLER_LEAVES:
-        return "the caller uses its buffer after the launch";
+        return PEAL_BOUNDARY_CALLER_AFTER;
     case OP_BARRIER_ENTERED:
-        return "has not entered the barrier";
+        return PEAL_BOUNDARY_BARRIER_NOT_ENTERED;
     default:
-        return "has left the barrier";
+        return PEAL_BOUNDARY_BARRIER_LEFT;
     }
 }
 
@@ -117,7 +116,7 @@ uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
                                     .peer = PEAL_NONE};
     if (op >= OP_NO_OP) {
         step.place = (struct peal_verify_place){"", 0, 0, 0};
-        step.event = event_of(op);
+        step.boundary = boundary_of(op);
     } else {
         const struct peal_op *at = peal_program_op(t->p, thread, op, &step.launch);
         peal_story_fill(t->p, at, t->a, &step);

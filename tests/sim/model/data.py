@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in memory: every op's effect, at the instant at which docs/simulator.md says that it has one.
+"""The contents of memory: every op takes effect at the instant that docs/simulator.md says.
 
-Inputs are small whole numbers. As long as no value is too large to be exact in its type, no order or width of arithmetic
-changes a bit, and the outputs can be compared as bytes; a run with a larger value, or with a function that is not one of
-those below, is not compared (`inexact`). Two lanes that touch the same bytes at one instant, one of them writing, have no
-order that is a result (`clash`).
+Inputs are small whole numbers. While all values are exact in their types, neither the order nor the width of arithmetic
+changes a bit, and the outputs can be compared as bytes. A run with a larger value, or with a function that is not in
+FUNCTIONS, is not compared (`inexact`). Nor is one in which two lanes touch the same bytes at the same instant and one of
+them writes (`clash`): their order is not defined.
 """
 import struct
 
@@ -35,7 +35,7 @@ def sample_input(rank, i):
 
 class Data:
     def data_begin(self):
-        self.memory = {}  # (rank, buffer) -> {element: value}; what is missing is 0
+        self.memory = {}  # (rank, buffer) -> {element: value}; 0 if missing
         self.inexact = self.clash = False
         self.touched, self.touched_at = [], None
         self.data_bufs = {b["name"]: b for b in self.plan["bufs"]}
@@ -46,7 +46,7 @@ class Data:
                     self.memory[rank, name] = {i: sample_input(rank, i - first) for i in range(first, last)}
 
     def inputs_of(self, buf, rank):
-        """All of it; but where one buffer is input and output of a gathering, its own part."""
+        """The elements that are inputs: all; in a gathering in place, the rank's own part."""
         params = [b for b in self.plan["bufs"] if b["kind"] == "parameter"]
         length = self.length(buf, rank)
         if len(params) > 1 or self.plan["contract"] not in ("allgather", "gather"):
@@ -58,7 +58,7 @@ class Data:
         return buf["lens"][rank] if "lens" in buf else buf["len"]
 
     def touch(self, lane, op):
-        """Notes who touches what at this instant."""
+        """Records the bytes that a lane touches at this instant."""
         if self.touched_at != self.now:
             self.touched, self.touched_at = [], self.now
         for place, start, end, writes in self.ranges(lane, op):
@@ -93,9 +93,9 @@ class Data:
 
     def write(self, lane, op, ref, values):
         array, indices = self.elements_of(lane, op, ref)
-        most = EXACT.get(ref["dtype"], 1 << (8 * SIZES[ref["dtype"]] - 1))
+        limit = EXACT.get(ref["dtype"], 1 << (8 * SIZES[ref["dtype"]] - 1))
         for i, value in zip(indices, values):
-            if abs(value) >= most or value != int(value):
+            if abs(value) >= limit or value != int(value):
                 self.inexact = True
             array[i] = value
 
@@ -122,7 +122,7 @@ class Data:
         self.write(lane, op, op["dst"], x.payload)
 
     def data_hash(self):
-        """FNV-1a over the outputs; None if they are not to be compared."""
+        """FNV-1a over the outputs; None if they cannot be compared."""
         if self.inexact or self.clash:
             return None
         value = 0xcbf29ce484222325

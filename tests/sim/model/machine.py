@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machine files, where PEs are, and the ways between them."""
+"""Machine files, the places of PEs, and the paths between them."""
 from fractions import Fraction
 from math import ceil
 
@@ -82,7 +82,7 @@ def read_machine(text, sets=None):
 
 
 class Machine:
-    """Keys as numbers: whole picoseconds, exact picoseconds a byte."""
+    """Keys as numbers: whole picoseconds, exact picoseconds per byte."""
 
     def __init__(self, keys):
         self.keys = keys
@@ -119,7 +119,7 @@ class Machine:
         own = self.int(f"math.lanes.{dtype}")
         return own or max(1, self.int("math.lanes.f32") * 4 // SIZES[dtype])
 
-    # Where PEs are: (sip, [x, y]) with x and y as (cube, pe) along a row and a column.
+    # The place of a PE: (sip, (x, y)), where x and y are (cube, pe) along a row and a column.
     def node(self, pe):
         per_cube, per_sip = self.pes[0] * self.pes[1], self.cubes[0] * self.cubes[1]
         cube, i = divmod(pe, per_cube)
@@ -133,13 +133,13 @@ class Machine:
         return ((sip * self.cubes[1] * self.cubes[0]) + cube) * self.pes[0] * self.pes[1] + y[1] * self.pes[0] + x[1]
 
     @staticmethod
-    def way(a, b, n, closed):
+    def direction(a, b, n, closed):
         if not closed:
             return 1 if b > a else -1
         return 1 if (b - a) % n <= (a - b) % n else -1
 
     def hop(self, at, to):
-        """The next link on the way: (key, level, latency, where it leads). Keys sort as components do."""
+        """The next link of the path: (key, level, latency, its other end). Keys have the order of components."""
         if self.flat:
             if at == "switch":
                 return (to * 8 + 1, "flat", 0, to)
@@ -149,7 +149,7 @@ class Machine:
         if sip != to_sip:
             first = self.pe_at(sip, (0, 0), (0, 0))
             if at == first:
-                by = self.way(sip, to_sip, self.sips, self.wrap[2])
+                by = self.direction(sip, to_sip, self.sips, self.wrap[2])
                 link = self.count * 8 + 2 * sip + (by < 0)
                 return (link, "sip", self.link_lat["sip"], self.pe_at((sip + by) % self.sips, (0, 0), (0, 0)))
             there = self.node(first)[1]
@@ -157,14 +157,14 @@ class Machine:
         (cube, pe), (to_cube, to_pe) = here[axis], there[axis]
         level = "pe"
         if cube != to_cube:
-            by = self.way(cube, to_cube, self.cubes[axis], self.wrap[1])
+            by = self.direction(cube, to_cube, self.cubes[axis], self.wrap[1])
             to_pe = self.pes[axis] - 1 if by > 0 else 0
             if pe == to_pe:
                 level = "cube"
         if level == "cube":
             place = ((cube + by) % self.cubes[axis], self.pes[axis] - 1 - pe)
         else:
-            by = self.way(pe, to_pe, self.pes[axis], self.wrap[0])
+            by = self.direction(pe, to_pe, self.pes[axis], self.wrap[0])
             place = (cube, (pe + by) % self.pes[axis])
         spot = list(here)
         spot[axis] = place
@@ -222,7 +222,7 @@ class Machine:
             yield from self.in_order(2 * node + 2, n)
 
     def memory(self, pe, mem):
-        """A memory of this kind that a PE uses: the PE's own, or its cube's."""
+        """The memory of this kind that a PE uses: its own, or its cube's."""
         own = self.flat or self[f"mem.{mem}.per"] == "pe"
         return (mem, pe if own else pe // (self.pes[0] * self.pes[1]))
 

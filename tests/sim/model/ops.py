@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each op does: a generator that yields until its lane may go on."""
+"""The ops, as generators that yield until their lane may go on."""
 from fractions import Fraction
 
 from .machine import SIZES, span
 from .parts import FREE, STEP, Transfer
 
 INF = float("inf")
-# Functions of any number of operands, combined two at a time; all others take one step whatever they take.
+# Functions that combine any number of operands, two at a time; all others take one step.
 FOLDS = {"add", "mul", "maximum", "minimum", "and", "or", "xor"}
-MOST_PENDING = 8
+MAX_PENDING = 8
 RELAXED, SET, EQUAL = 1, 4, 8  # flags of an op
 
 
 class Pending:
-    """Asynchronous computes and recvs: the lane goes on, up to the first op that needs them."""
+    """Asynchronous computes and recvs: the lane goes on up to the first op that needs their result."""
 
     def copy_out(self, queue):
-        """Messages that are there and asked for: copied by the queue's controller, without lane or engine."""
+        """Copies messages that have arrived and have a recv; the queue's controller does it, without lane or engine."""
         m = self.m
         while queue.arrived and queue.expected and queue.expected[0].there:
             entry, x = queue.arrived.popleft(), queue.expected.popleft()
@@ -47,7 +47,7 @@ class Pending:
             yield from self.await_entry(lane, lane.pending[0])
 
     def pending_room(self, lane):
-        if len(lane.pending) == MOST_PENDING:
+        if len(lane.pending) == MAX_PENDING:
             yield from self.await_entry(lane, lane.pending[0])
 
     def settle_pending(self, lane, op):
@@ -77,7 +77,7 @@ class Pending:
                 yield ((ref["rank"], ref["buf"]), start, start + (op["rows"] - 1) * stride + op["count"] * size, writes)
 
     def publishes(self, earlier, later):
-        """A send or free after which the other side may get at memory that `earlier` works on."""
+        """Whether `later` is a send or free, after which a peer may use memory that `earlier` works on."""
         refs = ([earlier["dst"]] if "dst" in earlier else []) + earlier.get("also", []) + earlier.get("src", [])
         return later["op"] in ("send", "free") and any(ref["buf"] in self.shared for ref in refs if "buf" in ref)
 
@@ -176,7 +176,7 @@ class Queues:
         yield self.now
 
     def give_back(self, number, x):
-        """The slot is free: its credit goes back to the sender."""
+        """The slot is free: its credit returns to the sender."""
         queue, channel = self.queues[number], self.plan["channels"][number]
 
         def back(_=None):
@@ -234,9 +234,9 @@ class Signals:
         before = [] if relaxed else [write for rank, write in lane.writes if rank == op["rank"]]
 
         def change(_=None):
-            under_way = [write for write in before if any(write is other for _, other in lane.writes)]
-            if under_way:  # never seen before what was written on the same way
-                under_way[0].followers.append(change)
+            in_progress = [write for write in before if any(write is other for _, other in lane.writes)]
+            if in_progress:  # a notify is never visible before writes to the same rank
+                in_progress[0].followers.append(change)
                 return
             if one_writer:
                 self.cells[cell] = (launch, value)
@@ -283,7 +283,7 @@ class Signals:
 
 
 class Ops(Pending, Queues, Signals):
-    """Copies and computes, and the list of all ops: op_NAME."""
+    """Copies and computes; together with the base classes, all ops as methods op_NAME."""
 
     def memory_of(self, ref):
         if "const" in ref:
@@ -309,7 +309,7 @@ class Ops(Pending, Queues, Signals):
         yield from self.carry(lane, "data", x)
 
     def carry(self, lane, name, x):
-        """Hands over, and waits until it is there."""
+        """Hands a transfer over, and waits until it has arrived."""
         there = []
 
         def done(_):
@@ -322,7 +322,7 @@ class Ops(Pending, Queues, Signals):
             yield None
 
     def load(self, lane, op, target):
-        """All far sources, under way together."""
+        """Loads all remote sources at the same time."""
         missing = []
 
         def done(x):
@@ -405,7 +405,7 @@ class Ops(Pending, Queues, Signals):
         far = [ref for ref in [op["dst"]] + op.get("also", []) if self.is_far(lane, ref)]
         yield from self.load(lane, op, tile)
         if op["op"] == "accumulate" and far:
-            # Combined by the memory over there.
+            # The remote memory combines.
             src = op["src"][0]
             yield from self.drain(lane)
             yield from self.store(lane, op, far[0], tile if self.is_far(lane, src) else self.memory_of(src))

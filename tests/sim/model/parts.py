@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What transfers are, and what they pass: DMA engines, memory ports, links, queues; links as flows."""
+"""Transfers and what they pass through: DMA engines, memory ports, links, queues; and links as flows."""
 from collections import deque
 from fractions import Fraction
 from math import ceil
@@ -11,21 +11,21 @@ FREE, ARRIVE, STEP = 0, 1, 2
 
 
 class Transfer:
-    """Something that goes from a PE to a PE (or between memories of one)."""
+    """A message from a PE to a PE, or a copy between the memories of one."""
 
     def __init__(self, kind, lane, nbytes, source, target, to):
         self.kind, self.lane, self.bytes = kind, lane, nbytes
         self.source, self.target, self.to = source, target, to
         self.at = None
         self.rate = Fraction(0)  # the largest ps/B so far
-        self.stored = False  # in a router's buffer: what was slow upstream is over
-        self.flowed = False  # fluid: its bytes have taken their time
+        self.stored = False  # in a router's buffer: links before it no longer limit its speed
+        self.flowed = False  # fluid: the time of its bytes has been counted
         self.is_add = False
         self.engine_bytes = nbytes
         self.in_engine = False
-        self.delay = 0  # of its last byte, by arbitration
-        self.nominal = None  # when it would be there but for that
-        self.done = None  # called when it is there
+        self.delay = 0  # of its last byte, caused by arbitration
+        self.nominal = None  # its arrival without that delay
+        self.done = None  # called when it has arrived
         self.left = None  # called when the engine has read all of it
 
 
@@ -63,7 +63,7 @@ class Engine:
             self.cut()
 
     def cut(self):
-        """The other channel asks: the one being served ends with the packet under way."""
+        """The other channel asks: the one that is served stops after the current packet."""
         packet = self.run.m.int("dma.packet_bytes")
         rate = self.queues[self.granted][0].engine_rate
         if self.size <= packet or rate == 0:
@@ -150,7 +150,7 @@ class Ports:
         self.last = self.last_lane = None
 
     def take(self, now, held, lane):
-        """The port that is free first, from now on or when it is."""
+        """Takes the port that is free first, now or when it becomes free. Returns that time."""
         self.run.ties += self.last == now and self.last_lane is not lane
         self.last, self.last_lane = now, lane
         i = self.free.index(min(self.free))
@@ -163,12 +163,11 @@ class Link:
     def __init__(self):
         self.free = self.bytes = self.messages = 0
         self.held = []  # (from, to) of each message
-        self.flows = []  # fluid: (from, to, what it takes of the link)
+        self.flows = []  # fluid: (from, to, busy time)
         self.last_head = self.last_lane = None
 
-
     def busy(self, end):
-        """For as long as the run lasts: what is on its way after that does not count."""
+        """The busy time up to the end of the run; what is in progress after that does not count."""
         flowed = [taken if end >= last else int(float(taken) * float(end - first) / float(last - first))
                   for first, last, taken in self.flows if end > first or end >= last]
         return sum(max(0, min(last, end) - first) for first, last in self.held) + sum(flowed)
@@ -189,7 +188,7 @@ class Queue:
 class Lane:
     def __init__(self, index, rank, number):
         self.index, self.rank, self.number = index, rank, number
-        self.writes = []  # under way: [rank written to, transfer]
+        self.writes = []  # in progress: (rank written to, transfer)
         self.fence = None  # called when one of them arrives
         self.pending = []
         self.registers = {}
@@ -252,7 +251,8 @@ class Fluid:
         self.run.arrive_by_flow(x)
 
     def share(self):
-        """Fills all flows at the same speed (by weight) until a link or a flow's own limit is reached, and so on."""
+        """Max-min fair rates: all flows grow at the same speed (times their weight) until a link or a flow's own limit
+        is reached; those are fixed, and the others grow on."""
         open_flows = list(self.flows)
         room = {}
         for flow in open_flows:

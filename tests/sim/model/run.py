@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events, lanes, and the way of a transfer.
+"""Events, lanes, and the path of a transfer.
 
 Everything is an event at its own time; nothing is worked out ahead. Events are ordered by time, then class, then component,
-then the order in which they were made (docs/simulator.md, "Time"). A lane is a generator: it yields the time at which it
-goes on, or None when somebody has to wake it.
+then creation (docs/simulator.md, "Time"). A lane is a generator: it yields the time at which it goes on, or None if
+something has to wake it.
 """
 import heapq
 from fractions import Fraction
@@ -30,7 +30,7 @@ class Run(Ops, Data):
         self.queues = [Queue(depth or c["depth"]) for c in plan["channels"]]
         self.credit_times = [self.credit_time(c) for c in plan["channels"]]
         self.cells = {}
-        self.added = {}  # to shared cells: by launches that have ended
+        self.added = {}  # to shared cells, by launches that have ended
         self.totals = self.shared_totals()
         self.math_free = [0] * self.nranks
         self.math_busy = [0] * self.nranks
@@ -44,7 +44,7 @@ class Run(Ops, Data):
             self.engines.append({"data": data, "comm": comm})
         self.fluid = Fluid(self) if self.m["links.mode"] == "fluid" else None
         self.transfers = self.messages = self.moves = self.polls = self.stalls = 0
-        self.ties = 0  # heads that reached one link at one instant: their order is a rule, not a result
+        self.ties = 0  # messages that asked for a link, port or engine at the same instant: their order is not defined
         self.ends = [0] * self.nranks
         self.data_begin()
         self.active = [0] * self.nranks
@@ -135,7 +135,7 @@ class Run(Ops, Data):
         self.end_lane(lane)
 
     def noticed(self, since):
-        """A lane blocked since then learns of something now."""
+        """The time at which a lane that is blocked since then notices what happens now."""
         if self.now == since:
             return since  # it has not waited
         if self.m["ipcq.backpressure"] == "sleep":
@@ -167,7 +167,7 @@ class Run(Ops, Data):
     def port_of(self, pe, mem):
         key = self.m.memory(pe, mem)
         if key not in self.ports:
-            # Components: behind the links, kind by kind.
+            # The numbers of components follow those of links, memory by memory.
             order = ["tcm", "sram", "hbm"].index(mem)
             self.ports[key] = Ports(self, self.m.ports[mem], self.m.count * 16 + order * self.m.count + key[1])
         return self.ports[key]
@@ -206,7 +206,7 @@ class Run(Ops, Data):
         return self.m.mem_rate[x.target] * (2 if x.is_add else 1) if x.target else Fraction(0)
 
     def reach(self, x, head):
-        """The head is at the destination memory."""
+        """The head reaches the destination memory."""
         x.rate = max(x.rate, self.target_rate(x))
         if x.target and self.m.ports[x.target]:
             unit = self.port_of(x.to, x.target)
@@ -215,7 +215,7 @@ class Run(Ops, Data):
             self.fill(x, head)
 
     def arrive_by_flow(self, x):
-        """Fluid: its bytes have been written as they came; a limited port is asked for now."""
+        """Fluid: its bytes were written as they came; a limited port is taken only now."""
         self.reach(x, self.now)
 
     def target_port(self, x, unit):
@@ -230,7 +230,7 @@ class Run(Ops, Data):
             self.at(there, ARRIVE, x.lane.rank, self.nominally_there, x)
 
     def nominally_there(self, x):
-        """The last byte would be there now, if the engine has not delayed it."""
+        """The last byte arrives now, unless the engine has delayed it."""
         if x.in_engine:
             x.nominal = self.now
         else:
@@ -243,7 +243,7 @@ class Run(Ops, Data):
             self.at(time, ARRIVE, x.lane.rank, x.done, x)
 
     def answer(self, x):
-        """A request is there: the data goes back."""
+        """A request has arrived: the data goes back."""
         x.kind, x.bytes, x.target = "answer", x.engine_bytes, x.load_target
         x.to, x.stored, x.flowed = self.pe[x.lane.rank], False, False
         x.rate = max(self.m.dma_rate, self.m.mem_rate[x.source])

@@ -52,10 +52,10 @@ static bool load(struct pmix *pmix, struct peal_text *why)
     return true;
 }
 
-static enum peal_status fail(const struct pmix *pmix, const char *what, pmix_status_t status,
+static enum peal_status fail(const struct pmix *pmix, const char *function, pmix_status_t status,
                              struct peal_text *why)
 {
-    peal_text_printf(why, "%s failed: %s", what, pmix->PMIx_Error_string(status));
+    peal_text_printf(why, "%s failed: %s", function, pmix->PMIx_Error_string(status));
     return status == PMIX_ERR_TIMEOUT ? PEAL_TIMEOUT : PEAL_SYSTEM;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of the TCP member: who is let in, who is refused and with which words, and who is lost. */
+/* Connections of the TCP transport: which peers are accepted, which are refused and why, and which
+ * are lost. */
 #include "run/net/tests/pair.h"
 
 #include "run/net/frame.h"
@@ -213,7 +214,7 @@ static void interfaces_and_subnets_are_chosen(void **state)
     }
 }
 
-/* Both begin at once, many times: there is one link in the end, and it works both ways. */
+/* Both begin at once, many times: in the end there is one link, and it works in both directions. */
 static void two_ranks_may_connect_at_once(void **state)
 {
     (void)state;
@@ -242,7 +243,7 @@ static void two_ranks_may_connect_at_once(void **state)
 
 /* ---- ends ---- */
 
-/* As a process that ends: its descriptors are closed, and nothing is said. */
+/* As when a process exits: its descriptors are closed without a message. */
 static void end_side(struct side *side)
 {
     peal_net_abandon(side->net);
@@ -267,8 +268,8 @@ static void who_was_never_connected_is_known_to_have_ended(void **state)
     close_sides(sides);
 }
 
-/* Rank 1 sends, and ends without having read: what rank 0 sends next is answered by a reset, but what rank 1
- * has sent was there before. */
+/* Rank 1 sends, and exits without having read: the next message of rank 0 is answered by a reset,
+ * but the data of rank 1 came before it. */
 static void what_was_sent_before_an_end_arrives(void **state)
 {
     (void)state;
@@ -318,7 +319,7 @@ static int connect_stranger(const struct side *side)
     return -1;
 }
 
-/* What the stranger is answered, after `sides` have had time to. */
+/* The answer that the stranger gets, after `sides` have progressed. */
 static void hear(struct side sides[2], int fd, struct peal_net_hello_answer *answer)
 {
     uint64_t start = peal_now_ns();
@@ -370,11 +371,11 @@ static void garbage_is_refused_in_words(void **state)
             fail_msg("row %zu: %.200s", i, answer.words);
         close(fd);
     }
-    assert_int_equal(knock(sides, 1), PEAL_OK); /* those who belong to the job come in */
+    assert_int_equal(knock(sides, 1), PEAL_OK); /* members of the job are accepted */
     close_sides(sides);
 }
 
-/* It knows everything but the secret, and repeats what it has heard. */
+/* It knows everything but the secret, and repeats what it has received. */
 static void a_proof_cannot_be_guessed(void **state)
 {
     (void)state;
@@ -396,12 +397,12 @@ static void a_proof_cannot_be_guessed(void **state)
     hear(sides, fd, &answer);
     assert_int_equal(answer.code, PEAL_HELLO_REFUSED);
     assert_string_equal(answer.words, "it does not know the job's secret");
-    assert_int_equal(knock(sides, 1), PEAL_OK); /* the rank that it said it was is not harmed */
+    assert_int_equal(knock(sides, 1), PEAL_OK); /* the rank that it claimed to be is not harmed */
     close(fd);
     close_sides(sides);
 }
 
-/* More connections than there are places, all of them silent: ranks still find each other. */
+/* More connections than there are slots, all of them silent: ranks still find each other. */
 static void silent_strangers_do_not_keep_ranks_out(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Meetings: rows of all ranks come to all, hosts are numbered, and secrets are found or refused. */
+/* Meetings: every rank gets the rows of all ranks, hosts are numbered, and secrets are found or
+ * refused. */
 #include "run/net/meet.h"
 
 #include <pthread.h>

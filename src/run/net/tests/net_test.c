@@ -36,7 +36,7 @@ static void puts_arrive_before_their_signal(void **state)
     free(source);
 }
 
-/* Alone it leaves in progress; otherwise it comes before what is sent behind it. */
+/* Alone it is sent in progress; otherwise it arrives before anything that is sent after it. */
 static void signals_may_leave_later(void **state)
 {
     enum { COUNT = 200 };
@@ -141,14 +141,14 @@ static void accumulates_are_the_owners_work(void **state)
             add[k] = (uint32_t)k;
             sum[k] = 1000;
         }
-        const struct peal_net_accumulate what = {.rank = 1,
-                                                 .segment = SEGMENT,
-                                                 .from = add,
-                                                 .bytes = count * 4,
-                                                 .element = 4,
-                                                 .fn = 3,
-                                                 .signal = {CELLS, PEAL_NET_SET, 0, i + 1}};
-        TAKEN(pair, peal_net_accumulate(pair->nets[0], &what, &token));
+        const struct peal_net_accumulate accumulate = {.rank = 1,
+                                                       .segment = SEGMENT,
+                                                       .from = add,
+                                                       .bytes = count * 4,
+                                                       .element = 4,
+                                                       .fn = 3,
+                                                       .signal = {CELLS, PEAL_NET_SET, 0, i + 1}};
+        TAKEN(pair, peal_net_accumulate(pair->nets[0], &accumulate, &token));
         UNTIL(pair, peal_pair_cell(pair, 1, 0) == i + 1 && peal_net_token_is_done(&token));
         for (uint64_t k = 0; k < count; k++)
             assert_int_equal(sum[k], 1000 + 3 * k);
@@ -254,7 +254,7 @@ static void absent_segments_are_refused(void **state)
     TAKEN(pair, peal_net_atomic(pair->nets[0], &atomic, &token));
     UNTIL(pair, peal_net_token_is_done(&token));
     assert_int_equal(peal_net_token_status(&token), PEAL_INVALID);
-    /* Once it is exposed it works, and the pair has taken no harm. */
+    /* Once the segment is exposed it works, and the pair is intact. */
     assert_int_equal(peal_net_expose(pair->nets[1], newer, pair->memory[1], 8), PEAL_OK);
     TAKEN(pair, peal_net_put(pair->nets[0], &put, NULL));
     UNTIL(pair, peal_pair_cell(pair, 1, 0) == 1);
@@ -287,13 +287,13 @@ static void wrong_arguments_are_refused(void **state)
 static void a_full_queue_is_pending(void **state)
 {
     struct peal_rank_pair *pair = peal_pair_ready(state);
-    enum { MOST = 200000 };
+    enum { MAX_PUTS = 200000 };
     struct peal_net_signal signal = {CELLS, PEAL_NET_SET, 0, 0};
     uint8_t bytes[1500];
     uint32_t taken = 0;
     peal_pair_fill(bytes, sizeof bytes, 1);
     TAKEN(pair, peal_net_signal(pair->nets[0], 1, &signal));
-    for (; taken < MOST; taken++) {
+    for (; taken < MAX_PUTS; taken++) {
         const struct peal_net_part part = {bytes, sizeof bytes};
         const struct peal_net_put put = {.rank = 1,
                                          .segment = SEGMENT,
@@ -309,7 +309,7 @@ static void a_full_queue_is_pending(void **state)
     assert_memory_equal(pair->memory[1], bytes, sizeof bytes);
 }
 
-/* A put that is half received when its segment goes away touches nothing afterwards. */
+/* A put that is half received when its segment is retracted touches nothing afterwards. */
 static void retracted_memory_is_not_touched(void **state)
 {
     struct peal_rank_pair *pair = peal_pair_ready(state);
@@ -428,7 +428,7 @@ static void who_closes_is_known_to_have(void **state)
     assert_int_equal(peal_net_health(pair->nets[1], 0, NULL), PEAL_CLOSED);
 }
 
-/* Keys are for hardware: a member may have none, and accesses work with them and without. */
+/* Keys are for hardware: a transport may have none, and accesses work with and without them. */
 static void keys_may_be_used(void **state)
 {
     struct peal_rank_pair *pair = peal_pair_ready(state);

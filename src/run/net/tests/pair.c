@@ -7,14 +7,14 @@
 
 /* ---- callbacks ---- */
 
-static void on_accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *what,
-                          void *at, const void *from)
+static void on_accumulate(void *context, uint32_t rank,
+                          const struct peal_net_accumulate *accumulate, void *at, const void *from)
 {
     const uint32_t *add = from;
     uint32_t *sum = at;
     (void)context, (void)rank;
-    for (uint64_t i = 0; i < what->bytes / 4; i++)
-        sum[i] += add[i] * what->fn;
+    for (uint64_t i = 0; i < accumulate->bytes / 4; i++)
+        sum[i] += add[i] * accumulate->fn;
 }
 
 static void on_post(void *context, uint32_t rank, uint32_t kind, const void *bytes, uint64_t len)

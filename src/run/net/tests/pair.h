@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two ranks of one process, progressed in turn by one thread: what tests of transports stand on. */
+/* Two ranks of one process, progressed in turn by one thread: the basis of the transports' tests.
+ */
 #ifndef PEAL_RUN_PAIR_H
 #define PEAL_RUN_PAIR_H
 
@@ -18,7 +19,7 @@
 
 enum { RANKS = 2, BYTES = 6 << 20, SEGMENT = 7, CELLS = 9 };
 
-/* What arrived at a rank. */
+/* Arrivals at a rank. */
 struct peal_arrivals {
     uint32_t posts, controls, signals, lost;
     uint32_t kind;
@@ -39,10 +40,11 @@ struct peal_rank_pair {
     enum peal_status status[RANKS];
 };
 
-/* cmocka's set-up and tear-down: the state is a model, of which transport and crypt count, then a pair. */
+/* cmocka's set-up and tear-down: the state is first a model, of which transport and crypt are used,
+ * then a pair. */
 int peal_pair_setup(void **state);
 int peal_pair_teardown(void **state);
-/* The pair, or the test is skipped: this machine has not what the member needs. */
+/* The pair; the test is skipped if this machine lacks what the transport needs. */
 struct peal_rank_pair *peal_pair_ready(void **state);
 void peal_pair_progress(struct peal_rank_pair *pair);
 /* A limit for what would otherwise hang; nothing depends on how long it takes. */

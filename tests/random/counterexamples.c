@@ -1,97 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-stories FIRST COUNT: what the verifier reports of random programs, replayed by other
- * means.
+/* random-counterexamples FIRST COUNT: the verifier's counterexamples of random programs, replayed.
  *
  * Every counterexample of a race or a deadlock is followed step by step on a plain interpreter of
- * the same program (clocks.h). It must lead to what it says. Where it is called minimal or
- * shortest, it is followed again without each single step: no such schedule may still lead there.
- * Where it is called shortest, all executions are enumerated, and none may show any race after
- * fewer steps. Half of the programs have relaxed signals.
+ * the same program (clocks.h), and must lead to its fault. If it is called minimal or shortest, it
+ * is followed again without each single step: none of these may lead there. If it is called
+ * shortest, all executions are enumerated, and none may show any race after fewer steps. Half of
+ * the programs have relaxed signals.
  */
 #include "random/clocks.h"
+#include "random/dice.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_STEPS = THREADS * MOST_OPS, SLOTS = 1 << 18 };
+enum { MAX_STEPS = THREADS * MAX_OPS, SLOTS = 1 << 18 };
 
-/* A counterexample in terms of the program: which thread takes the next sync op, and what it says
- * of the end. */
-struct story {
+/* A counterexample in terms of the program. */
+struct example {
     const struct random_program *p;
-    uint8_t thread[MOST_STEPS];
+    uint8_t thread[MAX_STEPS]; /* the threads that take the next sync op, in order */
     uint32_t count;
-    uint8_t who[2], op[2]; /* a race: threads and ops that collide */
-    bool core[THREADS];    /* a deadlock: who waits for ever */
-    uint8_t stands[THREADS];
+    uint8_t collider[2], op[2]; /* a race: threads and ops that collide */
+    bool core[THREADS];         /* a deadlock: the threads that wait for ever */
+    uint8_t blocked_at[THREADS];
     bool deadlock, monotone, broken;
 };
 
-/* --- what a counterexample claims --------------------------------------------------------------------- */
+/* --- replay ----------------------------------------------------------------------------------- */
 
-/* Accesses before the thread's next sync op. */
-static void go_accesses(const struct random_program *p, struct clocks *s, uint32_t t)
+/* Does the accesses before the thread's next sync op. */
+static void do_accesses(const struct random_program *p, struct clocks *s, uint32_t t)
 {
     while (s->at[t] < p->nops[t] && random_op_is_access(&p->ops[t][s->at[t]]))
         (void)clocks_go(p, s, t);
 }
 
-/* `t` stands at its access, `u` has reached its own, and t does not know of it. */
-static bool collide(const struct story *y, const struct clocks *s, uint32_t first)
+/* One thread has reached its access and done no sync op after it, the other has reached its own,
+ * and the first does not know of it. */
+static bool collide(const struct example *y, const struct clocks *s, uint32_t first)
 {
-    uint32_t t = y->who[first], u = y->who[!first], mine = y->op[first], other = y->op[!first];
+    uint32_t t = y->collider[first], u = y->collider[!first];
+    uint32_t mine = y->op[first], other = y->op[!first];
     for (uint32_t i = mine; i < s->at[t]; i++) {
         if (!random_op_is_access(&y->p->ops[t][i]))
-            return false; /* it has gone on */
+            return false;
     }
     return s->at[t] >= mine && s->at[u] >= other && s->know[t][u] <= other &&
            random_ops_conflict(&y->p->ops[t][mine], &y->p->ops[u][other]);
 }
 
-/* The core stands where it waits, and no other thread will touch its cells again. Which thread is
- * blocked in a monotone program does so in every schedule: that is checked apart. */
-static bool stands_still(const struct story *y, const struct clocks *s)
+/* Has a thread outside the core still to change the cell of this wait? */
+static bool may_be_released(const struct example *y, const struct clocks *s,
+                            const struct random_op *wait)
+{
+    for (uint32_t u = 0; u < y->p->threads; u++) {
+        if (y->core[u])
+            continue;
+        for (uint32_t i = s->at[u]; i < y->p->nops[u]; i++) {
+            const struct random_op *op = &y->p->ops[u][i];
+            if ((op->kind == RANDOM_ADD || op->kind == RANDOM_SET) && op->rank == wait->rank &&
+                op->at == wait->at)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The core waits where the counterexample says, and no other thread changes its cells any more. In
+ * a monotone program a thread that is blocked for ever is so in every schedule: `check` tests that
+ * instead. */
+static bool is_deadlocked(const struct example *y, const struct clocks *s)
 {
     const struct random_program *p = y->p;
     for (uint32_t t = 0; t < p->threads; t++) {
         if (!y->core[t])
             continue;
         const struct random_op *wait = &p->ops[t][s->at[t]];
-        if (s->at[t] != y->stands[t] || !clocks_block(s, wait))
+        if (s->at[t] != y->blocked_at[t] || !clocks_block(s, wait))
             return false;
-        for (uint32_t u = 0; u < p->threads && !y->monotone; u++) {
-            for (uint32_t i = s->at[u]; i < p->nops[u] && !y->core[u]; i++) {
-                const struct random_op *op = &p->ops[u][i];
-                if ((op->kind == RANDOM_ADD || op->kind == RANDOM_SET) && op->rank == wait->rank &&
-                    op->at == wait->at)
-                    return false;
-            }
-        }
+        if (!y->monotone && may_be_released(y, s, wait))
+            return false;
     }
     return true;
 }
 
-/* Without step `out` (PEAL_NONE: whole), does it lead where the counterexample says? */
-static bool leads_there(const struct story *y, uint32_t out)
+/* Does it lead to its fault without step `left_out` (PEAL_NONE: with all)? */
+static bool leads_there(const struct example *y, uint32_t left_out)
 {
     struct clocks s = {0};
     for (uint32_t t = 0; t < y->p->threads; t++)
-        go_accesses(y->p, &s, t);
+        do_accesses(y->p, &s, t);
     for (uint32_t i = 0; i < y->count; i++) {
-        if (i == out)
+        if (i == left_out)
             continue;
         if (!clocks_go(y->p, &s, y->thread[i]))
             return false;
-        go_accesses(y->p, &s, y->thread[i]);
+        do_accesses(y->p, &s, y->thread[i]);
     }
-    return y->deadlock ? stands_still(y, &s) : collide(y, &s, 0) || collide(y, &s, 1);
+    if (y->deadlock)
+        return is_deadlocked(y, &s);
+    return collide(y, &s, 0) || collide(y, &s, 1);
 }
 
-static struct story read_story(const struct random_program *p, const struct peal_verification *v)
+static struct example read_example(const struct random_program *p,
+                                   const struct peal_verification *v)
 {
-    struct story y = {.p = p, .deadlock = v->fault == PEAL_FAULT_DEADLOCK, .monotone = v->monotone};
+    struct example y = {
+        .p = p, .deadlock = v->fault == PEAL_FAULT_DEADLOCK, .monotone = v->monotone};
     uint32_t collisions = 0;
     for (uint32_t i = 0; i < v->nsteps; i++) {
         const struct peal_verify_step *step = &v->steps[i];
@@ -99,11 +116,11 @@ static struct story read_story(const struct random_program *p, const struct peal
             y.broken = true;
         } else if (step->blocked) {
             y.core[step->rank] = true;
-            y.stands[step->rank] = (uint8_t)step->op;
+            y.blocked_at[step->rank] = (uint8_t)step->op;
         } else if (step->collides && collisions < 2) {
-            y.who[collisions] = (uint8_t)step->rank;
+            y.collider[collisions] = (uint8_t)step->rank;
             y.op[collisions++] = (uint8_t)step->op;
-        } else if (!random_op_is_access(&p->ops[step->rank][step->op]) && y.count < MOST_STEPS) {
+        } else if (!random_op_is_access(&p->ops[step->rank][step->op]) && y.count < MAX_STEPS) {
             y.thread[y.count++] = (uint8_t)step->rank;
         }
     }
@@ -111,17 +128,18 @@ static struct story read_story(const struct random_program *p, const struct peal
     return y;
 }
 
-/* --- all executions -------------------------------------------------------------------------- */
+/* --- all executions --------------------------------------------------------------------------- */
 
 struct oracle {
     const struct random_program *p;
     struct seen seen;
-    const struct story *story;
+    const struct example *example;
     uint32_t fewest; /* sync ops before a race */
     bool passes;     /* some rank of the counterexample's core goes on */
 };
 
-static void look(struct oracle *o, const struct clocks *s, uint32_t t)
+/* Notes the number of sync ops so far if the thread's next access races with one that was done. */
+static void find_race(struct oracle *o, const struct clocks *s, uint32_t t)
 {
     const struct random_program *p = o->p;
     const struct random_op *op = &p->ops[t][s->at[t]];
@@ -130,19 +148,27 @@ static void look(struct oracle *o, const struct clocks *s, uint32_t t)
         for (uint32_t i = 0; i < s->at[u]; i++)
             steps += !random_op_is_access(&p->ops[u][i]);
     }
-    for (uint32_t u = 0; u < p->threads && steps < o->fewest; u++) {
-        for (uint32_t i = s->know[t][u]; u != t && i < s->at[u]; i++)
-            o->fewest = random_ops_conflict(op, &p->ops[u][i]) ? steps : o->fewest;
+    if (steps >= o->fewest)
+        return;
+    for (uint32_t u = 0; u < p->threads; u++) {
+        if (u == t)
+            continue;
+        for (uint32_t i = s->know[t][u]; i < s->at[u]; i++) {
+            if (random_ops_conflict(op, &p->ops[u][i]))
+                o->fewest = steps;
+        }
     }
 }
 
 static void enumerate(struct oracle *o, const struct clocks *from)
 {
-    for (uint32_t t = 0; t < o->p->threads && !o->seen.full; t++) {
+    for (uint32_t t = 0; t < o->p->threads; t++) {
+        if (o->seen.full)
+            return;
         struct clocks s = *from;
         if (s.at[t] < o->p->nops[t] && random_op_is_access(&o->p->ops[t][s.at[t]]))
-            look(o, &s, t);
-        bool core = o->story->core[t] && s.at[t] == o->story->stands[t];
+            find_race(o, &s, t);
+        bool core = o->example->core[t] && s.at[t] == o->example->blocked_at[t];
         bool goes = clocks_go(o->p, &s, t);
         o->passes = o->passes || (core && goes);
         if (goes && seen_add(&o->seen, &s))
@@ -150,25 +176,20 @@ static void enumerate(struct oracle *o, const struct clocks *from)
     }
 }
 
-/* --- programs -------------------------------------------------------------------------------- */
-
-static uint32_t roll(uint64_t *dice, uint32_t sides)
-{
-    *dice += UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(peal_hash_u64(*dice, 31) >> 33) % sides;
-}
+/* --- programs --------------------------------------------------------------------------------- */
 
 static void push(struct random_program *p, uint32_t thread, struct random_op op)
 {
     p->ops[thread][p->nops[thread]++] = op;
 }
 
-/* `one` writes, and says so with a relaxed signal; `two` clears a cell, waits until `three` has
- * added to it again, and writes too. They never stand at their writes together, but nothing orders
- * them. What `three` added before the cell was cleared is not needed, but what comes last is. */
+/* `one` writes, then notifies with a relaxed signal; `two` clears a cell, waits until `three` has
+ * added to it again, waits for `one`, and writes too. The two writes never come next at the same
+ * time, but nothing orders them. What `three` added before the cell was cleared does not count for
+ * the wait; what it adds last does. */
 static struct random_program make_cleared(uint64_t seed)
 {
-    uint64_t dice = seed * 6007 + 5;
+    struct dice dice = {seed * 6007 + 5, 31};
     uint32_t one = roll(&dice, THREADS), two = (one + 1 + roll(&dice, 2)) % THREADS;
     uint32_t three = THREADS - one - two, early = 1 + roll(&dice, 4);
     struct random_program p = {.ranks = THREADS, .threads = THREADS, .launches = 1, .depth = 1};
@@ -188,17 +209,17 @@ static struct random_program make_cleared(uint64_t seed)
     return p;
 }
 
-/* --- the test -------------------------------------------------------------------------------- */
+/* --- the test --------------------------------------------------------------------------------- */
 
 struct tally {
     unsigned race[3], deadlock[3]; /* [enum peal_story] */
     unsigned relaxed, wrong;
 };
 
-static void complain(struct tally *t, uint64_t seed, const char *what)
+static void report_wrong(struct tally *t, uint64_t seed, const char *fault)
 {
     t->wrong++;
-    printf("program %llu: %s\n", (unsigned long long)seed, what);
+    printf("program %llu: %s\n", (unsigned long long)seed, fault);
 }
 
 static void check(struct oracle *o, const struct random_program *p, uint64_t seed, struct tally *t)
@@ -209,27 +230,28 @@ static void check(struct oracle *o, const struct random_program *p, uint64_t see
     if (!plan || peal_verify_plan(plan, &options, &v) != PEAL_OK)
         exit(3);
     if (v->fault == PEAL_FAULT_RACE || v->fault == PEAL_FAULT_DEADLOCK) {
-        struct story y = read_story(p, v);
+        struct example y = read_example(p, v);
         (y.deadlock ? t->deadlock : t->race)[v->story]++;
         t->relaxed += v->has_relaxed;
         if (y.broken || !leads_there(&y, PEAL_NONE))
-            complain(t, seed, "the counterexample does not lead where it says");
-        for (uint32_t i = 0; i < y.count && v->story != PEAL_STORY_AS_FOUND; i++) {
+            report_wrong(t, seed, "the counterexample does not lead where it says");
+        uint32_t needed = v->story == PEAL_STORY_AS_FOUND ? 0 : y.count;
+        for (uint32_t i = 0; i < needed; i++) {
             if (leads_there(&y, i))
-                complain(t, seed, "a step can be left out");
+                report_wrong(t, seed, "a step can be left out");
         }
         if (y.deadlock ? v->monotone : v->story == PEAL_STORY_SHORTEST) {
             o->p = p;
-            o->story = &y;
+            o->example = &y;
             o->passes = false;
             o->fewest = UINT32_MAX;
             seen_clear(&o->seen);
             enumerate(o, &(struct clocks){0});
             bool all = !o->seen.full;
             if (all && y.deadlock && o->passes)
-                complain(t, seed, "a rank said to wait for ever goes on in some execution");
+                report_wrong(t, seed, "a rank said to wait for ever goes on in some execution");
             else if (all && !y.deadlock && o->fewest != y.count)
-                complain(t, seed, "there is a shorter counterexample");
+                report_wrong(t, seed, "there is a shorter counterexample");
         }
     }
     peal_verification_free(v);
@@ -248,7 +270,8 @@ int main(int argc, char **argv)
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct random_program p =
             seed % 4 == 0 ? make_cleared(seed) : random_program_make_relaxed(seed);
-        for (uint32_t i = 0; i < p.threads && seed % 2; i++) {
+        uint32_t strengthened = seed % 2 ? p.threads : 0;
+        for (uint32_t i = 0; i < strengthened; i++) {
             for (uint32_t k = 0; k < p.nops[i]; k++)
                 p.ops[i][k].relaxed = false;
         }
