@@ -12,7 +12,8 @@
  *   atomic.c      accumulate
  *   product.h     products of matrices: by a CBLAS, or plain loops
  *   user/         user-defined reductions, block by block
- *   vector.inc    the SIMD variants' loops; avx2.c, avx512.c and neon.c supply the instructions
+ *   simd/         the SIMD variants: the loops are vector.inc; avx2.c, avx512.c and neon.c supply
+ *                 the instructions
  *   find.c        which variants this machine can run
  *
  * Start reading at functions.h.

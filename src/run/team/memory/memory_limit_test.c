@@ -2,7 +2,7 @@
 /* What can be had is the least of what the machine and every control group leave: read from folders
  * with the files of machines that are not this one. */
 #include "base/tests/unit.h"
-#include "run/team/memory_limit.h"
+#include "run/team/memory/memory_limit.h"
 
 #include <ftw.h>
 #include <stddef.h>

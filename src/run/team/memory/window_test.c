@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows in large pages where the system makes them, and in small ones where it does not. */
 #include "base/tests/unit.h"
-#include "run/team/window.h"
+#include "run/team/memory/window.h"
 
 #include "run/call/family.h"
 

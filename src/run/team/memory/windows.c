@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See windows.h. */
-#include "run/team/windows.h"
+#include "run/team/memory/windows.h"
 
 #include "run/team/shared.h"
 #include "run/team/team.h"
-#include "run/team/window.h"
+#include "run/team/memory/window.h"
 
 #include <errno.h>
 #include <stdlib.h>
