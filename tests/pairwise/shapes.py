@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "generators"))
-from mutants import without_notifies, without_waits  # noqa: E402
+from mutants import without_notifies, without_sends, without_waits  # noqa: E402
 
 PEAL, TEXT, EXTENT = sys.argv[1:4]
 MUTANT_SHAPES = ["2x2", "3x2", "2+3", "3+1+2"]
@@ -73,12 +73,6 @@ def prove(text, kernel):
         if not reuses <= {"repeatable", "closed"} and ranks_of(shape) > 1:
             return f"{kernel} on {shape} cannot be launched again\n{out}"
     return None
-
-
-def without_sends(body):
-    """A kernel over channels has no other synchronisation: a recv waits for its send."""
-    for found in re.finditer(r"send [^\n}]*", body):
-        yield found.group().strip(), body[:found.start()] + body[found.end():]
 
 
 def mutants(text, kernel):
