@@ -111,7 +111,7 @@ static void compare(const char *name, const struct peal_plan *plan, uint32_t lau
                     struct tally *t)
 {
     struct peal_verification *v = NULL;
-    struct peal_verify_options o = {.launches = launches, .no_story = true, .most_states = 300000};
+    struct peal_verify_options o = {.launches = launches, .no_story = true, .max_states = 300000};
     bool wrong = goes_wrong(plan, launches);
     if (peal_verify_plan(plan, &o, &v) != PEAL_OK)
         return;

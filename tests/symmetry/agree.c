@@ -93,7 +93,7 @@ static struct peal_plan *make_plan(const struct agree *a)
 static struct peal_verification *verify(const struct peal_plan *plan, bool plain,
                                         struct peal_text *text)
 {
-    struct peal_verify_options o = {.plain = plain, .most_states = 20000};
+    struct peal_verify_options o = {.plain = plain, .max_states = 20000};
     struct peal_verification *v = NULL;
     if (peal_verify_plan(plan, &o, &v) != PEAL_OK)
         return NULL;

@@ -342,7 +342,7 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         free_versions(kernel);
     struct peal_text why = {0};
     struct peal_image *image = NULL;
-    struct peal_image_how options = {.rank = comm->team->rank, .key = launch->shared};
+    struct peal_image_options options = {.rank = comm->team->rank, .key = launch->shared};
     enum peal_status status =
         peal_plans_make(&comm->plans, kernel->kernel, &launch->bind, &options, &why, &image);
     if (status != PEAL_OK) {
@@ -432,7 +432,7 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
     comm->platform = NULL;
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
     launch->bind = (struct peal_bind){
-        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .most_ops = MAX_OPS};
+        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .max_ops = MAX_OPS};
     for (size_t i = 0; i < ndims; i++) {
         if (status != PEAL_OK)
             break;

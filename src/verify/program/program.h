@@ -14,6 +14,11 @@
  * Memory accesses are not steps: an access stands between two steps of its thread, and `step`
  * counts the steps before it. Only accesses that another thread could conflict with are listed.
  *
+ *   program.c   the order: names, cells, threads      names.c     equal names are the same memory
+ *   unroll.c    a thread's ops, launch by launch      cells.c     cells, and the bases of shared ones
+ *   classify.c  which cells are monotone              shape.c     plans that differ only in sizes
+ *   wires.h     the order that a network keeps (peal verify --order pairwise)
+ *
  * Physical values: one-writer cells hold (launch + 1) << 32 | count, shared cells count on with a
  * base that grows by the plan's totals, raw cells keep their value.
  */
@@ -228,11 +233,11 @@ struct program {
 
 /* Release the program in every case. */
 enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
-                                    uint32_t launches, uint64_t most_bytes);
+                                    uint32_t launches, uint64_t max_bytes);
 /* The same with the order of a network between ranks of different nodes: see wires.h. */
 enum peal_status peal_program_build_pairwise(struct program *p,
                                              const struct peal_plan *const *plans,
-                                             uint32_t launches, uint64_t most_bytes);
+                                             uint32_t launches, uint64_t max_bytes);
 void peal_program_release(struct program *p);
 /* Finds out which cells are monotone. Called by build, and again when steps have been changed. */
 void peal_program_classify(struct program *p);

@@ -205,7 +205,7 @@ static struct peal_plan_size size_of(size_t s, const struct peal_bind *bind)
 {
     uint64_t count = (uint64_t)sizes[s].count;
     return (struct peal_plan_size){.count = count,
-                                   .most = (uint64_t)sizes[s].capacity,
+                                   .capacity = (uint64_t)sizes[s].capacity,
                                    .dtype = bind->dtype,
                                    .reduce = bind->reduce,
                                    .channel_depth = bind->channel_depth,
@@ -221,7 +221,7 @@ static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_
         bind.dtype = peal_template_dtype(kinds[k].dtype);
         bind.reduce = peal_template_reduce(kinds[k].reduce);
         struct peal_plan *template =
-            make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+            make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_CAPACITY);
         bind.dtype = kinds[k].dtype;
         bind.reduce = kinds[k].reduce;
         size_t nsizes = sizes_from(template);
@@ -297,7 +297,7 @@ static bool same_image(const struct peal_image *a, const struct peal_image *b)
            SAME(params, a->nparams) && SAME(channels, a->nchannels) && SAME(lanes, a->nlanes) &&
            SAME(totals, a->nshared * a->period) && SAME(writers, cells) && SAME(notifiers, cells) &&
            a->rank == b->rank && a->size == b->size && a->nregs == b->nregs &&
-           a->most_operands == b->most_operands && a->clip == b->clip && a->seq_cst == b->seq_cst &&
+           a->max_operands == b->max_operands && a->clip == b->clip && a->seq_cst == b->seq_cst &&
            a->count_shift == b->count_shift && a->scratch == b->scratch &&
            a->private_bytes == b->private_bytes && a->region_bytes == b->region_bytes &&
            a->family_key == b->family_key && a->remote == b->remote &&
@@ -316,7 +316,7 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
     struct peal_bind bind = *given;
     bind.dtype = PEAL_F32;
     struct peal_plan *whole,
-        *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+        *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_CAPACITY);
     peal_prefault_init(&prefault, 4096, 65536);
     bind.dtype = given->dtype;
     size_t nsizes = sizes_from(template);
@@ -332,14 +332,14 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
         uint32_t *writers = writers_of(whole), *notifiers = calloc(whole->cells + 1, 4);
         peal_notifiers_find(whole, rank, notifiers);
         bool rows = algo->shape == PEAL_SHAPE_ROWS || algo->shape == PEAL_SHAPE_BLOCKS;
-        struct peal_image_how made = {.rank = rank,
-                                      .clip = true,
-                                      .rows_as_bases = rows,
-                                      .remote = algo->memory != PEAL_PEERS_STAGE,
-                                      .writes = true,
-                                      .key = 1,
-                                      .writers = writers,
-                                      .notifiers = notifiers};
+        struct peal_image_options made = {.rank = rank,
+                                          .clip = true,
+                                          .rows_as_bases = rows,
+                                          .remote = algo->memory != PEAL_PEERS_STAGE,
+                                          .writes = true,
+                                          .key = 1,
+                                          .writers = writers,
+                                          .notifiers = notifiers};
         struct peal_image *a = NULL, *b = NULL;
         struct peal_plan *copy = malloc(wanted->block_len);
         memcpy(copy, wanted, wanted->block_len);
