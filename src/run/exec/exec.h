@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor: runs the lanes of one launch until they end or block. */
+/* The executor: runs the lanes of one launch until they end or block.
+ *
+ *   image.h        one rank's part of a plan, made ready: image_layout.h (where things lie),
+ *                  image_step.h (ops -> steps), image_mark.h and image_far.h (marks)
+ *   frame.c        one launch: its memory, and how a blocked one describes itself
+ *   exec.c         the loop over the steps; operand.h: where their operands are
+ *   cell.h         notify, wait, atomics          channel.h   the two ends of a queue
+ *   multicast.h    cells of all peers in one line  remote.h    memory of other processes
+ *   far.h          steps that concern other hosts: far_block.c (computations), far_channel.c
+ *   trace.h        what lanes did when, for pages
+ *
+ * Start reading at image.h.
+ */
 #ifndef PEAL_RUN_EXEC_H
 #define PEAL_RUN_EXEC_H
 

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this folder: one search over the states of a program.
- *
- *   search.c    all states, depth first, and how a fault is reported
- *   shrink.c    schedules without what the fault does not need
- *   directed.c  a few thousand schedules that find most faults at once
- *   result.c    is the result right in every schedule?
- *   registers.c which registers belong to a state
- *   explore.c   initial values of cells, barriers, and the answer
- */
+/* Shared by the files of this folder and by result/result.c: one search over the states of a
+ * program. explore.h lists the files. */
 #ifndef PEAL_VERIFY_SEARCH_H
 #define PEAL_VERIFY_SEARCH_H
 
