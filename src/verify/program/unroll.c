@@ -3,7 +3,7 @@
  * program.h.
  *
  * Who owns what. All arrays are in the program's arena. Their length is an upper bound that is
- * counted first (most_steps); a step beyond it would be our own mistake and is reported as such.
+ * counted first (step_bound); a step beyond it would be our own mistake and is reported as such.
  * struct walk lives for one call.
  *
  * What never changes: steps and accesses are listed thread by thread, and within a thread in
