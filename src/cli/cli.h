@@ -8,6 +8,8 @@
  *   kernel_args.h  the options that name and bind a kernel, shared by plan, verify, sim, run, ...
  *   progress.h     a line with an estimate on a terminal, nothing in a pipe
  *   help.c, manpage.c, completion.c  what users read about commands, made from the tables
+ *   jobs.h         jobs on this host, for ps and doctor; process.h: what their processes do
+ *   wrap.c         lines of code broken to a terminal's width
  *
  * What commands share, or what is too long for one file of cmd/:
  *

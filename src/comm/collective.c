@@ -54,7 +54,7 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
     memo->call.image->bound = NULL;
     memo->call.repeats = memo->repeats = !args.counts && !comm->platform;
     memo->asked =
-        peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
+        peal_call_code(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
     memo->send = send;
     memo->recv = args.recv;
     return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));
@@ -71,7 +71,7 @@ static inline bool is_repetition(const struct peal_comm *comm, struct peal_argum
         return false;
     const struct peal_memo *memo = &comm->memos[args.collective];
     uint64_t code =
-        peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
+        peal_call_code(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
     bool fits = (((uint32_t)args.dtype | (uint32_t)args.reduce) & ~0xffu) == 0; /* into `code` */
     return fits && memo->repeats && memo->asked == code && memo->call.count == args.count &&
            memo->send == args.send && memo->recv == args.recv;
@@ -330,7 +330,7 @@ enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective
         status = peal_arguments_resolve(comm, &args, comm->bounds, &call);
     if (status != PEAL_OK)
         return status;
-    call.code = peal_call_what(collective, 0, 0, 0);
+    call.code = peal_call_code(collective, 0, 0, 0);
     call.signature ^= collective * UINT32_C(0x9e3779b9);
     return peal_comm_end(comm, peal_call_run(&comm->engine, &call));
 }

@@ -248,12 +248,13 @@ enum peal_status peal_comm_open(const struct peal_open *options, struct peal_com
         peal_meeting_find(options, meeting_timeout(options->timeout_ms), &env, &meet, nodes, &why);
     if (status != PEAL_OK)
         return fail_open(status, &why);
-    struct peal_team_how team_how = {.rank = env.rank,
-                                     .size = env.size,
-                                     .job = env.job,
-                                     .timeout_ms = default_timeout(options->timeout_ms, CALL_MS),
-                                     .meet_ms = meeting_timeout(options->timeout_ms),
-                                     .quiet = options->quiet != 0};
+    struct peal_team_options team_how = {.rank = env.rank,
+                                         .size = env.size,
+                                         .job = env.job,
+                                         .timeout_ms =
+                                             default_timeout(options->timeout_ms, CALL_MS),
+                                         .meet_ms = meeting_timeout(options->timeout_ms),
+                                         .quiet = options->quiet != 0};
     if (options->size == 0 && getenv("PEAL_RANK") && getenv("PEAL_STATUS_FD"))
         team_how.gone = has_ended;
     if (env.rank == 0)

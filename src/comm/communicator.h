@@ -24,7 +24,7 @@ struct peal_memo {
     struct peal_call call;
     const void *send;
     void *recv;
-    uint64_t asked;            /* its peal_call_what; call.code also says whether it was in place */
+    uint64_t asked;            /* its peal_call_code; call.code also says whether it was in place */
     bool repeats;              /* the call may be run again for these arguments */
     struct peal_bound *bounds; /* of the call; a part of the communicator's `bounds` */
 

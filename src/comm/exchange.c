@@ -85,7 +85,7 @@ static enum peal_status check(struct peal_comm *comm, const void *send,
 
 static uint32_t identity(const struct peal_exchange *x, struct peal_call *call)
 {
-    call->code = peal_call_what(PEAL_CALL_ALL_TO_ALL_V, (uint32_t)x->dtype, 0, 0);
+    call->code = peal_call_code(PEAL_CALL_ALL_TO_ALL_V, (uint32_t)x->dtype, 0, 0);
     call->count = 0;
     return call->signature ^ ((uint32_t)x->dtype + 1) * UINT32_C(0x9e3779b9);
 }

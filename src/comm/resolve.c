@@ -362,7 +362,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
 {
     struct peal_memo *memo = &comm->memos[args->collective];
     uint64_t code =
-        peal_call_what(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
+        peal_call_code(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
     uint64_t count = identity_count(comm, args);
     uint64_t offsets = 0;
     bool symmetric = is_symmetric(comm, args, &offsets);

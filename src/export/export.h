@@ -2,6 +2,7 @@
 /* export: plans written for other engines.
  *
  *   export.c   the entrance: writes, reads back, verifies; nothing leaves this folder unverified
+ *   writer.h   what the formats share
  *   layout.c   where a plan's buffers are in an engine's input, output and scratch, in chunks
  *   sends.c    a pass over plans: reads and writes of peers' windows become sends and recvs
  *   msccl.c    MSCCL XML          mscclpp.c   MSCCL++ JSON

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal_simulate: one kernel on a modelled machine, with the caller's buffers. */
+/* peal_simulate: one kernel on a modelled machine, with the caller's buffers. The arguments are
+ * bound by name, the plan is made and checked against the buffers, then launched as often as asked.
+ * All of it belongs to one `struct alone_run`, which is released in one place. */
 #include "base/base.h"
 #include "comm/comm.h"
 #include "lang/lang.h"
@@ -11,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VALUES = 2 * PEAL_MAX_PARAMS, MOST_LAUNCHES = 65536 };
+enum { MAX_VALUES = 2 * PEAL_MAX_PARAMS, MAX_LAUNCHES = 65536 };
 
-/* The call as it is put together. */
+/* One call of peal_simulate. */
 struct alone_run {
-    const struct peal_simulate *what;
+    const struct peal_simulate *request;
     struct peal_diags diags;
-    struct peal_text why; /* instead of diagnostics */
+    struct peal_text why; /* an error that is not in `diags` */
     struct peal_program *program;
     const struct peal_kernel *kernel;
     struct peal_machine *machine;
@@ -25,8 +27,8 @@ struct alone_run {
     struct peal_sim *sim;
     struct peal_bind bind;
     struct peal_formula formula; /* of a user-defined reduction */
-    struct peal_bind_value values[MOST_VALUES];
-    int64_t numbers[MOST_VALUES];
+    struct peal_bind_value values[MAX_VALUES];
+    int64_t numbers[MAX_VALUES];
     bool has_data, lacks_data;
 };
 
@@ -54,7 +56,7 @@ static bool has_value(const struct alone_run *run, const char *name)
 static void add_number(struct alone_run *run, const char *name, int64_t value)
 {
     size_t i = run->bind.nvalues;
-    if (i == MOST_VALUES || has_value(run, name))
+    if (i == MAX_VALUES || has_value(run, name))
         return;
     run->numbers[i] = value;
     run->values[run->bind.nvalues++] = (struct peal_bind_value){name, &run->numbers[i], 1, false};
@@ -67,10 +69,10 @@ static enum peal_status take_ints(struct alone_run *run, const struct peal_symbo
 {
     size_t members = 1;
     if (param->is_local)
-        members = run->what->ranks;
+        members = run->request->ranks;
     if ((!arg->values && arg->nvalues) || arg->nvalues % members != 0)
         return refuse(run, "'%s' has %zu values for %zu ranks", param->name, arg->nvalues, members);
-    if (run->bind.nvalues < MOST_VALUES)
+    if (run->bind.nvalues < MAX_VALUES)
         run->values[run->bind.nvalues++] = (struct peal_bind_value){
             param->name, arg->values, arg->nvalues / members, param->is_local};
     return PEAL_OK;
@@ -78,10 +80,10 @@ static enum peal_status take_ints(struct alone_run *run, const struct peal_symbo
 
 static enum peal_status take_reduction(struct alone_run *run, const struct peal_simulate_arg *arg)
 {
-    if (run->what->reduction) {
+    if (run->request->reduction) {
         run->bind.reduce = PEAL_USER_REDUCTION;
         run->bind.formula = &run->formula;
-        return peal_formula_given(run->kernel, run->what->reduction, &run->formula, &run->why);
+        return peal_formula_given(run->kernel, run->request->reduction, &run->formula, &run->why);
     }
     if (peal_reduce_is_user(arg->reduce))
         return refuse(run, "a user-defined reduction is given as 'reduction'");
@@ -117,49 +119,49 @@ static enum peal_status take_argument(struct alone_run *run, const struct peal_s
     return PEAL_INVALID;
 }
 
-/* A dimension that is a buffer's whole length follows from its bytes. */
+/* A dimension that is the whole length of a buffer follows from the buffer's bytes. */
 static void infer_dims(struct alone_run *run)
 {
-    for (size_t i = 0; i < run->what->nargs; i++) {
+    for (size_t i = 0; i < run->request->nargs; i++) {
         const struct peal_symbol *param = run->kernel->params[i];
         const struct peal_expr *shape = param->shape[0];
         bool alone = param->kind == PEAL_SYMBOL_BUFFER && shape && !param->shape[1] &&
                      shape->kind == PEAL_EXPR_NAME && shape->symbol &&
                      shape->symbol->kind == PEAL_SYMBOL_DIM;
         const struct peal_elem *elem = &param->type.elem;
-        uint64_t size = peal_dtype_size(elem->generic ? run->what->dtype : elem->dtype);
+        uint64_t size = peal_dtype_size(elem->generic ? run->request->dtype : elem->dtype);
         if (alone)
-            add_number(run, shape->name, (int64_t)(run->what->args[i].bytes / size));
+            add_number(run, shape->name, (int64_t)(run->request->args[i].bytes / size));
     }
 }
 
 static enum peal_status bind(struct alone_run *run)
 {
-    const struct peal_simulate *what = run->what;
+    const struct peal_simulate *request = run->request;
     enum peal_status status = PEAL_OK;
     size_t nparams = (size_t)run->kernel->nparams;
-    bool enough = what->nargs <= nparams && (what->args || what->nargs == 0);
-    for (size_t i = what->nargs; i < nparams; i++)
+    bool enough = request->nargs <= nparams && (request->args || request->nargs == 0);
+    for (size_t i = request->nargs; i < nparams; i++)
         enough = enough && run->kernel->params[i]->initial;
     if (!enough)
         return refuse(run, "'%s' takes %zu arguments, not %zu", run->kernel->name, nparams,
-                      what->nargs);
-    run->bind = (struct peal_bind){.nranks = what->ranks,
+                      request->nargs);
+    run->bind = (struct peal_bind){.nranks = request->ranks,
                                    .rank = PEAL_NONE,
-                                   .dtype = what->dtype,
+                                   .dtype = request->dtype,
                                    .values = run->values,
-                                   .in_place = what->in_place != 0,
+                                   .in_place = request->in_place != 0,
                                    .channel_depth = (uint32_t)run->machine->keys.slots,
                                    .slot_bytes = run->machine->keys.slot_bytes};
-    for (size_t i = 0; i < what->ndims; i++) {
-        if (!what->dims[i].name)
+    for (size_t i = 0; i < request->ndims; i++) {
+        if (!request->dims[i].name)
             return refuse(run, "dimension %zu has no name", i);
-        add_number(run, what->dims[i].name, what->dims[i].value);
+        add_number(run, request->dims[i].name, request->dims[i].value);
     }
-    for (size_t i = 0; i < what->nargs; i++) {
+    for (size_t i = 0; i < request->nargs; i++) {
         if (status != PEAL_OK)
             break;
-        status = take_argument(run, run->kernel->params[i], &what->args[i]);
+        status = take_argument(run, run->kernel->params[i], &request->args[i]);
     }
     if (status == PEAL_OK && run->has_data && run->lacks_data)
         status = refuse(run, "some buffers have data and some have none");
@@ -168,7 +170,7 @@ static enum peal_status bind(struct alone_run *run)
     return status;
 }
 
-/* Every buffer must hold what the plan touches. */
+/* Every buffer must have the bytes that the plan touches. */
 static enum peal_status check_sizes(struct alone_run *run,
                                     const struct peal_simulate_arg *const *buffers, uint32_t count)
 {
@@ -178,7 +180,7 @@ static enum peal_status check_sizes(struct alone_run *run,
             continue;
         const struct peal_simulate_arg *arg = buffers[bufs[b].param];
         uint64_t size = peal_dtype_size((enum peal_dtype)bufs[b].dtype);
-        for (uint32_t r = 0; r < run->what->ranks; r++) {
+        for (uint32_t r = 0; r < run->request->ranks; r++) {
             uint64_t need = peal_plan_len(run->plan, r, b) * size;
             if (need > arg->bytes || (need && arg->data && !arg->data[r]))
                 return refuse(run, "'%s' needs %llu bytes on rank %u, there are %llu",
@@ -195,7 +197,7 @@ static bool share_memory(const struct alone_run *run, const struct peal_simulate
 {
     bool any = false;
     *same = true;
-    for (uint32_t r = 0; r < run->what->ranks; r++) {
+    for (uint32_t r = 0; r < run->request->ranks; r++) {
         const char *a = x->data[r], *b = y->data[r];
         any |= a && b && a < b + y->bytes && b < a + x->bytes;
         *same &= a == b;
@@ -203,29 +205,30 @@ static bool share_memory(const struct alone_run *run, const struct peal_simulate
     return any;
 }
 
-/* In place, the contract's x and y are the same memory, if it is one of those with such a plan; what is
- * written shares no memory otherwise. In contracts of parts the part's data is not examined. */
+/* In place, the input and output of the contract must be the same memory, and the contract must
+ * have such a plan; otherwise a buffer that is written shares no memory with another. Contracts
+ * whose input or output is a part of the other are not examined. */
 static enum peal_status check_overlap(struct alone_run *run)
 {
-    const struct peal_simulate *what = run->what;
+    const struct peal_simulate *request = run->request;
     const char *name = run->kernel->implements;
     enum peal_in_place kind = PEAL_IN_PLACE_NEVER;
     enum peal_contract contract;
-    if (what->in_place && name && peal_contract_find(name, strlen(name), &contract))
+    if (request->in_place && name && peal_contract_find(name, strlen(name), &contract))
         kind = peal_contract_info(contract)->in_place;
-    if (what->in_place && kind == PEAL_IN_PLACE_NEVER)
+    if (request->in_place && kind == PEAL_IN_PLACE_NEVER)
         return refuse(run, "'%s' has no in-place plan", run->kernel->name);
     bool parts = kind != PEAL_IN_PLACE_NEVER && kind != PEAL_IN_PLACE_SAME;
-    size_t compared = run->has_data && !parts ? what->nargs : 0;
+    size_t compared = run->has_data && !parts ? request->nargs : 0;
     for (size_t i = 0; i < compared; i++) {
         const struct peal_symbol *x = run->kernel->params[i];
-        for (size_t j = i + 1; j < what->nargs; j++) {
+        for (size_t j = i + 1; j < request->nargs; j++) {
             const struct peal_symbol *y = run->kernel->params[j];
-            bool same, ends = what->in_place && (x->dir ^ y->dir) == PEAL_DIR_INOUT;
+            bool same, ends = request->in_place && (x->dir ^ y->dir) == PEAL_DIR_INOUT;
             if (x->kind != PEAL_SYMBOL_BUFFER || y->kind != PEAL_SYMBOL_BUFFER ||
                 !((x->dir | y->dir) & PEAL_DIR_OUT))
                 continue;
-            bool any = share_memory(run, &what->args[i], &what->args[j], &same);
+            bool any = share_memory(run, &request->args[i], &request->args[j], &same);
             if (ends && !same)
                 return refuse(run, "in place, '%s' and '%s' have the same data on each rank",
                               x->name, y->name);
@@ -242,22 +245,22 @@ static enum peal_status check_overlap(struct alone_run *run)
 
 static enum peal_status launch(struct alone_run *run)
 {
-    const struct peal_simulate *what = run->what;
+    const struct peal_simulate *request = run->request;
     const struct peal_simulate_arg *args[PEAL_MAX_PARAMS];
-    uint32_t count = 0, launches = what->launches ? what->launches : 1;
-    for (size_t i = 0; i < what->nargs; i++) {
-        if (what->args[i].kind == PEAL_ARG_BUFFER)
-            args[count++] = &what->args[i];
+    uint32_t count = 0, launches = request->launches ? request->launches : 1;
+    for (size_t i = 0; i < request->nargs; i++) {
+        if (request->args[i].kind == PEAL_ARG_BUFFER)
+            args[count++] = &request->args[i];
     }
     enum peal_status status = check_sizes(run, args, count);
     if (status == PEAL_OK)
         status = check_overlap(run);
     if (status != PEAL_OK)
         return status;
-    void **buffers = calloc((size_t)what->ranks * count + 1, sizeof *buffers);
+    void **buffers = calloc((size_t)request->ranks * count + 1, sizeof *buffers);
     if (!buffers)
         return PEAL_NO_MEMORY;
-    for (uint32_t r = 0; r < what->ranks; r++) {
+    for (uint32_t r = 0; r < request->ranks; r++) {
         if (!run->has_data)
             break;
         for (uint32_t i = 0; i < count; i++)
@@ -266,7 +269,7 @@ static enum peal_status launch(struct alone_run *run)
     bool data = run->has_data || count == 0;
     struct peal_sim_options options = {.data = data ? PEAL_SIM_DATA_FULL : PEAL_SIM_DATA_OFF};
     struct peal_sim_args given = {.buffers = data ? buffers : NULL};
-    status = peal_sim_new(run->machine, what->ranks, &options, &run->diags, &run->sim);
+    status = peal_sim_new(run->machine, request->ranks, &options, &run->diags, &run->sim);
     for (uint32_t i = 0; i < launches; i++) {
         if (status != PEAL_OK)
             break;
@@ -286,24 +289,24 @@ static enum peal_status launch(struct alone_run *run)
 
 static enum peal_status set_up(struct alone_run *run)
 {
-    const struct peal_simulate *what = run->what;
-    if (!what->machine || (!what->text && !what->name))
+    const struct peal_simulate *request = run->request;
+    if (!request->machine || (!request->text && !request->name))
         return refuse(run, "no machine, or no kernel");
-    if ((unsigned)what->dtype >= PEAL_DTYPES)
-        return refuse(run, "there is no data type %d", (int)what->dtype);
-    if (what->launches > MOST_LAUNCHES)
-        return refuse(run, "%u launches, at most %d", what->launches, MOST_LAUNCHES);
-    enum peal_status status = peal_machine_open(what->machine, &run->diags, &run->machine);
-    if (status == PEAL_OK && (what->ranks == 0 || what->ranks > run->machine->pes))
-        return refuse(run, "%u ranks on a machine of %u PEs", what->ranks, run->machine->pes);
-    if (status == PEAL_OK && what->text)
-        status =
-            peal_program_text("kernel", what->text, strlen(what->text), &run->diags, &run->program);
+    if ((unsigned)request->dtype >= PEAL_DTYPES)
+        return refuse(run, "there is no data type %d", (int)request->dtype);
+    if (request->launches > MAX_LAUNCHES)
+        return refuse(run, "%u launches, at most %d", request->launches, MAX_LAUNCHES);
+    enum peal_status status = peal_machine_open(request->machine, &run->diags, &run->machine);
+    if (status == PEAL_OK && (request->ranks == 0 || request->ranks > run->machine->pes))
+        return refuse(run, "%u ranks on a machine of %u PEs", request->ranks, run->machine->pes);
+    if (status == PEAL_OK && request->text)
+        status = peal_program_text("kernel", request->text, strlen(request->text), &run->diags,
+                                   &run->program);
     else if (status == PEAL_OK)
-        status = peal_program_open(what->name, &run->diags, &run->program);
+        status = peal_program_open(request->name, &run->diags, &run->program);
     if (status != PEAL_OK)
         return status;
-    run->kernel = peal_program_kernel(run->program, what->name, &run->diags);
+    run->kernel = peal_program_kernel(run->program, request->name, &run->diags);
     if (!run->kernel)
         return PEAL_INVALID;
     status = bind(run);
@@ -330,28 +333,28 @@ static void answer(const struct alone_run *run, struct peal_simulated *out)
                                    .credit_stalls = s->credit_stalls,
                                    .events = s->events,
                                    .hash = s->hash};
-    if (!run->what->rank_ps)
+    if (!run->request->rank_ps)
         return;
-    for (uint32_t r = 0; r < run->what->ranks; r++) {
+    for (uint32_t r = 0; r < run->request->ranks; r++) {
         struct peal_sim_rank_stats rank;
         peal_sim_rank(run->sim, r, &rank);
-        run->what->rank_ps[r] = rank.end;
+        run->request->rank_ps[r] = rank.end;
     }
 }
 
-static enum peal_status simulate(const struct peal_simulate *what, struct peal_simulated *out)
+static enum peal_status simulate(const struct peal_simulate *request, struct peal_simulated *out)
 {
     struct alone_run *run = calloc(1, sizeof *run);
     if (!run)
         return PEAL_NO_MEMORY;
-    run->what = what;
+    run->request = request;
     peal_diags_init(&run->diags);
     enum peal_status status = set_up(run);
     if (status == PEAL_OK)
         status = launch(run);
     if (status == PEAL_OK)
         answer(run, out);
-    if (what->error && what->error_cap) {
+    if (request->error && request->error_cap) {
         if (status != PEAL_OK && !run->why.len)
             peal_diags_quote(&run->diags, &run->why);
         const char *words;
@@ -359,7 +362,7 @@ static enum peal_status simulate(const struct peal_simulate *what, struct peal_s
             words = peal_text_get(&run->why);
         else
             words = peal_status_text(status);
-        snprintf(what->error, what->error_cap, "%s", status == PEAL_OK ? "" : words);
+        snprintf(request->error, request->error_cap, "%s", status == PEAL_OK ? "" : words);
     }
     peal_sim_free(run->sim);
     free(run->plan);

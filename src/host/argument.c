@@ -164,7 +164,7 @@ static enum peal_status take_argument(struct peal_host *host, struct peal_host_r
 
 /* ---- types and dimensions ---- */
 
-/* T is the type of the first tensor that stands for one; all others must agree. */
+/* T is the type of the first tensor of a generic parameter; the others must have the same. */
 static enum peal_status find_dtype(struct peal_host *host, struct peal_host_request *r)
 {
     const struct peal_host_tensor *first = NULL;
@@ -209,8 +209,8 @@ static bool knows_dim(const struct peal_host_work *work, const char *name)
     return false;
 }
 
-/* A length that a kernel takes from a tensor is that of all ranks: shards that differ would be
- * worked on in part. */
+/* A dimension that a kernel takes from a tensor holds on all ranks: of shards that differ in
+ * length, only a part would be used. */
 static enum peal_status take_dims(struct peal_host *host, struct peal_host_request *r, uint32_t a)
 {
     const struct peal_host_param *param = &r->work->params[a];
@@ -262,7 +262,7 @@ static enum peal_status find_dims(struct peal_host *host, struct peal_host_reque
     return status;
 }
 
-/* ---- overlap, and how much is touched ---- */
+/* ---- overlap, and how many bytes are touched ---- */
 
 static bool overlap(const struct peal_host_request *r, uint32_t a, uint32_t b, bool *same)
 {
@@ -309,6 +309,19 @@ static enum peal_status check_overlap(struct peal_host *host, struct peal_host_r
     return PEAL_OK;
 }
 
+void peal_host_arg_shape(const struct peal_host_arg *arg, uint64_t count,
+                         uint64_t shape[PEAL_MOST_DIMS])
+{
+    uint64_t others = 1;
+    for (uint32_t d = 0; d < PEAL_MOST_DIMS; d++) {
+        shape[d] = arg->shape[d];
+        if (d < arg->ndims && d != arg->cut)
+            others *= arg->shape[d];
+    }
+    if (others)
+        shape[arg->cut] = count / others;
+}
+
 static void print_shape(const struct peal_function_arg *arg, char *out, size_t cap)
 {
     int len = snprintf(out, cap, "%s[", peal_dtype_name(arg->dtype));
@@ -322,7 +335,7 @@ static void print_shape(const struct peal_function_arg *arg, char *out, size_t c
         snprintf(out + len, cap - (size_t)len, "]");
 }
 
-/* The built-in product says what is wrong before it is queued. */
+/* Wrong shapes are reported before a matmul is queued. */
 static enum peal_status check_matmul(struct peal_host *host, const struct peal_host_request *r)
 {
     for (uint32_t m = 0; m < r->members; m++) {
@@ -376,7 +389,7 @@ static enum peal_status check_sizes(struct peal_host *host, struct peal_host_req
     return PEAL_OK;
 }
 
-/* Ints that are left out at the end have the values that the plan was made with. */
+/* Ints that are left out at the end get the default values, with which the plan was made. */
 static void take_defaults(struct peal_host *host, struct peal_host_request *r)
 {
     const struct peal_plan *plan = host->variants.at[r->variant].plan;

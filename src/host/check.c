@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the graph of held tasks: kernels by verify; the order of tasks by examining every two that
- * touch the same bytes (independently of order.c); that all tasks end, by going through the
+/* Checks the graph of held tasks: kernels by the verifier; the order of tasks by examining every
+ * two that touch the same bytes, independently of order.c; that all tasks end, by following the
  * queues. */
 #include "host/state.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What variant->proved holds. */
+/* Values of variant->proved. */
 enum { NOT_ASKED, REFUTED, UNDECIDED, PROVED, CLOSED };
 
 static void prove(struct peal_host_variant *variant, struct peal_text *why)
@@ -32,7 +32,7 @@ enum peal_status peal_check_variant(struct peal_host *host, uint64_t index)
     struct peal_host_variant *variant = &host->variants.at[index];
     struct peal_text why = {0};
     enum peal_status status = PEAL_OK;
-    if (variant->proved == NOT_ASKED || variant->proved == REFUTED) /* again, for the words */
+    if (variant->proved == NOT_ASKED || variant->proved == REFUTED) /* again, for the message */
         prove(variant, &why);
     const char *name = peal_plan_string(variant->plan, variant->plan->kernel);
     if (variant->proved == REFUTED)
@@ -56,6 +56,7 @@ struct task_access {
     bool writes;
 };
 
+/* A worker's held tasks. */
 struct look {
     struct peal_host *host;
     uint32_t worker;
@@ -70,21 +71,13 @@ static struct peal_host_block *held_at(const struct look *look, uint32_t queue, 
         look->host->shared, *peal_host_ring_at(look->host->shared, look->worker, queue, position));
 }
 
-static uint32_t member_on(const struct peal_host_block *block, uint32_t worker)
-{
-    uint32_t member = 0;
-    while (block->parts[member].worker != worker)
-        member++;
-    return member;
-}
-
-/* A queue's held tasks: what they touch, and up to where each follows the other queue. */
+/* Collects what a queue's held tasks touch, and up to where each follows the other queue. */
 static bool collect(struct look *look, uint32_t queue)
 {
     uint64_t first = look->first[queue], after = 0;
     for (uint64_t i = 0; i < look->count[queue]; i++) {
         const struct peal_host_block *block = held_at(look, queue, first + i);
-        uint32_t member = member_on(block, look->worker);
+        uint32_t member = peal_host_member_of(block, look->worker);
         uint32_t own = block->parts[member].after;
         if (own > after)
             after = own;
@@ -110,7 +103,8 @@ static int by_begin(const void *a, const void *b)
     return x->begin > y->begin;
 }
 
-/* Does the later one follow the earlier? Across queues, by what it or one before it waits for. */
+/* Does the later one run after the earlier one? In another queue it does if it, or a task before
+ * it, waits for that one. */
 static bool ordered(const struct look *look, const struct task_access *x,
                     const struct task_access *y)
 {
@@ -174,7 +168,7 @@ static enum peal_status check_worker(struct peal_host *host, uint32_t worker)
 
 /* ---- cycles ---- */
 
-/* Goes through the queues as workers do, without running anything. */
+/* Follows the queues as workers do, without running anything. */
 struct check_walk {
     struct peal_host *host;
     uint64_t *done; /* by queue */
@@ -199,8 +193,8 @@ static void finish(struct check_walk *walk, const struct peal_host_block *block)
         walk->done[block->parts[m].worker * PEAL_HOST_QUEUES + block->queue]++;
 }
 
-/* In order of submission every task must be able to start when the ones before it have ended. */
-static enum peal_status check_circles(struct peal_host *host)
+/* In order of submission, every task must be able to start when those before it have ended. */
+static enum peal_status check_cycles(struct peal_host *host)
 {
     uint32_t queues = host->workers * PEAL_HOST_QUEUES;
     struct check_walk walk = {host, calloc(queues, sizeof *walk.done)};
@@ -233,8 +227,8 @@ static enum peal_status check_circles(struct peal_host *host)
 
 /* ---- kernels ---- */
 
-/* Two different kernels on one domain's buffers must both be closed: otherwise a rank that is still
- * in one of them may reach into memory that the other one uses. */
+/* Different kernels on one domain's buffers must all be closed: otherwise a rank that is still in
+ * one of them may reach into memory that the next one uses. */
 static enum peal_status check_sharing(struct peal_host *host, const struct peal_host_block *block,
                                       uint64_t *user)
 {
@@ -262,7 +256,7 @@ static enum peal_status check_sharing(struct peal_host *host, const struct peal_
 
 static enum peal_status check_kernels(struct peal_host *host)
 {
-    uint64_t *user = calloc(PEAL_HOST_MOST_DOMAINS, sizeof *user);
+    uint64_t *user = calloc(PEAL_HOST_MAX_DOMAINS, sizeof *user);
     enum peal_status status = PEAL_OK;
     if (!user)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for the check");
@@ -294,7 +288,7 @@ enum peal_status peal_host_check(struct peal_host *host)
         status = check_worker(host, w);
     }
     if (status == PEAL_OK)
-        status = check_circles(host);
+        status = check_cycles(host);
     if (status == PEAL_OK)
         status = check_kernels(host);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Domains: groups of workers, each with a communicator per queue that its members open when the first
- * task comes (or when the domain is made, if it has buffers). Release is a task like any other: it
- * comes after what is queued. */
+/* Domains: groups of workers, each with a communicator per queue that its members open at the first
+ * task (or when the domain is made, if it has buffers). A release is a task like any other: it runs
+ * after the tasks that are queued. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -74,7 +74,7 @@ static enum peal_status check_buffers(struct peal_host *host, const struct peal_
                                   buffer->name);
         *total += peal_size_align(bytes, 64);
     }
-    /* What other hosts have is theirs to say. */
+    /* The memory of other hosts is checked there. */
     bool fits = host->away || peal_memory_limit_has(*total, (uint32_t)spec->nworkers, &why);
     enum peal_status status = PEAL_OK;
     if (!fits)
@@ -91,13 +91,13 @@ static enum peal_status take_slot(struct peal_host *host, uint32_t *slot)
         *slot = host->free_slots.at[--host->free_slots.len];
         return PEAL_OK;
     }
-    if (host->next_slot < PEAL_HOST_MOST_DOMAINS) {
+    if (host->next_slot < PEAL_HOST_MAX_DOMAINS) {
         *slot = host->next_slot++;
         return PEAL_OK;
     }
     if (!host->released.len)
         return peal_host_fail(host, PEAL_NO_MEMORY, "a host has at most %d domains",
-                              PEAL_HOST_MOST_DOMAINS);
+                              PEAL_HOST_MAX_DOMAINS);
     while (!host->free_slots.len && host->oldest < host->next_id) {
         peal_host_wait_oldest(host);
         peal_host_domain_collect(host);
@@ -105,7 +105,7 @@ static enum peal_status take_slot(struct peal_host *host, uint32_t *slot)
     return take_slot(host, slot);
 }
 
-/* A buffer as a tensor: the same offset on every member. */
+/* A buffer as a tensor, at the same offset on every member. */
 static struct peal_host_tensor *buffer_tensor(const struct peal_host_domain *domain,
                                               const struct peal_domain_buffer *buffer,
                                               uint64_t offset)
@@ -168,7 +168,7 @@ static void drop_buffers(struct peal_host *host, struct peal_host_domain *domain
     domain->nbuffers = 0;
 }
 
-/* Simulated: buffers are memory of the areas. */
+/* Simulated: buffers are taken from the areas of tensors. */
 static enum peal_status take_simulated(struct peal_host *host, struct peal_host_domain *domain)
 {
     struct peal_host_shared_domain *shared = &host->shared->domains[domain->slot];
@@ -201,12 +201,12 @@ static enum peal_status open_buffers(struct peal_host *host, struct peal_host_do
             peal_order_touch(host, piece, 0, piece->bytes, true, PEAL_HOST_COMM, position);
         }
     }
-    struct peal_host_internal what = {.kind = PEAL_HOST_OPEN_DOMAIN,
+    struct peal_host_internal task = {.kind = PEAL_HOST_OPEN_DOMAIN,
                                       .queue = PEAL_HOST_COMM,
                                       .slot = domain->slot,
                                       .workers = domain->workers,
                                       .members = domain->size};
-    status = peal_host_submit_internal(host, &what, &id);
+    status = peal_host_submit_internal(host, &task, &id);
     if (status != PEAL_OK)
         return status;
     status = peal_host_wait_id(host, id);
@@ -258,11 +258,11 @@ enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal
         return PEAL_OK;
     }
     drop_buffers(host, domain);
-    peal_vec_push(&host->released, domain); /* what was opened is closed with the host */
+    peal_vec_push(&host->released, domain); /* what was opened is closed when the host is */
     return status;
 }
 
-/* The same from a specification by other headers. */
+/* The same from a specification that may be of older or newer headers. */
 static enum peal_status make_known(struct peal_host *host, const struct peal_domain_spec *spec,
                                    struct peal_host_domain **out)
 {
@@ -330,7 +330,7 @@ enum peal_status peal_host_domain_ready(struct peal_host *host, struct peal_host
 
 /* ---- release ---- */
 
-/* Until when a member's compute queue uses the buffers. */
+/* By member: how many tasks of its compute queue must be done until none uses the buffers. */
 static void find_last_use(struct peal_host *host, const struct peal_host_domain *domain,
                           uint64_t *after)
 {
@@ -377,14 +377,14 @@ enum peal_status peal_domain_release(struct peal_host *host, struct peal_domain 
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
         if (status != PEAL_OK)
             break;
-        struct peal_host_internal what = {.kind = PEAL_HOST_CLOSE_DOMAIN,
+        struct peal_host_internal task = {.kind = PEAL_HOST_CLOSE_DOMAIN,
                                           .queue = q,
                                           .slot = domain->slot,
                                           .workers = domain->workers,
                                           .members = domain->size,
                                           .after = q == PEAL_HOST_COMM ? after : NULL};
         if (domain->used[q])
-            status = peal_host_submit_internal(host, &what, &domain->close_task[q]);
+            status = peal_host_submit_internal(host, &task, &domain->close_task[q]);
     }
     if (host->simulated)
         give_simulated(host, domain);

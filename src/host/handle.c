@@ -27,23 +27,36 @@ uint64_t peal_handle_add(struct peal_host *host, struct peal_host_table *table, 
     return make_id(host, 1, table->rows.len - 1);
 }
 
+static int compare_id(const void *id, const void *row)
+{
+    uint64_t wanted = *(const uint64_t *)id, found = *(const uint64_t *)row;
+    if (wanted == found)
+        return 0;
+    return wanted < found ? -1 : 1;
+}
+
+void *peal_row_find(const void *rows, size_t count, size_t row_bytes, uint64_t id)
+{
+    return count ? bsearch(&id, rows, count, row_bytes, compare_id) : NULL;
+}
+
 void *peal_handle_find(struct peal_host *host, struct peal_host_table *table, uint64_t id,
-                       const char *what, enum peal_status *status)
+                       const char *noun, enum peal_status *status)
 {
     uint64_t row = id & ROW_MASK;
     *status = PEAL_INVALID;
     if (id >> (ROW_BITS + GENERATION_BITS) != host->number && id != 0) {
-        peal_host_fail(host, PEAL_INVALID, "this %s belongs to another host", what);
+        peal_host_fail(host, PEAL_INVALID, "this %s belongs to another host", noun);
         return NULL;
     }
     if (row == 0 || row > table->rows.len) {
-        peal_host_fail(host, PEAL_INVALID, "there is no such %s", what);
+        peal_host_fail(host, PEAL_INVALID, "there is no such %s", noun);
         return NULL;
     }
     struct peal_host_handle *handle = &table->rows.at[row - 1];
     if (!handle->object ||
         (handle->generation & GENERATION_MASK) != (id >> ROW_BITS & GENERATION_MASK)) {
-        *status = peal_host_fail(host, PEAL_CLOSED, "this %s was freed or released", what);
+        *status = peal_host_fail(host, PEAL_CLOSED, "this %s was freed or released", noun);
         return NULL;
     }
     *status = PEAL_OK;

@@ -3,7 +3,7 @@
  *
  *   state.h     what is shared: between the host's files, and between host and workers
  *   open.c      platforms, workers' memory, opening and closing
- *   handle.c    numbers for tensors, domains and works; words for the wrong ones
+ *   handle.c    numbers for tensors, domains and works; errors for wrong ones
  *   memory.c    where tensors lie in a worker's memory
  *   tensor.c    tensors, their parts, reading and writing
  *   domain.c    domains, their buffers, release
@@ -11,14 +11,14 @@
  *   argument.c  arguments of a task, checked against the work's parameters
  *   submit.c    a task becomes a block in its workers' queues
  *   order.c     which earlier tasks a task must wait for
- *   wait.c      ends of tasks, failures and their words
+ *   wait.c      ends of tasks, failures and their messages
  *   worker.c    a worker's two threads
  *   launch.c    one task on one worker: communicators, kernels, functions
  *   taint.c     what failed tasks left undefined
  *   native.c    starting workers, noticing their death
- *   simulate.c  the queues as one plan on a modelled machine (link.c makes it)
+ *   simulate.c  the queues as one plan (made by link.c) on a modelled machine
  *   record.c    times of tasks, the critical path; picture.c draws them
- *   check.c     the held graph, proved
+ *   check.c     proves the graph of held tasks
  *   matmul.c    the built-in function
  *   away/       workers on other hosts: starting them, and what they and the driver send each other
  *   alone.c     peal/simulate.h: one kernel on a modelled machine

@@ -2,10 +2,10 @@
 /* One task on one worker. A launcher belongs to a queue's thread and keeps what that thread opened:
  * a communicator per domain, with the kernels loaded into it.
  *
- * Two queues of a worker never share a communicator, so their collectives cannot wait for each other.
- * A domain's slot may be used again by another domain; its serial number tells them apart, and what was
- * opened for an older one is left before the new one is joined. The last place stands for the worker
- * alone. */
+ * The two queues of a worker never share a communicator, so their collectives cannot wait for each
+ * other. A domain's slot may be reused by another domain, with another serial number; what was
+ * opened for the old one is then left before the new one is joined. The last entry is for the
+ * worker alone. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -19,18 +19,18 @@ struct loaded {
     struct peal_user_kernel *kernel;
 };
 
-/* A domain, as this thread sees it. The last place is the worker's own, alone. */
+/* A domain that this thread has joined. */
 struct joined {
     uint64_t serial;
     struct peal_comm *comm; /* NULL: not opened */
     PEAL_VEC(struct loaded) kernels;
-    uint32_t declared; /* user-defined reductions: the first of the host's */
+    uint32_t declared; /* of the host's user-defined reductions, the first this many */
 };
 
 struct peal_launcher {
     struct peal_host_shared *shared;
     uint32_t worker, queue;
-    struct joined *joined; /* [PEAL_HOST_MOST_DOMAINS + 1] */
+    struct joined *joined; /* [PEAL_HOST_MAX_DOMAINS + 1] */
 };
 
 struct peal_launcher *peal_launcher_new(struct peal_host_shared *shared, uint32_t worker,
@@ -42,7 +42,7 @@ struct peal_launcher *peal_launcher_new(struct peal_host_shared *shared, uint32_
     launcher->shared = shared;
     launcher->worker = worker;
     launcher->queue = queue;
-    launcher->joined = calloc(PEAL_HOST_MOST_DOMAINS + 1, sizeof *launcher->joined);
+    launcher->joined = calloc(PEAL_HOST_MAX_DOMAINS + 1, sizeof *launcher->joined);
     if (!launcher->joined) {
         free(launcher);
         return NULL;
@@ -63,7 +63,7 @@ void peal_launcher_free(struct peal_launcher *launcher)
 {
     if (!launcher)
         return;
-    for (uint32_t i = 0; i <= PEAL_HOST_MOST_DOMAINS; i++) {
+    for (uint32_t i = 0; i <= PEAL_HOST_MAX_DOMAINS; i++) {
         if (launcher->joined[i].comm)
             leave(&launcher->joined[i]);
     }
@@ -71,7 +71,7 @@ void peal_launcher_free(struct peal_launcher *launcher)
     free(launcher);
 }
 
-/* Every member comes here at the same task, after they have met. */
+/* Every member calls this in the same task, after all have met. */
 static enum peal_status join(struct peal_launcher *launcher, const struct peal_host_block *block,
                              uint32_t member, struct joined *joined, struct peal_text *why)
 {
@@ -148,7 +148,7 @@ static enum peal_status load(const struct peal_host_shared_work *work, uint32_t 
     return status;
 }
 
-/* Where a tensor argument is, in this worker. */
+/* Where a tensor argument is in this worker's memory. */
 static void *locate(const struct peal_host_shared *shared, const struct peal_host_block *block,
                     uint32_t member, uint32_t a)
 {
@@ -182,7 +182,7 @@ static struct peal_arg argument(const struct peal_host_shared *shared,
                              .bytes = place->count * peal_dtype_size((enum peal_dtype)arg->dtype)};
 }
 
-/* Declares what the host has up to this operation, so that it has the same number here. */
+/* Declares the host's reductions up to this one, so that it has the same number here. */
 static enum peal_status declare(const struct peal_host_shared *shared, struct joined *joined,
                                 enum peal_reduction reduce)
 {
@@ -224,9 +224,9 @@ static enum peal_status run_kernel(struct peal_launcher *launcher, struct peal_h
     return status;
 }
 
-void peal_launch_function_args(const struct peal_host_shared *shared,
-                               const struct peal_host_block *block, uint32_t member,
-                               struct peal_function_arg *args)
+struct peal_function_call peal_launch_call(const struct peal_host_shared *shared,
+                                           const struct peal_host_block *block, uint32_t member,
+                                           struct peal_function_arg args[PEAL_MOST_ARGS])
 {
     for (uint32_t a = 0; a < block->nargs; a++) {
         const struct peal_host_arg *arg = &block->args[a];
@@ -243,6 +243,12 @@ void peal_launch_function_args(const struct peal_host_shared *shared,
             args[a].count = arg->nvalues;
         }
     }
+    return (struct peal_function_call){.struct_size = sizeof(struct peal_function_call),
+                                       .worker = block->parts[member].worker,
+                                       .rank = member,
+                                       .size = block->members,
+                                       .args = args,
+                                       .nargs = block->nargs};
 }
 
 enum peal_status peal_launch_function(struct peal_host_shared *shared,
@@ -256,15 +262,9 @@ enum peal_status peal_launch_function(struct peal_host_shared *shared,
         peal_text_puts(why, "the program on this worker's host has no function of that name");
         return PEAL_INVALID;
     }
-    struct peal_function_call call = {.struct_size = sizeof call,
-                                      .worker = block->parts[member].worker,
-                                      .rank = member,
-                                      .size = block->members,
-                                      .args = args,
-                                      .nargs = block->nargs,
-                                      .error = error,
-                                      .error_cap = sizeof error};
-    peal_launch_function_args(shared, block, member, args);
+    struct peal_function_call call = peal_launch_call(shared, block, member, args);
+    call.error = error;
+    call.error_cap = sizeof error;
     enum peal_status status = function->run(&call, function->context);
     error[sizeof error - 1] = '\0';
     if ((unsigned)status >= PEAL_STATUSES)
@@ -295,7 +295,7 @@ static void close_domain(const struct peal_launcher *launcher, const struct peal
     if (here)
         leave(joined);
     else if (launcher->shared->threads && domain->comms[launcher->queue])
-        peal_comm_close(domain->comms[launcher->queue][member]); /* made, and never used */
+        peal_comm_close(domain->comms[launcher->queue][member]); /* it was never used */
 }
 
 enum peal_status peal_launcher_run(struct peal_launcher *launcher, struct peal_host_block *block,
@@ -307,7 +307,7 @@ enum peal_status peal_launcher_run(struct peal_launcher *launcher, struct peal_h
     }
     bool alone = block->domain == PEAL_HOST_ALONE;
     struct joined *joined =
-        &launcher->joined[alone ? (uint32_t)PEAL_HOST_MOST_DOMAINS : block->domain];
+        &launcher->joined[alone ? (uint32_t)PEAL_HOST_MAX_DOMAINS : block->domain];
     enum peal_status status = PEAL_OK;
     switch ((enum peal_host_kind)block->kind) {
     case PEAL_HOST_RUN_FUNCTION:

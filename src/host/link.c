@@ -5,14 +5,15 @@
  * communication queue: as many each as the kernels in that queue have lanes. A lane's ops are those
  * of its queue's tasks, one after the other.
  *
- * Order. Where a part of a task must wait for the other queue, or for another lane of its own, the
- * lane it waits for notifies a cell of the same rank after the task in question, and the waiting
- * lane waits. Only awaited notifies are made, so tasks that share nothing cost no more than alone.
+ * Order. If a part of a task must wait for the other queue, or for another lane of its own queue,
+ * the lanes that it waits for notify a cell of the same rank after the task in question, and the
+ * waiting lane waits for it. Only notifies that are waited for are made, so tasks that share
+ * nothing cost no more together than alone.
  *
  * Memory. All tensors of a worker lie in its area, which is one parameter of the plan; so two tasks
- * that touch the same bytes name them alike. Rows with a stride are named by a second parameter
- * for each stride. Windows, cells and channels are each task's own. Private scratch and tiles are
- * used again by later tasks of the same kernel in the queue.
+ * that touch the same bytes name them alike. For rows that are apart there is another parameter of
+ * the same memory for each stride. Every task has windows, cells and channels of its own. Private
+ * scratch and tiles are shared with later tasks of the same kernel in the queue.
  *
  * A function is one compute op with PEAL_OP_OUTSIDE, whose count is its cost in picoseconds.
  */
@@ -23,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_STRIDES = 4096, MOST_BUFS = 60000, MOST_SIGNALS = 60000 };
+enum { MAX_STRIDES = 4096, MAX_BUFS = 60000, MAX_SIGNALS = 60000 };
 
 /* A kernel's scratch, made once: private buffers and tiles by variant. */
 struct scratch {
@@ -49,8 +50,8 @@ struct linker {
     uint64_t first;             /* the oldest task's id */
     size_t count;
     PEAL_VEC(struct scratch) scratch;
-    uint64_t strides[MOST_STRIDES];
-    uint32_t stride_bufs[MOST_STRIDES], nstrides;
+    uint64_t strides[MAX_STRIDES];
+    uint32_t stride_bufs[MAX_STRIDES], nstrides;
     uint32_t memory;                  /* the buffer of areas */
     uint32_t lanes[PEAL_HOST_QUEUES]; /* of every rank */
     uint32_t order;                   /* the signal of lanes' progress: a cell per lane */
@@ -78,19 +79,11 @@ static struct instance *instance_at(const struct linker *l, uint32_t index, uint
     return &l->instances[(entry >> PEAL_HOST_BLOCK_BITS) - l->first];
 }
 
-static uint32_t member_of(const struct peal_host_block *block, uint32_t worker)
-{
-    uint32_t member = 0;
-    while (block->parts[member].worker != worker)
-        member++;
-    return member;
-}
-
 /* ---- tables ---- */
 
 static uint32_t add_buf(struct linker *l, const struct peal_buf_spec *spec)
 {
-    if (++l->nbufs > MOST_BUFS)
+    if (++l->nbufs > MAX_BUFS)
         l->failed = true;
     if (l->failed)
         return 0;
@@ -109,7 +102,7 @@ static struct peal_buf_spec spec_of(const struct peal_plan *plan, uint32_t b, ui
                                   .len = len};
 }
 
-/* The longest that a scratch buffer is on any rank: it has that length on all. */
+/* The length of a scratch buffer on the rank where it is longest: it has that length on all. */
 static uint64_t longest(const struct peal_plan *plan, uint32_t b)
 {
     uint64_t maximum = 0;
@@ -166,15 +159,13 @@ static void make_instance(struct linker *l, struct instance *instance)
             break;
         struct peal_buf_spec spec = spec_of(plan, b, longest(plan, b));
         instance->bufs[b] = scratch[b];
-        if (spec.kind == PEAL_BUF_WINDOW) {
+        if (spec.kind == PEAL_BUF_WINDOW)
             instance->bufs[b] = add_buf(l, &spec);
-            l->out->window_bytes += spec.len * peal_dtype_size(spec.dtype);
-        }
     }
     for (uint32_t s = 0; s < plan->signals.count; s++) {
         if (l->failed)
             break;
-        l->failed = ++l->nsignals > MOST_SIGNALS;
+        l->failed = ++l->nsignals > MAX_SIGNALS;
         instance->signals[s] =
             peal_assembler_signal(l->a, peal_plan_string(plan, signals[s].name),
                                   (enum peal_signal_kind)signals[s].kind, signals[s].cells);
@@ -190,14 +181,14 @@ static void make_instance(struct linker *l, struct instance *instance)
     }
 }
 
-/* The parameter whose rows are that far apart. */
+/* The parameter whose rows are that many bytes apart. */
 static uint32_t strided(struct linker *l, uint64_t bytes)
 {
     for (uint32_t i = 0; i < l->nstrides; i++) {
         if (l->strides[i] == bytes)
             return l->stride_bufs[i];
     }
-    if (l->nstrides == MOST_STRIDES || bytes > UINT32_MAX) {
+    if (l->nstrides == MAX_STRIDES || bytes > UINT32_MAX) {
         l->failed = true;
         return 0;
     }
@@ -286,7 +277,7 @@ static void link_sync(struct linker *l, const struct instance *instance, const s
         last->sync.back = op->sync.back;
 }
 
-/* Every plan numbers its formulas for itself. */
+/* Every plan has its own numbers of formulas: finds the formula's number here. */
 static bool link_formula(struct linker *l, const struct peal_plan *plan, struct peal_op *op)
 {
     const struct peal_formula *formula = peal_plan_formula(plan, op->fn);
@@ -352,15 +343,9 @@ static void link_function(struct linker *l, const struct instance *instance, uin
     const struct peal_function *function = l->host->shared->works[block->work].function;
     struct peal_function_arg args[PEAL_MOST_ARGS];
     char error[8];
-    struct peal_function_call call = {.struct_size = sizeof call,
-                                      .worker = block->parts[member].worker,
-                                      .rank = member,
-                                      .size = block->members,
-                                      .args = args,
-                                      .nargs = block->nargs,
-                                      .error = error,
-                                      .error_cap = sizeof error};
-    peal_launch_function_args(l->host->shared, block, member, args);
+    struct peal_function_call call = peal_launch_call(l->host->shared, block, member, args);
+    call.error = error;
+    call.error_cap = sizeof error;
     for (uint32_t a = 0; a < block->nargs; a++)
         args[a].data = NULL;
     uint64_t cost;
@@ -388,15 +373,15 @@ static uint32_t lane_of(const struct linker *l, uint32_t queue, uint32_t lane)
     return lane;
 }
 
-/* Marks the task that a part waits for in the other queue; then all of a queue with several
- * lanes. */
+/* Marks the tasks of the other queue for which tasks of this queue wait; and all tasks of this
+ * queue, if it has several lanes. */
 static void mark_needed(struct linker *l, uint32_t index)
 {
     uint32_t other = index ^ 1, worker = index / PEAL_HOST_QUEUES;
     bool several = l->lanes[index % PEAL_HOST_QUEUES] > 1;
     for (uint64_t i = 0; i < queue_count(l, index); i++) {
         const struct peal_host_block *block = instance_at(l, index, i)->block;
-        uint32_t member = member_of(block, worker);
+        uint32_t member = peal_host_member_of(block, worker);
         int64_t after = (int32_t)(block->parts[member].after - (uint32_t)queue_first(l, other));
         if (after > 0)
             l->needed[other][after - 1] = true;
@@ -406,11 +391,11 @@ static void mark_needed(struct linker *l, uint32_t index)
 }
 
 struct cursor {
-    uint64_t waited[PEAL_HOST_QUEUES]; /* held tasks of each queue that this lane follows already */
-    int64_t counts[PEAL_HOST_QUEUES];  /* and how often their lanes had notified then */
+    uint64_t waited[PEAL_HOST_QUEUES]; /* tasks of each queue for which this lane has waited */
+    int64_t counts[PEAL_HOST_QUEUES];  /* notifies of each lane of the queue up to there */
 };
 
-/* The lane waits until all lanes of a queue have done that many held tasks. */
+/* The lane waits until all lanes of a queue have done that many tasks. */
 static void follow(struct linker *l, struct cursor *at, uint32_t worker, uint32_t queue,
                    uint64_t done, uint32_t own)
 {
@@ -434,7 +419,8 @@ static void link_part(struct linker *l, struct cursor *at, uint32_t index, uint6
 {
     const struct instance *instance = instance_at(l, index, i);
     uint32_t worker = index / PEAL_HOST_QUEUES, queue = index % PEAL_HOST_QUEUES;
-    uint32_t member = member_of(instance->block, worker), own = lane_of(l, queue, lane);
+    uint32_t member = peal_host_member_of(instance->block, worker);
+    uint32_t own = lane_of(l, queue, lane);
     uint32_t other = index ^ 1;
     int64_t after =
         (int32_t)(instance->block->parts[member].after - (uint32_t)queue_first(l, other));
@@ -453,7 +439,7 @@ static void link_part(struct linker *l, struct cursor *at, uint32_t index, uint6
     bool needed = l->needed[index][i];
     if (!needed && !l->async)
         return;
-    /* Asynchronous ops end at a notify, also at one that no task waits for. */
+    /* Asynchronous ops end at a notify, even at one for which no task waits. */
     peal_assembler_notify(l->a, worker, needed ? l->order : l->drain, own, PEAL_NONE, 1, 0);
     l->nops++;
 }
@@ -466,7 +452,7 @@ static void link_rank(struct linker *l, uint32_t worker)
         if (l->failed)
             break;
         uint32_t queue = PEAL_HOST_COMPUTE, lane = i;
-        if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* those of the other queue come after */
+        if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* the other queue's lanes come after */
             queue = PEAL_HOST_COMM;
             lane = i - l->lanes[PEAL_HOST_COMPUTE];
         }

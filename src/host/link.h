@@ -5,7 +5,7 @@
 
 #include "host/state.h"
 
-/* A task's ops in one lane of the plan; in the order of the plan's ops. */
+/* A task's ops in one lane of the plan. */
 struct peal_linked_part {
     uint64_t task;
     uint32_t member;
@@ -15,9 +15,8 @@ struct peal_linked_part {
 struct peal_linked {
     struct peal_plan *plan;
     uint32_t nparams;
-    uint64_t window_bytes;   /* of each worker */
-    uint64_t *first, *count; /* by queue: its first task that is in the plan, and how many */
-    PEAL_VEC(struct peal_linked_part) parts;
+    uint64_t *first, *count; /* by queue: position of its first task in the plan, and number */
+    PEAL_VEC(struct peal_linked_part) parts; /* in order of their ops */
 };
 
 enum peal_status peal_link(struct peal_host *host, struct peal_linked *out);

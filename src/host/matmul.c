@@ -33,7 +33,7 @@ static enum peal_status run(const struct peal_function_call *call, void *context
     struct matmul_sizes s;
     (void)context;
     if (!find_sizes(call->args, &s))
-        return PEAL_INVALID; /* which submitting has refused */
+        return PEAL_INVALID; /* not reached: the submit has refused it */
     peal_product_run(&(struct peal_product){.dtype = call->args[0].dtype,
                                             .adds = call->args[3].value != 0,
                                             .rows = s.m,
@@ -60,6 +60,6 @@ uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context)
     return keys->math_setup + peal_rate_time(keys->math_cycle, steps);
 }
 
-/* What it costs on a machine is peal_matmul_cost's to say. */
+/* On a machine its cost is peal_matmul_cost: see open.c. */
 const struct peal_function peal_matmul_function = {
     .name = "matmul", .run = run, .parameters = "in, in, inout, int"};

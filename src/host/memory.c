@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's memory of tensors: first fit among holes, which are kept by address and joined. Free
- * memory is always zero, and large pieces of it belong to the system until they are used again. */
+/* A worker's memory for tensors: first fit among holes, which are kept in order of address and
+ * joined. Free memory is always zero, and large pieces of it are given back to the system until
+ * they are used again. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -9,7 +10,7 @@
 
 enum { LINE = 64, PAGE = 4096, LARGE = 16 * PAGE };
 
-static uint64_t room_of(uint64_t bytes)
+static uint64_t round_up(uint64_t bytes)
 {
     if (bytes == 0)
         return LINE;
@@ -45,13 +46,13 @@ uint64_t peal_area_take(struct peal_host_area *area, uint64_t bytes)
 {
     if (bytes > UINT64_MAX / 2)
         return 0;
-    uint64_t room = room_of(bytes), unit = room >= LARGE ? PAGE : LINE;
+    uint64_t rounded = round_up(bytes), unit = rounded >= LARGE ? PAGE : LINE;
     for (size_t i = 0; i < area->holes.len; i++) {
         struct peal_host_hole hole = area->holes.at[i];
         uint64_t at = peal_size_align(hole.begin, unit);
-        if (at > hole.end || hole.end - at < room)
+        if (at > hole.end || hole.end - at < rounded)
             continue;
-        struct peal_host_hole rest = {at + room, hole.end};
+        struct peal_host_hole rest = {at + rounded, hole.end};
         bool has_front = at > hole.begin, has_rest = rest.begin < rest.end;
         if (has_front && has_rest && !insert_hole(area, i + 1, rest))
             return 0;
@@ -66,35 +67,35 @@ uint64_t peal_area_take(struct peal_host_area *area, uint64_t bytes)
     return 0;
 }
 
-void peal_area_clear(uint64_t at, uint64_t room)
+void peal_area_clear(uint64_t at, uint64_t bytes)
 {
     char *memory = (char *)(uintptr_t)at;
-    if (room >= LARGE && madvise(memory, room, MADV_REMOVE) == 0)
+    if (bytes >= LARGE && madvise(memory, bytes, MADV_REMOVE) == 0)
         return;
-    memset(memory, 0, room);
+    memset(memory, 0, bytes);
 }
 
 void peal_area_give(struct peal_host_area *area, uint64_t at, uint64_t bytes)
 {
-    uint64_t room = room_of(bytes);
+    uint64_t rounded = round_up(bytes);
     size_t i = 0;
     if (area->away)
-        peal_away_zero(area->away, area->worker, at, room);
+        peal_away_zero(area->away, area->worker, at, rounded);
     else
-        peal_area_clear(at, room);
+        peal_area_clear(at, rounded);
     while (i < area->holes.len && area->holes.at[i].begin < at)
         i++;
     bool joins_front = i > 0 && area->holes.at[i - 1].end == at;
-    bool joins_rest = i < area->holes.len && area->holes.at[i].begin == at + room;
+    bool joins_rest = i < area->holes.len && area->holes.at[i].begin == at + rounded;
     if (joins_front && joins_rest) {
         area->holes.at[i - 1].end = area->holes.at[i].end;
         remove_hole(area, i);
     } else if (joins_front) {
-        area->holes.at[i - 1].end = at + room;
+        area->holes.at[i - 1].end = at + rounded;
     } else if (joins_rest) {
         area->holes.at[i].begin = at;
     } else {
-        /* Without memory for the note the bytes stay unused until the host closes. */
-        insert_hole(area, i, (struct peal_host_hole){at, at + room});
+        /* If there is no memory for the hole, its bytes stay unused until the host is closed. */
+        insert_hole(area, i, (struct peal_host_hole){at, at + rounded});
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers on this machine: forked processes of two threads each, or two threads each of this one. A
- * thread of the host watches the processes. When one dies, it ends that worker's tasks on its
- * behalf: a task that the worker had not reached is cancelled for all members; one that it was
- * running fails, which the other members learn from their communicator. For workers on other hosts
- * see away/. */
+/* Workers on this machine: forked processes of two threads each, or two threads each in this
+ * process. A thread of the host watches the processes. When one dies, that thread ends the worker's
+ * tasks on its behalf: a task that the worker had not reached is cancelled for all members; one
+ * that it was running fails, which the other members learn from their communicator. For workers on
+ * other hosts see away/. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -18,26 +18,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct peal_host_place_of_work *place_of(struct peal_host *host, uint32_t worker,
-                                                uint32_t queue)
+static struct peal_host_thread *new_thread(struct peal_host *host, uint32_t worker, uint32_t queue)
 {
-    struct peal_host_place_of_work *place = malloc(sizeof *place);
-    if (place)
-        *place = (struct peal_host_place_of_work){host->shared, worker, queue};
-    return place;
+    struct peal_host_thread *thread = malloc(sizeof *thread);
+    if (thread)
+        *thread = (struct peal_host_thread){host->shared, worker, queue};
+    return thread;
 }
 
-/* In the child. */
+/* In the child. Does not return. */
 static void be_worker(struct peal_host *host, uint32_t worker, pid_t parent)
 {
     pthread_t thread;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    /* The host has decided what it runs on; its workers' communicators are this machine's. */
+    /* PEAL_PLATFORM is for the host; its workers' communicators are on this machine. */
     setenv("PEAL_PLATFORM", "native", 1);
-    struct peal_host_place_of_work *comm = place_of(host, worker, PEAL_HOST_COMM);
-    struct peal_host_place_of_work *compute = place_of(host, worker, PEAL_HOST_COMPUTE);
+    struct peal_host_thread *comm = new_thread(host, worker, PEAL_HOST_COMM);
+    struct peal_host_thread *compute = new_thread(host, worker, PEAL_HOST_COMPUTE);
     if (!comm || !compute || pthread_create(&thread, NULL, peal_worker_run, comm) != 0)
         _exit(1);
     peal_worker_run(compute);
@@ -49,7 +48,7 @@ static enum peal_status start_process(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_process *process = &host->processes[worker];
     pid_t parent = getpid();
-    fflush(NULL); /* or the child would have it too */
+    fflush(NULL); /* otherwise the child would write it too */
     process->pid = fork();
     if (process->pid == 0)
         be_worker(host, worker, parent);
@@ -68,9 +67,9 @@ static enum peal_status start_threads(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_process *process = &host->processes[worker];
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
-        struct peal_host_place_of_work *place = place_of(host, worker, q);
-        if (!place || pthread_create(&process->threads[q], NULL, peal_worker_run, place) != 0) {
-            free(place);
+        struct peal_host_thread *thread = new_thread(host, worker, q);
+        if (!thread || pthread_create(&process->threads[q], NULL, peal_worker_run, thread) != 0) {
+            free(thread);
             return peal_host_fail(host, PEAL_SYSTEM, "no thread for worker %u", worker);
         }
     }
@@ -78,18 +77,17 @@ static enum peal_status start_threads(struct peal_host *host, uint32_t worker)
     return PEAL_OK;
 }
 
-/* A part of a task on a worker that is dead. Under the mutex: no block is written meanwhile. */
+/* Ends a dead worker's part of a task. Under the mutex, so that no block is written meanwhile. */
 static void end_part(struct peal_host *host, uint32_t worker, uint64_t entry)
 {
     struct peal_host_shared *shared = host->shared;
     uint64_t id = entry >> PEAL_HOST_BLOCK_BITS;
-    /* acquire; partner: peal_worker_end. A task that has ended may have lost its block. */
+    /* acquire; partner: peal_worker_end. The block of a task that has ended may have been
+     * reused. */
     if (atomic_load_explicit(&shared->states[id % PEAL_HOST_STATES], memory_order_acquire))
         return;
     struct peal_host_block *block = peal_host_ring_block(shared, entry);
-    uint32_t member = 0;
-    while (block->parts[member].worker != worker)
-        member++;
+    uint32_t member = peal_host_member_of(block, worker);
     if (!(atomic_load(&block->arrived) >> member & 1))
         peal_worker_arrive(block, member, PEAL_PEER_DEAD);
     if (host->away)
@@ -100,8 +98,7 @@ static void end_part(struct peal_host *host, uint32_t worker, uint64_t entry)
     peal_worker_end(shared, block, member, PEAL_PEER_DEAD);
 }
 
-/* A worker is dead: ends its tasks on its behalf. */
-void peal_host_bury(struct peal_host *host, uint32_t worker)
+void peal_host_note_death(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_shared *shared = host->shared;
     pthread_mutex_lock(&host->mutex);
@@ -123,7 +120,7 @@ void peal_host_bury(struct peal_host *host, uint32_t worker)
 static void *watch(void *argument)
 {
     struct peal_host *host = argument;
-    struct pollfd fds[PEAL_HOST_MOST_WORKERS + 1];
+    struct pollfd fds[PEAL_HOST_MAX_WORKERS + 1];
     for (uint32_t w = 0; w < host->workers; w++)
         fds[w] = (struct pollfd){.fd = host->processes[w].pidfd, .events = POLLIN};
     fds[host->workers] = (struct pollfd){.fd = host->stop_fd, .events = POLLIN};
@@ -137,7 +134,7 @@ static void *watch(void *argument)
                 continue;
             waitpid(host->processes[w].pid, NULL, 0);
             fds[w].fd = -1;
-            peal_host_bury(host, w);
+            peal_host_note_death(host, w);
         }
     }
 }
@@ -164,7 +161,7 @@ enum peal_status peal_native_start(struct peal_host *host)
     return PEAL_OK;
 }
 
-/* Workers that were asked to stop are given some time. */
+/* Waits some time for a worker that was asked to stop, then kills it. */
 static void reap(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_process *process = &host->processes[worker];

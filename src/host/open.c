@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_MEMORY (UINT64_C(1) << 30)
@@ -122,15 +121,16 @@ static enum peal_status choose_platform(struct peal_host *host, const char *aske
             "a platform is 'native', 'native:threads', 'hosts:A:N,B:M' or 'sim:MACHINE' (a file, "
             "or a built-in's name), not '%s'",
             platform);
-    if (host->workers > PEAL_HOST_MOST_WORKERS)
+    if (host->workers > PEAL_HOST_MAX_WORKERS)
         return peal_host_fail(host, PEAL_UNSUPPORTED, "%u workers, at most %d natively",
-                              host->workers, PEAL_HOST_MOST_WORKERS);
+                              host->workers, PEAL_HOST_MAX_WORKERS);
     return PEAL_OK;
 }
 
 /* ---- memory ---- */
 
-/* Workers on other hosts map the same addresses: some that systems do not give out by themselves. */
+/* Memory at addresses that workers on other hosts can probably map too, since systems do not give
+ * them out by themselves. */
 static void *map_far_up(uint64_t bytes)
 {
     for (uint64_t i = 0; i < 16; i++) {
@@ -159,7 +159,7 @@ static void *map(const struct peal_host *host, uint64_t bytes)
     return at;
 }
 
-/* The next `bytes` of a block, on a page. */
+/* The next `bytes` of a block, beginning at a page. */
 static void *carve(char *base, uint64_t *used, uint64_t bytes)
 {
     void *at = NULL;
@@ -179,13 +179,13 @@ uint64_t peal_host_lay_out(char *base, uint32_t workers, struct peal_host_shared
     shared->blocks = carve(base, &used, PEAL_HOST_BLOCK_BYTES);
     shared->of_worker = carve(base, &used, workers * sizeof *shared->of_worker);
     shared->reports = carve(base, &used, PEAL_HOST_REPORTS * sizeof *shared->reports);
-    shared->works = carve(base, &used, PEAL_HOST_MOST_WORKS * sizeof *shared->works);
-    shared->domains = carve(base, &used, PEAL_HOST_MOST_DOMAINS * sizeof *shared->domains);
-    char *bases = carve(base, &used, (uint64_t)PEAL_HOST_MOST_DOMAINS * workers * sizeof(char *));
+    shared->works = carve(base, &used, PEAL_HOST_MAX_WORKS * sizeof *shared->works);
+    shared->domains = carve(base, &used, PEAL_HOST_MAX_DOMAINS * sizeof *shared->domains);
+    char *bases = carve(base, &used, (uint64_t)PEAL_HOST_MAX_DOMAINS * workers * sizeof(char *));
     shared->texts = carve(base, &used, PEAL_HOST_TEXT_BYTES);
     if (!base)
         return used;
-    for (uint32_t i = 0; i < PEAL_HOST_MOST_DOMAINS; i++)
+    for (uint32_t i = 0; i < PEAL_HOST_MAX_DOMAINS; i++)
         shared->domains[i].bases = (char **)bases + (size_t)i * workers;
     return used;
 }
@@ -222,7 +222,7 @@ static enum peal_status make_memory(struct peal_host *host)
     return PEAL_OK;
 }
 
-/* Function i, those before it are right. */
+/* Checks function i; those before it are right. */
 static enum peal_status check_function(struct peal_host *host, size_t i)
 {
     struct peal_function *function = &host->functions[i];
@@ -244,21 +244,21 @@ static enum peal_status check_function(struct peal_host *host, size_t i)
     return PEAL_OK;
 }
 
-static enum peal_status copy_functions(struct peal_host *host, const struct peal_host_open *how)
+static enum peal_status copy_functions(struct peal_host *host, const struct peal_host_open *options)
 {
-    host->functions = calloc(how->nfunctions + 1, sizeof *host->functions);
+    host->functions = calloc(options->nfunctions + 1, sizeof *host->functions);
     if (!host->functions)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for functions");
     void *made;
     const struct peal_function *given =
-        peal_growth_view(how->functions, how->nfunctions, PEAL_FUNCTION_FIRST_BYTES,
+        peal_growth_view(options->functions, options->nfunctions, PEAL_FUNCTION_FIRST_BYTES,
                          sizeof(struct peal_function), &made);
-    if (how->nfunctions && !given)
+    if (options->nfunctions && !given)
         return peal_host_fail(host, PEAL_UNSUPPORTED, PEAL_HOST_TOO_NEW, "a function");
-    for (size_t i = 0; i < how->nfunctions; i++)
+    for (size_t i = 0; i < options->nfunctions; i++)
         host->functions[i] = given[i];
     free(made);
-    for (size_t i = 0; i < how->nfunctions; i++) {
+    for (size_t i = 0; i < options->nfunctions; i++) {
         enum peal_status status = check_function(host, i);
         if (status != PEAL_OK)
             return status;
@@ -273,15 +273,15 @@ static enum peal_status copy_functions(struct peal_host *host, const struct peal
     return PEAL_OK;
 }
 
-static enum peal_status set_up(struct peal_host *host, const struct peal_host_open *how)
+static enum peal_status set_up(struct peal_host *host, const struct peal_host_open *options)
 {
     uint64_t noise = 0;
     uint32_t everyone[PEAL_MOST_RANKS];
-    enum peal_status status = choose_platform(host, how->platform);
+    enum peal_status status = choose_platform(host, options->platform);
     if (status == PEAL_OK)
         status = make_memory(host);
     if (status == PEAL_OK)
-        status = copy_functions(host, how);
+        status = copy_functions(host, options);
     if (status != PEAL_OK)
         return status;
     if (getrandom(&noise, sizeof noise, 0) != sizeof noise)
@@ -289,7 +289,7 @@ static enum peal_status set_up(struct peal_host *host, const struct peal_host_op
     struct peal_host_shared *shared = host->shared;
     shared->workers = host->workers;
     shared->threads = host->threads;
-    shared->timeout_ms = how->timeout_ms;
+    shared->timeout_ms = options->timeout_ms;
     snprintf(shared->job, sizeof shared->job, "host-%d-%016llx", (int)getpid(),
              (unsigned long long)noise);
     if (!host->simulated)
@@ -303,20 +303,20 @@ static enum peal_status set_up(struct peal_host *host, const struct peal_host_op
     return status;
 }
 
-/* In a program that a driver has started on another host: does not return unless it fails. */
-static enum peal_status work_away(struct peal_host *host, const struct peal_host_open *how)
+/* In a program that a driver has started on another host: returns only on failure. */
+static enum peal_status work_away(struct peal_host *host, const struct peal_host_open *options)
 {
-    enum peal_status status = copy_functions(host, how);
+    enum peal_status status = copy_functions(host, options);
     if (status == PEAL_OK)
         status = peal_away_work(host);
     return status;
 }
 
-static enum peal_status open_known(const struct peal_host_open *how, struct peal_host **out)
+static enum peal_status open_known(const struct peal_host_open *options, struct peal_host **out)
 {
-    if (!how || !out || how->workers == 0 || how->workers > PEAL_MOST_RANKS) {
+    if (!options || !out || options->workers == 0 || options->workers > PEAL_MOST_RANKS) {
         snprintf(open_error, sizeof open_error, "a host has 1 to %d workers", PEAL_MOST_RANKS);
-        return how && how->workers > PEAL_MOST_RANKS ? PEAL_UNSUPPORTED : PEAL_INVALID;
+        return options && options->workers > PEAL_MOST_RANKS ? PEAL_UNSUPPORTED : PEAL_INVALID;
     }
     struct peal_host *host = calloc(1, sizeof *host);
     if (!host) {
@@ -325,28 +325,28 @@ static enum peal_status open_known(const struct peal_host_open *how, struct peal
     }
     const char *verify = getenv("PEAL_VERIFY");
     host->number = (atomic_fetch_add(&host_numbers, 1) & 0x7fff) + 1;
-    host->workers = how->workers;
-    if (how->memory)
-        host->memory = how->memory;
+    host->workers = options->workers;
+    if (options->memory)
+        host->memory = options->memory;
     else
         host->memory = DEFAULT_MEMORY;
-    host->record = how->record != 0;
+    host->record = options->record != 0;
     host->verify = verify && strcmp(verify, "1") == 0;
     host->next_id = host->oldest = 1;
     host->origin_ns = peal_now_ns();
     pthread_mutex_init(&host->mutex, NULL);
     enum peal_status status;
     if (peal_away_is_worker())
-        status = work_away(host, how);
+        status = work_away(host, options);
     else
-        status = set_up(host, how);
+        status = set_up(host, options);
     if (status != PEAL_OK) {
         snprintf(open_error, sizeof open_error, "%s", peal_text_get(&host->error));
         host->stopping = true; /* workers that were started have nothing to do */
         peal_host_close(host);
         return status;
     }
-    host->holding = how->hold != 0;
+    host->holding = options->hold != 0;
     *out = host;
     return PEAL_OK;
 }
@@ -373,12 +373,12 @@ static void stop_workers(struct peal_host *host)
         if (!host->processes[w].started)
             continue;
         for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
-            struct peal_host_internal what = {.kind = PEAL_HOST_STOP,
+            struct peal_host_internal task = {.kind = PEAL_HOST_STOP,
                                               .queue = q,
                                               .slot = PEAL_HOST_ALONE,
                                               .workers = &w,
                                               .members = 1};
-            peal_host_submit_internal(host, &what, NULL);
+            peal_host_submit_internal(host, &task, NULL);
         }
     }
     while (host->oldest < host->next_id)

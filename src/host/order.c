@@ -2,25 +2,25 @@
 /* Which tasks a task must wait for, by byte range.
  *
  * A piece (a tensor's part on one worker) has spans: ranges of bytes that were last touched by the
- * same tasks. A task that writes a span has waited for the tasks that read or wrote it before; so it alone
- * is what later tasks have to wait for, and the span forgets the others. A read is added to the
- * span. Queues are in order, so the last task of each is enough.
+ * same tasks. A task that writes a span has waited for the tasks that read or wrote it before; so
+ * later tasks have to wait for it alone, and the span forgets the others. A task that reads is
+ * added to the span. Queues run in order, so the last task of each is enough.
  *
- * A piece keeps at most MOST_SPANS. Beyond that its neighbours are joined, with the later of both
- * tasks: what waits then may wait longer than it must, and the order stays right.
+ * A piece has at most MAX_SPANS. Beyond that neighbours are joined, with the later of both tasks: a
+ * task may then wait longer than it must, but the order stays right.
  */
 #include "host/state.h"
 
 #include <string.h>
 
-enum { MOST_SPANS = 512 };
+enum { MAX_SPANS = 512 };
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return peal_size_max(a, b);
 }
 
-/* The task's own mark on a span. */
+/* Marks a span as touched by a task. */
 static void mark(struct peal_host_span *span, bool writes, uint32_t queue, uint64_t position)
 {
     if (!writes) {
@@ -47,7 +47,7 @@ static bool is_before(const struct peal_host *host, uint64_t id)
     return false;
 }
 
-/* For pictures: the tasks behind a span's marks. */
+/* For pictures: notes the tasks that a span's marks stand for. */
 static void note_before(struct peal_host *host, uint32_t worker, const uint64_t *marks)
 {
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
@@ -59,8 +59,9 @@ static void note_before(struct peal_host *host, uint32_t worker, const uint64_t 
     }
 }
 
-static uint64_t meet(struct peal_host *host, uint32_t worker, const struct peal_host_span *span,
-                     bool writes, uint32_t queue)
+/* What a task that touches a span must wait for. */
+static uint64_t find_after(struct peal_host *host, uint32_t worker,
+                           const struct peal_host_span *span, bool writes, uint32_t queue)
 {
     uint32_t other = 1 - queue;
     uint64_t after = span->wrote[other];
@@ -86,7 +87,7 @@ static bool append(struct peal_host_piece *piece, struct peal_host_span span)
         last->end = span.end;
         return true;
     }
-    if (last && piece->spans.len >= MOST_SPANS) {
+    if (last && piece->spans.len >= MAX_SPANS) {
         for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
             last->wrote[q] = later(last->wrote[q], span.wrote[q]);
             last->read[q] = later(last->read[q], span.read[q]);
@@ -118,7 +119,7 @@ static bool rebuild(struct peal_host_piece *piece, const struct tensor_touch *t)
 {
     struct peal_host_span *old = piece->spans.at;
     size_t count = piece->spans.len;
-    uint64_t at = t->begin; /* of the touched range, what is not in the list yet */
+    uint64_t at = t->begin; /* the touched range is in the list up to here */
     bool ok = true;
     piece->spans.at = NULL;
     piece->spans.len = piece->spans.cap = 0;
@@ -159,7 +160,7 @@ uint64_t peal_order_touch(struct peal_host *host, struct peal_host_piece *piece,
     for (size_t i = 0; i < piece->spans.len; i++) {
         struct peal_host_span *span = &piece->spans.at[i];
         if (span->begin < t.end && t.begin < span->end)
-            after = later(after, meet(host, piece->worker, span, writes, queue));
+            after = later(after, find_after(host, piece->worker, span, writes, queue));
     }
     if (piece->spans.len == 1 && piece->spans.at[0].begin == t.begin &&
         piece->spans.at[0].end == t.end) {
@@ -167,7 +168,7 @@ uint64_t peal_order_touch(struct peal_host *host, struct peal_host_piece *piece,
         return after;
     }
     if (!rebuild(piece, &t)) {
-        /* No memory: one span for all, touched by this task and whatever came before it. */
+        /* No memory: one span for all bytes, written by the last tasks of both queues. */
         piece->spans.len = 0;
         struct peal_host_span all = {.begin = 0, .end = piece->bytes};
         for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++)

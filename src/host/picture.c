@@ -10,7 +10,7 @@
 
 static const char *const queue_names[PEAL_HOST_QUEUES] = {"compute", "communication"};
 
-/* Everything has ended, and there is something to draw. */
+/* Waits until all tasks have ended, and checks that there is something to draw. */
 static enum peal_status begin(struct peal_host *host, const char *path)
 {
     enum peal_status status = peal_host_enter(host);
@@ -120,7 +120,7 @@ enum peal_status peal_host_write_path(struct peal_host *host, const char *path)
 
 /* ---- graph ---- */
 
-enum { BOX_WIDTH = 150, BOX_HEIGHT = 34, GAP_X = 50, GAP_Y = 14, MOST_DRAWN = 4000 };
+enum { BOX_WIDTH = 150, BOX_HEIGHT = 34, GAP_X = 50, GAP_Y = 14, MAX_DRAWN = 4000 };
 
 struct layout {
     const struct peal_host *host;
@@ -130,7 +130,7 @@ struct layout {
     uint32_t depths, lines;
 };
 
-/* Columns by how many tasks are before a task; lines in order of submission. */
+/* Columns by the number of tasks before a task; lines in order of submission. */
 static bool lay_out(struct layout *layout)
 {
     const struct peal_host *host = layout->host;
@@ -231,8 +231,8 @@ enum peal_status peal_host_write_graph(struct peal_host *host, const char *path)
     if (status != PEAL_OK)
         return status;
     struct layout layout = {.host = host, .count = host->records.len};
-    if (layout.count > MOST_DRAWN)
-        layout.count = MOST_DRAWN;
+    if (layout.count > MAX_DRAWN)
+        layout.count = MAX_DRAWN;
     bool ok = lay_out(&layout);
     peal_text_printf(
         &text,

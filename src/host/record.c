@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ran when: a row for every task of a host that records, made when it is submitted, completed
- * from its block when it is retired. The critical path goes back from the task that ended last, each
- * time to the one that it waited for: because of its data, or because it was before it in a queue. */
+/* What ran when: a row for every task of a host that records, made when the task is submitted and
+ * completed from its block when it is retired. The critical path goes back from the task that ended
+ * last, each time to the one that it waited for: because of its data, or because that one was
+ * before it in a queue. */
 #include "host/record.h"
 
 #include "comm/comm.h"
@@ -61,21 +62,9 @@ void peal_record_submit(struct peal_host *host, const struct peal_host_block *bl
     host->records.at[host->records.len++] = made;
 }
 
-/* Rows are in order of their ids. */
 struct peal_host_recorded *peal_record_find(const struct peal_host *host, uint64_t id)
 {
-    size_t low = 0, high = host->records.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (host->records.at[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < host->records.len && host->records.at[low].id == id;
-    if (!found)
-        return NULL;
-    return &host->records.at[low];
+    return peal_row_find(host->records.at, host->records.len, sizeof *host->records.at, id);
 }
 
 void peal_record_end(struct peal_host *host, const struct peal_host_block *block,
@@ -89,7 +78,7 @@ void peal_record_end(struct peal_host *host, const struct peal_host_block *block
         struct peal_host_part *part = &host->record_parts.at[row->first_part + m];
         part->start = block->parts[m].start;
         part->end = block->parts[m].end;
-        if (!host->simulated && part->end) { /* to picoseconds since open */
+        if (!host->simulated && part->end) { /* nanoseconds to picoseconds since opening */
             part->start = (part->start - host->origin_ns) * 1000;
             part->end = (part->end - host->origin_ns) * 1000;
         }
@@ -147,10 +136,10 @@ static uint64_t start_of(const struct peal_host *host, const struct peal_host_re
     return first;
 }
 
-/* Of each row, the one that it waited for: of those before it, because of data or in one of its
- * queues, the one that ended last. */
 struct chains {
     const struct peal_host *host;
+    /* By row: the one that it waited for. Among those that wrote its data or precede it in one of
+     * its queues, that is the one that ended last. */
     uint32_t *before;
     uint32_t *newest; /* by queue: its last row so far */
 };
@@ -222,7 +211,7 @@ struct interval {
     uint64_t start, end;
 };
 
-/* What a worker's queue did; tasks of a queue follow each other. */
+/* When a worker's queue was busy, in order. */
 static size_t collect(const struct peal_host *host, uint32_t worker, uint32_t queue,
                       struct interval *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A host on a modelled machine. Tasks stay in their queues until the program waits. Then all queued
  * tasks become one plan (link.c), which runs on the machine: first its time is simulated, then its
- * data are replayed, and functions are called when the replay reaches them. Tasks that are
- * submitted later start when all of it has ended: a host that waits, waits for everything. */
+ * data is replayed, and functions are called when the replay reaches them. Tasks that are submitted
+ * later start when all of the plan has ended: a simulated host always waits for everything. */
 #include "host/link.h"
 
 #include "sim/sim.h"
@@ -16,7 +16,7 @@ struct batch {
     enum peal_status *results; /* of functions, by task from the oldest on */
 };
 
-/* Which part an op of the plan belongs to; NULL: none. Parts are in order of their ops. */
+/* The part that an op of the plan belongs to; NULL: none. Parts are in order of their ops. */
 static const struct peal_linked_part *part_of(const struct batch *batch, uint64_t op)
 {
     size_t low = 0, high = batch->linked.parts.len;
@@ -39,7 +39,7 @@ static struct peal_host_block *block_of(const struct batch *batch, uint64_t id)
     return batch->host->held[id % PEAL_MOST_QUEUED];
 }
 
-/* The replay has come to a function. */
+/* The replay has reached a function. */
 static void call_function(void *context, uint64_t op)
 {
     struct batch *batch = context;
@@ -97,8 +97,8 @@ static void note_usage(struct batch *batch)
 
 /* ---- ends ---- */
 
-/* In order of submission: what a failed function was to write is lost, and what reads that
- * fails. */
+/* In order of submission: what a failed function should have written is tainted, and tasks that
+ * read it fail. */
 static void end_task(struct batch *batch, uint64_t id)
 {
     struct peal_host *host = batch->host;
@@ -116,7 +116,7 @@ static void end_task(struct batch *batch, uint64_t id)
     }
     for (uint32_t m = 0; m < block->members; m++)
         peal_taint_outputs(shared, block, m, status);
-    /* release; partner: the host's own loads. Nothing else reads it. */
+    /* seq_cst as in peal_worker_end; only the host's thread reads it */
     atomic_store(&shared->states[id % PEAL_HOST_STATES], (uint8_t)(1 + status));
 }
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host's files share, and what the host shares with its workers.
  *
- * Memory. Everything that workers read is mapped before they are forked, at one address for all:
- * a pointer into it means the same everywhere. It is `struct peal_host_shared` (queues, blocks,
+ * Memory. Everything that workers read is mapped before they are forked, at one address for all: a
+ * pointer into it means the same everywhere. It is `struct peal_host_shared` (queues, blocks,
  * states, tables) and one area of tensors per worker.
  *
- * A task is a block. The host writes it, then puts its place into the queue of every member. Queues
- * are rings that only the host pushes to and only one worker's thread takes from; `pushed` and
- * `done` count, and wrap.
+ * A task is a block. The host writes it, then puts its offset into the queue of every member.
+ * Queues are rings that only the host pushes to and only one worker's thread takes from; `pushed`
+ * and `done` are counters that wrap.
  *
  * Order. A worker's memory is touched by its own two queues only (peers reach into it within a
- * collective, which ends on this worker when they are done with it). Within a queue tasks follow
- * each other. So all that a part of a task needs to wait for is one number: how many tasks the
- * worker's other queue must have done (`after`).
+ * collective, which ends on this worker when they are done with it). Within a queue tasks run in
+ * order. So a part of a task waits for one number only: how many tasks of the worker's other queue
+ * must be done (`after`).
  *
- * Why nothing deadlocks: docs/host.md. check.c goes through that argument for a graph at hand.
+ * Why nothing deadlocks: docs/host.md. check.c repeats that argument for a given graph.
  *
  * Ends. The member that ends last writes the task's state. States are kept for twice as many tasks
- * as can be queued; what failed is then in the host's own list.
+ * as can be queued; later, failures are found in the host's own list.
  */
 #ifndef PEAL_HOST_STATE_H
 #define PEAL_HOST_STATE_H
@@ -33,13 +33,13 @@
 
 struct peal_away;
 enum {
-    PEAL_HOST_MOST_WORKERS = 64, /* natively */
+    PEAL_HOST_MAX_WORKERS = 64, /* natively */
     PEAL_HOST_COMPUTE = 0,
     PEAL_HOST_COMM,
     PEAL_HOST_QUEUES, /* of a worker */
-    PEAL_HOST_MOST_WORKS = 4096,
-    PEAL_HOST_MOST_DOMAINS = 1024,
-    PEAL_HOST_MOST_TAINTS = 256,
+    PEAL_HOST_MAX_WORKS = 4096,
+    PEAL_HOST_MAX_DOMAINS = 1024,
+    PEAL_HOST_MAX_TAINTS = 256,
     PEAL_HOST_REPORTS = 256,
     PEAL_HOST_REPORT_BYTES = 4096,
     PEAL_HOST_NAME = 40,
@@ -81,8 +81,8 @@ struct peal_host_arg {
     uint8_t dtype;
     uint8_t local;      /* ints: every member has `nvalues` of its own */
     uint8_t cut;        /* tensors: the dimension in which members' shapes may differ */
-    uint32_t symmetric; /* tensors: 0, or 1 + the slot of the domain whose buffer it is; places are
-                           then offsets into that domain's buffers */
+    uint32_t symmetric; /* tensors: 0, or 1 + the slot of the domain whose buffer it is; `at` of
+                           places is then an offset into that domain's buffers */
     uint32_t ndims;
     uint32_t nvalues;
     uint64_t shape[PEAL_MOST_DIMS];
@@ -97,24 +97,10 @@ struct peal_host_place {
     uint64_t touched; /* bytes from `at` that the work may touch */
 };
 
-/* A tensor argument's shape on the member that has `count` elements of it. */
-static inline void peal_host_arg_shape(const struct peal_host_arg *arg, uint64_t count,
-                                       uint64_t shape[PEAL_MOST_DIMS])
-{
-    uint64_t others = 1;
-    for (uint32_t d = 0; d < PEAL_MOST_DIMS; d++) {
-        shape[d] = arg->shape[d];
-        if (d < arg->ndims && d != arg->cut)
-            others *= arg->shape[d];
-    }
-    if (others)
-        shape[arg->cut] = count / others;
-}
-
-/* A task on one member. */
+/* A member's part of a task. */
 struct peal_host_part {
     uint32_t worker;
-    uint32_t after;      /* this many tasks of the worker's other queue must be done */
+    uint32_t after;      /* tasks of the worker's other queue that must be done before */
     uint32_t position;   /* in its queue */
     uint64_t start, end; /* ns, natively; ps, simulated */
 };
@@ -127,12 +113,12 @@ struct peal_host_block {
     uint32_t domain; /* slot, or PEAL_HOST_ALONE */
     uint32_t members, nargs, ndims, dtype;
     uint64_t variant; /* work.c: index of the plan, for the simulator and check.c */
-    /* A bit per member, so that the host can do it for one that died, twice if need be. */
+    /* A bit per member: the host may set it for one that has died, even if it is already set. */
     _Atomic uint64_t arrived; /* acq_rel: members (and the host, for dead ones) */
     _Atomic uint64_t ended;   /* likewise */
     _Atomic uint32_t turn;    /* changes when `arrived` does. A futex */
-    _Atomic uint32_t bad;     /* status that keeps the task from running; before `arrived` */
-    _Atomic uint32_t status;  /* first failure; before `ended` */
+    _Atomic uint32_t bad;     /* status for which the task does not run; set before `arrived` */
+    _Atomic uint32_t status;  /* first failure; set before `ended` */
     struct peal_host_arg *args;
     struct peal_host_part *parts;
     struct peal_host_place *places; /* [member * nargs + argument] */
@@ -140,7 +126,7 @@ struct peal_host_block {
     char name[PEAL_HOST_NAME];
 };
 
-/* Bytes of a worker's memory that a failed task was to write. */
+/* Bytes of a worker's memory that a failed task should have written. */
 struct peal_host_taint {
     uint64_t begin, end; /* addresses; of domain buffers: see taint.c */
     uint64_t task;
@@ -148,10 +134,10 @@ struct peal_host_taint {
 };
 
 struct peal_host_worker {
-    _Atomic uint32_t dead; /* release: the watching thread; acquire: everyone */
+    _Atomic uint32_t dead; /* release: the watching thread; acquire: all threads */
     _Atomic uint32_t lock; /* of the taints: between the worker's threads and the host */
     _Atomic uint32_t ntaints;
-    struct peal_host_taint taints[PEAL_HOST_MOST_TAINTS];
+    struct peal_host_taint taints[PEAL_HOST_MAX_TAINTS];
 };
 
 struct peal_host_report {
@@ -166,7 +152,7 @@ struct peal_host_shared_work {
     const char *text, *name; /* of a kernel; text NULL: the library's */
 };
 
-/* A user-defined reduction: number PEAL_USER_REDUCTION + its place. Written before any task that
+/* A user-defined reduction: number PEAL_USER_REDUCTION + its index. Written before any task that
  * names it. */
 struct peal_host_shared_reduction {
     const char *text, *name;
@@ -178,14 +164,14 @@ struct peal_host_shared_domain {
     uint64_t bytes; /* of its buffers, together */
     uint32_t *workers;
     char **bases; /* by worker: where its buffers are, in the worker. Written by its communication
-                     thread when it opens the domain, which tasks that use buffers come after */
+                     thread when it opens the domain, before any task that uses the buffers */
     /* Threads: every member's communicator per queue, made by the host. */
     struct peal_comm **comms[PEAL_HOST_QUEUES];
 };
 
 struct peal_host_shared {
     struct peal_away *away;   /* away/away.h: in a worker on another host */
-    _Atomic uint32_t ended;   /* counts tasks that ended. A futex; release: workers */
+    _Atomic uint32_t ended;   /* number of tasks that have ended. A futex; release: workers */
     _Atomic uint32_t waiting; /* the host sleeps on it */
     _Atomic uint32_t nreports;
     uint32_t workers;
@@ -233,8 +219,8 @@ struct peal_host_tensor {
     uint32_t shard_dim;
     uint32_t npieces;
     struct peal_host_piece *pieces;
-    bool of_domain;  /* a domain's buffer */
-    uint32_t domain; /* slot of that */
+    bool of_domain;  /* it is a domain's buffer */
+    uint32_t domain; /* that domain's slot */
 };
 
 struct peal_host_domain {
@@ -246,7 +232,7 @@ struct peal_host_domain {
         struct peal_tensor tensor;
     } * buffers;
     size_t nbuffers;
-    uint64_t close_task[PEAL_HOST_QUEUES]; /* ids; the slot is free when they have ended */
+    uint64_t close_task[PEAL_HOST_QUEUES]; /* ids; the slot is free once they have ended */
     bool used[PEAL_HOST_QUEUES];
 };
 
@@ -256,7 +242,7 @@ struct peal_host_param {
     uint8_t dir;
     bool is_window, is_local, generic, has_default;
     enum peal_dtype dtype;
-    const char *dims[2]; /* of a tensor's shape that are names of dimensions alone */
+    const char *dims[2]; /* of a tensor's shape: names of dimensions; NULL: another expression */
     uint32_t ndims;
 };
 
@@ -277,8 +263,7 @@ struct peal_host_variant {
     uint32_t work;
     struct peal_plan *plan; /* of all ranks */
     bool remote;            /* goes to the communication queue */
-    uint8_t proved;         /* 0: not asked, 1 + enum of check.c */
-    uint64_t launches;      /* simulated so far, of `launch mod` */
+    uint8_t proved;         /* an enum of check.c */
 };
 
 struct peal_host_handle {
@@ -312,10 +297,10 @@ struct peal_host_area {
 struct peal_host_failure {
     uint64_t id;
     enum peal_status status;
-    char *text; /* NULL: forgotten */
+    char *text; /* NULL: no longer kept */
 };
 
-/* A task as it ran, for pictures; parts follow in `record_parts`. */
+/* A task as it ran, for pictures. Its parts are in `record_parts`. */
 struct peal_host_recorded {
     uint64_t id;
     char name[PEAL_HOST_NAME];
@@ -340,19 +325,18 @@ struct peal_host {
     char *platform;
     struct peal_host_shared *shared;
     size_t shared_bytes;
-    struct peal_away *away; /* workers are on other hosts */
-    const char *hosts;      /* which: into `platform`; NULL: on this one */
+    struct peal_away *away; /* if workers are on other hosts */
+    const char *hosts;      /* the list of them, within `platform`; NULL: this host */
     struct peal_host_area *areas;
     char *areas_base;
     struct peal_host_process *processes;
     pthread_t watcher;
     bool watching;
     int stop_fd;
-    /* Between the caller's thread and the watching one: queues of dying workers. */
+    /* Protects the queues of dying workers between the caller's thread and the watching one. */
     pthread_mutex_t mutex;
 
     struct peal_host_table tensors, domains, works;
-    uint32_t nworks;
     uint32_t next_slot;
     uint64_t serials;
     struct peal_host_domain *everyone;
@@ -371,7 +355,7 @@ struct peal_host {
     uint32_t nformulas;
 
     uint64_t next_id;              /* ids start at 1 */
-    uint64_t oldest;               /* every task before has ended, and is retired */
+    uint64_t oldest;               /* all tasks before this one have ended and are retired */
     uint64_t block_head;           /* where the next block goes */
     uint64_t block_tail;           /* where the oldest one is */
     uint64_t *block_ends;          /* [id % PEAL_MOST_QUEUED]: block_tail once it is retired */
@@ -382,7 +366,7 @@ struct peal_host {
     PEAL_VEC(struct peal_host_part) record_parts;
     PEAL_VEC(uint64_t) record_before; /* ids */
     PEAL_VEC(uint64_t) before;        /* of the task being submitted */
-    uint64_t **ids;                   /* record: [queue][position]: which task */
+    uint64_t **ids;                   /* record: [queue][position]: the task there */
     size_t *ids_cap;
     uint64_t origin_ns;
 
@@ -392,29 +376,32 @@ struct peal_host {
     struct peal_text error;
 };
 
-/* work.c. NULL: it is not a user-defined reduction, or none that was declared. */
+/* work.c. NULL: it is not a declared user-defined reduction. */
 const struct peal_formula *peal_host_formula(const struct peal_host *host,
                                              enum peal_reduction reduce);
 /* open.c */
 enum peal_status peal_host_fail(struct peal_host *host, enum peal_status status, const char *format,
                                 ...) __attribute__((format(printf, 3, 4)));
-/* PEAL_OK where the caller may use the host: not within a task. */
+/* PEAL_OK if the caller may use the host, i.e. not within a task. */
 enum peal_status peal_host_enter(struct peal_host *host);
-/* Set in the threads that run tasks. */
+/* Whether the calling thread is running a task. */
 void peal_host_in_task(bool inside);
-/* Lays out the shared block, or only says how large it is. */
+/* Lays out the shared block and returns its bytes. base NULL: only counts them. */
 uint64_t peal_host_lay_out(char *base, uint32_t workers, struct peal_host_shared *shared);
 
-/* handle.c: objects behind numbers. `what` is for error texts. */
+/* handle.c: objects behind numbers. `noun` names the object in error texts. */
 uint64_t peal_handle_add(struct peal_host *host, struct peal_host_table *table, void *object);
 void *peal_handle_find(struct peal_host *host, struct peal_host_table *table, uint64_t id,
-                       const char *what, enum peal_status *status);
+                       const char *noun, enum peal_status *status);
 void peal_handle_drop(struct peal_host_table *table, uint64_t id);
+/* The row with that id. Rows begin with a uint64_t id and are in order of it; NULL: there is
+ * none. */
+void *peal_row_find(const void *rows, size_t count, size_t row_bytes, uint64_t id);
 
 /* memory.c */
 bool peal_area_init(struct peal_host_area *area, char *base, uint64_t bytes);
-void peal_area_clear(uint64_t at, uint64_t room);
-uint64_t peal_area_take(struct peal_host_area *area, uint64_t bytes); /* 0: no room */
+void peal_area_clear(uint64_t at, uint64_t bytes);
+uint64_t peal_area_take(struct peal_host_area *area, uint64_t bytes); /* 0: no memory */
 void peal_area_give(struct peal_host_area *area, uint64_t at, uint64_t bytes);
 
 /* tensor.c */
@@ -426,11 +413,11 @@ const struct peal_host_piece *peal_tensor_piece_on(const struct peal_host_tensor
 struct peal_host_domain *peal_host_domain_find(struct peal_host *host, struct peal_domain domain,
                                                enum peal_status *status);
 void peal_host_domain_destroy(struct peal_host_domain *domain);
-/* Makes communicators of a domain's queue, where workers are threads. */
+/* If workers are threads: makes the communicators of a domain for a queue. */
 enum peal_status peal_host_domain_ready(struct peal_host *host, struct peal_host_domain *domain,
                                         uint32_t queue);
 
-/* Slots of released domains whose tasks have ended are free again. */
+/* Frees the slots of released domains whose tasks have ended. */
 void peal_host_domain_collect(struct peal_host *host);
 enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal_domain_spec *spec,
                                        struct peal_host_domain **out);
@@ -439,12 +426,12 @@ enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal
 void peal_host_works_release(struct peal_host *host);
 /* A function's parameters, "in, out, int": one word each. False: it is not such a list. */
 bool peal_host_signature_read(const char *text, struct peal_host_work *work);
-enum { PEAL_HOST_MOST_VARIANTS = 2048, PEAL_HOST_VARIANT_MAP = 8192 };
-/* The plan for a task: made once for arguments that look alike. */
+enum { PEAL_HOST_MAX_VARIANTS = 2048, PEAL_HOST_VARIANT_MAP = 8192 };
+/* Finds the plan for a task, or makes it: one for all arguments that look alike. */
 struct peal_host_request;
 enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host_request *request);
 
-/* argument.c: a task as it is put together. */
+/* argument.c: a task that is being put together. */
 struct peal_host_request {
     const struct peal_task_spec *spec;
     struct peal_host_work *work;
@@ -466,6 +453,10 @@ struct peal_host_request {
 enum peal_status peal_host_request_make(struct peal_host *host, const struct peal_task_spec *spec,
                                         struct peal_host_request *r);
 
+/* A tensor argument's shape on the member that has `count` elements of it. */
+void peal_host_arg_shape(const struct peal_host_arg *arg, uint64_t count,
+                         uint64_t shape[PEAL_MOST_DIMS]);
+
 /* submit.c */
 struct peal_host_internal {
     enum peal_host_kind kind;
@@ -475,18 +466,18 @@ struct peal_host_internal {
     struct peal_host_place places[2];
     struct peal_host_piece *piece; /* copies: the buffer, and whether it is written */
     bool writes;
-    const uint64_t *after; /* by member: tasks of the other queue; or NULL */
+    const uint64_t *after; /* by member: tasks of the other queue to wait for; or NULL */
 };
-/* A task of the host's own; *out is its id. */
+/* Submits a task of the host's own. *out, if not NULL, gets its id. */
 enum peal_status peal_host_submit_internal(struct peal_host *host,
                                            const struct peal_host_internal *task, uint64_t *out);
 void peal_host_publish(struct peal_host *host);
 
-/* order.c: what a task that touches these bytes must wait for, in the worker's other queue; then
- * the task is the last that does. position: in its own queue. */
+/* order.c: how many tasks of the worker's other queue a task that touches these bytes must wait
+ * for. The task, at `position` of its own queue, is then noted as the last that touches them. */
 uint64_t peal_order_touch(struct peal_host *host, struct peal_host_piece *piece, uint64_t first,
                           uint64_t bytes, bool writes, uint32_t queue, uint64_t position);
-/* How many tasks of each queue must be done before the host may touch them. */
+/* How many tasks of each queue must be done before the host may read or write the piece. */
 void peal_order_ask(const struct peal_host_piece *piece, bool writes,
                     uint64_t out[PEAL_HOST_QUEUES]);
 
@@ -514,24 +505,33 @@ static inline uint64_t *peal_host_ring_at(const struct peal_host_shared *shared,
     uint64_t ring = (uint64_t)worker * PEAL_HOST_QUEUES + queue;
     return &shared->rings[ring * PEAL_MOST_QUEUED + position % PEAL_MOST_QUEUED];
 }
+/* Which member of a task a worker is. */
+static inline uint32_t peal_host_member_of(const struct peal_host_block *block, uint32_t worker)
+{
+    uint32_t member = 0;
+    while (block->parts[member].worker != worker)
+        member++;
+    return member;
+}
 static inline uint64_t peal_host_all_members(const struct peal_host_block *block)
 {
     return block->members >= 64 ? UINT64_MAX : (UINT64_C(1) << block->members) - 1;
 }
 
 /* worker.c: the loop of one queue; and waiting on shared words. */
-struct peal_host_place_of_work {
+struct peal_host_thread {
     struct peal_host_shared *shared;
     uint32_t worker, queue;
 };
+/* Runs a queue until it is stopped. `argument` is a peal_host_thread, which it frees. */
 void *peal_worker_run(void *argument);
 void peal_futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t microseconds);
 void peal_futex_wake(_Atomic uint32_t *word);
 void peal_worker_push(struct peal_host_queue *queue, uint32_t pushed);
-/* A member has ended its part; the block may be reused afterwards. */
+/* A member has ended its part. The block may be reused from then on. */
 void peal_worker_end(struct peal_host_shared *shared, struct peal_host_block *block,
                      uint32_t member, enum peal_status status);
-/* A member has come to a task; bad: why it cannot take part. */
+/* A member has reached a task; `bad`: why it cannot take part, or PEAL_OK. */
 void peal_worker_arrive(struct peal_host_block *block, uint32_t member, enum peal_status bad);
 void peal_worker_report(struct peal_host_shared *shared, uint64_t task, uint32_t worker,
                         const char *text);
@@ -546,16 +546,17 @@ enum peal_status peal_launcher_run(struct peal_launcher *launcher, struct peal_h
 enum peal_status peal_launch_function(struct peal_host_shared *shared,
                                       struct peal_host_block *block, uint32_t member,
                                       struct peal_text *why);
-void peal_launch_function_args(const struct peal_host_shared *shared,
-                               const struct peal_host_block *block, uint32_t member,
-                               struct peal_function_arg *args);
+/* A member's call of a task's function. `args` gets its arguments. */
+struct peal_function_call peal_launch_call(const struct peal_host_shared *shared,
+                                           const struct peal_host_block *block, uint32_t member,
+                                           struct peal_function_arg args[PEAL_MOST_ARGS]);
 
 /* taint.c */
-/* Address of an argument as taints name it: domain buffers have addresses of their own. */
+/* The address of an argument in taints, where domain buffers have addresses of their own. */
 uint64_t peal_taint_address(const struct peal_host_block *block, uint32_t member, uint32_t arg);
-/* A domain's buffers, named by its slot plus one. */
+/* Such an address in the buffers of a domain; `symmetric`: its slot + 1. */
 uint64_t peal_taint_buffer(uint32_t symmetric, uint64_t offset);
-/* PEAL_OK, or the status of the failed task that should have written an argument's bytes, *task. */
+/* PEAL_OK, or the status of the failed task, *task, that should have written some of the bytes. */
 enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin, uint64_t end,
                                  uint64_t *task);
 void peal_taint_clear(struct peal_host_worker *worker, uint64_t begin, uint64_t end);
@@ -567,13 +568,13 @@ void peal_taint_outputs(struct peal_host_shared *shared, const struct peal_host_
 
 /* native.c */
 enum peal_status peal_native_start(struct peal_host *host);
-void peal_host_bury(struct peal_host *host, uint32_t worker);
+void peal_host_note_death(struct peal_host *host, uint32_t worker);
 void peal_native_stop(struct peal_host *host);
 
-/* simulate.c: everything that is queued. */
+/* simulate.c: runs everything that is queued. */
 enum peal_status peal_simulated_flush(struct peal_host *host);
 
-/* record.c: rows for tasks, see record.h too. Called before the task's position is taken. */
+/* record.c: rows for tasks; see also record.h. Called before the task's positions are taken. */
 void peal_record_submit(struct peal_host *host, const struct peal_host_block *block);
 void peal_record_end(struct peal_host *host, const struct peal_host_block *block,
                      enum peal_status status);
@@ -586,10 +587,10 @@ enum peal_status peal_check_variant(struct peal_host *host, uint64_t index);
 
 /* matmul.c */
 extern const struct peal_function peal_matmul_function;
-/* On the machine that is its context: its math engine does as many multiplications with addition at
- * a time as it has lanes. */
+/* Its time on the machine that `context` points to: the math engine does as many multiplications
+ * with addition at a time as it has lanes. */
 uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context);
-/* Do a[m,k], b[k,n] and c[m,n] fit each other, and are of f32 or f64? */
+/* Do a[m,k], b[k,n] and c[m,n] fit each other, and are they of f32 or f64? */
 bool peal_matmul_fits(const struct peal_function_arg *args);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A task becomes a block: written once, then put into the queues of its members, all or none.
  *
- * Blocks lie one after the other in a ring of shared memory, each whole, and are freed in the order of
- * their ids as tasks end (wait.c): there is no allocator that could fail halfway. A submit that finds no
- * room waits for the oldest task, or says PEAL_PENDING if the caller does not want that. Everything that
- * can be wrong with a task is found before its block is begun, so that no queue ever holds half a task.
+ * Blocks lie one after the other in a ring of shared memory, each in one piece, and are freed in
+ * the order of their ids as tasks end (wait.c): there is no allocator that could fail halfway. A
+ * submit that finds no space waits for the oldest task, or returns PEAL_PENDING if the caller does
+ * not want to wait. Everything that can be wrong with a task is found before its block is begun, so
+ * that no queue ever holds half a task.
  *
- * The order of tasks is decided here, by bytes: each part of a task is told how many tasks of its
- * worker's other queue must be done first (order.c), and workers only compare numbers. docs/host.md
- * has the argument why that never deadlocks. A worker that has died takes no part: for the host's own tasks
- * its part is ended here, so that domains can still be closed. */
+ * The order of tasks is decided here, by bytes: each part of a task gets the number of tasks of its
+ * worker's other queue that must be done first (order.c), and workers only compare numbers.
+ * docs/host.md has the argument why that never deadlocks. A worker that has died takes no part: for
+ * the host's own tasks its part is ended here, so that domains can still be closed. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -20,7 +21,7 @@
 
 enum { RETIRE_EVERY = 512 };
 
-/* Parts of a block after its head, each on a multiple of 8. */
+/* Bytes of a block: its head and the tables after it, each at a multiple of 8. */
 static uint64_t block_bytes(const struct peal_host_block *like, uint64_t ints)
 {
     uint64_t bytes = sizeof *like;
@@ -32,7 +33,7 @@ static uint64_t block_bytes(const struct peal_host_block *like, uint64_t ints)
     return peal_size_align(bytes, 64);
 }
 
-/* Is there a place for a task of that size? Blocks lie one after the other in a ring, each whole. */
+/* Is there space for a block of that size? *at: where, in a count of bytes that does not wrap. */
 static bool has_room(const struct peal_host *host, uint64_t bytes, uint64_t *at)
 {
     uint64_t offset = host->block_head % PEAL_HOST_BLOCK_BYTES;
@@ -84,7 +85,7 @@ static struct peal_host_block *new_block(struct peal_host *host, uint64_t at,
     return block;
 }
 
-/* Dimensions' names and arrays of ints lie after the tables. */
+/* Arrays of ints and names of dimensions follow the tables. */
 static void fill_tables(struct peal_host_block *block, const struct peal_host_request *r)
 {
     int64_t *ints = (int64_t *)(block->dims + block->ndims);
@@ -105,7 +106,8 @@ static void fill_tables(struct peal_host_block *block, const struct peal_host_re
     }
 }
 
-/* What each member must wait for, in its other queue; the task is now the last to touch its bytes. */
+/* Finds what a member must wait for in its other queue, and notes the task as the last to touch its
+ * bytes. */
 static void order_part(struct peal_host *host, struct peal_host_block *block, uint32_t member,
                        const struct peal_host_request *r)
 {
@@ -124,7 +126,7 @@ static void order_part(struct peal_host *host, struct peal_host_block *block, ui
             after = wait;
     }
     part->position = (uint32_t)position;
-    /* Nothing to wait for: as many as have ended already. */
+    /* Nothing to wait for: the number of those that have ended already. */
     const struct peal_host_queue *other =
         &host->shared->queues[part->worker * PEAL_HOST_QUEUES + 1 - block->queue];
     part->after = (uint32_t)after;
@@ -175,7 +177,7 @@ void peal_host_publish(struct peal_host *host)
 static enum peal_status check_alive(struct peal_host *host, const uint32_t *workers, uint32_t count)
 {
     for (uint32_t m = 0; m < count; m++) {
-        /* acquire; partner: bury in native.c */
+        /* acquire; partner: peal_host_note_death */
         if (atomic_load_explicit(&host->shared->of_worker[workers[m]].dead, memory_order_acquire))
             return peal_host_fail(host, PEAL_PEER_DEAD, "worker %u is dead", workers[m]);
     }
@@ -245,7 +247,7 @@ static enum peal_status submit_known(struct peal_host *host, const struct peal_t
     return status;
 }
 
-/* The task as this library's headers have it. */
+/* The same from a specification that may be of older or newer headers. */
 static enum peal_status submit(struct peal_host *host, const struct peal_task_spec *spec,
                                bool may_wait, struct peal_task *out)
 {
@@ -334,7 +336,7 @@ enum peal_status peal_host_submit_internal(struct peal_host *host,
     put(host, block);
     if (out)
         *out = block->id;
-    /* A dead worker does nothing any more: its part ends here. */
+    /* A dead worker's part ends here. */
     for (uint32_t m = 0; m < task->members; m++) {
         uint32_t worker = task->workers[m];
         if (!atomic_load_explicit(&host->shared->of_worker[worker].dead, memory_order_acquire))

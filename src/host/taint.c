@@ -77,7 +77,7 @@ enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin
  * then fail that need not. */
 static uint32_t put(struct peal_host_worker *worker, uint32_t count, struct peal_host_taint taint)
 {
-    if (count < PEAL_HOST_MOST_TAINTS) {
+    if (count < PEAL_HOST_MAX_TAINTS) {
         worker->taints[count] = taint;
         return count + 1;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: where their parts lie, and the host's own reads and writes, which wait for the tasks
- * before them and are done before later ones are submitted. */
+/* Tensors: where their parts lie, and reads and writes by the host, which wait for earlier tasks
+ * and are done before later ones are submitted. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -73,7 +73,7 @@ static enum peal_status check_spec(struct peal_host *host, const struct peal_ten
     return PEAL_OK;
 }
 
-/* Indices along the cut that a member has. */
+/* The first index of a member's shard along the dimension that is cut. */
 static uint64_t cut_at(const struct peal_host_tensor *tensor, uint32_t member)
 {
     return (uint64_t)((__uint128_t)tensor->shape[tensor->shard_dim] * member / tensor->npieces);
@@ -97,7 +97,7 @@ static enum peal_status take_memory(struct peal_host *host, struct peal_host_ten
         struct peal_host_piece *piece = &tensor->pieces[i];
         piece->bytes = part_bytes(tensor, i);
         piece->at = peal_area_take(&host->areas[piece->worker], piece->bytes);
-        /* What was freed may come back when tasks have ended. */
+        /* Freed memory becomes available when the tasks that use it have ended. */
         while (!piece->at && host->frees.len) {
             size_t before = host->frees.len;
             peal_host_collect_frees(host);
@@ -223,7 +223,7 @@ uint64_t peal_tensor_part_bytes(const struct peal_host *host, struct peal_tensor
 
 /* ---- reading and writing ---- */
 
-/* Waits for the tasks that use a piece; then it is the host's. */
+/* Waits for the tasks that use a piece; then the host may use it. */
 static enum peal_status settle(struct peal_host *host, const struct peal_host_piece *piece,
                                bool writes)
 {
@@ -249,7 +249,7 @@ static enum peal_status check_clean(struct peal_host *host, const struct peal_ho
     else
         at = piece->at;
     uint64_t task = 0;
-    /* acquire; partner: bury in native.c */
+    /* acquire; partner: peal_host_note_death */
     if (atomic_load_explicit(&worker->dead, memory_order_acquire))
         return peal_host_fail(host, PEAL_PEER_DEAD, "tensor '%s' was on worker %u, which is dead",
                               tensor->name, piece->worker);
@@ -280,7 +280,8 @@ static enum peal_status copy_area(struct peal_host *host, uint32_t worker, uint6
     return PEAL_OK;
 }
 
-/* A domain's buffer is memory of the worker: it copies, from and to memory of both. */
+/* The host cannot reach a domain's buffer: the worker copies it, from or to memory that both
+ * see. */
 static enum peal_status move_buffer(struct peal_host *host, const struct peal_host_tensor *tensor,
                                     struct peal_host_piece *piece, void *data, bool writes)
 {
@@ -291,7 +292,7 @@ static enum peal_status move_buffer(struct peal_host *host, const struct peal_ho
     enum peal_status status = PEAL_OK;
     if (writes)
         status = copy_area(host, piece->worker, stage, data, piece->bytes, true);
-    struct peal_host_internal what = {
+    struct peal_host_internal task = {
         .kind = writes ? PEAL_HOST_COPY_IN : PEAL_HOST_COPY_OUT,
         .queue = PEAL_HOST_COMM,
         .slot = tensor->domain,
@@ -301,7 +302,7 @@ static enum peal_status move_buffer(struct peal_host *host, const struct peal_ho
         .piece = piece,
         .writes = writes};
     if (status == PEAL_OK)
-        status = peal_host_submit_internal(host, &what, &id);
+        status = peal_host_submit_internal(host, &task, &id);
     if (status == PEAL_OK)
         status = peal_host_wait_id(host, id);
     if (status != PEAL_OK)
@@ -330,7 +331,7 @@ static enum peal_status move_part(struct peal_host *host, struct peal_host_tenso
     return copy_area(host, piece->worker, at, data, piece->bytes, writes);
 }
 
-/* Between the whole tensor and one member's shard of it, which is `outer` runs of bytes. */
+/* Copies between the whole tensor and one member's shard, which is `outer` runs of bytes. */
 static void cut(const struct peal_host_tensor *tensor, uint32_t member, char *whole, char *shard,
                 bool from_whole)
 {

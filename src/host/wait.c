@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of tasks: the host waits for tasks, records the failed ones, and releases what they used.
- * Tasks are retired oldest first; their blocks are then reused. */
+/* Ends of tasks: the host waits for tasks, keeps the errors of failed ones, and releases what tasks
+ * used. Tasks are retired oldest first; their blocks are then reused. */
 #include "host/away/away.h"
 #include "host/state.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { POLLS = 2000, SLEEP_US = 50000, MOST_TEXTS = 1024 };
+enum { POLLS = 2000, SLEEP_US = 50000, MAX_TEXTS = 1024 };
 
 static bool is_done(const struct peal_host *host, uint32_t worker, uint32_t queue, uint64_t count)
 {
@@ -78,7 +78,7 @@ static void note_failure(struct peal_host *host, const struct peal_host_block *b
         return;
     }
     host->texts_kept++;
-    if (host->texts_kept > MOST_TEXTS) {
+    if (host->texts_kept > MAX_TEXTS) {
         size_t old = host->failures.len - host->texts_kept;
         free(host->failures.at[old].text);
         host->failures.at[old].text = NULL;
@@ -86,21 +86,9 @@ static void note_failure(struct peal_host *host, const struct peal_host_block *b
     }
 }
 
-/* Failures are in order of their ids. */
 static const struct peal_host_failure *find_failure(const struct peal_host *host, uint64_t id)
 {
-    size_t low = 0, high = host->failures.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (host->failures.at[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < host->failures.len && host->failures.at[low].id == id;
-    if (!found)
-        return NULL;
-    return &host->failures.at[low];
+    return peal_row_find(host->failures.at, host->failures.len, sizeof *host->failures.at, id);
 }
 
 static enum peal_status failure_status(struct peal_host *host, uint64_t id)
@@ -125,7 +113,7 @@ const char *peal_host_failure_text(struct peal_host *host, uint64_t id)
 
 static uint8_t state_of(const struct peal_host *host, uint64_t id)
 {
-    /* seq_cst: with `waiting`, see peal_host_wait_oldest; acquires what the task wrote */
+    /* seq_cst: with `waiting`, see wait_until_ended; acquires what the task wrote */
     return atomic_load(&host->shared->states[id % PEAL_HOST_STATES]);
 }
 
@@ -147,53 +135,45 @@ void peal_host_retire(struct peal_host *host)
     peal_host_collect_frees(host);
 }
 
-void peal_host_wait_oldest(struct peal_host *host)
+/* A task that was submitted and has not ended. Retired tasks have. */
+static bool is_pending(const struct peal_host *host, uint64_t id)
 {
-    uint64_t id = host->oldest;
+    return id >= host->oldest && id < host->next_id && !state_of(host, id);
+}
+
+static void wait_until_ended(struct peal_host *host, uint64_t id)
+{
     peal_host_publish(host);
-    if (host->simulated && id < host->next_id && !state_of(host, id))
+    if (host->simulated && is_pending(host, id))
         peal_simulated_flush(host);
     for (uint32_t round = 0; round < POLLS; round++) {
-        if (id >= host->next_id || state_of(host, id))
-            break;
+        if (!is_pending(host, id))
+            return;
         if (round % 16 == 15)
             sched_yield();
     }
-    while (id < host->next_id && !state_of(host, id)) {
+    while (is_pending(host, id)) {
         uint32_t now = atomic_load(&host->shared->ended);
         atomic_store(&host->shared->waiting, 1); /* seq_cst; partner: peal_worker_end */
         if (!state_of(host, id))
             peal_futex_wait(&host->shared->ended, now, SLEEP_US);
         atomic_store(&host->shared->waiting, 0);
     }
+}
+
+void peal_host_wait_oldest(struct peal_host *host)
+{
+    wait_until_ended(host, host->oldest);
     peal_host_retire(host);
 }
 
 /* One task, which need not be the oldest. */
 enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id)
 {
-    peal_host_publish(host);
-    if (host->simulated && id >= host->oldest && !state_of(host, id))
-        peal_simulated_flush(host);
-    for (uint32_t round = 0; round < POLLS; round++) {
-        if (id < host->oldest || state_of(host, id))
-            break;
-        if (round % 16 == 15)
-            sched_yield();
-    }
-    while (id >= host->oldest && !state_of(host, id)) {
-        uint32_t now = atomic_load(&host->shared->ended);
-        atomic_store(&host->shared->waiting, 1); /* seq_cst; partner: peal_worker_end */
-        if (!state_of(host, id))
-            peal_futex_wait(&host->shared->ended, now, SLEEP_US);
-        atomic_store(&host->shared->waiting, 0);
-    }
-    enum peal_status status = PEAL_OK;
-    if (id >= host->oldest)
-        status = (enum peal_status)(state_of(host, id) - 1);
-    else
-        status = failure_status(host, id);
-    return status;
+    wait_until_ended(host, id);
+    if (id < host->oldest)
+        return failure_status(host, id);
+    return (enum peal_status)(state_of(host, id) - 1);
 }
 
 static enum peal_status check_task(struct peal_host *host, struct peal_task task, uint64_t *id)

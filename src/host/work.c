@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Works: kernels and functions that tasks run. The host reads a kernel for its parameters, and makes
- * its plan for each kind of arguments once: that says how much of each tensor is touched, whether
- * there is a plan at all, and to which queue the task goes. The simulator runs the same plan. */
+/* Works: kernels and functions that tasks run. The host reads a kernel's parameters, and makes its
+ * plan once for each kind of arguments: from it the host learns whether there is a plan at all, how
+ * much of each tensor is touched, and to which queue the task goes. The simulator runs the same
+ * plan. */
 #include "host/away/away.h"
 #include "host/host.h"
 #include "host/state.h"
@@ -17,9 +18,9 @@ static enum peal_status add_work(struct peal_host *host, struct peal_host_work *
                                  const struct peal_host_shared_work *shared, struct peal_work *out)
 {
     uint64_t id = 0;
-    if (host->works.rows.len >= PEAL_HOST_MOST_WORKS)
+    if (host->works.rows.len >= PEAL_HOST_MAX_WORKS)
         return peal_host_fail(host, PEAL_NO_MEMORY, "a host has at most %d works",
-                              PEAL_HOST_MOST_WORKS);
+                              PEAL_HOST_MAX_WORKS);
     uint32_t index = (uint32_t)host->works.rows.len;
     host->shared->works[index] = *shared;
     if (host->away) {
@@ -90,7 +91,7 @@ static struct peal_host_param read_param(const struct peal_symbol *symbol)
     return param;
 }
 
-/* Texts stay in memory that workers see. */
+/* Copies a text into memory that workers see, where it stays. */
 static const char *share_text(struct peal_host *host, const char *text)
 {
     struct peal_host_shared *shared = host->shared;
@@ -312,7 +313,7 @@ struct work_binding {
     struct peal_bind_value values[2 * PEAL_MOST_ARGS];
 };
 
-/* A kernel's text may have formulas of its own: which number the caller's gets there is instantiate's to say. */
+/* A kernel's text may have formulas of its own, so peal_instantiate numbers the caller's. */
 static void bind_reduction(const struct peal_host *host, enum peal_reduction reduce,
                            struct peal_bind *bind)
 {
@@ -419,7 +420,7 @@ enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host
             return peal_check_variant(host, r->variant);
         return PEAL_OK;
     }
-    if (host->variants.len >= PEAL_HOST_MOST_VARIANTS)
+    if (host->variants.len >= PEAL_HOST_MAX_VARIANTS)
         forget_variants(host);
     return make_variant(host, r, &binding, key);
 }

@@ -27,11 +27,10 @@ void peal_futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* That many tasks are in the queue. */
 void peal_worker_push(struct peal_host_queue *queue, uint32_t pushed)
 {
-    /* seq_cst, with `idle`: the worker sees the task, or we see that it sleeps. Releases the block;
-     * partner: wait_count */
+    /* seq_cst, with `idle`: either the worker sees the task, or this thread sees that it sleeps.
+     * Releases the block; partner: wait_count */
     atomic_store(&queue->pushed, pushed);
     if (atomic_load(&queue->idle))
         peal_futex_wake(&queue->pushed);
@@ -56,8 +55,8 @@ static void wait_count(_Atomic uint32_t *count, _Atomic uint32_t *sleepers, uint
         pause_briefly(round);
     }
     for (;;) {
-        /* seq_cst, with the counter's: the thread that counts sees that we sleep, or we see the
-         * count. */
+        /* seq_cst, with the counter's: either the thread that counts sees that this one sleeps, or
+         * this one sees the count. */
         atomic_fetch_add(sleepers, 1);
         uint32_t now = atomic_load(count);
         bool reached = (int32_t)(now - wanted) >= 0;
@@ -85,7 +84,7 @@ void peal_worker_arrive(struct peal_host_block *block, uint32_t member, enum pea
     uint32_t none = PEAL_OK;
     if (bad != PEAL_OK)
         atomic_compare_exchange_strong(&block->bad, &none, (uint32_t)bad);
-    /* acq_rel: `bad` is seen by the thread that sees the bit; partner: meet */
+    /* acq_rel: a thread that sees the bit sees `bad`; partner: meet */
     uint64_t before =
         atomic_fetch_or_explicit(&block->arrived, UINT64_C(1) << member, memory_order_acq_rel);
     atomic_fetch_add(&block->turn, 1);
@@ -93,12 +92,12 @@ void peal_worker_arrive(struct peal_host_block *block, uint32_t member, enum pea
         peal_futex_wake(&block->turn);
 }
 
-/* All members come here before any goes on; then all know whether all can. */
+/* Waits until all members have reached the task. Returns the same on all: whether it can run. */
 static enum peal_status meet(struct peal_host_shared *shared, struct peal_host_block *block,
                              uint32_t member, enum peal_status bad)
 {
     uint64_t all = peal_host_all_members(block);
-    if (shared->away) /* the driver says when all have come */
+    if (shared->away) /* the driver reports when all have arrived */
         peal_away_arrived(shared->away, block, member, bad);
     else
         peal_worker_arrive(block, member, bad);
@@ -122,26 +121,18 @@ void peal_worker_end(struct peal_host_shared *shared, struct peal_host_block *bl
     uint64_t id = block->id, all = peal_host_all_members(block);
     if (status != PEAL_OK)
         atomic_compare_exchange_strong(&block->status, &none, (uint32_t)status);
-    /* acq_rel: the last one sees all members' status, times and data, and hands them on */
+    /* acq_rel: the last one sees all members' status, times and data, and releases them below */
     uint64_t before =
         atomic_fetch_or_explicit(&block->ended, UINT64_C(1) << member, memory_order_acq_rel);
     if ((before | UINT64_C(1) << member) != all)
         return;
     uint32_t result = atomic_load_explicit(&block->status, memory_order_acquire);
-    /* seq_cst, as the two below: the host sees the state, or we see that it waits. From here on the
-     * block may be used again. */
+    /* seq_cst, as the two below: either the host sees the state, or this thread sees that it waits.
+     * From here on the block may be reused. */
     atomic_store(&shared->states[id % PEAL_HOST_STATES], (uint8_t)(1 + result));
     atomic_fetch_add(&shared->ended, 1);
     if (atomic_load(&shared->waiting))
         peal_futex_wake(&shared->ended);
-}
-
-static uint32_t member_of(const struct peal_host_block *block, uint32_t worker)
-{
-    uint32_t member = 0;
-    while (block->parts[member].worker != worker)
-        member++;
-    return member;
 }
 
 static bool runs(const struct peal_host_block *block)
@@ -156,7 +147,7 @@ static enum peal_status run_task(struct peal_host_shared *shared, struct peal_la
     uint64_t culprit = 0;
     enum peal_status status = peal_taint_inputs(shared, block, member, &culprit);
     bool tainted = status != PEAL_OK;
-    /* Functions and closing are done by each member alone. */
+    /* Members do not meet for functions and for closing. */
     bool together = block->members > 1 && block->kind != PEAL_HOST_CLOSE_DOMAIN &&
                     block->kind != PEAL_HOST_RUN_FUNCTION;
     if (together)
@@ -178,7 +169,7 @@ static enum peal_status run_task(struct peal_host_shared *shared, struct peal_la
     return status;
 }
 
-/* The last steps of a task. Its block may be reused afterwards. */
+/* Reports the end of a task. Its block may be reused afterwards. */
 static void end_task(struct peal_host_shared *shared, struct peal_host_block *block,
                      uint32_t member, enum peal_status status, const char *why)
 {
@@ -187,7 +178,7 @@ static void end_task(struct peal_host_shared *shared, struct peal_host_block *bl
     peal_worker_end(shared, block, member, status);
 }
 
-/* The same of a worker that reports to a driver on another host, once it counts as done. */
+/* The same report for a driver on another host, which is sent when the task counts as done. */
 static struct peal_away_head report_of(const struct peal_host_shared *shared,
                                        const struct peal_host_block *block, uint32_t member,
                                        enum peal_status status)
@@ -202,18 +193,18 @@ static struct peal_away_head report_of(const struct peal_host_shared *shared,
 
 void *peal_worker_run(void *argument)
 {
-    struct peal_host_place_of_work place = *(struct peal_host_place_of_work *)argument;
-    struct peal_host_shared *shared = place.shared;
-    struct peal_host_queue *queues = &shared->queues[place.worker * PEAL_HOST_QUEUES];
-    struct peal_host_queue *queue = &queues[place.queue], *other = &queues[1 - place.queue];
-    struct peal_launcher *launcher = peal_launcher_new(shared, place.worker, place.queue);
+    struct peal_host_thread thread = *(struct peal_host_thread *)argument;
+    struct peal_host_shared *shared = thread.shared;
+    struct peal_host_queue *queues = &shared->queues[thread.worker * PEAL_HOST_QUEUES];
+    struct peal_host_queue *queue = &queues[thread.queue], *other = &queues[1 - thread.queue];
+    struct peal_launcher *launcher = peal_launcher_new(shared, thread.worker, thread.queue);
     bool stop = false;
     free(argument);
     for (uint32_t head = 0; !stop; head++) {
         wait_count(&queue->pushed, &queue->idle, head + 1);
-        uint64_t entry = *peal_host_ring_at(shared, place.worker, place.queue, head);
+        uint64_t entry = *peal_host_ring_at(shared, thread.worker, thread.queue, head);
         struct peal_host_block *block = peal_host_ring_block(shared, entry);
-        uint32_t member = member_of(block, place.worker);
+        uint32_t member = peal_host_member_of(block, thread.worker);
         struct peal_text why = {0};
         enum peal_status status = PEAL_OK;
         stop = block->kind == PEAL_HOST_STOP;

@@ -5,6 +5,7 @@
  *              engine.c what RCCL will do with the file
  *   mscclpp/   MSCCL++ JSON (its executor): json.c text -> tree, read.c and read_ops.c tree ->
  *              model, scan.c, make.c and make_op.c model -> plan
+ *   reader.h   what a format provides: a table of functions, one row per format in import.c
  *   fix.h      proposed edits for a fault, and edits applied
  *   finding.h  what else a reader should know besides the verdict, with places and fixes
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in kernels: the texts of kernels/, part of the binary, parsed and deduced on demand. */
-#ifndef PEAL_IR_LIBRARY_H
-#define PEAL_IR_LIBRARY_H
+#ifndef PEAL_LANG_LIBRARY_H
+#define PEAL_LANG_LIBRARY_H
 
 #include "lang/tree/module.h"
 

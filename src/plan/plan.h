@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what verify, sim, run and report read, and the only thing they read.
+/* plan: what verify, sim, run and report work on.
  *
  *   format.h   the plan's layout, with accessors; peal_plan_check for blocks from outside
  *   make/      a lowered kernel, a number of ranks and parameters -> plan: request.h binds values
@@ -9,6 +9,8 @@
  *              ops into single-pass computes of k sources, fanout.c a compute and copies of its
  *              result into one op
  *   parts.h    a plan's ranks one by one, for plans that are never whole
+ *   part.h     one rank's part of a whole plan
+ *   hash.h     the hash of a plan's content
  *   flush.h    the same plan with the flushes that a network needs
  *   resize.h   the same plan for other sizes
  *   dump.h     text and JSON

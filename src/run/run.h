@@ -2,21 +2,21 @@
 /* run: plans on real ranks, processes of one host or of several, or threads of one process.
  *
  *   team/    ranks that share windows: how they meet (rendezvous.h), what lies in the windows
- *            (shared.h), shared memory (window.h), what communicators share of it (windows.h), how
- *            much of it is left (memory_limit.h, prefault.h), cores and binding (topo.h, own_core.h),
+ *            (shared.h), shared memory (window.h), what communicators share of it (windows.h),
+ *            available memory (memory_limit.h, prefault.h), cores and binding (topo.h, own_core.h),
  *            failure (team.h)
  *   exec/    a plan made ready for one rank (image.h), and the loop that executes it (exec.h):
  *            channels, cells that share a line (multicast.h), memory of other processes (remote.h)
- *   call/    one collective call, blocking or not (call.h): which calls there are (collective.h),
- *            where their launches live (family.h), how they wait (backoff.h), point-to-point
- *            messages (mail.h), why a rank waits (doctor.h)
- *   span/    ranks on several hosts: what a team knows of those on others, failure across hosts
- *   net/     ranks on other hosts: what a transport provides (net.h) and its members, and how ranks
- *            meet that cannot reach each other yet (meet.h, hosts.h)
+ *   call/    one collective call, blocking or not (call.h): the kinds of calls (collective.h), where
+ *            their launches live (family.h), how they wait (backoff.h), point-to-point messages
+ *            (mail.h), why a rank waits (doctor.h)
+ *   span/    teams on several hosts: what a team knows of far ranks, failure across hosts
+ *   net/     transports between hosts: what one provides (net.h), the transports, and how ranks meet
+ *            that cannot reach each other yet (meet.h, hosts.h)
  *   choose/  from a call to the plan it launches: which algorithm (select.h), class and segments
  *            (segments.h), the plan cache (plans.h)
  *
- * Start reading at exec/exec.c: everything else is there so that its loop has nothing to ask.
+ * Start reading at exec/exec.c: everything else prepares what its loop needs.
  */
 #ifndef PEAL_RUN_RUN_H
 #define PEAL_RUN_RUN_H

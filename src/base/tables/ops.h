@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of operations (ops.def) as C. */
-#ifndef PEAL_IR_OPS_H
-#define PEAL_IR_OPS_H
+#ifndef PEAL_BASE_OPS_H
+#define PEAL_BASE_OPS_H
 
 enum peal_op_kind {
 #define OP(NAME, name, dst, src, cell, channel, order, syntax, meaning) PEAL_OP_##NAME,

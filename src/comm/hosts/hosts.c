@@ -138,15 +138,15 @@ static void bind_core(const struct account *all, uint32_t rank, uint32_t size)
 }
 
 static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *endpoint,
-                                  const struct peal_team_how *options, struct account *all,
+                                  const struct peal_team_options *options, struct account *all,
                                   struct peal_text *why, struct peal_team **out)
 {
     uint32_t members[PEAL_MOST_RANKS];
     struct account own = {.machine = peal_topo_machine()};
     struct peal_text reason = {0};
     struct peal_span_hello hellos[PEAL_MOST_RANKS];
-    struct peal_team_how far = *options;
-    struct peal_span_how span = {endpoint, members};
+    struct peal_team_options far = *options;
+    struct peal_span_options span = {endpoint, members};
     struct peal_team *team = NULL;
     for (uint32_t r = 0; r < options->size; r++)
         members[r] = r;
@@ -172,7 +172,7 @@ static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *
 }
 
 enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
-                                 const struct peal_team_how *options, struct peal_text *why,
+                                 const struct peal_team_options *options, struct peal_text *why,
                                  struct peal_comm **out)
 {
     struct peal_endpoint *endpoint = NULL;
@@ -215,7 +215,7 @@ void peal_hosts_cut(const struct peal_team *parent, struct peal_hosts_part *part
     }
     if (!several)
         return;
-    part->span = (struct peal_span_how){parent->span->endpoint, part->at};
+    part->span = (struct peal_span_options){parent->span->endpoint, part->at};
     group->span = &part->span;
     group->hello = &part->hello;
 }

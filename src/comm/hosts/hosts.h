@@ -12,12 +12,12 @@ enum peal_status peal_hosts_compare(struct peal_meet *meet, uint32_t *nodes, boo
 /* Opens it: the ranks of each host meet among themselves, all of them through `meet`. Collective; all ranks
  * open or none does, with one reason in `why`. */
 enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
-                                 const struct peal_team_how *options, struct peal_text *why,
+                                 const struct peal_team_options *options, struct peal_text *why,
                                  struct peal_comm **out);
 
 /* A team of some ranks of another, that spans hosts if they do: what peal_team_derive has to be told. */
 struct peal_hosts_part {
-    struct peal_span_how span;
+    struct peal_span_options span;
     struct peal_span_hello hello;
     uint32_t at[PEAL_MOST_RANKS];
 };

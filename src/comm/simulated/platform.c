@@ -440,7 +440,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
     uint64_t times[PEAL_MOST_RANKS];
     struct ticket ticket = {.time = peal_platform_time(platform),
-                            .code = peal_call_what(args->collective, (uint32_t)args->dtype,
+                            .code = peal_call_code(args->collective, (uint32_t)args->dtype,
                                                    (uint32_t)args->reduce, args->root),
                             .count = args->count};
     struct ticket tickets[PEAL_MOST_RANKS];

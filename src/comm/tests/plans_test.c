@@ -297,7 +297,7 @@ static bool same_image(const struct peal_image *a, const struct peal_image *b)
            SAME(params, a->nparams) && SAME(channels, a->nchannels) && SAME(lanes, a->nlanes) &&
            SAME(totals, a->nshared * a->period) && SAME(writers, cells) && SAME(notifiers, cells) &&
            a->rank == b->rank && a->size == b->size && a->nregs == b->nregs &&
-           a->most_operands == b->most_operands && a->clip == b->clip && a->seq_cst == b->seq_cst &&
+           a->max_operands == b->max_operands && a->clip == b->clip && a->seq_cst == b->seq_cst &&
            a->count_shift == b->count_shift && a->scratch == b->scratch &&
            a->private_bytes == b->private_bytes && a->region_bytes == b->region_bytes &&
            a->family_key == b->family_key && a->remote == b->remote &&
@@ -332,14 +332,14 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
         uint32_t *writers = writers_of(whole), *notifiers = calloc(whole->cells + 1, 4);
         peal_notifiers_find(whole, rank, notifiers);
         bool rows = algo->shape == PEAL_SHAPE_ROWS || algo->shape == PEAL_SHAPE_BLOCKS;
-        struct peal_image_how made = {.rank = rank,
-                                      .clip = true,
-                                      .rows_as_bases = rows,
-                                      .remote = algo->memory != PEAL_PEERS_STAGE,
-                                      .writes = true,
-                                      .key = 1,
-                                      .writers = writers,
-                                      .notifiers = notifiers};
+        struct peal_image_options made = {.rank = rank,
+                                          .clip = true,
+                                          .rows_as_bases = rows,
+                                          .remote = algo->memory != PEAL_PEERS_STAGE,
+                                          .writes = true,
+                                          .key = 1,
+                                          .writers = writers,
+                                          .notifiers = notifiers};
         struct peal_image *a = NULL, *b = NULL;
         struct peal_plan *copy = malloc(wanted->block_len);
         memcpy(copy, wanted, wanted->block_len);

@@ -79,7 +79,7 @@ enum peal_status peal_user_run(struct peal_user_kernel *kernel, struct peal_imag
                              .launches = 1,
                              .element = 1,
                              .bytes = bytes,
-                             .code = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0),
+                             .code = peal_call_code(PEAL_CALL_KERNEL, 0, 0, 0),
                              .count = shared,
                              .signature = (uint32_t)(shared ^ shared >> 32)};
     if (times) {

@@ -298,7 +298,7 @@ enum peal_status peal_user_kernel_load_plan(struct peal_comm *comm, const struct
         goto fail;
     }
     memcpy(copy, plan, plan->block_len);
-    struct peal_image_how options = {.rank = comm->team->rank, .key = plan->hash};
+    struct peal_image_options options = {.rank = comm->team->rank, .key = plan->hash};
     status = peal_plans_take(&comm->plans, copy, &options, &why, &image);
     if (status != PEAL_OK)
         goto fail;

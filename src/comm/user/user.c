@@ -342,7 +342,7 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         free_versions(kernel);
     struct peal_text why = {0};
     struct peal_image *image = NULL;
-    struct peal_image_how options = {.rank = comm->team->rank, .key = launch->shared};
+    struct peal_image_options options = {.rank = comm->team->rank, .key = launch->shared};
     enum peal_status status =
         peal_plans_make(&comm->plans, kernel->kernel, &launch->bind, &options, &why, &image);
     if (status != PEAL_OK) {

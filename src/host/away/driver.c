@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's side: what it sends to workers, and what it makes of their reports.
+/* The driver's side: what it sends to workers, and how it applies their reports.
  *
- * The caller's thread sends, under the host's mutex or without it; the serving thread applies reports, and takes the
- * mutex only to bury. So the order is always mutex, then the net's lock, and no thread that holds the
- * lock waits for anything but the net. */
+ * The caller's thread sends, under the host's mutex or without it; the serving thread applies
+ * reports, and takes the mutex only in peal_host_note_death. So the order is always mutex, then the net's
+ * lock, and no thread that holds the lock waits for anything but the net. */
 #include "host/away/away.h"
 
 #include <sched.h>
@@ -36,7 +36,7 @@ void peal_away_function(struct peal_host *host, uint32_t work, const char *name)
         peal_away_send(host->away, w, PEAL_AWAY_FUNCTION, &head, name, strlen(name) + 1);
 }
 
-/* Bytes of a block that are too many for one message go ahead. */
+/* A block that is too large for one message is sent before, as tables. */
 static void send_large(struct peal_host *host, const struct peal_host_block *block, uint32_t worker)
 {
     uint64_t first = (uint64_t)((const char *)block - (const char *)host->shared);
@@ -71,7 +71,7 @@ void peal_away_push(struct peal_host *host, uint32_t index, uint32_t pushed)
 
 void peal_away_meet(struct peal_host *host, struct peal_host_block *block)
 {
-    /* acquire; partner: peal_worker_arrive, maybe of another thread */
+    /* acquire; partner: peal_worker_arrive, perhaps in another thread */
     if (atomic_load_explicit(&block->arrived, memory_order_acquire) != peal_host_all_members(block))
         return;
     struct peal_away_head head = {
@@ -102,7 +102,7 @@ static enum peal_status start_copy(struct peal_away *away, const struct peal_net
     return peal_net_get(away->net, get, token);
 }
 
-/* One piece, and its end. */
+/* Copies one piece, and waits until that has ended. */
 static enum peal_status copy_piece(struct peal_away *away, const struct peal_net_put *put,
                                    const struct peal_net_get *get)
 {
@@ -176,7 +176,7 @@ void peal_away_keep(struct peal_away *away, uint32_t rank, uint32_t kind, const 
     peal_away_wake(away);
 }
 
-/* The block that a report is about, if it is one of that worker's. */
+/* The block that a report is about; NULL: the sender has no part in such a task. */
 static struct peal_host_block *block_of(const struct peal_host *host,
                                         const struct peal_away_letter *letter)
 {
@@ -211,11 +211,11 @@ static void note_end(struct peal_host *host, struct peal_host_block *block,
         peal_futex_wake(&shared->queues[index].done);
 }
 
-/* The others may wait for it without being connected to it. */
+/* The other workers are notified: they may wait for it without being connected to it. */
 static void note_lost(struct peal_host *host, uint32_t worker)
 {
     struct peal_away_head head = {.member = worker};
-    peal_host_bury(host, worker);
+    peal_host_note_death(host, worker);
     for (uint32_t w = 0; w < host->workers; w++) {
         if (w != worker)
             peal_away_send(host->away, w, PEAL_AWAY_LOST, &head, NULL, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The net between a driver and its workers, as both use it. */
+/* The net between a driver and its workers: what both sides use. */
 #include "host/away/away.h"
 
 #include <poll.h>
@@ -55,7 +55,7 @@ static void on_post(void *context, uint32_t rank, uint32_t kind, const void *byt
 
 static void on_lost(void *context, uint32_t rank, enum peal_status status, const char *why)
 {
-    if (status != PEAL_CLOSED) /* in order: it has nothing more to say */
+    if (status != PEAL_CLOSED) /* closed: it has left in order */
         peal_away_note_lost(context, rank, why);
 }
 
@@ -75,7 +75,7 @@ enum peal_status peal_away_open(struct peal_away *away, struct peal_meet *meet,
         .size = meet->size,
         .job = meet->job,
         .secret = secret,
-        .transport = other ? "tcp" : NULL, /* what others carry is not authenticated */
+        .transport = other ? "tcp" : NULL, /* other transports do not authenticate */
         .crypt = true,
         .events = {.context = away, .post = on_post, .lost = on_lost}};
     status = peal_net_open(&config, meet, why, &away->net);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver starts its workers: peal exec --hosts with the driver's own command line, joined over a socket. */
+/* The driver starts its workers, by peal exec --hosts with the driver's own command line, and joins
+ * their job over a socket; in the end it stops them. */
 #include "host/away/away.h"
 
 #include <errno.h>
@@ -11,9 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MEET_MS = 60000, STOP_MS = 10000, LINGER_MS = 1000, ENDING_MS = 1000, MOST_WORDS = 4096 };
+enum { MEET_MS = 60000, STOP_MS = 10000, LINGER_MS = 1000, ENDING_MS = 1000, MAX_WORDS = 4096 };
 
-/* The words of this process's command line, in one block after them; NULL on failure. */
+/* The words of this process's command line: one block of pointers, followed by the text. NULL on
+ * failure. */
 static char **own_command(void)
 {
     struct peal_text text = {0};
@@ -24,25 +26,29 @@ static char **own_command(void)
         peal_text_add(&text, bytes, (size_t)got);
     if (fd >= 0)
         close(fd);
-    char **words = calloc(1, (MOST_WORDS + 1) * sizeof *words + text.len + 1);
+    char **words = calloc(1, (MAX_WORDS + 1) * sizeof *words + text.len + 1);
     if (!words || !text.len || text.failed) {
         free(words);
         peal_text_release(&text);
         return NULL;
     }
-    char *at = memcpy(words + MOST_WORDS + 1, text.at, text.len);
+    char *at = memcpy(words + MAX_WORDS + 1, text.at, text.len);
     const char *end = at + text.len;
-    for (size_t count = 0; at < end && count < MOST_WORDS; at += strlen(at) + 1)
-        words[count++] = at;
+    for (size_t count = 0; count < MAX_WORDS; count++) {
+        if (at >= end)
+            break;
+        words[count] = at;
+        at += strlen(at) + 1;
+    }
     peal_text_release(&text);
     return words;
 }
 
-/* In the child. */
+/* In the child. Does not return. */
 static void become_exec(const char *list, int fd, char **own)
 {
     char number[16];
-    char *words[MOST_WORDS + 16];
+    char *words[MAX_WORDS + 16];
     size_t count = 0;
     const char *command = getenv("PEAL_COMMAND");
     sigset_t none;
@@ -63,7 +69,7 @@ static void become_exec(const char *list, int fd, char **own)
     sigprocmask(SIG_SETMASK, &none, NULL);
     fcntl(fd, F_SETFD, 0);
     setenv("PEAL_HOST_WORKER", "1", 1);
-    unsetenv("PEAL_HOST"); /* names of workers' hosts are the list's */
+    unsetenv("PEAL_HOST"); /* workers' hosts have their names from the list */
     execvp(words[0], words);
     _exit(127);
 }
@@ -91,7 +97,7 @@ static enum peal_status start_exec(struct peal_host *host, const char *list)
     return PEAL_OK;
 }
 
-/* Why there is no meeting: maybe there is no peal. */
+/* Reports why the workers could not be started: perhaps the peal command was not found. */
 static enum peal_status explain(struct peal_host *host, enum peal_status status,
                                 const struct peal_text *why)
 {
@@ -99,7 +105,7 @@ static enum peal_status explain(struct peal_host *host, enum peal_status status,
     int code = 0;
     uint64_t deadline = peal_now_ms() + ENDING_MS;
     pid_t ended = 0;
-    /* Its end of the socket is closed a moment before its process has ended. */
+    /* The socket is closed a moment before the process has ended. */
     while (status == PEAL_SYSTEM && ended == 0 && peal_now_ms() < deadline) {
         ended = waitpid(away->exec_pid, &code, WNOHANG);
         if (ended == 0)
@@ -182,19 +188,20 @@ enum peal_status peal_away_start(struct peal_host *host, const char *list)
     return PEAL_OK;
 }
 
-/* peal exec ends when its ranks have; one that does not is ended. */
+/* Waits for the end of peal exec, which follows that of its ranks; after STOP_MS it is asked to
+ * end, and after twice that it is killed. */
 static void reap_exec(struct peal_away *away)
 {
     uint64_t deadline = peal_now_ms() + STOP_MS;
-    bool told = false;
+    bool asked = false;
     if (away->exec_pid <= 0)
         return;
     while (waitpid(away->exec_pid, NULL, WNOHANG) == 0) {
-        if (peal_now_ms() > deadline && !told) {
-            close(away->meet_fd); /* which it takes as the end */
+        if (peal_now_ms() > deadline && !asked) {
+            close(away->meet_fd); /* peal exec then ends its ranks */
             away->meet_fd = -1;
             deadline += STOP_MS;
-            told = true;
+            asked = true;
         } else if (peal_now_ms() > deadline) {
             kill(away->exec_pid, SIGKILL);
         }

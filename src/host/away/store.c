@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What members of a domain exchange while they open its communicator: the member that sets a key sends it to all members, and each
- * waits for it in its own table. Keys of domains that are long open are dropped. */
+/* What members of a domain exchange while they open its communicator: a member that sets a key
+ * sends it to all members, and each waits for it in its own table. Keys of old domains are
+ * dropped. */
 #include "host/away/away.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ void peal_away_store_put(struct peal_away *away, uint64_t domain, const char *by
     if (!entry.key || !entry.value || !peal_vec_reserve(&away->store, 1)) {
         free(entry.key);
         free(entry.value);
-        return; /* its reader's time-out says it */
+        return; /* its reader times out */
     }
     memcpy(entry.value, end + 1, value);
     away->store.at[away->store.len++] = entry;

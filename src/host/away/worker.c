@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's side: a process that a driver has started on some host. It has the memory that the driver described, two
- * threads that work as any worker's, and this thread, which receives. It ends when both threads have been stopped, or
- * when the driver is lost. */
+/* The worker's side: a process that a driver has started on some host. It maps memory as the driver
+ * describes it, and has two threads like any worker's, and this thread, which receives. It ends
+ * when both threads have been stopped, or when the driver is lost. */
 #include "host/away/away.h"
 
 #include <errno.h>
@@ -17,9 +17,9 @@ bool peal_away_is_worker(void)
     return getenv("PEAL_HOST_WORKER") && getenv("PEAL_MEET_FD");
 }
 
-/* ---- what arrives ---- */
+/* ---- from the driver ---- */
 
-/* Where a block is, if it is within the blocks. */
+/* The block at an offset; NULL: the offset is wrong. */
 static struct peal_host_block *block_at(const struct peal_away *away, uint64_t offset)
 {
     if (offset % 64 || offset > PEAL_HOST_BLOCK_BYTES - sizeof(struct peal_host_block))
@@ -31,7 +31,7 @@ static void take_function(const struct peal_away *away, const struct peal_away_h
                           const char *name, size_t len)
 {
     const struct peal_host *host = away->host;
-    if (head->count >= PEAL_HOST_MOST_WORKS || len == 0 || name[len - 1] != '\0')
+    if (head->count >= PEAL_HOST_MAX_WORKS || len == 0 || name[len - 1] != '\0')
         return;
     struct peal_host_shared_work *work = &away->shared->works[head->count];
     work->function = NULL;
@@ -87,7 +87,7 @@ void peal_away_apply(struct peal_away *away, uint32_t rank, uint32_t kind, const
         peal_away_store_put(away, head.at, rest, left);
         return;
     }
-    if (rank + 1 != away->size) /* the rest is the driver's to say */
+    if (rank + 1 != away->size) /* only the driver may send the rest */
         return;
     bool inside = head.at >= area && head.bytes <= away->area_bytes &&
                   head.at - area <= away->area_bytes - head.bytes;
@@ -129,7 +129,7 @@ void peal_away_note_lost(struct peal_away *away, uint32_t rank, const char *why)
     struct peal_away_head head = {0};
     if (rank >= away->size)
         return;
-    if (!away->shared) { /* the driver's */
+    if (!away->shared) { /* this is the driver */
         peal_away_keep(away, rank, PEAL_AWAY_LOST, &head, sizeof head);
         return;
     }
@@ -142,7 +142,7 @@ void peal_away_note_lost(struct peal_away *away, uint32_t rank, const char *why)
     pthread_cond_broadcast(&away->changed);
 }
 
-/* ---- what is reported ---- */
+/* ---- to the driver ---- */
 
 void peal_away_arrived(struct peal_away *away, const struct peal_host_block *block, uint32_t member,
                        enum peal_status bad)
@@ -171,7 +171,7 @@ static void *map_at(uint64_t at, uint64_t bytes)
         return NULL;
     if (got == wanted)
         return got;
-    munmap(got, bytes); /* it is taken */
+    munmap(got, bytes); /* those addresses are taken */
     return NULL;
 }
 
@@ -211,7 +211,7 @@ static enum peal_status begin(struct peal_away *away, struct peal_text *why)
     enum peal_status status = peal_meet_open(MEET_MS, why, &meet);
     if (status == PEAL_OK)
         status = peal_away_open(away, meet, why);
-    if (status == PEAL_OK && away->size > PEAL_HOST_MOST_WORKERS + 1)
+    if (status == PEAL_OK && away->size > PEAL_HOST_MAX_WORKERS + 1)
         status = PEAL_UNSUPPORTED;
     struct peal_away_hello *all = NULL;
     if (status == PEAL_OK)
@@ -229,7 +229,7 @@ static enum peal_status begin(struct peal_away *away, struct peal_text *why)
 
 static void *work(void *argument)
 {
-    struct peal_away *away = ((struct peal_host_place_of_work *)argument)->shared->away;
+    struct peal_away *away = ((struct peal_host_thread *)argument)->shared->away;
     peal_worker_run(argument);
     atomic_fetch_sub(&away->running, 1);
     peal_away_wake(away);
@@ -249,18 +249,18 @@ enum peal_status peal_away_work(struct peal_host *host)
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
         if (status != PEAL_OK)
             break;
-        struct peal_host_place_of_work *place = malloc(sizeof *place);
-        if (place)
-            *place = (struct peal_host_place_of_work){away->shared, away->rank, q};
-        if (q == 0) { /* communicators that tasks open have nothing to do with this job */
+        struct peal_host_thread *thread = malloc(sizeof *thread);
+        if (thread)
+            *thread = (struct peal_host_thread){away->shared, away->rank, q};
+        if (q == 0) { /* tasks open communicators that are not of this job */
             for (size_t i = 0; i < sizeof names / sizeof *names; i++)
                 unsetenv(names[i]);
             setenv("PEAL_PLATFORM", "native", 1);
-            setenv("PEAL_PROGRESS", "thread", 1); /* between its tasks a worker is in no call */
+            setenv("PEAL_PROGRESS", "thread", 1); /* between tasks a worker is in no call */
         }
         atomic_fetch_add(&away->running, 1);
-        if (!place || pthread_create(&threads[q], NULL, work, place) != 0)
-            _exit(1); /* the driver learns of it as of any death */
+        if (!thread || pthread_create(&threads[q], NULL, work, thread) != 0)
+            _exit(1); /* the driver sees it as any other death */
     }
     if (status != PEAL_OK) {
         status = peal_host_fail(host, status, "%s", peal_text_get(&why));

@@ -3,9 +3,9 @@
  *
  *     graph_test PLATFORM WORKERS TASKS SEED [GRAPHS [KILLS]]
  *
- * Tensors of i32, so that results are equal or wrong. The interpreter below knows what each work
- * means and nothing else of Peal. With KILLS, workers die at random: then every part of a tensor is
- * either right, or reported as lost, and the latter only if it depends on a dead worker.
+ * Tensors are of i32, so that results are either equal or wrong. The interpreter below knows what
+ * each work means and nothing else of Peal. With KILLS, workers die at random: then every part of a
+ * tensor is either right or reported as lost, and lost only if it depends on a dead worker.
  */
 #include <peal/host.h>
 
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_WORKERS = 16, MOST_DOMAINS = 6, MOST_TENSORS = 40, MOST_COUNT = 240 };
+enum { MAX_WORKERS = 16, MAX_DOMAINS = 6, MAX_TENSORS = 40, MAX_COUNT = 240 };
 
 static const char text[] = "kernel twice(in x: T[n], out y: T[n]) {\n    y = x + x\n}\n"
                            "kernel add(in x: T[n], inout y: T[n]) {\n    y = x + y\n}\n"
@@ -53,7 +53,7 @@ static const char *const kernels[KINDS] = {[TWICE] = "twice",
 
 struct model_domain {
     struct peal_domain handle;
-    uint32_t size, workers[MOST_WORKERS];
+    uint32_t size, workers[MAX_WORKERS];
     struct peal_tensor buffer;
     bool live;
 };
@@ -64,17 +64,17 @@ struct model_tensor {
     bool live, is_buffer;
     uint32_t domain; /* of a buffer */
     uint32_t count;
-    bool on[MOST_WORKERS];
-    uint32_t nparts, part_worker[MOST_WORKERS];
-    int32_t *value[MOST_WORKERS];
-    bool lost[MOST_WORKERS]; /* depends on a worker that may have died */
+    bool on[MAX_WORKERS];
+    uint32_t nparts, part_worker[MAX_WORKERS];
+    int32_t *value[MAX_WORKERS];
+    bool lost[MAX_WORKERS]; /* depends on a worker that may have died */
 };
 
 static struct peal_host *host;
 static uint32_t workers, ndomains, ntensors;
-static bool killing, dead[MOST_WORKERS];
-static struct model_domain domains[MOST_DOMAINS];
-static struct model_tensor tensors[MOST_TENSORS];
+static bool killing, dead[MAX_WORKERS];
+static struct model_domain domains[MAX_DOMAINS];
+static struct model_tensor tensors[MAX_TENSORS];
 static struct peal_work works[KINDS];
 static uint64_t state;
 
@@ -86,11 +86,11 @@ static uint32_t roll(uint32_t below)
     return (uint32_t)(state >> 20) % below;
 }
 
-static void must(enum peal_status status, const char *what)
+static void must(enum peal_status status, const char *action)
 {
     if (status == PEAL_OK)
         return;
-    fprintf(stderr, "%s: %s: %s\n", what, peal_status_text(status), peal_host_error(host));
+    fprintf(stderr, "%s: %s: %s\n", action, peal_status_text(status), peal_host_error(host));
     exit(1);
 }
 
@@ -109,7 +109,7 @@ static enum peal_status mix(const struct peal_function_call *call, void *context
 
 static void fill(struct model_tensor *t)
 {
-    int32_t data[MOST_COUNT];
+    int32_t data[MAX_COUNT];
     for (uint32_t p = 0; p < t->nparts; p++) {
         uint32_t w = t->part_worker[p];
         if (killing && dead[w])
@@ -133,7 +133,7 @@ static void new_tensor(struct model_tensor *t)
     uint32_t d = roll(ndomains), kind = roll(3);
     const struct model_domain *domain = &domains[d];
     memset(t, 0, sizeof *t);
-    t->count = (1 + roll(MOST_COUNT / MOST_WORKERS)) * workers;
+    t->count = (1 + roll(MAX_COUNT / MAX_WORKERS)) * workers;
     struct peal_tensor_spec spec = {.dtype = PEAL_I32, .ndims = 1, .shape = {t->count}};
     if (kind == 0) {
         spec.worker = roll(workers);
@@ -165,7 +165,7 @@ static void drop_tensor(struct model_tensor *t)
 static void new_domain(uint32_t d)
 {
     struct model_domain *domain = &domains[d];
-    uint32_t order[MOST_WORKERS];
+    uint32_t order[MAX_WORKERS];
     for (uint32_t i = 0; i < workers; i++)
         order[i] = i;
     for (uint32_t i = workers; i > 1; i--) {
@@ -205,17 +205,18 @@ static void new_domain(uint32_t d)
 struct task {
     enum kind kind;
     struct model_tensor *x, *y;
-    uint32_t size, team[MOST_WORKERS];
+    uint32_t size, team[MAX_WORKERS];
     uint32_t first_x, first_y, n; /* elements of each member's part */
     uint32_t root;
     int32_t k;
 };
 
-/* What it means, for all members at once: inputs are read before anything is written. */
+/* Applies a task to the model, for all members at once: inputs are read before anything is
+ * written. */
 static void interpret(const struct task *t)
 {
-    static int32_t in[MOST_WORKERS][MOST_COUNT], out[MOST_WORKERS][MOST_COUNT];
-    bool lost[MOST_WORKERS], any = false;
+    static int32_t in[MAX_WORKERS][MAX_COUNT], out[MAX_WORKERS][MAX_COUNT];
+    bool lost[MAX_WORKERS], any = false;
     for (uint32_t m = 0; m < t->size; m++) {
         uint32_t w = t->team[m];
         memcpy(in[m], t->x->value[w] + t->first_x, t->n * sizeof(int32_t));
@@ -262,8 +263,8 @@ static void interpret(const struct task *t)
     for (uint32_t m = 0; m < t->size; m++) {
         uint32_t w = t->team[m];
         memcpy(t->y->value[w] + t->first_y, out[m], t->n * sizeof(int32_t));
-        /* A function is on its own; a kernel fails on all members. Lost bytes are counted by whole
-         * parts here: more may be lost than must, which a test of kills allows. */
+        /* A function fails on one member, a kernel on all. The model loses whole parts, so it may
+         * lose more than is lost, which check_tensor allows. */
         t->y->lost[w] |= t->kind == MIX ? lost[m] : any;
     }
 }
@@ -287,7 +288,7 @@ static struct model_tensor *pick(const struct task *task)
     return NULL;
 }
 
-/* False: these tensors and members make no task. */
+/* False: no task can be made of these tensors and members. */
 static bool make_task(struct task *t, uint32_t *domain)
 {
     memset(t, 0, sizeof *t);
@@ -315,8 +316,8 @@ static bool make_task(struct task *t, uint32_t *domain)
     }
     if (!t->x || !t->y || t->x == t->y)
         return false;
-    uint32_t most = t->x->count < t->y->count ? t->x->count : t->y->count;
-    t->n = 1 + roll(most);
+    uint32_t shorter = t->x->count < t->y->count ? t->x->count : t->y->count;
+    t->n = 1 + roll(shorter);
     if (t->kind == GATHER || t->kind == EXCHANGE)
         t->n = t->n / t->size * t->size;
     if (t->n == 0)
@@ -356,8 +357,10 @@ static uint32_t lost_parts, read_parts;
 
 static void check_tensor(const struct model_tensor *t)
 {
-    int32_t data[MOST_COUNT];
-    for (uint32_t p = 0; t->live && p < t->nparts; p++) {
+    int32_t data[MAX_COUNT];
+    if (!t->live)
+        return;
+    for (uint32_t p = 0; p < t->nparts; p++) {
         uint32_t w = t->part_worker[p];
         enum peal_status status =
             peal_tensor_read_part(host, t->handle, p, data, t->count * sizeof *data);
@@ -381,8 +384,17 @@ static void check_tensor(const struct model_tensor *t)
     }
 }
 
-/* What the model thinks may be lost once this worker is gone: everything that was submitted so far
- * may have been cut short. */
+static bool is_member(const struct model_domain *domain, uint32_t worker)
+{
+    for (uint32_t m = 0; m < domain->size; m++) {
+        if (domain->workers[m] == worker)
+            return true;
+    }
+    return false;
+}
+
+/* Kills a worker. All tasks submitted so far may have been cut short: the model marks what may be
+ * lost. */
 static void kill_worker(void)
 {
     uint32_t w = roll(workers);
@@ -392,12 +404,11 @@ static void kill_worker(void)
     kill((pid_t)peal_host_pid(host, w), SIGKILL);
     for (uint32_t i = 0; i < ntensors; i++)
         tensors[i].lost[w] = true;
-    /* Tasks under way on its domains, and what reads their results, as far as the model knows. */
+    /* Tasks of its domains may be running: all parts on their members may be lost. */
     for (uint32_t d = 0; d < ndomains; d++) {
-        bool member = false;
-        for (uint32_t m = 0; m < domains[d].size; m++)
-            member |= domains[d].workers[m] == w;
-        for (uint32_t m = 0; member && m < domains[d].size; m++) {
+        if (!is_member(&domains[d], w))
+            continue;
+        for (uint32_t m = 0; m < domains[d].size; m++) {
             for (uint32_t i = 0; i < ntensors; i++)
                 tensors[i].lost[domains[d].workers[m]] |= tensors[i].on[domains[d].workers[m]];
         }
@@ -408,13 +419,13 @@ static void open_host(const char *platform)
 {
     struct peal_function functions[] = {
         {.name = "mix", .run = mix, .parameters = "in, inout, int", .cost_ps = 1000}};
-    struct peal_host_open how = {.workers = workers,
-                                 .platform = platform,
-                                 .functions = functions,
-                                 .nfunctions = 1,
-                                 .memory = 16 << 20,
-                                 .timeout_ms = 120000};
-    if (peal_host_open(&how, &host) != PEAL_OK) {
+    struct peal_host_open options = {.workers = workers,
+                                     .platform = platform,
+                                     .functions = functions,
+                                     .nfunctions = 1,
+                                     .memory = 16 << 20,
+                                     .timeout_ms = 120000};
+    if (peal_host_open(&options, &host) != PEAL_OK) {
         fprintf(stderr, "open: %s\n", peal_host_error(NULL));
         exit(1);
     }
@@ -434,25 +445,25 @@ static void run_graph(const char *platform, uint32_t ntasks, uint32_t kills)
     memset(dead, 0, sizeof dead);
     ntensors = 0;
     open_host(platform);
-    ndomains = MOST_DOMAINS;
+    ndomains = MAX_DOMAINS;
     for (uint32_t d = 0; d < ndomains; d++)
         new_domain(d);
-    while (ntensors < MOST_TENSORS)
+    while (ntensors < MAX_TENSORS)
         new_tensor(&tensors[ntensors++]);
     uint32_t submitted = 0, refused = 0;
     for (uint32_t i = 0; i < ntasks;) {
         struct task task;
-        uint32_t domain, what = roll(100);
+        uint32_t domain, percent = roll(100);
         struct model_tensor *t = &tensors[roll(ntensors)];
         if (kills && roll(ntasks) < kills)
             kill_worker();
-        if (what < 2 && !t->is_buffer && !killing) {
+        if (percent < 2 && !t->is_buffer && !killing) {
             must(peal_tensor_free(host, t->handle), "free");
             drop_tensor(t);
             new_tensor(t);
-        } else if (what < 4) {
+        } else if (percent < 4) {
             fill(t);
-        } else if (what < 5 && !killing) {
+        } else if (percent < 5 && !killing) {
             check_tensor(t);
         }
         if (!make_task(&task, &domain))
@@ -485,7 +496,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: graph_test PLATFORM WORKERS TASKS SEED [GRAPHS [KILLS]]\n");
         return 2;
     }
-    uint32_t most = (uint32_t)atoi(argv[2]), ntasks = (uint32_t)atoi(argv[3]);
+    uint32_t max_workers = (uint32_t)atoi(argv[2]), ntasks = (uint32_t)atoi(argv[3]);
     uint64_t seed = strtoull(argv[4], NULL, 10);
     uint32_t graphs = argc > 5 ? (uint32_t)atoi(argv[5]) : 1;
     uint32_t kills = argc > 6 ? (uint32_t)atoi(argv[6]) : 0;
@@ -496,8 +507,8 @@ int main(int argc, char **argv)
         printf("seed %llu\n", (unsigned long long)(seed + g));
         fflush(stdout);
         state = (seed + g) * 0x9e3779b97f4a7c15u + 1;
-        bool listed = strncmp(argv[1], "hosts:", 6) == 0; /* which says how many */
-        workers = graphs > 1 && !listed ? 2 + g % (most - 1) : most;
+        bool listed = strncmp(argv[1], "hosts:", 6) == 0; /* the list has the number of workers */
+        workers = graphs > 1 && !listed ? 2 + g % (max_workers - 1) : max_workers;
         lost_parts = read_parts = 0;
         run_graph(argv[1], ntasks, kills);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host refuses, and in which words; what dies with a worker and what does not; what is held,
- * checked and recorded.
+/* What a host refuses, and with which message; what dies with a worker and what does not; what is
+ * held, checked and recorded.
  *
  *     host_test PLATFORM
  */
@@ -77,30 +77,24 @@ static void open_host(uint32_t workers)
         {.name = "sleep", .run = run_sleep, .parameters = "inout, int", .cost_ps = 1000000},
         {.name = "faulty", .run = run_faulty, .parameters = "inout, int", .cost_ps = 1000},
         {.name = "caller", .run = run_caller, .parameters = "", .cost_ps = 1000}};
-    struct peal_host_open how = {.workers = workers,
-                                 .platform = platform,
-                                 .functions = functions,
-                                 .nfunctions = 4,
-                                 .record = 1,
-                                 .memory = 32 << 20};
-    check(peal_host_open(&how, &host) == PEAL_OK);
+    struct peal_host_open options = {
+        .workers = workers, .platform = platform, .functions = functions, .nfunctions = 4};
+    options.record = 1;
+    options.memory = 32 << 20;
+    check(peal_host_open(&options, &host) == PEAL_OK);
     check(peal_work_kernel(host, add_text, NULL, &add) == PEAL_OK);
     check(peal_work_kernel(host, NULL, "allreduce_ring", &ring) == PEAL_OK);
-    check(peal_work_function(host, "nothing", &nothing) == PEAL_OK);
-    check(peal_work_function(host, "sleep", &sleeper) == PEAL_OK);
-    check(peal_work_function(host, "faulty", &faulty) == PEAL_OK);
-    check(peal_work_function(host, "caller", &caller) == PEAL_OK);
+    struct peal_work *const works[] = {&nothing, &sleeper, &faulty, &caller};
+    for (int i = 0; i < 4; i++)
+        check(peal_work_function(host, functions[i].name, works[i]) == PEAL_OK);
 }
 
 static struct peal_tensor new_tensor(enum peal_placement place, uint32_t worker, uint64_t count)
 {
     struct peal_tensor made;
-    struct peal_tensor_spec spec = {.name = "t",
-                                    .dtype = PEAL_F32,
-                                    .ndims = 1,
-                                    .shape = {count},
-                                    .place = place,
-                                    .worker = worker};
+    struct peal_tensor_spec spec = {
+        .name = "t", .dtype = PEAL_F32, .ndims = 1, .place = place, .worker = worker};
+    spec.shape[0] = count;
     check(peal_tensor_new(host, &spec, &made) == PEAL_OK);
     return made;
 }
@@ -133,32 +127,37 @@ static enum peal_status submit_ring(struct peal_domain domain, struct peal_tenso
 
 /* ---- bad input ---- */
 
-static void test_openings(void)
+static bool cannot_open(const struct peal_host_open *options, enum peal_status status,
+                        const char *words)
 {
     struct peal_host *none = NULL;
-    struct peal_host_open how = {.workers = 0, .platform = platform};
-    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "1 to 256"));
-    how.workers = 257;
-    check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED);
-    how.workers = 2;
-    how.platform = "hosts:a:1,b:1";
-    check(setenv("PEAL_COMMAND", "/no/peal", 1) == 0 && peal_host_open(&how, &none) == PEAL_SYSTEM);
-    check(strstr(peal_host_error(NULL), "PEAL_COMMAND"));
+    return peal_host_open(options, &none) == status && strstr(peal_host_error(NULL), words);
+}
+
+static void test_openings(void)
+{
+    struct peal_host_open options = {.workers = 0, .platform = platform};
+    check(cannot_open(&options, PEAL_INVALID, "1 to 256"));
+    options.workers = 257;
+    check(cannot_open(&options, PEAL_UNSUPPORTED, "1 to 256"));
+    options.workers = 2;
+    options.platform = "hosts:a:1,b:1";
+    check(setenv("PEAL_COMMAND", "/no/peal", 1) == 0);
+    check(cannot_open(&options, PEAL_SYSTEM, "PEAL_COMMAND"));
     struct peal_function twice[] = {{.name = "f", .run = run_nothing, .parameters = "in"},
                                     {.name = "f", .run = run_nothing, .parameters = "in"}};
-    how.functions = twice;
-    how.nfunctions = 2;
-    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "twice"));
+    options.functions = twice;
+    options.nfunctions = 2;
+    check(cannot_open(&options, PEAL_INVALID, "twice"));
     twice[1] = (struct peal_function){.name = "g", .run = run_nothing, .parameters = "in, uot"};
-    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "uot"));
-    how.platform = "quantum";
-    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "quantum"));
-    how.platform = "sim:no/such/machine.yaml";
-    check(peal_host_open(&how, &none) != PEAL_OK && strstr(peal_host_error(NULL), "machine.yaml"));
-    how.platform = "sim:cube";
-    how.workers = 5;
-    check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED &&
-          strstr(peal_host_error(NULL), "4 PEs"));
+    check(cannot_open(&options, PEAL_INVALID, "uot"));
+    options.platform = "quantum";
+    check(cannot_open(&options, PEAL_INVALID, "quantum"));
+    options.platform = "sim:no/such/machine.yaml";
+    check(cannot_open(&options, PEAL_INVALID, "machine.yaml"));
+    options.platform = "sim:cube";
+    options.workers = 5;
+    check(cannot_open(&options, PEAL_UNSUPPORTED, "4 PEs"));
     peal_host_close(NULL);
 }
 
@@ -205,7 +204,7 @@ static void test_refusals(void)
     refused(peal_tensor_free(host, y), PEAL_CLOSED, "freed");
     refused(submit_two(add, 0, x, y), PEAL_CLOSED, "freed");
     check(peal_work_kernel(host, NULL, "all_to_all_pull", &work) == PEAL_OK);
-    refused(submit_two(work, 0, x, x), PEAL_INVALID, "overlap"); /* not a contract with a plan */
+    refused(submit_two(work, 0, x, x), PEAL_INVALID, "overlap"); /* no contract with such a plan */
     struct peal_task_arg sum[] = {peal_arg_tensor(x), peal_arg_tensor(x),
                                   peal_arg_reduce(PEAL_AND)};
     struct peal_task_spec and = {.work = ring, .args = sum, .nargs = 3};
@@ -214,7 +213,8 @@ static void test_refusals(void)
     check(peal_host_wait_all(host) == PEAL_OK);
 }
 
-/* Functions see each shard's own shape; a kernel's one length must not leave out ends of longer ones. */
+/* Functions see the shape of each shard; a kernel has one length, which must not leave out the ends
+ * of longer shards. */
 static void test_uneven_shards(void)
 {
     struct peal_tensor_spec spec = {
@@ -298,7 +298,7 @@ static void test_failing_function(void)
     float data[8] = {0};
     check(submit_int(faulty, 0, x, 1, &bad) == PEAL_OK);
     check(submit_two(add, 0, x, y) == PEAL_OK);           /* reads what failed */
-    check(submit_int(faulty, 0, z, 0, &fine) == PEAL_OK); /* has nothing to do with it */
+    check(submit_int(faulty, 0, z, 0, &fine) == PEAL_OK); /* does not depend on it */
     refused(peal_host_wait(host, bad), PEAL_UNSUPPORTED, "it was asked to");
     check(strstr(peal_host_error(host), "faulty") && strstr(peal_host_error(host), "worker 0"));
     check(peal_host_wait(host, bad) == PEAL_UNSUPPORTED);
@@ -363,14 +363,14 @@ static void test_full_queue(void)
 {
     struct peal_task_spec spec = {.work = nothing, .worker = 0};
     struct peal_tensor x = new_tensor(PEAL_ON_WORKER, 0, 8);
-    bool full = false;
+    enum peal_status status = PEAL_OK;
     check(peal_host_hold(host) == PEAL_OK);
-    for (uint32_t i = 0; i <= PEAL_MOST_QUEUED && !full; i++) {
-        enum peal_status status = peal_host_try_submit(host, &spec, NULL);
-        check(status == PEAL_OK || status == PEAL_PENDING);
-        full = status == PEAL_PENDING;
+    for (uint32_t i = 0; i <= PEAL_MOST_QUEUED; i++) {
+        status = peal_host_try_submit(host, &spec, NULL);
+        if (status != PEAL_OK)
+            break;
     }
-    check(full);
+    check(status == PEAL_PENDING);
     check(peal_host_go(host) == PEAL_OK);
     for (uint32_t i = 0; i < 2000; i++) {
         spec.worker = i % 4;
@@ -402,7 +402,7 @@ static void test_graph(void)
     struct peal_task_spec spec = {.work = racy, .everyone = 1, .args = args, .nargs = 3};
     check(peal_host_submit(host, &spec, NULL) == PEAL_OK);
     refused(peal_host_check(host), PEAL_INVALID, "'racy' is refuted");
-    refused(peal_host_check(host), PEAL_INVALID, "can happen at once"); /* the words, each time */
+    refused(peal_host_check(host), PEAL_INVALID, "can happen at once"); /* the message, each time */
     host->verify = true;
     refused(peal_host_submit(host, &spec, NULL), PEAL_INVALID, "'racy' is refuted");
     host->verify = false;
@@ -476,8 +476,7 @@ static void test_growth(void)
     } newer = {.known = {.struct_size = sizeof newer, .dtype = PEAL_F32, .ndims = 1, .shape = {8}}};
     struct peal_tensor x;
     struct peal_host_stats stats = {.failed = 1}, older = {.failed = 77, .time_ps = 5};
-    check(peal_tensor_new(host, &newer.known, &x) ==
-          PEAL_OK); /* what it does not use is no matter */
+    check(peal_tensor_new(host, &newer.known, &x) == PEAL_OK); /* new fields, not used */
     check(peal_tensor_free(host, x) == PEAL_OK);
     newer.later = 1;
     refused(peal_tensor_new(host, &newer.known, &x), PEAL_UNSUPPORTED, "does not know");

@@ -31,18 +31,18 @@ static enum peal_status simulate(const char *text, const char *name, enum peal_d
     struct peal_simulate_arg args[] = {{.kind = PEAL_ARG_BUFFER, .data = xs, .bytes = COUNT * size},
                                        {.kind = PEAL_ARG_BUFFER, .data = ys, .bytes = COUNT * size},
                                        {.kind = PEAL_ARG_REDUCE, .reduce = op}};
-    struct peal_simulate what = {.text = text,
-                                 .name = name,
-                                 .machine = "mesh4x4",
-                                 .ranks = RANKS,
-                                 .dtype = dtype,
-                                 .args = args,
-                                 .nargs = 3,
-                                 .error = error,
-                                 .error_cap = sizeof error,
-                                 .reduction = reduction};
+    struct peal_simulate request = {.text = text,
+                                    .name = name,
+                                    .machine = "mesh4x4",
+                                    .ranks = RANKS,
+                                    .dtype = dtype,
+                                    .args = args,
+                                    .nargs = 3,
+                                    .error = error,
+                                    .error_cap = sizeof error,
+                                    .reduction = reduction};
     struct peal_simulated out = {0};
-    enum peal_status status = peal_simulate(&what, &out, sizeof out);
+    enum peal_status status = peal_simulate(&request, &out, sizeof out);
     check(status != PEAL_OK || out.time_ps > 0);
     return status;
 }

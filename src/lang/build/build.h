@@ -2,8 +2,8 @@
 /* The builder of <peal/build.h> with a module as its result. It makes the same tree as the parser,
  * so the result prints as text, reads back as the same text, and is deduced, lowered and run like
  * any other. */
-#ifndef PEAL_IR_BUILD_H
-#define PEAL_IR_BUILD_H
+#ifndef PEAL_LANG_BUILD_H
+#define PEAL_LANG_BUILD_H
 
 #include "lang/tree/module.h"
 

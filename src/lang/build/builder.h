@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the builder: shared by build.c, build_stmt.c and build_expr.c. */
-#ifndef PEAL_IR_BUILDER_H
-#define PEAL_IR_BUILDER_H
+#ifndef PEAL_LANG_BUILDER_H
+#define PEAL_LANG_BUILDER_H
 
 #include "lang/build/build.h"
 

@@ -7,10 +7,11 @@
  *   directions   in, out, inout of every buffer parameter, from what the operations do to it
  *   rules        signals have both sides, lanes are at the top, contracts fit, ...
  *
- * Whatever depends on actual numbers (generic types, lengths) is left to instantiate.
+ * Whatever depends on actual numbers (generic types, lengths) is left to instantiate. deducer.h
+ * lists the files.
  */
-#ifndef PEAL_IR_DEDUCE_H
-#define PEAL_IR_DEDUCE_H
+#ifndef PEAL_LANG_DEDUCE_H
+#define PEAL_LANG_DEDUCE_H
 
 #include "lang/tree/module.h"
 

@@ -21,8 +21,8 @@
  * A wrong expression gets type NONE, and nothing more is reported about expressions that contain
  * it.
  */
-#ifndef PEAL_IR_DEDUCER_H
-#define PEAL_IR_DEDUCER_H
+#ifndef PEAL_LANG_DEDUCER_H
+#define PEAL_LANG_DEDUCER_H
 
 #include "base/base.h"
 #include "lang/deduce/deduce.h"

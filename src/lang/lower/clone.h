@@ -6,8 +6,8 @@
  * with a name that is free in the target. Sticky: after the first failure (out of memory)
  * everything returns NULL, and `failed` is set.
  */
-#ifndef PEAL_LOWER_CLONE_H
-#define PEAL_LOWER_CLONE_H
+#ifndef PEAL_LANG_CLONE_H
+#define PEAL_LANG_CLONE_H
 
 #include "lang/tree/module.h"
 

@@ -9,8 +9,8 @@
  * The given kernel is not changed: the passes work on a copy in another module. Lowering a lowered
  * kernel gives the same text again.
  */
-#ifndef PEAL_LOWER_LOWER_H
-#define PEAL_LOWER_LOWER_H
+#ifndef PEAL_LANG_LOWER_H
+#define PEAL_LANG_LOWER_H
 
 #include "lang/tree/module.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to tokens, one at a time; nothing is allocated. */
-#ifndef PEAL_IR_LEX_H
-#define PEAL_IR_LEX_H
+#ifndef PEAL_LANG_LEX_H
+#define PEAL_LANG_LEX_H
 
 #include "base/base.h"
 

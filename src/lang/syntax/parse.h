@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to module. The grammar is docs/language.md; names and types are left to deduce. */
-#ifndef PEAL_IR_PARSE_H
-#define PEAL_IR_PARSE_H
+#ifndef PEAL_LANG_PARSE_H
+#define PEAL_LANG_PARSE_H
 
 #include "lang/tree/module.h"
 

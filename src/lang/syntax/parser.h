@@ -5,8 +5,8 @@
  * in panic: functions return NULL (or false) up to the statement list, which skips to the next
  * statement and continues. Depth is counted, so that no input can overflow the stack.
  */
-#ifndef PEAL_IR_PARSER_H
-#define PEAL_IR_PARSER_H
+#ifndef PEAL_LANG_PARSER_H
+#define PEAL_LANG_PARSER_H
 
 #include "lang/syntax/lex.h"
 #include "lang/tree/module.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Module to canonical text. Parsing that text and printing it again gives the same text. Only
  * comments directly above a kernel are kept. */
-#ifndef PEAL_IR_PRINT_H
-#define PEAL_IR_PRINT_H
+#ifndef PEAL_LANG_PRINT_H
+#define PEAL_LANG_PRINT_H
 
 #include "base/base.h"
 #include "lang/tree/module.h"

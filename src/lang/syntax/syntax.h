@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What parser and printer must agree on: operators with their levels, names of ports. */
-#ifndef PEAL_IR_SYNTAX_H
-#define PEAL_IR_SYNTAX_H
+/* What parser and printer must agree on: operators with their levels, names of ports.
+ *
+ *   lex.h    text -> tokens
+ *   parse.h  tokens -> tree: parse.c (kernels, parameters), parse_stmt.c, parse_expr.c,
+ *            parse_hint.c (what was probably meant)
+ *   print.h  tree -> canonical text: print.c, print_expr.c
+ */
+#ifndef PEAL_LANG_SYNTAX_H
+#define PEAL_LANG_SYNTAX_H
 
 #include "lang/tree/module.h"
 

@@ -15,8 +15,8 @@
  * parse leaves the `deduced` fields empty; deduce fills them or reports; every later pass keeps
  * them right.
  */
-#ifndef PEAL_IR_MODULE_H
-#define PEAL_IR_MODULE_H
+#ifndef PEAL_LANG_MODULE_H
+#define PEAL_LANG_MODULE_H
 
 #include "base/base.h"
 

@@ -6,8 +6,8 @@
  * ("(%|1*s0|1*s1)"). Equal atoms have equal values; nothing is known about different ones. So a
  * difference that is a number decides a comparison, and any other difference leaves it open.
  */
-#ifndef PEAL_IR_POLY_H
-#define PEAL_IR_POLY_H
+#ifndef PEAL_LANG_POLY_H
+#define PEAL_LANG_POLY_H
 
 #include "base/base.h"
 

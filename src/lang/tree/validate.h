@@ -10,8 +10,8 @@
  *
  * A violation is our own bug; it is reported instead of asserted so that the pass can be named.
  */
-#ifndef PEAL_IR_VALIDATE_H
-#define PEAL_IR_VALIDATE_H
+#ifndef PEAL_LANG_VALIDATE_H
+#define PEAL_LANG_VALIDATE_H
 
 #include "lang/tree/module.h"
 

@@ -235,7 +235,7 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
         pause->polls = quick;
     }
     if (pause->polls == 1 && team->policy.spins > 0)
-        peal_spread_look(team);
+        peal_own_core_seek(team);
     if (pause->polls >= quick || pause->polls % PEAL_FAILURE_YIELDS == 0)
         run_idle(team);
     if (pause->armed) {

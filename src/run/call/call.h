@@ -12,7 +12,7 @@
  * after that the caller may free it, unless it is marked `repeats`. An engine is used by one thread
  * at a time and has no lock.
  *
- * What never changes:
+ * Invariants:
  *   - A context runs one call at a time. Which context a non-blocking call gets follows from its
  *     number alone, so that all ranks take regions of a context in the same order (family.h).
  *   - Calls are numbered per stream (blocking, non-blocking), and all ranks number them alike. What

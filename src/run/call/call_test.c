@@ -84,7 +84,7 @@ static void *work(void *argument)
         goto release;
     uint32_t rank = w->team->rank, size = w->team->size;
     struct peal_image *image = NULL;
-    struct peal_image_how options = {.rank = rank, .clip = true};
+    struct peal_image_options options = {.rank = rank, .clip = true};
     w->status = peal_image_new(flat_plan(size, rank, SEGMENT), &options, w->team->compute, &image);
     if (w->status != PEAL_OK)
         goto release;
@@ -212,7 +212,7 @@ TEST(nothing_moves_in_a_team_that_has_failed)
         struct peal_calls engine;
         struct peal_image *image;
         struct peal_text report = {0};
-        struct peal_image_how options = {.rank = 0};
+        struct peal_image_options options = {.rank = 0};
         assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
         team->quiet = true;
         assert_int_equal(peal_calls_init(&engine, team), PEAL_OK);
@@ -274,7 +274,7 @@ static void *work_in_little_memory(void *argument)
     if (peal_calls_init(&engine, w->team) != PEAL_OK)
         return NULL;
     for (uint32_t i = 0; i < LAYOUTS; i++) {
-        struct peal_image_how options = {.rank = w->team->rank, .key = i};
+        struct peal_image_options options = {.rank = w->team->rank, .key = i};
         w->status = peal_image_new(flat_plan(w->team->size, w->team->rank, 8000 + 16 * i), &options,
                                    w->team->compute, &images[i]);
         if (w->status != PEAL_OK)
@@ -323,7 +323,7 @@ TEST(regions_are_given_back_before_a_context_passes_its_limit)
 static enum peal_status find_region(struct peal_regions *regions, const struct peal_team *team,
                                     uint64_t words, uint64_t key, uint64_t *offset)
 {
-    struct peal_image_how options = {.rank = 0, .key = key};
+    struct peal_image_options options = {.rank = 0, .key = key};
     struct peal_image *image = NULL;
     struct peal_family *family = NULL;
     assert_int_equal(peal_image_new(flat_plan(1, 0, words), &options, team->compute, &image),

@@ -39,9 +39,9 @@ const char *peal_collective_name(uint32_t collective);
 /* The contract of such a call; an uneven call has that of the even one. PEAL_CONTRACT_NONE: it is
  * not a collective on data. */
 enum peal_contract peal_collective_contract(uint32_t collective);
-/* The algorithm of a call, from peal_call_what and peal_call_by. */
+/* The algorithm of a call, from peal_call_code and peal_call_by. */
 const char *peal_collective_algo(uint64_t code);
-/* A call in words: "allreduce of 1024 f32, sum", from peal_call_what and its count. */
+/* A call in words: "allreduce of 1024 f32, sum", from peal_call_code and its count. */
 void peal_collective_describe(uint64_t code, uint64_t count, struct peal_text *out);
 
 #endif

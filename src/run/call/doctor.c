@@ -96,7 +96,7 @@ static bool read_call(const struct peal_control *control, uint32_t stream, uint6
     const struct peal_call_record *record = &control->history[stream][seq % PEAL_CALL_HISTORY];
     /* Partner: peal_team_record. */
     out->seq = atomic_load_explicit(&record->seq, memory_order_acquire);
-    out->code = atomic_load_explicit(&record->what, memory_order_acquire);
+    out->code = atomic_load_explicit(&record->code, memory_order_acquire);
     out->count = atomic_load_explicit(&record->count, memory_order_acquire);
     return out->seq == seq && seq == atomic_load_explicit(&record->seq, memory_order_acquire);
 }

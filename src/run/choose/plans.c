@@ -278,15 +278,14 @@ static enum peal_status make_own_part(const struct peal_team *team,
 }
 
 /* As peal_image_new, of a plan of which nothing is known yet: `fresh` is filled in. */
-static enum peal_status look_and_make(const struct peal_team *team,
-                                      const struct peal_kernel *kernel,
-                                      const struct peal_bind *bind,
-                                      const struct peal_image_how *options, peal_plan_prove *prove,
-                                      struct peal_plan *plan, struct peal_cell_writers *fresh,
-                                      struct peal_text *why, struct peal_image **out)
+static enum peal_status
+look_and_make(const struct peal_team *team, const struct peal_kernel *kernel,
+              const struct peal_bind *bind, const struct peal_image_options *options,
+              peal_plan_prove *prove, struct peal_plan *plan, struct peal_cell_writers *fresh,
+              struct peal_text *why, struct peal_image **out)
 {
     struct peal_bind own = *bind;
-    struct peal_image_how full = *options;
+    struct peal_image_options full = *options;
     own.rank = team->rank;
     fresh->has_channels = plan->channels.count > 0;
     enum peal_status status = look_at_whole(team, kernel, &own, plan, prove, why, fresh);
@@ -302,12 +301,12 @@ static enum peal_status look_and_make(const struct peal_team *team,
 }
 
 enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_plan *whole,
-                                 const struct peal_image_how *options, struct peal_text *why,
+                                 const struct peal_image_options *options, struct peal_text *why,
                                  struct peal_image **out)
 {
     const struct peal_team *team = plans->team;
     struct peal_cell_writers writers = {0};
-    struct peal_image_how full = *options;
+    struct peal_image_options full = *options;
     enum peal_status status = PEAL_OK;
     full.far = team->span ? team->span->far : NULL;
     if (plans->prove)
@@ -328,8 +327,9 @@ enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_pla
 /* Always makes the whole plan: channels, signals, windows and lanes may exist on some ranks only,
  * so the layout does not follow from one rank's part. */
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
-                                 const struct peal_bind *bind, const struct peal_image_how *options,
-                                 struct peal_text *why, struct peal_image **out)
+                                 const struct peal_bind *bind,
+                                 const struct peal_image_options *options, struct peal_text *why,
+                                 struct peal_image **out)
 {
     struct peal_bind all = *bind;
     struct peal_plan *whole = NULL;
@@ -515,7 +515,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
                                   .reduce = reduce_of(key),
                                   .channel_depth = binding.bind.channel_depth,
                                   .slot_bytes = binding.bind.slot_bytes};
-    struct peal_image_how options = {
+    struct peal_image_options options = {
         .rank = plans->team->rank,
         .clip = shape != PEAL_SHAPE_WHOLE,
         .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,

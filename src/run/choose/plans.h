@@ -103,11 +103,12 @@ enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_pla
 /* An image of any kernel, not kept: the caller frees it. The plan is made for all ranks (bind->rank
  * is ignored, local values are those of all), and under PEAL_VERIFY it is proved, or refused. */
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
-                                 const struct peal_bind *bind, const struct peal_image_how *options,
-                                 struct peal_text *why, struct peal_image **out);
+                                 const struct peal_bind *bind,
+                                 const struct peal_image_options *options, struct peal_text *why,
+                                 struct peal_image **out);
 /* The same of a plan of all ranks that is there already. It is taken over in every case. */
 enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_plan *whole,
-                                 const struct peal_image_how *options, struct peal_text *why,
+                                 const struct peal_image_options *options, struct peal_text *why,
                                  struct peal_image **out);
 
 #endif

@@ -33,7 +33,7 @@ static inline void peal_cell_notify(const struct peal_frame *frame, const struct
     bool seq_cst = frame->image->seq_cst;
     if (step->flags & PEAL_STEP_HAS_REG)
         value += regs[step->sync.reg];
-    if ((step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_NOTIFY) {
+    if (peal_step_near_kind(step->kind) == PEAL_STEP_NOTIFY) {
         peal_cell_store(cell, peal_cell_word(frame, value), seq_cst);
     } else if (step->flags & PEAL_STEP_SET) {
         peal_cell_store(cell, (uint64_t)value, seq_cst);
@@ -64,8 +64,8 @@ static inline enum peal_step_end peal_cell_test_one_writer(const struct peal_fra
         return PEAL_STEP_BLOCKS;
     }
     /* A word of this launch must have this call's signature; words of older launches were compared
-     * then. A launch number that no rank can have reached means that the word is not a cell: a peer
-     * that makes another call has data of its kernel here. */
+     * in those. A launch number that no rank can have reached means that the word is not a cell: a
+     * peer that makes another call has data of its kernel here. */
     enum { FAR = 1 << 24 };
     int32_t ahead = (int32_t)((uint32_t)(word >> 32) - (uint32_t)frame->launch);
     bool other =
@@ -83,14 +83,14 @@ static inline enum peal_step_end peal_cell_test(const struct peal_frame *frame,
     uint64_t word = __builtin_expect(frame->image->seq_cst, 0)
                         ? atomic_load_explicit(&cell->value, memory_order_seq_cst)
                         : atomic_load_explicit(&cell->value, memory_order_acquire);
-    if ((step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_WAIT) {
+    if (peal_step_near_kind(step->kind) == PEAL_STEP_WAIT) {
         if (step->sync.back >= frame->launch)
-            return PEAL_STEP_DONE; /* there was no such launch */
+            return PEAL_STEP_DONE; /* it waits for a launch before the first */
         return peal_cell_test_one_writer(frame, step, word);
     }
     int64_t actual = (int64_t)word;
     int64_t wanted = step->sync.value;
-    if ((step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_WAIT_SHARED)
+    if (peal_step_near_kind(step->kind) == PEAL_STEP_WAIT_SHARED)
         actual -= frame->family->shared[step->sync.shared];
     if (step->flags & PEAL_STEP_HAS_REG)
         wanted += regs[step->sync.reg];
@@ -102,7 +102,7 @@ static inline enum peal_step_end peal_cell_test(const struct peal_frame *frame,
 static inline enum peal_step_end peal_cell_atomic(const struct peal_step *step, int64_t *regs,
                                                   struct peal_cell *cell)
 {
-    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
+    enum peal_step_kind kind = peal_step_near_kind(step->kind);
     /* All seq_cst, as the plan was explored. Partners: each other, notifies and waits of the
      * cell. */
     if (kind == PEAL_STEP_FETCH_ADD) {

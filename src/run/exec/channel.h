@@ -10,11 +10,18 @@
 
 #include "run/exec/exec.h"
 
+/* The number of a message's slot. */
+static inline uint64_t peal_channel_slot_number(const struct peal_image_channel *channel,
+                                                uint64_t message)
+{
+    return channel->mask ? message & channel->mask : message % channel->depth;
+}
+
 static inline struct peal_slot *peal_channel_slot(const struct peal_frame *frame,
                                                   const struct peal_image_channel *channel,
                                                   uint64_t message)
 {
-    uint64_t slot = channel->mask ? message & channel->mask : message % channel->depth;
+    uint64_t slot = peal_channel_slot_number(channel, message);
     return (struct peal_slot *)(frame->bases[channel->receiver].at + channel->slots +
                                 slot * channel->stride);
 }

@@ -8,7 +8,7 @@
  *
  * What always holds. Nothing here allocates, locks or calls the system, except to wake a peer that
  * sleeps and to read memory that is not mapped here. A step between ranks of one host is done as a
- * whole or not at all; what is under way to other hosts is kept by far.h. A lane that blocks stays
+ * whole or not at all; what is in transit to other hosts is kept by far.h. A lane that blocks stays
  * at the step that blocks, and begins with that step when it is run again. With several lanes none
  * polls, since another one may be able to move. Waiting, sleeping, time-outs and dead peers are
  * handled by the caller (call.c), which runs the frame again and again.
@@ -30,13 +30,15 @@
 
 enum {
     BARE_POLLS = 10, /* before the first pause, which lasts as long as a cache line's transfer */
-    STREAM_LEAST = 4096, /* bytes of a step below which streaming does not pay */
-    SPREAD_BLOCK =
-        8192,          /* bytes that are computed before they are copied to further destinations */
-    PAST_LEAST = 4096, /* data for another core is best written past the caches from here */
-    PAST_MOST =
-        16384, /* to here: a core reads clean lines sooner than lines that a peer has changed */
-    PAST_SENT = 12288 /* the same in a channel, where the receiver sends, too */
+    /* All below in bytes. */
+    STREAM_MIN = 4096,   /* of a step, below which streaming does not pay */
+    SPREAD_BLOCK = 8192, /* computed before they are copied to further destinations */
+    /* Data of these sizes for another core is written past the caches: a core reads clean lines
+     * sooner than lines that a peer has changed. In channels, where the receiver sends too, the
+     * limit is lower. */
+    BYPASS_MIN = 4096,
+    BYPASS_MAX_COPY = 16384,
+    BYPASS_MAX_SENT = 12288
 };
 
 enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH, LANE_UNREAD };
@@ -51,7 +53,7 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
     peal_place_operand(frame, &places[0], row, &dst);
     for (uint32_t i = 0; i < step->mem.nsrc; i++)
         peal_place_operand(frame, &places[1 + i], row, &frame->operands[i]);
-    if ((step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_ACCUMULATE) { /* far: behind what was sent */
+    if (peal_step_near_kind(step->kind) == PEAL_STEP_ACCUMULATE) {
         if (!(step->flags & PEAL_STEP_SET)) {
             compute->accumulate((enum peal_fn)step->fn, &dst, frame->operands, count);
             return;
@@ -67,7 +69,7 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
         return;
     }
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) &&
-                  count * peal_dtype_size(dst.dtype) >= STREAM_LEAST;
+                  count * peal_dtype_size(dst.dtype) >= STREAM_MIN;
     for (uint32_t i = 0; i < step->mem.nsrc; i++) {
         if (!stream)
             break;
@@ -77,16 +79,16 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
         (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, count, step->mem.extra);
 }
 
-/* One function, several destinations. */
+/* A function with several destinations. */
 static void spread(struct peal_frame *frame, const struct peal_step *step,
                    const struct peal_place *places, uint32_t row, uint64_t count)
 {
-    uint32_t nsrc = step->mem.nsrc, ndst = 1u + step->mem.also;
+    uint32_t nsrc = step->mem.nsrc, ndst = 1u + step->mem.more_dsts;
     void **to = frame->pointers, **from = frame->pointers + ndst;
     uint64_t bytes = count << places[0].shift;
     uint32_t cached = step->flags & PEAL_STEP_STREAM ? 0 : 1;
     bool stream = frame->stream && (step->flags & (PEAL_STEP_STREAM | PEAL_STEP_STREAM_REST)) &&
-                  bytes >= STREAM_LEAST;
+                  bytes >= STREAM_MIN;
     to[0] = peal_place_address(frame, &places[0], row);
     for (uint32_t d = 1; d < ndst; d++)
         to[d] = peal_place_address(frame, &places[nsrc + d], row);
@@ -108,8 +110,8 @@ static void spread(struct peal_frame *frame, const struct peal_step *step,
                                   cached, ndst, nsrc, to, (const void *const *)from, count});
         return;
     }
-    /* A store to a line that a peer holds delays the stores behind it: loading and storing in turn,
-     * block by block, is faster than mixing both. */
+    /* A store to a line that a peer holds delays the stores behind it: computing a block and then
+     * copying it is faster than storing to all destinations at once. */
     for (uint64_t done = 0; done < bytes; done += SPREAD_BLOCK) {
         uint64_t part = bytes - done < SPREAD_BLOCK ? bytes - done : SPREAD_BLOCK;
         step->mem.reducer(to[0], (const void *const *)from, nsrc, part >> places[0].shift);
@@ -120,13 +122,13 @@ static void spread(struct peal_frame *frame, const struct peal_step *step,
     }
 }
 
-/* copy, reduce, combine, accumulate. */
+/* Copy, reduce, combine, accumulate. */
 static void work(struct peal_frame *frame, const struct peal_step *step)
 {
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.more_dsts);
     if (count == 0)
         return;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM);
@@ -136,16 +138,16 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
             char *dst = peal_place_address(frame, &places[0], row);
             const char *src = peal_place_address(frame, &places[1], row);
             if (dst == src)
-                continue; /* in place: the plan's copy onto itself */
-            bool past = step->flags & PEAL_STEP_PAST && bytes >= PAST_LEAST && bytes <= PAST_MOST &&
-                        !frame->team->policy.keeps_writes;
-            if (past || (stream && bytes >= STREAM_LEAST))
+                continue; /* in place */
+            bool bypass = step->flags & PEAL_STEP_BYPASS && bytes >= BYPASS_MIN &&
+                          bytes <= BYPASS_MAX_COPY && !frame->team->policy.keeps_writes;
+            if (bypass || (stream && bytes >= STREAM_MIN))
                 frame->team->compute->copy_stream(dst, src, bytes);
             else if (bytes <= 64)
                 memcpy(dst, src, bytes);
             else
                 frame->team->compute->copy(dst, src, bytes);
-        } else if (step->mem.also) {
+        } else if (step->mem.more_dsts) {
             spread(frame, step, places, row, count);
         } else if (step->kind == PEAL_STEP_REDUCE && !stream) {
             for (uint32_t i = 0; i < step->mem.nsrc; i++)
@@ -207,7 +209,7 @@ static void notify(struct peal_frame *frame, const struct peal_step *step, const
     }
 }
 
-/* peek and atomics. */
+/* Peek and atomics. */
 static enum peal_step_end fetch(const struct peal_frame *frame, const struct peal_step *step,
                                 int64_t *regs, uint32_t spins)
 {
@@ -277,12 +279,12 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
     uint64_t bytes = count << places[0].shift;
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
     char *payload = peal_slot_payload(slot, channel);
-    bool past = bytes >= PAST_LEAST && bytes <= PAST_SENT && frame->team->policy.round_spins == 0 &&
-                !frame->team->policy.keeps_writes;
+    bool bypass = bytes >= BYPASS_MIN && bytes <= BYPASS_MAX_SENT &&
+                  frame->team->policy.round_spins == 0 && !frame->team->policy.keeps_writes;
     if (bytes > 0) {
         for (uint32_t row = 0; row < step->mem.rows; row++) {
             const char *from = peal_place_address(frame, &places[0], row);
-            if (past)
+            if (bypass)
                 frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
             else if (bytes <= 64)
                 memcpy(payload + row * bytes, from, bytes);
@@ -317,7 +319,7 @@ static enum peal_step_end take(struct peal_frame *frame, const struct peal_step 
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
     uint64_t count = step->mem.count;
-    bool whole = (step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_RECV; /* not only its slot */
+    bool whole = peal_step_near_kind(step->kind) == PEAL_STEP_RECV; /* not only its slot */
     if (whole && (step->flags & PEAL_STEP_CLIP))
         count = peal_step_clip(frame, step, places, 1);
     uint64_t expected = count * element * step->mem.rows, came = peal_slot_bytes(slot);
@@ -329,7 +331,7 @@ static enum peal_step_end take(struct peal_frame *frame, const struct peal_step 
         return PEAL_STEP_DONE;
     const char *payload = peal_slot_payload(slot, channel);
     uint64_t bytes = step->mem.rows <= 1 ? came : came / step->mem.rows;
-    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_MIN;
     if (bytes > 0) {
         for (uint32_t row = 0; row < step->mem.rows; row++)
             (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(
@@ -362,14 +364,14 @@ static enum peal_step_end try_far(struct peal_frame *frame, struct peal_frame_la
     if (!peal_far_is_ready(frame, lane, step))
         return PEAL_STEP_BLOCKS;
     struct peal_cell *own = NULL;
-    switch ((enum peal_step_kind)(step->kind & ~PEAL_STEP_FAR)) {
+    switch (peal_step_near_kind(step->kind)) {
     case PEAL_STEP_COPY:
     case PEAL_STEP_REDUCE:
     case PEAL_STEP_COMBINE:
     case PEAL_STEP_ACCUMULATE:
         if (step->flags & PEAL_STEP_REMOTE)
             return peal_far_work(frame, lane, step);
-        work(frame, step); /* what was sent before has left its source */
+        work(frame, step);
         return PEAL_STEP_DONE;
     case PEAL_STEP_MATMUL:
         multiply(frame, step);
@@ -433,7 +435,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
 
 /* ---- lanes ---- */
 
-/* 1 if the step has also done the one after it; it then counts as done. */
+/* 1 if the step has also done the next one; both are then done. */
 static uint32_t one_more(enum peal_step_end *end)
 {
     if (*end != PEAL_STEP_DONE_TWO)
@@ -560,8 +562,7 @@ static void end_launch(struct peal_frame *frame)
         frame->family->shared[i] += totals[i];
 }
 
-/* Flattened: the traced copy of the loop must not keep the compiler from inlining all of it here.
- */
+/* Flattened, so that the compiler inlines all of the loop here although there is a traced copy. */
 __attribute__((flatten)) enum peal_frame_state peal_frame_run(struct peal_frame *frame,
                                                               uint32_t spins)
 {

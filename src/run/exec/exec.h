@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor: runs the lanes of one launch until they end or block. */
+/* The executor: runs the lanes of one launch until they end or block.
+ *
+ *   image.h        one rank's part of a plan, made ready: image_layout.h (where things lie),
+ *                  image_step.h (ops -> steps), image_mark.h and image_far.h (marks)
+ *   frame.c        one launch: its memory, and how a blocked one describes itself
+ *   exec.c         the loop over the steps; operand.h: where their operands are
+ *   cell.h         notify, wait, atomics          channel.h   the two ends of a queue
+ *   multicast.h    cells of all peers in one line  remote.h    memory of other processes
+ *   far.h          steps that concern other hosts: far_block.c (computations), far_channel.c
+ *   trace.h        what lanes did when, for pages
+ *
+ * Start reading at image.h.
+ */
 #ifndef PEAL_RUN_EXEC_H
 #define PEAL_RUN_EXEC_H
 
@@ -53,12 +65,12 @@ struct peal_frame {
     uint32_t live;               /* lanes that have not ended */
     uint32_t signature;          /* of the call; its low 16 bits are in cells */
     bool stream;                 /* large call: parameters are written past the caches */
-    bool moved;                  /* since the caller cleared it */
+    bool moved;                  /* something was done since the caller cleared it */
     uint64_t launch;             /* the family's number of this launch */
     struct peal_op_trace *trace; /* NULL: not traced */
-    struct peal_far_lane *far;   /* by lane: what is under way to other hosts; NULL: one host */
+    struct peal_far_lane *far;   /* by lane: what is in transit to other hosts; NULL: one host */
     uint32_t far_cap;
-    char *far_bounce; /* blocks on their way from and to other hosts: image->far_bytes per lane */
+    char *far_bounce; /* blocks in transit from and to other hosts: image->far_bytes per lane */
     uint64_t far_bounce_cap;
     struct {
         uint32_t rank;
@@ -72,12 +84,11 @@ void peal_frame_release(struct peal_frame *frame);
 
 /* Allocates the private memory that an image will need, ahead of its first load. */
 enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image);
-/* Makes the frame ready for launches of an image: memory and family. Bases of parameters are the
- * caller's to fill in. PEAL_PENDING: the context's regions must be given back first, see family.h.
- */
+/* Makes the frame ready for launches of an image: memory and family. The caller fills in the bases
+ * of parameters. PEAL_PENDING: the context's regions must be given back first, see family.h. */
 enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
                                  uint32_t context);
-/* The same for an image that was loaded before. False: that is not enough, call peal_frame_load. */
+/* The same for an image that was loaded before. False: it was not, call peal_frame_load. */
 static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image *image,
                                      uint32_t context)
 {
@@ -101,15 +112,15 @@ static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t
 {
     uint32_t period = image->period;
     launch--;
-    /* A division takes longer than all else that a small launch does. */
+    /* A division takes longer than the rest of a small launch. */
     return (period & (period - 1)) == 0 ? launch & (period - 1) : launch % period;
 }
 /* Begins a launch: the image must be loaded and its parameters bound. */
 void peal_frame_launch(struct peal_frame *frame);
-/* Runs the launch on. A single lane polls `spins` times before it counts as blocked. */
+/* Continues the launch. A single lane polls `spins` times before it counts as blocked. */
 enum peal_frame_state peal_frame_run(struct peal_frame *frame, uint32_t spins);
 
-/* True if others wait for what the blocked launch does next. */
+/* True if other ranks wait for what the blocked launch does next. */
 static inline bool peal_frame_is_urgent(const struct peal_frame *frame)
 {
     const struct peal_step *step = frame->lanes[0].at;

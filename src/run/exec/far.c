@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See far.h. */
+/* Copies, notifies and atomics of ranks on other hosts, and what they have in common with
+ * far_block.c and far_channel.c: sources that must not change yet, and flushes. See far.h. */
 #include "run/exec/far.h"
 
 #include "run/call/backoff.h"
 #include "run/exec/cell.h"
+#include "run/exec/image_layout.h"
 #include "run/exec/operand.h"
 #include "run/span/span.h"
 
@@ -83,16 +85,16 @@ struct peal_far_place peal_far_find(const struct peal_frame *frame, const struct
 
 /* ---- the network ---- */
 
-/* A rank that has closed the communicator has received all it waited for, and acknowledges nothing more.
- * Partner: peal_team_close, whose word the network carries. */
+/* A rank that has closed the communicator has received all that it waited for, and acknowledges
+ * nothing more. Partner: peal_team_close, whose word the network carries. */
 static bool has_left(const struct peal_frame *frame, uint32_t rank)
 {
     return atomic_load_explicit(&frame->team->controls[rank]->life, memory_order_acquire) ==
            PEAL_LIFE_LEFT;
 }
 
-/* What an answer of the network means to this communicator: of a process that has ended after closing it,
- * the same as of one that lives on. Whoever waits does not miss it (check_peers in doctor.c). */
+/* The network's status as it concerns this communicator: a process that ended after closing it
+ * counts as closed, not as dead. */
 static enum peal_status as_of_team(const struct peal_frame *frame, enum peal_status status,
                                    uint32_t rank)
 {
@@ -106,19 +108,13 @@ enum peal_step_end peal_far_judge(struct peal_frame *frame, enum peal_status sta
     case PEAL_CLOSED: /* it has left, and needs nothing any more */
         return PEAL_STEP_DONE;
     case PEAL_PENDING:
-    case PEAL_PEER_DEAD: /* a rank that waits watches its peers, and reports it */
+    case PEAL_PEER_DEAD: /* the caller's wait watches the peers and reports it (doctor.c) */
         return PEAL_STEP_BLOCKS;
     default:
         frame->unread.rank = rank;
         frame->unread.error = EFAULT;
         return PEAL_STEP_UNREAD;
     }
-}
-
-static void note_sent(struct peal_far_lane *far, uint32_t rank)
-{
-    far->unflushed[rank / 64] |= UINT64_C(1) << rank % 64;
-    far->asked[rank / 64] &= ~(UINT64_C(1) << rank % 64);
 }
 
 enum peal_step_end peal_far_put_parts(struct peal_frame *frame, struct peal_far_lane *far,
@@ -140,7 +136,7 @@ enum peal_step_end peal_far_put_parts(struct peal_frame *frame, struct peal_far_
     peal_endpoint_unlock(span->endpoint);
     if (status != PEAL_OK)
         return peal_far_judge(frame, status, to->rank);
-    note_sent(far, to->rank);
+    peal_far_note_sent(far, to->rank);
     frame->moved = true;
     return PEAL_STEP_DONE;
 }
@@ -165,7 +161,7 @@ enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     enum peal_status status = peal_net_get(net, &get, token);
     peal_endpoint_unlock(span->endpoint);
-    if (as_of_team(frame, status, from->rank) == PEAL_CLOSED) /* what it had is gone with it */
+    if (as_of_team(frame, status, from->rank) == PEAL_CLOSED) /* its memory is gone */
         status = PEAL_INVALID;
     frame->moved |= status == PEAL_OK;
     return peal_far_judge(frame, status, from->rank);
@@ -173,18 +169,11 @@ enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_
 
 /* ---- sources ---- */
 
-/* Is it memory that no peer can reach? Windows and scratch come before the parameters. */
+/* Is it a parameter that no peer can reach? Windows and scratch come before the parameters. */
 static bool is_own(const struct peal_image *image, const struct peal_place *place)
 {
-    if (place->base <= image->size || place->base >= PEAL_BASE_SLOT)
-        return false;
-    for (uint32_t i = 0; i < image->nparams; i++) {
-        const struct peal_image_param *param = &image->params[i];
-        uint32_t bases = param->symmetric ? image->size * param->rows : param->rows;
-        if (place->base >= param->base && place->base < param->base + bases)
-            return !param->symmetric;
-    }
-    return false;
+    bool is_param = place->base > image->size && place->base < PEAL_BASE_SLOT;
+    return is_param && !peal_image_window_param(image, place);
 }
 
 static void note_range(struct peal_far_lane *far, const char *from, uint64_t bytes)
@@ -193,11 +182,11 @@ static void note_range(struct peal_far_lane *far, const char *from, uint64_t byt
         far->nranges = 0;
     if (far->nranges < PEAL_FAR_RANGES)
         far->ranges[far->nranges] = (struct peal_far_range){from, bytes};
-    far->nranges++; /* beyond the room: see is_under_way */
+    far->nranges++; /* may exceed the array: see is_being_sent */
 }
 
 /* Are bytes at `at` being sent from the caller's memory? */
-static bool is_under_way(const struct peal_far_lane *far, const char *at, uint64_t bytes)
+static bool is_being_sent(const struct peal_far_lane *far, const char *at, uint64_t bytes)
 {
     if (far->nranges > PEAL_FAR_RANGES)
         return true;
@@ -211,17 +200,17 @@ static bool is_under_way(const struct peal_far_lane *far, const char *at, uint64
 }
 
 /* Does a step write what is being sent from the caller's memory? */
-static bool writes_under_way(const struct peal_frame *frame, const struct peal_far_lane *far,
-                             const struct peal_step *step)
+static bool writes_being_sent(const struct peal_frame *frame, const struct peal_far_lane *far,
+                              const struct peal_step *step)
 {
     const struct peal_place *places = &frame->image->places[step->mem.first];
-    for (uint32_t d = 0; d <= step->mem.also; d++) {
+    for (uint32_t d = 0; d <= step->mem.more_dsts; d++) {
         const struct peal_place *place = &places[d == 0 ? 0 : step->mem.nsrc + d];
         uint64_t bytes = step->mem.count << place->shift;
         if (place->channel != PEAL_NONE)
             continue;
         for (uint32_t row = 0; row < step->mem.rows; row++) {
-            if (is_under_way(far, peal_place_address(frame, place, row), bytes))
+            if (is_being_sent(far, peal_place_address(frame, place, row), bytes))
                 return true;
         }
     }
@@ -242,7 +231,7 @@ bool peal_far_is_ready(struct peal_frame *frame, const struct peal_frame_lane *l
                        const struct peal_step *step)
 {
     const struct peal_far_lane *far = peal_far_of(frame, lane);
-    switch ((enum peal_step_kind)(step->kind & ~(uint32_t)PEAL_STEP_FAR)) {
+    switch (peal_step_near_kind(step->kind)) {
     case PEAL_STEP_NOTIFY:
     case PEAL_STEP_NOTIFY_SHARED:
     case PEAL_STEP_NOTIFY_RAW:
@@ -257,7 +246,7 @@ bool peal_far_is_ready(struct peal_frame *frame, const struct peal_frame_lane *l
     case PEAL_STEP_REDUCE:
     case PEAL_STEP_COMBINE:
         return peal_net_token_is_done(&far->sources) &&
-               (peal_net_token_is_done(&far->own) || !writes_under_way(frame, far, step));
+               (peal_net_token_is_done(&far->own) || !writes_being_sent(frame, far, step));
     case PEAL_STEP_WAIT:
     case PEAL_STEP_WAIT_SHARED:
     case PEAL_STEP_WAIT_RAW:
@@ -341,17 +330,16 @@ enum peal_step_end peal_far_notify(struct peal_frame *frame, struct peal_frame_l
     enum peal_status status = peal_net_signal(net, team->span->peers[rank].at, &signal);
     peal_endpoint_unlock(team->span->endpoint);
     if (status == PEAL_OK && frame->image->seq_cst)
-        note_sent(far, rank);
+        peal_far_note_sent(far, rank);
     return peal_far_judge(frame, status, rank);
 }
 
 bool peal_far_joins(struct peal_frame *frame, const struct peal_frame_lane *lane,
                     const struct peal_step *step, uint32_t rank)
 {
-    uint32_t kind = step[1].kind;
-    return kind >= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY) &&
-           kind <= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY_RAW) && step[1].sync.rank == rank &&
-           !frame->trace && peal_far_is_flushed(frame, peal_far_of(frame, lane), rank);
+    const struct peal_step *next = step + 1;
+    return peal_step_is_notify(next->kind) && next->sync.rank == rank && !frame->trace &&
+           peal_far_is_flushed(frame, peal_far_of(frame, lane), rank);
 }
 
 /* ---- atomics ---- */
@@ -360,24 +348,23 @@ static enum peal_step_end ask(struct peal_frame *frame, struct peal_far_lane *fa
                               const struct peal_step *step)
 {
     const struct peal_span *span = frame->team->span;
-    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
-    struct peal_net_atomic what = {.rank = span->peers[step->sync.rank].at,
-                                   .segment = span->peers[step->sync.rank].window,
-                                   .offset = frame->family->window + step->sync.offset,
-                                   .kind = PEAL_NET_FETCH_ADD,
-                                   .width = sizeof(uint64_t),
-                                   .operand = (uint64_t)step->sync.value,
-                                   .old = &far->found};
-    if (kind != PEAL_STEP_FETCH_ADD) {
-        what.kind = PEAL_NET_COMPARE_SWAP;
-        what.compare = (uint64_t)peal_swap_expected(step->sync.value);
-        what.operand = (uint64_t)peal_swap_desired(step->sync.value);
+    struct peal_net_atomic request = {.rank = span->peers[step->sync.rank].at,
+                                      .segment = span->peers[step->sync.rank].window,
+                                      .offset = frame->family->window + step->sync.offset,
+                                      .kind = PEAL_NET_FETCH_ADD,
+                                      .width = sizeof(uint64_t),
+                                      .operand = (uint64_t)step->sync.value,
+                                      .old = &far->found};
+    if (peal_step_near_kind(step->kind) != PEAL_STEP_FETCH_ADD) {
+        request.kind = PEAL_NET_COMPARE_SWAP;
+        request.compare = (uint64_t)peal_swap_expected(step->sync.value);
+        request.operand = (uint64_t)peal_swap_desired(step->sync.value);
     }
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
-    enum peal_status status = peal_net_atomic(net, &what, &far->atomic);
+    enum peal_status status = peal_net_atomic(net, &request, &far->atomic);
     peal_endpoint_unlock(span->endpoint);
     far->begun = status == PEAL_OK;
-    /* A rank that has left answers nothing any more. */
+    /* A rank that has left will not answer. */
     if (as_of_team(frame, status, step->sync.rank) == PEAL_CLOSED)
         status = PEAL_INVALID;
     enum peal_step_end end = peal_far_judge(frame, status, step->sync.rank);
@@ -415,13 +402,7 @@ enum peal_step_end peal_far_atomic(struct peal_frame *frame, struct peal_frame_l
 
 /* ---- copies ---- */
 
-static enum peal_step_end end_rows(struct peal_far_lane *far)
-{
-    far->begun = 0;
-    return PEAL_STEP_DONE;
-}
-
-/* From here to a far rank. The notify after it, if it goes to the same rank, travels along. */
+/* From here to a far rank. A notify that follows, if it goes to the same rank, travels along. */
 static enum peal_step_end copy_there(struct peal_frame *frame, struct peal_frame_lane *lane,
                                      const struct peal_step *step, uint64_t bytes)
 {
@@ -446,7 +427,7 @@ static enum peal_step_end copy_there(struct peal_frame *frame, struct peal_frame
             return end;
         far->begun++;
     }
-    end_rows(far);
+    far->begun = 0;
     return joins ? PEAL_STEP_DONE_TWO : PEAL_STEP_DONE;
 }
 
@@ -469,7 +450,7 @@ static enum peal_step_end copy_here(struct peal_frame *frame, struct peal_frame_
         return PEAL_STEP_BLOCKS;
     enum peal_status status = peal_net_token_status(&far->gets[0]);
     far->gets[0] = (struct peal_net_token){0};
-    end_rows(far);
+    far->begun = 0;
     return status == PEAL_OK ? PEAL_STEP_DONE
                              : peal_far_judge(frame, PEAL_INVALID, places[1].channel);
 }
@@ -480,10 +461,10 @@ enum peal_step_end peal_far_work(struct peal_frame *frame, struct peal_frame_lan
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.more_dsts);
     if (count == 0)
         return PEAL_STEP_DONE;
-    bool copies = step->kind == (PEAL_STEP_FAR | PEAL_STEP_COPY) && step->mem.also == 0;
+    bool copies = step->kind == (PEAL_STEP_FAR | PEAL_STEP_COPY) && step->mem.more_dsts == 0;
     bool from_slot = places[1].base >= PEAL_BASE_SLOT;
     bool far_source = !from_slot && places[1].channel != PEAL_NONE;
     bool far_destination = places[0].channel != PEAL_NONE;

@@ -3,27 +3,31 @@
  *
  *   copy to a peer        a put, from where the data is
  *   copy from a peer      a get, to where it is wanted
- *   compute               blocks of the far sources are fetched two ahead, combined as the plan says, and
- *                         put from a block if the destination is far: the same bits as on one host
+ *   compute               blocks of the far sources are fetched two ahead, combined as the plan
+ *                         says, and put from a block if the destination is far: the same bits as on
+ *                         one host
  *   accumulate            the owner computes
- *   notify                a signal; in the frame of the copy before it if both go to one rank
- *   send                  one put of slot and payload, with the slot's number as its signal (far_channel.c)
+ *   notify                a signal; part of the put before it if both go to one rank
+ *   send                  one put of slot and payload, with the slot's number as its signal
+ *                         (far_channel.c)
  *   receive, free         as on one host; the credit is a signal
- *   wait, peek            of this rank's cell, while the network moves
- *   fetch_add, ...        the owner does it, and answers; a take asks again until it has the cell
+ *   wait, peek            on this rank's cell, while the network progresses
+ *   fetch_add, ...        done by the cell's owner, who answers; a take asks again until it has the
+ *                         cell
  *
- * A step that has no room blocks, and goes on from where it is when it is tried again.
+ * If the transport has no room, the step blocks, and goes on from where it is when it is tried
+ * again.
  *
- * Sources. What is put belongs to the transport until it has left. A lane goes on meanwhile; whatever may change
- * the memory waits until it has left: peal_far_is_ready. A window may be changed by every step that writes
- * and, after a wait, by a peer. The caller's own memory is out of reach of peers: only a step that writes into
- * the very bytes waits for them, so that what has arrived is handed on while more is being sent. The end
- * of a lane waits for all.
+ * Sources. What is put belongs to the transport until it has left. A lane goes on meanwhile; a step
+ * that may change the memory waits until then: peal_far_is_ready. A window may be changed by every
+ * step that writes and, after a wait, by a peer. Peers cannot reach the caller's own memory: only a
+ * step that writes the very bytes being sent waits, so that what has arrived is passed on while
+ * more is being sent. The end of a lane waits for everything.
  *
- * Order. A network orders what one rank sends to another, and nothing else; a notify of the plan follows
- * everything that its lane did before. If the plan was not proved for less, a notify waits until puts
- * to other ranks have arrived there (a flush). Where cells are more than counters that grow, the notifies
- * to others are waited for, too.
+ * Order. A network orders what one rank sends to another, and nothing else; a notify of the plan
+ * follows everything that its lane did before. Unless the plan was proved with the weaker order
+ * (`pairwise`), a notify waits until puts to other ranks have arrived there (a flush). In plans
+ * with cells that are not counters that only grow, it also waits for notifies to other ranks.
  */
 #ifndef PEAL_RUN_FAR_H
 #define PEAL_RUN_FAR_H
@@ -33,41 +37,41 @@
 
 enum { PEAL_FAR_DEPTH = 3, PEAL_FAR_BLOCK = 64 << 10, PEAL_FAR_RANGES = 32, PEAL_FAR_HEADERS = 16 };
 
-/* What a lane has under way. */
+/* What a lane has in transit. */
 struct peal_far_lane {
-    struct peal_net_token sources; /* puts from windows, which may not change yet, */
-    struct peal_net_token own;     /* and from the caller's memory: */
+    struct peal_net_token sources; /* puts from windows, which may not change yet */
+    struct peal_net_token own;     /* puts from the caller's memory */
     struct peal_far_range {
         const char *from;
         uint64_t bytes;
-    } ranges[PEAL_FAR_RANGES]; /* which bytes of it; more than there is room for: all of it */
-    uint32_t nranges;
-    /* Headers of messages whose payload is being sent with them: part of `sources`. */
+    } ranges[PEAL_FAR_RANGES]; /* of these bytes */
+    uint32_t nranges;          /* above PEAL_FAR_RANGES: of any bytes */
+    /* Headers of messages that are sent with their payload: part of `sources`. */
     struct peal_far_header {
         char bytes[sizeof(struct peal_slot)];
     } headers[PEAL_FAR_HEADERS];
     uint32_t nheaders;
-    /* Of the step that is under way: */
+    /* Of the step in progress: */
     uint64_t begun, ended; /* rows; or blocks, see far_block.c */
     uint32_t operand;      /* of the block that is being begun */
     uint64_t computed;
-    uint32_t sending;             /* destination of the block that is being sent */
-    bool is_computed;             /* and that block is computed */
-    struct peal_net_token atomic; /* that is under way, and what its cell held */
-    uint64_t found;
+    uint32_t sending; /* destination of the block that is being sent */
+    bool is_computed; /* that block is */
+    struct peal_net_token atomic;
+    uint64_t found; /* what the atomic's cell held */
     struct peal_net_token gets[PEAL_FAR_DEPTH], puts[PEAL_FAR_DEPTH];
-    /* Ranks that have been sent something since it was last known to have arrived: bit sets, and the
-     * tickets by rank that are waited for. */
+    /* Bit sets of ranks: those to which something was sent that may not have arrived, and those of
+     * them for which tickets[rank] is being waited for. */
     uint64_t unflushed[4], asked[4];
     uint64_t *tickets;
 };
 
-/* Room that a step needs for blocks; `sources` of its sources are far. */
+/* Bytes that a step needs for blocks; `sources` of its sources are far. */
 uint64_t peal_far_bounce_bytes(const struct peal_image *image, const struct peal_step *step,
                                uint32_t sources);
-/* Makes room for an image's lanes. */
+/* Allocates what an image's lanes need. */
 enum peal_status peal_far_prepare(struct peal_frame *frame, const struct peal_image *image);
-/* Gives back what is under way: after a failure, or when the frame goes. */
+/* Releases what is in transit: after a failure, or when the frame is released. */
 void peal_far_release(struct peal_frame *frame);
 
 /* A cell of a rank on this host. */
@@ -77,10 +81,10 @@ static inline struct peal_cell *peal_far_cell(const struct peal_frame *frame, ui
     return (struct peal_cell *)(frame->bases[rank].at + offset);
 }
 
-/* May the step begin, as far as what was sent before is concerned? */
+/* May the step begin, or does it have to wait for the sources of what was sent before? */
 bool peal_far_is_ready(struct peal_frame *frame, const struct peal_frame_lane *lane,
                        const struct peal_step *step);
-/* Has the step begun, and blocked? */
+/* Has the step been tried before, and blocked after it had begun? */
 bool peal_far_has_begun(const struct peal_frame *frame, const struct peal_frame_lane *lane);
 
 enum peal_step_end peal_far_work(struct peal_frame *frame, struct peal_frame_lane *lane,
@@ -110,7 +114,13 @@ struct peal_far_place {
 /* Where element `first` of a far operand's row is. */
 struct peal_far_place peal_far_find(const struct peal_frame *frame, const struct peal_place *place,
                                     uint32_t row, uint64_t first);
-/* Has everything arrived that this lane has sent to others than `rank`? */
+/* Something was sent to `rank`. */
+static inline void peal_far_note_sent(struct peal_far_lane *far, uint32_t rank)
+{
+    far->unflushed[rank / 64] |= UINT64_C(1) << rank % 64;
+    far->asked[rank / 64] &= ~(UINT64_C(1) << rank % 64);
+}
+/* Has everything arrived that this lane has sent to ranks other than `rank`? */
 bool peal_far_is_flushed(struct peal_frame *frame, struct peal_far_lane *far, uint32_t rank);
 /* One put or get of this frame. PEAL_STEP_BLOCKS: there is no room. */
 enum peal_step_end peal_far_put(struct peal_frame *frame, struct peal_far_lane *far,
@@ -126,13 +136,13 @@ enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_
 /* Can the notify after a step travel with the last bytes that the step sends to `rank`? */
 bool peal_far_joins(struct peal_frame *frame, const struct peal_frame_lane *lane,
                     const struct peal_step *step, uint32_t rank);
-/* A notify as the network has it. */
+/* A notify as a signal of the network. */
 struct peal_net_signal peal_far_signal(const struct peal_frame *frame, const struct peal_step *step,
                                        const int64_t *regs);
-/* Computations and accumulates: block after block. */
+/* Computations and accumulates, block by block. */
 enum peal_step_end peal_far_blocks(struct peal_frame *frame, struct peal_frame_lane *lane,
                                    const struct peal_step *step, uint64_t count);
-/* What came of operations: an error ends the launch. */
+/* What the status of an operation means for the step: an error ends the launch. */
 enum peal_step_end peal_far_judge(struct peal_frame *frame, enum peal_status status, uint32_t rank);
 
 #endif

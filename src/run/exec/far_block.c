@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computations on memory of other hosts, block after block.
+/* Computations on memory of other hosts, block by block.
  *
- *   begun      blocks whose far sources have been asked for, at most PEAL_FAR_DEPTH ahead of `ended`
- *   computed   blocks that are computed, with their far destinations on their way
- *   ended      blocks of which nothing is under way any more
+ *   begun      blocks whose far sources have been asked for, at most PEAL_FAR_DEPTH ahead of
+ *              `ended`
+ *   computed   blocks that are computed and being sent to their far destinations
+ *   ended      blocks of which nothing is in transit any more
  *
- * A block's place in the bounce memory is its number modulo the depth: a part for each far source, and one
- * for the result if its destination is far. Blocks are computed in order, so that the result is that of
- * one pass.
+ * A block's place in the bounce memory is its number modulo the depth: a part for each far source,
+ * and one for the result, which is used if the destination is far. Blocks are computed in order, so
+ * that the result is that of one pass.
  */
 #include "run/exec/far.h"
 
@@ -16,9 +17,7 @@
 
 #include <string.h>
 
-enum { EXCLUSIVE = 1 }; /* of an accumulate: no other rank changes it meanwhile */
-
-/* A step under way. */
+/* A step in progress. */
 struct work {
     struct peal_frame *frame;
     struct peal_far_lane *far;
@@ -53,7 +52,7 @@ static bool is_of_rows(const struct peal_step *step)
 static uint64_t largest_element(const struct peal_step *step, const struct peal_place *places)
 {
     uint64_t largest = 1;
-    for (uint32_t i = 0; i < 1u + step->mem.nsrc + step->mem.also; i++) {
+    for (uint32_t i = 0; i < 1u + step->mem.nsrc + step->mem.more_dsts; i++) {
         uint64_t bytes = UINT64_C(1) << places[i].shift;
         largest = bytes > largest ? bytes : largest;
     }
@@ -103,7 +102,7 @@ static enum peal_step_end begin_block(struct work *work)
             continue;
         char *to = part_of(work, piece.slot, part++);
         if (i < far->operand)
-            continue; /* asked for before there was no room */
+            continue; /* it was asked for when this was last tried */
         struct peal_far_place from = peal_far_find(work->frame, place, piece.row, piece.first);
         enum peal_step_end end = peal_far_get(work->frame, &from, to, piece.count << place->shift,
                                               &far->gets[piece.slot]);
@@ -164,7 +163,7 @@ static void compute(const struct work *work, const struct far_piece *piece)
     } else if (!accumulates) {
         functions->combine((enum peal_fn)step->fn, &dst, sources, step->mem.nsrc, piece->count,
                            step->mem.extra);
-    } else if (is_far(&work->places[0])) { /* its source as the owner wants it */
+    } else if (is_far(&work->places[0])) { /* the owner accumulates what it is sent */
         functions->combine(PEAL_FN_ID, &dst, sources, step->mem.nsrc, piece->count, 0);
     } else if (step->flags & PEAL_STEP_SET) {
         sources[1] = sources[0];
@@ -173,13 +172,13 @@ static void compute(const struct work *work, const struct far_piece *piece)
     } else {
         functions->accumulate((enum peal_fn)step->fn, &dst, sources, piece->count);
     }
-    for (uint32_t d = 0; d < step->mem.also; d++) {
-        const struct peal_place *also = &work->places[1 + step->mem.nsrc + d];
+    for (uint32_t d = 0; d < step->mem.more_dsts; d++) {
+        const struct peal_place *other = &work->places[1 + step->mem.nsrc + d];
         struct peal_operand to;
-        if (is_far(also))
+        if (is_far(other))
             continue;
-        find_operand(work, also, piece, &to);
-        memcpy(to.at, dst.at, piece->count << also->shift);
+        find_operand(work, other, piece, &to);
+        memcpy(to.at, dst.at, piece->count << other->shift);
     }
 }
 
@@ -189,32 +188,31 @@ static enum peal_step_end send_accumulate(const struct work *work, const struct 
     struct peal_frame *frame = work->frame;
     const struct peal_span *span = frame->team->span;
     uint32_t shift = work->places[0].shift;
-    struct peal_net_accumulate what = {.rank = span->peers[to->rank].at,
-                                       .segment = to->segment,
-                                       .offset = to->offset,
-                                       .from = from,
-                                       .bytes = piece->count << shift,
-                                       .element = (uint16_t)(1u << shift),
-                                       .fn = work->step->fn,
-                                       .dtype = (uint8_t)work->places[0].dtype,
-                                       .flags = work->step->flags & PEAL_STEP_SET ? EXCLUSIVE : 0};
+    struct peal_net_accumulate request = {
+        .rank = span->peers[to->rank].at,
+        .segment = to->segment,
+        .offset = to->offset,
+        .from = from,
+        .bytes = piece->count << shift,
+        .element = (uint16_t)(1u << shift),
+        .fn = work->step->fn,
+        .dtype = (uint8_t)work->places[0].dtype,
+        .flags = work->step->flags & PEAL_STEP_SET ? PEAL_SPAN_EXCLUSIVE : 0};
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
-    enum peal_status status = peal_net_accumulate(net, &what, &work->far->puts[piece->slot]);
+    enum peal_status status = peal_net_accumulate(net, &request, &work->far->puts[piece->slot]);
     peal_endpoint_unlock(span->endpoint);
     if (status == PEAL_OK)
-        work->far->unflushed[to->rank / 64] |= UINT64_C(1) << to->rank % 64;
-    if (status == PEAL_OK)
-        work->far->asked[to->rank / 64] &= ~(UINT64_C(1) << to->rank % 64);
+        peal_far_note_sent(work->far, to->rank);
     return peal_far_judge(frame, status, to->rank);
 }
 
-/* Sends the result of a computed block to its far destinations, from number `operand` on. */
+/* Sends the result of a computed block to its far destinations, from number far->sending on. */
 static enum peal_step_end send_block(struct work *work, const struct far_piece *piece)
 {
     struct peal_far_lane *far = work->far;
     struct peal_operand result = find_result(work, piece);
     bool accumulates = work->step->kind == (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE);
-    while (far->sending <= work->step->mem.also) {
+    while (far->sending <= work->step->mem.more_dsts) {
         uint32_t d = far->sending;
         const struct peal_place *place = &work->places[d == 0 ? 0 : work->step->mem.nsrc + d];
         enum peal_step_end end = PEAL_STEP_DONE;
@@ -235,7 +233,7 @@ static enum peal_step_end send_block(struct work *work, const struct far_piece *
     return PEAL_STEP_DONE;
 }
 
-/* Computes the next block, if its sources are there, and sends it on. */
+/* Computes the next block, if its sources have arrived, and sends the result. */
 static enum peal_step_end end_block(struct work *work)
 {
     struct peal_far_lane *far = work->far;
@@ -260,7 +258,7 @@ static enum peal_step_end end_block(struct work *work)
     return PEAL_STEP_DONE;
 }
 
-/* The oldest block, if all of it has left. */
+/* Ends the oldest computed block, if all of it has left. */
 static bool retire_block(struct peal_far_lane *far)
 {
     struct peal_net_token *token = &far->puts[far->ended % PEAL_FAR_DEPTH];
@@ -271,7 +269,7 @@ static bool retire_block(struct peal_far_lane *far)
     return true;
 }
 
-/* Does what can be done for some block; PEAL_STEP_BLOCKS: nothing can. */
+/* Does what can be done for any block; PEAL_STEP_BLOCKS: nothing. */
 static enum peal_step_end move_blocks(struct work *work)
 {
     struct peal_far_lane *far = work->far;
@@ -309,8 +307,8 @@ enum peal_step_end peal_far_blocks(struct peal_frame *frame, struct peal_frame_l
     work.per_row = (count + work.block - 1) / work.block;
     work.bounce = frame->far_bounce + (uint64_t)(lane - frame->lanes) * frame->image->far_bytes;
     work.blocks = work.per_row * step->mem.rows;
-    /* Pairwise: the answer is the same each time that the step is tried again. */
-    bool joins = frame->image->pairwise && step->mem.also == 0 &&
+    /* Only if pairwise: then the answer stays the same when the step is tried again. */
+    bool joins = frame->image->pairwise && step->mem.more_dsts == 0 &&
                  step->kind != (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE) && is_far(&work.places[0]) &&
                  peal_far_joins(frame, lane, step, work.places[0].channel);
     struct peal_net_signal signal;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Channels to and from ranks of other hosts. A message is one frame: the header behind the slot's number, the payload,
- * and the number as its signal. Only one of many rows needs a frame for each of them, and then one for the header. */
+/* Channels to and from ranks of other hosts. A message is one put: the slot's header after its
+ * number, the payload, and the number as the put's signal. Only a message of many rows needs a put
+ * for each row, and then one for the header. */
 #include "run/call/backoff.h"
 #include "run/exec/channel.h"
 #include "run/exec/far.h"
@@ -11,7 +12,7 @@
 
 enum { SEQ = sizeof(uint64_t), HEADER = sizeof(struct peal_slot) - SEQ };
 
-/* A message under way. */
+/* A message in transit. */
 struct far_message {
     struct peal_frame *frame;
     struct peal_far_lane *far;
@@ -19,7 +20,7 @@ struct far_message {
     const struct peal_place *place;
     struct peal_far_place to; /* its slot */
     struct peal_net_signal signal;
-    uint64_t bytes, all; /* of a row, and of all */
+    uint64_t bytes, all; /* of a row, and of all rows */
     struct peal_far_header header;
 };
 
@@ -38,7 +39,7 @@ static struct peal_far_place behind(struct peal_far_place place, uint64_t bytes)
     return place;
 }
 
-/* A message that is captured before the call returns. */
+/* A message that the transport copies before the call returns. */
 static enum peal_step_end send_captured(const struct far_message *m, bool is_inline)
 {
     char whole[PEAL_NET_EAGER];
@@ -52,7 +53,7 @@ static enum peal_step_end send_captured(const struct far_message *m, bool is_inl
                         &m->signal, NULL);
 }
 
-/* Header and rows, from where they are; the header stays until it has left. */
+/* Header and rows from where they are; the header stays in `far` until it has left. */
 static enum peal_step_end send_gathered(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
@@ -73,7 +74,7 @@ static enum peal_step_end send_gathered(const struct far_message *m)
     return end;
 }
 
-/* Row by row, and the header behind them. */
+/* Row by row, then the header. */
 static enum peal_step_end send_rows(const struct far_message *m)
 {
     struct peal_far_lane *far = m->far;
@@ -104,7 +105,6 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
         count = peal_step_clip(frame, step, places, step->mem.nsrc);
-    uint64_t number = channel->mask ? port->sent & channel->mask : port->sent % channel->depth;
     struct far_message message = {
         .frame = frame,
         .far = far,
@@ -114,7 +114,8 @@ enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lan
                .segment = frame->team->span->peers[channel->receiver].window},
         .bytes = count << places[0].shift};
     message.all = message.bytes * step->mem.rows;
-    message.to.offset = frame->family->window + channel->slots + number * channel->stride;
+    uint64_t slot = peal_channel_slot_number(channel, port->sent);
+    message.to.offset = frame->family->window + channel->slots + slot * channel->stride;
     message.signal = (struct peal_net_signal){.segment = message.to.segment,
                                               .change = PEAL_NET_SET,
                                               .offset = message.to.offset,
@@ -142,7 +143,7 @@ enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_fram
     const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
     struct peal_port_state *port = &frame->family->ports[step->mem.extra];
     const struct peal_span *span = frame->team->span;
-    if (!span->far[channel->sender]) { /* it only had to wait for its memory */
+    if (!span->far[channel->sender]) {
         peal_channel_free(frame, channel, port);
         peal_wake_if_sleeping(frame->team, channel->sender);
         return PEAL_STEP_DONE;
@@ -151,14 +152,14 @@ enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_fram
                                      .change = PEAL_NET_SET,
                                      .offset = frame->family->window + channel->credit,
                                      .value = port->freed + 1};
-    /* The sender does not need it while it has other slots. */
+    /* The sender does not need the credit while it has other slots. */
     bool later = channel->depth > 1 && signal.value % (channel->depth / 2) != 0;
     uint32_t at = span->peers[channel->sender].at;
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     enum peal_status status = (later ? peal_net_signal_later : peal_net_signal)(net, at, &signal);
     peal_endpoint_unlock(span->endpoint);
     enum peal_step_end end = peal_far_judge(frame, status, channel->sender);
-    far->begun = end == PEAL_STEP_BLOCKS; /* what was received is not received again */
+    far->begun = end == PEAL_STEP_BLOCKS; /* so that the message is not received again */
     if (end == PEAL_STEP_DONE)
         port->freed++;
     return end;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames: the memory around a launch, and how a blocked one describes itself.
  *
- * A context has one frame, which is loaded with an image, launched, run (exec.c), and launched again.
- * Loading finds the image's family (the region of windows where its launches live) and the memory that
- * its steps refer to; it is where memory may run out. From the launch on nothing is allocated.
+ * A context has one frame, which is loaded with an image, launched, run (exec.c), and launched
+ * again. Loading finds the image's family (the region of windows where its launches live) and the
+ * memory that its steps refer to; it is where memory may run out. From the launch on nothing is
+ * allocated.
  *
- * An image remembers, for each context, its family and the turn in which it was found. When regions are
- * given back the turn changes, and the family is looked up again: pointers into an older turn are never
- * followed. Arrays of the frame only grow and are shared by all images that it is loaded with. */
+ * An image remembers, for each context, its family and the turn in which it was found. When regions
+ * are given back the turn changes, and the family is looked up again: pointers into an older turn
+ * are never followed. Arrays of the frame only grow and are shared by all images that it is loaded
+ * with. */
 #include "run/exec/exec.h"
 
 #include "plan/plan.h"
@@ -34,10 +36,10 @@ enum peal_status peal_frame_init(struct peal_frame *frame, const struct peal_tea
 {
     *frame = (struct peal_frame){.team = team, .context = context};
     enum peal_status status = peal_regions_init(&frame->regions, team, context);
-    /* What blocking calls will read peers' memory into: its pages would be most of a first call's
-     * time. Without memory the call that needs it says so. */
+    /* Blocking calls will read peers' memory into this; touching its pages would take most of the
+     * first call's time. If there is no memory, the call that needs it reports that. */
     if (context == 0 && team->size > 1 && !team->threads && !team->lazy &&
-        peal_remote_expect(team) && grow_bounce(frame, 2 * PEAL_REMOTE_MOST))
+        peal_remote_expect(team) && grow_bounce(frame, 2 * PEAL_REMOTE_MAX_BYTES))
         memset(frame->bounce, 0, frame->bounce_cap);
     return status;
 }
@@ -74,7 +76,7 @@ static bool make_room(void **at, uint32_t *cap, uint32_t wanted, size_t element)
 
 enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image)
 {
-    uint32_t sources = image->most_operands;
+    uint32_t sources = image->max_operands;
     uint32_t operands_cap = frame->pointers_cap;
     if (!make_room((void **)&frame->lanes, &frame->lanes_cap, image->nlanes,
                    sizeof *frame->lanes) ||
@@ -161,7 +163,7 @@ void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped,
     }
 }
 
-/* Says where this rank's window parameters are. */
+/* Publishes where this rank's window parameters are. */
 static void publish(const struct peal_frame *frame)
 {
     const struct peal_image *image = frame->image;
@@ -200,20 +202,14 @@ static const char *source_line(const struct peal_plan *plan, const struct peal_o
     return buf;
 }
 
-static bool is_wait(const struct peal_step *step)
-{
-    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
-    return kind == PEAL_STEP_WAIT || kind == PEAL_STEP_WAIT_SHARED || kind == PEAL_STEP_WAIT_RAW;
-}
-
 /* What the cell of a wait holds, as the kernel counts. */
 static long long read_actual(const struct peal_frame *frame, const struct peal_step *step)
 {
     uint32_t owner = frame->image->spans ? frame->team->rank : 0;
-    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
+    enum peal_step_kind kind = peal_step_near_kind(step->kind);
     const struct peal_cell *cell =
         (const struct peal_cell *)(frame->bases[owner].at + step->sync.offset);
-    /* Relaxed: for the reader's eyes only. */
+    /* Relaxed: for a report only. */
     uint64_t word = atomic_load_explicit(&cell->value, memory_order_relaxed);
     if (kind == PEAL_STEP_WAIT_SHARED)
         return (long long)word - frame->family->shared[step->sync.shared];
@@ -231,7 +227,7 @@ static void describe_step(const struct peal_frame *frame, const struct peal_plan
     peal_text_printf(out, "kernel '%s'%s: ", peal_plan_string(plan, plan->kernel),
                      source_line(plan, op, where));
     peal_plan_dump_op(plan, frame->team->rank, op, out);
-    if (!is_wait(step))
+    if (!peal_step_is_wait(step->kind))
         return;
     peal_text_printf(out, ", actual %lld", frame->live > 0 ? read_actual(frame, step) : 0);
     uint32_t number = peal_op_cell(plan, op, launch - 1);
@@ -244,14 +240,14 @@ void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
 {
     const struct peal_plan *plan =
         frame->image && frame->live > 0 ? peal_image_plan(frame->image) : NULL;
-    if (plan) {
-        for (uint32_t l = 0; l < frame->image->nlanes; l++) {
-            const struct peal_step *step = frame->lanes[l].at;
-            if (!step || (step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_END)
-                continue;
-            describe_step(frame, plan, step, frame->launch, out);
-            return;
-        }
+    if (!plan)
+        return;
+    for (uint32_t l = 0; l < frame->image->nlanes; l++) {
+        const struct peal_step *step = frame->lanes[l].at;
+        if (!step || peal_step_near_kind(step->kind) == PEAL_STEP_END)
+            continue;
+        describe_step(frame, plan, step, frame->launch, out);
+        return;
     }
 }
 
@@ -259,18 +255,17 @@ void peal_frame_describe_first(const struct peal_frame *frame, struct peal_text 
 {
     struct peal_image *image = frame->image;
     const struct peal_plan *plan = image ? peal_image_plan(image) : NULL;
-    uint64_t phase = plan ? peal_image_phase(image, frame->family->launches + 1) : 0;
-    if (plan) {
-        for (uint32_t i = 0; i < image->nsteps; i++) {
-            const struct peal_step *step = &image->steps[phase * image->nsteps + i];
-            uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
-            if (!is_wait(step) && kind != PEAL_STEP_RECV && kind != PEAL_STEP_RECV_SLOT)
-                continue;
-            describe_step(frame, plan, step, frame->family->launches + 1, out);
-            peal_text_puts(out, ", ");
-            return;
-        }
+    if (!plan)
+        return;
+    uint64_t phase = peal_image_phase(image, frame->family->launches + 1);
+    for (uint32_t i = 0; i < image->nsteps; i++) {
+        const struct peal_step *step = &image->steps[phase * image->nsteps + i];
+        enum peal_step_kind kind = peal_step_near_kind(step->kind);
+        if (!peal_step_is_wait(kind) && kind != PEAL_STEP_RECV && kind != PEAL_STEP_RECV_SLOT)
+            continue;
+        describe_step(frame, plan, step, frame->family->launches + 1, out);
+        peal_text_puts(out, ", ");
+        return;
     }
-    if (plan)
-        peal_text_printf(out, "kernel '%s': ", peal_plan_string(plan, plan->kernel));
+    peal_text_printf(out, "kernel '%s': ", peal_plan_string(plan, plan->kernel));
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns a plan into an image. Done once per plan; see image.h for the layout. */
+/* Turns a plan into an image, once per plan: its sizes are counted, one block is laid out and
+ * allocated, then its tables are filled (image_step.c) and marked (image_mark.c, image_far.c). See
+ * image.h for the layout. */
 #include "run/exec/image.h"
 
 #include "base/base.h"
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COUNT = 0xffff }; /* that a cell can hold beside a signature */
+enum { MAX_COUNT = 0xffff }; /* of a cell that also holds a signature */
 
 /* ---- sizes ---- */
 
@@ -20,7 +22,7 @@ static uint64_t cells_bytes(const struct peal_plan *plan)
     return peal_image_cell(plan, plan->nranks, 0, false);
 }
 
-/* Without room for them: counts parameters and bases. */
+/* Counts parameters and bases, and fills in the parameters if there is a table for them. */
 static void size_params(struct peal_image *image)
 {
     const struct peal_plan *plan = image->plan;
@@ -29,7 +31,7 @@ static void size_params(struct peal_image *image)
     image->nparams = 0;
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         if (bufs[b].kind != PEAL_BUF_PARAM)
-            continue; /* aliased ones too: off the root, gather and scatter use both */
+            continue; /* aliased ones count: away from the root, gather and scatter use both */
         uint32_t symmetric = (bufs[b].flags & PEAL_BUF_SYMMETRIC) != 0,
                  rows = peal_image_rows(image, b);
         if (image->params)
@@ -89,16 +91,16 @@ static bool lay_out_channels(struct peal_image *image, uint64_t *end)
 /* The largest count of a one-writer cell that the plan's ops write or wait for. */
 static int64_t largest_count(const struct peal_plan *plan)
 {
-    int64_t most = 0;
+    int64_t largest = 0;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(plan)[i];
         if ((op->kind != PEAL_OP_NOTIFY && op->kind != PEAL_OP_WAIT) ||
             peal_plan_signals(plan)[peal_op_signal(op)].kind != PEAL_SIGNAL_ONE_WRITER)
             continue;
         int64_t value = op->kind == PEAL_OP_NOTIFY ? op->sync.after : op->sync.value;
-        most = value > most ? value : most;
+        largest = value > largest ? value : largest;
     }
-    return most;
+    return largest;
 }
 
 static void count_steps(struct peal_image *image)
@@ -117,10 +119,10 @@ static void count_steps(struct peal_image *image)
         }
         image->nsteps++;
     }
-    image->count_shift = largest_count(plan) <= MOST_COUNT ? 16 : 0;
+    image->count_shift = largest_count(plan) <= MAX_COUNT ? 16 : 0;
 }
 
-/* What a frame needs room for. Tiles that were fused away need none. */
+/* What a frame must allocate. Tiles that were fused away need nothing. */
 static void count_needs(struct peal_image *image)
 {
     bool has_private = false;
@@ -129,12 +131,12 @@ static void count_needs(struct peal_image *image)
     image->private_bytes = has_private ? image->plan->private_bytes : 0;
     for (uint32_t l = 0; l < image->nlanes; l++)
         image->nregs += image->lanes[l].regs;
-    image->most_operands = 3;
+    image->max_operands = 3;
     for (uint32_t i = 0; i < image->nsteps; i++) {
         const struct peal_step *step = &image->steps[i];
         uint32_t needs =
-            step->kind <= PEAL_STEP_ACCUMULATE ? 1u + step->mem.nsrc + step->mem.also : 0;
-        image->most_operands = needs > image->most_operands ? needs : image->most_operands;
+            peal_step_is_compute(step->kind) ? 1u + step->mem.nsrc + step->mem.more_dsts : 0;
+        image->max_operands = needs > image->max_operands ? needs : image->max_operands;
     }
 }
 
@@ -165,9 +167,10 @@ static void *cut(char *block, uint64_t *used, uint64_t count, uint64_t bytes)
     return piece;
 }
 
-/* The image's tables one after the other, each at a multiple of 16 bytes; what a launch runs through
- * comes first. Without a block: counts its bytes. */
-static uint64_t lay_out(struct peal_image *image, const struct peal_image_how *how, char *block)
+/* The image's tables one after the other, each at a multiple of 16 bytes; those that every launch
+ * reads come first. Without a block: only counts the bytes. */
+static uint64_t lay_out(struct peal_image *image, const struct peal_image_options *options,
+                        char *block)
 {
     uint64_t used = 0, period = image->period, cells = image->plan->cells;
     cut(block, &used, 1, sizeof *image);
@@ -178,9 +181,9 @@ static uint64_t lay_out(struct peal_image *image, const struct peal_image_how *h
     image->params = cut(block, &used, image->nparams, sizeof *image->params);
     image->channels = cut(block, &used, image->nchannels, sizeof *image->channels);
     image->totals = cut(block, &used, image->nshared * period, sizeof *image->totals);
-    if (how->writers)
+    if (options->writers)
         image->writers = cut(block, &used, cells, sizeof *image->writers);
-    if (how->notifiers)
+    if (options->notifiers)
         image->notifiers = cut(block, &used, cells, sizeof *image->notifiers);
     return used;
 }
@@ -197,57 +200,58 @@ static bool has_take(const struct peal_plan *plan)
     return false;
 }
 
-/* A zeroed block that begins with the image, counted and laid out, with nothing in its tables. */
-static struct peal_image *new_block(const struct peal_plan *plan, const struct peal_image_how *how)
+/* A zeroed block that begins with the image; its tables are laid out and empty. */
+static struct peal_image *new_block(const struct peal_plan *plan,
+                                    const struct peal_image_options *options)
 {
     struct peal_image draft = {.plan = plan,
-                               .rank = how->rank,
+                               .rank = options->rank,
                                .size = plan->nranks,
-                               .clip = how->clip,
-                               .rows_as_bases = how->rows_as_bases,
-                               .remote = how->remote,
-                               .writes = how->writes,
-                               .spans = how->far != NULL,
-                               .pulled = how->far != NULL && how->pulled,
-                               .pairwise = how->pairwise,
-                               .in_prefault = how->prefault != NULL,
+                               .clip = options->clip,
+                               .rows_as_bases = options->rows_as_bases,
+                               .remote = options->remote,
+                               .writes = options->writes,
+                               .spans = options->far != NULL,
+                               .pulled = options->far != NULL && options->pulled,
+                               .pairwise = options->pairwise,
+                               .in_prefault = options->prefault != NULL,
                                .seq_cst = !plan->monotone,
                                .takes = has_take(plan),
                                .period = plan->period,
                                .nshared = plan->totals_stride,
-                               .nlanes = peal_plan_lane_count(plan, how->rank),
+                               .nlanes = peal_plan_lane_count(plan, options->rank),
                                .nchannels = (uint32_t)plan->channels.count};
     size_params(&draft);
     count_steps(&draft);
-    draft.bytes = lay_out(&draft, how, NULL);
-    char *block =
-        how->prefault ? peal_prefault_take(how->prefault, draft.bytes) : calloc(1, draft.bytes);
+    draft.bytes = lay_out(&draft, options, NULL);
+    char *block = options->prefault ? peal_prefault_take(options->prefault, draft.bytes)
+                                    : calloc(1, draft.bytes);
     if (!block)
         return NULL;
-    lay_out(&draft, how, block);
+    lay_out(&draft, options, block);
     return memcpy(block, &draft, sizeof draft);
 }
 
-static enum peal_status fill(struct peal_image *image, const struct peal_image_how *how,
+static enum peal_status fill(struct peal_image *image, const struct peal_image_options *options,
                              const struct peal_compute *compute)
 {
     const struct peal_plan *plan = image->plan;
     assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
-    /* All ranks must write a cell alike, which no rank knows from its own part alone. */
+    /* All ranks must choose the same count_shift, which no rank knows from its own part alone. */
     if (image->count_shift == 0 && plan->rank_count != plan->nranks)
         return PEAL_UNSUPPORTED;
-    if (how->writers)
-        memcpy(image->writers, how->writers, plan->cells * sizeof *image->writers);
-    if (how->notifiers)
-        memcpy(image->notifiers, how->notifiers, plan->cells * sizeof *image->notifiers);
+    if (options->writers)
+        memcpy(image->writers, options->writers, plan->cells * sizeof *image->writers);
+    if (options->notifiers)
+        memcpy(image->notifiers, options->notifiers, plan->cells * sizeof *image->notifiers);
     size_params(image);
     if (!lay_out_channels(image, &image->scratch))
         return PEAL_NO_MEMORY;
     image->region_bytes = image->scratch + peal_image_align(plan->window_bytes) *
                                                (peal_image_together(image) ? plan->nranks : 1);
-    image->family_key = family_key(image, how->key);
+    image->family_key = family_key(image, options->key);
     size_t totals = (size_t)image->nshared * image->period;
-    memcpy(image->totals, peal_plan_totals(plan) + (how->rank - plan->rank_first) * totals,
+    memcpy(image->totals, peal_plan_totals(plan) + (options->rank - plan->rank_first) * totals,
            totals * sizeof *image->totals);
     enum peal_status status = PEAL_OK;
     for (uint32_t phase = 0; phase < image->period; phase++) {
@@ -259,26 +263,26 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_h
         return status;
     count_needs(image);
     status = peal_image_mark(image);
-    return status == PEAL_OK && how->far ? peal_image_mark_far(image, how->far) : status;
+    return status == PEAL_OK && options->far ? peal_image_mark_far(image, options->far) : status;
 }
 
-enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
+enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_options *options,
                                 const struct peal_compute *compute, struct peal_image **out)
 {
-    struct peal_image_how near = *how;
+    struct peal_image_options near = *options;
     near.writers = NULL;
-    if (how->far) /* each rank's cells are in its own window */
-        how = &near;
-    struct peal_image *image = new_block(plan, how);
+    if (options->far) /* each rank's cells are in its own window: none are multicast */
+        options = &near;
+    struct peal_image *image = new_block(plan, options);
     if (!image) {
-        if (!how->template)
+        if (!options->template)
             free(plan);
         return PEAL_NO_MEMORY;
     }
-    enum peal_status status = fill(image, how, compute);
-    if (how->template) {
-        image->plan = how->template;
-        image->made = *how->made;
+    enum peal_status status = fill(image, options, compute);
+    if (options->template) {
+        image->plan = options->template;
+        image->made = *options->made;
         image->resized = true;
     } else {
         image->owned = plan;

@@ -2,11 +2,11 @@
 /* An image: one rank's part of a plan, ready to be executed.
  *
  * Everything that can be resolved once is: cells and scratch become offsets from base pointers,
- * functions become function pointers, launch phases become step lists of their own. What is left
- * for a launch is to fill in the bases of its parameters.
+ * functions become function pointers, launch phases become step lists of their own. A launch only
+ * has to fill in the bases of its parameters.
  *
- *   bases   0 .. P-1   the family's region in each rank's window: channels, scratch; in rank 0's
- *                      also all cells, and everyone's scratch where it is little
+ *   bases   0 .. P-1   the family's region in each rank's window: channels and scratch; rank 0's
+ *                      also has all cells, and all ranks' scratch if it is small
  *           P          private scratch and tiles
  *           P+1 ...    parameters: see peal_image_param
  *
@@ -38,7 +38,7 @@ enum peal_step_kind {
     PEAL_STEP_WAIT_SHARED,
     PEAL_STEP_WAIT_RAW,
     PEAL_STEP_PEEK,
-    PEAL_STEP_FETCH_ADD, /* these three: of raw cells, anyone's */
+    PEAL_STEP_FETCH_ADD, /* these three: on raw cells of any rank */
     PEAL_STEP_COMPARE_SWAP,
     PEAL_STEP_TAKE,
     PEAL_STEP_SEND,
@@ -49,8 +49,8 @@ enum peal_step_kind {
     PEAL_STEP_WHEN,  /* fn, mem.rows and mem.count as in the plan; mem.extra: steps up to its END */
     PEAL_STEP_PASS,  /* nothing: the END of a when */
     PEAL_STEP_END,
-    /* Added to the kinds above, in plans of ranks on several hosts: a step that concerns another
-     * one, or waits while the network has to be moved, or needs what was sent before to have left
+    /* Added to the kinds above in plans of ranks on several hosts: the step concerns another host,
+     * waits while the network must progress, or may begin only when earlier data has left
      * (far.h). */
     PEAL_STEP_FAR = 32
 };
@@ -60,28 +60,49 @@ enum peal_step_flags {
     PEAL_STEP_STREAM = 2, /* only parameters are written: worth streaming when calls are large */
     PEAL_STEP_SET = 4,
     PEAL_STEP_EQUAL = 8,       /* waits */
-    PEAL_STEP_STREAM_REST = 8, /* computes: STREAM of all destinations but the first, which is no
-                                  parameter */
+    PEAL_STEP_STREAM_REST = 8, /* computes: STREAM for all destinations but the first, which is not
+                                  a parameter */
     PEAL_STEP_HAS_REG = 16,
-    PEAL_STEP_URGENT = 32, /* a wait with a notify or a message after it: others wait for that */
-    PEAL_STEP_REMOTE = 64, /* reads peers' parameters that are not mapped here */
-    PEAL_STEP_PAST = 128,  /* a copy into its own window by a rank that goes on without waiting */
-    PEAL_STEP_NEAR = 128   /* waits between hosts: the notifier is on this one */
+    PEAL_STEP_URGENT = 32,  /* a wait before a notify or a send, for which other ranks wait */
+    PEAL_STEP_REMOTE = 64,  /* reads peers' parameters that are not mapped here */
+    PEAL_STEP_BYPASS = 128, /* a copy into its own window by a rank that goes on without waiting */
+    PEAL_STEP_NEAR = 128    /* waits between hosts: the notifier is on this one */
 };
+
+/* `kind` without PEAL_STEP_FAR. */
+static inline enum peal_step_kind peal_step_near_kind(uint32_t kind)
+{
+    return (enum peal_step_kind)(kind & ~(uint32_t)PEAL_STEP_FAR);
+}
+static inline bool peal_step_is_notify(uint32_t kind)
+{
+    enum peal_step_kind near = peal_step_near_kind(kind);
+    return near >= PEAL_STEP_NOTIFY && near <= PEAL_STEP_NOTIFY_RAW;
+}
+static inline bool peal_step_is_wait(uint32_t kind)
+{
+    enum peal_step_kind near = peal_step_near_kind(kind);
+    return near >= PEAL_STEP_WAIT && near <= PEAL_STEP_WAIT_RAW;
+}
+/* Copies and computes: steps with a destination, sources and further destinations. */
+static inline bool peal_step_is_compute(uint32_t kind)
+{
+    return peal_step_near_kind(kind) <= PEAL_STEP_ACCUMULATE;
+}
 
 /* An operand. Pseudo bases as in plan.h: a constant, or a slot that was received. */
 #define PEAL_BASE_CONST UINT32_MAX
 #define PEAL_BASE_SLOT (UINT32_MAX - 1)
 struct peal_place {
     uint32_t base;
-    uint32_t row;    /* times the base's stride; slots: how many unfreed ones are older */
+    uint32_t row;    /* times the base's stride; slots: number of older ones that are not freed */
     uint64_t offset; /* constants: the bits of a double */
     uint64_t pitch;  /* scratch of several rows: bytes from one to the next */
     uint16_t dtype;
     uint16_t shift; /* an element has 1 << shift bytes */
-    uint32_t
-        channel; /* slots. Otherwise, on several hosts: the rank of another host whose memory it
-                         is, or PEAL_NONE */
+    /* Slots: the channel. Otherwise, with ranks on several hosts: the owner if it is on another
+     * host, or PEAL_NONE. */
+    uint32_t channel;
 };
 
 struct peal_step {
@@ -91,7 +112,7 @@ struct peal_step {
         struct {
             uint32_t first; /* places: destination if there is one, sources, more destinations */
             uint16_t nsrc;
-            uint16_t also; /* further destinations */
+            uint16_t more_dsts; /* after the first */
             uint64_t count;
             uint32_t rows;
             uint32_t extra; /* channel, or divisor */
@@ -123,9 +144,9 @@ struct peal_base {
     char *at;
     uint64_t limit;  /* bytes that exist; parameters only */
     uint64_t stride; /* bytes per row; 2-D parameters only */
-    /* Memory of a rank on another host: `from` bytes into its segment `owner`, and `at` is NULL. */
-    /* Memory of another rank of this host that is not mapped here: `from` bytes after the address
-     * that its owner has published in *home. NULL: `at` is the memory. See remote.h. */
+    /* Memory that is not mapped here has `at` NULL. On this host it is `from` bytes after the
+     * address that rank `owner` has published in *home (remote.h); on another host `home` is NULL,
+     * and it is `from` bytes into the exposed segment `owner`. */
     const _Atomic uint64_t *home;
     uint64_t from;
     uint32_t owner;
@@ -150,10 +171,10 @@ struct peal_family;
 struct peal_call;
 
 struct peal_image {
-    /* What it was made from, or, if that was resized, the template: the same but for sizes and
-     * types (peal_image_plan has those too). */
+    /* The plan that it was made from, or that plan's template, which differs in sizes and types
+     * only: peal_image_plan returns the plan itself. */
     const struct peal_plan *plan;
-    uint64_t bytes;             /* of the block that the image and its tables are */
+    uint64_t bytes;             /* of the block that holds the image and its tables */
     bool in_prefault;           /* it lies in a prefault */
     struct peal_plan *owned;    /* NULL: there is none */
     struct peal_plan_size made; /* what the template was resized to */
@@ -169,15 +190,15 @@ struct peal_image {
     struct peal_step *steps;   /* period * nsteps */
     struct peal_place *places; /* period * nplaces */
     uint32_t nplaces;
-    uint32_t nregs;         /* of all lanes */
-    uint32_t most_operands; /* of a step */
+    uint32_t nregs;        /* of all lanes */
+    uint32_t max_operands; /* of a step */
     uint32_t nchannels;
     struct peal_image_channel *channels;
     uint32_t nshared;         /* own shared cells */
     int64_t *totals;          /* what is added to each per launch: period * nshared */
-    bool clip, rows_as_bases; /* see peal_image_how */
+    bool clip, rows_as_bases; /* see peal_image_options */
     bool seq_cst;             /* not monotone */
-    bool takes;               /* ranks may sleep for a cell of another one: a change wakes all */
+    bool takes;               /* ranks may wait for cells of others: a change wakes all */
     uint32_t count_shift;     /* where a one-writer cell's count begins: below it, the signature */
     uint64_t scratch;         /* offset of window scratch in the region */
     uint64_t private_bytes;   /* private scratch and tiles */
@@ -188,23 +209,21 @@ struct peal_image {
     bool writes;           /* and may be written: threads */
     uint64_t bounce_bytes; /* for blocks of their memory */
     bool spans;            /* ranks are on several hosts */
-    bool pulled;           /* and read this one's memory */
+    bool pulled;           /* and those of other hosts read this rank's memory */
     bool pairwise;         /* proved for a network that orders pairs only: needs no flushes */
-    uint64_t far_bytes;    /* for blocks on their way between hosts, per lane */
+    uint64_t far_bytes;    /* for blocks in transit between hosts, per lane */
     uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; may be NULL */
-    uint32_t *notifiers;   /* who changes this rank's cells, for reports; may be NULL */
-    struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
-    struct peal_base *bases[PEAL_CONTEXTS];      /* likewise but for the first; nbases */
-    /* A call that repeats and has filled in the bases of context 0. */
-    const struct peal_call *bound;
+    uint32_t *notifiers;   /* a rank that changes each of this rank's cells; may be NULL */
+    struct peal_family *families[PEAL_CONTEXTS]; /* found at the first launch in a context */
+    struct peal_base *bases[PEAL_CONTEXTS];      /* nbases each; context 0's are in the block */
+    const struct peal_call *bound; /* a repeated call that has filled in the bases of context 0 */
     bool receives;                 /* its only wait comes first: see only_receives */
     uint8_t patience, tries;       /* whether polling before the first yield pays: see call.c */
     uint8_t trust, trials;         /* the same after a yield */
-    uint64_t turns[PEAL_CONTEXTS]; /* of the regions, when that was */
+    uint64_t turns[PEAL_CONTEXTS]; /* the regions' turn in which the family was found */
 };
 
-/* How to make an image. */
-struct peal_image_how {
+struct peal_image_options {
     uint32_t rank;
     bool clip;                      /* see above */
     bool rows_as_bases;             /* each row of a 2-D parameter is bound on its own */
@@ -214,23 +233,23 @@ struct peal_image_how {
     bool pulled, pairwise;          /* see peal_image */
     uint64_t key;                   /* what the family depends on besides the plan's layout */
     const uint32_t *writers;        /* see multicast.h; NULL: none */
-    const uint32_t *notifiers;      /* the same, for reports; NULL: not known */
-    struct peal_prefault *prefault; /* where it is to lie; NULL: in memory of its own */
-    /* The plan is this one resized, and stays the caller's: the maker of the image keeps the
-     * template as long as that. NULL: the image takes the plan over, in every case. */
+    const uint32_t *notifiers;      /* see peal_notifiers_find; NULL: not known */
+    struct peal_prefault *prefault; /* where to allocate it; NULL: in memory of its own */
+    /* The plan is this template resized, and stays the caller's; the template must live as long as
+     * the image. NULL: the image takes over the plan, even if it cannot be made. */
     const struct peal_plan *template;
     const struct peal_plan_size *made;
 };
 
 /* A plan with channels must have all ranks. */
-enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
+enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_options *options,
                                 const struct peal_compute *compute, struct peal_image **out);
 /* The block of an image in a prefault pool is freed with the pool. NULL is ignored. */
 void peal_image_free(struct peal_image *image);
-/* The plan that the image is, with its sizes; made again at the first use if it was resized. NULL
- * without memory. */
+/* The plan that the image executes; if it was resized, it is made again at the first use. NULL:
+ * there is no memory. */
 const struct peal_plan *peal_image_plan(struct peal_image *image);
-/* The bytes that it takes, with its plan and the bases of one context. */
+/* Bytes of the image, its own plan and the bases of one context. */
 uint64_t peal_image_bytes(const struct peal_image *image);
 
 #endif

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See image_far.h. */
+/* Marks the steps that far.h describes. Three kinds of steps get PEAL_STEP_FAR: those with an
+ * operand on another host; notifies, waits and atomics, and sends, receives and frees of channels
+ * between hosts; and steps that write, or end their lane, after an earlier step of the lane has
+ * sent something, because the network may still be reading its source. */
 #include "run/exec/image_far.h"
 
 #include "run/exec/far.h"
+#include "run/exec/image_layout.h"
 
 /* The rank whose window or window parameter a place is in; PEAL_NONE: it is private. */
 static uint32_t owner_of(const struct peal_image *image, const struct peal_place *place)
 {
     if (place->base < image->size)
         return place->base;
-    for (uint32_t i = 0; i < image->nparams; i++) {
-        const struct peal_image_param *param = &image->params[i];
-        if (param->symmetric && place->base >= param->base &&
-            place->base < param->base + image->size * param->rows)
-            return (place->base - param->base) / param->rows;
-    }
-    return PEAL_NONE;
+    const struct peal_image_param *param = peal_image_window_param(image, place);
+    return param ? peal_image_param_rank(param, place) : PEAL_NONE;
 }
 
-/* Names the far owners of a step's operands; how many sources and destinations have one. */
+/* A step's operands on other hosts. */
 struct far_count {
     uint32_t sources, destinations;
 };
 
+/* Writes the far owners of a step's operands into its places, and counts them. */
 static struct far_count name_owners(struct peal_image *image, const struct peal_step *step,
                                     const uint8_t *far)
 {
     bool has_dst = step->kind != PEAL_STEP_SEND;
-    uint32_t n = step->mem.nsrc + has_dst + step->mem.also;
+    uint32_t n = step->mem.nsrc + has_dst + step->mem.more_dsts;
     struct far_count count = {0};
     if (step->kind == PEAL_STEP_RECV)
         n = 1;
@@ -46,14 +46,15 @@ static struct far_count name_owners(struct peal_image *image, const struct peal_
     return count;
 }
 
-/* An accumulate at its owner takes elements of the owner's type: a conversion there must be exact. */
+/* An accumulate on another host sends elements of the destination's type: the source must have
+ * it. */
 static bool can_accumulate(const struct peal_image *image, const struct peal_step *step)
 {
     const struct peal_place *places = &image->places[step->mem.first];
     return places[0].dtype == places[1].dtype || places[0].channel == PEAL_NONE;
 }
 
-/* True if the step's destinations on other hosts get what is still in the source afterwards. */
+/* *sends: the network may still read the step's sources when the step is done. */
 static enum peal_status mark_work(struct peal_image *image, struct peal_step *step,
                                   const uint8_t *far, bool *sends)
 {
@@ -77,7 +78,7 @@ static bool is_sync(uint32_t kind)
     return kind >= PEAL_STEP_NOTIFY && kind <= PEAL_STEP_TAKE;
 }
 
-/* Channels: those of one host stay as they are. */
+/* Is it a step of a channel between hosts? */
 static bool is_far_channel(const struct peal_image *image, const struct peal_step *step,
                            const uint8_t *far)
 {
@@ -93,7 +94,7 @@ static bool is_far_channel(const struct peal_image *image, const struct peal_ste
     }
 }
 
-/* Only ranks of one host change what it waits for: the network need not be asked each time. */
+/* Is it a wait for a rank of this host? Then the network need not be served at each poll. */
 static bool waits_near(const struct peal_image *image, uint32_t index, const uint8_t *far)
 {
     const struct peal_step *step = &image->steps[index];
@@ -106,9 +107,7 @@ static bool waits_near(const struct peal_image *image, uint32_t index, const uin
 
 enum peal_status peal_image_mark_far(struct peal_image *image, const uint8_t *far)
 {
-    /* Something may still be read by the network that a step before has sent: whatever writes next, and
-     * the end of a lane, has to see to it. */
-    bool sent = false;
+    bool sent = false; /* by an earlier step of the lane */
     for (uint32_t i = 0; i < image->nsteps * image->period; i++) {
         struct peal_step *step = &image->steps[i];
         enum peal_step_kind kind = (enum peal_step_kind)step->kind;

@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See image_mark.h. */
+/* Each kind of mark is one pass over the steps of all phases. Passes that depend on later steps go
+ * from the last step to the first, so that time does not grow with the square of their number. */
 #include "run/exec/image_mark.h"
 
+#include "run/exec/image_layout.h"
 #include "run/exec/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The window parameter that a place is in; NULL: none. */
-static const struct peal_image_param *window_of(const struct peal_image *image,
-                                                const struct peal_place *place)
-{
-    for (uint32_t i = 0; i < image->nparams; i++) {
-        const struct peal_image_param *param = &image->params[i];
-        if (param->symmetric && place->base >= param->base &&
-            place->base < param->base + image->size * param->rows)
-            return param;
-    }
-    return NULL;
-}
-
-/* A parameter of another rank. */
+/* Is it in a window parameter of another rank? */
 static bool is_peers(const struct peal_image *image, const struct peal_place *place)
 {
-    const struct peal_image_param *param = window_of(image, place);
-    return param && (place->base - param->base) / param->rows != image->rank;
+    const struct peal_image_param *param = peal_image_window_param(image, place);
+    return param && peal_image_param_rank(param, place) != image->rank;
 }
 
-/* What the steps after one read, by base; and of which window parameters peers' parts. */
+/* What later steps read. */
 struct readings {
     bool *bases;
-    bool *peers; /* by parameter */
+    bool *peers; /* by window parameter: other ranks' copies of it */
 };
 
 static void add_readings(const struct peal_image *image, const struct peal_step *step,
@@ -38,7 +27,7 @@ static void add_readings(const struct peal_image *image, const struct peal_step 
 {
     for (uint32_t s = 1; s <= step->mem.nsrc; s++) {
         const struct peal_place *from = &image->places[step->mem.first + s];
-        const struct peal_image_param *param = window_of(image, from);
+        const struct peal_image_param *param = peal_image_window_param(image, from);
         if (from->base < image->nbases)
             readings->bases[from->base] = true;
         if (param && is_peers(image, from))
@@ -46,48 +35,52 @@ static void add_readings(const struct peal_image *image, const struct peal_step 
     }
 }
 
-/* True if what is written to `to` is read again: here, or, as far as this rank's steps tell, by peers, which
- * do to this rank what it does to them. */
+/* True if what is written to `to` is read again: by this rank, or by peers, which are assumed to
+ * read this rank's memory as it reads theirs. */
 static bool is_read_again(const struct peal_image *image, const struct peal_place *to,
                           const struct readings *readings)
 {
-    const struct peal_image_param *param = window_of(image, to);
+    const struct peal_image_param *param = peal_image_window_param(image, to);
     return (to->base < image->nbases && readings->bases[to->base]) ||
            (param && !is_peers(image, to) && readings->peers[param - image->params]);
 }
 
-/* What is read again in the same launch must not be written past the caches. From the last step to the
- * first, so that time does not grow with the square of their number. */
+/* Is a destination that would be written past the caches read again? */
+static bool rereads(const struct peal_image *image, const struct peal_step *step,
+                    const struct readings *readings)
+{
+    const struct peal_place *places = &image->places[step->mem.first];
+    if ((step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, readings))
+        return true;
+    for (uint32_t d = 1; d <= step->mem.more_dsts; d++) {
+        if (is_read_again(image, &places[step->mem.nsrc + d], readings))
+            return true;
+    }
+    return false;
+}
+
+/* What is read again in the same launch must not be written past the caches. */
 static bool keep_in_caches(struct peal_image *image)
 {
     const uint8_t streams = PEAL_STEP_STREAM | PEAL_STEP_STREAM_REST;
-    struct readings readings = {calloc(image->nbases, sizeof(bool)),
-                                calloc(image->nparams + 1, sizeof(bool))};
-    bool ok = readings.bases && readings.peers;
-    if (ok) {
-        for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
-            struct peal_step *step = &image->steps[i];
-            if (i % image->nsteps == image->nsteps - 1) { /* of the phase before */
-                memset(readings.bases, 0, image->nbases * sizeof(bool));
-                memset(readings.peers, 0, image->nparams * sizeof(bool));
-            }
-            if (step->kind > PEAL_STEP_ACCUMULATE)
-                continue;
-            if (step->flags & streams) {
-                const struct peal_place *places = &image->places[step->mem.first];
-                bool again =
-                    (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, &readings);
-                for (uint32_t d = 1; d <= step->mem.also; d++)
-                    again |= is_read_again(image, &places[step->mem.nsrc + d], &readings);
-                if (again)
-                    step->flags &= (uint8_t)~streams;
-            }
-            add_readings(image, step, &readings);
-        }
+    /* One block: bases, then peers. */
+    size_t bytes = (image->nbases + image->nparams) * sizeof(bool);
+    bool *block = malloc(bytes);
+    if (!block)
+        return false;
+    struct readings readings = {block, block + image->nbases};
+    for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
+        struct peal_step *step = &image->steps[i];
+        if (i % image->nsteps == image->nsteps - 1) /* the last step of a phase */
+            memset(block, 0, bytes);
+        if (!peal_step_is_compute(step->kind))
+            continue;
+        if ((step->flags & streams) && rereads(image, step, &readings))
+            step->flags &= (uint8_t)~streams;
+        add_readings(image, step, &readings);
     }
-    free(readings.bases);
-    free(readings.peers);
-    return ok;
+    free(block);
+    return true;
 }
 
 static void mark_urgent(struct peal_image *image)
@@ -96,18 +89,17 @@ static void mark_urgent(struct peal_image *image)
     for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
         struct peal_step *step = &image->steps[i];
         if (step->kind == PEAL_STEP_END)
-            sends = false; /* of the lane before */
-        else if (step->kind == PEAL_STEP_SEND ||
-                 (step->kind >= PEAL_STEP_NOTIFY && step->kind <= PEAL_STEP_NOTIFY_RAW))
+            sends = false;
+        else if (step->kind == PEAL_STEP_SEND || peal_step_is_notify(step->kind))
             sends = true;
-        else if (sends && step->kind >= PEAL_STEP_WAIT && step->kind <= PEAL_STEP_WAIT_RAW)
+        else if (sends && peal_step_is_wait(step->kind))
             step->flags |= PEAL_STEP_URGENT;
     }
 }
 
-/* What a broadcast's root stages: no rank waits for it to be read, and most readers are on other
- * cores. */
-static void mark_past(struct peal_image *image)
+/* What a broadcast's root stages: this rank does not wait until it is read, and most readers are on
+ * other cores. */
+static void mark_bypass(struct peal_image *image)
 {
     bool waits = false;
     for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
@@ -118,43 +110,44 @@ static void mark_past(struct peal_image *image)
             waits = true;
         else if (step->kind == PEAL_STEP_COPY && !waits &&
                  image->places[step->mem.first].base < image->size)
-            step->flags |= PEAL_STEP_PAST;
+            step->flags |= PEAL_STEP_BYPASS;
     }
 }
 
-/* One lane whose only wait comes first, as a broadcast's receiver has. All phases are alike. */
+/* Is there one lane, whose only wait comes before any notify, as in a broadcast's receiver? All
+ * phases are alike. */
 static bool only_receives(const struct peal_image *image)
 {
     uint32_t waits = 0;
-    bool told = false;
+    bool notified = false;
     for (uint32_t i = 0; i < image->nsteps; i++) {
         const struct peal_step *step = &image->steps[i];
         if (step->kind >= PEAL_STEP_SEND && step->kind != PEAL_STEP_END)
             return false;
-        if (step->kind >= PEAL_STEP_NOTIFY && step->kind <= PEAL_STEP_NOTIFY_RAW)
-            told = true;
-        if (step->kind < PEAL_STEP_WAIT || step->kind > PEAL_STEP_WAIT_RAW)
+        if (peal_step_is_notify(step->kind))
+            notified = true;
+        if (!peal_step_is_wait(step->kind))
             continue;
-        if (told || waits++ > 0)
+        if (notified || waits++ > 0)
             return false;
     }
     return image->nlanes == 1 && waits == 1;
 }
 
-/* Peers' parameters that are not mapped here can be read by copies and computations. Written, by copies
- * and as further destinations of computations, only between threads: see remote.h. */
+/* Peers' parameters that are not mapped here can be read by copies and computations. Only threads
+ * may also write them, by copies and as further destinations of computations: see remote.h. */
 static enum peal_status mark_remote(struct peal_image *image)
 {
     uint32_t all = image->nsteps * image->period;
     for (uint32_t i = 0; i < all; i++) {
         struct peal_step *step = &image->steps[i];
-        if (step->kind > PEAL_STEP_ACCUMULATE &&
-            (step->kind < PEAL_STEP_SEND || step->kind > PEAL_STEP_RECV))
+        if (!peal_step_is_compute(step->kind) && step->kind != PEAL_STEP_SEND &&
+            step->kind != PEAL_STEP_RECV)
             continue;
         uint64_t remote = 0;
         uint32_t n = step->mem.nsrc + (step->kind != PEAL_STEP_SEND);
         bool writes = false;
-        for (uint32_t d = 0; d < step->mem.also; d++)
+        for (uint32_t d = 0; d < step->mem.more_dsts; d++)
             writes |= is_peers(image, &image->places[step->mem.first + n + d]);
         writes |= step->kind == PEAL_STEP_COPY && is_peers(image, &image->places[step->mem.first]);
         if (writes && !image->writes)
@@ -182,7 +175,7 @@ enum peal_status peal_image_mark(struct peal_image *image)
     if (!keep_in_caches(image))
         return PEAL_NO_MEMORY;
     mark_urgent(image);
-    mark_past(image);
+    mark_bypass(image);
     image->receives = only_receives(image);
     return image->remote ? mark_remote(image) : PEAL_OK;
 }

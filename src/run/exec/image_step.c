@@ -44,8 +44,8 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
         while (param->buf != ref->buf)
             param++;
         uint32_t group = param->symmetric ? ref->rank * param->rows : 0;
-        /* In place, this rank's part of all rows is an offset into the whole: rows of it are
-         * rows. */
+        /* In place, this rank's part is an offset into the whole buffer: whole rows of the offset
+         * become rows. */
         uint64_t row_bytes = buf->cols * element;
         uint32_t row = ref->row + (row_bytes ? (uint32_t)(offset / row_bytes) : 0);
         place.base = param->base + group;
@@ -80,7 +80,7 @@ static uint8_t flags_of(const struct peal_image *image, const struct peal_op *op
     const struct peal_plan *plan = image->plan;
     uint8_t flags = 0;
     const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
-    uint32_t scratch = 0; /* destinations that are */
+    uint32_t scratch = 0; /* destinations that are no parameters */
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
         if (is_param(plan, refs[i].buf))
             flags |= PEAL_STEP_CLIP;
@@ -89,7 +89,7 @@ static uint8_t flags_of(const struct peal_image *image, const struct peal_op *op
     }
     if (peal_op_has_dst(op) && scratch == 0)
         flags |= PEAL_STEP_STREAM;
-    else if (op->mem.extra_dsts > 0 && scratch == 1 && !is_param(plan, refs[0].buf))
+    else if (op->mem.more_dsts > 0 && scratch == 1 && !is_param(plan, refs[0].buf))
         flags |= PEAL_STEP_STREAM_REST;
     return image->clip ? flags : flags & (uint8_t)~PEAL_STEP_CLIP;
 }
@@ -156,7 +156,7 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
                                .op = op_index,
                                .mem = {.first = *nplaces,
                                        .nsrc = op->mem.nsrc,
-                                       .also = op->mem.extra_dsts,
+                                       .more_dsts = op->mem.more_dsts,
                                        .count = op->mem.count,
                                        .rows = split ? 1 : op->mem.rows,
                                        .extra = op->mem.channel}};
@@ -197,7 +197,7 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
         {PEAL_STEP_WAIT, PEAL_STEP_WAIT_SHARED, PEAL_STEP_WAIT_RAW}};
     uint32_t column = signal->kind > PEAL_SIGNAL_RAW ? PEAL_SIGNAL_RAW : signal->kind;
     uint8_t kind = kinds[op->kind == PEAL_OP_WAIT][column];
-    if (op->kind >= PEAL_OP_PEEK) /* peek and the atomics come in the same order here and there */
+    if (op->kind >= PEAL_OP_PEEK) /* peek and the atomics have the same order in both enums */
         kind = (uint8_t)(PEAL_STEP_PEEK + (op->kind - PEAL_OP_PEEK));
     bool multicast = shared_by < plan->nranks;
     *step =
@@ -254,7 +254,7 @@ enum peal_status peal_image_add_phase(struct peal_image *image, const struct pea
                     i += plan->nranks - 2; /* the rest of the group */
                 continue;
             }
-            /* Neither is cut or bound row by row: only library collectives are. */
+            /* Only library collectives are clipped or bound row by row. */
             if (op->kind == PEAL_OP_MATMUL && (image->clip || image->rows_as_bases))
                 return PEAL_UNSUPPORTED;
             uint32_t rows = 1;

@@ -5,10 +5,10 @@
 
 #include "run/exec/image.h"
 
-/* Rows that are bases of their own become steps of their own: does this op have such rows? */
+/* Does this op have rows with bases of their own? Each of them becomes a step. */
 bool peal_image_must_split(const struct peal_image *image, const struct peal_op *op);
-/* All lanes' steps of one phase, into the tables that were counted for them. PEAL_UNSUPPORTED: a
- * wait on a shared cell that looks at an earlier launch or at what was peeked. */
+/* Writes all lanes' steps of one phase into the image's tables. PEAL_UNSUPPORTED: a wait on a
+ * shared cell refers to an earlier launch or to a peeked value. */
 enum peal_status peal_image_add_phase(struct peal_image *image, const struct peal_compute *compute,
                                       uint32_t phase);
 

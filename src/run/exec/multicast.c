@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which notifies of all ranks come in groups that one store can serve. See multicast.h. */
+/* What one rank's image needs to know of all ranks' ops. See multicast.h. */
 #include "run/exec/multicast.h"
 
-/* True if the notify at `at` (of `left` ops) begins a group of its rank. */
+/* True if the notify at `at`, with `left` ops left in its lane, begins a group of its rank. */
 static bool begins_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,
                          uint64_t left)
 {
@@ -37,8 +37,8 @@ static void refuse(const struct peal_plan *plan, const struct peal_op *op, uint3
         writers[signal->first_cell + c] = PEAL_NONE;
 }
 
-static void look_at_lane(const struct peal_plan *plan, uint32_t rank, const struct peal_lane *lane,
-                         uint32_t *writers)
+static void find_groups(const struct peal_plan *plan, uint32_t rank, const struct peal_lane *lane,
+                        uint32_t *writers)
 {
     const struct peal_op *ops = peal_plan_ops(plan) + lane->first_op;
     for (uint64_t i = 0; i < lane->ops;) {
@@ -81,9 +81,10 @@ void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers)
     /* A refusal stands: PEAL_NONE never becomes a rank again. */
     for (uint32_t rank = 0; rank < whole->nranks; rank++) {
         for (uint32_t l = 0; l < peal_plan_lane_count(whole, rank); l++)
-            look_at_lane(whole, rank, peal_plan_lane(whole, rank, l), writers);
+            find_groups(whole, rank, peal_plan_lane(whole, rank, l), writers);
     }
-    /* Waits on what no rank notifies here: another root's plan may, and must find the same place. */
+    /* A cell that a rank waits for, but none notifies, may be notified in the plan of another root,
+     * which must find it at the same place: it is not multicast. */
     for (uint64_t i = 0; i < whole->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(whole)[i];
         if (!peal_op_is_sync(op) || op->kind == PEAL_OP_NOTIFY)
@@ -96,7 +97,7 @@ void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers)
     }
 }
 
-/* Sources of an op that are at `rank`. */
+/* Does an op read memory of `rank`? */
 static bool reads_from(const struct peal_plan *plan, const struct peal_op *op, uint32_t rank)
 {
     const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;

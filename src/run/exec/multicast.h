@@ -2,10 +2,9 @@
 /* Cells that one rank always changes on all its peers at once share one line.
  *
  * `for p in peers { notify ready[rank]@p += 1 }` writes the same count to P-1 cells. If every
- * notify of a cell number comes in such a group, all in a row, by the same rank, the cells are
- * equal at all times as far as anyone can see, and one store serves all: with many ranks to a core
- * this halves the traffic between cores. It is a matter of all ranks' ops, so the whole plan is
- * examined.
+ * notify of a cell number comes in such a group, without a gap and by the same rank, no rank can
+ * see the cells differ, and one store serves all: with many ranks per core this halves the traffic
+ * between cores. Whether it holds depends on the ops of all ranks, so the whole plan is examined.
  */
 #ifndef PEAL_RUN_MULTICAST_H
 #define PEAL_RUN_MULTICAST_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See remote.h. */
+/* Peers' memory: whether it may be read, where it is, and the steps that read it. See remote.h for
+ * the protocol. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,7 +17,7 @@
 #include <sys/random.h>
 #include <sys/uio.h>
 
-/* ---- may we? ---- */
+/* ---- whether it may be read ---- */
 
 uint64_t *peal_remote_offer(struct peal_control *own)
 {
@@ -32,9 +33,9 @@ uint64_t *peal_remote_offer(struct peal_control *own)
     return probe;
 }
 
-/* The system calls name a process by its number, which may be another's once the process is gone.
- * Numbers are given in turn, so that it takes thousands of new processes until one comes back: a
- * peer that was seen alive within the last millisecond still has its own. */
+/* The system calls name a process by its pid, which may be reused once the process has ended. Pids
+ * are given out in turn, so one comes back only after thousands of new processes: a peer that was
+ * seen alive within the last millisecond still has its own. */
 static bool is_there(const struct peal_team *team, uint32_t rank)
 {
     enum { FRESH_NS = 1000000 };
@@ -47,7 +48,7 @@ static bool is_there(const struct peal_team *team, uint32_t rank)
     return true;
 }
 
-/* From the memory of a rank's process to `own`. 0, or why not. */
+/* From the memory of a rank's process to `own`. Returns 0 or an errno. */
 static int read_memory(const struct peal_team *team, uint32_t rank, char *own, uint64_t other,
                        uint64_t bytes)
 {
@@ -70,7 +71,7 @@ static int read_memory(const struct peal_team *team, uint32_t rank, char *own, u
 void peal_remote_probe(struct peal_team *team)
 {
     uint32_t found = team->windows->probe && !team->span ? PEAL_READS_YES : PEAL_READS_NO;
-    if (team->span) /* no rank reads memory of another host so */
+    if (team->span) /* memory of another host cannot be read in this way */
         team->reads = PEAL_READS_NO;
     for (uint32_t r = 0; r < team->size; r++) {
         if (found != PEAL_READS_YES)
@@ -79,7 +80,7 @@ void peal_remote_probe(struct peal_team *team)
         uint64_t word = 0;
         if (r == team->rank)
             continue;
-        /* Without a descriptor of the process, or a number of it here, it cannot be relied on. */
+        /* Without a descriptor and a pid of the process, its memory cannot be read safely. */
         if (control->probe_at == 0 || team->pidfds[r] < 0 || team->pids[r] == 0 ||
             read_memory(team, r, (char *)&word, control->probe_at, sizeof word) != 0 ||
             word != control->probe)
@@ -91,7 +92,7 @@ void peal_remote_probe(struct peal_team *team)
 
 bool peal_remote_expect(const struct peal_team *team)
 {
-    /* Relaxed: this rank's word. */
+    /* Relaxed: this rank wrote it. */
     return team->reads == PEAL_READS_YES ||
            atomic_load_explicit(&peal_team_own(team)->reads, memory_order_relaxed) ==
                PEAL_READS_YES;
@@ -105,7 +106,7 @@ bool peal_remote_agree(struct peal_team *team)
     struct peal_backoff pause = {0};
     for (uint32_t r = 0; r < team->size; r++) {
         uint32_t one = PEAL_READS_UNKNOWN;
-        /* A peer that was met will have tried in a moment, unless it has died. */
+        /* Every peer tries when it opens the team: this wait is short unless the peer has died. */
         do {
             /* Partner: peal_remote_probe. */
             one = atomic_load_explicit(&team->controls[r]->reads, memory_order_acquire);
@@ -117,7 +118,7 @@ bool peal_remote_agree(struct peal_team *team)
     return all == PEAL_READS_YES;
 }
 
-/* ---- where ---- */
+/* ---- where it is ---- */
 
 void peal_remote_publish(const struct peal_team *team, uint32_t context, uint32_t param,
                          const void *at)
@@ -195,7 +196,7 @@ static bool find_own(const struct peal_frame *frame, const struct peal_place *pl
     return true;
 }
 
-/* The destination can hold a source before it is computed, unless it is one itself. */
+/* Memory for one source: the destination, unless it overlaps a source or has another type. */
 static char *spare_of(const struct peal_frame *frame, const struct peal_step *step,
                       const struct peal_operand *dst, uint64_t bytes)
 {
@@ -207,7 +208,7 @@ static char *spare_of(const struct peal_frame *frame, const struct peal_step *st
     return dst->at;
 }
 
-/* Elements [first, first + count) of all operands: peers' are read into the destination and
+/* Finds elements [first, first + count) of all operands; peers' are read into the destination and
  * `bounce`. */
 static bool gather(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
                    uint64_t first, uint64_t count, struct peal_operand *dst)
@@ -239,7 +240,7 @@ static bool gather(struct peal_frame *frame, const struct peal_step *step, uint3
     return true;
 }
 
-/* Elements of a block, whatever their type. */
+/* Number of elements of a block, for operands of any type. */
 static uint64_t block_of(const struct peal_frame *frame, const struct peal_step *step)
 {
     const struct peal_place *places = &frame->image->places[step->mem.first];
@@ -252,13 +253,13 @@ static uint64_t block_of(const struct peal_frame *frame, const struct peal_step 
     return peal_remote_block(remote) / element;
 }
 
-/* Elements [first, first + count) of the result, at `own`, into the further destinations. */
+/* Copies elements [first, first + count) of the result, at `own`, to the further destinations. */
 static void repeat(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
                    uint64_t first, uint64_t count, char *own)
 {
     const struct peal_place *places = &frame->image->places[step->mem.first + 1 + step->mem.nsrc];
     uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
-    for (uint32_t d = 0; d < step->mem.also; d++) {
+    for (uint32_t d = 0; d < step->mem.more_dsts; d++) {
         const struct peal_base *base = remote_base(frame, &places[d]);
         assert(!base || frame->team->threads); /* mark_remote has refused it */
         char *to = base ? (char *)(uintptr_t)home_of(base, &places[d], row)
@@ -272,21 +273,21 @@ static bool combine_row(struct peal_frame *frame, const struct peal_step *step, 
 {
     const struct peal_compute *compute = frame->team->compute;
     uint64_t block = block_of(frame, step);
-    /* What goes on from here is read again at once. */
-    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && step->mem.also == 0;
+    /* Not with further destinations: the result is read again to be copied there. */
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && step->mem.more_dsts == 0;
     for (uint64_t first = 0; first < count; first += block) {
         uint64_t n = count - first < block ? count - first : block;
         struct peal_operand dst;
         if (!gather(frame, step, row, first, n, &dst))
             return false;
-        bool past = stream;
+        bool streams = stream;
         for (uint32_t i = 0; i < step->mem.nsrc; i++)
-            past = past && frame->operands[i].at != dst.at;
+            streams = streams && frame->operands[i].at != dst.at;
         if (peal_fn_is_user(step->fn))
             peal_formula_combine(compute, peal_plan_formula(frame->image->plan, step->fn), &dst,
                                  frame->operands, step->mem.nsrc, n);
         else
-            (past ? compute->combine_stream : compute->combine)(
+            (streams ? compute->combine_stream : compute->combine)(
                 (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, n, step->mem.extra);
         repeat(frame, step, row, first, n, dst.at);
     }
@@ -298,7 +299,7 @@ bool peal_remote_work(struct peal_frame *frame, const struct peal_step *step)
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.more_dsts);
     if (count == 0)
         return true;
     uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);

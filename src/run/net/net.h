@@ -2,8 +2,14 @@
 /* A transport: how a rank reaches the memory of ranks on other hosts.
  *
  * One `struct peal_net` belongs to one rank and reaches all other ranks of its job. Ranks of the same
- * host do not need it: they load and store. Members: TCP (tcp.h), UCX (ucx.c), and memory of one
- * process (memory.c), which exists so that the same tests run over all of them.
+ * host do not need it: they load and store.
+ *
+ *   net.c           opens a net: the member (members.h) that PEAL_NET names, or TCP
+ *   tcp.h, ucx.c    the members; memory.c is one for threads of one process, so that the same tests
+ *                   run over all of them
+ *   frame.h         what TCP and UCX carry         inbound.h  arrivals take effect, or are refused
+ *   address.h       where a rank listens           handshake.h, crypto.h  who may connect
+ *   meet.h, meet/   how ranks exchange addresses   hosts.h    messages of peal exec --hosts
  *
  * Segments. A rank exposes pieces of its memory, each under a number that the caller chooses, so that
  * a peer can name it without having been told anything. An access names {segment, offset}; the

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks of different hosts report to each other beside data. See span.h.
+/* What ranks of different hosts report to each other besides data. See span.h.
  *
- * Nothing here waits for room in the network: messages are marked as unsent, per rank, and progress sends
- * them when there is room. A word of the control block is read when it is sent, so that only its latest
- * value goes out. The marks are changed under the endpoint's lock.
+ * Messages never wait for room in the network: they are marked as unsent, per rank, and progress
+ * sends them when there is room. A word of the control block is read when it is sent, so that only
+ * its latest value goes out. The marks are changed under the endpoint's lock. Two functions wait a
+ * bounded time until marks are sent: announcing a failure, and leaving.
  */
 #include "run/span/endpoint.h"
 
@@ -13,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Kinds of control messages; peal_gather_take has those from GATHER on. */
+/* Kinds of control messages; peal_gather_take handles those from GATHER on. */
 enum { FAILED = 1, ASK, STATUS, GATHER };
 
 enum unsent { UNSENT_STATUS = 1, UNSENT_QUESTION = 2, UNSENT_FAILURE = 4 };
 
-/* The words that others wait for: bits of span->dirty. */
+/* The words that others wait for; their numbers are bits of span->dirty. */
 enum { MADE_WORDS = 2 * PEAL_CONTEXTS, WORDS = MADE_WORDS + PEAL_CONTEXTS };
 
 static _Atomic uint64_t *word_of(struct peal_control *control, uint32_t number)
@@ -31,7 +32,7 @@ static _Atomic uint64_t *word_of(struct peal_control *control, uint32_t number)
 /* What a rank reports about itself: parts of its control block. */
 struct status {
     uint64_t id;
-    uint64_t waited_ns; /* hosts have clocks of their own; 0: it does not wait */
+    uint64_t waited_ns; /* a duration, as hosts' clocks differ; 0: it does not wait */
     uint64_t life, stream, calls[PEAL_STREAMS], letters, dropped, ended;
     uint64_t history[PEAL_STREAMS * PEAL_CALL_HISTORY][3];
     uint64_t labels[PEAL_LABELS][1 + PEAL_LABEL_WORDS];
@@ -49,20 +50,20 @@ struct failure {
 
 static void send_unsent(struct peal_span *span, struct peal_net *net);
 
-static void mark(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t what)
+static void mark(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t kind)
 {
     if (!span->far[rank])
         return;
     span->unsent_ranks += span->dirty[rank] == 0 && span->unsent[rank] == 0;
     span->dirty[rank] |= words;
-    span->unsent[rank] |= what;
+    span->unsent[rank] |= kind;
 }
 
-static void mark_for_all(struct peal_span *span, uint32_t words, uint8_t what)
+static void mark_for_all(struct peal_span *span, uint32_t words, uint8_t kind)
 {
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++)
-        mark(span, r, words, what);
+        mark(span, r, words, kind);
     send_unsent(span, net);
     peal_endpoint_unlock(span->endpoint);
 }
@@ -80,7 +81,7 @@ void peal_span_ask(struct peal_span *span)
 {
     uint64_t now = peal_now_ns();
     for (uint32_t r = 0; r < span->team->size; r++) {
-        /* Relaxed, here and below: times for reports. */
+        /* Relaxed, as everywhere in this file: only used in reports and to limit waits. */
         uint64_t asked = atomic_load_explicit(&span->asked_ns[r], memory_order_relaxed);
         if (asked == 0)
             atomic_store_explicit(&span->asked_ns[r], now, memory_order_relaxed);
@@ -88,13 +89,13 @@ void peal_span_ask(struct peal_span *span)
     mark_for_all(span, 0, UNSENT_QUESTION);
 }
 
-void peal_span_tell(struct peal_span *span)
+void peal_span_send_status(struct peal_span *span)
 {
     enum { EVERY_NS = 1000000000 };
     uint64_t now = peal_now_ns();
-    if (now - span->told_ns < EVERY_NS)
+    if (now - span->sent_ns < EVERY_NS)
         return;
-    span->told_ns = now;
+    span->sent_ns = now;
     for (uint32_t r = 0; r < span->team->size; r++) {
         uint32_t first = 0;
         while (span->places[first] != span->places[r])
@@ -106,12 +107,13 @@ void peal_span_tell(struct peal_span *span)
 
 void peal_span_inquire(struct peal_span *span)
 {
-    enum { MOST_MS = 120 }; /* longer than what counts as silence in a report */
+    enum { LIMIT_MS = 120 }; /* longer than the silence that a report mentions */
     peal_span_ask(span);
     for (uint32_t r = 0; r < span->team->size;) {
         double silent = peal_span_silence(span, r);
-        /* A rank that has not answered for longer will not answer now: behind a cut link, that is all of them. */
-        bool waits = span->far[r] && silent > 0 && silent * 1000 < MOST_MS &&
+        /* A rank that has not answered for longer is not waited for: if the link is cut, that is
+         * every rank behind it. */
+        bool waits = span->far[r] && silent > 0 && silent * 1000 < LIMIT_MS &&
                      !peal_span_is_dead(span, r, NULL);
         if (!waits) {
             r++;
@@ -132,7 +134,7 @@ double peal_span_silence(const struct peal_span *span, uint32_t rank)
 
 static uint64_t read_word(const _Atomic uint64_t *word)
 {
-    /* Acquire: what the words say holds for those after them. */
+    /* Acquire: words that are read later are at least as new. */
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
@@ -165,7 +167,7 @@ static void describe_own(const struct peal_span *span, struct status *out)
         for (int i = 0; i < PEAL_CALL_HISTORY; i++) {
             uint64_t *row = out->history[s * PEAL_CALL_HISTORY + i];
             row[0] = read_word(&own->history[s][i].seq);
-            row[1] = read_word(&own->history[s][i].what);
+            row[1] = read_word(&own->history[s][i].code);
             row[2] = read_word(&own->history[s][i].count);
         }
     }
@@ -222,7 +224,7 @@ static enum peal_status send_words(struct peal_span *span, struct peal_net *net,
     return status;
 }
 
-/* PEAL_PENDING: there is no room. A rank that is gone gets nothing. */
+/* PEAL_PENDING: the net has no room; other errors mean that the rank is gone. */
 static enum peal_status send_unsent_to(struct peal_span *span, struct peal_net *net, uint32_t rank)
 {
     uint64_t id = span->id;
@@ -241,7 +243,7 @@ static enum peal_status send_unsent_to(struct peal_span *span, struct peal_net *
     return status;
 }
 
-/* Sends what is unsent, as far as there is room. */
+/* Sends what is unsent, as far as the net has room. */
 static void send_unsent(struct peal_span *span, struct peal_net *net)
 {
     for (uint32_t r = 0; r < span->team->size; r++) {
@@ -262,24 +264,25 @@ void peal_endpoint_send_unsent(struct peal_endpoint *endpoint)
     }
 }
 
-/* Is something unsent to a rank that may still receive it? One that has not answered for long is not waited for,
- * because the caller is to be told soon. */
-static bool has_unsent(struct peal_span *span, uint32_t most_ms)
+/* Is something unsent to a rank that has answered within the limit? Silent ranks are not waited
+ * for, because the caller is waiting too. */
+static bool has_unsent(struct peal_span *span, uint32_t limit_ms)
 {
     bool found = false;
     (void)peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++)
         found |= (span->dirty[r] != 0 || span->unsent[r] != 0) &&
-                 peal_span_silence(span, r) * 1000 < most_ms;
+                 peal_span_silence(span, r) * 1000 < limit_ms;
     peal_endpoint_unlock(span->endpoint);
     return found;
 }
 
-/* Returns when all is sent, or after most_ms: what is unsent then is for ranks that do not receive anything. */
-static void wait_until_sent(struct peal_span *span, uint32_t most_ms)
+/* Returns when all is sent, or after limit_ms: what is unsent then is for ranks that do not
+ * read. */
+static void wait_until_sent(struct peal_span *span, uint32_t limit_ms)
 {
-    uint64_t end = peal_now_ms() + most_ms;
-    while (has_unsent(span, most_ms) && peal_now_ms() < end) {
+    uint64_t end = peal_now_ms() + limit_ms;
+    while (has_unsent(span, limit_ms) && peal_now_ms() < end) {
         peal_span_progress(span);
         nanosleep(&(struct timespec){0, 50000}, NULL);
     }
@@ -287,20 +290,20 @@ static void wait_until_sent(struct peal_span *span, uint32_t most_ms)
 
 void peal_span_announce(struct peal_span *span)
 {
-    enum { MOST_MS = 200 };
+    enum { LIMIT_MS = 200 };
     mark_for_all(span, 0, UNSENT_FAILURE);
-    wait_until_sent(span, MOST_MS);
+    wait_until_sent(span, LIMIT_MS);
 }
 
-/* Non-blocking calls of this rank that others can complete: those before the first one that it has dropped. In that
- * one they wait for this rank until they learn that it has left. */
+/* Number of this rank's non-blocking calls that others can complete: those before the first one
+ * that it dropped. In that one they wait for this rank until they learn that it has left. */
 static uint64_t count_kept(const struct peal_control *own)
 {
     uint64_t dropped = read_word(&own->dropped);
     return dropped != 0 ? dropped - 1 : read_word(&own->finished);
 }
 
-/* Has that rank left all calls that this one has made? */
+/* Has that rank left all calls that this one has made, or is it not to be waited for? */
 static bool is_through(struct peal_span *span, uint32_t rank)
 {
     const struct peal_control *own = peal_team_own(span->team);
@@ -313,10 +316,10 @@ static bool is_through(struct peal_span *span, uint32_t rank)
     return blocking && read_word(&its->finished) >= count_kept(own);
 }
 
-void peal_span_linger(struct peal_span *span, uint32_t most_ms)
+void peal_span_linger(struct peal_span *span, uint32_t limit_ms)
 {
     enum { ASK_MS = 2 };
-    uint64_t end = peal_now_ms() + most_ms, next = 0;
+    uint64_t end = peal_now_ms() + limit_ms, next = 0;
     for (uint32_t r = 0; r < span->team->size;) {
         uint64_t now = peal_now_ms();
         if (is_through(span, r)) {
@@ -336,7 +339,7 @@ void peal_span_linger(struct peal_span *span, uint32_t most_ms)
 
 void peal_control_leave(struct peal_span *span)
 {
-    enum { MOST_MS = 100 };
+    enum { LIMIT_MS = 100 };
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++) {
         if (span->far[r] && peal_net_health(net, span->peers[r].at, NULL) == PEAL_OK)
@@ -344,14 +347,14 @@ void peal_control_leave(struct peal_span *span)
     }
     send_unsent(span, net);
     peal_endpoint_unlock(span->endpoint);
-    wait_until_sent(span, MOST_MS);
+    wait_until_sent(span, LIMIT_MS);
 }
 
-/* ---- taking ---- */
+/* ---- receiving ---- */
 
 static void write_word(_Atomic uint64_t *word, uint64_t value)
 {
-    atomic_store_explicit(word, value, memory_order_release); /* as the owner of a block does */
+    atomic_store_explicit(word, value, memory_order_release); /* as in the block itself */
 }
 
 /* A far rank's status goes to its mirror. */
@@ -363,7 +366,7 @@ static void mirror_status(struct peal_span *span, uint32_t rank, const struct st
             const uint64_t *row = from->history[s * PEAL_CALL_HISTORY + i];
             struct peal_call_record *record = &mirror->history[s][i];
             write_word(&record->seq, 0);
-            write_word(&record->what, row[1]);
+            write_word(&record->code, row[1]);
             write_word(&record->count, row[2]);
             write_word(&record->seq, row[0]);
         }
@@ -424,7 +427,7 @@ void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kin
     memcpy(&id, bytes, sizeof id);
     struct peal_span *span = find_span(endpoint, id, at, &rank);
     if (!span || !span->far[rank])
-        return; /* of a team that is gone */
+        return; /* the team is closed */
     if (kind == ASK) {
         mark(span, rank, 0, UNSENT_STATUS);
     } else if (kind == STATUS && len == sizeof(struct status)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An endpoint from within: what the files of this folder share. */
+/* The inside of an endpoint, shared by the files of this folder. */
 #ifndef PEAL_RUN_ENDPOINT_H
 #define PEAL_RUN_ENDPOINT_H
 
@@ -19,7 +19,7 @@ struct peal_gather_note {
 };
 
 struct peal_endpoint {
-    struct peal_endpoint *next; /* of the process's, see peal_endpoints_progress */
+    struct peal_endpoint *next; /* of the process's list */
     pthread_mutex_t lock;
     struct peal_net *net;
     uint32_t users;          /* under the lock */
@@ -32,14 +32,14 @@ struct peal_endpoint {
     uint64_t gathers_over[PEAL_GATHERS_KEPT], ngathers;
     uint32_t turns; /* calls of progress */
     int32_t pid;    /* a forked child must not touch the net */
-    /* The thread that serves it. */
+    /* The thread that serves it (peal_endpoint_serve). */
     bool serves;
     pthread_t thread;
     _Atomic bool stops;
     int wake_fds[2];
 };
 
-/* Sends what is unsent in all teams of the endpoint, as far as there is room. Under the lock. */
+/* Sends what is unsent in all teams of the endpoint, as far as the net has room. Under the lock. */
 void peal_endpoint_send_unsent(struct peal_endpoint *endpoint);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See near.h. */
+/* The ranks of one host meet under a job name of their own, and by their positions among themselves
+ * instead of their ranks. See near.h. */
 #include "run/span/near.h"
 
 #include "run/call/backoff.h"
@@ -9,42 +10,43 @@
 static int is_near_gone(void *context, uint32_t seat, struct peal_text *text)
 {
     const struct peal_near *near = context;
-    return near->how->gone(near->how->context, near->ranks[seat], text);
+    return near->options->gone(near->options->context, near->ranks[seat], text);
 }
 
-void peal_near_find(const struct peal_team_how *how, struct peal_near *out,
+void peal_near_find(const struct peal_team_options *options, struct peal_near *out,
                     struct peal_rendezvous *meet)
 {
-    out->how = how;
-    out->count = peal_span_near(how->span, how->size, how->rank, out->ranks);
-    while (out->ranks[out->seat] != how->rank)
+    out->options = options;
+    out->count = peal_span_near(options->span, options->size, options->rank, out->ranks);
+    while (out->ranks[out->seat] != options->rank)
         out->seat++;
-    snprintf(out->job, sizeof out->job, "%s@%u", how->job,
-             peal_endpoint_node(how->span->endpoint, how->span->members[how->rank]));
+    snprintf(out->job, sizeof out->job, "%s@%u", options->job,
+             peal_endpoint_node(options->span->endpoint, options->span->members[options->rank]));
     meet->job = out->job;
     meet->rank = out->seat;
     meet->size = out->count;
-    meet->gone = how->gone ? is_near_gone : NULL;
+    meet->gone = options->gone ? is_near_gone : NULL;
     meet->context = out;
 }
 
-/* Whether ranks have a core each is a matter of each host. Algorithms are chosen by it, so all ranks come
- * to the same answer: if all have, as many cores as ranks. */
+/* Whether each rank has a core depends on its host. Algorithms are chosen by it, so all ranks must
+ * find the same number: as many cores as ranks if that holds on every host, else the fewest of any
+ * host. */
 static void choose_policy(struct peal_team *team)
 {
     uint32_t near = 0, fewest = UINT32_MAX;
     bool fits = true;
     for (uint32_t r = 0; r < team->size; r++) {
-        uint32_t mates = 0;
+        uint32_t neighbours = 0; /* on the host of r, with it */
         for (uint32_t q = 0; q < team->size; q++)
-            mates += team->span->peers[q].node == team->span->peers[r].node;
+            neighbours += team->span->peers[q].node == team->span->peers[r].node;
         fewest = team->controls[r]->cores < fewest ? team->controls[r]->cores : fewest;
-        fits = fits && mates <= team->controls[r]->cores;
+        fits = fits && neighbours <= team->controls[r]->cores;
         near += !peal_team_is_far(team, r);
     }
     peal_policy_choose(near, fewest, &team->policy);
     team->policy.cores = fits ? team->size : fewest;
-    /* A rank of this host cannot end a sleep: see peal_span_sleep. */
+    /* Sleep later: a rank of this host cannot end a sleep, see peal_span_sleep. */
     team->policy.yield_ns *= 10;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of one host of several: they meet among themselves, as those of a job on one host do. */
+/* The ranks of one host among several: they meet among themselves, like those of a job on one
+ * host. */
 #ifndef PEAL_RUN_NEAR_H
 #define PEAL_RUN_NEAR_H
 
@@ -7,14 +8,15 @@
 #include "run/team/rendezvous.h"
 
 struct peal_near {
-    const struct peal_team_how *how;
-    uint32_t count, seat; /* of them; which of them this rank is */
+    const struct peal_team_options *options;
+    uint32_t count; /* of ranks on this host */
+    uint32_t seat;  /* this rank's position among them */
     uint32_t ranks[PEAL_SPAN_MEMBERS];
     char job[96];
 };
 
-/* Finds them, and fills in by which name they meet, and who. `out` is used as long as `meet`. */
-void peal_near_find(const struct peal_team_how *how, struct peal_near *out,
+/* Finds them, and fills in `meet` for them alone. `out` must live as long as `meet`. */
+void peal_near_find(const struct peal_team_options *options, struct peal_near *out,
                     struct peal_rendezvous *meet);
 
 #endif

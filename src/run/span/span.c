@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See span.h. */
+/* Endpoints, their segments, and the teams attached to them. See span.h for the terms.
+ *
+ * Who owns what. An endpoint is freed by its last user: the communicator that opened it, or a team
+ * attached to it. A team owns its span; the endpoint lists it only to route messages. All of an
+ * endpoint is changed under its lock, which is never held while a thread sleeps.
+ *
+ * Who serves the net. Every thread that waits, in any team: an endpoint that no thread serves would
+ * leave ranks of other hosts waiting, so all endpoints of the process are in one list. Locks are
+ * only tried on this path, since a thread that holds one is serving already. After a fork the
+ * child's copies of locks and connections are useless, and are dropped without being used. */
 #include "run/span/endpoint.h"
 
 #include "plan/plan.h"
@@ -30,26 +39,25 @@ struct peal_endpoint *peal_endpoint_new(void)
     return NULL;
 }
 
-/* Combines what a far rank has sent into this rank's memory, as its step would have done. */
-static void accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *what,
+/* Combines what a far rank has sent with this rank's memory, as the sender's step says. */
+static void accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *request,
                        void *at, const void *from)
 {
-    enum { EXCLUSIVE = 1 };
     const struct peal_compute *compute = peal_compute_best();
     (void)context;
     (void)rank;
-    if (what->dtype >= PEAL_DTYPES || what->fn >= PEAL_FN_COUNT || what->element == 0)
+    if (request->dtype >= PEAL_DTYPES || request->fn >= PEAL_FN_COUNT || request->element == 0)
         return;
-    struct peal_operand dst = {.dtype = (enum peal_dtype)what->dtype, .at = at};
+    struct peal_operand dst = {.dtype = (enum peal_dtype)request->dtype, .at = at};
     struct peal_operand sources[2] = {{.dtype = dst.dtype, .at = (void *)(uintptr_t)from}};
-    uint64_t count = what->bytes / what->element;
-    if (!(what->flags & EXCLUSIVE)) {
-        compute->accumulate((enum peal_fn)what->fn, &dst, sources, count);
+    uint64_t count = request->bytes / request->element;
+    if (!(request->flags & PEAL_SPAN_EXCLUSIVE)) {
+        compute->accumulate((enum peal_fn)request->fn, &dst, sources, count);
         return;
     }
     sources[1] = sources[0];
     sources[0] = dst;
-    compute->combine((enum peal_fn)what->fn, &dst, sources, 2, count, 0);
+    compute->combine((enum peal_fn)request->fn, &dst, sources, 2, count, 0);
 }
 
 static void take_control(void *context, uint32_t rank, uint32_t kind, const void *bytes,
@@ -64,19 +72,19 @@ struct peal_net_events peal_endpoint_events(struct peal_endpoint *endpoint)
         .context = endpoint, .accumulate = accumulate, .control = take_control};
 }
 
-/* ---- all of the process ---- */
+/* ---- the process's list of endpoints ---- */
 
-/* One list for the process: a waiting thread may be the only one that moves what others need. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct peal_endpoint *listed;
-static _Atomic int32_t list_pid; /* the process that made the list; 0: there is none yet */
+static _Atomic int32_t list_pid; /* the process that made the list; 0: none yet */
 _Atomic uint32_t peal_endpoints;
 
-/* In a forked child: the parent's endpoints are not its own, and their locks may be held for ever. */
+/* In a forked child: the parent's endpoints are not its own, and the list's lock may never be
+ * released. */
 static void forget_parent(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    /* Relaxed: a child has one thread when it begins. */
+    /* Relaxed: a new child has one thread. */
     int32_t pid = (int32_t)getpid(), was = atomic_load_explicit(&list_pid, memory_order_relaxed);
     if (was != pid && was != 0) {
         list_lock = fresh;
@@ -163,7 +171,7 @@ void peal_endpoint_drop(struct peal_endpoint *endpoint)
     enum { LINGER_MS = 2000 };
     if (!endpoint)
         return;
-    if (endpoint->pid != (int32_t)getpid()) { /* a forked child: a lock may be held for ever */
+    if (endpoint->pid != (int32_t)getpid()) { /* a forked child: the lock may never be released */
         if (--endpoint->users == 0) {
             peal_net_abandon(endpoint->net);
             free_endpoint(endpoint);
@@ -188,22 +196,22 @@ void peal_endpoint_drop(struct peal_endpoint *endpoint)
     free_endpoint(endpoint);
 }
 
-/* ---- a thread that serves ---- */
+/* ---- progress, and a thread for it ---- */
 
 static void progress_locked(struct peal_endpoint *endpoint)
 {
-    enum { TURNS = 1024 }; /* between two looks at the clock */
-    bool tells = ++endpoint->turns % TURNS == 0;
+    enum { TURNS = 1024 }; /* between two readings of the clock */
+    bool sends = ++endpoint->turns % TURNS == 0;
     (void)peal_net_progress(endpoint->net);
     for (struct peal_span *span = endpoint->spans; span; span = span->next) {
-        if (tells && span->mirrors_fd >= 0)
-            peal_span_tell(span);
+        if (sends && span->mirrors_fd >= 0)
+            peal_span_send_status(span);
     }
     peal_endpoint_send_unsent(endpoint);
 }
 
-/* Asleep while nothing arrives. The descriptor is armed under the lock, and polled without it: whoever
- * progresses meanwhile takes what it announced, and the limit bounds what is missed. */
+/* The descriptor is armed under the lock and polled without it. If another thread takes what
+ * arrived in between, the poll may sleep although more has come: the limit bounds that. */
 static void *serve(void *context)
 {
     enum { LIMIT_MS = 20 };
@@ -254,13 +262,13 @@ void peal_endpoint_retract(struct peal_endpoint *endpoint, uint32_t segment)
 
 /* ---- teams ---- */
 
-uint32_t peal_span_near(const struct peal_span_how *how, uint32_t size, uint32_t rank,
+uint32_t peal_span_near(const struct peal_span_options *options, uint32_t size, uint32_t rank,
                         uint32_t *near)
 {
-    const uint32_t *nodes = how->endpoint->nodes;
+    const uint32_t *nodes = options->endpoint->nodes;
     uint32_t count = 0;
     for (uint32_t r = 0; r < size; r++) {
-        if (nodes[how->members[r]] == nodes[how->members[rank]])
+        if (nodes[options->members[r]] == nodes[options->members[rank]])
             near[count++] = r;
     }
     return count;
@@ -273,7 +281,8 @@ static uint32_t hash_layout(const struct peal_layout *layout)
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-/* In a file, which 'peal ps' finds by its name; without descriptors, or in a part, in private memory. */
+/* In a file that 'peal ps' finds by its name; in private memory if no descriptor is left, or for a
+ * team that was made from another. */
 static char *map_mirrors(const struct peal_team *team, int *fd)
 {
     size_t bytes = (size_t)team->size * PEAL_CONTROL_BYTES;
@@ -304,13 +313,13 @@ static void free_span(struct peal_span *span, uint32_t size)
     free(span);
 }
 
-static struct peal_span *new_span(struct peal_team *team, const struct peal_span_how *how)
+static struct peal_span *new_span(struct peal_team *team, const struct peal_span_options *options)
 {
     uint32_t size = team->size;
     struct peal_span *span = calloc(1, sizeof *span);
     if (!span)
         return NULL;
-    *span = (struct peal_span){.endpoint = how->endpoint,
+    *span = (struct peal_span){.endpoint = options->endpoint,
                                .team = team,
                                .window = PEAL_NONE,
                                .mirror = PEAL_NONE,
@@ -331,15 +340,15 @@ static struct peal_span *new_span(struct peal_team *team, const struct peal_span
     return NULL;
 }
 
-/* The hosts of the team's ranks, from the endpoint. */
-static void place_peers(struct peal_span *span, const struct peal_span_how *how)
+/* Fills in the hosts of the team's ranks, and the mirrors of the far ones. */
+static void place_peers(struct peal_span *span, const struct peal_span_options *options)
 {
     struct peal_team *team = span->team;
-    span->node = peal_endpoint_node(how->endpoint, how->members[team->rank]);
+    span->node = peal_endpoint_node(options->endpoint, options->members[team->rank]);
     for (uint32_t r = 0; r < team->size; r++) {
         struct peal_peer *peer = &span->peers[r];
-        peer->at = how->members[r];
-        peer->node = peal_endpoint_node(how->endpoint, peer->at);
+        peer->at = options->members[r];
+        peer->node = peal_endpoint_node(options->endpoint, peer->at);
         span->far[r] = peer->node != span->node;
         uint32_t before = 0;
         while (span->peers[before].node != peer->node)
@@ -350,14 +359,14 @@ static void place_peers(struct peal_span *span, const struct peal_span_how *how)
     }
 }
 
-enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_how *how,
+enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_options *options,
                                   struct peal_span_hello *hello)
 {
-    struct peal_endpoint *endpoint = how->endpoint;
-    struct peal_span *span = new_span(team, how);
+    struct peal_endpoint *endpoint = options->endpoint;
+    struct peal_span *span = new_span(team, options);
     if (!span)
         return PEAL_NO_MEMORY;
-    place_peers(span, how);
+    place_peers(span, options);
     hold(endpoint);
     team->span = span;
     (void)peal_endpoint_lock(endpoint);
@@ -447,17 +456,17 @@ void peal_span_detach(struct peal_team *team, bool forked)
 static void progress(struct peal_endpoint *endpoint)
 {
     if (pthread_mutex_trylock(&endpoint->lock) != 0)
-        return; /* another thread does */
+        return;
     progress_locked(endpoint);
     peal_endpoint_unlock(endpoint);
 }
 
-void peal_endpoints_progress(const struct peal_endpoint *but)
+void peal_endpoints_progress(const struct peal_endpoint *except)
 {
     if (pthread_mutex_trylock(&list_lock) != 0)
-        return; /* another thread does */
+        return;
     for (struct peal_endpoint *endpoint = listed; endpoint; endpoint = endpoint->next) {
-        if (endpoint != but && endpoint->pid == (int32_t)getpid())
+        if (endpoint != except && endpoint->pid == (int32_t)getpid())
             progress(endpoint);
     }
     pthread_mutex_unlock(&list_lock);
@@ -468,7 +477,7 @@ void peal_span_progress(struct peal_span *span)
     progress(span->endpoint);
 }
 
-void peal_span_sleep(struct peal_span *span, uint64_t most_ns)
+void peal_span_sleep(struct peal_span *span, uint64_t max_ns)
 {
     enum { LIMIT_NS = 1000000 };
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
@@ -476,7 +485,7 @@ void peal_span_sleep(struct peal_span *span, uint64_t most_ns)
     peal_endpoint_unlock(span->endpoint);
     if (fd.fd < 0)
         return;
-    struct timespec limit = {0, most_ns < LIMIT_NS ? (long)most_ns : LIMIT_NS};
+    struct timespec limit = {0, max_ns < LIMIT_NS ? (long)max_ns : LIMIT_NS};
     (void)ppoll(&fd, 1, &limit, NULL);
 }
 

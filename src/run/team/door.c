@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See door.h. A folder is locked while a socket in it is examined, bound or removed: between bind and
- * listen a socket refuses, as one does whose owner was killed, and such are removed. */
+/* Sockets in folders and by abstract name, messages with descriptors, and the proof of knowing the
+ * job. See door.h. A folder is locked while sockets in it are examined, bound or removed: between
+ * bind and listen a socket refuses connections like one whose owner was killed, and those are
+ * removed. */
 #include "run/team/door.h"
 
 #include "base/base.h"
@@ -29,7 +31,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* ---- places ---- */
+/* ---- folders and names ---- */
 
 /* The folder of that number, "" if there is none. */
 static void name_folder(int number, char out[static 96])
@@ -47,7 +49,7 @@ static void name_folder(int number, char out[static 96])
         out[0] = '\0';
 }
 
-/* Is this user the only one who can put something else in its place, or look into it? */
+/* Is this user the only one who can replace the folder or look into it? */
 static bool is_private(int fd, const char *path)
 {
     struct stat folder, above;
@@ -59,7 +61,7 @@ static bool is_private(int fd, const char *path)
            ((above.st_mode & 022) == 0 || (above.st_mode & S_ISVTX) != 0);
 }
 
-/* A descriptor of the folder, made if it is not there; -1: it is not to be used. */
+/* A descriptor of the folder, which is created if `make` says so; -1: it cannot be used. */
 static int open_folder(int number, bool make, char path[static 96])
 {
     name_folder(number, path);
@@ -153,7 +155,7 @@ static void sweep(int folder, const char *path)
         closedir(dir);
 }
 
-/* A socket in a folder, -1 if that is not to be had: EADDRINUSE if someone listens there. */
+/* A socket in a folder; -1: none, with EADDRINUSE if another process listens there. */
 static int listen_in(int number, const char *name, char path[static 108])
 {
     char folder[96];
@@ -192,7 +194,7 @@ enum peal_status peal_door_open(const char *job, uint32_t leader, uint64_t deadl
     name_job(job, leader, name);
     socklen_t len = address_of("", name, &address);
     for (;;) {
-        bool taken = false; /* by an earlier meeting of the same job, which is just ending */
+        bool taken = false; /* perhaps by an earlier meeting of the same job, which is ending */
         for (int i = 0; i < FOLDERS; i++) {
             int fd = -1;
             if (!done[i])
@@ -229,7 +231,7 @@ void peal_door_close(struct peal_door *door)
 {
     for (uint32_t i = 0; i < door->count; i++) {
         if (door->paths[i][0])
-            unlink(door->paths[i]); /* before others can listen there */
+            unlink(door->paths[i]); /* before the socket is closed: then it is still this one */
         close(door->fds[i]);
     }
     door->count = 0;
@@ -252,7 +254,7 @@ int peal_door_accept(const struct peal_door *door, int patience_ms)
             fd = accept4(door->fds[i], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0 || errno == EMFILE || errno == ENFILE)
             return fd;
-        errno = 0; /* it has gone again */
+        errno = 0; /* the process has disconnected again */
     }
     return -1;
 }
@@ -326,8 +328,8 @@ bool peal_door_send(int fd, const void *data, size_t len, const int pass[2], uin
         ssize_t sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent >= 0)
             return sent == (ssize_t)len;
-        /* The peer has not read on; or as many descriptors of this user are under way as it may
-         * have open (with 64 ranks or so), which the others' reading ends. */
+        /* The peer is slow to read, or (with about 64 ranks) this user has as many descriptors in
+         * messages as it may have open, until other ranks read some. */
         bool later = errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS;
         if (errno != EINTR && (!later || peal_now_ms() >= deadline))
             return false;
@@ -384,7 +386,8 @@ bool peal_door_receive(int fd, void *data, size_t len, int passed[2], uint64_t d
         if (ready <= 0)
             return false;
         ssize_t got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        /* A peer that has closed without reading all is reported once, before what it sent. */
+        /* ECONNRESET is reported once for a peer that closed without reading everything; what it
+         * had sent can still be received. */
         if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == ECONNRESET))
             continue;
         if (got >= 0)
@@ -396,7 +399,7 @@ bool peal_door_receive(int fd, void *data, size_t len, int passed[2], uint64_t d
     }
 }
 
-/* ---- who knows the job ---- */
+/* ---- proof of knowing the job ---- */
 
 struct nonce {
     unsigned char bytes[PEAL_NONCE];

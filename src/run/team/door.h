@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The door: where the ranks of a job find each other, and no other user of the host.
  *
- * The leader listens on a socket below a folder that only its user can enter
- * ($XDG_RUNTIME_DIR/peal, /run/user/UID/peal, /tmp/peal-UID), in each of these that is there, and
- * by an abstract name, for ranks that have no folder in common (containers that share a network).
- * Names are hashes, so that the table of sockets does not show the names of jobs. The other ranks
- * try them in that order.
+ * The leader listens on a socket in a folder that only its user can enter ($XDG_RUNTIME_DIR/peal,
+ * /run/user/UID/peal, /tmp/peal-UID), in each of these that exists or can be made, and by an
+ * abstract name, for ranks that have no folder in common (containers that share a network). Names
+ * are hashes, so that the table of sockets does not show the names of jobs. The other ranks try
+ * them in that order.
  *
  * An abstract name can be taken by any user. So a process that answers must belong to the same
  * user, as the kernel reports, and prove that it knows the job. If there is no folder and the
@@ -29,24 +29,25 @@ struct peal_door {
     uint32_t count;
 };
 
-/* Begins to listen, by the deadline (peal_now_ms) or not at all. */
+/* Begins to listen, by the deadline (peal_now_ms). `why` gets a line on failure. */
 enum peal_status peal_door_open(const char *job, uint32_t leader, uint64_t deadline,
                                 struct peal_door *out, struct peal_text *why);
 void peal_door_close(struct peal_door *door);
-/* The next rank that has come, within this many milliseconds; -1 and errno (0: none has). */
+/* A socket to the next process that connects within this many milliseconds; -1 and errno (0: none
+ * has). */
 int peal_door_accept(const struct peal_door *door, int patience_ms);
 
-/* Is there no descriptor for a socket? Then a leader that is there looks like one that is not. */
+/* Is no descriptor left for a socket? Then a leader that listens could not be told from none. */
 bool peal_door_is_starved(void);
 /* Connects to the leader if it listens; -1 otherwise. *stranger is set if another user does. */
 int peal_door_knock(const char *job, uint32_t leader, bool *stranger);
 
 /* One message with up to two descriptors (-1: none); false on any failure or at the deadline. */
 bool peal_door_send(int fd, const void *data, size_t len, const int pass[2], uint64_t deadline);
-/* The same the other way. passed[i] is -1 if none came, and on failure. */
+/* Receives such a message. passed[i] is -1 if none came, and on failure. */
 bool peal_door_receive(int fd, void *data, size_t len, int passed[2], uint64_t deadline);
 
-/* The peer that has connected knows the job: a challenge from each side, answered by the other. */
+/* Does the peer know the job? Each side sends a challenge and answers the other's. */
 bool peal_door_challenge(int fd, const char *job, uint64_t deadline); /* the leader's side */
 bool peal_door_answer(int fd, const char *job, uint64_t deadline);    /* the other's */
 

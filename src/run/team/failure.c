@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a team fails: once, for all its ranks, with one report. */
+/* How a team fails: once, for all its ranks, with one report.
+ *
+ * The first rank of the host has the decisive failure word. The rank that changes it from 0 wins
+ * and writes the report beside it; then it copies the word into every rank's own block, where that
+ * rank looks for it, and wakes the rank. Ranks that lose copy the winner's word instead of theirs.
+ * On several hosts the winner also sends word and report to the other hosts, where they enter by
+ * peal_team_take_failure. */
 #include "run/team/team.h"
 
 #include "base/base.h"
@@ -12,11 +18,11 @@
 
 enum { WINNER_SHIFT = 40 }; /* in the failure word */
 
-/* Is that rank where it may load from peers' memory? */
+/* May that rank be using peers' memory? */
 static bool is_moving(const struct peal_team *team, uint32_t rank)
 {
     const struct peal_control *control = team->controls[rank];
-    /* Acquire: what the peer read in its call it read before. Partners: peal_team_leave and
+    /* Acquire: the peer's accesses in its call come before. Partners: peal_team_leave and
      * peal_team_move_end. */
     return atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_INSIDE ||
            atomic_load_explicit(&control->moving, memory_order_acquire) != 0;
@@ -28,7 +34,7 @@ void peal_team_settle(const struct peal_team *team)
     if (!team->threads)
         return;
     if (!peal_order_peers(&team->policy))
-        nanosleep(&moment, NULL); /* stores are long since where they go */
+        nanosleep(&moment, NULL); /* longer than any store takes to become visible */
     for (uint32_t r = 0; r < team->size; r++) {
         while (r != team->rank && is_moving(team, r))
             nanosleep(&moment, NULL);
@@ -37,12 +43,12 @@ void peal_team_settle(const struct peal_team *team)
 
 static void copy_report(struct peal_team *team, struct peal_control *first, uint32_t winner)
 {
-    enum { MOST_MS = 20000 };
-    /* The winner is formatting: microseconds, or as long as others keep it from the core. One that
-     * died leaves the report unwritten. */
-    for (int i = 0; i < MOST_MS; i++) {
+    enum { LIMIT_MS = 20000 };
+    /* The winner is formatting the report: microseconds, or as long as it does not get a core. If
+     * it has died, the report stays unwritten. */
+    for (int i = 0; i < LIMIT_MS; i++) {
         bool gone = winner < team->size && peal_team_is_dead(team, winner);
-        /* Partner: the release in peal_team_fail. */
+        /* Partner: write_report. */
         if (atomic_load_explicit(&first->report_done, memory_order_acquire) || gone)
             break;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -55,14 +61,14 @@ static void copy_report(struct peal_team *team, struct peal_control *first, uint
     text[sizeof text - 1] = '\0';
     team->error.len = 0;
     peal_text_puts(&team->error, text);
-    if (text[0] == '\0') /* it died before, or had no memory for it */
+    if (text[0] == '\0') /* it died before it wrote one, or had no memory for it */
         peal_text_printf(&team->error, "peal: rank %u has failed, and has left no report: %s\n",
                          winner, peal_status_text(team->failed));
 }
 
 enum peal_status peal_team_failure(struct peal_team *team)
 {
-    /* Partner: the compare and swap in peal_team_fail. */
+    /* Partner: the compare and swap in spread_failure. */
     uint64_t failure = atomic_load_explicit(&peal_team_own(team)->failure, memory_order_acquire);
     if (failure == 0)
         return PEAL_OK;
@@ -72,27 +78,37 @@ enum peal_status peal_team_failure(struct peal_team *team)
                     (uint32_t)(failure >> WINNER_SHIFT) & 0xffff);
         if (team->span)
             peal_span_retract(team->span);
-        atomic_thread_fence(memory_order_seq_cst); /* as at the end of peal_team_fail */
+        atomic_thread_fence(memory_order_seq_cst); /* as at the end of spread_failure */
     }
     return team->failed;
 }
 
+/* Sets a block's failure word unless it is set; returns the word that holds. *won: it is this one.
+ * acq_rel: the winner's report comes after; a loser sees what the winner did before. Partners: each
+ * other, and the loads of the word. */
+static uint64_t claim(struct peal_control *control, uint64_t failure, bool *won)
+{
+    uint64_t found = 0;
+    *won = atomic_compare_exchange_strong_explicit(&control->failure, &found, failure,
+                                                   memory_order_acq_rel, memory_order_acquire);
+    return *won ? failure : found;
+}
+
 enum peal_status peal_team_confirm(struct peal_team *team)
 {
-    /* The accesses come before the look. Partner: the compare and swap in peal_team_fail, which
-     * comes before the owner's next use of its memory. */
+    /* The accesses come before this load. Partner: the compare and swap in claim, which comes
+     * before the owner's next use of its memory. */
     atomic_thread_fence(memory_order_acquire);
     uint64_t failure =
         atomic_load_explicit(&team->controls[team->first]->failure, memory_order_acquire);
     if (__builtin_expect(failure == 0, 1))
         return PEAL_OK;
-    uint64_t none = 0;
-    (void)atomic_compare_exchange_strong_explicit(&peal_team_own(team)->failure, &none, failure,
-                                                  memory_order_acq_rel, memory_order_acquire);
+    bool won;
+    (void)claim(peal_team_own(team), failure, &won);
     return peal_team_failure(team);
 }
 
-/* The report, where all ranks find it. */
+/* Writes the report where all ranks find it. */
 static void write_report(struct peal_control *first, const char *report)
 {
     char text[PEAL_REPORT_WORDS * 8] = {0};
@@ -107,66 +123,56 @@ static void write_report(struct peal_control *first, const char *report)
 }
 
 /* The first rank's block has the failure: copies it to all others, and wakes them. */
-static void spread_failure(const struct peal_team *team, uint64_t value)
+static void spread_failure(const struct peal_team *team, uint64_t failure)
 {
     for (uint32_t r = 0; r < team->size; r++) {
-        uint64_t none = 0;
-        /* Release, partner: peal_team_failure on rank r. */
-        (void)atomic_compare_exchange_strong_explicit(&team->controls[r]->failure, &none, value,
-                                                      memory_order_acq_rel, memory_order_acquire);
+        bool won;
+        (void)claim(team->controls[r], failure, &won); /* partner: peal_team_failure on rank r */
         peal_team_wake(team, r);
     }
     /* Before anything that the caller does next. Partner: peal_team_confirm. */
     atomic_thread_fence(memory_order_seq_cst);
 }
 
+static uint64_t failure_word(const struct peal_team *team, enum peal_status status,
+                             uint32_t culprit)
+{
+    return (uint64_t)status | (uint64_t)culprit << 8 | (uint64_t)team->rank << WINNER_SHIFT;
+}
+
 void peal_team_revoke(const struct peal_team *team)
 {
-    uint64_t none = 0;
-    uint64_t value =
-        (uint64_t)PEAL_REVOKED | (uint64_t)team->rank << 8 | (uint64_t)team->rank << WINNER_SHIFT;
     struct peal_control *first = team->controls[team->first];
-    /* As in peal_team_fail. */
-    if (atomic_compare_exchange_strong_explicit(&first->failure, &none, value, memory_order_acq_rel,
-                                                memory_order_acquire)) {
+    bool won;
+    uint64_t failure = claim(first, failure_word(team, PEAL_REVOKED, team->rank), &won);
+    if (won) {
         char text[64];
         snprintf(text, sizeof text, "peal: rank %u has revoked the communicator\n", team->rank);
         write_report(first, text);
-    } else {
-        value = none;
     }
-    spread_failure(team, value);
+    spread_failure(team, failure);
     if (team->span)
         peal_span_announce(team->span);
 }
 
 void peal_team_take_failure(const struct peal_team *team, uint64_t failure, const char *report)
 {
-    uint64_t none = 0;
     struct peal_control *first = team->controls[team->first];
+    bool won;
     if (failure == 0)
         return;
-    /* As in peal_team_fail: of several ranks that hear of it, one writes the report. */
-    if (atomic_compare_exchange_strong_explicit(&first->failure, &none, failure,
-                                                memory_order_acq_rel, memory_order_acquire))
+    failure = claim(first, failure, &won);
+    if (won) /* of several ranks that receive it, one writes the report */
         write_report(first, report);
-    else
-        failure = none;
     spread_failure(team, failure);
 }
 
 enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
                                 const struct peal_text *report)
 {
-    uint64_t none = 0;
-    uint64_t value =
-        (uint64_t)status | (uint64_t)culprit << 8 | (uint64_t)team->rank << WINNER_SHIFT;
     struct peal_control *first = team->controls[team->first];
-    /* acq_rel: the winner's report comes after; a loser sees who won. */
-    bool won = atomic_compare_exchange_strong_explicit(&first->failure, &none, value,
-                                                       memory_order_acq_rel, memory_order_acquire);
-    if (!won)
-        value = none;
+    bool won;
+    uint64_t failure = claim(first, failure_word(team, status, culprit), &won);
     if (won) {
         struct peal_text folded = {0};
         peal_text_puts(&folded, peal_text_get(report));
@@ -176,7 +182,7 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
             fprintf(stderr, "%s", peal_text_get(&folded));
         peal_text_release(&folded);
     }
-    spread_failure(team, value);
+    spread_failure(team, failure);
     if (team->span && won)
         peal_span_announce(team->span);
     return peal_team_failure(team);

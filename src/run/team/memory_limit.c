@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what the system says about its memory. A file that is missing or not understood does not
- * limit anything; the allocation itself may still fail.
+/* Reads the system's files about memory. One that is missing or not understood sets no limit; the
+ * allocation itself may still fail.
  *
  *   /proc/meminfo          MemAvailable
  *   /proc/self/cgroup      the group, as a path in each hierarchy
  *   /proc/self/mountinfo   where the hierarchies are, and which part of them is visible
- *   GROUP/memory.*         a limit and what is used of it, for the group and all above it
+ *   GROUP/memory.*         a limit and how much of it is used, for the group and all above it
  */
 #include "run/team/memory_limit.h"
 
@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PATH = 2 * PATH_MAX, LITTLE = 1 << 20 };
+enum { MAX_PATH = 2 * PATH_MAX, ALWAYS_FITS = 1 << 20 };
 
 /* The names of the two versions of control groups. */
 static const struct version {
     const char *filesystem;
     const char *limits[2], *used;
-    const char *files[2]; /* in memory.stat: pages of files, which the system takes back first */
+    const char *files[2]; /* in memory.stat: pages of files, which the system reclaims first */
 } versions[] = {
     {"cgroup2", {"memory.max", "memory.high"}, "memory.current", {"inactive_file", "active_file"}},
     {"cgroup",
@@ -31,14 +31,14 @@ static const struct version {
 
 static FILE *open_in(const char *folder, const char *name)
 {
-    char path[MOST_PATH + 64];
+    char path[MAX_PATH + 64];
     int len = snprintf(path, sizeof path, "%s/%s", folder, name);
     if (len >= (int)sizeof path)
         return NULL;
     return fopen(path, "re");
 }
 
-/* The number that a file holds; "max", and what is not a number: UINT64_MAX. */
+/* The number in a file; UINT64_MAX for "max" and everything else that is not a number. */
 static uint64_t read_number(const char *folder, const char *name)
 {
     unsigned long long number = UINT64_MAX;
@@ -67,18 +67,18 @@ static uint64_t read_stat(const char *folder, const char *const names[2])
     return sum;
 }
 
-static void lower(struct peal_memory_limit *room, uint64_t bytes)
+static void lower(struct peal_memory_limit *available, uint64_t bytes)
 {
-    if (bytes >= room->bytes)
+    if (bytes >= available->bytes)
         return;
-    room->bytes = bytes;
-    room->of_group = true;
+    available->bytes = bytes;
+    available->of_group = true;
 }
 
-/* One group of the way up. Its statistics take the system some time to add up: they are asked for
- * only where they decide. */
+/* Lowers the limit to what one group leaves. Its statistics take the system some time to add up, so
+ * they are read only if they decide. */
 static void read_group(const struct version *version, const char *folder,
-                       struct peal_memory_limit *room)
+                       struct peal_memory_limit *available)
 {
     uint64_t limit = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
@@ -91,24 +91,24 @@ static void read_group(const struct version *version, const char *folder,
     if (limit >= (uint64_t)INT64_MAX / 2)
         return;
     uint64_t used = read_number(folder, version->used);
-    if (used == UINT64_MAX || (used <= limit && limit - used >= room->bytes))
+    if (used == UINT64_MAX || (used <= limit && limit - used >= available->bytes))
         return;
     uint64_t files = read_stat(folder, version->files);
     used -= peal_size_min(files, used);
-    lower(room, used < limit ? limit - used : 0);
+    lower(available, used < limit ? limit - used : 0);
 }
 
-/* From the group at `path` below the mount point up to that. */
+/* From the group at `path` below the mount point up to the mount point. */
 static void climb(const struct version *version, const char *mount, const char *path,
-                  struct peal_memory_limit *room)
+                  struct peal_memory_limit *available)
 {
-    char folder[MOST_PATH];
+    char folder[MAX_PATH];
     size_t top = strlen(mount);
     int len = snprintf(folder, sizeof folder, "%s%s", mount, path);
     if (len >= (int)sizeof folder)
         return;
     for (;;) {
-        read_group(version, folder, room);
+        read_group(version, folder, available);
         char *slash = strrchr(folder + top, '/');
         if (!slash)
             return;
@@ -126,7 +126,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* The path of this process's group in the hierarchy that a line of mountinfo is of. */
+/* The path of this process's group in the hierarchy of that version. */
 static bool find_path(const char *root, const struct version *version, char out[static PATH_MAX])
 {
     char line[PATH_MAX + 256];
@@ -145,7 +145,7 @@ static bool find_path(const char *root, const struct version *version, char out[
             found = strcmp(list, ":") == 0;
         else
             found = has_word(list + 1, "memory");
-        /* Above what a namespace shows there is nothing to be read. */
+        /* Groups above the root of a namespace cannot be read. */
         if (found)
             snprintf(out, PATH_MAX, "%s",
                      strncmp(path, "/..", 3) == 0 || strcmp(path, "/") == 0 ? "" : path);
@@ -155,8 +155,8 @@ static bool find_path(const char *root, const struct version *version, char out[
     return found;
 }
 
-/* ID PARENT DEVICE ROOT MOUNT OPTIONS ... - FILESYSTEM SOURCE OPTIONS */
-static void read_mount(const char *root, char *line, struct peal_memory_limit *room)
+/* A line of mountinfo: ID PARENT DEVICE ROOT MOUNT OPTIONS ... - FILESYSTEM SOURCE OPTIONS */
+static void read_mount(const char *root, char *line, struct peal_memory_limit *available)
 {
     char top[PATH_MAX], at[PATH_MAX], filesystem[32], options[256], path[PATH_MAX];
     char *rest = strstr(line, " - ");
@@ -168,25 +168,25 @@ static void read_mount(const char *root, char *line, struct peal_memory_limit *r
     const struct version *version = &versions[second ? 0 : 1];
     if ((!second && !has_word(options, "memory")) || !find_path(root, version, path))
         return;
-    /* A container may see its own group only, as the root of the mount. */
+    /* A container may see only its own group, as the root of the mount. */
     size_t hidden = 0;
     if (strcmp(top, "/") != 0)
         hidden = strlen(top);
     const char *below = "";
     if (strncmp(path, top, hidden) == 0)
         below = path + hidden;
-    char mount[MOST_PATH];
+    char mount[MAX_PATH];
     if (snprintf(mount, sizeof mount, "%s%s", root, at) < (int)sizeof mount)
-        climb(version, mount, below, room);
+        climb(version, mount, below, available);
 }
 
-static void read_groups(const char *root, struct peal_memory_limit *room)
+static void read_groups(const char *root, struct peal_memory_limit *available)
 {
     char *line = NULL;
     size_t cap = 0;
     FILE *file = open_in(root, "proc/self/mountinfo");
     while (file && getline(&line, &cap, file) > 0)
-        read_mount(root, line, room);
+        read_mount(root, line, available);
     if (file)
         fclose(file);
     free(line);
@@ -211,29 +211,29 @@ void peal_memory_limit_find(const char *root, struct peal_memory_limit *out)
         out->bytes -= out->bytes / 16;
 }
 
-bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes, uint32_t ranks,
-                            struct peal_text *why)
+bool peal_memory_limit_fits(const struct peal_memory_limit *available, uint64_t bytes,
+                            uint32_t ranks, struct peal_text *why)
 {
-    if (bytes < LITTLE || bytes <= room->bytes)
+    if (bytes < ALWAYS_FITS || bytes <= available->bytes)
         return true;
     if (!why)
         return false;
     const char *where = "on this machine";
-    if (room->of_group)
+    if (available->of_group)
         where = "within the limit of the control group";
     if (ranks > 1)
         peal_text_printf(why, "%u ranks need %llu bytes", ranks, (unsigned long long)bytes);
     else
         peal_text_printf(why, "%llu bytes are needed", (unsigned long long)bytes);
-    peal_text_printf(why, ", %llu are available %s", (unsigned long long)room->bytes, where);
+    peal_text_printf(why, ", %llu are available %s", (unsigned long long)available->bytes, where);
     return false;
 }
 
 bool peal_memory_limit_has(uint64_t bytes, uint32_t ranks, struct peal_text *why)
 {
-    struct peal_memory_limit room;
-    if (bytes < LITTLE)
+    struct peal_memory_limit available;
+    if (bytes < ALWAYS_FITS)
         return true;
-    peal_memory_limit_find("", &room);
-    return peal_memory_limit_fits(&room, bytes, ranks, why);
+    peal_memory_limit_find("", &available);
+    return peal_memory_limit_fits(&available, bytes, ranks, why);
 }

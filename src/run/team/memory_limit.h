@@ -3,9 +3,8 @@
  *
  * The system grants more memory than it has, and kills processes when too much of it is used. So a
  * caller that is about to take much memory asks here first, for all ranks together, and fails with
- * a message. The smallest of these counts: the memory that the machine has available, and what is
- * left of the limits of the control groups of this process (a container's, a service's, a batch
- * job's).
+ * a message. The smallest of these counts: the memory available on the machine, and what is left of
+ * the limits of this process's control groups (those of a container, a service, a batch job).
  */
 #ifndef PEAL_RUN_MEMORY_LIMIT_H
 #define PEAL_RUN_MEMORY_LIMIT_H
@@ -23,12 +22,12 @@ struct peal_memory_limit {
  * system's files: "", or a folder with files for a test. */
 void peal_memory_limit_find(const char *root, struct peal_memory_limit *out);
 
-/* True if `bytes` fit that `ranks` want together. Otherwise `why` (may be NULL) gets what is needed
- * and what is available, without a newline. Less than a megabyte always fits. */
-bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes, uint32_t ranks,
-                            struct peal_text *why);
+/* True if the `bytes` that `ranks` need together fit. Otherwise `why` (may be NULL) gets what is
+ * needed and what is available, without a newline. Less than a megabyte always fits. */
+bool peal_memory_limit_fits(const struct peal_memory_limit *available, uint64_t bytes,
+                            uint32_t ranks, struct peal_text *why);
 
-/* Both together for this system, which is not asked about less than a megabyte. */
+/* Both together, on this system. */
 bool peal_memory_limit_has(uint64_t bytes, uint32_t ranks, struct peal_text *why);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be had is the least of what the machine and every control group leave: read from folders
- * with the files of machines that are not this one. */
+/* Available memory is the smallest of what the machine and every control group leave, here read
+ * from folders with the files of other machines. */
 #include "base/tests/unit.h"
 #include "run/team/memory_limit.h"
 
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_FILES = 12 };
+enum { MAX_FILES = 12 };
 #define MEMORY(kib)                                                                                \
     {                                                                                              \
         "proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:   " #kib " kB\n"                     \
@@ -35,11 +35,11 @@ enum { MOST_FILES = 12 };
 
 static const struct {
     int line;
-    uint64_t bytes; /* before a sixteenth is left for others; 0: not known */
+    uint64_t bytes; /* before a sixteenth is left for other programs; 0: not known */
     bool of_group;
     struct {
         const char *path, *text;
-    } files[MOST_FILES];
+    } files[MAX_FILES];
 } rows[] = {
     {__LINE__, 1600 << 10, false, {MEMORY(1600)}},
     {__LINE__, 0, false, {{"proc/meminfo", "MemTotal: 5 kB\n"}}},
@@ -54,7 +54,7 @@ static const struct {
       {"sys/fs/cgroup/a/memory.max", "max\n"},
       {"sys/fs/cgroup/a/memory.high", "max\n"},
       {"sys/fs/cgroup/a/memory.current", "123\n"}}},
-    /* the group's, less what is used */
+    /* the group's limit, less what is used */
     {__LINE__,
      1000000,
      true,
@@ -65,7 +65,7 @@ static const struct {
       {"sys/fs/cgroup/a/memory.high", "max\n"},
       {"sys/fs/cgroup/a/memory.current", "200000\n"},
       {"sys/fs/cgroup/a/memory.stat", STAT(0, 0)}}},
-    /* memory.high is reached first; pages of files can be taken back */
+    /* memory.high is reached first; pages of files can be reclaimed */
     {__LINE__,
      850000,
      true,
@@ -97,7 +97,7 @@ static const struct {
       {"proc/self/cgroup", "0::/a\n"},
       {"sys/fs/cgroup/a/memory.max", "500000\n"},
       {"sys/fs/cgroup/a/memory.current", "600000\n"}}},
-    /* a group of a container that sees no other: its limit is at the mount point */
+    /* a container that sees only its own group: the limit is at the mount point */
     {__LINE__,
      400000,
      true,
@@ -114,7 +114,7 @@ static const struct {
       {"proc/self/cgroup", "0::/../other\n"},
       {"sys/fs/cgroup/memory.max", "500000\n"},
       {"sys/fs/cgroup/memory.current", "100000\n"}}},
-    /* the machine has less than the group may have */
+    /* the machine has less available than the group */
     {__LINE__,
      100 << 10,
      false,
@@ -178,18 +178,21 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 TEST(the_smallest_limit_counts)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char root[] = "/tmp/peal-room-XXXXXX";
+        char root[] = "/tmp/peal-memory-XXXXXX";
         assert_non_null(mkdtemp(root));
-        for (int f = 0; f < MOST_FILES && rows[i].files[f].path; f++)
+        for (int f = 0; f < MAX_FILES; f++) {
+            if (!rows[i].files[f].path)
+                break;
             write_file(root, rows[i].files[f].path, rows[i].files[f].text);
-        struct peal_memory_limit room;
-        peal_memory_limit_find(root, &room);
+        }
+        struct peal_memory_limit available;
+        peal_memory_limit_find(root, &available);
         uint64_t bytes = rows[i].bytes - rows[i].bytes / 16;
         if (bytes == 0 && !rows[i].of_group)
             bytes = UINT64_MAX;
-        if (room.bytes != bytes || room.of_group != rows[i].of_group)
-            fail_msg("row of line %d: %llu bytes%s", rows[i].line, (unsigned long long)room.bytes,
-                     room.of_group ? " of a group" : "");
+        if (available.bytes != bytes || available.of_group != rows[i].of_group)
+            fail_msg("row of line %d: %llu bytes%s", rows[i].line,
+                     (unsigned long long)available.bytes, available.of_group ? " of a group" : "");
         (void)nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     }
 }
@@ -212,7 +215,7 @@ TEST(the_words_name_both_numbers)
     assert_false(peal_memory_limit_fits(&group, 11 * mib, 1, &why));
     assert_string_equal(peal_text_get(&why), words[1]);
     struct peal_memory_limit none = {.bytes = 0};
-    assert_true(peal_memory_limit_fits(&none, mib - 1, 256, NULL)); /* little */
+    assert_true(peal_memory_limit_fits(&none, mib - 1, 256, NULL)); /* too little to matter */
     assert_true(peal_memory_limit_fits(&unknown, UINT64_MAX, 2, NULL));
     peal_text_release(&why);
 }
@@ -220,10 +223,10 @@ TEST(the_words_name_both_numbers)
 TEST(this_machine_has_room_for_little_and_none_for_an_address_space)
 {
     struct peal_text why = {0};
-    struct peal_memory_limit room;
+    struct peal_memory_limit available;
     assert_true(peal_memory_limit_has(1, 256, &why));
-    peal_memory_limit_find("", &room);
-    if (room.bytes == UINT64_MAX)
+    peal_memory_limit_find("", &available);
+    if (available.bytes == UINT64_MAX)
         skip();
     assert_false(peal_memory_limit_has(UINT64_C(1) << 60, 2, &why));
     assert_non_null(strstr(peal_text_get(&why), "2 ranks need 1152921504606846976 bytes, "));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening a team: ranks meet, and each maps the windows of all.
  *
- *   own window        made, reserved and populated: a machine without that memory refuses here
- *   meet              descriptors and numbers change hands (rendezvous.h)
+ *   own window        made, reserved and populated: if there is no memory, opening fails here
+ *   meet              ranks exchange descriptors and numbers (rendezvous.h)
  *   adopt             the others' windows are mapped
- *   join              all say how it went, so that all open, or none does
+ *   join              all report whether they could, so that all open or none does
  *
  * A rank that cannot go on still meets or joins, with its status and its reason, so that its peers
  * learn at once why, instead of waiting for their time-out. That is why failures here do not simply
- * return. The window is a file of its owner without a name; peers hold descriptors of it, so
- * nothing is left behind if all of them die. */
+ * return. The window is a file without a name; its owner and peers hold descriptors of it, so
+ * nothing is left behind when all of them have ended. */
 #include "base/base.h"
 #include "run/call/backoff.h"
 #include "run/exec/remote.h"
@@ -27,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Makes the first touch of what is there from the beginning cheap. */
+/* Makes the first touch of what contexts have from the beginning cheap. */
 static void populate(char *window, const struct peal_layout *layout, bool large, bool owner)
 {
     peal_window_populate(window, layout->mail, owner);
@@ -40,7 +40,7 @@ static void populate(char *window, const struct peal_layout *layout, bool large,
                              peal_layout_share(layout->unit, c), owner);
 }
 
-/* Reserves what the owner populates; a machine without that memory says so here, not by a fault. */
+/* Reserves what the owner populates, so that missing memory is reported here and not by a fault. */
 static enum peal_status reserve(int fd, char *window, const struct peal_layout *layout,
                                 uint32_t ranks, bool *large)
 {
@@ -60,8 +60,8 @@ static enum peal_status reserve(int fd, char *window, const struct peal_layout *
     return status;
 }
 
-/* This rank's window: a file, mapped up to the end of the pools, and populated. NULL, with the
- * status, if there is no memory for it; errno says more. */
+/* This rank's window: a file, mapped up to the end of the pools, and populated. NULL, with *status
+ * and errno, if it cannot be made. */
 static struct peal_control *make_window(struct peal_windows *windows, uint32_t rank,
                                         const struct peal_layout *layout, enum peal_status *status)
 {
@@ -96,9 +96,9 @@ static void say_no_window(const struct peal_layout *layout, struct peal_text *wh
                          (unsigned long long)layout->unit >> 10, strerror(errno));
 }
 
-/* The number that a process has here, by its descriptor: in another pid namespace it may have none,
- * and what its owner takes for its number may be another's. 0: none, or it has ended. */
-static int32_t number_of(int pidfd)
+/* The pid of a process in this process's namespace, by its descriptor: the pid that the process
+ * itself knows may be another one's here. 0: it has none, or has ended. */
+static int32_t pid_of(int pidfd)
 {
     char path[64], line[128];
     int number = 0;
@@ -113,8 +113,8 @@ static int32_t number_of(int pidfd)
     return number > 0 ? number : 0;
 }
 
-/* Takes the meeting's windows over, mapping those of the others. near[i] is the rank of member i;
- * NULL: i. */
+/* Takes over the meeting's descriptors and maps the others' windows. near[i] is the rank of member
+ * i; NULL: i. */
 static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeting,
                               const uint32_t *near, struct peal_text *why)
 {
@@ -146,7 +146,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
             peal_text_printf(why, "rank %u has a window of another layout (PEAL_WINDOW_POOL?)", r);
             return PEAL_INVALID;
         }
-        file->pid = r == team->rank ? (int32_t)getpid() : number_of(team->pidfds[r]);
+        file->pid = r == team->rank ? (int32_t)getpid() : pid_of(team->pidfds[r]);
         team->pids[r] = file->pid;
     }
     peal_team_complete(team);
@@ -154,7 +154,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
     return PEAL_OK;
 }
 
-/* This rank has no window: the others hear of it, so that they do not wait for it. */
+/* This rank has no window: it meets the others only to report that. */
 static enum peal_status refuse(struct peal_rendezvous *meet, enum peal_status status,
                                const char *reason, struct peal_text *why)
 {
@@ -179,21 +179,21 @@ static void give_up(struct peal_rendezvous *meet, struct peal_windows *windows,
 {
     struct peal_text reason = {0};
     peal_text_puts(&reason, peal_text_get(why));
-    /* Some of the others may have met all the same. Release, partner: doctor.c. */
+    /* Other ranks may have met nevertheless. Release; partner: doctor.c. */
     atomic_store_explicit(&own->life, PEAL_LIFE_LEFT, memory_order_release);
     peal_windows_drop(windows);
-    if (starved) /* the window's descriptor is free now, to say so */
+    if (starved) /* the window's descriptor is free now, and serves to report it */
         (void)refuse(meet, PEAL_SYSTEM, peal_text_get(&reason), why);
     peal_text_release(&reason);
 }
 
-/* The ranks have met: a team with this rank's window, which the others' are still to be added
- * to. */
-static struct peal_team *begin_team(const struct peal_team_how *how,
+/* The ranks have met: a team with this rank's window; the others' are still to be mapped. */
+static struct peal_team *begin_team(const struct peal_team_options *options,
                                     const struct peal_layout *layout, struct peal_windows *windows,
                                     struct peal_control *own, struct peal_meeting *meeting)
 {
-    struct peal_team *team = peal_team_new(how->rank, how->size, how->job, how->timeout_ms);
+    struct peal_team *team =
+        peal_team_new(options->rank, options->size, options->job, options->timeout_ms);
     if (!team)
         return NULL;
     team->meeting = calloc(1, sizeof *team->meeting);
@@ -206,28 +206,29 @@ static struct peal_team *begin_team(const struct peal_team_how *how,
     team->layout = *layout;
     team->windows = windows;
     team->controls[team->rank] = own;
-    team->quiet = how->quiet;
-    team->meet_ms = how->meet_ms;
+    team->quiet = options->quiet;
+    team->meet_ms = options->meet_ms;
     return team;
 }
 
-enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
+enum peal_status peal_team_open(const struct peal_team_options *options, struct peal_text *why,
                                 struct peal_team **out)
 {
     struct peal_layout layout;
     struct peal_near near = {0};
-    peal_layout_open(how->size, &layout);
-    struct peal_rendezvous meet = {.job = how->job,
-                                   .rank = how->rank,
-                                   .size = how->size,
-                                   .timeout_ms = how->meet_ms,
-                                   .gone = how->gone,
-                                   .context = how->context};
-    if (how->span)
-        peal_near_find(how, &near, &meet);
-    struct peal_windows *windows = peal_windows_new(how->size, peal_head_bytes(how->size));
+    peal_layout_open(options->size, &layout);
+    struct peal_rendezvous meet = {.job = options->job,
+                                   .rank = options->rank,
+                                   .size = options->size,
+                                   .timeout_ms = options->meet_ms,
+                                   .gone = options->gone,
+                                   .context = options->context};
+    if (options->span)
+        peal_near_find(options, &near, &meet);
+    struct peal_windows *windows = peal_windows_new(options->size, peal_head_bytes(options->size));
     enum peal_status status = PEAL_NO_MEMORY;
-    struct peal_control *own = windows ? make_window(windows, how->rank, &layout, &status) : NULL;
+    struct peal_control *own =
+        windows ? make_window(windows, options->rank, &layout, &status) : NULL;
     if (!own) {
         struct peal_text reason = {0};
         say_no_window(&layout, &reason);
@@ -236,17 +237,17 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_windows_drop(windows);
         return status;
     }
-    peal_control_write(own, how->rank, how->size, how->job, &layout);
+    peal_control_write(own, options->rank, options->size, options->job, &layout);
     atomic_store_explicit(&own->life, PEAL_LIFE_OPENING, memory_order_relaxed); /* for `peal ps` */
     windows->probe = peal_remote_offer(own);
     struct peal_meeting meeting = {0};
-    meet.window = windows->files[how->rank].fd;
+    meet.window = windows->files[options->rank].fd;
     status = peal_rendezvous_meet(&meet, why, &meeting);
     if (status != PEAL_OK) {
         give_up(&meet, windows, own, meeting.starved, why);
         return status;
     }
-    struct peal_team *team = begin_team(how, &layout, windows, own, &meeting);
+    struct peal_team *team = begin_team(options, &layout, windows, own, &meeting);
     if (!team) {
         peal_text_puts(why, "no memory for a communicator");
         (void)peal_rendezvous_settle(&meeting, PEAL_NO_MEMORY, "no memory for a communicator", why);
@@ -254,11 +255,11 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_windows_drop(windows);
         return PEAL_NO_MEMORY;
     }
-    team->fds[team->rank] = windows->files[how->rank].fd;
-    status = how->span ? peal_span_attach(team, how->span, how->hello) : PEAL_OK;
+    team->fds[team->rank] = windows->files[options->rank].fd;
+    status = options->span ? peal_span_attach(team, options->span, options->hello) : PEAL_OK;
     if (status == PEAL_OK)
-        status = adopt(team, team->meeting, how->span ? near.ranks : NULL, why);
-    if (status != PEAL_OK) { /* the others are notified: they would wait for this rank */
+        status = adopt(team, team->meeting, options->span ? near.ranks : NULL, why);
+    if (status != PEAL_OK) { /* joins to report it: the others would wait for this rank */
         struct peal_text reason = {0};
         peal_text_puts(&reason, why->len ? peal_text_get(why) : peal_status_text(status));
         status = peal_team_join(team, status, peal_text_get(&reason), why);
@@ -266,7 +267,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_team_close(team);
         return status;
     }
-    if (!how->span) /* otherwise another "host" may have the same cores: comm/hosts/hosts.c */
+    if (!options->span) /* otherwise another "host" may have the same cores: comm/hosts/hosts.c */
         peal_topo_bind(meet.rank, meet.size);
     *out = team;
     return PEAL_OK;
@@ -280,7 +281,7 @@ enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
     if (!meeting)
         return status;
     status = peal_rendezvous_settle(meeting, status, reason, why);
-    /* Relaxed: the ranks that had to see it at once met this rank. */
+    /* Relaxed: only reports read it here. */
     if (status == PEAL_OK)
         atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
     peal_meeting_release(meeting);
@@ -288,7 +289,7 @@ enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
     return status;
 }
 
-/* One thread's view of the windows that all share. */
+/* The team of one thread, over the windows that all share. */
 static struct peal_team *new_thread(struct peal_windows *windows, uint32_t rank, const char *job,
                                     uint32_t timeout_ms, const struct peal_layout *layout)
 {
@@ -339,8 +340,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
         if (!teams[made])
             break;
     }
-    /* All parts are mapped by the teams, or go with the windows. */
-    peal_windows_drop(windows);
+    peal_windows_drop(windows); /* the teams hold them */
     if (made == size)
         return PEAL_OK;
     while (made > 0)

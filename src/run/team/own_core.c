@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Publishes the core of this rank, and moves if a peer is on the same. See own_core.h. */
+/* Publishes the core of this rank, and moves if a peer is on the same core. See own_core.h. */
 #include "run/team/own_core.h"
 
 #include "run/call/backoff.h"
 
 #include <sched.h>
 
-enum {
-    REST_NS = 500000 /* between two moves: what peers have published may be old, and moving costs */
-};
+enum { REST_NS = 500000 }; /* between two moves: peers' words may be old, and moving costs time */
 
 /* Removes the cores that peers have published from `mask`. True if one of them is `core`. */
 static bool leave_out_peers(const struct peal_team *team, uint32_t core, cpu_set_t *mask)
 {
     bool shares = false;
     for (uint32_t r = 0; r < team->size; r++) {
-        /* Relaxed: a hint. Partner: the store in peal_spread_look. */
+        /* Relaxed: a hint. Partner: the store in peal_own_core_seek. */
         uint32_t said = atomic_load_explicit(&team->sleep_slots[r].core, memory_order_relaxed);
         if (r == team->rank || said == 0)
             continue;
@@ -26,7 +24,8 @@ static bool leave_out_peers(const struct peal_team *team, uint32_t core, cpu_set
     return shares;
 }
 
-/* The first core of `mask` after `core`, so that ranks of several teams do not all choose one. */
+/* The first core of `mask` after `core`, so that ranks of several teams do not all choose the
+ * same. */
 static bool next_core(const cpu_set_t *mask, uint32_t core, uint32_t *out)
 {
     for (uint32_t i = 1; i < CPU_SETSIZE; i++) {
@@ -39,7 +38,7 @@ static bool next_core(const cpu_set_t *mask, uint32_t core, uint32_t *out)
     return false;
 }
 
-/* Moves this thread, then lets the kernel move it again wherever it could before. */
+/* Moves this thread, then allows the kernel the same cores as before. */
 static void move(struct peal_team *team, uint32_t core)
 {
     cpu_set_t allowed, free, one;
@@ -58,7 +57,7 @@ static void move(struct peal_team *team, uint32_t core)
     atomic_store_explicit(&team->sleep_slots[team->rank].core, target + 1, memory_order_relaxed);
 }
 
-void peal_spread_look(struct peal_team *team)
+void peal_own_core_seek(struct peal_team *team)
 {
     int core = sched_getcpu();
     if (core < 0)
@@ -69,8 +68,8 @@ void peal_spread_look(struct peal_team *team)
     if (!leave_out_peers(team, (uint32_t)core, NULL))
         return;
     uint64_t now = peal_now_ns();
-    if (now - team->spread_ns < REST_NS)
+    if (now - team->core_left_ns < REST_NS)
         return;
-    team->spread_ns = now;
+    team->core_left_ns = now;
     move(team, (uint32_t)core);
 }

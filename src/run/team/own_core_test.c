@@ -29,32 +29,32 @@ TEST(test_moves_away_from_a_peer)
     if (CPU_COUNT(&before) < 2)
         skip();
     assert_int_equal(peal_team_open_threads(RANKS, 1000, NULL, teams), PEAL_OK);
-    peal_spread_look(teams[0]);
+    peal_own_core_seek(teams[0]);
     uint32_t first = said(teams[0]);
     assert_true(first > 0 && CPU_ISSET(first - 1, &before));
 
     /* The only core it may use: it stays. */
     bind_to(first - 1);
     atomic_store(&teams[1]->sleep_slots[1].core, first);
-    peal_spread_look(teams[0]);
+    peal_own_core_seek(teams[0]);
     assert_int_equal(said(teams[0]), first);
 
-    /* Where there are others, it goes to one of them, and is as free as before. */
-    teams[0]->spread_ns = 0;
+    /* If there are others, it moves to one of them, and may use the same cores as before. */
+    teams[0]->core_left_ns = 0;
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
-    peal_spread_look(teams[1]); /* this thread is the peer now: its word is its core */
+    peal_own_core_seek(teams[1]); /* as the peer, which publishes this thread's core */
     uint32_t shared = said(teams[1]);
-    peal_spread_look(teams[0]);
+    peal_own_core_seek(teams[0]);
     assert_int_not_equal(said(teams[0]), shared);
     assert_true(CPU_ISSET(said(teams[0]) - 1, &before));
     assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
     assert_true(CPU_EQUAL(&before, &after));
 
-    /* Not twice in a row: what peers have said may be old. */
-    uint64_t moved = teams[0]->spread_ns;
+    /* Not twice in a row: what peers have published may be old. */
+    uint64_t moved = teams[0]->core_left_ns;
     atomic_store(&teams[1]->sleep_slots[1].core, (uint32_t)sched_getcpu() + 1);
-    peal_spread_look(teams[0]);
-    assert_true(teams[0]->spread_ns == moved || teams[0]->spread_ns - moved >= 500000);
+    peal_own_core_seek(teams[0]);
+    assert_true(teams[0]->core_left_ns == moved || teams[0]->core_left_ns - moved >= 500000);
     for (uint32_t r = 0; r < RANKS; r++)
         peal_team_close(teams[r]);
 }

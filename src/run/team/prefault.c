@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See prefault.h. */
+/* Blocks are a list of mappings, newest first; pieces are cut from the newest. See prefault.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

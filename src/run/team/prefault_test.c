@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of a prefault: clean, apart, bounded; its first block stays. */
+/* Pieces of a prefault pool: zeroed, apart, bounded; its first block stays. */
 #include "base/tests/unit.h"
 #include "run/team/prefault.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Zeroed, aligned, and apart from each other, whatever was there before. */
+/* Zeroed, aligned, and apart from each other, even in memory that was used before. */
 TEST(pieces_are_clean_and_apart)
 {
     enum { PIECES = 200 };
@@ -34,7 +34,7 @@ TEST(pieces_are_clean_and_apart)
     peal_prefault_release(&prefault);
 }
 
-/* The first block stays: what was there when opened is there again. */
+/* The first block is kept when the pool is emptied, and is used again. */
 TEST(the_first_block_is_kept)
 {
     struct peal_prefault prefault;

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rendezvous.h. The messages are fixed structs, some with a window and a process attached:
+/* How the leader and the other ranks talk. See rendezvous.h. The messages are fixed structs, some
+ * with a window and a process descriptor attached:
  *
  *   member -> leader   challenge and answer (door.h), then hello + window + process
- *   leader -> member   welcome, then count x (peer + window + process)
- *   member -> leader   verdict of its own
- *   leader -> member   verdict of all
+ *   leader -> member   welcome, then count x (rank + window + process)
+ *   member -> leader   its own verdict
+ *   leader -> member   the verdict of all
+ *
+ * Whatever fails, the leader sends its status and reason to every rank that has come or still comes
+ * within LINGER_MS, so that all fail at once and with the same text instead of timing out.
+ * Strangers who do not know the job are dropped without consequence. All descriptors that were
+ * received are owned by the meeting, and are closed with it unless the caller takes them over.
  */
 #include "run/team/rendezvous.h"
 
@@ -25,13 +31,13 @@
 
 #define HELLO_MAGIC UINT32_C(0x70656c68)
 #define VERSION UINT32_C(3)
-enum { WHY = 240, SOON_MS = 2000, LINGER_MS = 500 };
+enum { WHY_BYTES = 240, SOON_MS = 2000, LINGER_MS = 500 };
 
 struct hello {
     uint32_t magic, version;
     uint32_t rank, size;
     uint32_t refusal; /* enum peal_status */
-    char reason[WHY];
+    char reason[WHY_BYTES];
 };
 
 struct welcome {
@@ -39,13 +45,13 @@ struct welcome {
     uint32_t status; /* enum peal_status */
     uint32_t count;
     uint32_t self, leader;
-    char why[WHY];
+    char why[WHY_BYTES];
 };
 
 struct verdict {
     uint32_t magic;
     uint32_t status; /* enum peal_status */
-    char why[WHY];
+    char why[WHY_BYTES];
 };
 
 static void sleep_ms(long ms)
@@ -66,29 +72,6 @@ static void close_fd(int fd)
         close(fd);
 }
 
-void peal_host_identify(char out[static 112])
-{
-    char name[64] = "", boot[40] = "";
-    (void)gethostname(name, sizeof name - 1);
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t got = read(fd, boot, sizeof boot - 1);
-        (void)got;
-        close(fd);
-    }
-    boot[strcspn(boot, "\n")] = '\0';
-    snprintf(out, 112, "%s %s", name, boot[0] ? boot : "-");
-}
-
-bool peal_host_may_be(const char *a, const char *b)
-{
-    const char *x = strrchr(a, ' '), *y = strrchr(b, ' ');
-    if (!x || !y)
-        return strcmp(a, b) == 0;
-    bool known = strcmp(x, " -") != 0 && strcmp(y, " -") != 0;
-    return !known || strcmp(x, y) == 0; /* containers of one host have names of their own */
-}
-
 /* ---- the leader ---- */
 
 #define LEADER UINT32_C(0) /* the rank that collects */
@@ -99,7 +82,7 @@ struct guest {
     bool here;
 };
 
-/* A message came without its window: the system had no place for it. */
+/* A message came without its window because no descriptor was left for it. */
 static void say_descriptors(uint32_t rank, struct peal_text *out)
 {
     peal_text_printf(
@@ -114,7 +97,7 @@ static uint64_t soon(uint64_t deadline)
     return deadline;
 }
 
-/* Receives a newcomer's hello. False: it does not belong to the job, and its socket is closed. */
+/* Receives a newcomer's hello. False: it is not of this job; its socket is closed. */
 static bool hear(int socket, const char *job, uint64_t until, struct hello *out, int passed[2])
 {
     passed[0] = passed[1] = -1;
@@ -137,16 +120,16 @@ static void send_away(int socket, enum peal_status status, const char *why, uint
     close(socket);
 }
 
-/* PEAL_OK, or `why` this newcomer means that the meeting has failed. */
-static enum peal_status judge(const struct peal_rendezvous *how, const struct hello *hello,
+/* PEAL_OK, or the status and reason for which this newcomer ends the meeting. */
+static enum peal_status judge(const struct peal_rendezvous *meet, const struct hello *hello,
                               const struct guest *guests, struct peal_text *why)
 {
     if (hello->version != VERSION)
         peal_text_printf(why, "rank %u is of another version of peal", hello->rank);
-    else if (hello->size != how->size)
+    else if (hello->size != meet->size)
         peal_text_printf(why, "rank %u expects %u ranks, rank %u expects %u", hello->rank,
-                         hello->size, how->rank, how->size);
-    else if (hello->rank >= how->size || guests[hello->rank].here)
+                         hello->size, meet->rank, meet->size);
+    else if (hello->rank >= meet->size || guests[hello->rank].here)
         peal_text_printf(why, "rank %u came twice or does not exist", hello->rank);
     if (why->len > 0)
         return PEAL_INVALID;
@@ -157,15 +140,15 @@ static enum peal_status judge(const struct peal_rendezvous *how, const struct he
     return PEAL_OK;
 }
 
-/* Takes a newcomer in. One that ends the meeting gets a reply; strangers do not matter. */
-static enum peal_status admit(const struct peal_rendezvous *how, int socket, struct guest *guests,
+/* Admits a newcomer. One that ends the meeting is sent the reason. */
+static enum peal_status admit(const struct peal_rendezvous *meet, int socket, struct guest *guests,
                               uint64_t deadline, struct peal_text *why)
 {
     struct hello hello;
     int passed[2];
-    if (!hear(socket, how->job, soon(deadline), &hello, passed))
+    if (!hear(socket, meet->job, soon(deadline), &hello, passed))
         return PEAL_OK;
-    enum peal_status status = judge(how, &hello, guests, why);
+    enum peal_status status = judge(meet, &hello, guests, why);
     if (status == PEAL_OK && passed[0] < 0) {
         say_descriptors(hello.rank, why);
         status = PEAL_SYSTEM;
@@ -177,20 +160,20 @@ static enum peal_status admit(const struct peal_rendezvous *how, int socket, str
     close_fd(passed[0]);
     close_fd(passed[1]);
     send_away(socket, status, peal_text_get(why), soon(deadline));
-    if (hello.rank < how->size && !guests[hello.rank].here) /* it has been sent the reason */
+    if (hello.rank < meet->size && !guests[hello.rank].here) /* it knows: do not wait for it */
         guests[hello.rank] = (struct guest){-1, -1, -1, true};
     return status;
 }
 
-static bool is_gone(const struct peal_rendezvous *how, uint32_t rank, struct peal_text *ended)
+static bool is_gone(const struct peal_rendezvous *meet, uint32_t rank, struct peal_text *ended)
 {
-    return how->gone && how->gone(how->context, rank, ended);
+    return meet->gone && meet->gone(meet->context, rank, ended);
 }
 
-static bool all_here(const struct peal_rendezvous *how, const struct guest *guests,
+static bool all_here(const struct peal_rendezvous *meet, const struct guest *guests,
                      uint32_t *missing)
 {
-    for (uint32_t r = 0; r < how->size; r++) {
+    for (uint32_t r = 0; r < meet->size; r++) {
         if (guests[r].here)
             continue;
         *missing = r;
@@ -200,58 +183,58 @@ static bool all_here(const struct peal_rendezvous *how, const struct guest *gues
 }
 
 /* A missing rank that will never come; size: there is none. */
-static uint32_t find_lost(const struct peal_rendezvous *how, const struct guest *guests,
+static uint32_t find_lost(const struct peal_rendezvous *meet, const struct guest *guests,
                           struct peal_text *ended)
 {
     uint32_t r = 0;
-    for (; r < how->size; r++) {
-        if (!guests[r].here && is_gone(how, r, ended))
+    for (; r < meet->size; r++) {
+        if (!guests[r].here && is_gone(meet, r, ended))
             break;
     }
     return r;
 }
 
-static enum peal_status say_lost(const struct peal_rendezvous *how, uint32_t rank,
+static enum peal_status say_lost(const struct peal_rendezvous *meet, uint32_t rank,
                                  struct peal_text *ended, struct peal_text *why)
 {
-    peal_text_printf(why, "rank %u of %u will not come to job '%s' any more%s", rank, how->size,
-                     how->job, peal_text_get(ended));
+    peal_text_printf(why, "rank %u of %u will not come to job '%s' any more%s", rank, meet->size,
+                     meet->job, peal_text_get(ended));
     peal_text_release(ended);
     return PEAL_PEER_DEAD;
 }
 
-static enum peal_status collect(const struct peal_rendezvous *how, const struct peal_door *door,
+static enum peal_status collect(const struct peal_rendezvous *meet, const struct peal_door *door,
                                 struct guest *guests, uint64_t deadline, struct peal_text *why)
 {
-    enum peal_status status = how->refusal;
+    enum peal_status status = meet->refusal;
     uint32_t missing = 0;
     if (status != PEAL_OK)
-        peal_text_printf(why, "rank %u: %s", how->rank, how->reason);
-    while (status == PEAL_OK && !all_here(how, guests, &missing)) {
+        peal_text_printf(why, "rank %u: %s", meet->rank, meet->reason);
+    while (status == PEAL_OK && !all_here(meet, guests, &missing)) {
         struct peal_text ended = {0};
         if (peal_now_ms() >= deadline) {
             peal_text_printf(why, "rank %u of %u did not come to job '%s' in time", missing,
-                             how->size, how->job);
+                             meet->size, meet->job);
             return PEAL_TIMEOUT;
         }
-        uint32_t lost = find_lost(how, guests, &ended);
-        int socket = peal_door_accept(door, lost < how->size ? 0 : 20);
+        uint32_t lost = find_lost(meet, guests, &ended);
+        int socket = peal_door_accept(door, lost < meet->size ? 0 : 20);
         if (socket >= 0)
-            status = admit(how, socket, guests, deadline, why);
+            status = admit(meet, socket, guests, deadline, why);
         else if (errno == EMFILE || errno == ENFILE) {
             say_descriptors(missing, why);
             status = PEAL_SYSTEM;
-        } else if (lost < how->size) {
-            return say_lost(how, lost, &ended, why);
+        } else if (lost < meet->size) {
+            return say_lost(meet, lost, &ended, why);
         }
         peal_text_release(&ended);
     }
     return status;
 }
 
-/* The meeting has failed. A rank that has come, and waits to be let in, is sent the reason; and one
- * that comes in the next moment: ranks that were started together may be a little behind. */
-static void turn_away(const struct peal_rendezvous *how, const struct peal_door *door,
+/* The meeting has failed. Ranks that wait to be admitted are sent the reason, and so are those that
+ * come within LINGER_MS: ranks that were started together may be a little late. */
+static void turn_away(const struct peal_rendezvous *meet, const struct peal_door *door,
                       struct guest *guests, enum peal_status status, const char *why,
                       uint64_t deadline)
 {
@@ -259,26 +242,27 @@ static void turn_away(const struct peal_rendezvous *how, const struct peal_door 
     if (peal_now_ms() + LINGER_MS < deadline)
         until = peal_now_ms() + LINGER_MS;
     uint32_t missing;
-    while (!all_here(how, guests, &missing)) {
+    while (!all_here(meet, guests, &missing)) {
         uint64_t now = peal_now_ms();
         int socket = peal_door_accept(door, now < until ? (int)(until - now) : 0);
         struct hello hello;
         int passed[2];
         if (socket < 0 && (peal_now_ms() >= until || errno != 0))
             return;
-        /* Past the deadline too: a rank in the queue has said which one it is. */
-        if (socket < 0 || !hear(socket, how->job, peal_now_ms() + SOON_MS, &hello, passed))
+        /* Even after the deadline: a rank in the queue has sent its hello already. */
+        if (socket < 0 || !hear(socket, meet->job, peal_now_ms() + SOON_MS, &hello, passed))
             continue;
         close_fd(passed[0]);
         close_fd(passed[1]);
         send_away(socket, status, why, peal_now_ms() + SOON_MS);
-        if (hello.rank < how->size)
+        if (hello.rank < meet->size)
             guests[hello.rank].here = true;
     }
 }
 
-/* Welcomes all ranks that have come, and passes them each other's windows and processes. */
-static void dismiss(struct peal_meeting *meeting, enum peal_status status, const char *why)
+/* Answers all ranks that have come: with each other's windows and processes, or with the reason of
+ * the failure. */
+static void welcome_all(struct peal_meeting *meeting, enum peal_status status, const char *why)
 {
     for (uint32_t m = 0; m < meeting->count; m++) {
         struct welcome welcome = {.magic = HELLO_MAGIC,
@@ -301,11 +285,11 @@ static void dismiss(struct peal_meeting *meeting, enum peal_status status, const
     }
 }
 
-static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadline,
+static enum peal_status lead(const struct peal_rendezvous *meet, uint64_t deadline,
                              struct peal_text *why, struct peal_meeting *out)
 {
-    struct guest *guests = calloc(how->size, sizeof *guests);
-    struct peal_meeting meeting = {.members = calloc(how->size, sizeof *meeting.members),
+    struct guest *guests = calloc(meet->size, sizeof *guests);
+    struct peal_meeting meeting = {.members = calloc(meet->size, sizeof *meeting.members),
                                    .deadline = deadline};
     if (!guests || !meeting.members) {
         free(guests);
@@ -313,33 +297,33 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
         return PEAL_NO_MEMORY;
     }
     int window = -1;
-    if (how->window >= 0)
-        window = fcntl(how->window, F_DUPFD_CLOEXEC, 0);
+    if (meet->window >= 0)
+        window = fcntl(meet->window, F_DUPFD_CLOEXEC, 0);
     int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    guests[how->rank] = (struct guest){-1, window, self, true};
+    guests[meet->rank] = (struct guest){-1, window, self, true};
     struct peal_door door = {.count = 0};
-    enum peal_status status = peal_door_open(how->job, how->rank, deadline, &door, why);
+    enum peal_status status = peal_door_open(meet->job, meet->rank, deadline, &door, why);
     if (status == PEAL_OK)
-        status = collect(how, &door, guests, deadline, why);
+        status = collect(meet, &door, guests, deadline, why);
     if (status == PEAL_OK && window < 0) {
-        say_descriptors(how->rank, why); /* after all have come, so that all get the message */
+        say_descriptors(meet->rank, why); /* after all have come, so that all get the message */
         status = PEAL_SYSTEM;
     }
-    for (uint32_t r = 0; r < how->size; r++) {
+    for (uint32_t r = 0; r < meet->size; r++) {
         if (!guests[r].here)
             continue;
-        if (r == how->rank)
+        if (r == meet->rank)
             meeting.self = meeting.leader = meeting.count;
         meeting.members[meeting.count++] =
             (struct peal_member){r, guests[r].window, guests[r].pidfd, guests[r].socket};
     }
-    dismiss(&meeting, status, peal_text_get(why));
+    welcome_all(&meeting, status, peal_text_get(why));
     if (status == PEAL_OK) {
         *out = meeting;
     } else {
-        peal_meeting_release(&meeting); /* descriptors may be what is missing */
+        peal_meeting_release(&meeting); /* first: turn_away may need the descriptors */
         if (door.count > 0)
-            turn_away(how, &door, guests, status, peal_text_get(why), deadline);
+            turn_away(meet, &door, guests, status, peal_text_get(why), deadline);
     }
     peal_door_close(&door);
     free(guests);
@@ -348,7 +332,7 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
 
 /* ---- the other ranks ---- */
 
-/* The windows and processes of all, which follow a welcome. */
+/* Receives the windows and processes of all, which follow a welcome. */
 static enum peal_status take_members(int socket, const struct welcome *welcome, uint64_t deadline,
                                      struct peal_text *why, struct peal_meeting *out)
 {
@@ -377,7 +361,7 @@ static enum peal_status take_members(int socket, const struct welcome *welcome, 
     return PEAL_OK;
 }
 
-/* This rank has not got all windows: the others are notified instead of finding out. */
+/* Sends a verdict. */
 static void report_to(int socket, enum peal_status status, const char *reason)
 {
     struct verdict own = {.magic = HELLO_MAGIC, .status = (uint32_t)status};
@@ -385,23 +369,24 @@ static void report_to(int socket, enum peal_status status, const char *reason)
     (void)peal_door_send(socket, &own, sizeof own, NULL, peal_now_ms() + SOON_MS);
 }
 
-/* PEAL_PENDING: the leader went away before it answered; try again. */
-static enum peal_status follow_once(const struct peal_rendezvous *how, int socket,
+/* PEAL_PENDING: the leader closed the connection before it answered; try again. */
+static enum peal_status follow_once(const struct peal_rendezvous *meet, int socket,
                                     uint64_t deadline, struct peal_text *why,
                                     struct peal_meeting *out)
 {
     struct hello hello = {.magic = HELLO_MAGIC,
                           .version = VERSION,
-                          .rank = how->rank,
-                          .size = how->size,
-                          .refusal = how->refusal};
+                          .rank = meet->rank,
+                          .size = meet->size,
+                          .refusal = meet->refusal};
     struct welcome welcome;
     int surplus[2];
-    if (how->reason)
-        snprintf(hello.reason, sizeof hello.reason, "%s", how->reason);
+    if (meet->reason)
+        snprintf(hello.reason, sizeof hello.reason, "%s", meet->reason);
     int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    bool sent = peal_door_answer(socket, how->job, deadline) &&
-                peal_door_send(socket, &hello, sizeof hello, (int[2]){how->window, self}, deadline);
+    bool sent =
+        peal_door_answer(socket, meet->job, deadline) &&
+        peal_door_send(socket, &hello, sizeof hello, (int[2]){meet->window, self}, deadline);
     close_fd(self);
     if (!sent || !peal_door_receive(socket, &welcome, sizeof welcome, surplus, deadline))
         return PEAL_PENDING;
@@ -414,7 +399,7 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
         peal_text_puts(why, welcome.why);
         return status_of(welcome.status);
     }
-    if (welcome.count == 0 || welcome.count > how->size || welcome.self >= welcome.count ||
+    if (welcome.count == 0 || welcome.count > meet->size || welcome.self >= welcome.count ||
         welcome.leader >= welcome.count)
         return PEAL_SYSTEM;
     enum peal_status status = take_members(socket, &welcome, deadline, why, out);
@@ -426,39 +411,39 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
     return status;
 }
 
-static enum peal_status follow(const struct peal_rendezvous *how, uint64_t deadline,
+static enum peal_status follow(const struct peal_rendezvous *meet, uint64_t deadline,
                                struct peal_text *why, struct peal_meeting *out)
 {
-    enum { SOON = 256, PATIENT_MS = 16 }; /* a leader that was started together comes in a moment */
+    enum { QUICK_TRIES = 256, PATIENT_MS = 16 }; /* a leader started together comes soon */
     bool stranger = false;
     for (int tries = 0;; tries++) {
         struct peal_text ended = {0};
-        int socket = peal_door_knock(how->job, LEADER, &stranger);
+        int socket = peal_door_knock(meet->job, LEADER, &stranger);
         if (socket >= 0) {
-            enum peal_status status = follow_once(how, socket, deadline, why, out);
+            enum peal_status status = follow_once(meet, socket, deadline, why, out);
             if (status != PEAL_OK)
                 close(socket);
             if (status != PEAL_PENDING)
                 return status;
         }
-        if (is_gone(how, LEADER, &ended))
-            return say_lost(how, LEADER, &ended, why);
+        if (is_gone(meet, LEADER, &ended))
+            return say_lost(meet, LEADER, &ended, why);
         if (peal_now_ms() >= deadline) {
-            peal_text_printf(why, "rank %u of job '%s' was not there in time", LEADER, how->job);
+            peal_text_printf(why, "rank %u of job '%s' was not there in time", LEADER, meet->job);
             if (stranger)
                 peal_text_puts(why, "; a process of another user listens in its place (a private "
                                     "XDG_RUNTIME_DIR helps)");
             return PEAL_TIMEOUT;
         }
-        sleep_ms(tries < SOON ? 1 : PATIENT_MS);
+        sleep_ms(tries < QUICK_TRIES ? 1 : PATIENT_MS);
     }
 }
 
-enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, struct peal_text *why,
+enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *meet, struct peal_text *why,
                                       struct peal_meeting *out)
 {
-    enum { REFUSAL_MS = 5000 }; /* a rank that cannot take part does not wait for long to say so */
-    uint64_t patience = how->timeout_ms;
+    enum { REFUSAL_MS = 5000 }; /* limit for a rank that only reports that it cannot take part */
+    uint64_t patience = meet->timeout_ms;
     if (peal_door_is_starved()) {
         out->starved = true;
         peal_text_puts(why,
@@ -466,16 +451,16 @@ enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, struct 
                        "-n)");
         return PEAL_SYSTEM;
     }
-    if (how->rank == LEADER)
-        return lead(how, peal_now_ms() + patience, why, out);
-    if (how->refusal != PEAL_OK)
+    if (meet->rank == LEADER)
+        return lead(meet, peal_now_ms() + patience, why, out);
+    if (meet->refusal != PEAL_OK)
         patience = peal_size_min(patience, REFUSAL_MS);
-    return follow(how, peal_now_ms() + patience, why, out);
+    return follow(meet, peal_now_ms() + patience, why, out);
 }
 
-/* ---- how far all have come ---- */
+/* ---- verdicts ---- */
 
-/* What a member says of itself: PEAL_OK, or the end of the meeting. */
+/* A member's verdict about itself: PEAL_OK, or the status with which the meeting fails. */
 static enum peal_status hear_verdict(const struct peal_member *member, struct peal_text *why)
 {
     struct verdict its;
@@ -493,7 +478,7 @@ static enum peal_status hear_verdict(const struct peal_member *member, struct pe
     return status_of(its.status);
 }
 
-/* Waits until all have said how far they have come, or one that it has failed. */
+/* Waits until all have sent their verdicts, or one that has failed. */
 static enum peal_status collect_verdicts(const struct peal_meeting *meeting, struct peal_text *why)
 {
     struct pollfd *polls = calloc(meeting->count, sizeof *polls);

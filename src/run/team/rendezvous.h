@@ -3,8 +3,7 @@
  *
  * The leader listens (door.h); every other rank connects, proves that it knows the job, sends its
  * number and passes its window and a descriptor of its process. When all have come, each gets those
- * of all. A process descriptor means the same process in every pid namespace; a process number may
- * not.
+ * of all. A process descriptor means the same process in every pid namespace; a pid may not.
  *
  * Then every rank makes what it needs, and reports whether it could: no rank has opened before all
  * have (peal_rendezvous_settle). If a rank does not belong to the meeting, cannot take part or
@@ -25,47 +24,42 @@ struct peal_rendezvous {
     uint32_t rank, size;
     uint32_t timeout_ms;
     int window;
-    /* This rank cannot take part, and comes to say so, without a window; PEAL_OK: it can. */
+    /* PEAL_OK: this rank takes part. Otherwise it comes without a window, to report that it
+     * cannot. */
     enum peal_status refusal;
     const char *reason;
-    /* Says of a rank that it will not come any more, and in `how`, which may be NULL, why: the
-     * meeting then fails with PEAL_PEER_DEAD. NULL: not known. */
-    int (*gone)(void *context, uint32_t rank, struct peal_text *how);
+    /* True if a rank will not come any more; `ended`, which may be NULL, then gets the reason, and
+     * the meeting fails with PEAL_PEER_DEAD. NULL: not known. */
+    int (*gone)(void *context, uint32_t rank, struct peal_text *ended);
     void *context;
 };
 
 struct peal_meeting {
-    uint32_t count; /* who came, in order of rank */
+    uint32_t count; /* of members, which are in order of rank */
     uint32_t self;  /* position of the caller */
     struct peal_member {
         uint32_t rank;
-        int fd;     /* the caller's own too, a duplicate */
+        int fd;     /* its window; a duplicate for the caller itself */
         int pidfd;  /* -1: the system has no such descriptors */
-        int socket; /* to the leader, or the leader's to this one; -1: none */
+        int socket; /* between it and the caller, one of which is the leader; -1: none */
     } * members;
     uint32_t leader; /* position */
     uint64_t deadline;
-    bool starved; /* of a meeting that failed: this rank had no descriptor to meet others with */
+    bool starved; /* the meeting failed because this rank had no descriptor left for a socket */
 };
 
 /* All ranks meet: rank 0 collects, others connect to it. `why` gets a line on failure, the same on
  * all ranks that are there or come within the next half second. */
-enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, struct peal_text *why,
+enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *meet, struct peal_text *why,
                                       struct peal_meeting *out);
-/* Once, after a meeting: says how far this rank has come, and hears of all. PEAL_OK if all have;
- * otherwise the status of the first that has not, and in `why` its reason. `reason` is of a
- * `status` that is not PEAL_OK. */
+/* Once, after a meeting: reports whether this rank has what it needs (`status`, and its `reason` if
+ * it is not PEAL_OK), and learns the same of all. PEAL_OK if all have; otherwise the status of the
+ * first that has not, with its reason in `why`. */
 enum peal_status peal_rendezvous_settle(struct peal_meeting *meeting, enum peal_status status,
                                         const char *reason, struct peal_text *why);
 void peal_meeting_release(struct peal_meeting *meeting);
 
 /* An unguessable job name, for launchers and stores. */
 void peal_job_make(char out[static 40]);
-
-/* What distinguishes this host, as it runs since its boot, from others: "NAME BOOT"; BOOT is "-" if
- * the system does not say. */
-void peal_host_identify(char out[static 112]);
-/* False if the two can only be of different hosts. */
-bool peal_host_may_be(const char *a, const char *b);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See survivors.h. */
+/* Ranks agree by polling each other's words; no rank waits for a message. See survivors.h. What a
+ * rank wrote before it died still holds: so each loop reads a word again after it has seen that its
+ * writer is gone. */
 #include "run/team/survivors.h"
 
 #include "base/base.h"
@@ -11,23 +13,23 @@
 static_assert(PEAL_MOST_RANKS <= 64 * PEAL_MEMBER_WORDS, "a bit for each rank");
 enum { TURN_SHIFT = 32, CULPRIT_SHIFT = 8 };
 
-/* Repeated looks: the first at once, then at growing intervals, until a time. */
+/* Repeated polls at growing intervals. */
 struct patience {
     uint64_t deadline;
-    uint32_t looks;
+    uint32_t polls;
 };
 
-/* False: the time is over. */
-static bool look_again(struct patience *patience)
+/* Waits before the next poll. False: the deadline has passed. */
+static bool wait_to_poll(struct patience *patience)
 {
-    enum { YIELDS = 200, SHORT_NS = 50000, LONG_NS = 1000000, SOME = 1000 };
+    enum { YIELDS = 200, SHORT_WAITS = 1000, SHORT_NS = 50000, LONG_NS = 1000000 };
     if (peal_now_ms() >= patience->deadline)
         return false;
-    patience->looks++;
-    if (patience->looks < YIELDS)
+    patience->polls++;
+    if (patience->polls < YIELDS)
         sched_yield();
     else
-        nanosleep(&(struct timespec){0, patience->looks < SOME ? SHORT_NS : LONG_NS}, NULL);
+        nanosleep(&(struct timespec){0, patience->polls < SHORT_WAITS ? SHORT_NS : LONG_NS}, NULL);
     return true;
 }
 
@@ -40,7 +42,7 @@ static bool is_gone(const struct peal_team *team, uint32_t rank)
                PEAL_LIFE_LEFT;
 }
 
-/* Is a word of this meeting? Its lower half is in `low`. Acquire: partners are the stores below. */
+/* Was the word written in this meeting? *low gets its lower half. Acquire; partner: write_word. */
 static bool read_word(const _Atomic uint64_t *word, uint32_t turn, uint32_t *low)
 {
     uint64_t value = atomic_load_explicit(word, memory_order_acquire);
@@ -54,14 +56,14 @@ static void write_word(_Atomic uint64_t *word, uint32_t turn, uint32_t low)
     atomic_store_explicit(word, (uint64_t)turn << TURN_SHIFT | low, memory_order_release);
 }
 
-/* What the leader writes down, and reports. */
+/* What the leader decides. */
 struct decision {
     enum peal_status status;
     uint32_t culprit;
     uint64_t members[PEAL_MEMBER_WORDS];
 };
 
-/* Looks once which ranks have come. PEAL_PENDING: `culprit` has not. */
+/* Which ranks have come. PEAL_PENDING: `culprit` has not. */
 static void count_members(const struct peal_team *team, uint32_t turn, struct decision *out)
 {
     *out = (struct decision){.status = PEAL_OK};
@@ -85,7 +87,7 @@ static void decide(struct peal_team *team, uint32_t turn, struct patience *patie
     struct decision decision;
     do {
         count_members(team, turn, &decision);
-    } while (decision.status == PEAL_PENDING && look_again(patience));
+    } while (decision.status == PEAL_PENDING && wait_to_poll(patience));
     if (decision.status == PEAL_PENDING)
         decision.status = PEAL_TIMEOUT;
     for (uint32_t w = 0; w < PEAL_MEMBER_WORDS; w++) /* relaxed: `decided` releases them */
@@ -93,8 +95,8 @@ static void decide(struct peal_team *team, uint32_t turn, struct patience *patie
     write_word(&own->decided, turn, (uint32_t)decision.status | decision.culprit << CULPRIT_SHIFT);
 }
 
-/* The rank that has made the decision, or has to make it. A rank that has died cannot decide any
- * more, so its decision is read again after its death was seen. */
+/* The rank that has made the decision, or has to make it. A rank's decision is read after checking
+ * whether it is gone, since it may have decided just before. */
 static uint32_t find_leader(const struct peal_team *team, uint32_t turn, bool *decided)
 {
     uint32_t low;
@@ -151,7 +153,7 @@ enum peal_status peal_survivors_meet(struct peal_team *team, uint32_t turn, uint
         if (leader == team->rank)
             decide(team, turn, &patience);
         else
-            in_time = look_again(&patience);
+            in_time = wait_to_poll(&patience);
         leader = find_leader(team, turn, &decided);
     }
     struct decision decision = {.status = PEAL_TIMEOUT, .culprit = leader};
@@ -159,10 +161,9 @@ enum peal_status peal_survivors_meet(struct peal_team *team, uint32_t turn, uint
         read_decision(team->controls[leader], &decision);
     if (decision.status != PEAL_OK) {
         bool own = decision.culprit == team->rank && status != PEAL_OK;
-        if (!own) /* otherwise the caller has said more */
-            say_why(team, &decision, why);
-        if (own)
+        if (own) /* the caller knows the reason */
             return status;
+        say_why(team, &decision, why);
         return decision.status;
     }
     list_members(team, turn, &decision, out);
@@ -181,9 +182,9 @@ enum peal_status peal_survivors_agree(struct peal_team *team, uint32_t turn,
         const _Atomic uint64_t *word = &team->controls[r]->ended;
         bool gone = false, in_time = true, ended = read_word(word, turn, &low);
         while (!ended && !gone && in_time) {
-            in_time = look_again(&patience);
+            in_time = wait_to_poll(&patience);
             gone = is_gone(team, r);
-            ended = read_word(word, turn, &low); /* after that: it may have been its last word */
+            ended = read_word(word, turn, &low); /* after is_gone: see above */
         }
         if (!ended && lost == PEAL_OK) {
             lost = gone ? PEAL_PEER_DEAD : PEAL_TIMEOUT;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A team: what it is made of, and its end.
+/* A team: its layout and tables, and how it is closed.
  *
- * A team belongs to one rank; what ranks share are the windows, laid out in shared.h. Windows may
- * outlive the team: communicators that were made from each other lie in the same files (windows.h),
- * counted by users.
+ * A team object belongs to one rank; what ranks share are the windows, laid out in shared.h.
+ * Windows may outlive the team: communicators that were made from each other lie in the same files
+ * (windows.h), which count their users.
  *
- * Closing is in an order that peers rely on. First a rank says that it has left and wakes all, so that
- * none waits for it; then it counts itself among the leavers, which is its last access to the windows
- * of others; the last of them gives the memory back. If some rank died before, no one is the last, and
- * a rank that finds all others dead or gone gives back what it can. A child that was forked is not a rank: it
- * unmaps, and touches nothing that peers see. */
+ * Peers rely on the order of closing. First a rank publishes that it has left and wakes all, so
+ * that none waits for it; then it counts itself among the leavers, which is its last access to the
+ * windows of others; the last leaver gives the memory back. If some rank died before it left, there
+ * is no last leaver, and a rank that finds all others dead or gone gives back what it can. A forked
+ * child is not a rank: it unmaps, and touches nothing that peers see. */
 #include "run/team/team.h"
 
 #include "base/base.h"
@@ -33,7 +33,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* With the sleep slots of 16 ranks, three pages: heads are most of what communicators take that are hardly used. */
+/* Three pages with the sleep slots of 16 ranks: communicators that are hardly used take little more
+ * memory than their heads. */
 enum { CONTROL_BYTES = 11 << 10, PAGE = 4096, PAGE_TABLE = 512 };
 static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "the control block fits its place");
 
@@ -49,11 +50,12 @@ static uint64_t read_env_size(const char *name, uint64_t otherwise)
     return text && peal_size_parse(text, &value) ? value : otherwise;
 }
 
-/* Pools of the usual calls: with 5 to 16 ranks, all collectives in all sizes need 7 to 10 MiB. */
+/* Pools hold the regions of the usual calls: all collectives in all sizes need 7 to 10 MiB with 5
+ * to 16 ranks. */
 void peal_layout_open(uint32_t size, struct peal_layout *out)
 {
-    enum { UNIT = 8 << 20, FEW_RANKS = 4, MOST_RANKS = 16 };
-    bool many = size > FEW_RANKS && size <= MOST_RANKS;
+    enum { UNIT = 8 << 20, FEW_RANKS = 4, MANY_RANKS = 16 };
+    bool many = size > FEW_RANKS && size <= MANY_RANKS;
     uint64_t wanted = read_env_size("PEAL_WINDOW_POOL", 0);
     uint64_t unit = wanted ? wanted : UNIT;
     uint64_t pool = many && !wanted ? 2 * unit : unit;
@@ -76,7 +78,7 @@ void peal_layout_derive(uint32_t size, struct peal_layout *out)
     out->pool_bytes = 0;
     out->mail = 0;
     out->pools = out->contexts = peal_size_align(size * peal_mail_bytes(), PEAL_LARGE_PAGE);
-    out->stride = 2 * out->span; /* with what is for small regions: family.h */
+    out->stride = 2 * out->span; /* the other half is for small regions: family.h */
     out->bytes = out->contexts + PEAL_CONTEXTS * out->stride;
 }
 
@@ -87,7 +89,7 @@ uint64_t peal_team_need(uint32_t size, bool threads)
     uint64_t each = layout.mail;
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         each += peal_layout_share(layout.unit, c);
-    /* Every process maps all windows, in tables of its own. */
+    /* Every process maps all windows, with page tables of its own. */
     return size * (each + (threads ? 1 : size) * (each / PAGE_TABLE));
 }
 
@@ -116,7 +118,8 @@ _Atomic uint32_t peal_forks;
 
 static void count_fork(void)
 {
-    atomic_fetch_add_explicit(&peal_forks, 1, memory_order_relaxed); /* one thread is left */
+    /* Relaxed: a new child has one thread. */
+    atomic_fetch_add_explicit(&peal_forks, 1, memory_order_relaxed);
 }
 
 static void watch_forks(void)
@@ -172,7 +175,7 @@ struct peal_team *peal_team_new(uint32_t rank, uint32_t size, const char *job, u
     return team;
 }
 
-/* Ranks may be bound differently: all choose by what the least free of them has. */
+/* Ranks may be bound differently: all choose by the rank with the fewest cores. */
 static uint32_t fewest_cores(const struct peal_team *team)
 {
     uint32_t fewest = UINT32_MAX;
@@ -193,8 +196,8 @@ static bool has_autogroups(void)
     return got == 1 && answer == '1';
 }
 
-/* Where the kernel has autogroups, a yield only gives way to processes of the same session. Some
- * launchers, as MPICH's, give each rank a session of its own. */
+/* If the kernel uses autogroups, a yield only gives way to processes of the same session. Some
+ * launchers, such as MPICH's, give each rank a session of its own. */
 static bool is_scheduled_apart(const struct peal_team *team)
 {
     pid_t own = getsid(0);
@@ -230,9 +233,9 @@ void peal_team_unmap(const struct peal_team *team, uint32_t rank, uint64_t offse
 
 /* ---- closing ---- */
 
-/* A rank has died without leaving, and all others have left: no rank will. Here and below, of the ranks
- * of this host: those of others have no windows here. */
-static bool is_deserted(const struct peal_team *team)
+/* Has a rank died without leaving, and have all others left or died? Then there will be no last
+ * leaver. Here and below only ranks of this host count: those of others have no windows here. */
+static bool is_abandoned(const struct peal_team *team)
 {
     bool died = false;
     for (uint32_t r = 0; r < team->size; r++) {
@@ -248,8 +251,8 @@ static bool is_deserted(const struct peal_team *team)
     return died;
 }
 
-/* The last access to the windows of all ranks: the last one to leave gives their memory back. While
- * the rank whose place it is has others in the same file, that is; the file ends with its last user. */
+/* This rank's last access to all windows. The last rank to leave gives their memory back. At place
+ * 0 that is left out if no other communicator uses the files: the memory then goes with them. */
 static void leave_places(const struct peal_team *team)
 {
     struct peal_windows *windows = team->windows;
@@ -265,7 +268,7 @@ static void leave_places(const struct peal_team *team)
     for (uint32_t r = 0; r < team->size; r++)
         near += team->controls[r] != NULL;
     bool last = before + 1 == near;
-    if (last || is_deserted(team)) {
+    if (last || is_abandoned(team)) {
         for (uint32_t r = 0; r < team->size; r++) {
             if (team->controls[r])
                 peal_windows_clear(windows, team->files[r], team->places[r], last);
@@ -288,7 +291,7 @@ void peal_team_close(struct peal_team *team)
     if (!team)
         return;
     bool complete = team->sleep_slots != NULL;
-    bool forked = team->pid != getpid(); /* a child that was forked has not joined */
+    bool forked = team->pid != getpid();
     if (team->span && team->span->lent && !forked)
         peal_span_linger(team->span, team->meet_ms);
     if (complete && !forked)
@@ -296,7 +299,7 @@ void peal_team_close(struct peal_team *team)
     else if (!forked && team->controls[team->rank]) /* Release; partner: doctor.c. */
         atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_LEFT, memory_order_release);
     peal_span_detach(team, forked);
-    if (team->meeting) { /* not joined: the others hear of it by the end of its socket */
+    if (team->meeting) { /* not joined: the others see the end of its socket */
         peal_meeting_release(team->meeting);
         free(team->meeting);
     }
@@ -331,8 +334,8 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 {
     if (peal_team_is_far(team, rank))
         return peal_span_is_dead(team->span, rank, NULL);
-    if (team->pidfds[rank] < 0) /* the system has no such descriptors: then it has no namespaces to
-                                   speak of, and the owner's number is what there is */
+    if (team->pidfds[rank] <
+        0) /* no such descriptors: rely on the pid that the owner has written */
         return !team->threads && rank != team->rank && kill(team->controls[rank]->pid, 0) != 0 &&
                errno == ESRCH;
     struct pollfd poll_fd = {team->pidfds[rank], POLLIN, 0};
@@ -342,7 +345,8 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 void peal_team_wake(const struct peal_team *team, uint32_t rank)
 {
     struct peal_sleep_slot *sleep_slot = &team->sleep_slots[rank];
-    /* Relaxed: the futex call orders it; the sleeper compares the value it read before polling. */
+    /* Relaxed: the futex call orders it; the sleeper compares the value that it read before it
+     * polled. */
     atomic_fetch_add_explicit(&sleep_slot->wake, 1, memory_order_relaxed);
     syscall(SYS_futex, &sleep_slot->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

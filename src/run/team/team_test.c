@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How teams meet and part: windows that are none, strangers at the door, forked children, and how
- * processes ended. */
+/* How teams open and close: files that are not windows, strangers that connect, forked children,
+ * and how processes ended. */
 #include "base/tests/unit.h"
 #include "run/call/doctor.h"
 #include "run/team/door.h"
@@ -43,9 +43,9 @@ struct opener {
 static void *open_team(void *argument)
 {
     struct opener *opener = argument;
-    struct peal_team_how how = {
+    struct peal_team_options options = {
         .rank = 0, .size = 2, .job = opener->job, .meet_ms = 20000, .quiet = true};
-    opener->status = peal_team_open(&how, &opener->why, &opener->team);
+    opener->status = peal_team_open(&options, &opener->why, &opener->team);
     return NULL;
 }
 
@@ -67,11 +67,11 @@ static void end(struct opener *opener)
 /* Rank 1, with any file as its window. */
 static void join_with(const struct opener *opener, int window)
 {
-    struct peal_rendezvous how = {
+    struct peal_rendezvous meet = {
         .job = opener->job, .rank = 1, .size = 2, .timeout_ms = 20000, .window = window};
     struct peal_text why = {0};
     struct peal_meeting meeting;
-    assert_int_equal(peal_rendezvous_meet(&how, &why, &meeting), PEAL_OK);
+    assert_int_equal(peal_rendezvous_meet(&meet, &why, &meeting), PEAL_OK);
     peal_meeting_release(&meeting);
 }
 
@@ -114,7 +114,7 @@ TEST(what_is_no_window_is_refused_before_it_is_touched)
     }
 }
 
-/* Connects as a rank would, says nothing of sense, and passes more than it should. */
+/* Connects as a rank would, sends nonsense, and passes more descriptors than it should. */
 static void knock(const struct opener *opener, int gift)
 {
     bool stranger = false;
@@ -151,7 +151,7 @@ TEST(strangers_leave_nothing_behind)
     join_with(&opener, gift);
     close(gift);
     end(&opener);
-    assert_int_equal(opener.status, PEAL_INVALID); /* by the gift, which is not a window */
+    assert_int_equal(opener.status, PEAL_INVALID); /* because the gift is not a window */
     assert_int_equal(count_descriptors(), before);
 }
 
@@ -172,7 +172,7 @@ TEST(a_forked_child_that_closes_leaves_the_team_alone)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     for (int r = 0; r < 2; r++) {
-        /* Acquire; partner: peal_team_close, which in the child must not have said so. */
+        /* Acquire; partner: peal_team_close, which must not publish it in the child. */
         assert_int_equal(atomic_load_explicit(&peal_team_own(teams[r])->life, memory_order_acquire),
                          PEAL_LIFE_OUTSIDE);
         peal_team_close(teams[r]);
@@ -192,28 +192,28 @@ static bool has_autogroups(void)
     return answer == '1';
 }
 
-/* How long rank 0 yields before it sleeps, of two processes on one core. */
+/* How long rank 0 of two processes on one core yields before it sleeps. */
 static uint64_t measure_patience(bool own_sessions)
 {
-    struct peal_team_how how = {.size = 2, .meet_ms = 20000, .quiet = true};
+    struct peal_team_options options = {.size = 2, .meet_ms = 20000, .quiet = true};
     struct peal_team *team;
     struct peal_text why = {0};
     char job[40];
     peal_job_make(job);
-    how.job = job;
+    options.job = job;
     fflush(stdout);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        how.rank = 1;
+        options.rank = 1;
         if (own_sessions)
             setsid();
-        if (peal_team_open(&how, &why, &team) != PEAL_OK)
+        if (peal_team_open(&options, &why, &team) != PEAL_OK)
             _exit(1);
         peal_team_close(team);
         _exit(0);
     }
-    assert_int_equal(peal_team_open(&how, &why, &team), PEAL_OK);
+    assert_int_equal(peal_team_open(&options, &why, &team), PEAL_OK);
     uint64_t patience = team->policy.yield_ns;
     peal_team_close(team);
     int status = -1;

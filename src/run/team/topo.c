@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cores and binding, by hwloc. */
+/* Cores and binding, by hwloc; identities of hosts and machines. */
 #include "run/team/topo.h"
 
 #include "base/base.h"
@@ -7,11 +7,12 @@
 #include <fcntl.h>
 #include <hwloc.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The topology as far as this process is allowed to run on it; NULL when hwloc cannot say. */
+/* The topology of this machine; NULL: hwloc cannot say. */
 static hwloc_topology_t load(void)
 {
     hwloc_topology_t topology;
@@ -24,7 +25,8 @@ static hwloc_topology_t load(void)
     return topology;
 }
 
-/* The index-th core that the process may use, or how many there are if index is -1. */
+/* The index-th core that the process may use; NULL if index is -1. *count gets the number of such
+ * cores. */
 static hwloc_obj_t allowed_core(hwloc_topology_t topology, int index, uint32_t *count)
 {
     hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
@@ -59,24 +61,49 @@ uint32_t peal_topo_cores(void)
     return 1;
 }
 
-uint64_t peal_topo_machine(void)
+/* The kernel's name of this boot of the machine; "": not known. */
+static void read_boot(char out[static 40])
 {
-    char boot[64] = "";
-    cpu_set_t set;
-    CPU_ZERO(&set);
+    memset(out, 0, 40);
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
-        (void)!read(fd, boot, sizeof boot - 1);
+        (void)!read(fd, out, 39);
         close(fd);
     }
+    out[strcspn(out, "\n")] = '\0';
+}
+
+uint64_t peal_topo_machine(void)
+{
+    char boot[40];
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    read_boot(boot);
     (void)sched_getaffinity(0, sizeof set, &set);
     return peal_hash_bytes(boot, sizeof boot, peal_hash_bytes(&set, sizeof set, 1));
 }
 
+void peal_host_identify(char out[static 112])
+{
+    char name[64] = "", boot[40];
+    (void)gethostname(name, sizeof name - 1);
+    read_boot(boot);
+    snprintf(out, 112, "%s %s", name, boot[0] ? boot : "-");
+}
+
+bool peal_host_may_be(const char *a, const char *b)
+{
+    const char *x = strrchr(a, ' '), *y = strrchr(b, ' ');
+    if (!x || !y)
+        return strcmp(a, b) == 0;
+    bool known = strcmp(x, " -") != 0 && strcmp(y, " -") != 0;
+    return !known || strcmp(x, y) == 0; /* names may differ: containers have their own */
+}
+
 void peal_topo_bind(uint32_t rank, uint32_t size)
 {
-    const char *how = getenv("PEAL_BIND");
-    if (!how || (strcmp(how, "core") != 0 && strcmp(how, "wrap") != 0))
+    const char *setting = getenv("PEAL_BIND");
+    if (!setting || (strcmp(setting, "core") != 0 && strcmp(setting, "wrap") != 0))
         return;
     hwloc_topology_t topology = load();
     if (!topology)
@@ -86,7 +113,7 @@ void peal_topo_bind(uint32_t rank, uint32_t size)
     hwloc_obj_t core = NULL;
     if (count > 0)
         core = allowed_core(topology, (int)(rank % count), &count);
-    if (core && (size <= count || strcmp(how, "wrap") == 0))
+    if (core && (size <= count || strcmp(setting, "wrap") == 0))
         (void)hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
     hwloc_topology_destroy(topology);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read from hwloc, on machines that hwloc makes up. */
+/* What is read from hwloc, on synthetic machines. */
 #include "base/tests/unit.h"
 #include "run/team/topo.h"
 
@@ -27,7 +27,7 @@ TEST(test_the_cache_is_the_machines)
     unsetenv("HWLOC_SYNTHETIC");
 }
 
-/* A machine without caches, as some virtual ones are: what the C library says, or the constant. */
+/* A machine without caches, as some virtual ones: what the C library says, or the constant. */
 TEST(test_without_a_cache_there_is_a_fall_back)
 {
     long said = sysconf(_SC_LEVEL2_CACHE_SIZE);

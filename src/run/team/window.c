@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows are memfds, sealed against shrinking: a peer cannot make another's loads fault. */
+/* Windows are memfds, sealed against shrinking, so that a peer cannot make another's loads
+ * fault. */
 #include "run/team/window.h"
 
 #include "run/team/memory_limit.h"
@@ -25,19 +26,19 @@ enum { PAGE = 4096 };
 enum peal_status peal_window_grow(int fd, uint64_t bytes)
 {
     struct stat file;
-    struct rlimit most;
+    struct rlimit limit;
     do {
         if (fstat(fd, &file) != 0)
             return PEAL_SYSTEM;
         if ((uint64_t)file.st_size >= bytes)
             return PEAL_OK;
-        if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes > most.rlim_cur) {
-            errno = EFBIG; /* the system would send a signal */
+        if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+            errno = EFBIG; /* ftruncate would raise SIGXFSZ */
             return PEAL_NO_MEMORY;
         }
         if (ftruncate(fd, (off_t)bytes) == 0)
             return PEAL_OK;
-    } while (errno == EPERM); /* it is larger by now, and sealed against shrinking */
+    } while (errno == EPERM); /* another thread has grown it further: this would shrink it */
     return errno == ENOMEM || errno == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
 }
 
@@ -67,7 +68,7 @@ bool peal_window_is_sound(int fd, uint64_t bytes)
            (uint64_t)file.st_size >= bytes;
 }
 
-/* 0, or the error's number. */
+/* Allocates memory. Returns 0 or an errno. */
 static int take(int fd, uint64_t offset, uint64_t bytes)
 {
     int error;
@@ -85,7 +86,8 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
     if (bytes == 0)
         return PEAL_OK;
     bool fits = offset + bytes >= offset && offset + bytes <= (uint64_t)INT64_MAX;
-    /* fallocate takes page after page until it fails, and by then others may have been killed. */
+    /* Not left to fallocate: it takes page after page until it fails, and by then the system may
+     * have killed processes. */
     if (!fits || !peal_memory_limit_has(bytes, 1, NULL)) {
         errno = ENOMEM;
         return PEAL_NO_MEMORY;
@@ -96,9 +98,9 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
     return error == ENOSPC || error == ENOMEM || error == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
 }
 
-/* Where a mapping of the file from `offset` on can have large pages: an address that is as far from
- * a multiple of them as the offset is. NULL: anywhere. */
-static char *find_place(uint64_t offset, uint64_t bytes)
+/* An address at which a mapping of the file from `offset` on can have large pages: it has the same
+ * remainder as the offset. The address space there is reserved. NULL: anywhere. */
+static char *find_address(uint64_t offset, uint64_t bytes)
 {
     if (bytes < PEAL_LARGE_PAGE || bytes > SIZE_MAX - PEAL_LARGE_PAGE)
         return NULL;
@@ -117,7 +119,7 @@ static char *find_place(uint64_t offset, uint64_t bytes)
 
 void *peal_window_map(int fd, uint64_t offset, uint64_t bytes)
 {
-    char *place = find_place(offset, bytes);
+    char *place = find_address(offset, bytes);
     void *at = mmap(place, bytes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_NORESERVE | (place ? MAP_FIXED : 0), fd, (off_t)offset);
     if (at == MAP_FAILED && place)
@@ -131,13 +133,13 @@ void *peal_window_map(int fd, uint64_t offset, uint64_t bytes)
 
 void peal_window_populate(void *at, uint64_t bytes, bool owner)
 {
-    /* Only saves time: refusal is fine. */
+    /* Only saves time, so errors are ignored. */
     (void)madvise(at, bytes, owner ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
 bool peal_window_enlarge(int fd, void *at, uint64_t offset, uint64_t bytes)
 {
-    /* The system makes a large page of any that has one page, and none of nothing. */
+    /* The system collapses only large pages in which at least one page exists. */
     for (uint64_t from = 0; from < bytes; from += PEAL_LARGE_PAGE) {
         if (take(fd, offset + from, PAGE) != 0)
             return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows in large pages where the system makes them, and in small ones where it does not. */
+/* Windows in large pages if the system has them, and in small ones otherwise. */
 #include "base/tests/unit.h"
 #include "run/team/window.h"
 
@@ -92,7 +92,7 @@ static bool refuse_large_pages(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* Windows begin with less, and regions lie at the same places: after what is there too. */
+/* Windows begin with less memory, but regions lie at the same places, also beyond that memory. */
 static int open_in_small_pages(void)
 {
     struct peal_team *teams[RANKS];
@@ -107,10 +107,10 @@ static int open_in_small_pages(void)
         return WRONG;
     bool right = peal_team_own(team)->large == 0 && regions.ready < regions.pool &&
                  regions.ready == peal_layout_share(layout->unit, 0);
-    uint64_t most = layout->mail + layout->unit + 16 * 4096;
-    right = right && bytes_of(team->fds[1]) <= most;
+    uint64_t limit = layout->mail + layout->unit + 16 * 4096;
+    right = right && bytes_of(team->fds[1]) <= limit;
     fprintf(stderr, "%llu KiB of at most %llu\n", (unsigned long long)bytes_of(team->fds[1]) >> 10,
-            (unsigned long long)most >> 10);
+            (unsigned long long)limit >> 10);
     peal_regions_release(&regions);
     for (uint32_t r = 0; r < RANKS; r++)
         peal_team_close(teams[r]);

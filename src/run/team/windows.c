@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See windows.h. */
+/* Places of communicators in window files, and mapped parts of the files. See windows.h. Parts are
+ * found by a hash of file and offset; each counts its users and is unmapped with the last. The
+ * mutex is skipped in a forked child, where it may never be released and there is only one
+ * thread. */
 #include "run/team/windows.h"
 
 #include "run/team/shared.h"
@@ -50,7 +53,7 @@ static void release_file(struct peal_window_file *file)
 
 void peal_windows_drop(struct peal_windows *windows)
 {
-    int error = errno; /* why it is given up */
+    int error = errno; /* kept for the caller's message */
     /* Partner: the other users' decrements. */
     if (!windows || atomic_fetch_sub_explicit(&windows->users, 1, memory_order_acq_rel) != 1)
         return;
@@ -67,7 +70,6 @@ void peal_windows_drop(struct peal_windows *windows)
     errno = error;
 }
 
-/* A forked child has one thread, and may have been forked while another one held the mutex. */
 static bool is_forked(const struct peal_windows *windows)
 {
     return windows->forks != atomic_load_explicit(&peal_forks, memory_order_relaxed);
@@ -135,7 +137,7 @@ static char *find_head(struct peal_windows *windows, uint32_t file, uint32_t pla
 
 void *peal_windows_head(struct peal_windows *windows, uint32_t file, uint32_t place)
 {
-    if (file >= windows->count || place == 0 || place > PEAL_WINDOWS_MOST_PLACES)
+    if (file >= windows->count || place == 0 || place > PEAL_WINDOWS_MAX_PLACES)
         return NULL;
     begin(windows);
     char *head = find_head(windows, file, place);
@@ -143,7 +145,7 @@ void *peal_windows_head(struct peal_windows *windows, uint32_t file, uint32_t pl
     return head;
 }
 
-/* A place that all ranks have left; 0: none of the few that are examined. With the mutex. */
+/* A place that all ranks have left; 0: none among the few that are examined. With the mutex. */
 static uint32_t find_retired(struct peal_windows *windows, uint32_t file)
 {
     enum { LOOKS = 8 };
@@ -155,7 +157,7 @@ static uint32_t find_retired(struct peal_windows *windows, uint32_t file)
             f->next_retired = 0;
         uint32_t place = f->retired.at[f->next_retired];
         const struct peal_control *head = (struct peal_control *)find_head(windows, file, place);
-        /* Acquire; partner: peal_windows_clear on the last rank, by way of the system. */
+        /* Acquire; partner: the system call of peal_windows_clear on the last rank. */
         if (head && atomic_load_explicit(&head->taken, memory_order_acquire) == 0) {
             f->retired.at[f->next_retired] = f->retired.at[--f->retired.len];
             return place;
@@ -174,7 +176,7 @@ enum peal_status peal_windows_take(struct peal_windows *windows, uint32_t file, 
     bool reused = place != 0;
     if (!reused)
         place = f->places + 1;
-    enum peal_status status = place > PEAL_WINDOWS_MOST_PLACES ? PEAL_NO_MEMORY : PEAL_OK;
+    enum peal_status status = place > PEAL_WINDOWS_MAX_PLACES ? PEAL_NO_MEMORY : PEAL_OK;
     if (status == PEAL_OK)
         status = peal_window_grow(f->fd, peal_windows_body(place) + bytes);
     uint64_t head_at = slab_offset(windows, place) + offset_in_slab(windows, place);
@@ -186,7 +188,7 @@ enum peal_status peal_windows_take(struct peal_windows *windows, uint32_t file, 
     if (status == PEAL_OK && !head)
         status = PEAL_NO_MEMORY;
     if (status == PEAL_OK) {
-        /* Release; partner: find_retired, of another thread. */
+        /* Release; partner: find_retired in another thread. */
         atomic_store_explicit(&head->taken, 1, memory_order_release);
         if (!reused)
             f->places = place;
@@ -199,7 +201,7 @@ enum peal_status peal_windows_take(struct peal_windows *windows, uint32_t file, 
 void peal_windows_retire(struct peal_windows *windows, uint32_t file, uint32_t place)
 {
     begin(windows);
-    /* Without memory the place is used up. */
+    /* If there is no memory, the place is lost. */
     (void)peal_vec_push(&windows->files[file].retired, place);
     end(windows);
 }
@@ -221,7 +223,7 @@ static uint64_t hash_part(const void *rows, uint32_t row)
     return peal_hash_u64(part->offset, part->file);
 }
 
-/* Where the part stands in the index, or is to stand. */
+/* The position of the part in the index, or where it belongs. */
 static size_t find_part(const struct peal_windows *windows, const struct peal_window_part *like)
 {
     const struct peal_index *index = &windows->part_index;
@@ -234,7 +236,7 @@ static size_t find_part(const struct peal_windows *windows, const struct peal_wi
     return at;
 }
 
-/* A user more of a part, which is mapped for the first; NULL: refused. */
+/* Adds a user to a part, which is mapped for the first one. NULL: refused. */
 static char *add_user(struct peal_windows *windows, struct peal_window_part part)
 {
     if (!peal_index_reserve(&windows->part_index, hash_part, windows->parts.at) ||

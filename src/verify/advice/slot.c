@@ -96,8 +96,8 @@ static void add_op(struct slot_finder *f, uint32_t thread, uint32_t op, size_t *
         add_touch(f, thread, op, peal_op_src(plan, at, i), next);
     if (peal_op_has_dst(at))
         add_touch(f, thread, op, peal_op_dst(plan, at), next);
-    for (uint32_t i = 0; i < at->mem.extra_dsts; i++)
-        add_touch(f, thread, op, peal_op_extra_dst(plan, at, i), next);
+    for (uint32_t i = 0; i < at->mem.more_dsts; i++)
+        add_touch(f, thread, op, peal_op_more_dst(plan, at, i), next);
 }
 
 static void add_touches(struct slot_finder *f)

@@ -8,10 +8,10 @@
  * both. Beyond PEAL_SEQUENCE_WORK the pairs are sampled; the verdict is then not "proved" but
  * "sampled". If the plans compose (order/compose.h), proving each alone is enough and no pairs are
  * needed: that is tried first. If adds of a later launch may come before those of an earlier one,
- * two different plans do not stand for more. Then some sequences of three are examined too, and the
- * sum says that this is not a proof (two_only).
+ * a proof for pairs does not cover longer sequences. Then some sequences of three are examined too,
+ * and the summary says that this is not a proof (two_only).
  *
- *   claim.c      tasks, the threads that share them, the sum
+ *   claim.c      tasks, the threads that share them, the summary
  *   alone.c      one task: its plans, and the plan alone
  *   sequences.c  one task: sequences of two and three plans
  *   left_out.c   what could be left out of every plan and sequence of a claim

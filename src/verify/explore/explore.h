@@ -6,6 +6,13 @@
  * is a state where two threads stand at conflicting accesses. States that lead to the same faults
  * are left out: if some thread's next step commutes with everything that the others may still do,
  * and the accesses it leaves behind conflict with none of theirs, only that thread is moved.
+ *
+ *   explore.c    the order of everything below; initial values of cells, barriers, the answer
+ *   directed.c   a few thousand schedules that find most faults at once
+ *   search.c     all states, depth first          states.h     the states that have been seen
+ *   space.h      one state that moves forward and back; which steps commute
+ *   registers.c  which registers belong to a state
+ *   closed.c     is a program that is not monotone closed?
  */
 #ifndef PEAL_VERIFY_EXPLORE_H
 #define PEAL_VERIFY_EXPLORE_H

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this folder: one search over the states of a program.
- *
- *   search.c     all states, depth first, and how a fault is reported
- *   directed.c   a few thousand schedules that find most faults at once
- *   registers.c  which registers belong to a state
- *   explore.c    initial values of cells, barriers, and the answer
- *   closed.c     the same question for accesses outside of launches
- *
- * result/result.c uses it for results that depend on the schedule, story/shrink.c removes what a
- * fault does not need.
- */
+/* Shared by the files of this folder and by result/result.c: one search over the states of a
+ * program. explore.h lists the files. */
 #ifndef PEAL_VERIFY_SEARCH_H
 #define PEAL_VERIFY_SEARCH_H
 

@@ -6,7 +6,9 @@
  *   region.c         which parts of buffers a mesh may name
  *   project.c        is the plan for P ranks, restricted to some of them, the plan for those?
  *   stuck.c          does every wait's notify come earlier in the text?
- *   tree.h, tree.c   is the text a broadcast along a binomial tree?
+ *   tree.h           is the text a broadcast (tree.c) or a reduction (tree_reduce.c) along a binomial
+ *                    tree?
+ *   rounds.h         is the text a barrier in rounds of doubling distance?
  *   ../ring/ring.h   rings: neighbours at fixed distances, loops over the number of ranks
  *   forall.c         the list of calls, and the proofs for small numbers of ranks
  *

@@ -185,8 +185,8 @@ static void note_all_unlisted(const struct program *p, struct peal_composition *
             note_unlisted(p, c, &seen, peal_op_src(plan, op, k));
         }
         note_unlisted(p, c, op, peal_op_dst(plan, op));
-        for (uint32_t k = 0; k < op->mem.extra_dsts; k++)
-            note_unlisted(p, c, op, peal_op_extra_dst(plan, op, k));
+        for (uint32_t k = 0; k < op->mem.more_dsts; k++)
+            note_unlisted(p, c, op, peal_op_more_dst(plan, op, k));
     }
 }
 

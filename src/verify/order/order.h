@@ -3,13 +3,22 @@
  *
  * In a monotone program an enabled step stays enabled until it is taken, so all maximal runs take
  * the same steps: if one run stops short, all do. In the lazy run of thread l, l is held back at
- * step i, and everything that can run without further steps of l does run. A step that is first
- * taken then is taken in no execution with fewer steps of l. That i is the step's *clock* for l:
+ * step i, and everything that can run without further steps of l does run. An execution in which l
+ * has taken at most i steps contains no other steps. So the smallest i whose run takes a step is
+ * the step's *clock* for l:
  *
  *   a (of l, after s(a) steps) must-precede b   iff   clock_l(b) > s(a)
  *
  * because no execution reaches b before l took the step that follows a. See
  * docs/verifier-method.md.
+ *
+ *   order.c        runs and lazy runs               causal_past.c  how far every thread must have gone
+ *   race.h         accesses that nothing orders     chain.h        the same by fewer questions
+ *   demands.c      closed, barrier, and cells that are handed over: asked together with races
+ *   relaxed.h      races with relaxed signals or peeked values
+ *   ahead.h        how many launches a proof needs  in_order.c     launches do not overtake on a cell
+ *   compose.h      plans that may be launched in any sequence; compose_facts.h: what one plan says
+ *   stops.h        what a rank that stops does to the others
  */
 #ifndef PEAL_VERIFY_ORDER_H
 #define PEAL_VERIFY_ORDER_H

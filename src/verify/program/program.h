@@ -14,6 +14,11 @@
  * Memory accesses are not steps: an access stands between two steps of its thread, and `step`
  * counts the steps before it. Only accesses that another thread could conflict with are listed.
  *
+ *   program.c   the order: names, cells, threads      names.c     equal names are the same memory
+ *   unroll.c    a thread's ops, launch by launch      cells.c     cells, and the bases of shared ones
+ *   classify.c  which cells are monotone              shape.c     plans that differ only in sizes
+ *   wires.h     the order that a network keeps (peal verify --order pairwise)
+ *
  * Physical values: one-writer cells hold (launch + 1) << 32 | count, shared cells count on with a
  * base that grows by the plan's totals, raw cells keep their value.
  */

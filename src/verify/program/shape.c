@@ -190,7 +190,7 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         put(s, (uint64_t)op->sync.value);
         return;
     }
-    put(s, (uint64_t)op->mem.extra_dsts << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
+    put(s, (uint64_t)op->mem.more_dsts << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
     if (op->kind == PEAL_OP_WHEN) { /* no lengths: what is compared, and with what */
         put(s, op->mem.count);
         put(s, op->mem.rows);

@@ -367,8 +367,8 @@ static void walk_op(struct walk *w, const struct peal_op *op)
                                 ? ACCESS_ACCUMULATE
                                 : ACCESS_WRITE;
     add_access(w, op, peal_op_dst(plan, op), kind);
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-        add_access(w, op, peal_op_extra_dst(plan, op, i), ACCESS_WRITE);
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+        add_access(w, op, peal_op_more_dst(plan, op, i), ACCESS_WRITE);
 }
 
 /* Between launches the caller may do anything with a parameter that peers can access. */
@@ -444,7 +444,7 @@ static uint64_t wire_step_bound(const struct peal_op *op)
     enum { STEPS = 4 };
     if (!peal_op_is_elementwise(op))
         return STEPS;
-    return STEPS * (1 + (uint64_t)op->mem.extra_dsts);
+    return STEPS * (1 + (uint64_t)op->mem.more_dsts);
 }
 
 static uint64_t op_steps(const struct peal_op *op)

@@ -424,17 +424,17 @@ static void receive(struct symbolic *s, const struct peal_op *op)
 }
 
 /* The further destinations of a compute: each gets what the first one got. */
-static void copy_to_extra(struct symbolic *s, const struct peal_op *op)
+static void copy_to_more_dsts(struct symbolic *s, const struct peal_op *op)
 {
     const struct peal_plan *plan = plan_now(s);
     struct peal_op copy = *op;
     copy.kind = PEAL_OP_COPY;
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         if (!op->mem.count || s->done)
             break;
         struct operand first;
         if (make_operand(s, op, peal_op_dst(plan, op), &first))
-            execute(s, &copy, peal_op_extra_dst(plan, op, i), &first);
+            execute(s, &copy, peal_op_more_dst(plan, op, i), &first);
     }
 }
 
@@ -450,7 +450,7 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op)
         receive(s, op);
     } else if (op->kind != PEAL_OP_ACCUMULATE) {
         execute(s, op, dst, NULL);
-        copy_to_extra(s, op);
+        copy_to_more_dsts(s, op);
     } else if (op->mem.count && make_operand(s, op, dst, &old)) {
         execute(s, op, dst, &old);
     }

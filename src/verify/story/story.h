@@ -5,6 +5,13 @@
  * has one writer that past is unique, so the union of the two pasts is the shortest counterexample.
  * Otherwise a wait may have been satisfied in several ways: the counterexample is reduced until no
  * step can be left out.
+ *
+ *   story.c           schedules as steps: races, wrong results
+ *   story_deadlock.c  waits that never pass, and the cycle
+ *   follow.h          follows one schedule and records what matters
+ *   shrink.h          leaves out the steps that the fault does not need
+ *   story_text.c      a step's data, and its one line of text
+ *   explain.c, explain_json.c  the answer for people and for programs
  */
 #ifndef PEAL_VERIFY_STORY_H
 #define PEAL_VERIFY_STORY_H
