@@ -27,9 +27,7 @@ struct question {
 
 static enum peal_status read_args(const struct peal_verify_args *args, struct question *q)
 {
-    size_t given = PEAL_VERIFY_ARGS_FIRST_BYTES;
-    if (args->struct_size)
-        given = args->struct_size;
+    size_t given = peal_growth_size(args->struct_size, PEAL_VERIFY_ARGS_FIRST_BYTES);
     bool has_kernel = given >= offsetof(struct peal_verify_args, kernel);
     if (has_kernel && peal_growth_read(&q->args, sizeof q->args, args, given))
         return PEAL_OK;

@@ -191,8 +191,7 @@ static struct peal_plan *make_plan(const struct peal_plan_request *request, uint
     struct peal_diags diags;
     r.bind.root = root;
     peal_diags_init(&diags);
-    if (peal_plan_make(&r, &diags, &plan) != PEAL_OK)
-        plan = NULL;
+    (void)peal_plan_make(&r, &diags, &plan);
     peal_diags_release(&diags);
     return plan;
 }
