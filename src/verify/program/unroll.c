@@ -467,7 +467,7 @@ static uint64_t step_bound(const struct program *p)
 }
 
 /* Counts the registers and blocks of `when` in the plans. */
-static void look_at_registers(struct program *p, uint64_t cap)
+static void count_registers(struct program *p, uint64_t cap)
 {
     bool fetches = false, peeks = false, whens = false;
     for (uint32_t l = 0; l < p->launches; l++) {
@@ -497,7 +497,7 @@ static void look_at_registers(struct program *p, uint64_t cap)
 void peal_program_unroll(struct program *p)
 {
     struct walk w = {.p = p, .cap = step_bound(p)};
-    look_at_registers(p, w.cap);
+    count_registers(p, w.cap);
     p->steps = peal_program_take(p, w.cap, sizeof *p->steps);
     p->step_op = peal_program_take(p, w.cap, sizeof *p->step_op);
     w.unfreed = peal_program_take(p, p->channels.len, sizeof *w.unfreed);
