@@ -172,8 +172,8 @@ static void make_claim(struct question *q)
     claim->request.bind.no_fuse =
         a->advice; /* as peal verify --advice: a place between any lines */
     claim->verify.launches = a->launches;
-    claim->verify.most_states = a->max_states;
-    claim->verify.most_bytes = a->max_bytes;
+    claim->verify.max_states = a->max_states;
+    claim->verify.max_bytes = a->max_bytes;
     claim->verify.advice = a->advice;
     claim->verify.pairwise = a->pairwise;
     claim->alone = a->alone || a->launches == 1;

@@ -447,7 +447,7 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
     comm->platform = NULL;
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
     launch->bind = (struct peal_bind){
-        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .most_ops = MAX_OPS};
+        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .max_ops = MAX_OPS};
     struct peal_image *image = NULL;
     enum peal_status status = take_arguments(kernel, launch, args, nargs, dims, ndims);
     if (status == PEAL_OK)
