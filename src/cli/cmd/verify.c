@@ -264,8 +264,8 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
 {
     struct peal_claim claim = {
         .verify = {.launches = (uint32_t)o->launches,
-                   .most_states = (uint64_t)o->states,
-                   .most_bytes = o->memory,
+                   .max_states = (uint64_t)o->states,
+                   .max_bytes = o->memory,
                    .advice = o->advice,
                    .pairwise = o->order == ORDER_PAIRWISE,
                    .plain = o->plain},
@@ -438,8 +438,8 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
     struct peal_files_job job = {
         .options = &o->kernel,
         .verify = {.launches = (uint32_t)o->launches,
-                   .most_states = (uint64_t)o->states,
-                   .most_bytes = o->memory,
+                   .max_states = (uint64_t)o->states,
+                   .max_bytes = o->memory,
                    .pairwise = o->order == ORDER_PAIRWISE,
                    .advice = o->advice},
         .require = require,
