@@ -65,7 +65,8 @@ void *peal_mpi_find(const char *name)
     return found ? found : find_in_library(name);
 }
 
-/* The program may have a copy of a library's object (a copy relocation), and then that copy counts. */
+/* The program may have a copy of a library's object (a copy relocation), and then that copy
+ * counts. */
 static void *find_object(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
@@ -140,7 +141,8 @@ static const struct {
 #undef HANDLE
 };
 
-/* Members that are not handles. Some MPIs with the standard ABI refuse aliases, so it is assumed of all. */
+/* Members that are not handles. Some MPIs with the standard ABI refuse aliases, so it is assumed of
+ * all. */
 static const struct peal_mpi_abi flavours[] = {
     [PEAL_MPI_OPEN] = {.name = "Open MPI",
                        .in_place = (void *)1,
@@ -159,7 +161,8 @@ static const struct peal_mpi_abi flavours[] = {
                            .thread_multiple = 4096},
 };
 
-/* In the standard ABI handles are pointers, and predefined ones have small numbers as their value. */
+/* In the standard ABI handles are pointers, and predefined ones have small numbers as their
+ * value. */
 static void *find_constant(const struct peal_mpi_abi *abi, const struct peal_mpi_constant *constant)
 {
     switch (abi->flavour) {

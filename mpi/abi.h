@@ -8,16 +8,16 @@
  *                   no ◀───────┴─ yes ─▶ job.c: Peal's arguments, packed data ─▶ libpeal
  *        PMPI_X of the MPI
  *
- * One binary serves Open MPI, MPICH and any MPI with the standard ABI of MPI 5. It is built without them:
- * no mpi.h is included. Handles are ints in MPICH and pointers in the others. Both are passed in integer
- * registers, so every handle is a `void *` here, and peal_mpi_handle() clears the upper half of a register
- * that holds an int. Constants are numbers (MPICH, the standard) or addresses of the library's symbols
- * (Open MPI); abi.c has all three, and chooses by the name and the symbols of the MPI that is loaded. This
- * library calls the MPI only by its PMPI_ names.
+ * One binary serves Open MPI, MPICH and any MPI with the standard ABI of MPI 5. It is built without
+ * them: no mpi.h is included. Handles are ints in MPICH and pointers in the others. Both are passed
+ * in integer registers, so every handle is a `void *` here, and peal_mpi_handle() clears the upper
+ * half of a register that holds an int. Constants are numbers (MPICH, the standard) or addresses of
+ * the library's symbols (Open MPI); abi.c has all three, and chooses by the name and the symbols of
+ * the MPI that is loaded. This library calls the MPI only by its PMPI_ names.
  *
- * The rule of this folder: whether Peal takes a call may depend only on what is equal on all ranks of the
- * communicator. Datatypes need not be (only their signatures), so no call is left to the MPI because of
- * its datatype: data that is not contiguous is packed. docs/mpi.md has the rest.
+ * The rule of this folder: whether Peal takes a call may depend only on what is equal on all ranks
+ * of the communicator. Datatypes need not be (only their signatures), so no call is left to the MPI
+ * because of its datatype: data that is not contiguous is packed. docs/mpi.md has the rest.
  */
 #ifndef PEAL_MPI_ABI_H
 #define PEAL_MPI_ABI_H
@@ -116,9 +116,9 @@ struct peal_mpi_abi {
 extern const struct peal_mpi_abi *_Atomic peal_mpi_found;
 const struct peal_mpi_abi *peal_mpi_find_own(void);
 
-/* The MPI of this process, found at the first call. Ends the process with a message if there is none,
- * because a program that calls MPI_X cannot go on without an MPI. Inline, because a collective of 8 bytes
- * takes no longer than ten function calls. */
+/* The MPI of this process, found at the first call. Ends the process with a message if there is
+ * none, because a program that calls MPI_X cannot go on without an MPI. Inline, because a
+ * collective of 8 bytes takes no longer than ten function calls. */
 static inline const struct peal_mpi_abi *peal_mpi(void)
 {
     /* Acquire; partner: peal_mpi_find_own. */
@@ -144,7 +144,8 @@ static inline void *peal_mpi_load(const struct peal_mpi_abi *abi, const void *at
     return abi->int_handles ? (void *)(uintptr_t) * (const uint32_t *)at : *(void *const *)at;
 }
 
-/* A hash table of the predefined types: each is at the place of its handle, or at the next free one. */
+/* A hash table of the predefined types: each is at the place of its handle, or at the next free
+ * one. */
 enum { PEAL_MPI_PLACES = 256 };
 extern const struct peal_mpi_type *peal_mpi_types[PEAL_MPI_PLACES];
 

@@ -27,8 +27,8 @@ static _Atomic bool is_world_known;
 
 /* ---- this rank's answer ---- */
 
-/* Ranks share a host if they run under one user on one boot of one system, in one network namespace. As
- * everywhere in Peal, PEAL_HOST overrides this. */
+/* Ranks share a host if they run under one user on one boot of one system, in one network
+ * namespace. As everywhere in Peal, PEAL_HOST overrides this. */
 static uint64_t identify_host(void)
 {
     const char *told = getenv("PEAL_HOST");
@@ -56,7 +56,8 @@ static bool has_named_rules(void)
     return false;
 }
 
-/* The rules that apply to a communicator of this name: those without a name, and those with this name. */
+/* The rules that apply to a communicator of this name: those without a name, and those with this
+ * name. */
 static uint64_t select_names(const struct peal_mpi_comm *state)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See attach.h.
  *
- * Progress of the MPI: a rank that waits in Peal must let the MPI progress, because the peer it waits for
- * may itself be waiting for a message from this rank. Testing a generalized request that never completes
- * makes both MPIs progress on all communicators, and cannot match any message. Each attached communicator
- * has its own such request, so that no two threads test the same one.
+ * Progress of the MPI: a rank that waits in Peal must let the MPI progress, because the peer it
+ * waits for may itself be waiting for a message from this rank. Testing a generalized request that
+ * never completes makes both MPIs progress on all communicators, and cannot match any message. Each
+ * attached communicator has its own such request, so that no two threads test the same one.
  */
 #include "attach.h"
 
@@ -130,9 +130,9 @@ static struct peal_comm *open_together(struct peal_mpi_comm *state)
     return comm;
 }
 
-/* Between hosts, data may still be waiting in the sender's memory when it leaves a collective to compute
- * or to call MPI_Recv, so a thread has to send it. libpeal reads this variable when it opens a communicator
- * on several hosts; it is set here, before there are threads. */
+/* Between hosts, data may still be waiting in the sender's memory when it leaves a collective to
+ * compute or to call MPI_Recv, so a thread has to send it. libpeal reads this variable when it
+ * opens a communicator on several hosts; it is set here, before there are threads. */
 __attribute__((constructor)) static void set_progress(void)
 {
     setenv("PEAL_PROGRESS", "thread", 0);

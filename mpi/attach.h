@@ -9,7 +9,8 @@
 void peal_mpi_refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why);
 /* Collective. Afterwards the communicator is attached on all ranks, or refused on all ranks. */
 void peal_mpi_attach(struct peal_mpi_comm *state);
-/* Collective. Afterwards there is a Peal communicator for requests on all ranks, or there never will be. */
+/* Collective. Afterwards there is a Peal communicator for requests on all ranks, or there never
+ * will be. */
 void peal_mpi_attach_requests(struct peal_mpi_comm *state);
 
 /* Closes both Peal communicators. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collectives, as C programs call them: each row of calls.def, blocking and not.
  *
- * A call that is left to the MPI by its size jumps there with its arguments still in their registers.
- * Everything else is in functions of their own, so that their memory costs such a call nothing. */
+ * A call that is left to the MPI by its size jumps there with its arguments still in their
+ * registers. Everything else is in functions of their own, so that their memory costs such a call
+ * nothing. */
 #include "entry.h"
 
 #include "requests.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fail.h. Peal has printed the whole report; an error string has room for its first lines only. */
+/* See fail.h. Peal has printed the whole report; an error string has room for its first lines
+ * only. */
 #include "fail.h"
 
 #include <pthread.h>

@@ -5,8 +5,9 @@
 
 #include "take.h"
 
-/* Makes an error code whose text is Peal's report, and calls the communicator's error handler with it.
- * Returns the code if the handler returns. Without `comm` (NULL) the text is that of the status alone. */
+/* Makes an error code whose text is Peal's report, and calls the communicator's error handler with
+ * it. Returns the code if the handler returns. Without `comm` (NULL) the text is that of the status
+ * alone. */
 int peal_mpi_fail(struct peal_mpi_comm *state, enum peal_status status, struct peal_comm *comm);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collectives, as Fortran programs call them.
  *
- * MPICH's Fortran functions call MPI_X in C and so reach entry.c by themselves, with mpif.h, `use mpi` and,
- * for most functions, `use mpi_f08`. Open MPI's call PMPI_X, which bypasses this library. So it defines
- * mpi_x_ (mpif.h and `use mpi`) and ompi_x_f (mpi_f08), which have the same arguments. mpi_x_ of an MPICH
- * program is passed on to MPICH.
+ * MPICH's Fortran functions call MPI_X in C and so reach entry.c by themselves, with mpif.h, `use
+ * mpi` and, for most functions, `use mpi_f08`. Open MPI's call PMPI_X, which bypasses this library.
+ * So it defines mpi_x_ (mpif.h and `use mpi`) and ompi_x_f (mpi_f08), which have the same
+ * arguments. mpi_x_ of an MPICH program is passed on to MPICH.
  *
- * In Fortran a handle is a number, passed by reference, and MPI_BOTTOM and MPI_IN_PLACE are addresses of
- * objects. Both are converted, and the call is made in C, as Open MPI's own Fortran functions do.
+ * In Fortran a handle is a number, passed by reference, and MPI_BOTTOM and MPI_IN_PLACE are
+ * addresses of objects. Both are converted, and the call is made in C, as Open MPI's own Fortran
+ * functions do.
  */
 #include "entry.h"
 
@@ -65,7 +66,8 @@ static void put_request(int *request, void *handle, int *ierr, int code)
 
 /* ---- names ---- */
 
-/* Defines mpi_NAME_ and ompi_NAME_f, which call open_NAME; with MPICH, its own pmpi_NAME_ is called. */
+/* Defines mpi_NAME_ and ompi_NAME_f, which call open_NAME; with MPICH, its own pmpi_NAME_ is
+ * called. */
 #define ENTRIES(name, params, args)                                                                \
     PEAL_MPI_EXPORT void mpi_##name##_ params;                                                     \
     PEAL_MPI_EXPORT void ompi_##name##_f params;                                                   \

@@ -12,7 +12,8 @@
 
 #define EXPORT PEAL_MPI_EXPORT
 
-/* A Fortran subroutine is called like a C function with pointers; one with fewer parameters ignores the rest. */
+/* A Fortran subroutine is called like a C function with pointers; one with fewer parameters ignores
+ * the rest. */
 typedef void subroutine(void *, void *, void *, void *, void *, void *);
 
 enum own { WAIT, WAITALL, WAITANY, WAITSOME, TEST, TESTALL, TESTANY, TESTSOME, GET_STATUS, OWNS };
@@ -39,8 +40,8 @@ static void put(int *ierr, int code)
         *ierr = code;
 }
 
-/* After a test: true if the wait is over, because its requests are complete or because of an error of the
- * MPI or Peal, which is then in `code`. */
+/* After a test: true if the wait is over, because its requests are complete or because of an error
+ * of the MPI or Peal, which is then in `code`. */
 static bool is_over(bool done, int failed, int *code)
 {
     if (*code != PEAL_MPI_SUCCESS)

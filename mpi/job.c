@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of MPI as calls of Peal. There is a function for each shape of arguments; begin_kind chooses.
+/* Calls of MPI as calls of Peal. There is a function for each shape of arguments; begin_kind
+ * chooses.
  *
  * Reductions keep their type: Peal reads and writes the program's buffers, unless the input must be
- * copied (begin_input) or the type is a pair, which has another layout in Peal. All other calls move
- * bytes. Data of a predefined type is moved in the program's memory; data of a derived type is packed
- * into a temporary copy before the call, and unpacked from another one after it.
+ * copied (begin_input) or the type is a pair, which has another layout in Peal. All other calls
+ * move bytes. Data of a predefined type is moved in the program's memory; data of a derived type is
+ * packed into a temporary copy before the call, and unpacked from another one after it.
  *
  * A job has at most two temporaries: one that is sent from, one that is received into. Arguments
- * that Peal can use directly are not copied. MPI forbids buffers that overlap, but Open MPI works with
- * them, so overlaps are detected and the input is copied.
+ * that Peal can use directly are not copied. MPI forbids buffers that overlap, but Open MPI works
+ * with them, so overlaps are detected and the input is copied.
  *
  * Between begin and end the program may free the datatypes that it passed, but not the buffers. A
  * type that is needed at the end is therefore duplicated (keep_type).
@@ -55,10 +56,10 @@ static bool copies_in_place(enum peal_mpi_collective collective)
            collective == PEAL_MPI_SCAN || collective == PEAL_MPI_EXSCAN;
 }
 
-/* Where Peal reads the input. Like MPI, Peal works in place for allreduce and for the root of a reduce: both
- * buffers have the same address. Input is copied in place of a reduce_scatter, whose result Peal has
- * elsewhere than MPI; of a scan, which may be in place on some ranks only; if it overlaps the result; and if
- * it must be made 0 or 1. */
+/* Where Peal reads the input. Like MPI, Peal works in place for allreduce and for the root of a
+ * reduce: both buffers have the same address. Input is copied in place of a reduce_scatter, whose
+ * result Peal has elsewhere than MPI; of a scan, which may be in place on some ranks only; if it
+ * overlaps the result; and if it must be made 0 or 1. */
 static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     bool in_place = call->send == peal_mpi()->in_place;
@@ -282,7 +283,8 @@ static enum peal_status begin_alltoall(struct peal_mpi_job *job, const struct pe
 
 /* ---- uneven counts ---- */
 
-/* Fills in lengths and offsets in bytes. True if the program's memory can be used without packing. */
+/* Fills in lengths and offsets in bytes. True if the program's memory can be used without
+ * packing. */
 static bool fill_blocks(const struct peal_mpi_job *job, const int *counts, const int *displs,
                         void *type, uint64_t *bytes, uint64_t *offsets)
 {
@@ -426,8 +428,8 @@ static enum peal_status begin_alltoallv(struct peal_mpi_job *job, const struct p
 
 /* ---- any call ---- */
 
-/* The program may free a type as soon as the call has been started, so the job makes its own. MPI_Type_dup
- * would call the program's attribute functions. */
+/* The program may free a type as soon as the call has been started, so the job makes its own.
+ * MPI_Type_dup would call the program's attribute functions. */
 static bool keep_type(struct peal_mpi_job *job)
 {
     const struct peal_mpi_abi *abi = peal_mpi();

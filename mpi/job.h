@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A call in Peal's terms: its arguments, and packed copies of data that is not contiguous.
  *
- * peal_mpi_job_begin reads the program's buffers, and peal_mpi_job_end writes them. In between, the job owns
- * its temporary memory, and Peal uses it and the program's buffers. */
+ * peal_mpi_job_begin reads the program's buffers, and peal_mpi_job_end writes them. In between, the
+ * job owns its temporary memory, and Peal uses it and the program's buffers. */
 #ifndef PEAL_MPI_JOB_H
 #define PEAL_MPI_JOB_H
 
@@ -22,8 +22,7 @@ struct peal_mpi_result {
 
 struct peal_mpi_job {
     enum peal_mpi_collective collective;
-    void
-        *comm; /* for MPI_Pack: MPI_COMM_SELF, because the call's own may be freed before it ends */
+    void *comm; /* for MPI_Pack: MPI_COMM_SELF, because the call's own may be freed earlier */
     uint32_t rank, size;
     const void *send;
     void *recv;

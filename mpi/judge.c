@@ -33,14 +33,15 @@ static bool is_root(const struct peal_mpi_call *call)
     return (uint32_t)call->root == call->state->rank;
 }
 
-/* True for a null buffer where there should be data. Only derived types have data at MPI_BOTTOM, which is null. */
+/* True for a null buffer where there should be data. Only derived types have data at MPI_BOTTOM,
+ * which is null. */
 static bool lacks_data(const void *buf, int count, void *type)
 {
     return !buf && count > 0 && peal_mpi_type_find(peal_mpi_handle(peal_mpi(), type)) != NULL;
 }
 
-/* Bytes by the count and type of one side; MPI demands that all sides have the same. False if they are
- * wrong. */
+/* Bytes by the count and type of one side; MPI demands that all sides have the same. False if they
+ * are wrong. */
 static bool measure_side(int count, void *type, uint64_t *bytes)
 {
     if (count < 0 || !is_type(type))
@@ -65,7 +66,8 @@ static bool measure_rooted(struct peal_mpi_call *call)
     return measure_side(call->sendcount, call->sendtype, &call->bytes);
 }
 
-/* The receiving side of an exchange says how much there is, because the sending one may be in place. */
+/* The receiving side of an exchange says how much there is, because the sending one may be in
+ * place. */
 static bool measure_even(struct peal_mpi_call *call)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -113,14 +115,15 @@ static bool sum_counts(const struct peal_mpi_call *call, uint64_t *sum)
     return true;
 }
 
-/* The first rank's result of a scan is its input, so a logical scan keeps values other than 0 and 1, which
- * Peal's does not. */
+/* The first rank's result of a scan is its input, so a logical scan keeps values other than 0 and
+ * 1, which Peal's does not. */
 static bool is_prefix(enum peal_mpi_collective collective)
 {
     return collective == PEAL_MPI_SCAN || collective == PEAL_MPI_EXSCAN;
 }
 
-/* Finds how Peal computes the operation on the call's type. Returns the bytes of an element, 0 if it cannot. */
+/* Finds how Peal computes the operation on the call's type. Returns the bytes of an element, 0 if
+ * it cannot. */
 static uint32_t find_reduction(struct peal_mpi_call *call, enum peal_mpi_op which)
 {
     void *handle = peal_mpi_handle(peal_mpi(), call->recvtype);
@@ -201,7 +204,8 @@ static bool is_uneven(enum peal_mpi_collective collective)
            collective == PEAL_MPI_REDUCE_SCATTER;
 }
 
-/* The first rule that applies to this collective and communicator decides; without one, the table does. */
+/* The first rule that applies to this collective and communicator decides; without one, the table
+ * does. */
 static enum peal_mpi_reason judge_size(const struct peal_mpi_call *call)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();

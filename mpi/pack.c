@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pack.h. A predefined type without holes is copied. The MPI packs all others, even those whose size is
- * their extent, because their parts may be in another order. */
+/* See pack.h. A predefined type without holes is copied. The MPI packs all others, even those whose
+ * size is their extent, because their parts may be in another order. */
 #include "pack.h"
 
 #include <string.h>
@@ -47,7 +47,8 @@ static bool move_part(enum direction direction, char *memory, char *packed, int 
     return code == PEAL_MPI_SUCCESS;
 }
 
-/* MPICH refuses to pack from MPI_BOTTOM. So the type is moved by an offset, and the buffer the other way. */
+/* MPICH refuses to pack from MPI_BOTTOM. So the type is moved by an offset, and the buffer the
+ * other way. */
 static bool part_at_bottom(enum direction direction, char *packed, int count, int bytes, void *type,
                            void *comm)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs of a value and an index whose layout in C differs from Peal's: pairs.def.
  *
- * In Peal's pairs both parts have the same size, without holes. So these are reduced in a copy, which is widened
- * before the call and narrowed after it. Values and indices do not change by that. */
+ * In Peal's pairs both parts have the same size, without holes. So these are reduced in a copy,
+ * which is widened before the call and narrowed after it. Values and indices do not change by
+ * that. */
 #ifndef PEAL_MPI_PAIRS_H
 #define PEAL_MPI_PAIRS_H
 

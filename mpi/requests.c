@@ -37,7 +37,8 @@ static pthread_t thread;
 
 uint32_t peal_mpi_requests_pending(void)
 {
-    /* Relaxed: a thread that waits for a request has started it, or was given it by the one that has. */
+    /* Relaxed: a thread that waits for a request has started it, or was given it by the one that
+     * has. */
     return atomic_load_explicit(&pending, memory_order_relaxed);
 }
 
@@ -58,7 +59,8 @@ static void end_entry(struct entry *entry, enum peal_status status)
     entry->status = status;
 }
 
-/* Starts an entry if there is room, unless an earlier one of its communicator still waits for room. */
+/* Starts an entry if there is room, unless an earlier one of its communicator still waits for
+ * room. */
 static void start_entry(struct entry *entry)
 {
     for (const struct entry *before = first; before != entry; before = before->next) {
@@ -146,9 +148,10 @@ int peal_mpi_requests_complete(void)
 
 /* ---- waits that are not intercepted ---- */
 
-/* A tool that calls PMPI_Wait bypasses this library. While Open MPI waits, it calls the functions that are
- * registered with its progress engine; that is an extension, which other MPIs do not have. MPICH's extended
- * generalized requests have a function for waits, too, but it is also called by tests. */
+/* A tool that calls PMPI_Wait bypasses this library. While Open MPI waits, it calls the functions
+ * that are registered with its progress engine; that is an extension, which other MPIs do not have.
+ * MPICH's extended generalized requests have a function for waits, too, but it is also called by
+ * tests. */
 typedef int register_progress(int (*progress)(void));
 
 static pthread_once_t hook_once = PTHREAD_ONCE_INIT;
@@ -205,7 +208,8 @@ static void *look_after(void *unused)
     return NULL;
 }
 
-/* The caller holds the lock. Signals are blocked in the thread, and so go to threads of the program. */
+/* The caller holds the lock. Signals are blocked in the thread, and so go to threads of the
+ * program. */
 static bool ensure_thread(void)
 {
     sigset_t every, before;
@@ -263,7 +267,8 @@ bool peal_mpi_grequest_start(void *request)
            PEAL_MPI_SUCCESS;
 }
 
-/* The call cannot be made here. Closing Peal's communicator tells the other ranks, which wait for it. */
+/* The call cannot be made here. Closing Peal's communicator tells the other ranks, which wait for
+ * it. */
 static int give_up(struct peal_mpi_comm *state, struct entry *entry)
 {
     free(entry);

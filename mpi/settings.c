@@ -156,7 +156,8 @@ static void read_rules(const char *text)
     free(copy);
 }
 
-/* The index of the variable's value among `words`; 0 if it is not set, -1 after reporting another value. */
+/* The index of the variable's value among `words`; 0 if it is not set, -1 after reporting another
+ * value. */
 static int read_choice(const char *variable, const char *const *words, const char *wanted)
 {
     const char *text = getenv(variable);

@@ -33,7 +33,8 @@ const char *peal_mpi_collective_name(enum peal_mpi_collective collective);
 
 enum { PEAL_MPI_MAX_RULES = 32 };
 
-/* A rule of PEAL_MPI_RULES: calls to which it applies go to Peal if their bytes are within its limits. */
+/* A rule of PEAL_MPI_RULES: calls to which it applies go to Peal if their bytes are within its
+ * limits. */
 struct peal_mpi_rule {
     int collective; /* a collective; -1: all */
     bool has_name, has_ranks;
@@ -49,8 +50,7 @@ struct peal_mpi_settings {
     bool check;      /* PEAL_MPI_CHECK: ranks compare their decisions at every call */
     int stats;       /* PEAL_MPI_STATS: 0, 1: rank 0 prints, 2: all ranks */
     uint64_t attach; /* PEAL_MPI_ATTACH: score at which a communicator is opened */
-    bool
-        tabled; /* PEAL_MPI_TABLE: calls in which Peal saves less than a tenth are left to the MPI */
+    bool tabled;     /* PEAL_MPI_TABLE: calls that Peal makes little faster are left to the MPI */
     uint32_t nrules;
     struct peal_mpi_rule rules[PEAL_MPI_MAX_RULES];
     uint64_t hash; /* of everything that decisions depend on */

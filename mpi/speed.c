@@ -41,8 +41,8 @@ static bool is_for(const struct row *row, const struct peal_mpi_comm *state,
            row->ranks == choose_ranks(state);
 }
 
-/* The last row of the collective that is not larger than `bytes`, or else its first row; in `next` the row after
- * it, or NULL. Returns NULL if the collective was not measured. */
+/* The last row of the collective that is not larger than `bytes`, or else its first row; in `next`
+ * the row after it, or NULL. Returns NULL if the collective was not measured. */
 static const struct row *find(const struct peal_mpi_comm *state,
                               enum peal_mpi_collective collective, uint64_t bytes,
                               const struct row **next)
@@ -63,8 +63,8 @@ static const struct row *find(const struct peal_mpi_comm *state,
     return found;
 }
 
-/* Interpolates between two rows. Before the first row times are constant, after the last they grow with the
- * size. */
+/* Interpolates between two rows. Before the first row times are constant, after the last they grow
+ * with the size. */
 static double interpolate(const struct row *row, const struct row *next, uint64_t bytes,
                           double (*of)(const struct row *))
 {
@@ -81,8 +81,8 @@ static double saved_ns(const struct row *row)
     return row->plain_ns - row->peal_ns;
 }
 
-/* Positive where Peal saves at least a tenth. Where it saves less, the faster one in one run is the slower one
- * in the next, and the call is left to the MPI. */
+/* Positive where Peal saves at least a tenth. Where it saves less, the faster one in one run is the
+ * slower one in the next, and the call is left to the MPI. */
 static double clearly_saved_ns(const struct row *row)
 {
     enum { LEFT_NS = 4 }; /* what deciding costs */

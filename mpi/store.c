@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See store.h. A message is two lengths, the key and the value. Every rank keeps what it has set or received until
- * the store is closed; its sends read from there. */
+/* See store.h. A message is two lengths, the key and the value. Every rank keeps what it has set or
+ * received until the store is closed; its sends read from there. */
 #include "store.h"
 
 #include "stats.h"

@@ -75,8 +75,8 @@ static int forget(void *comm, int key, void *value, void *extra)
     return PEAL_MPI_SUCCESS;
 }
 
-/* Called when MPI_Finalize begins, because it belongs to an attribute of MPI_COMM_SELF. From here on all calls
- * go to the MPI, on all ranks: functions of other attributes may still make some. */
+/* Called when MPI_Finalize begins, because it belongs to an attribute of MPI_COMM_SELF. From here
+ * on all calls go to the MPI, on all ranks: functions of other attributes may still make some. */
 static int finish(void *comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
@@ -103,8 +103,8 @@ static bool make_keyvals(const struct peal_mpi_abi *abi)
     return abi->pmpi.Comm_set_attr(abi->comm_self, finish_key, &all) == PEAL_MPI_SUCCESS;
 }
 
-/* Ranks that the program spawned or connected to may run without this library, and then would not answer a
- * message. All ranks of such a communicator find some that are in another world. */
+/* Ranks that the program spawned or connected to may run without this library, and then would not
+ * answer a message. All ranks of such a communicator find some that are in another world. */
 static bool has_other_worlds(const struct peal_mpi_comm *state)
 {
     int places[PEAL_MOST_RANKS];
@@ -287,8 +287,8 @@ bool peal_mpi_take(struct peal_mpi_call *call, int *code)
     return true;
 }
 
-/* Counts a call towards opening a communicator for requests. That happens in the next blocking call, which must
- * not be left to the MPI before. */
+/* Counts a call towards opening a communicator for requests. That happens in the next blocking
+ * call, which must not be left to the MPI before. */
 static void count_start(const struct peal_mpi_call *call)
 {
     struct peal_mpi_comm *state = call->state;
@@ -313,8 +313,7 @@ bool peal_mpi_take_start(struct peal_mpi_call *call)
         return true; /* peal_mpi_request_start reports it */
     if (state->phase == PEAL_MPI_NEW) {
         call->reason = PEAL_MPI_EARLY;
-        state
-            ->request_score++; /* without the size, because nothing is known of the other ranks yet */
+        state->request_score++; /* without the size: nothing is known of the other ranks yet */
         return false;
     }
     call->reason = decide(call);

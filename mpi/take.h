@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides for each call whether Peal takes it, and keeps what it must know of communicators for that.
+/* Decides for each call whether Peal takes it, and keeps what it must know of communicators for
+ * that.
  *
  * The phases of a communicator change in blocking collectives only, because these may synchronise:
  *
@@ -7,16 +8,17 @@
  *              │                      │
  *              └──────▶ refused ◀─────┘
  *
- * Agree (agree.h), at the first blocking collective: each rank learns the settings and hosts of the others.
- * From then on all ranks know the same, and so decide the same.
+ * Agree (agree.h), at the first blocking collective: each rank learns the settings and hosts of the
+ * others. From then on all ranks know the same, and so decide the same.
  *
- * Attach (attach.h), after enough calls that Peal could have taken: the ranks open a Peal communicator. If one
- * of them cannot, none does. Ranks on several hosts find each other through messages of the MPI (store.h).
- * Requests have a second Peal communicator, opened in the same way after enough non-blocking calls. So they
- * share no lock with blocking calls, and starting one never waits for other ranks.
+ * Attach (attach.h), after enough calls that Peal could have taken: the ranks open a Peal
+ * communicator. If one of them cannot, none does. Ranks on several hosts find each other through
+ * messages of the MPI (store.h). Requests have a second Peal communicator, opened in the same way
+ * after enough non-blocking calls. So they share no lock with blocking calls, and starting one
+ * never waits for other ranks.
  *
- * What is known of a communicator is an attribute of it, which is not copied with the communicator and is
- * deleted with it.
+ * What is known of a communicator is an attribute of it, which is not copied with the communicator
+ * and is deleted with it.
  */
 #ifndef PEAL_MPI_TAKE_H
 #define PEAL_MPI_TAKE_H
@@ -97,11 +99,12 @@ struct peal_mpi_call {
     uint64_t since_ns; /* for statistics */
 };
 
-/* Faster access: the library is loaded with the program, so its thread-local data has a fixed place. */
+/* Faster access: the library is loaded with the program, so its thread-local data has a fixed
+ * place. */
 #define PEAL_MPI_OWN_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
 
-/* A cache of the communicators of this thread's last calls. Freeing any communicator invalidates it,
- * because the handle may be given to another. */
+/* A cache of the communicators of this thread's last calls. Freeing any communicator invalidates
+ * it, because the handle may be given to another. */
 struct peal_mpi_recent {
     void *comm;
     struct peal_mpi_comm *state;
@@ -120,13 +123,14 @@ static inline struct peal_mpi_recent *peal_mpi_recent_at(const void *comm)
 static inline struct peal_mpi_comm *peal_mpi_recall(const void *comm)
 {
     const struct peal_mpi_recent *recent = peal_mpi_recent_at(comm);
-    /* Relaxed: the program makes sure that a communicator is freed before another one gets its handle. */
+    /* Relaxed: the program makes sure that a communicator is freed before another one gets its
+     * handle. */
     uint64_t frees = atomic_load_explicit(&peal_mpi_frees, memory_order_relaxed);
     return recent->comm == comm && recent->frees == frees ? recent->state : NULL;
 }
 
-/* Bytes of all of a rank's data. `count_bytes` are those that a call's count says: of one block, if there are
- * several. */
+/* Bytes of all of a rank's data. `count_bytes` are those that a call's count says: of one block, if
+ * there are several. */
 static inline uint64_t peal_mpi_all_bytes(enum peal_mpi_collective collective, uint64_t count_bytes,
                                           uint32_t size)
 {
@@ -142,9 +146,9 @@ static inline uint32_t peal_mpi_class_of(uint64_t bytes)
     return class < PEAL_MPI_CLASSES ? class : PEAL_MPI_CLASSES - 1;
 }
 
-/* True if the call is left to the MPI and need not be counted. Collective and bytes are enough to know it:
- * whatever else there may be about the call (operation, root, wrong arguments) could only leave it to the MPI,
- * too. */
+/* True if the call is left to the MPI and need not be counted. Collective and bytes are enough to
+ * know it: whatever else there may be about the call (operation, root, wrong arguments) could only
+ * leave it to the MPI, too. */
 bool peal_mpi_is_left(enum peal_mpi_collective collective, const void *comm, int count,
                       const void *type);
 
@@ -157,8 +161,8 @@ struct peal_mpi_last {
 };
 extern PEAL_MPI_OWN_THREAD struct peal_mpi_last peal_mpi_last;
 
-/* The same for the communicator and type of the last call. It takes a few instructions only, because
- * such calls are the shortest of all. */
+/* The same for the communicator and type of the last call. It takes a few instructions only,
+ * because such calls are the shortest of all. */
 static inline bool peal_mpi_is_left_again(enum peal_mpi_collective collective, const void *comm,
                                           int count, const void *type)
 {
@@ -172,8 +176,8 @@ static inline bool peal_mpi_is_left_again(enum peal_mpi_collective collective, c
     return last->state->left[collective] >> peal_mpi_class_of(bytes) & 1;
 }
 
-/* Decides on a blocking call. True if Peal has taken it; `code` is then the result. False if the caller has to
- * call the MPI, and then peal_mpi_passed. */
+/* Decides on a blocking call. True if Peal has taken it; `code` is then the result. False if the
+ * caller has to call the MPI, and then peal_mpi_passed. */
 bool peal_mpi_take(struct peal_mpi_call *call, int *code);
 /* Decides on a non-blocking call, without waiting for other ranks. True if Peal takes it. */
 bool peal_mpi_take_start(struct peal_mpi_call *call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPI_Wait, MPI_Test and the like, in C. While requests of Peal are pending, a wait is a loop of tests,
- * between which Peal's requests progress and are completed. It does not matter which requests are Peal's: all are
- * requests of the MPI. */
+/* MPI_Wait, MPI_Test and the like, in C. While requests of Peal are pending, a wait is a loop of
+ * tests, between which Peal's requests progress and are completed. It does not matter which
+ * requests are Peal's: all are requests of the MPI. */
 #include "requests.h"
 
 #include <sched.h>

@@ -7,7 +7,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+/* The bytes of a program's structure, from its first member. */
+static inline size_t peal_growth_size(uint32_t struct_size, size_t first)
+{
+    return struct_size ? struct_size : first;
+}
 /* Copies a program's structure of `given` bytes into the library's of `known` bytes. Members that
  * the program does not have become zero. False: the structure is smaller than in any version, or
  * sets members that this library does not know. */

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 enum {
-    MOST_SRC = 66,
-    MOST_LEN = 300,
+    MAX_SOURCES = 66,
+    MAX_LEN = 300,
     GUARD = 128,
-    ROOM = GUARD + 64 + 8 * MOST_LEN + GUARD,
+    ROOM = GUARD + 64 + 8 * MAX_LEN + GUARD,
 };
 
 static uint64_t rng_state;
@@ -84,18 +84,18 @@ static void fill(void *at, enum peal_dtype dtype, size_t count)
 /* One call: the same operands for both sides, each side with a destination of its own. */
 struct call {
     enum peal_fn fn;
-    enum peal_dtype dtype[MOST_SRC + 1]; /* sources, then the destination */
+    enum peal_dtype dtype[MAX_SOURCES + 1]; /* sources, then the destination */
     uint32_t nsrc;
-    uint32_t offset[MOST_SRC + 1];
-    bool is_const[MOST_SRC];
-    double value[MOST_SRC];
+    uint32_t offset[MAX_SOURCES + 1];
+    bool is_const[MAX_SOURCES];
+    double value[MAX_SOURCES];
     int in_place; /* the source that is the destination, or -1 */
     uint32_t divisor;
     bool stream;
     size_t count;
 };
 
-static char src_room[MOST_SRC][ROOM], dst_room[2][ROOM];
+static char src_room[MAX_SOURCES][ROOM], dst_room[2][ROOM];
 
 static void report(const struct call *call, const struct peal_compute *variant)
 {
@@ -105,11 +105,12 @@ static void report(const struct call *call, const struct peal_compute *variant)
     for (uint32_t s = 0; s < call->nsrc; s++)
         print_error(" %s+%u%s", peal_dtype_name(call->dtype[s]), call->offset[s],
                     call->is_const[s] ? " (constant)" : "");
-    print_error(" -> %s+%u\n", peal_dtype_name(call->dtype[MOST_SRC]), call->offset[MOST_SRC]);
+    print_error(" -> %s+%u\n", peal_dtype_name(call->dtype[MAX_SOURCES]),
+                call->offset[MAX_SOURCES]);
     for (size_t i = 0; i < ROOM; i++) {
         if (dst_room[0][i] != dst_room[1][i]) {
             print_error("first difference at byte %td: 0x%02x instead of 0x%02x\n",
-                        (ptrdiff_t)i - GUARD - (ptrdiff_t)call->offset[MOST_SRC],
+                        (ptrdiff_t)i - GUARD - (ptrdiff_t)call->offset[MAX_SOURCES],
                         dst_room[1][i] & 0xff, dst_room[0][i] & 0xff);
             break;
         }
@@ -119,14 +120,14 @@ static void report(const struct call *call, const struct peal_compute *variant)
 
 static void compare(const struct call *call, const struct peal_compute *variant)
 {
-    enum peal_dtype to = call->dtype[MOST_SRC];
-    uint32_t to_offset = call->offset[MOST_SRC];
+    enum peal_dtype to = call->dtype[MAX_SOURCES];
+    uint32_t to_offset = call->offset[MAX_SOURCES];
     memset(dst_room, 0xa5, sizeof dst_room);
     for (uint32_t s = 0; s < call->nsrc; s++)
         fill(src_room[s] + GUARD + call->offset[s], call->dtype[s], call->count);
     const struct peal_compute *sides[2] = {&peal_compute_generic, variant};
     for (int side = 0; side < 2; side++) {
-        struct peal_operand dst = {dst_room[side] + GUARD + to_offset, 0, to}, src[MOST_SRC];
+        struct peal_operand dst = {dst_room[side] + GUARD + to_offset, 0, to}, src[MAX_SOURCES];
         for (uint32_t s = 0; s < call->nsrc; s++) {
             src[s] = (struct peal_operand){src_room[s] + GUARD + call->offset[s], call->value[s],
                                            call->dtype[s]};
@@ -158,7 +159,7 @@ static uint32_t sources_of(enum peal_fn fn)
 static struct call plain_call(enum peal_fn fn, enum peal_dtype dtype, size_t count)
 {
     struct call call = {.fn = fn, .nsrc = sources_of(fn), .in_place = -1, .count = count};
-    for (uint32_t s = 0; s <= MOST_SRC; s++) {
+    for (uint32_t s = 0; s <= MAX_SOURCES; s++) {
         call.dtype[s] = dtype;
         call.offset[s] = below(2) ? 0 : below(64);
     }
@@ -179,7 +180,7 @@ static void check_lengths(const struct peal_compute *variant)
         for (enum peal_dtype dtype = 0; dtype < PEAL_SCALAR_DTYPES; dtype++) {
             if (!peal_fn_takes(fn, dtype))
                 continue;
-            for (size_t count = 0; count <= MOST_LEN; count++) {
+            for (size_t count = 0; count <= MAX_LEN; count++) {
                 struct call call = plain_call(fn, dtype, count);
                 call.stream = below(4) == 0;
                 if (below(4) == 0)
@@ -206,9 +207,9 @@ static void check_alignments(const struct peal_compute *variant)
             for (uint32_t i = 0; i < 4 * 64; i++) {
                 struct call call = plain_call(fn, dtype, 60 + below(200));
                 call.nsrc = 2 + i % 3;
-                for (uint32_t s = 0; s <= MOST_SRC; s++)
+                for (uint32_t s = 0; s <= MAX_SOURCES; s++)
                     call.offset[s] = below(64);
-                call.offset[i & 1 ? MOST_SRC : below(call.nsrc)] = i / 4;
+                call.offset[i & 1 ? MAX_SOURCES : below(call.nsrc)] = i / 4;
                 call.stream = i & 2;
                 compare(&call, variant);
             }
@@ -228,14 +229,14 @@ static void check_mixed(const struct peal_compute *variant)
         enum peal_fn fn = (enum peal_fn)below(PEAL_FN_COUNT);
         if (peal_fn_info(fn)->types == PEAL_FN_PAIR)
             continue; /* record_test.c */
-        struct call call = plain_call(fn, PEAL_F32, below(below(4) ? 40 : MOST_LEN));
-        enum peal_dtype most = below(4) ? PEAL_F32 : PEAL_SCALAR_DTYPES - 1;
-        for (uint32_t s = 0; s <= MOST_SRC; s++) {
+        struct call call = plain_call(fn, PEAL_F32, below(below(4) ? 40 : MAX_LEN));
+        enum peal_dtype last = below(4) ? PEAL_F32 : PEAL_SCALAR_DTYPES - 1;
+        for (uint32_t s = 0; s <= MAX_SOURCES; s++) {
             do
                 call.dtype[s] = (enum peal_dtype)below(
-                    peal_fn_takes(fn, PEAL_F32) ? (uint32_t)most + 1 : PEAL_SCALAR_DTYPES);
+                    peal_fn_takes(fn, PEAL_F32) ? (uint32_t)last + 1 : PEAL_SCALAR_DTYPES);
             while (!peal_fn_takes(fn, call.dtype[s]));
-            if (s < MOST_SRC && below(4) == 0) {
+            if (s < MAX_SOURCES && below(4) == 0) {
                 call.is_const[s] = true;
                 call.value[s] = below(2) ? 0.1 * (int)(below(2000) - 1000) : (double)below(300);
             }
@@ -243,7 +244,7 @@ static void check_mixed(const struct peal_compute *variant)
         if (below(3) == 0 && fn != PEAL_FN_SOFTMAX)
             call.divisor = below(20);
         uint32_t s = below(call.nsrc);
-        if (below(3) == 0 && !call.is_const[s] && call.dtype[s] == call.dtype[MOST_SRC])
+        if (below(3) == 0 && !call.is_const[s] && call.dtype[s] == call.dtype[MAX_SOURCES])
             call.in_place = (int)s;
         call.stream = below(4) == 0;
         compare(&call, variant);
@@ -265,7 +266,7 @@ static void check_directly(const struct peal_compute *variant)
                 continue;
             }
             if (dtype > PEAL_I64 && !direct)
-                continue; /* plain C does it */
+                continue; /* generic C is used */
             assert_non_null(direct);
             static uint64_t a[100], b[100], expected[100], got[100];
             fill(a, dtype, 100);
@@ -284,7 +285,7 @@ TEST(reducers_exist_for_all_commuting_functions)
     for_each_variant(check_directly);
 }
 
-enum { MOST_DST = 5, SPREAD_ROOM = ROOM * MOST_DST };
+enum { MAX_DESTINATIONS = 5, SPREAD_ROOM = ROOM * MAX_DESTINATIONS };
 
 /* Both sides work on a copy of the same memory, in which destinations may be sources. */
 static void check_spread(const struct peal_compute *variant)
@@ -293,13 +294,14 @@ static void check_spread(const struct peal_compute *variant)
     static const enum peal_fn fns[] = {PEAL_FN_ADD, PEAL_FN_MUL, PEAL_FN_MAXIMUM, PEAL_FN_ID};
     for (int i = 0; i < 10000; i++) {
         enum peal_dtype dtype = (enum peal_dtype)below(PEAL_SCALAR_DTYPES);
-        size_t count = below(MOST_LEN);
-        uint32_t ndst = 1 + below(MOST_DST), nsrc = 1 + below(MOST_DST), align = below(64);
+        size_t count = below(MAX_LEN);
+        uint32_t ndst = 1 + below(MAX_DESTINATIONS), nsrc = 1 + below(MAX_DESTINATIONS),
+                 align = below(64);
         enum peal_fn fn = PICK(fns);
         if (!peal_fn_takes(fn, dtype))
             continue;
         nsrc = fn == PEAL_FN_ID ? 1 : nsrc;
-        size_t to[MOST_DST], from[MOST_DST];
+        size_t to[MAX_DESTINATIONS], from[MAX_DESTINATIONS];
         for (uint32_t d = 0; d < ndst; d++)
             to[d] = (size_t)d * ROOM + GUARD + (i & 1 ? align & ~7u : below(64));
         for (uint32_t s = 0; s < nsrc; s++) {
@@ -311,15 +313,15 @@ static void check_spread(const struct peal_compute *variant)
             fill(before + from[s], dtype, count);
         for (int side = 0; side < 2; side++) {
             memcpy(memory[side], before, sizeof before);
-            void *dst[MOST_DST];
-            const void *src[MOST_DST];
+            void *dst[MAX_DESTINATIONS];
+            const void *src[MAX_DESTINATIONS];
             for (uint32_t d = 0; d < ndst; d++)
                 dst[d] = memory[side] + to[d];
             for (uint32_t s = 0; s < nsrc; s++)
                 src[s] = memory[side] + from[s];
-            struct peal_spread how = {fn,  dtype, below(2), below(ndst + 1), ndst, nsrc,
-                                      dst, src,   count};
-            (side ? variant : &peal_compute_generic)->spread(&how);
+            struct peal_spread spread = {fn,  dtype, below(2), below(ndst + 1), ndst, nsrc,
+                                         dst, src,   count};
+            (side ? variant : &peal_compute_generic)->spread(&spread);
         }
         if (memcmp(memory[0], memory[1], sizeof before) != 0)
             fail_msg("%s spread %s %s: count %zu, %u sources, %u destinations", variant->name,
@@ -330,26 +332,26 @@ static void check_spread(const struct peal_compute *variant)
 /* The definition of spread itself: combine, then copies. */
 TEST(generic_spread_is_combine_and_copies)
 {
-    static uint64_t a[MOST_LEN], b[MOST_LEN], one[MOST_LEN], two[MOST_LEN], expected[MOST_LEN];
+    static uint64_t a[MAX_LEN], b[MAX_LEN], one[MAX_LEN], two[MAX_LEN], expected[MAX_LEN];
     for (enum peal_dtype dtype = 0; dtype < PEAL_SCALAR_DTYPES; dtype++) {
         if (!peal_fn_takes(PEAL_FN_ADD, dtype))
             continue;
-        fill(a, dtype, MOST_LEN);
-        fill(b, dtype, MOST_LEN);
+        fill(a, dtype, MAX_LEN);
+        fill(b, dtype, MAX_LEN);
         struct peal_operand src[2] = {{a, 0, dtype}, {b, 0, dtype}}, dst = {expected, 0, dtype};
-        peal_compute_generic.combine(PEAL_FN_ADD, &dst, src, 2, MOST_LEN, 1);
-        struct peal_spread how = {PEAL_FN_ADD,
-                                  dtype,
-                                  false,
-                                  0,
-                                  2,
-                                  2,
-                                  (void *const[]){one, two},
-                                  (const void *const[]){a, b},
-                                  MOST_LEN};
-        peal_compute_generic.spread(&how);
-        assert_memory_equal(one, expected, MOST_LEN * peal_dtype_size(dtype));
-        assert_memory_equal(two, expected, MOST_LEN * peal_dtype_size(dtype));
+        peal_compute_generic.combine(PEAL_FN_ADD, &dst, src, 2, MAX_LEN, 1);
+        struct peal_spread spread = {PEAL_FN_ADD,
+                                     dtype,
+                                     false,
+                                     0,
+                                     2,
+                                     2,
+                                     (void *const[]){one, two},
+                                     (const void *const[]){a, b},
+                                     MAX_LEN};
+        peal_compute_generic.spread(&spread);
+        assert_memory_equal(one, expected, MAX_LEN * peal_dtype_size(dtype));
+        assert_memory_equal(two, expected, MAX_LEN * peal_dtype_size(dtype));
     }
 }
 
@@ -376,7 +378,9 @@ static void check_edges(const struct peal_compute *variant)
         assert_int_equal(mprotect(end[i], page, PROT_NONE), 0);
     }
     for (enum peal_dtype dtype = 0; dtype < PEAL_SCALAR_DTYPES; dtype++) {
-        for (size_t count = 0; count <= 150 && peal_fn_takes(PEAL_FN_ADD, dtype); count++) {
+        if (!peal_fn_takes(PEAL_FN_ADD, dtype))
+            continue;
+        for (size_t count = 0; count <= 150; count++) {
             size_t bytes = count * peal_dtype_size(dtype);
             struct peal_operand dst = {at_the_edge(end[2], bytes), 0, dtype};
             struct peal_operand src[2] = {{at_the_edge(end[0], bytes), 0, dtype},

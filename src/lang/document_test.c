@@ -37,7 +37,10 @@ static void words_after(const char *document, const char *start, char out[static
         fail_msg("'%s' is not in the document", start);
     size_t len = 0;
     bool gap = true;
-    for (at += strlen(start); *at && *at != '.' && len < 1000; at++) {
+    at += strlen(start);
+    const char *end = strchr(at, '.');
+    assert_true(end && end - at < 1000);
+    for (; at < end; at++) {
         bool is_space = *at == ' ' || *at == '\n';
         if (!is_space)
             out[len++] = *at;

@@ -65,12 +65,14 @@ static void wave(struct maker *m, bool shared, int64_t threshold)
     for (uint32_t k = 1; k < m->n; k++)
         peal_assembler_notify(m->a, (m->rank + k) % m->n, m->s, shared ? 0 : m->rank, PEAL_NONE, 1,
                               m->flags);
-    for (uint32_t q = 0; q < m->n && !shared; q++) {
+    if (shared) {
+        peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, threshold * (m->n - 1), m->flags);
+        return;
+    }
+    for (uint32_t q = 0; q < m->n; q++) {
         if (q != m->rank)
             peal_assembler_wait(m->a, m->s, q, PEAL_NONE, threshold, m->flags);
     }
-    if (shared)
-        peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, threshold * (m->n - 1), m->flags);
 }
 
 static void sum_all(struct maker *m, struct peal_ref dst, uint32_t first)
@@ -188,7 +190,7 @@ static void test_schemes(void **state)
     }
 }
 
-static void test_race_is_told(void **state)
+static void test_race_is_reported(void **state)
 {
     (void)state;
     struct peal_plan *plan = make(STAGE_WAVE_SUM, 3);
@@ -208,7 +210,7 @@ static void test_race_is_told(void **state)
     free(plan);
 }
 
-static void test_deadlock_is_told(void **state)
+static void test_deadlock_is_reported(void **state)
 {
     (void)state;
     struct peal_plan *plan = make(TOO_MANY, 3);
@@ -321,7 +323,7 @@ static void test_proofs_are_shared_by_shape(void **state)
     free(other);
 }
 
-static void test_advice_mends(void **state)
+static void test_advice_fixes(void **state)
 {
     (void)state;
     struct peal_plan *plan = make(STAGE_WAVE_SUM, 3);
@@ -395,7 +397,7 @@ static void test_lanes_race(void **state)
 
 /* The kernel itself sets its cells to zero. It is not monotone, so it is explored, and the
  * counterexample ends in a deadlock. */
-static void test_exploration_tells_a_deadlock(void **state)
+static void test_exploration_reports_a_deadlock(void **state)
 {
     (void)state;
     struct maker m = maker_begin(3, COUNT, PEAL_SIGNAL_RAW, 3);
@@ -413,7 +415,7 @@ static void test_exploration_tells_a_deadlock(void **state)
     assert_int_equal(v->story, PEAL_STORY_MINIMAL);
     assert_true(v->nwaits > 0 && v->nsteps > v->nwaits);
     peal_verification_free(v);
-    struct peal_verify_options o = {.launches = 1, .most_bytes = 100};
+    struct peal_verify_options o = {.launches = 1, .max_bytes = 100};
     assert_int_equal(peal_verify_plan(plan, &o, &v), PEAL_OK);
     assert_int_equal(v->verdict, PEAL_UNDECIDED);
     assert_non_null(strstr(v->why, "memory limit"));
@@ -469,16 +471,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schemes),
-        cmocka_unit_test(test_race_is_told),
-        cmocka_unit_test(test_deadlock_is_told),
+        cmocka_unit_test(test_race_is_reported),
+        cmocka_unit_test(test_deadlock_is_reported),
         cmocka_unit_test(test_relaxed_signals_order_nothing),
         cmocka_unit_test(test_relaxed_signals_still_hold_back),
         cmocka_unit_test(test_relaxed_flag_is_no_order),
         cmocka_unit_test(test_proofs_are_shared_by_shape),
-        cmocka_unit_test(test_advice_mends),
+        cmocka_unit_test(test_advice_fixes),
         cmocka_unit_test(test_least_depth),
         cmocka_unit_test(test_lanes_race),
-        cmocka_unit_test(test_exploration_tells_a_deadlock),
+        cmocka_unit_test(test_exploration_reports_a_deadlock),
         cmocka_unit_test(test_windows_have_one_size),
         cmocka_unit_test(test_overlap_is_a_fault),
     };

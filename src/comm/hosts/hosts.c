@@ -29,12 +29,6 @@ static bool wants_thread(void)
     return wish && strcmp(wish, "thread") == 0;
 }
 
-static bool wants_crypt(void)
-{
-    const char *wish = getenv("PEAL_NET_CRYPT");
-    return wish && strcmp(wish, "1") == 0;
-}
-
 /* Ranks that read different tables would take different algorithms. Rules of one host do not matter here. */
 static void name_table(char *out, size_t cap)
 {
@@ -71,7 +65,6 @@ static enum peal_status open_endpoint(struct peal_meet *meet, const uint32_t *no
                                      .size = meet->size,
                                      .job = meet->job,
                                      .secret = secret,
-                                     .crypt = wants_crypt(),
                                      .versions = {.tune = table},
                                      .events = peal_endpoint_events(endpoint)};
     struct peal_net *net = NULL;

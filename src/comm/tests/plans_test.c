@@ -205,7 +205,7 @@ static struct peal_plan_size size_of(size_t s, const struct peal_bind *bind)
 {
     uint64_t count = (uint64_t)sizes[s].count;
     return (struct peal_plan_size){.count = count,
-                                   .most = (uint64_t)sizes[s].capacity,
+                                   .capacity = (uint64_t)sizes[s].capacity,
                                    .dtype = bind->dtype,
                                    .reduce = bind->reduce,
                                    .channel_depth = bind->channel_depth,
@@ -221,7 +221,7 @@ static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_
         bind.dtype = peal_template_dtype(kinds[k].dtype);
         bind.reduce = peal_template_reduce(kinds[k].reduce);
         struct peal_plan *template =
-            make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+            make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_CAPACITY);
         bind.dtype = kinds[k].dtype;
         bind.reduce = kinds[k].reduce;
         size_t nsizes = sizes_from(template);
@@ -316,7 +316,7 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
     struct peal_bind bind = *given;
     bind.dtype = PEAL_F32;
     struct peal_plan *whole,
-        *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+        *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_CAPACITY);
     peal_prefault_init(&prefault, 4096, 65536);
     bind.dtype = given->dtype;
     size_t nsizes = sizes_from(template);

@@ -39,9 +39,7 @@ enum peal_status peal_comm_stats(const struct peal_comm *comm, const char *colle
     bool found = false;
     if (!comm || !out)
         return PEAL_INVALID;
-    size_t given = PEAL_STATS_FIRST_BYTES;
-    if (out->struct_size)
-        given = out->struct_size;
+    size_t given = peal_growth_size(out->struct_size, PEAL_STATS_FIRST_BYTES);
     if (given < PEAL_STATS_FIRST_BYTES)
         return PEAL_INVALID;
     /* all_to_all_v has two rows: one that sends nothing ends while it still is the first. */

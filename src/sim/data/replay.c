@@ -329,7 +329,7 @@ static void move_put(struct context *c, const struct peal_op *op, uint32_t to, c
 static uint64_t put_bytes(const struct peal_op *op)
 {
     uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)op->dtype);
-    return size * op->mem.rows * (1 + (uint64_t)op->mem.also) + 1;
+    return size * op->mem.rows * (1 + (uint64_t)op->mem.extra_dsts) + 1;
 }
 
 /* What an op put into rank `to`: it is in transit, or arrived before the op was done. */
@@ -375,7 +375,7 @@ static bool take_out(struct context *c, const struct peal_op *op, const struct n
 static bool post(struct context *c, const struct peal_op *op, const struct note *note)
 {
     const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
-    uint32_t nrefs = peal_op_nrefs(op), all = 1 + op->mem.also;
+    uint32_t nrefs = peal_op_nrefs(op), all = 1 + op->mem.extra_dsts;
     if (op->kind == PEAL_OP_ACCUMULATE)
         return true;
     char *before = malloc(put_bytes(op) * all);

@@ -51,14 +51,14 @@ static void pops_in_the_stated_order(void **unused)
                 order++;
                 pushed++;
                 list[len++] = m;
-                peal_queue_push(&queue, m.event.time, m.event.who, m.event.what);
+                peal_queue_push(&queue, m.event.time, m.event.who, m.event.payload);
                 continue;
             }
             size_t first = 0;
             for (size_t i = 1; i < len; i++)
                 first = compare(&list[i], &list[first]) < 0 ? i : first;
             assert_true(peal_queue_pop(&queue, &event));
-            assert_int_equal(event.what, list[first].event.what);
+            assert_int_equal(event.payload, list[first].event.payload);
             assert_int_equal(event.time, list[first].event.time);
             assert_int_equal(event.who, list[first].event.who);
             now = event.time;

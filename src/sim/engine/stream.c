@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 64 };
+enum { MAX_WORKERS = 64 };
 
 struct stream_worker {
     const struct peal_sim *sim;
@@ -91,8 +91,8 @@ static enum peal_status run_workers(struct stream_worker *workers, uint32_t coun
 static enum peal_status join(struct stream_worker *workers, uint32_t count,
                              struct peal_plan **frame, struct peal_codes **codes)
 {
-    uint32_t *maps[MOST_WORKERS] = {0};
-    struct peal_codes *others[MOST_WORKERS];
+    uint32_t *maps[MAX_WORKERS] = {0};
+    struct peal_codes *others[MAX_WORKERS];
     enum peal_status status = PEAL_OK;
     for (uint32_t i = 0; i < count; i++) {
         if (status != PEAL_OK)
@@ -171,7 +171,7 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     enum peal_status status;
     if (!check(sim, bind, diags, &status))
         return status;
-    uint32_t max_workers = (uint32_t)peal_size_min(bind->nranks, MOST_WORKERS);
+    uint32_t max_workers = (uint32_t)peal_size_min(bind->nranks, MAX_WORKERS);
     uint32_t count = (uint32_t)peal_size_min(peal_size_max(threads, 1), max_workers);
     struct stream_worker *workers = calloc(count, sizeof *workers);
     struct peal_plan *frame = NULL;

@@ -76,7 +76,7 @@ static void test_places(void **state)
             assert_int_equal(e.p.threads[t].enter[l], l ? leaves[t][l - 1] : 0);
         }
     }
-    assert_true(peal_edit_holds(&e, &(struct peal_verify_options){.most_bytes = 1 << 24},
+    assert_true(peal_edit_holds(&e, &(struct peal_verify_options){.max_bytes = 1 << 24},
                                 PEAL_REUSE_REPEATABLE));
     peal_edit_end(&e);
     peal_program_release(&p);

@@ -24,7 +24,7 @@ enum scheme {
     HALVES,   /* the first half is staged again; the halves are read one by one */
     PERSISTS, /* the same, but the second half is wanted in the slot of the first */
     GATHERED, /* all add to what rank 0 has staged */
-    PARITY,   /* alternates between two halves already, and no rank says that it has read */
+    PARITY,   /* alternates between two halves already, and no rank announces that it has read */
     WRONG     /* AGAIN, and what is read is doubled */
 };
 
@@ -87,12 +87,13 @@ static struct peal_ref by_launch(struct maker *m)
 static void add_ops(struct maker *m, enum scheme scheme)
 {
     if (scheme == PARITY) {
-        if (m->rank == 0)
+        if (m->rank == 0) {
             peal_assembler_copy(m->a, by_launch(m), at(0, m->x, 0), 1, COUNT);
-        for (uint32_t q = 1; q < RANKS && m->rank == 0; q++)
-            peal_assembler_notify(m->a, q, m->s, 0, PEAL_NONE, 1, 0);
-        if (m->rank)
+            for (uint32_t q = 1; q < RANKS; q++)
+                peal_assembler_notify(m->a, q, m->s, 0, PEAL_NONE, 1, 0);
+        } else {
             peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, 1, 0);
+        }
         peal_assembler_copy(m->a, at(m->rank, m->y, 0), m->rank ? by_launch(m) : at(0, m->x, 0), 1,
                             COUNT);
         return;
@@ -144,10 +145,10 @@ static struct peal_verification *verify(const struct peal_plan *plan, bool advic
     return v;
 }
 
-static void expect(int line, bool holds, const char *what)
+static void expect(int line, bool holds, const char *expected)
 {
     if (!holds)
-        fail_msg("line %d: %s", line, what);
+        fail_msg("line %d: %s", line, expected);
 }
 
 /* How the slots of t are used. False: there is no such use. */

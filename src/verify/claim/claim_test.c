@@ -131,7 +131,7 @@ static void test_what_is_too_large_is_not_decided(void **state)
     struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 1, .ncounts = 1};
     claim.request.kernel = m.kernel;
     claim.request.bind.dtype = PEAL_F32;
-    claim.verify.most_bytes = 1 << 20;
+    claim.verify.max_bytes = 1 << 20;
     assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
     assert_int_equal(sum.proved, 1);
     assert_int_equal(sum.unknown, 1);

@@ -39,9 +39,9 @@
          "    }\n"                                                                                 \
          "}\n"
 
-/* Two slots. `told` is which ranks a reader notifies; `guard` is what a root waits for before it
+/* Two slots. `notified`: which ranks a reader notifies; `guard`: what a root waits for before it
  * writes its slot again. */
-#define PIPE(guard, told)                                                                          \
+#define PIPE(guard, notified)                                                                      \
     "kernel k(in x: T[n], out y: T[n], root: int, most: int = n) implements broadcast {\n"         \
     "    window slot: T[2 * most]\n"                                                               \
     "    signal done[nranks], ready[nranks]\n"                                                     \
@@ -52,12 +52,12 @@
     "        y = x\n"                                                                              \
     "    } else {\n"                                                                               \
     "        wait ready[root] >= 1\n"                                                              \
-    "        y = slot@root[(launch mod 2) * most +: n]\n        " told "\n"                        \
+    "        y = slot@root[(launch mod 2) * most +: n]\n        " notified "\n"                    \
     "    }\n"                                                                                      \
     "}\n"
 
 #define ALL_DONE "for p in peers { wait done[p] >= 1 at launch - 2 }"
-#define TELL_ALL "for p in peers { notify done[rank]@p += 1 }"
+#define NOTIFY_ALL "for p in peers { notify done[rank]@p += 1 }"
 
 #define EACH_OF_ALL "for p in peers { wait taken[p] >= 1 }"
 #define TAKEN "notify taken[rank]@root += 1"
@@ -78,12 +78,12 @@ static const struct row rows[] = {
     /* not closed, two slots: a root waits for those that read its slot two launches ago */
     {__LINE__, "broadcast_pipe", true, PEAL_PROVED},
     {__LINE__, "broadcast_chain", true, PEAL_PROVED},
-    {__LINE__, PIPE(ALL_DONE, TELL_ALL), true, PEAL_PROVED},
+    {__LINE__, PIPE(ALL_DONE, NOTIFY_ALL), true, PEAL_PROVED},
     /* right with one root, but the next one is not notified by the ranks that read its slot */
     {__LINE__, PIPE(ALL_DONE, "notify done[rank]@root += 1"), false, PEAL_REFUTED},
     /* it is notified by some of them */
     {__LINE__,
-     PIPE("for p in peers { if p != root + 1 { wait done[p] >= 1 at launch - 2 } }", TELL_ALL),
+     PIPE("for p in peers { if p != root + 1 { wait done[p] >= 1 at launch - 2 } }", NOTIFY_ALL),
      false, PEAL_REFUTED},
     /* two slots, and every rank enters before any rank leaves */
     {__LINE__, "reduce_nodes", true, PEAL_PROVED},

@@ -15,9 +15,11 @@ static bool find_unordered(struct search *s)
     size_t locations = p->memory.len * p->nranks;
     uint32_t *by = calloc(locations + 1, sizeof *by);
     s->unordered = calloc(locations + 1, sizeof *s->unordered);
+    if (!by || !s->unordered) {
+        free(by);
+        return false;
+    }
     for (size_t i = 0; i < p->accesses.len; i++) {
-        if (!by || !s->unordered)
-            break;
         const struct access *a = &p->accesses.at[i];
         if (a->kind != ACCESS_ACCUMULATE || !peal_access_has_op(a))
             continue;
@@ -25,15 +27,14 @@ static bool find_unordered(struct search *s)
         by[a->location] = a->thread + 1;
     }
     free(by);
-    return by && s->unordered;
+    return true;
 }
 
 bool peal_explore_add_barriers(struct program *p)
 {
-    bool there = p->barrier != PEAL_NONE;
+    if (p->barrier != PEAL_NONE)
+        return true; /* they are there already */
     for (uint32_t l = 0; l < p->launches; l++) {
-        if (there)
-            break;
         if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
             continue;
         if (p->barrier == PEAL_NONE) {
@@ -61,12 +62,12 @@ bool peal_explore_add_barriers(struct program *p)
                 return false;
         }
     }
-    if (p->barrier != PEAL_NONE && !there)
+    if (p->barrier != PEAL_NONE)
         peal_access_sort(p);
     return true;
 }
 
-void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a)
+void peal_explore_report_barrier(const struct program *p, const struct race *race, struct answer *a)
 {
     const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
     if (x->location / p->nranks != p->barrier)
@@ -123,7 +124,7 @@ static bool find_range(const struct program *p, uint32_t cell, struct unknown *o
 }
 
 /* Lists all cells of unknown value. *starts: in how many ways they can start, or more than
- * MOST_STARTS. */
+ * MAX_STARTS. */
 static struct unknown *find_unknown(const struct program *p, uint32_t *count, uint64_t *starts)
 {
     struct unknown *list = calloc(p->ncells + 1u, sizeof *list);
@@ -135,10 +136,10 @@ static struct unknown *find_unknown(const struct program *p, uint32_t *count, ui
                 continue;
             struct unknown one = {c, 0, 0};
             if (!find_range(p, c, &one))
-                *starts = MOST_STARTS + 1;
+                *starts = MAX_STARTS + 1;
             uint64_t values = (uint64_t)(one.last - one.first) + 1;
             *starts =
-                *starts > MOST_STARTS || values > MOST_STARTS ? MOST_STARTS + 1 : *starts * values;
+                *starts > MAX_STARTS || values > MAX_STARTS ? MAX_STARTS + 1 : *starts * values;
             list[(*count)++] = one;
         }
     }
@@ -188,17 +189,17 @@ static void decide_all(struct search *s)
             break;
         for (uint32_t k = 0; k < count; k++) {
             const int64_t known[] = {list[k].last, list[k].first, 0};
-            p->initial[list[k].cell] = starts > MOST_STARTS ? guess[i] : known[i];
+            p->initial[list[k].cell] = starts > MAX_STARTS ? guess[i] : known[i];
         }
         proved = s->options->all_faults || !peal_search_directed(s);
-        if (proved && (starts > MOST_STARTS || !count))
+        if (proved && (starts > MAX_STARTS || !count))
             proved = decide(s);
     }
-    if (proved && count && starts <= MOST_STARTS) {
+    if (proved && count && starts <= MAX_STARTS) {
         for (uint32_t k = 0; k < count; k++)
             p->initial[list[k].cell] = list[k].first;
         do {
-            proved = decide(s) && s->visited < s->options->most_states;
+            proved = decide(s) && s->visited < s->options->max_states;
         } while (proved && next_start(p, list, count));
         if (!proved && v->verdict == PEAL_PROVED)
             peal_answer_give_up(s->a, "cells of unknown value: the limit of states was reached "
@@ -231,8 +232,8 @@ void peal_explore(struct program *p, const struct peal_verify_options *options, 
         size_t key_bytes =
             p->nthreads * (s->wide ? 4u : 2u) +
             (s->space.stored.len + s->space.first_reg[p->nthreads]) * sizeof(int64_t);
-        peal_states_init(&s->states, key_bytes, options->most_states, options->most_bytes);
-        s->key = calloc(1, key_bytes + MOST_PAIRS + 8);
+        peal_states_init(&s->states, key_bytes, options->max_states, options->max_bytes);
+        s->key = calloc(1, key_bytes + MAX_PAIRS + 8);
         a->v.why = NULL;
         if (s->key)
             decide_all(s);

@@ -54,7 +54,9 @@ bool peal_search_registers(struct search *s)
     s->reg_data = calloc(n + 1u, sizeof *s->reg_data);
     if (!s->reg_last || !s->reg_data)
         return false;
-    for (uint32_t t = 0; n && t < s->p->nthreads; t++) {
+    if (!n)
+        return true;
+    for (uint32_t t = 0; t < s->p->nthreads; t++) {
         for (uint32_t i = 0; i < s->p->threads[t].nsteps; i++)
             look_at_step(s, t, i);
     }

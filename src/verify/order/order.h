@@ -65,6 +65,6 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
                        uint32_t workers);
 
 /* The least depth of all channels with which the program does not deadlock. 0: none suffices. */
-uint32_t peal_order_least_depth(struct program *p, uint32_t most);
+uint32_t peal_order_least_depth(struct program *p, uint32_t max_depth);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CUTS = 100000, MOST_ROUNDS = 64 };
+enum { MAX_CUTS = 100000, MAX_ROUNDS = 64 };
 
 struct cuts {
     PEAL_VEC(uint64_t) at; /* sorted elements */
@@ -45,7 +45,7 @@ static void cut(struct shaper *s, struct cuts *c, uint64_t value)
     size_t i = find_cut(c, value);
     if (s->failed || (i < c->at.len && c->at.at[i] == value))
         return;
-    if (++s->total > MOST_CUTS || !peal_vec_push(&c->at, value)) {
+    if (++s->total > MAX_CUTS || !peal_vec_push(&c->at, value)) {
         s->failed = true;
         return;
     }
@@ -99,9 +99,11 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
                            : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + k, launch);
             if (!to.cuts || (to.cuts == from.cuts && to.lo == from.lo))
                 continue;
-            for (size_t c = find_cut(from.cuts, from.lo);
-                 c < from.cuts->at.len && from.cuts->at.at[c] <= from.lo + count && !s->failed; c++)
+            for (size_t c = find_cut(from.cuts, from.lo); c < from.cuts->at.len; c++) {
+                if (s->failed || from.cuts->at.at[c] > from.lo + count)
+                    break;
                 cut(s, to.cuts, to.lo + (from.cuts->at.at[c] - from.lo));
+            }
         }
     }
 }
@@ -109,9 +111,9 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
 /* Where the contract cuts x and y: even parts of every length that a rank has. */
 static void cut_parts(struct shaper *s, uint32_t buf)
 {
-    enum { MOST_LENGTHS = 4 }; /* a plan with more lengths is not worth a shape */
+    enum { MAX_LENGTHS = 4 }; /* a plan with more lengths is not worth a shape */
     const struct peal_plan *plan = s->plan;
-    uint64_t lengths[MOST_LENGTHS];
+    uint64_t lengths[MAX_LENGTHS];
     uint32_t known = 0;
     if (buf == PEAL_NONE)
         return;
@@ -124,13 +126,13 @@ static void cut_parts(struct shaper *s, uint32_t buf)
             i++;
         if (i < known)
             continue;
-        s->failed = known == MOST_LENGTHS;
+        s->failed = known == MAX_LENGTHS;
         for (uint32_t q = 0; q <= plan->nranks; q++) {
             if (s->failed)
                 break;
             cut(s, &s->cuts[buf], n / plan->nranks * q + n % plan->nranks * q / plan->nranks);
         }
-        lengths[known++ % MOST_LENGTHS] = n;
+        lengths[known++ % MAX_LENGTHS] = n;
     }
 }
 
@@ -144,7 +146,7 @@ static void find_cuts(struct shaper *s)
         if (s->failed)
             break;
         s->changed = false;
-        s->failed = round == MOST_ROUNDS;
+        s->failed = round == MAX_ROUNDS;
         for (uint64_t i = 0; i < plan->ops.count; i++) {
             if (s->failed)
                 break;
@@ -197,7 +199,7 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         put(s, (uint64_t)op->sync.value);
         return;
     }
-    put(s, (uint64_t)op->mem.also << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
+    put(s, (uint64_t)op->mem.extra_dsts << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
     if (op->kind == PEAL_OP_WHEN) { /* no lengths: what is compared, and with what */
         put(s, op->mem.count);
         put(s, op->mem.rows);
@@ -258,8 +260,10 @@ static void put_tables(struct shaper *s)
         }
     }
     put(s, plan->placement != 0);
-    for (uint32_t r = 0; plan->placement && r < plan->nranks; r++)
-        put(s, (uint64_t)peal_plan_nodes(plan)[r]);
+    if (plan->placement) {
+        for (uint32_t r = 0; r < plan->nranks; r++)
+            put(s, (uint64_t)peal_plan_nodes(plan)[r]);
+    }
     put(s, plan->channels.count);
     for (uint32_t c = 0; c < plan->channels.count; c++) {
         const struct peal_channel *ch = &peal_plan_channels(plan)[c];

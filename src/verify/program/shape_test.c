@@ -67,23 +67,23 @@ struct changed {
 };
 
 /* Called after one number of the plan was changed. */
-static void expect_other(struct changed *c, const char *what, uint64_t index)
+static void expect_other(struct changed *c, const char *name, uint64_t index)
 {
     char shape[PEAL_SHA256_HEX + 1];
     (void)peal_plan_shape(c->plan, shape);
     if (strcmp(shape, c->shape) == 0)
-        fail_msg("the shape forgets %s %llu", what, (unsigned long long)index);
+        fail_msg("the shape forgets %s %llu", name, (unsigned long long)index);
     c->count++;
 }
 
 /* Changes a number of `bytes` bytes, and restores it. */
-static void change(struct changed *c, void *number, size_t bytes, const char *what, uint64_t index)
+static void change(struct changed *c, void *number, size_t bytes, const char *name, uint64_t index)
 {
     uint64_t kept = 0, other;
     memcpy(&kept, number, bytes);
     other = kept ^ 1;
     memcpy(number, &other, bytes);
-    expect_other(c, what, index);
+    expect_other(c, name, index);
     memcpy(number, &kept, bytes);
 }
 #define CHANGE(c, number, index) change((c), &(number), sizeof(number), #number, (index))

@@ -109,15 +109,15 @@ static struct piece look(struct symbolic *s, const struct operand *o, uint32_t r
 /* Narrow types are combined in f32, or in f64 if any operand is f64. */
 static enum peal_dtype precision(const struct operand *o, uint32_t n, enum peal_dtype dst)
 {
-    enum peal_dtype most = dst;
+    enum peal_dtype widest = dst;
     for (uint32_t i = 0; i < n; i++) {
         if (o[i].dtype == PEAL_F64 ||
-            (o[i].dtype == PEAL_F32 && most != PEAL_F64 && peal_dtype_is_float(most)))
-            most = o[i].dtype;
+            (o[i].dtype == PEAL_F32 && widest != PEAL_F64 && peal_dtype_is_float(widest)))
+            widest = o[i].dtype;
     }
-    if (peal_dtype_is_narrow(most))
+    if (peal_dtype_is_narrow(widest))
         return PEAL_F32;
-    return most;
+    return widest;
 }
 
 static uint32_t combine(struct symbolic *s, const struct peal_op *op, const struct piece *in,
@@ -415,12 +415,12 @@ static void execute_also(struct symbolic *s, const struct peal_op *op)
     const struct peal_plan *plan = plan_now(s);
     struct peal_op copy = *op;
     copy.kind = PEAL_OP_COPY;
-    for (uint32_t i = 0; i < op->mem.also; i++) {
+    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
         if (!op->mem.count || s->done)
             break;
         struct operand first;
         if (make_operand(s, op, peal_op_dst(plan, op), &first))
-            execute(s, &copy, peal_op_also(plan, op, i), &first);
+            execute(s, &copy, peal_op_extra_dst(plan, op, i), &first);
     }
 }
 

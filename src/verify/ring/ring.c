@@ -31,20 +31,17 @@ bool peal_ring_classify(const struct peal_kernel *kernel, struct peal_forall *ou
 {
     int64_t scale = peal_ring_scale(kernel);
     struct ring_model *m = calloc(1, sizeof *m);
-    bool good = m != NULL;
+    int64_t rest = 0;
     out->why[0] = '\0';
-    if (!good)
+    if (!m)
         return refuse(out, "out of memory");
     if (!scale)
-        good = refuse(out, "the number of ranks is divided by a number that is not small");
-    for (int64_t rest = 0; rest < scale; rest++) {
-        if (!good)
-            break;
-        good = read_family(m, kernel, scale, rest, false, out) &&
-               read_family(m, kernel, scale, rest, true, out);
-    }
+        (void)refuse(out, "the number of ranks is divided by a number that is not small");
+    while (rest < scale && read_family(m, kernel, scale, rest, false, out) &&
+           read_family(m, kernel, scale, rest, true, out))
+        rest++;
     free(m);
-    return good;
+    return scale && rest == scale;
 }
 
 /* All installed solvers must agree, and there must be at least one. */
@@ -112,21 +109,27 @@ bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
     int64_t scale = peal_ring_scale(request->kernel);
     struct ring_model *m = calloc(1, sizeof *m);
     struct ring_certificate *c = calloc(1, sizeof *c);
-    bool good = m && c;
+    bool good = false;
     out->above = LEAST_RANKS - 1;
     out->depth = request->bind.channel_depth ? request->bind.channel_depth : 2;
-    if (!good)
+    if (!m || !c) {
         (void)refuse(out, "out of memory");
+        goto free_both;
+    }
     for (int64_t i = 0; i < 2 * scale; i++) {
-        if (!good)
-            break;
         const char *why = NULL;
         m->depth = out->depth;
-        good = read_family(m, request->kernel, scale, i / 2, i % 2 != 0, out);
-        if (good && !peal_ring_matches(m, request, &why))
-            good = refuse(out, why);
-        good = good && prove_family(m, c, &given, out);
+        if (!read_family(m, request->kernel, scale, i / 2, i % 2 != 0, out))
+            goto free_both;
+        if (!peal_ring_matches(m, request, &why)) {
+            (void)refuse(out, why);
+            goto free_both;
+        }
+        if (!prove_family(m, c, &given, out))
+            goto free_both;
     }
+    good = true;
+free_both:
     free(m);
     free(c);
     return good;

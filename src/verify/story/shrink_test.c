@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { RANKS = 3, CELLS = 2, MOST_PATH = 256 };
+enum { RANKS = 3, CELLS = 2, MAX_PATH = 256 };
 
 struct maker {
     struct peal_assembler *a;
@@ -79,9 +79,13 @@ static void test_unrelated_ranks_are_left_out(void **state)
         peal_assembler_rank_begin(m.a, r);
         if (r == 1)
             wait_equal(&m, 0, 1);
-        for (uint32_t k = 0; r == 0 && k < 2; k++)
+        if (r == 0) {
             add(&m, 1, 0);
-        for (uint32_t k = 1; r != 1 && k < 5; k++) {
+            add(&m, 1, 0);
+        }
+        for (uint32_t k = 1; k < 5; k++) {
+            if (r == 1)
+                break;
             add(&m, r, 1);
             wait_equal(&m, 1, k);
         }
@@ -169,24 +173,25 @@ static size_t run_random(struct space *space, uint64_t *random, uint32_t *path)
             return n;
         path[n] = ready[below(random, count)];
         (void)peal_space_take(space, path[n++]);
-        assert_true(n < MOST_PATH);
+        assert_true(n < MAX_PATH);
     }
 }
 
 /* Can any thread of the core ever move again? */
 static bool core_moves(struct space *space, const bool *core)
 {
-    bool moves = false;
-    for (uint32_t t = 0; t < space->p->nthreads && !moves; t++) {
+    for (uint32_t t = 0; t < space->p->nthreads; t++) {
         if (!peal_space_enabled(space, t))
             continue;
         if (core[t])
             return true;
         struct undo undo = peal_space_take(space, t);
-        moves = core_moves(space, core);
+        bool moves = core_moves(space, core);
         peal_space_untake(space, undo);
+        if (moves)
+            return true;
     }
-    return moves;
+    return false;
 }
 
 /* Shrinks it, and then removes every single step from what is left. Returns by how much it
@@ -194,7 +199,7 @@ static bool core_moves(struct space *space, const bool *core)
 static size_t check_deadlock(struct space *space, uint32_t *path, size_t len)
 {
     struct shrink s;
-    uint32_t trial[MOST_PATH];
+    uint32_t trial[MAX_PATH];
     assert_true(peal_shrink_deadlock(&s, space));
     assert_true(peal_shrink_holds(&s, path, len));
     size_t n = peal_shrink_path(&s, path, len);
@@ -221,7 +226,7 @@ static void test_no_step_can_be_left_out(void **state)
         const struct peal_plan *plans[] = {plan};
         struct program p;
         struct space space;
-        uint32_t path[MOST_PATH];
+        uint32_t path[MAX_PATH];
         assert_int_equal(peal_program_build(&p, plans, 1, UINT64_C(1) << 30), PEAL_OK);
         assert_int_equal(peal_space_init(&space, &p), PEAL_OK);
         size_t len = run_random(&space, &random, path);
@@ -243,17 +248,19 @@ static void test_the_bound_is_kept(void **state)
     struct maker m = maker_begin(RANKS);
     for (uint32_t r = 0; r < RANKS; r++) {
         peal_assembler_rank_begin(m.a, r);
-        for (uint32_t k = 0; r && k < 8; k++)
-            add(&m, r, 1);
-        if (r == 0)
+        if (r == 0) {
             wait_equal(&m, 0, 1);
+            continue;
+        }
+        for (uint32_t k = 0; k < 8; k++)
+            add(&m, r, 1);
     }
     struct peal_plan *plan = maker_end(&m);
     const struct peal_plan *plans[] = {plan};
     struct program p;
     struct space space;
     struct shrink s;
-    uint32_t path[MOST_PATH];
+    uint32_t path[MAX_PATH];
     uint64_t random = 1;
     assert_int_equal(peal_program_build(&p, plans, 1, UINT64_C(1) << 30), PEAL_OK);
     assert_int_equal(peal_space_init(&space, &p), PEAL_OK);

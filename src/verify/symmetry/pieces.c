@@ -28,7 +28,7 @@
 struct class
 {
     uint32_t thread, step, launch;
-    uint32_t how; /* kind, fn, dtype */
+    uint32_t effect; /* kind, fn, dtype */
 };
 
 struct piece_key {
@@ -75,7 +75,7 @@ static int by_class(const void *a, const void *b)
         return x->step < y->step ? -1 : 1;
     if (x->launch != y->launch)
         return x->launch < y->launch ? -1 : 1;
-    return (x->how > y->how) - (x->how < y->how);
+    return (x->effect > y->effect) - (x->effect < y->effect);
 }
 
 /* --- pieces of one location ------------------------------------------------------------------ */
@@ -185,7 +185,7 @@ static void add_piece(struct cutter *c, size_t k, struct cover *out)
             continue;
         at[key.count++] = at[i];
         uint64_t who = peal_hash_u64((uint64_t)at[i].thread << 32 | at[i].step, key.hash);
-        key.hash = peal_hash_u64((uint64_t)at[i].launch << 32 | at[i].how, who);
+        key.hash = peal_hash_u64((uint64_t)at[i].launch << 32 | at[i].effect, who);
     }
     out->classes.len += key.count;
     if (!peal_vec_push(&out->pieces, key))
@@ -230,16 +230,19 @@ bool peal_symmetry_of_memory(const struct program *p, const struct symmetry *s)
     struct cutter c = {.p = p, .s = s};
     struct cover zero = {0}, other = {0};
     uint32_t *first = NULL, *order = NULL;
-    bool same = s->kind != SYMMETRY_NONE && peal_access_by_location(p, &first, &order);
+    bool same = false;
+    if (s->kind == SYMMETRY_NONE || !peal_access_by_location(p, &first, &order))
+        goto release;
     for (size_t l = 0; l < p->memory.len * p->nranks; l++) {
-        if (!same)
-            break;
         c.rank = (uint32_t)(l % p->nranks);
         c.order = order + first[l];
         c.count = first[l + 1] - first[l];
         cover_location(&c, c.rank == 0 ? &zero : &other);
-        same = !c.failed && (c.rank == 0 || same_cover(&zero, &other));
+        if (c.failed || (c.rank != 0 && !same_cover(&zero, &other)))
+            goto release;
     }
+    same = true;
+release:
     free(first);
     free(order);
     peal_index_release(&c.index);

@@ -133,22 +133,22 @@ static void one_pass_gives_the_clocks_of_lazy_runs(void **state)
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
         struct fixture f;
         begin(&f, kernels[k], 5, 20);
-        size_t n = 0, most = (size_t)f.p.nthreads * (f.p.nsteps + f.p.nthreads);
-        struct clock_query *lazy = malloc(2 * most * sizeof *lazy), *pass = lazy + most;
-        uint32_t *answers = calloc(2 * most, sizeof *answers);
+        size_t n = 0, total = (size_t)f.p.nthreads * (f.p.nsteps + f.p.nthreads);
+        struct clock_query *lazy = malloc(2 * total * sizeof *lazy), *pass = lazy + total;
+        uint32_t *answers = calloc(2 * total, sizeof *answers);
         assert_true(lazy && answers);
         for (uint32_t of = 0; of < f.p.nthreads; of++) {
             for (uint32_t t = 0; t < f.p.nthreads; t++) {
                 for (uint32_t i = 0; i <= f.p.threads[t].nsteps; i++, n++) {
                     lazy[n] = (struct clock_query){of, t, i, &answers[n]};
-                    pass[n] = (struct clock_query){of, t, i, &answers[most + n]};
+                    pass[n] = (struct clock_query){of, t, i, &answers[total + n]};
                 }
             }
         }
         f.p.plain = true;
         assert_true(peal_order_clocks(&f.p, lazy, n, 1));
         assert_true(peal_clocks_in_one_pass(&f.p, pass, n));
-        assert_memory_equal(answers, answers + most, n * sizeof *answers);
+        assert_memory_equal(answers, answers + total, n * sizeof *answers);
         free(lazy);
         free(answers);
         end(&f);

@@ -6,12 +6,12 @@
  *   story_deadlock.c  which threads are blocked, and on which others
  *   story_text.c      one op as a line
  */
-#ifndef PEAL_VERIFY_TELL_H
-#define PEAL_VERIFY_TELL_H
+#ifndef PEAL_VERIFY_FOLLOW_H
+#define PEAL_VERIFY_FOLLOW_H
 
 #include "verify/story/story.h"
 
-struct teller {
+struct follower {
     const struct program *p;
     struct answer *a;
     PEAL_VEC(struct peal_verify_step) steps;
@@ -29,21 +29,21 @@ struct teller {
 };
 
 /* False: out of memory; the answer says so. */
-bool peal_tell_begin(struct teller *t, const struct program *p, struct answer *a);
+bool peal_follower_begin(struct follower *t, const struct program *p, struct answer *a);
 /* Moves the steps to the answer. */
-void peal_tell_end(struct teller *t);
+void peal_follower_end(struct follower *t);
 /* Adds a step for an op of a thread; returns its number. */
-uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op);
-const char *peal_tell_cell(struct teller *t, uint32_t cell);
+uint32_t peal_follower_add_op(struct follower *t, uint32_t thread, uint32_t op);
+const char *peal_follower_cell_name(struct follower *t, uint32_t cell);
 /* Shows accesses of the thread to the contested bytes that come before its next step. Those that
  * race are shown last, unless the thread goes on from there (`leaving`). */
-void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving);
+void peal_follower_show_accesses(struct follower *t, uint32_t thread, bool leaving);
 /* Takes the thread's next step. */
-void peal_tell_step(struct teller *t, uint32_t thread);
+void peal_follower_take_step(struct follower *t, uint32_t thread);
 /* Runs all threads to `need`: threads in turn, each as far as it can, but not beyond the first
  * write that comes too late (`fell`). False: a thread cannot get there. */
-bool peal_tell_past(struct teller *t, const uint32_t *need);
+bool peal_follower_run_to(struct follower *t, const uint32_t *need);
 /* Adds the blocked waits, and marks the cycle among them. */
-void peal_tell_blocked(struct teller *t);
+void peal_follower_show_blocked(struct follower *t);
 
 #endif

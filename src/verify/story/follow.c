@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One schedule, step by step. See tell.h. */
-#include "verify/story/tell.h"
+/* One schedule, step by step. See follow.h. */
+#include "verify/story/follow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct peal_verify_place peal_story_place(const struct program *p, uint32_t laun
                                       at->line, at->col, at->len};
 }
 
-static void release(struct teller *t)
+static void release(struct follower *t)
 {
     peal_vec_release(&t->steps);
     free(t->at);
@@ -39,9 +39,9 @@ static void release(struct teller *t)
     free(t->by);
 }
 
-static bool begin(struct teller *t, const struct program *p, struct answer *a)
+static bool begin(struct follower *t, const struct program *p, struct answer *a)
 {
-    *t = (struct teller){
+    *t = (struct follower){
         .p = p, .a = a, .race_step = {PEAL_NONE, PEAL_NONE}, .fell = {PEAL_NONE, PEAL_NONE}};
     t->at = calloc(p->nthreads + 1u, sizeof *t->at);
     t->shown = calloc(p->nthreads + 1u, sizeof *t->shown);
@@ -60,7 +60,7 @@ static bool begin(struct teller *t, const struct program *p, struct answer *a)
     return true;
 }
 
-bool peal_tell_begin(struct teller *t, const struct program *p, struct answer *a)
+bool peal_follower_begin(struct follower *t, const struct program *p, struct answer *a)
 {
     if (begin(t, p, a))
         return true;
@@ -69,7 +69,7 @@ bool peal_tell_begin(struct teller *t, const struct program *p, struct answer *a
     return false;
 }
 
-void peal_tell_end(struct teller *t)
+void peal_follower_end(struct follower *t)
 {
     struct peal_verification *v = &t->a->v;
     struct peal_verify_step *steps =
@@ -105,7 +105,7 @@ static enum peal_boundary boundary_of(uint32_t op)
     }
 }
 
-uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
+uint32_t peal_follower_add_op(struct follower *t, uint32_t thread, uint32_t op)
 {
     const struct thread *th = &t->p->threads[thread];
     struct peal_verify_step step = {.rank = th->rank,
@@ -128,7 +128,7 @@ uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
     return t->steps.len ? (uint32_t)t->steps.len - 1 : 0;
 }
 
-const char *peal_tell_cell(struct teller *t, uint32_t cell)
+const char *peal_follower_cell_name(struct follower *t, uint32_t cell)
 {
     struct peal_text text = {0};
     peal_program_cell_name(t->p, cell, &text);
@@ -138,7 +138,7 @@ const char *peal_tell_cell(struct teller *t, uint32_t cell)
 }
 
 /* Shows accesses of the thread to the contested bytes that come before its next step. */
-void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
+void peal_follower_show_accesses(struct follower *t, uint32_t thread, bool leaving)
 {
     if (!t->race)
         return;
@@ -156,7 +156,7 @@ void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
         if (i == t->race->a || i == t->race->b) {
             if (!leaving)
                 return; /* shown last */
-            t->race_step[which] = peal_tell_op(t, thread, x->op);
+            t->race_step[which] = peal_follower_add_op(t, thread, x->op);
             if (t->steps.len)
                 t->steps.at[t->race_step[which]].launch = x->launch;
             continue;
@@ -169,7 +169,7 @@ void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
             t->steps.at[t->steps.len - 1].op == x->op - p->threads[thread].first_op[x->launch] &&
             t->steps.at[t->steps.len - 1].launch == x->launch)
             continue; /* the same op, its other operand */
-        uint32_t step = peal_tell_op(t, thread, x->op);
+        uint32_t step = peal_follower_add_op(t, thread, x->op);
         if (t->steps.len)
             t->steps.at[step].launch = x->launch;
     }
@@ -182,32 +182,32 @@ static bool ends_when(const struct program *p, uint32_t thread, uint32_t op)
 }
 
 /* Takes the thread's next step. */
-void peal_tell_step(struct teller *t, uint32_t thread)
+void peal_follower_take_step(struct follower *t, uint32_t thread)
 {
     const struct program *p = t->p;
     uint32_t i = t->at[thread];
     const struct step *s = peal_program_step(p, thread, i);
     uint32_t op = p->step_op[p->threads[thread].first_step + i];
-    peal_tell_accesses(t, thread, true);
+    peal_follower_show_accesses(t, thread, true);
     int64_t before = t->value[s->cell];
     bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL || s->kind == STEP_TAKE;
     bool is_told = op != PEAL_NONE && !ends_when(p, thread, op) && s->kind != STEP_WHEN &&
                    peal_program_done(p, thread, i, t->regs[thread]);
     t->value[s->cell] = peal_program_effect(p, thread, i, t->regs[thread], before);
     uint32_t from = waits ? t->by[s->cell] : PEAL_NONE;
-    uint32_t told = PEAL_NONE;
+    uint32_t shown_step = PEAL_NONE;
     if (is_told) {
         struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
         uint32_t launch;
         (void)peal_program_op(p, thread, op, &launch);
         /* The second half of a send or recv is not shown again. */
         if (i > 0 && p->step_op[p->threads[thread].first_step + i - 1] == op && last) {
-            told = (uint32_t)t->steps.len - 1;
+            shown_step = (uint32_t)t->steps.len - 1;
         } else {
-            told = peal_tell_op(t, thread, op);
+            shown_step = peal_follower_add_op(t, thread, op);
             if (t->steps.len) {
-                last = &t->steps.at[told];
-                last->cell = peal_tell_cell(t, s->cell);
+                last = &t->steps.at[shown_step];
+                last->cell = peal_follower_cell_name(t, s->cell);
                 last->before = peal_program_logical(p, s->cell, before, launch);
                 last->after = peal_program_logical(p, s->cell, t->value[s->cell], launch);
                 last->waits_for = from;
@@ -216,16 +216,16 @@ void peal_tell_step(struct teller *t, uint32_t thread)
     }
     if (s->kind == STEP_SET && peal_program_comes_late(p, s, before)) {
         t->fell[0] = t->by[s->cell];
-        t->fell[1] = told;
+        t->fell[1] = shown_step;
     }
-    if (peal_step_writes(s) && told != PEAL_NONE)
-        t->by[s->cell] = told;
+    if (peal_step_writes(s) && shown_step != PEAL_NONE)
+        t->by[s->cell] = shown_step;
     t->at[thread]++;
 }
 
 /* Runs all threads to `need`, recording which takes the next step: threads in turn, each as far as
  * it can. */
-bool peal_tell_past(struct teller *t, const uint32_t *need)
+bool peal_follower_run_to(struct follower *t, const uint32_t *need)
 {
     const struct program *p = t->p;
     bool moved = true;
@@ -236,7 +236,7 @@ bool peal_tell_past(struct teller *t, const uint32_t *need)
                 const struct step *s = peal_program_step(p, i, t->at[i]);
                 if (s->kind == STEP_WAIT && t->value[s->cell] < s->value)
                     break;
-                peal_tell_step(t, i);
+                peal_follower_take_step(t, i);
                 moved = true;
             }
         }
