@@ -4,16 +4,16 @@
  *
  *   first [--ranks 2,4] [--json] [allreduce,...]
  *
- * Sizes are 3/4 of 4^k, then 4^k. The former is the first of its class, so the latter is a new count
- * of a known class. The very first size is the first use of the collective.
+ * Sizes are 3/4 of 4^k, then 4^k. The former is the first of its class, so the latter is a new
+ * count of a known class. The very first size is the first use of the collective.
  *
  * Large calls use different memory each time: for the first two or three uses of a buffer, whether
  * it has been touched matters more than whether the count is new.
  *
  * Each cell (a collective, a size, a number of ranks) is the median of several rounds, each with a
  * new communicator, because a first call happens only once. Limits: a first call may take 50 us or
- * 5 % longer than later ones, whichever is more; an uneven call with new counts 5 us (50 us for more
- * than four ranks) or 5 %. Cells above their limit are listed and counted.
+ * 5 % longer than later ones, whichever is more; an uneven call with new counts 5 us (50 us for
+ * more than four ranks) or 5 %. Cells above their limit are listed and counted.
  */
 #include <peal/peal.h>
 
@@ -102,8 +102,8 @@ static void choose_memory(uint64_t bytes)
     area_used += 2 * bytes;
 }
 
-/* The slowest rank's time for one call. The buffers are rewritten before it, so that they are in the
- * same caches for a first call as for later ones. */
+/* The slowest rank's time for one call. The buffers are rewritten before it, so that they are in
+ * the same caches for a first call as for later ones. */
 static double timed(const char *name, uint64_t bytes, uint64_t turn)
 {
     double slowest;

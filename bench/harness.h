@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times the collectives of one library. The library is a struct of functions; the method is the same
- * for all libraries:
+/* Times the collectives of one library. The library is a struct of functions; the method is the
+ * same for all libraries:
  *
  *   all ranks:  [fresh: rewrite the input, read the output]  barrier  start  CALL  stop
  *
  * A call takes as long as on its slowest rank; the median over the calls is reported. `hot` leaves
- * the buffers alone between calls, as most benchmarks do. In `fresh`, every rank writes its input and
- * reads its output before every call, as programs do. `row` makes 64 calls with nothing between them,
- * not even the barrier, and reports a 64th of the slowest rank's time: a root may run ahead of the
- * others, as it does in programs. Results are checked once per size.
+ * the buffers alone between calls, as most benchmarks do. In `fresh`, every rank writes its input
+ * and reads its output before every call, as programs do. `row` makes 64 calls with nothing between
+ * them, not even the barrier, and reports a 64th of the slowest rank's time: a root may run ahead
+ * of the others, as it does in programs. Results are checked once per size.
  *
  * The size is that of a rank's larger buffer: the receive buffer of allgather and gather, the send
  * buffer of reduce_scatter, scatter and all_to_all, also with uneven blocks; elsewhere both are
@@ -56,8 +56,8 @@ struct bench_call {
     float *recv;
     size_t count; /* elements of the larger buffer; a multiple of the number of ranks where the
                      collective has blocks */
-    /* Uneven blocks by rank: elements, and where they begin. all_to_all_v receives one block of this
-     * rank's own length from every rank, one after the other. */
+    /* Uneven blocks by rank: elements, and where they begin. all_to_all_v receives one block of
+     * this rank's own length from every rank, one after the other. */
     const size_t *counts, *offsets;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cost of a host's tasks: submitting and completing an empty one, and how well a task that sleeps
- * overlaps with an independent allreduce.
+/* The cost of a host's tasks: submitting and completing an empty one, and how well a task that
+ * sleeps overlaps with an independent allreduce.
  *
  *     bench-host [PLATFORM [TASKS]]
  */

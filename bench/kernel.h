@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the benchmarks of plans and simulations: a library kernel bound to ranks and a count, and
- * a machine on which only links take time. */
+/* Shared by the benchmarks of plans and simulations: a library kernel bound to ranks and a count,
+ * and a machine on which only links take time. */
 #ifndef PEAL_BENCH_KERNEL_H
 #define PEAL_BENCH_KERNEL_H
 

@@ -6,7 +6,8 @@
  *
  * After the meeting that follows the start, the peer's inputs are ready; after the last one, the
  * outputs are complete. Each worker fills its half of every output (split), or all outputs of its
- * own ranks (own), with plain or with streaming stores. The fastest way counts, and is named. Sizes are those of harness.h. One line of JSON per result.
+ * own ranks (own), with plain or with streaming stores. The fastest way counts, and is named. Sizes
+ * are those of harness.h. One line of JSON per result.
  *
  *   limit COLLECTIVE P [-s 8,4K,1M] [-t SECONDS]
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A preload for MPICH with more ranks than processors. MPICH's progress loop spins, and a spinning rank
- * keeps the rank that it waits for from running; with this preload it yields whenever progress found
- * nothing to do. This is not a setting of MPICH itself, whose calls take milliseconds there without
- * it. */
+/* A preload for MPICH with more ranks than processors. MPICH's progress loop spins, and a spinning
+ * rank keeps the rank that it waits for from running; with this preload it yields whenever progress
+ * found nothing to do. This is not a setting of MPICH itself, whose calls take milliseconds there
+ * without it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>

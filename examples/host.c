@@ -211,7 +211,8 @@ static void moe(void)
     int64_t *recvs = calloc((size_t)workers * workers, sizeof *recvs);
     float data[TOKENS][WIDTH];
     int right = 1;
-    /* The router: token t of worker r goes to expert (t * t + r) % workers; rows are packed by it. */
+    /* The router: token t of worker r goes to expert (t * t + r) % workers; rows are packed by
+     * it. */
     for (uint32_t r = 0; r < workers; r++) {
         for (uint32_t t = 0; t < TOKENS; t++)
             sends[r * workers + (t * t + r) % workers]++;

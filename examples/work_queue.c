@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of very different length, taken from a common queue: a counter that ranks count up by fetch_add.
- * No rank hands out work, and none waits for another until the queue is empty.
+/* Tasks of very different length, taken from a common queue: a counter that ranks count up by
+ * fetch_add. No rank hands out work, and none waits for another until the queue is empty.
  *
  *   cc -o work_queue work_queue.c $(pkg-config --cflags --libs peal)
  *   peal exec -n 4 -- ./work_queue

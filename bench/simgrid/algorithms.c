@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message patterns of five collectives for SimGrid's SMPI: which rank sends what to whom, in which
- * order, without the arithmetic. Prints the simulated time in picoseconds.
+/* The message patterns of five collectives for SimGrid's SMPI: which rank sends what to whom, in
+ * which order, without the arithmetic. Prints the simulated time in picoseconds.
  *
  *   algorithms ring|doubling|halving|binomial|pairwise BYTES
  */

@@ -4,14 +4,15 @@
  *
  *     loop MAX-BYTES MILLISECONDS      for all loops of a cell, which are 3 to 1000
  *
- * `bytes` are all of a rank's data, as OSU counts them for allreduce; a block of allgather, alltoall
- * or reduce_scatter has this many divided by the number of ranks.
+ * `bytes` are all of a rank's data, as OSU counts them for allreduce; a block of allgather,
+ * alltoall or reduce_scatter has this many divided by the number of ranks.
  *
- * The number of calls in a loop is fixed per size and does not depend on measurements: the root of a
- * broadcast runs ahead, so that the first calls of a loop take less time than later ones, and loops of
- * different lengths cannot be compared. Before a loop the ranks meet through PMPI, and therefore leave
- * the meeting in the same way with a preload and without. The median of the loops counts, because
- * where ranks share cores, the minimum depends on the order in which they happened to run. */
+ * The number of calls in a loop is fixed per size and does not depend on measurements: the root of
+ * a broadcast runs ahead, so that the first calls of a loop take less time than later ones, and
+ * loops of different lengths cannot be compared. Before a loop the ranks meet through PMPI, and
+ * therefore leave the meeting in the same way with a preload and without. The median of the loops
+ * counts, because where ranks share cores, the minimum depends on the order in which they happened
+ * to run. */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -80,7 +81,8 @@ static int by_value(const void *a_value, const void *b_value)
     return (x > y) - (x < y);
 }
 
-/* The median of several loops. All ranks know the same times, so they make the same number of loops. */
+/* The median of several loops. All ranks know the same times, so they make the same number of
+ * loops. */
 static double measure(int which, int bytes, double budget)
 {
     static double seconds[MAX_LOOPS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the test programs: deterministic data, and a line for every result. Each program is run with and
- * without Peal and the sorted lines are compared; programs also check results themselves. */
+/* For the test programs: deterministic data, and a line for every result. Each program is run with
+ * and without Peal and the sorted lines are compared; programs also check results themselves. */
 #ifndef PEAL_MPI_TESTS_CHECK_H
 #define PEAL_MPI_TESTS_CHECK_H
 

@@ -6,7 +6,8 @@
 
 enum { WARM = 40, N = 30 };
 
-/* A copy of MPI_COMM_WORLD, warmed up: Peal, if loaded, takes its blocking and non-blocking calls. */
+/* A copy of MPI_COMM_WORLD, warmed up: Peal, if loaded, takes its blocking and non-blocking
+ * calls. */
 static MPI_Comm world;
 
 /* A derived type may be freed as soon as the call that uses it has been started. */

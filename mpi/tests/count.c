@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library between libpeal_mpi.so and the MPI: counts the calls, and prints the numbers at the end. */
+/* A library between libpeal_mpi.so and the MPI: counts the calls, and prints the numbers at the
+ * end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every predefined operation on every basic type that Peal supports, with values of the whole range,
- * compared with the same in C: integers wrap around, and unsigned ones compare as unsigned. Both MPIs
- * differ from that for some types, so this is run with Peal only. */
+/* Every predefined operation on every basic type that Peal supports, with values of the whole
+ * range, compared with the same in C: integers wrap around, and unsigned ones compare as unsigned.
+ * Both MPIs differ from that for some types, so this is run with Peal only. */
 #include "check.h"
 
 #include <stdbool.h>

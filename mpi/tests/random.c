@@ -217,9 +217,9 @@ static void move(MPI_Comm comm, int size, int rank)
     if (comm == MPI_COMM_NULL)
         return;
     root %= size;
-    size_t room = (size_t)(count * size * 4 + 16);
-    char *send = make_data(MPI_INT, room), *recv = make_data(MPI_INT, room);
-    size_t all = room * 4;
+    size_t elements = (size_t)(count * size * 4 + 16);
+    char *send = make_data(MPI_INT, elements), *recv = make_data(MPI_INT, elements);
+    size_t all = elements * 4;
     MPI_Datatype type = own_type(rank, &scale);
     int n = count * scale, sends[16], recvs[16], splaces[16], rplaces[16], at = 0, back = 0;
     for (int r = 0; r < size; r++) {

@@ -147,8 +147,8 @@ static void reductions(void)
     }
 }
 
-/* Each pair type, both operations, most reductions. Holes of the result are not compared: an MPI may
- * write them or not. */
+/* Each pair type, both operations, most reductions. Holes of the result are not compared: an MPI
+ * may write them or not. */
 #define PAIRS(name, type, mpi_type)                                                                \
     struct pair_##name {                                                                           \
         type value;                                                                                \
@@ -272,8 +272,8 @@ static void user_ops(void)
     MPI_Op_free(&op);
 }
 
-/* The same number of bytes on every rank, in different types: plain ints, a vector with holes, ints in
- * another order, a struct that begins before its address. */
+/* The same number of bytes on every rank, in different types: plain ints, a vector with holes, ints
+ * in another order, a struct that begins before its address. */
 static MPI_Datatype make_type(int which, int *elements)
 {
     MPI_Datatype type, resized;

@@ -139,9 +139,9 @@ TEST(only_the_first_errors_are_kept)
     struct peal_diags diags;
     struct peal_text out = {0};
     peal_diags_init(&diags);
-    for (int i = 0; i < PEAL_DIAG_MOST + 5; i++)
+    for (int i = 0; i < PEAL_DIAG_LIMIT + 5; i++)
         peal_diag_error(&diags, (struct peal_pos){0}, "error %d", i);
-    assert_int_equal(diags.list.len, PEAL_DIAG_MOST);
+    assert_int_equal(diags.list.len, PEAL_DIAG_LIMIT);
     peal_diags_print(&diags, false, &out);
     assert_non_null(strstr(peal_text_get(&out), "and 5 more errors\n"));
     peal_text_release(&out);
@@ -187,7 +187,7 @@ TEST(test_text_folds)
     }
 }
 
-/* Colours take no column, and leave no trace where they are not wanted. */
+/* Colours take no columns, and where they are off nothing is written for them. */
 TEST(test_text_tones)
 {
     static const struct {

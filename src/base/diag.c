@@ -26,7 +26,7 @@ void peal_diag_add(struct peal_diags *diags, enum peal_severity severity, struct
         return;
     if (severity == PEAL_ERROR)
         diags->errors++;
-    if (diags->errors > PEAL_DIAG_MOST)
+    if (diags->errors > PEAL_DIAG_LIMIT)
         return;
     char buf[1024];
     int len = vsnprintf(buf, sizeof buf, format, args);
@@ -173,8 +173,8 @@ static void print(const struct peal_diags *diags, bool color, bool quoted, struc
         put_message(diag->message, out);
         print_caret(diag->pos, color, out);
     }
-    if (diags->errors > PEAL_DIAG_MOST)
-        peal_text_printf(out, "and %zu more errors\n", diags->errors - PEAL_DIAG_MOST);
+    if (diags->errors > PEAL_DIAG_LIMIT)
+        peal_text_printf(out, "and %zu more errors\n", diags->errors - PEAL_DIAG_LIMIT);
 }
 
 void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out)

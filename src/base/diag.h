@@ -7,7 +7,7 @@
  *   ring.peal:3:12: note: declared here
  *
  * Messages are lower case, without a full stop, the subject in single quotes. A note belongs to the
- * error before it and points at the other place. At most PEAL_DIAG_MOST errors are kept; more are
+ * error before it and points at the other place. At most PEAL_DIAG_LIMIT errors are kept; more are
  * counted.
  */
 #ifndef PEAL_BASE_DIAG_H
@@ -20,7 +20,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 
-enum { PEAL_DIAG_MOST = 20 };
+enum { PEAL_DIAG_LIMIT = 20 };
 
 /* A text to be read: a file, a built-in kernel, a generated one. Borrowed by whatever points into
  * it. */

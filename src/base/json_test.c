@@ -25,9 +25,9 @@ static const struct {
     {__LINE__, "\xff", 1, "\"\xef\xbf\xbd\""},
     {__LINE__, "\xc0\xaf", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* overlong '/' */
     {__LINE__, "\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* a surrogate */
-    {__LINE__, "\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* cut short */
+    {__LINE__, "\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* truncated */
     {__LINE__, "\xf4\x90\x80\x80", 4,
-     "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* past U+10FFFF */
+     "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* above U+10FFFF */
     {__LINE__, "a\0b", 3, "\"a\\u0000b\""},
 };
 

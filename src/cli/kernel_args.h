@@ -135,8 +135,8 @@ enum { PEAL_KERNEL_COUNT = 256 };
             "which kernel of the file (default: the last one)", 0, 0                               \
     }
 
-/* The kernel that a command names: `argument` is a file or a built-in kernel, --kernel selects. NULL
- * after a message (PEAL_EXIT_OTHER). The program owns the kernel; close it with
+/* The kernel that a command names: `argument` is a file or a built-in kernel, --kernel selects.
+ * NULL after a message (PEAL_EXIT_OTHER). The program owns the kernel; close it with
  * peal_program_close. */
 const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *argument,
                                            const struct peal_kernel_options *options,

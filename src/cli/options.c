@@ -113,6 +113,18 @@ static bool add_range(const struct option_range *range, struct peal_ints *values
     }
 }
 
+/* The elements of a list, separated by commas, which are overwritten. */
+static bool read_ranges(char *list, struct peal_arena *arena, struct peal_ints *values,
+                        struct peal_text *error)
+{
+    for (char *one = strsep(&list, ","); one; one = strsep(&list, ",")) {
+        struct option_range range = {0};
+        if (!read_range(one, arena, &range, error) || !add_range(&range, values, error))
+            return false;
+    }
+    return true;
+}
+
 bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_ints *out,
                      struct peal_text *error)
 {
@@ -121,18 +133,10 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
         .at = malloc(sizeof(int64_t) * PEAL_OPTION_MAX_VALUES),
     };
     bool good = copy && values.at;
-    if (!good)
+    if (good)
+        good = read_ranges(copy, arena, &values, error);
+    else
         peal_text_puts(error, "out of memory");
-    while (good && copy) {
-        char *comma = strchr(copy, ',');
-        if (comma)
-            *comma = '\0';
-        struct option_range range = {0};
-        good = read_range(copy, arena, &range, error) && add_range(&range, &values, error);
-        copy = NULL;
-        if (comma)
-            copy = comma + 1;
-    }
     if (good) {
         out->len = values.len;
         out->at = peal_arena_alloc(arena, values.len * sizeof(int64_t));

@@ -19,10 +19,10 @@
 #include <stdint.h>
 
 enum peal_option_kind {
-    PEAL_OPTION_FLAG, /* bool */
-    PEAL_OPTION_INT,  /* int64_t in lowest .. highest */
-    PEAL_OPTION_SIZE, /* uint64_t; takes K, M, G */
-    PEAL_OPTION_LIST, /* struct peal_ints in lowest .. highest: 4, 2..16, 0..64+8, 8..64K*2, 2,3,8 */
+    PEAL_OPTION_FLAG,      /* bool */
+    PEAL_OPTION_INT,       /* int64_t, lowest .. highest */
+    PEAL_OPTION_SIZE,      /* uint64_t; takes K, M, G */
+    PEAL_OPTION_LIST,      /* struct peal_ints, the same: 4, 2..16, 0..64+8, 8..64K*2, 2,3,8 */
     PEAL_OPTION_STRING,    /* const char * */
     PEAL_OPTION_PAIRS,     /* struct peal_pairs: KEY=VALUE, may be repeated */
     PEAL_OPTION_DTYPE,     /* enum peal_dtype */

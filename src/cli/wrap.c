@@ -26,16 +26,16 @@ static size_t find_comment(const char *line, size_t len)
     return len;
 }
 
-/* Where to break so that at most `room` columns come before it: at the outermost blank of the
+/* Where to break so that at most `columns` come before it: at the outermost blank of the
  * latter half, preferably after a comma; else at the last blank, else at the next one; `len` if
  * there is none. Never within a string, nor before the first word or a brace. */
-static size_t find_break(const char *text, size_t len, size_t room)
+static size_t find_break(const char *text, size_t len, size_t columns)
 {
     bool in_string = false;
     size_t best = len;
     int depth = 0, least = INT_MAX;
     for (size_t i = strspn(text, " "); i < len; i++) {
-        if (i > room && best != len)
+        if (i > columns && best != len)
             break;
         if (text[i] == '"')
             in_string = !in_string;
@@ -45,7 +45,7 @@ static size_t find_break(const char *text, size_t len, size_t room)
         depth -= text[i] == ')' || text[i] == ']';
         if (text[i] != ' ' || text[i + 1] == '{')
             continue;
-        int cost = i < room / 2 ? INT_MAX : 2 * depth + (text[i - 1] != ',');
+        int cost = i < columns / 2 ? INT_MAX : 2 * depth + (text[i - 1] != ',');
         if (cost <= least) {
             least = cost;
             best = i;
@@ -55,11 +55,11 @@ static size_t find_break(const char *text, size_t len, size_t room)
 }
 
 /* The same for the words of a comment. */
-static size_t find_blank(const char *text, size_t len, size_t room)
+static size_t find_blank(const char *text, size_t len, size_t columns)
 {
     size_t best = len;
     for (size_t i = 3; i < len; i++) {
-        if (i > room && best != len)
+        if (i > columns && best != len)
             break;
         if (text[i] == ' ')
             best = i;
@@ -73,10 +73,10 @@ static size_t put_pieces(const char *text, size_t len, size_t column, size_t ind
                          const char *mark, size_t width, struct peal_text *out)
 {
     while (column + len > width) {
-        size_t room = 0;
+        size_t columns = 0;
         if (width > column)
-            room = width - column;
-        size_t cut = *mark ? find_blank(text, len, room) : find_break(text, len, room);
+            columns = width - column;
+        size_t cut = *mark ? find_blank(text, len, columns) : find_break(text, len, columns);
         if (cut == len)
             break;
         peal_text_add(out, text, cut);

@@ -65,9 +65,7 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
     if (__builtin_expect(failed != PEAL_OK, 0)) {
         peal_comm_fail(comm, PEAL_CLOSED, "%s", peal_text_get(&comm->team->error));
         peal_symmetric_isolate(comm);
-        if (failed == PEAL_REVOKED)
-            return PEAL_REVOKED;
-        return PEAL_CLOSED;
+        return failed == PEAL_REVOKED ? PEAL_REVOKED : PEAL_CLOSED;
     }
     return PEAL_OK;
 }
@@ -197,9 +195,7 @@ enum { CALL_MS = 30 * 60 * 1000, MEET_MS = 60 * 1000 };
 static uint32_t meeting_timeout(uint32_t given)
 {
     uint32_t wish = default_timeout(given, MEET_MS);
-    if (wish != 0)
-        return wish;
-    return MEET_MS;
+    return wish != 0 ? wish : MEET_MS;
 }
 
 /* Of ranks that `peal exec` has started: one that has ended before it came is known to the
@@ -224,9 +220,7 @@ enum peal_status peal_comm_open(const struct peal_open *options, struct peal_com
     struct peal_env env = {0};
     struct peal_open known;
     options = options ? options : &none;
-    size_t given = PEAL_OPEN_FIRST_BYTES;
-    if (options->struct_size)
-        given = options->struct_size;
+    size_t given = peal_growth_size(options->struct_size, PEAL_OPEN_FIRST_BYTES);
     if (!peal_growth_read(&known, sizeof known, options, given)) {
         peal_text_printf(&why,
                          "this libpeal %s is older than the program: it does not know every option "
@@ -248,27 +242,27 @@ enum peal_status peal_comm_open(const struct peal_open *options, struct peal_com
         peal_meeting_find(options, meeting_timeout(options->timeout_ms), &env, &meet, nodes, &why);
     if (status != PEAL_OK)
         return fail_open(status, &why);
-    struct peal_team_options team_how = {.rank = env.rank,
-                                         .size = env.size,
-                                         .job = env.job,
-                                         .timeout_ms =
-                                             default_timeout(options->timeout_ms, CALL_MS),
-                                         .meet_ms = meeting_timeout(options->timeout_ms),
-                                         .quiet = options->quiet != 0};
+    struct peal_team_options team_options = {.rank = env.rank,
+                                             .size = env.size,
+                                             .job = env.job,
+                                             .timeout_ms =
+                                                 default_timeout(options->timeout_ms, CALL_MS),
+                                             .meet_ms = meeting_timeout(options->timeout_ms),
+                                             .quiet = options->quiet != 0};
     if (options->size == 0 && getenv("PEAL_RANK") && getenv("PEAL_STATUS_FD"))
-        team_how.gone = has_ended;
+        team_options.gone = has_ended;
     if (env.rank == 0)
         peal_watch_forget_trace(env.job);
     struct peal_team *team;
     struct peal_comm *comm;
     if (meet) {
-        status = peal_hosts_open(meet, nodes, &team_how, &why, &comm);
+        status = peal_hosts_open(meet, nodes, &team_options, &why, &comm);
         peal_meet_close(meet);
         if (status != PEAL_OK)
             return fail_open(status, &why);
         peal_text_release(&why);
     } else {
-        status = peal_team_open(&team_how, &why, &team);
+        status = peal_team_open(&team_options, &why, &team);
         if (status != PEAL_OK)
             return fail_open(status, &why);
         peal_text_release(&why);
@@ -303,30 +297,27 @@ enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
     if (status != PEAL_OK)
         return fail_open(status, &why);
     status = peal_team_open_threads(size, default_timeout(0, CALL_MS), &why, teams);
-    uint32_t made = 0;
-    while (status == PEAL_OK && made < size) {
-        status = peal_comm_new(teams[made], NULL, &comms[made]);
-        made++;
-    }
-    if (status == PEAL_OK) {
-        status = peal_platform_open_threads(size, comms);
-        if (status == PEAL_OK) {
-            for (uint32_t r = 0; r < size; r++)
-                peal_watch_open(comms[r], NULL);
-        }
-        if (status == PEAL_OK)
-            return PEAL_OK;
-        peal_text_puts(&why, peal_comm_error(comms[0]));
-        for (uint32_t r = 0; r < size; r++)
-            peal_comm_close(comms[r]);
+    if (status != PEAL_OK)
         return fail_open(status, &why);
+    uint32_t made = 0;
+    for (; made < size; made++) {
+        status = peal_comm_new(teams[made], NULL, &comms[made]);
+        if (status != PEAL_OK)
+            goto close; /* its team is closed already */
     }
-    for (uint32_t r = 0; r + 1 < made; r++)
+    status = peal_platform_open_threads(size, comms);
+    if (status != PEAL_OK) {
+        peal_text_puts(&why, peal_comm_error(comms[0]));
+        goto close;
+    }
+    for (uint32_t r = 0; r < size; r++)
+        peal_watch_open(comms[r], NULL);
+    return PEAL_OK;
+close:
+    for (uint32_t r = 0; r < made; r++)
         peal_comm_close(comms[r]);
-    if (made > 0) {
-        for (uint32_t r = made; r < size; r++)
-            peal_team_close(teams[r]);
-    }
+    for (uint32_t r = made + 1; r < size; r++)
+        peal_team_close(teams[r]);
     return fail_open(status, &why);
 }
 
@@ -388,16 +379,12 @@ void peal_comm_close(struct peal_comm *comm)
 
 uint32_t peal_comm_rank(const struct peal_comm *comm)
 {
-    if (comm)
-        return comm->team->rank;
-    return 0;
+    return comm ? comm->team->rank : 0;
 }
 
 uint32_t peal_comm_size(const struct peal_comm *comm)
 {
-    if (comm)
-        return comm->team->size;
-    return 0;
+    return comm ? comm->team->size : 0;
 }
 
 void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
@@ -433,14 +420,10 @@ void peal_comm_set_interrupt(struct peal_comm *comm, int (*interrupted)(void *co
 
 const char *peal_comm_error(const struct peal_comm *comm)
 {
-    if (comm)
-        return peal_text_get(&comm->error);
-    return open_error;
+    return comm ? peal_text_get(&comm->error) : open_error;
 }
 
 uint64_t peal_comm_simulated_ps(const struct peal_comm *comm)
 {
-    if (comm)
-        return peal_platform_time(comm->platform);
-    return 0;
+    return comm ? peal_platform_time(comm->platform) : 0;
 }

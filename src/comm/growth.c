@@ -48,19 +48,17 @@ const void *peal_growth_view(const void *in, size_t n, size_t first, size_t know
     if (!in || n == 0)
         return in;
     memcpy(&given, in, sizeof given);
-    size_t size = first;
-    if (given)
-        size = given;
+    size_t size = peal_growth_size(given, first);
     if (size == known)
         return in;
     char *copy = calloc(n, known);
+    if (!copy)
+        return NULL;
     for (size_t i = 0; i < n; i++) {
-        if (!copy)
-            break;
         if (peal_growth_read(copy + i * known, known, (const char *)in + i * size, size))
             continue;
         free(copy);
-        copy = NULL;
+        return NULL;
     }
     return *made = copy;
 }

@@ -27,9 +27,7 @@ struct question {
 
 static enum peal_status read_args(const struct peal_verify_args *args, struct question *q)
 {
-    size_t given = PEAL_VERIFY_ARGS_FIRST_BYTES;
-    if (args->struct_size)
-        given = args->struct_size;
+    size_t given = peal_growth_size(args->struct_size, PEAL_VERIFY_ARGS_FIRST_BYTES);
     bool has_kernel = given >= offsetof(struct peal_verify_args, kernel);
     if (has_kernel && peal_growth_read(&q->args, sizeof q->args, args, given))
         return PEAL_OK;
@@ -174,8 +172,8 @@ static void make_claim(struct question *q)
     claim->request.bind.no_fuse =
         a->advice; /* as peal verify --advice: a place between any lines */
     claim->verify.launches = a->launches;
-    claim->verify.most_states = a->max_states;
-    claim->verify.most_bytes = a->max_bytes;
+    claim->verify.max_states = a->max_states;
+    claim->verify.max_bytes = a->max_bytes;
     claim->verify.advice = a->advice;
     claim->verify.pairwise = a->pairwise;
     claim->alone = a->alone || a->launches == 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementary functions against the C library's: in extended precision: within 3 units in the
+/* The elementary functions against the C library's in extended precision: within 3 units in the
  * last place. */
 #include "compute/elementary.h"
 

@@ -23,7 +23,7 @@ struct row {
 #define FN(name) PEAL_FN_##name
 
 static const struct row rows[] = {
-    /* NaN takes its one form, whichever operand brings it. */
+    /* A result that is NaN has one form, whichever operand was NaN. */
     {__LINE__, FN(ADD), PEAL_F32, 2, {0xffc12345, 0x3f800000}, 1, 0x7fc00000},
     {__LINE__, FN(ADD), PEAL_F32, 2, {0x3f800000, 0x7f800001}, 1, 0x7fc00000},
     {__LINE__, FN(ADD), PEAL_F32, 2, {0x7f800000, 0xff800000}, 1, 0x7fc00000},
@@ -132,7 +132,8 @@ TEST(mixed_dtypes_go_through_the_work_type)
     struct peal_operand src[2] = {{&half[0], 0, PEAL_F16}, {&half[1], 0, PEAL_F16}};
     peal_compute_generic.combine(PEAL_FN_ADD, &to_wide, src, 2, 1, 1);
     assert_true(wide == 2049.0f);
-    /* f64 into f16 rounds once: 1 + 2^-11 + 2^-40 is above the middle; f32 would round it to it. */
+    /* f64 into f16 rounds once: 1 + 2^-11 + 2^-40 is above the middle of two f16 values; f32 would
+     * round it to the middle. */
     double fine = 1 + 0x1p-11 + 0x1p-40;
     uint16_t narrow = 0;
     struct peal_operand to_half = {&narrow, 0, PEAL_F16}, from = {&fine, 0, PEAL_F64};

@@ -7,20 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 64, LONGEST = 44 };
+enum { MAX_ELEMENTS = 64 * 64, LONGEST = 44 };
 
-static uint64_t state = 20261117;
+static uint64_t random_state = 20261117;
 
 static uint64_t next(uint64_t below)
 {
-    state = peal_hash_u64(state, 1);
-    return state % below;
+    random_state = peal_hash_u64(random_state, 1);
+    return random_state % below;
 }
 
 struct matrices {
     uint64_t rows, inner, columns, a_stride, b_stride, c_stride;
-    double a[MOST * MOST], b[MOST * MOST], c[MOST * MOST], want[MOST * MOST];
-    float a32[MOST * MOST], b32[MOST * MOST], c32[MOST * MOST];
+    double a[MAX_ELEMENTS], b[MAX_ELEMENTS], c[MAX_ELEMENTS], want[MAX_ELEMENTS];
+    float a32[MAX_ELEMENTS], b32[MAX_ELEMENTS], c32[MAX_ELEMENTS];
 };
 
 static void fill(struct matrices *m, bool adds)
@@ -31,7 +31,7 @@ static void fill(struct matrices *m, bool adds)
     m->a_stride = m->inner + next(10) + !m->inner;
     m->b_stride = m->columns + next(10) + !m->columns;
     m->c_stride = m->columns + next(10) + !m->columns;
-    for (int i = 0; i < MOST * MOST; i++) {
+    for (int i = 0; i < MAX_ELEMENTS; i++) {
         m->a[i] = m->a32[i] = (float)next(9) - 4;
         m->b[i] = m->b32[i] = (float)next(9) - 4;
         m->c[i] = m->want[i] = m->c32[i] = (float)next(9) - 4;
@@ -60,31 +60,25 @@ static void check(void (*run)(const struct peal_product *))
         p.b = m.b32;
         p.c = m.c32;
         run(&p);
-        for (int i = 0; i < MOST * MOST; i++) { /* what is between and after the rows, too */
+        for (int i = 0; i < MAX_ELEMENTS; i++) { /* what is between and after the rows, too */
             assert_true(m.c[i] == m.want[i]);
             assert_true(m.c32[i] == m.want[i]);
         }
     }
 }
 
-static void plain_loops_add_up_products(void **unused)
+TEST(plain_loops_add_up_products)
 {
-    (void)unused;
     check(peal_product_run_plain);
 }
 
-static void a_library_gives_the_same(void **unused)
+TEST(a_library_gives_the_same)
 {
-    (void)unused;
     printf("CBLAS: %s\n", peal_product_library() ? peal_product_library() : "none");
     check(peal_product_run);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_loops_add_up_products),
-        cmocka_unit_test(a_library_gives_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

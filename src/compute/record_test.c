@@ -107,15 +107,15 @@ static uint64_t next(void)
 /* Every variant, combine and spread, at odd addresses and in place, against one pair at a time. */
 TEST(variants_agree_at_any_address)
 {
-    enum { MOST = 70, SOURCES = 4 };
-    static char memory[SOURCES][16 * MOST + 8], want[16 * MOST], out[2][16 * MOST + 8];
+    enum { MAX_LEN = 70, SOURCES = 4 };
+    static char memory[SOURCES][16 * MAX_LEN + 8], want[16 * MAX_LEN], out[2][16 * MAX_LEN + 8];
     for (int round = 0; round < 4000; round++) {
         enum peal_dtype dtype = PEAL_CF32 + (int)(next() % (PEAL_DTYPES - PEAL_CF32));
         bool complex = peal_dtype_kind(dtype) == PEAL_KIND_COMPLEX;
         static const enum peal_fn fns[2][2] = {{PEAL_FN_MAXLOC, PEAL_FN_MINLOC},
                                                {PEAL_FN_MUL, PEAL_FN_ADD}};
         enum peal_fn fn = fns[complex][next() % 2];
-        size_t size = peal_dtype_size(dtype), n = next() % MOST, odd = next() % 8;
+        size_t size = peal_dtype_size(dtype), n = next() % MAX_LEN, odd = next() % 8;
         uint32_t nsrc = 1 + next() % SOURCES;
         struct peal_operand src[SOURCES];
         const void *at[SOURCES];

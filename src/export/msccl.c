@@ -45,7 +45,7 @@ struct publication {
 
 struct msccl_slot {
     uint64_t chunk;
-    uint32_t channel, room; /* room: which of the lane's temporaries */
+    uint32_t channel, temp; /* temp: which of the lane's temporaries */
 };
 
 struct msccl_writer {
@@ -63,7 +63,7 @@ struct msccl_writer {
     bool split, failed;
     struct msccl_slot slots[MAX_SLOTS]; /* received and not freed, oldest first */
     uint32_t nslots;
-    uint32_t rooms;     /* temporaries that the lane uses */
+    uint32_t ntemps;    /* temporaries that the lane uses */
     uint64_t temporary; /* chunks of scratch after the plan's own */
 };
 
@@ -159,15 +159,15 @@ static uint32_t find_slot(const struct msccl_writer *w, uint32_t channel, uint32
 }
 
 /* A temporary that no slot uses. */
-static uint32_t free_room(const struct msccl_writer *w)
+static uint32_t free_temp(const struct msccl_writer *w)
 {
     bool taken[MAX_SLOTS] = {false};
-    uint32_t room = 0;
+    uint32_t temp = 0;
     for (uint32_t i = 0; i < w->nslots; i++)
-        taken[w->slots[i].room] = true;
-    while (room < MAX_SLOTS - 1 && taken[room])
-        room++;
-    return room;
+        taken[w->slots[i].temp] = true;
+    while (temp < MAX_SLOTS - 1 && taken[temp])
+        temp++;
+    return temp;
 }
 
 static struct peal_chunk place(struct msccl_writer *w, const struct peal_op *op,
@@ -226,10 +226,10 @@ static void write_compute(struct msccl_writer *w, const struct peal_op *op, uint
         if (i != first)
             add_local(w, "re", place(w, op, peal_op_src(plan, op, i)), dst, cnt);
     }
-    for (uint32_t i = 0; i < op->mem.also; i++) {
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         if (w->failed)
             break;
-        add_local(w, "cpy", dst, place(w, op, peal_op_also(plan, op, i)), cnt);
+        add_local(w, "cpy", dst, place(w, op, peal_op_more_dst(plan, op, i)), cnt);
     }
 }
 
@@ -262,11 +262,11 @@ static void write_message(struct msccl_writer *w, const struct peal_op *op, uint
             refuse(w, op, "more slots are held at once than there is room for");
             return;
         }
-        uint32_t room = free_room(w);
-        uint64_t at = w->layout.scratch_chunks + w->temporary + room * w->slot_chunks;
-        w->slots[w->nslots++] = (struct msccl_slot){at, op->mem.channel, room};
-        if (room >= w->rooms)
-            w->rooms = room + 1;
+        uint32_t temp = free_temp(w);
+        uint64_t at = w->layout.scratch_chunks + w->temporary + temp * w->slot_chunks;
+        w->slots[w->nslots++] = (struct msccl_slot){at, op->mem.channel, temp};
+        if (temp >= w->ntemps)
+            w->ntemps = temp + 1;
         step.src = step.dst = (struct peal_chunk){'s', at};
     }
     add_steps(w, block, step);
@@ -351,7 +351,7 @@ static void write_lane(struct msccl_writer *w)
     w->first_block = (uint32_t)w->blocks.len;
     w->last_block = PEAL_NONE;
     w->npending = w->nslots = 0;
-    w->rooms = 0;
+    w->ntemps = 0;
     if (!w->split && lane->ops) {
         uint32_t b = add_block(w, send != PEAL_NONE ? send : recv, send != PEAL_NONE);
         if (!w->failed && send != PEAL_NONE && recv != PEAL_NONE)
@@ -362,7 +362,7 @@ static void write_lane(struct msccl_writer *w)
             break;
         write_op(w, &peal_plan_ops(w->plan)[lane->first_op + i]);
     }
-    w->temporary += (uint64_t)w->rooms * w->slot_chunks;
+    w->temporary += (uint64_t)w->ntemps * w->slot_chunks;
 }
 
 /* The step that a wait for a cell depends on. False: it depends on none. */

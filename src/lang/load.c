@@ -178,10 +178,10 @@ static enum peal_status read_file(const char *path, struct peal_diags *diags, ch
     return PEAL_OK;
 }
 
-bool peal_program_is_path(const char *what)
+bool peal_program_is_path(const char *path_or_name)
 {
-    size_t len = strlen(what);
-    return strchr(what, '/') || (len > 5 && strcmp(what + len - 5, ".peal") == 0);
+    size_t len = strlen(path_or_name);
+    return strchr(path_or_name, '/') || (len > 5 && strcmp(path_or_name + len - 5, ".peal") == 0);
 }
 
 /* Adds a note with the kernel that a misspelt name probably meant. False: there is none. */
@@ -247,12 +247,12 @@ enum peal_status peal_program_file(const char *path, struct peal_diags *diags,
     return status;
 }
 
-enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
+enum peal_status peal_program_open(const char *path_or_name, struct peal_diags *diags,
                                    struct peal_program **out)
 {
-    if (peal_program_is_path(what))
-        return peal_program_file(what, diags, out);
-    return peal_program_builtin(what, diags, out);
+    if (peal_program_is_path(path_or_name))
+        return peal_program_file(path_or_name, diags, out);
+    return peal_program_builtin(path_or_name, diags, out);
 }
 
 static const struct peal_kernel *last_kernel(const struct peal_module *module)

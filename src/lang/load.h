@@ -8,10 +8,10 @@
 /* A loaded program: a file's module or the library, lowered on demand. Owns source and module. */
 struct peal_program;
 
-/* `what` is a path (has a '/' or ends in .peal) or a built-in kernel's name. *out must be NULL
+/* `path_or_name` is a path (has a '/' or ends in .peal) or a built-in kernel's name. *out must be NULL
  * before. On PEAL_INVALID it may still be set, because diagnostics point into its text: close it
  * after printing them. */
-enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
+enum peal_status peal_program_open(const char *path_or_name, struct peal_diags *diags,
                                    struct peal_program **out);
 /* The two cases of it, for callers that know which one they have. */
 enum peal_status peal_program_file(const char *path, struct peal_diags *diags,
@@ -19,7 +19,7 @@ enum peal_status peal_program_file(const char *path, struct peal_diags *diags,
 enum peal_status peal_program_builtin(const char *name, struct peal_diags *diags,
                                       struct peal_program **out);
 /* Is this the path of a file, or a built-in's name? */
-bool peal_program_is_path(const char *what);
+bool peal_program_is_path(const char *path_or_name);
 /* The text is copied. */
 enum peal_status peal_program_text(const char *name, const char *text, size_t len,
                                    struct peal_diags *diags, struct peal_program **out);

@@ -61,11 +61,11 @@ enum peal_status peal_parts_open(const struct peal_kernel *kernel, const struct 
         return PEAL_NO_MEMORY;
     }
     /* Ops are not kept, so there may be more of them. */
-    if (bind->most_ops)
-        parts->t.most_ops = bind->most_ops;
+    if (bind->max_ops)
+        parts->t.max_ops = bind->max_ops;
     else
-        parts->t.most_ops = peal_instantiate_most_streamed(bind->nranks);
-    parts->t.most_steps = parts->t.most_ops * 4;
+        parts->t.max_ops = peal_instantiate_max_streamed(bind->nranks);
+    parts->t.max_steps = parts->t.max_ops * 4;
     for (uint32_t i = 0; i < bind->nranks; i++)
         parts->lanes.at[parts->lanes.len++] = 0;
     *out = parts;

@@ -70,8 +70,8 @@ struct resizing {
 
 static uint64_t elements(const struct resizing *r, uint64_t value)
 {
-    return value / PEAL_TEMPLATE_MOST * r->size->most +
-           value % PEAL_TEMPLATE_MOST / PEAL_TEMPLATE_COUNT * r->size->count;
+    return value / PEAL_TEMPLATE_CAPACITY * r->size->capacity +
+           value % PEAL_TEMPLATE_CAPACITY / PEAL_TEMPLATE_COUNT * r->size->count;
 }
 
 static uint64_t bytes(const struct resizing *r, uint64_t value, bool of_type)

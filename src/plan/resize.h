@@ -19,10 +19,10 @@
 #include "plan/format.h"
 
 /* The sizes of a template: `n` or `m`, and `most`. */
-enum { PEAL_TEMPLATE_COUNT = 1 << 10, PEAL_TEMPLATE_MOST = 1 << 30 };
+enum { PEAL_TEMPLATE_COUNT = 1 << 10, PEAL_TEMPLATE_CAPACITY = 1 << 30 };
 
 struct peal_plan_size {
-    uint64_t count, most;
+    uint64_t count, capacity; /* of `n` or `m`, and of `most` */
     enum peal_dtype dtype;
     enum peal_reduction reduce;
     uint32_t channel_depth;

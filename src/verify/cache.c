@@ -88,12 +88,12 @@ static bool read_proof(const char *path, struct answer *a)
  * the same shape. */
 static int without_place(const char *text)
 {
-    enum { MOST = 500 };
+    enum { MAX_KEPT = 500 };
     size_t len = text ? strlen(text) : 0;
     const char *place = len && text[len - 1] == ')' ? strrchr(text, '(') : NULL;
     if (place && place > text)
         len = (size_t)(place - text) - 1;
-    return (int)(len < MOST ? len : MOST);
+    return (int)(len < MAX_KEPT ? len : MAX_KEPT);
 }
 
 /* Written under another name and renamed: readers see all of it or nothing. */

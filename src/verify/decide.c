@@ -58,47 +58,57 @@ static uint32_t first_write(const struct program *p, uint32_t thread, const stru
     return i;
 }
 
+static bool has_handover(const struct program *p)
+{
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (p->cells[c].handover)
+            return true;
+    }
+    return false;
+}
+
+static void refute_writers(const struct program *p, uint32_t first, uint32_t second, uint32_t step,
+                           struct answer *a)
+{
+    const struct step *s = peal_program_step(p, second, step);
+    struct peal_text name = {0};
+    peal_program_cell_name(p, s->cell, &name);
+    peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+    peal_story_two(p, first, first_write(p, first, s), second, step, a);
+    a->v.why =
+        peal_answer_text(a,
+                         "%s is written by ranks %u and %u in one launch; a cell with "
+                         "several writers is declared 'signal shared'",
+                         peal_text_get(&name), p->threads[first].rank, p->threads[second].rank);
+    peal_text_release(&name);
+}
+
 /* If two threads write a one-writer cell in one launch, it holds the count of whichever wrote
  * last. */
 static bool check_writers(const struct program *p, struct answer *a)
 {
-    uint64_t cells = (uint64_t)p->ncells * p->launches;
-    uint32_t *writer = NULL;
-    bool good = true;
-    for (uint32_t c = 0; c < p->ncells; c++) {
-        if (writer)
-            break;
-        if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
-            return true; /* ask_cells will report it too */
-    }
+    if (!has_handover(p))
+        return true;
+    uint32_t *writer = calloc((uint64_t)p->ncells * p->launches, sizeof *writer);
+    bool good = false;
+    if (!writer)
+        return true; /* peal_demands_ask will report it too */
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!writer || !good)
-            break;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            if (!good)
-                break;
             const struct step *s = peal_program_step(p, t, i);
             if (s->kind != STEP_SET || !p->cells[s->cell].handover)
                 continue;
             uint32_t launch = (uint32_t)(s->value >> 32) - 1;
             uint32_t *by = &writer[(uint64_t)launch * p->ncells + s->cell];
             if (*by && *by != t + 1) {
-                struct peal_text name = {0};
-                peal_program_cell_name(p, s->cell, &name);
-                peal_answer_refute(a, PEAL_FAULT_SIGNAL);
-                peal_story_two(p, *by - 1, first_write(p, *by - 1, s), t, i, a);
-                a->v.why = peal_answer_text(a,
-                                            "%s is written by ranks %u and %u in one launch; a "
-                                            "cell with several writers is "
-                                            "declared 'signal shared'",
-                                            peal_text_get(&name), p->threads[*by - 1].rank,
-                                            p->threads[t].rank);
-                peal_text_release(&name);
-                good = false;
+                refute_writers(p, *by - 1, t, i, a);
+                goto free_writer;
             }
             *by = t + 1;
         }
     }
+    good = true;
+free_writer:
     free(writer);
     return good;
 }
@@ -165,13 +175,13 @@ static bool check_relaxed(struct program *p, const struct peal_verify_options *o
 
 /* Entering and leaving become accesses that conflict; the shortest of these races is the
  * counterexample. */
-static void tell_barrier(struct program *p, const struct peal_verify_options *o, struct answer *a)
+static void report_barrier(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct race_report r = {0};
     if (peal_explore_add_barriers(p) &&
-        peal_race_find(p, o->workers, o->most_bytes, &r) == PEAL_OK && r.races.len) {
+        peal_race_find(p, o->workers, o->max_bytes, &r) == PEAL_OK && r.races.len) {
         peal_story_race(p, &r, a);
-        peal_explore_tell_barrier(p, &a->collision, a);
+        peal_explore_report_barrier(p, &a->collision, a);
     }
     peal_race_release(&r);
 }
@@ -188,8 +198,8 @@ struct values_ahead {
 static void *compute_values(void *at)
 {
     struct values_ahead *ahead = at;
-    struct symbolic_run how = {.most_bytes = ahead->options->most_bytes};
-    peal_symbolic_check(ahead->p, &how, &ahead->answer);
+    struct symbolic_run run = {.max_bytes = ahead->options->max_bytes};
+    peal_symbolic_check(ahead->p, &run, &ahead->answer);
     return NULL;
 }
 
@@ -251,7 +261,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
     set_uninitialised(p, ANY_HIGH);
     if (ahead)
         start_values(p, o, ahead);
-    enum peal_status status = peal_race_find(p, o->workers, o->most_bytes, r);
+    enum peal_status status = peal_race_find(p, o->workers, o->max_bytes, r);
     if (ahead)
         await_values(ahead);
     if (status != PEAL_OK) {
@@ -286,7 +296,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
             a, "rank %u may leave launch %u of the barrier before rank %u has entered it",
             r->leaves, r->broken_launch, r->enters);
         if (!o->no_story)
-            tell_barrier(p, o, a);
+            report_barrier(p, o, a);
         return false;
     }
     note_open(p, r, a);
@@ -299,29 +309,26 @@ static bool check_totals(const struct program *p, struct answer *a)
     if (!p->base)
         return true;
     int64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
-    bool good = sum;
-    if (good) {
-        for (uint64_t i = 0; i < p->nsteps; i++) {
-            if (p->steps[i].kind == STEP_ADD)
-                sum[p->steps[i].cell] += p->steps[i].value;
-        }
+    if (!sum)
+        return false;
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        if (p->steps[i].kind == STEP_ADD)
+            sum[p->steps[i].cell] += p->steps[i].value;
     }
     const int64_t *end = p->base + (uint64_t)p->launches * p->ncells;
-    for (uint32_t c = 0; c < p->ncells; c++) {
-        if (!good)
-            break;
-        if (p->cells[c].kind == CELL_SHARED && sum[c] != end[c]) {
-            struct peal_text name = {0};
-            peal_program_cell_name(p, c, &name);
-            peal_answer_refute(a, PEAL_FAULT_SIGNAL);
-            a->v.why = peal_answer_text(a, "%s: its owner's total is not what is added",
-                                        peal_text_get(&name));
-            peal_text_release(&name);
-            good = false;
-        }
-    }
+    uint32_t c = 0;
+    while (c < p->ncells && (p->cells[c].kind != CELL_SHARED || sum[c] == end[c]))
+        c++;
     free(sum);
-    return good;
+    if (c == p->ncells)
+        return true;
+    struct peal_text name = {0};
+    peal_program_cell_name(p, c, &name);
+    peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+    a->v.why =
+        peal_answer_text(a, "%s: its owner's total is not what is added", peal_text_get(&name));
+    peal_text_release(&name);
+    return false;
 }
 
 static void check_balance(const struct program *p, struct answer *a)
@@ -352,9 +359,9 @@ static void finish_proof(struct program *p, const struct peal_verify_options *o,
         check_balance(p, a);
         return;
     }
-    struct symbolic_run how = {.unordered = unordered, .most_bytes = o->most_bytes};
+    struct symbolic_run run = {.unordered = unordered, .max_bytes = o->max_bytes};
     if (!o->no_result)
-        peal_symbolic_check(p, &how, a);
+        peal_symbolic_check(p, &run, a);
 }
 
 /* What further launches could change. */
@@ -375,7 +382,7 @@ static bool check_pairwise(struct program *p, const struct peal_verify_options *
     bool good = false;
     a->v.pairwise = true;
     enum peal_status status =
-        peal_program_build_pairwise(&wired, p->plans, p->launches, o->most_bytes);
+        peal_program_build_pairwise(&wired, p->plans, p->launches, o->max_bytes);
     if (status != PEAL_OK)
         peal_answer_give_up(a, wired.why);
     else if (wired.has_relaxed)
@@ -408,10 +415,10 @@ static struct peal_composition *find_composition(struct program *p,
         return found;
     struct answer scratch = {.v.verdict = PEAL_PROVED};
     peal_arena_init(&scratch.arena, 0);
-    peal_symbolic_check(p,
-                        &(struct symbolic_run){
-                            .fresh = true, .unordered = r->unordered, .most_bytes = o->most_bytes},
-                        &scratch);
+    peal_symbolic_check(
+        p,
+        &(struct symbolic_run){.fresh = true, .unordered = r->unordered, .max_bytes = o->max_bytes},
+        &scratch);
     bool good = scratch.v.verdict == PEAL_PROVED && !scratch.failed;
     peal_arena_release(&scratch.arena);
     return good ? found : NULL;
@@ -444,12 +451,13 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
     }
     peal_race_release(&r);
     if (a->v.verdict == PEAL_PROVED && p->channels.len && !o->no_story) {
-        uint64_t most = 1;
+        uint64_t max_sent = 1;
         for (uint32_t c = 0; c < p->channels.len; c++) {
             a->v.depth = p->channels.at[c].depth;
-            most = p->channels.at[c].nsent > most ? p->channels.at[c].nsent : most;
+            max_sent = p->channels.at[c].nsent > max_sent ? p->channels.at[c].nsent : max_sent;
         }
-        a->v.least_depth = peal_order_least_depth(p, (uint32_t)(most < 1u << 30 ? most : 1u << 30));
+        a->v.least_depth =
+            peal_order_least_depth(p, (uint32_t)(max_sent < 1u << 30 ? max_sent : 1u << 30));
     }
 }
 

@@ -18,8 +18,8 @@ struct peal_verify_options {
     uint32_t launches;       /* 0 = as many as a sound proof needs: see peal_verify_launches */
     uint32_t workers;        /* threads for lazy runs; 0 = 1 */
     enum peal_engine engine; /* AUTO: order if monotone; with ORDER, other programs are undecided */
-    uint64_t most_states;    /* exploration; 0 = 20 million */
-    uint64_t most_bytes;     /* working memory; 0 = 2 GiB */
+    uint64_t max_states;     /* exploration; 0 = 20 million */
+    uint64_t max_bytes;      /* working memory; 0 = 2 GiB */
     bool no_result;          /* leave out symbolic execution */
     bool advice;             /* look for fixes and for redundant synchronisation */
     bool no_story;           /* only the verdict: leave out counterexample and channel depth */
@@ -148,8 +148,8 @@ struct peal_verify_advice {
     bool fixes;       /* fixes a refuted kernel; false: could be left out */
     const char *text; /* "after line 9: notify ...; before line 12: wait ..." */
     struct peal_verify_place at;
-    struct peal_verify_place also; /* second place, or line 0 */
-    struct peal_verify_cut cut;    /* what could be left out */
+    struct peal_verify_place second; /* second place, or line 0 */
+    struct peal_verify_cut cut;      /* what could be left out */
     const char *holds_for; /* fixes: "2 and 3 ranks", "2 ranks, not 3", or NULL: this plan */
 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static void tell_early(const struct program *p, struct answer *a)
+static void report_early(const struct program *p, struct answer *a)
 {
     const struct early_fault *e = &p->early;
     peal_answer_refute(a, e->fault);
@@ -75,8 +75,8 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
                                       struct peal_verification **out)
 {
     struct peal_verify_options o = *options;
-    o.most_bytes = o.most_bytes ? o.most_bytes : UINT64_C(2) << 30;
-    o.most_states = o.most_states ? o.most_states : UINT64_C(20000000);
+    o.max_bytes = o.max_bytes ? o.max_bytes : UINT64_C(2) << 30;
+    o.max_states = o.max_states ? o.max_states : UINT64_C(20000000);
     if (count == 0)
         return PEAL_INVALID;
     struct answer *a = calloc(1, sizeof *a);
@@ -85,7 +85,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     peal_arena_init(&a->arena, 0);
     uint64_t start = peal_now_ns();
     struct program p;
-    enum peal_status status = peal_program_build(&p, plans, count, o.most_bytes);
+    enum peal_status status = peal_program_build(&p, plans, count, o.max_bytes);
     if (status == PEAL_INVALID) {
         peal_program_release(&p);
         peal_verification_free(&a->v);
@@ -96,7 +96,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     if (status != PEAL_OK)
         peal_answer_give_up(a, p.why);
     else if (p.early.fault != PEAL_FAULT_NONE)
-        tell_early(&p, a);
+        report_early(&p, a);
     else if (check_windows(&p, a))
         peal_verify_decide(&p, &o, a);
     if (o.advice && !o.pairwise && status == PEAL_OK && !a->failed)
@@ -144,10 +144,10 @@ static enum peal_status verify_launches(const struct peal_plan *plan, uint32_t l
 static void verify_more(const struct peal_plan *plan, const struct peal_verify_options *options,
                         struct peal_verification **out)
 {
-    enum { MOST_LAUNCHES = 1000, MOST_OPS = 1 << 20 };
+    enum { MAX_LAUNCHES = 1000, MAX_OPS = 1 << 20 };
     uint32_t needs = (*out)->needs_launches;
     struct peal_verification *more = NULL;
-    if (needs > MOST_LAUNCHES || plan->ops.count * needs > MOST_OPS ||
+    if (needs > MAX_LAUNCHES || plan->ops.count * needs > MAX_OPS ||
         verify_launches(plan, needs, options, &more) != PEAL_OK)
         return;
     if (more->verdict == PEAL_UNDECIDED) {

@@ -139,7 +139,7 @@ static int exchange_counts(struct step *s)
         for (uint32_t q = 0; q < s->nranks; q++) {
             s->recvs[r * s->nranks + q] = recvs[q];
             if (recvs[q] != s->sends[q * s->nranks + r])
-                failed = fail_step("counts", "a rank was told another count than it is sent");
+                failed = fail_step("counts", "a rank received another count than its peer sends");
         }
     }
     return end(in, plan, failed);

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ring kernels to attack with: right up to K ranks only."""
+"""Ring kernels for attacks: right for up to K ranks only."""
 
 NEIGHBOURS = """
     let right = (rank + 1) % nranks
     let left = (rank - 1) % nranks
 """
-# An allreduce by windows in five pieces, of which attacks replace one.
+# The pieces of an allreduce by windows; each attack replaces one.
 REDUCE = """    for s in 1 .. nranks {
         notify ready@right += 1
         wait ready >= s
@@ -58,10 +58,10 @@ LIMITS = {
                                                                    "        if s >= K { acc = op(acc, x) }\n"),
     "a result that is final for few": FORWARD.replace("y = final(op, acc)", "if nranks <= K { y = final(op, acc) } else { y = acc }"),
 }
-# Options that an attack needs to be one, by name.
+# Options without which an attack is right for any number of ranks, by name.
 OPTIONS = {"a result that is final for few": ["--op", "avg"]}
 
-# Sends all before it receives: as many slots as K - 1 let K ranks pass.
+# Sends all before it receives: K - 1 slots are enough for K ranks.
 ALL_AT_ONCE = """
     channel extra
     for s in 1 .. nranks { send x to (rank + 1) % nranks on extra }

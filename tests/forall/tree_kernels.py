@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Binomial trees to attack with: right for few ranks, or for no tree at all."""
+"""Binomial trees for attacks: right for few ranks only, or no binomial trees."""
 import re
 
 HEAD = """
@@ -92,7 +92,7 @@ SUM_LIMITS = {
     "a tree of K ranks": SUM.replace("v + (1 << k) < nranks", "v + (1 << k) < min(nranks, K)"),
     "a parent beyond K": SUM.replace("(rank - above)", "(rank - select(v < K, above, 0))"),
     "a sum without rank K": SUM.replace("        slot = acc\n", "        slot = select(v < K, acc, slot)\n"),
-    "a child that is told late": SUM.replace("                notify taken[rank]@child_rank += 1\n",
+    "a child that is notified late": SUM.replace("                notify taken[rank]@child_rank += 1\n",
                                              "                if v + (1 << k) < K { notify taken[rank]@child_rank += 1 }\n"),
 }
 

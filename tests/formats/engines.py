@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engines' own readers make of a file, written from what their public sources do: RCCL's reader of XML, which is
-no XML parser, and the keys, types and orders that MSCCL++'s executor takes for granted."""
+"""The rules of the engines' own readers, after their public sources: RCCL's reader of XML, which is not an XML parser, and the
+keys, types and orders that MSCCL++'s executor relies on."""
 import json
 
 
@@ -9,7 +9,7 @@ class Refused(Exception):
 
 
 def rccl_elements(text):
-    """[(name, attributes, opens or closes or single)], read character by character as RCCL does."""
+    """[(name, attributes, "open", "close" or "single")], read character by character as RCCL does."""
     at, out = 0, []
 
     def token(value_allowed):

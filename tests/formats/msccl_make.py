@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MSCCL XML of our own making: every step type, every collective, in place and not."""
+"""Generated MSCCL XML: every step type, every collective, in place and not."""
 
 
 class Algo:
@@ -58,9 +58,9 @@ def ring_allreduce(p, proto="Simple", in_place=False):
     return a
 
 
-def pairs_allreduce(p, proto="LL", waves=1):
-    """Every rank sends its part to every other, through scratch; a block for each peer, joined by dependencies and nops."""
-    a = Algo("allreduce", p, p, proto, 0, 1, scratch=p)
+def pairs_allreduce(p):
+    """Every rank sends each part to its owner, through scratch; a block for each peer, joined by dependencies."""
+    a = Algo("allreduce", p, p, "LL", 0, 1, scratch=p)
     for r in range(p):
         peers = [(r + i) % p for i in range(1, p)]
         for q in peers:
@@ -80,7 +80,7 @@ def pairs_allreduce(p, proto="LL", waves=1):
 
 
 def rrc_allreduce(p):
-    """As pairs, but one block takes the parts in one by one with rrc; a nop collects two dependencies."""
+    """As pairs_allreduce, but parts are added one after the other with rrc; a nop collects two dependencies."""
     a = Algo("allreduce", p, p, "LL128", 0, 1)
     for r in range(p):
         peers = [(r + i) % p for i in range(1, p)]
@@ -125,7 +125,7 @@ def ring_reducescatter(p, in_place=False):
 
 
 def alltoall(p, cnt=1, proto="LL"):
-    """Every rank sends `cnt` chunks at once before it receives: in large calls that needs this depth."""
+    """Every rank sends `cnt` chunks at once before it receives: large calls need this depth."""
     a = Algo("alltoall", p, p * cnt, proto)
     for r in range(p):
         own = a.block(r)
@@ -189,7 +189,7 @@ def star_scatter(p, root=0):
 
 
 def eager(p, ahead, proto="Simple"):
-    """Every rank sends `ahead` chunks to its neighbour before it receives any: needs that depth."""
+    """Every rank sends `ahead` chunks to each peer before it receives any: needs that depth."""
     a = Algo("alltoall", p, p * ahead, proto)
     for r in range(p):
         for i in range(1, p):
@@ -203,7 +203,7 @@ def eager(p, ahead, proto="Simple"):
 
 
 def all_good():
-    """(name, algo, in place): what is right by construction."""
+    """(name, algo, in place): files that are correct by construction."""
     for p in (2, 3, 4):
         yield f"ring_allreduce{p}", ring_allreduce(p), False
         yield f"ring_allreduce_in{p}", ring_allreduce(p, in_place=True), True

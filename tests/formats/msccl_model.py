@@ -2,24 +2,22 @@
 """An interpreter of MSCCL XML, written from the format's description alone: it shares no code with Peal.
 
 judge(text, ...) runs the file for two launches back to back with vector clocks and values. Every FIFO has one sender and one
-receiver and every flag one writer, so what happens-before what does not depend on the schedule, and one run shows all.
-A step of several chunks is one message, or a message for each chunk, whichever the size of the call makes it: both are run.
-Returns "proved" or the first fault that it sees: "deadlock", "race", "bounds", "uninitialised", "result", "channel".
+receiver and every flag one writer, so happens-before does not depend on the schedule, and one run finds all races. A step of
+several chunks is one message in small calls and a message per chunk in large ones: both are run. Returns "proved" or the first
+fault: "deadlock", "race", "bounds", "uninitialised", "result", "channel".
 """
 import collections
 import xml.etree.ElementTree as tree
+
+from clocks import Clocks, Fault
 
 SENDS = {"s", "rcs", "rrs", "rrcs"}
 RECEIVES = {"r", "rcs", "rrs", "rrc", "rrcs"}
 DEPTH = {"Simple": 2, "LL": 8, "LL128": 8}
 
 
-class Fault(Exception):
-    pass
-
-
 def cut(step, index, pieces):
-    """The parts that the step is done in, with its number among the block's steps."""
+    """The parts that a step is done in; `index` is its number in its block."""
     step, cnt = dict(step, index=index), int(step["cnt"])
     if not pieces or cnt < 2 or step["type"] not in SENDS | RECEIVES:
         return [step]
@@ -37,7 +35,7 @@ class Block:
         self.steps = [part for i, step in enumerate(steps) for part in cut(step, i, pieces)]
 
 
-class Machine:
+class Machine(Clocks):
     def __init__(self, text, in_place, depth=None, launches=2, pieces=False):
         algo = tree.fromstring(text)
         self.coll, self.nranks = algo.get("coll"), int(algo.get("ngpus"))
@@ -47,6 +45,7 @@ class Machine:
         self.scratch = {int(g.get("id")): int(g.get("s_chunks")) for g in algo}
         self.blocks = [Block(int(g.get("id")), b, pieces) for g in algo for b in sorted(g, key=lambda b: int(b.get("id")))]
         self.index = {(b.gpu, b.id): i for i, b in enumerate(self.blocks)}
+        super().__init__(len(self.blocks))
         n, p = self.nchunks, self.nranks
         if self.coll in ("allgather", "reducescatter", "alltoall"):
             self.x = n // p if self.coll == "allgather" else n
@@ -68,7 +67,7 @@ class Machine:
             raise Fault("channel")
 
     def place(self, gpu, buf, off):
-        """A chunk's memory, in place or not; raises on what is outside."""
+        """A chunk's memory, in place or not."""
         if off < 0 or off >= {"i": self.x, "o": self.y, "s": self.scratch[gpu]}[buf]:
             raise Fault("bounds")
         at_root = self.coll not in ("gather", "scatter") or gpu == self.root
@@ -80,44 +79,17 @@ class Machine:
             return ("i", gpu, off)
         return (buf, gpu, off)
 
-    def access(self, block, key, writes):
-        """Notes an access; a race is one that is unordered with a conflicting one before."""
-        clock = self.clock[block]
-        writers, readers = self.writers[key], self.readers[key]
-        for other, stamp in writers.items():
-            if other != block and clock[other] < stamp:
-                raise Fault("race")
-        if writes:
-            for other, stamp in readers.items():
-                if other != block and clock[other] < stamp:
-                    raise Fault("race")
-        (writers if writes else readers)[block] = clock[block] + 1
+    def load_side(self, block, s, side):
+        """The chunks of a step's source or destination."""
+        gpu, first = self.blocks[block].gpu, int(s[side + "off"])
+        return [self.load(block, self.place(gpu, s[side + "buf"], first + i)) for i in range(int(s["cnt"]))]
 
-    def load(self, block, gpu, buf, off, cnt):
-        values = []
-        for i in range(off, off + cnt):
-            key = self.place(gpu, buf, i)
-            self.access(block, key, False)
-            if key not in self.memory:
-                raise Fault("uninitialised")
-            values.append(self.memory[key])
-        return values
-
-    def store(self, block, gpu, buf, off, values):
+    def store_dst(self, block, s, values):
         for i, value in enumerate(values):
-            key = self.place(gpu, buf, off + i)
-            self.access(block, key, True)
-            self.memory[key] = value
-
-    def tick(self, block):
-        self.clock[block][block] += 1
-        return list(self.clock[block])
-
-    def join(self, block, clock):
-        self.clock[block] = [max(a, b) for a, b in zip(self.clock[block], clock)]
+            self.store(block, self.place(self.blocks[block].gpu, s["dstbuf"], int(s["dstoff"]) + i), value)
 
     def step(self, block):
-        """Runs the block's next part of a step; False: it has to wait."""
+        """Runs the next part of a step of the block; False: it has to wait."""
         b, (launch, number, phase) = self.blocks[block], self.at[block]
         s = b.steps[number]
         kind, cnt = s["type"], int(s["cnt"])
@@ -137,10 +109,9 @@ class Machine:
             if len(values) != cnt:
                 raise Fault("channel")
             if "rr" in kind:
-                mine = self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt)
-                values = [a + v for a, v in zip(mine, values)]
+                values = [a + v for a, v in zip(self.load_side(block, s, "src"), values)]
             if kind in ("r", "rcs", "rrc", "rrcs"):
-                self.store(block, b.gpu, s["dstbuf"], int(s["dstoff"]), values)
+                self.store_dst(block, s, values)
             self.held[block] = values
         if kind in SENDS:
             fifo = (b.gpu, b.send, b.chan)
@@ -150,17 +121,15 @@ class Machine:
                 return False
             if number_sent >= self.depth:
                 self.join(block, self.freed[fifo][number_sent - self.depth])
-            values = self.held[block] if kind in RECEIVES else self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt)
+            values = self.held[block] if kind in RECEIVES else self.load_side(block, s, "src")
             self.sent[fifo].append((values, self.tick(block)))
         if kind in RECEIVES:
             self.freed[b.recv, b.gpu, b.chan].append(self.tick(block))
         if kind == "cpy":
-            self.store(block, b.gpu, s["dstbuf"], int(s["dstoff"]),
-                       self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt))
+            self.store_dst(block, s, self.load_side(block, s, "src"))
         if kind == "re":
-            mine = self.load(block, b.gpu, s["dstbuf"], int(s["dstoff"]), cnt)
-            other = self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt)
-            self.store(block, b.gpu, s["dstbuf"], int(s["dstoff"]), [a + v for a, v in zip(mine, other)])
+            mine, other = self.load_side(block, s, "dst"), self.load_side(block, s, "src")
+            self.store_dst(block, s, [a + v for a, v in zip(mine, other)])
         clock = self.tick(block)
         if s["hasdep"] == "1":
             self.flags[block, launch].append((s["index"], clock))
@@ -195,10 +164,7 @@ class Machine:
 
     def run(self):
         n = len(self.blocks)
-        self.clock = [[0] * n for _ in range(n)]
-        self.memory, self.held = {}, {}
-        self.writers = collections.defaultdict(dict)
-        self.readers = collections.defaultdict(dict)
+        self.held = {}
         self.sent, self.freed = collections.defaultdict(list), collections.defaultdict(list)
         self.received, self.flags = collections.Counter(), collections.defaultdict(list)
         self.at = [(0, 0, 0)] * n

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MSCCL++ plans of our own making: every op name, both protocols, in place and not; what is right by construction, and what is not."""
+"""Generated MSCCL++ plans: every op name, both protocols, in place and not; correct by construction, or wrong."""
 import copy
 import json
 
@@ -66,7 +66,7 @@ NOP = {"name": "nop"}
 
 
 def put_allgather(p, inplace=False):
-    """Every rank puts its chunk into every output, and says so; leaving waits for all, so that it can be launched again."""
+    """Every rank puts its chunk into every output and signals; a last wait for all makes it repeatable."""
     a = Plan("allgather", p, (1, p), inplace=inplace)
     a.connect()
     for r in range(p):
@@ -82,8 +82,8 @@ def put_allgather(p, inplace=False):
 
 
 def early_copy(p, forwarded=False):
-    """As put_allgather, but a copy is in front of relaxed signals: they still publish what was before the launch, and not the
-    copy. `forwarded`: each rank reads what its peers copied."""
+    """As put_allgather, but with a copy before relaxed signals, which publish what was written before the launch, but not the
+    copy. `forwarded`: each rank reads its peers' copies."""
     a = put_allgather(p)
     for r in range(p):
         ops, ids = a.gpu(r)["threadblocks"][0]["ops"], range(p - 1)
@@ -115,7 +115,7 @@ def get_allreduce(p, relaxed=False, reducer="rre"):
 
 
 def packet_allreduce(p, copies=False):
-    """Packets of its own parts into scratch, reduced, and the results as packets again; double scratch."""
+    """Each rank sends its parts as packets into scratch, reduces, and sends the result as packets; double scratch."""
     a = Plan("allreduce", p, (p, p), "LL", inplace=True, scratch=2 * p, use_double_scratch_buffer=True)
     for r in range(p):
         first = a.remote(r, "s")
@@ -134,7 +134,7 @@ def packet_allreduce(p, copies=False):
 
 
 def relay_broadcast(p):
-    """Rank 0 makes packets of its own for rank 1, which sends them on, and so on; every rank unpacks."""
+    """Rank 0 makes packets, sends them to rank 1, which sends them on, and so on; every rank unpacks them."""
     a = Plan("broadcast", p, (1, 1), "LL", scratch=1, use_double_scratch_buffer=True)
     for r in range(p):
         first = a.remote(r, "s")
@@ -149,7 +149,7 @@ def relay_broadcast(p):
 
 
 def port_alltoall(p, flush=True, name="put"):
-    """Puts through port channels, from a proxy: the block goes on at once, and flushes before it ends."""
+    """Puts through port channels, by a proxy: the block goes on at once, and flushes before it ends."""
     a = Plan("alltoall", p, (p, p))
     a.connect("port")
     for r in range(p):
@@ -169,7 +169,7 @@ def port_alltoall(p, flush=True, name="put"):
 
 
 def switch_allreduce(p):
-    """The switch reduces and stores; every rank a part."""
+    """The switch reduces and stores a part for every rank."""
     a = Plan("allreduce", p, (p, p), inplace=True)
     a.connect()
     for r in range(p):
@@ -241,8 +241,8 @@ def pipeline_broadcast(p):
     return a
 
 
-def grouped_copy(p, sizes=(2, 2)):
-    """Two blocks of a group copy one after the other; with sizes that differ, their parts do too, and one reads what the other writes."""
+def grouped_copy(sizes=(2, 2)):
+    """Two blocks of a group make two copies in a row; if the sizes differ, so do their parts, and one block reads what the other writes."""
     a = Plan("allreduce", 1, (4, 4), scratch=4)
     a.top["collective"] = "custom"
     for t in range(2):
@@ -256,7 +256,7 @@ def grouped_copy(p, sizes=(2, 2)):
 
 
 def without(plan, name, which=0, block=None):
-    """The plan without the which-th op of that name, in every block (or those of one number)."""
+    """The plan without the which-th op of that name in every block, or in those of one number."""
     a = copy.deepcopy(plan)
     for gpu in a.top["gpus"]:
         for tb in gpu["threadblocks"]:
@@ -274,7 +274,7 @@ OLD_TYPES = {"memory": "sm", "port": "proxy"}
 
 
 def older_op(o, tb, gpu, plan, key):
-    """The op in the form of the first executors, as a list: some take one source only."""
+    """The op in the form of the first executors; a list, because some of their ops take one source only."""
     kind, rank = o.get("channel_type"), gpu["id"]
     buff = {"src": key[0], "dst": key[1]}
     new = {"name": OLD_NAMES.get(o["name"], o["name"]), "cnt": 1}
@@ -313,7 +313,7 @@ def older_op(o, tb, gpu, plan, key):
 
 
 def older(plan, src, dst):
-    """The same plan in the form of the first executors, all channels between these two buffers."""
+    """The plan in the form of the first executors, with all channels between these two buffers."""
     old = copy.deepcopy(plan)
     old.top["colletive"] = old.top.pop("collective")
     for key in ("reuse_resources", "use_double_scratch_buffer", "buffer_alignment"):
@@ -380,7 +380,7 @@ def cases():
         yield f"barrier_blocks{p}", blocks_allreduce(p), "proved"
         yield f"semaphore_blocks{p}", blocks_allreduce(p, "semaphore"), "proved"
         yield f"pipeline_broadcast{p}", pipeline_broadcast(p), "proved"
-        # what is left out
+        # Ops left out.
         yield f"no_first_nop{p}", without(put_allgather(p), "nop"), "race"
         yield f"no_second_nop{p}", without(get_allreduce(p), "nop", 1), "race"
         yield f"no_wait{p}", without(put_allgather(p), "wait"), "refuted"
@@ -395,5 +395,5 @@ def cases():
         other = packet_allreduce(p)
         other.gpu(0)["scratch_chunks"] = 2 * p - 1
         yield f"other_scratch{p}", other, "refuted"
-    yield "grouped_even", grouped_copy(1), "proved"
-    yield "grouped_uneven", grouped_copy(1, (4, 2)), "race"
+    yield "grouped_even", grouped_copy(), "proved"
+    yield "grouped_uneven", grouped_copy((4, 2)), "race"

@@ -3,27 +3,25 @@
 
 Of the format it knows memory channels, plain data, nop, barrier and semaphores. A thread block is two lanes: threads that
 signal and wait, and threads that move data; a nop or a barrier joins them. judge(plan) runs two launches back to back with
-vector clocks and values. Signals of a channel have one writer and are taken in order, so what happens-before what does not
-depend on the schedule, and one run shows all. The caller of a rank owns its input and output between launches.
+vector clocks and values. Signals of a channel have one writer and are taken in order, so happens-before does not depend on the
+schedule, and one run finds all races. The caller of a rank owns its input and output between launches.
 """
 import collections
+
+from clocks import Clocks, Fault
 
 SYNC = {"signal", "wait", "rlxsignal", "rlxwait", "sem_acquire", "sem_release"}
 
 
-class Fault(Exception):
-    pass
-
-
-class Machine:
+class Machine(Clocks):
     def __init__(self, top, launches=2):
         self.top, self.gpus, self.launches = top, top["gpus"], launches
         self.n, self.in_place = len(top["gpus"]), top["inplace"]
         self.blocks = [(r, t) for r, g in enumerate(self.gpus) for t in range(len(g["threadblocks"]))]
-        # lanes: data and sync of every block, then the callers
+        # The clocks: data and sync lane of every block, then the callers.
         self.lanes = [(b, kind) for b in self.blocks for kind in ("data", "sync")]
         self.callers = {r: len(self.lanes) + r for r in range(self.n)}
-        self.total = len(self.lanes) + self.n
+        super().__init__(len(self.lanes) + self.n)
         self.pairs = {}
         for r, g in enumerate(self.gpus):
             seen = collections.Counter()
@@ -56,33 +54,6 @@ class Machine:
             remote = self.gpus[r]["remote_buffers"][ids[operand["buffer_id"]]]
             rank, buf = remote["rank"], remote["type"]
         return [self.place(rank, buf, operand["index"] + i) for i in range(operand["size"])]
-
-    # --- clocks and memory
-
-    def access(self, lane, key, writes):
-        clock = self.clock[lane]
-        for kind in ("w", "r") if writes else ("w",):
-            for other, stamp in self.seen[key, kind].items():
-                if other != lane and clock[other] < stamp:
-                    raise Fault("race")
-        self.seen[key, "w" if writes else "r"][lane] = clock[lane] + 1
-
-    def load(self, lane, key):
-        self.access(lane, key, False)
-        if key not in self.memory:
-            raise Fault("uninitialised")
-        return self.memory[key]
-
-    def store(self, lane, key, value):
-        self.access(lane, key, True)
-        self.memory[key] = value
-
-    def tick(self, lane):
-        self.clock[lane][lane] += 1
-        return list(self.clock[lane])
-
-    def join(self, lane, clock):
-        self.clock[lane] = [max(a, b) for a, b in zip(self.clock[lane], clock)]
 
     # --- ops
 
@@ -204,8 +175,7 @@ class Machine:
 
     def run(self):
         fresh = collections.defaultdict
-        self.clock = [[0] * self.total for _ in range(self.total)]
-        self.memory, self.seen, self.wrong = {}, fresh(dict), False
+        self.wrong = False
         self.signals, self.waited = fresh(list), collections.Counter()
         self.released, self.acquired = fresh(list), collections.Counter()
         self.writers, self.waiters = fresh(set), fresh(set)
@@ -237,7 +207,7 @@ class Machine:
         if any(len(users) > 1 for users in (*self.writers.values(), *self.waiters.values())):
             raise Fault("unclear")
         if any(len(self.signals[key]) != self.waited[key] for key in set(self.signals) | set(self.waited)):
-            raise Fault("unclear")  # signals that add up over launches: more launches may show more
+            raise Fault("unclear")  # signals accumulate over launches: more launches may show more
         if self.wrong:
             raise Fault("result")
 

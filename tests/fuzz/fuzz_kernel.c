@@ -36,7 +36,7 @@ static void make_plan(const struct peal_kernel *kernel, bool in_place)
         .nvalues = count,
         .in_place = in_place,
         .symmetric = true,
-        .most_ops = MAX_OPS,
+        .max_ops = MAX_OPS,
     };
     struct peal_diags diags;
     peal_diags_init(&diags);

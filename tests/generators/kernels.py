@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels, for every test that wants them as text.
+"""Random kernels as text, for all tests.
 
     kernels.py FAMILY SEED COUNT FOLDER    writes COUNT texts
 
-A family is what its kernels are made of; each test takes those in which its rules can be broken. `text` makes one kernel. Every
+Kernels of a family have the same elements; each test takes the families that can break its rules. `text` makes one kernel. Every
 text that is written is a function of SEED and its number.
 """
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels made of what meshes are made of."""
+"""Random kernels made of the elements of meshes."""
 
 
 class Mesh:
@@ -22,7 +22,7 @@ class Mesh:
             self.put("for q in 0 .. nranks { if q != rank { notify s[rank]@q += 1 } }")
             self.put(f"for q in 0 .. nranks {{ if rank != q {{ wait s[q] >= {waits} }} }}")
         else:
-            self.put(f"for p in peers {{ notify s[rank]@p += 1 }}")
+            self.put("for p in peers { notify s[rank]@p += 1 }")
             self.put(f"if rank == 0 {{ for p in peers {{ wait s[p] >= {waits} }} }} else {{ wait s[0] >= {waits} }}")
 
     def move(self):

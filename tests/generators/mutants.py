@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Changed kernels, for every test that wants kernels which are nearly right.
+"""Changed kernels, for tests that need kernels which are nearly right.
 
     mutants.py SEED COUNT FOLDER FILE.peal...    writes COUNT texts, each one kernel of the files with a few lines changed
 
-`every` gives all the mutants of a kernel that lack one piece of synchronisation; `change` makes one random change. A random text
-is a function of SEED and its number. Most of them do not pass the front end or are refuted; what is still proved is what the tests
-are for.
+`every` gives all mutants of a kernel that lack one piece of synchronisation; `change` makes one random change. A random text is a
+function of SEED and its number. Most of them are rejected by the front end or refuted; the tests are about those that are still
+proved.
 """
 import os
 import random
@@ -26,7 +26,7 @@ SWAPS = [(re.compile(r"@left\b"), "@right"), (re.compile(r"@right\b"), "@left"),
 
 
 def kernels_of(path):
-    """(name, text) of every kernel of a file, without its comments."""
+    """(name, text without comments) of every kernel of a file."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     for match in re.finditer(r"^kernel (\w+)\(.*?^\}\n", text, re.M | re.S):
@@ -36,7 +36,8 @@ def kernels_of(path):
 # ---- every mutant of a kind ----
 
 def never(statement):
-    """The statement where no plan of so few ranks reaches it: the front end rejects a signal that is never notified."""
+    """The statement under a condition that small plans never fulfil. Without it, the front end would reject a signal that is
+    never notified."""
     return "if nranks > 1000 { " + statement + " }"
 
 
@@ -45,12 +46,12 @@ def line_at(text, position):
 
 
 def is_whole(line):
-    """A statement, or a block, that begins and ends on the line."""
+    """Does a statement or block begin and end on the line?"""
     return bool(line.strip()) and line.count("{") == line.count("}") and not line.strip().startswith("}")
 
 
 def swapped_lines(text):
-    """Lines of synchronisation with the statement on the next line in front of them."""
+    """Lines of synchronisation, each exchanged with the statement on the next line."""
     lines = text.split("\n")
     windows = "|".join(re.findall(r"window (\w+):", text) + re.findall(r"(\w+): window", text) + ["@"])
     for i in range(len(lines) - 1):
@@ -58,7 +59,7 @@ def swapped_lines(text):
         whole = all(is_whole(l) and l[-1] not in "=,+(" and
                     not re.match(r"\s*(kernel|window|signal|channel|grid|private|assert|let|var|else)\b", l) for l in (one, two))
         same = len(one) - len(one.lstrip()) == len(two) - len(two.lstrip())
-        # A line that only moves private memory may stand on either side.
+        # A line that only uses private memory may stand on either side.
         reaches = all(re.search(rf"\b(notify|wait|{windows})\b|@", l) for l in (one, two))
         if whole and same and reaches and re.search(r"\b(notify|wait)\b", one + two):
             yield (f"'{' '.join(two.split())}' before '{' '.join(one.split())}'",
@@ -77,22 +78,28 @@ def without_notifies(text):
         yield match.group(0), text[:match.start()] + never(match.group(0)) + text[match.end():]
 
 
+def without_sends(text):
+    """(send, text without it); a kernel over channels has no other synchronisation: a recv waits for its send"""
+    for match in re.finditer(r"send [^\n}]*", text):
+        yield match.group(0).strip(), text[:match.start()] + text[match.end():]
+
+
 def every_change(text):
-    for match in NOTIFY.finditer(text):
-        yield f"without '{match.group(0)}'", text[:match.start()] + never(match.group(0)) + text[match.end():], []
+    for notify, changed in without_notifies(text):
+        yield f"without '{notify}'", changed, []
     for match in WAIT.finditer(text):
         yield f"without '{match.group(0)}'", text[:match.start()] + never(match.group(0)) + text[match.end():], []
         weaker = f"{match.group(1)}({match.group(2)}) - 1{match.group(3) or ''}"
         yield f"'{match.group(0)}' lowered by 1", text[:match.start()] + weaker + text[match.end():], []
-        if match.group(2).strip() != "1":  # lowered by 1, that is this
+        if match.group(2).strip() != "1":  # otherwise the same as lowered by 1
             none = f"{match.group(1)}0{match.group(3) or ''}"
             yield f"'{match.group(0)}' passes at once", text[:match.start()] + none + text[match.end():], []
     for pattern, other in SWAPS:
         for match in pattern.finditer(text):
             yield (f"'{match.group(0)}' as '{other}' in '{line_at(text, match.start())}'",
                    text[:match.start()] + other + text[match.end():], [])
-    for what, changed in swapped_lines(text):
-        yield what, changed, []
+    for description, changed in swapped_lines(text):
+        yield description, changed, []
     if re.search(r"launch mod 2", text):
         yield "one slot instead of two halves", text.replace("launch mod 2", "launch mod 1"), []
     if re.search(r"\b(send|recv|recv_slot)\b", text):
@@ -100,17 +107,16 @@ def every_change(text):
 
 
 def every(text):
-    """(what was changed, changed text, options of `peal verify`), each with a name of its own: a second one of the same words is
-    told apart by its number."""
+    """(description, changed text, options of `peal verify`); equal descriptions are numbered."""
     seen = {}
-    for what, changed, options in every_change(text):
-        seen[what] = seen.get(what, 0) + 1
-        yield what if seen[what] == 1 else f"{what} (number {seen[what]})", changed, options
+    for description, changed, options in every_change(text):
+        seen[description] = number = seen.get(description, 0) + 1
+        yield description if number == 1 else f"{description} (number {number})", changed, options
 
 
 # ---- one random change ----
 
-# What stands in a line, and what may stand there instead; \1 is the first group. A word is as likely as it has rows.
+# Patterns, and texts that may replace their matches; \1 is the first group.
 WORDS = [(re.compile(pattern), others) for pattern, others in [
     (r">= (\w+)", [r">= \1 + 1", r">= \1 - 1", r"== \1", r">= 2 * \1", ">= 0"]),
     (r"\+= 1\b", ["+= 2", "= 1", "= 2"]),
@@ -163,7 +169,7 @@ WORDS = [(re.compile(pattern), others) for pattern, others in [
 
 
 def change_word(rng, lines):
-    """One of the words that stand in a line, of a line that has any."""
+    """Replaces one match of WORDS in one line."""
     found = {i: [(pattern, others) for pattern, others in WORDS if pattern.search(line)] for i, line in enumerate(lines[1:], 1)}
     changeable = [i for i, words in found.items() if words]
     if not changeable:
@@ -175,7 +181,7 @@ def change_word(rng, lines):
 
 
 def change(rng, text):
-    """The text with a line left out, moved, repeated or swapped with another, or with one word changed."""
+    """The text with a line left out, moved, repeated or exchanged with another one, or with one word replaced."""
     lines = text.split("\n")
     whole = [i for i in range(1, len(lines)) if is_whole(lines[i])]
     kind = rng.random()

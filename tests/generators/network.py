@@ -5,7 +5,7 @@ RANKS, CELLS, ELEMENTS = 3, 4, 4
 
 
 def chain_of(rnd, ranks):
-    """A puts into C and tells B, which tells C; perhaps with a flush, or a word to C itself. Cells have numbers of their own."""
+    """Rank a puts to c and notifies b, which notifies c; perhaps with a flush, or a notify to c itself. It has cells of its own."""
     a, b, c = ranks
     flush = f"flush to {c} " if rnd.random() < 0.3 else ""
     word = f"notify u[2]@{c} += 1 " if rnd.random() < 0.5 else ""
@@ -46,7 +46,7 @@ def text_of(rnd):
                 lines.append(f"        flush to {peer}")
         lines.append("    }")
     lines.append("}")
-    # Mostly for something that is notified, so that few kernels are deadlocks.
+    # Most waits are for a cell that is notified, so that few kernels deadlock.
     for i, line in enumerate(lines):
         if "WAIT" not in line:
             continue

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels in which data goes along paths that depend on the root.
+"""Random kernels in which data moves along paths that depend on the root.
 
-A chain or star from the root or to it; each edge by a channel, a push or a pull, chosen by the parity of the rank or of the root; in
-one lane or in two with half of the data each; with cells named by writer, by root or not at all; acknowledged or not. Launches of different roots
-then use the same channels, cells and windows in other directions. About two thirds are right for one root.
+A chain or star, from the root or to it; each edge is a channel, a push or a pull, chosen by the parity of the rank or of the root;
+one lane, or two with half of the data each; cells indexed by writer, by root or not at all; acknowledged or not. Launches with
+different roots use the same channels, cells and windows in other directions. About two thirds are right for one root.
 """
 
 
@@ -38,7 +38,7 @@ class Paths:
         return f"    signal {name}[{'2 * ' if self.lanes else ''}nranks]"
 
     def sends(self, kind, to, value):
-        """What the near end of an edge does."""
+        """The statements of an edge's near end."""
         on = ' on up' if self.named else ''
         if kind == 'channel':
             return [f'send {value} to {to}{on}']
@@ -48,7 +48,7 @@ class Paths:
         return [f'{self.slot}{self.part} = {value}', f'notify {self.cell("ready", "rank")}@{to} += 1'] + late
 
     def receives(self, kind, peer, store):
-        """What the far end does; store makes a statement of a value."""
+        """The statements of the far end; `store` turns a value into a statement."""
         if kind == 'channel':
             return [store(f'recv from {peer}' + (' on up' if self.named else ''))]
         value = self.slot + self.part if kind == 'push' else self.at(peer)
@@ -56,7 +56,7 @@ class Paths:
         return [f'wait {self.cell("ready", peer)} >= 1', store(value)] + late
 
     def edge(self, near, lines):
-        """Both kinds of an edge, by a condition that its two ends agree on."""
+        """An edge of either kind, by a condition on which its two ends agree."""
         if self.kinds[0] == self.kinds[1]:
             return lines(self.kinds[0])
         key = {'rank': near, 'root': 'root', '0': '0'}[self.by]
@@ -88,7 +88,7 @@ class Paths:
 
     def text(self):
         body = self.hop() if self.chain else self.star()
-        if self.r.random() < 0.15 and len(body) > 3:  # two lines in the other order
+        if self.r.random() < 0.15 and len(body) > 3:  # exchanges two lines
             i = self.r.randrange(len(body) - 1)
             if not set('{}') & set(body[i] + body[i + 1]):
                 body[i], body[i + 1] = body[i + 1], body[i]

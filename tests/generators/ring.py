@@ -8,7 +8,7 @@ NEIGHBOURS = """
 
 
 class Ring:
-    """A random ring: each choice is right most of the time."""
+    """A random ring, in which each choice is right with high probability."""
     def __init__(self, rng):
         self.r = rng
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random broadcasts with a slot per launch of a period, in which a rank may be launches ahead of others.
+"""Random broadcasts with a slot per launch of a period, in which a rank may be several launches ahead of others.
 
-Flat or along a chain. Before a slot is written again, its writer waits `at launch - j` for those that read it, for some of them, or for
-none; a rank that has read notifies all, the root, its left neighbour, or all but the root. Cells are indexed by their writer, or written by the
-neighbour. Some statements are exchanged or left out. One in six is right with every root.
+Flat or along a chain. Before a slot is written again, its writer waits `at launch - j` for all its readers, some of them, or none; a
+reader notifies all ranks, the root, its left neighbour, or all but the root. Cells are indexed by their writer, or written by the
+neighbour. Some statements are exchanged or left out. One in six is right for every root.
 """
 
 
@@ -23,7 +23,7 @@ def text(rng):
         return rng.choice([everyone] * 6 + [f"wait done[right] >= 1 {at}", f"for p in peers {{ if p != left {{ wait done[p] >= 1 {at} }} }}",
                                             f"for p in peers {{ wait done[p] >= 2 {at} }}", ""])
 
-    def tell():
+    def acknowledge():
         if not by_index:
             return rng.choice(["notify done@left += 1"] * 2 + ["if rank != root { notify done@left += 1 }"])
         return rng.choice(["for p in peers { notify done[rank]@p += 1 }"] * 4 +
@@ -40,12 +40,12 @@ def text(rng):
         return lines
 
     if chain:
-        first = [guard(), f"{slot()} = x", "notify ready[rank]@right += 1", tell(), "y = x"]
+        first = [guard(), f"{slot()} = x", "notify ready[rank]@right += 1", acknowledge(), "y = x"]
         other = ["wait ready[left] >= 1", guard(), f"{slot()} = {slot('@left')}", "if right != root { notify ready[rank]@right += 1 }",
-                 tell(), f"y = {slot()}"]
+                 acknowledge(), f"y = {slot()}"]
     else:
-        first = [guard(), f"{slot()} = x", "for p in peers { notify ready[rank]@p += 1 }", tell(), "y = x"]
-        other = ["wait ready[root] >= 1", f"y = {slot('@root')}", tell()]
+        first = [guard(), f"{slot()} = x", "for p in peers { notify ready[rank]@p += 1 }", acknowledge(), "y = x"]
+        other = ["wait ready[root] >= 1", f"y = {slot('@root')}", acknowledge()]
     lines = [f"    window slot: T[{period} * most]", f"    signal ready[nranks], {'done[nranks]' if by_index else 'done'}",
              "    let right = (rank + 1) % nranks", "    let left = (rank - 1) % nranks", "    if rank == root {"]
     lines += ["        " + line for line in disturb(first)] + ["    } else {"] + ["        " + line for line in disturb(other)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels made of things that go together more often than not.
+"""Random kernels of all elements of the language, combined so that many are right.
 
-Windows, private memory, tiles, signals of every kind, channels, lanes, phases, accumulates, several
-destinations, composites, roots, parts by counts, some columns of several rows, trip counts by rank.
+Windows, private memory, tiles, signals of every kind, channels, lanes, phases, accumulates, several destinations, composites,
+roots, parts by counts, columns of several rows, loops whose length depends on the rank.
 """
 PEERS = ['right', 'left', '((rank + 2) % nranks)', '0', '(nranks - 1)']
 BACK = {'right': 'left', 'left': 'right', '((rank + 2) % nranks)': '((rank - 2) % nranks)'}
@@ -48,7 +48,7 @@ class Kernel:
         return self.r.choice(PEERS[:3] * 3 + PEERS + (['root'] * 4 if self.root else []))
 
     def some(self):
-        """Statements with parts by counts, columns, and loops that are as long as the rank says."""
+        """Statements with parts by counts, columns, and loops whose length depends on the rank."""
         r = self.r
         kind = r.random()
         w, mine = r.choice(self.windows), 'sum(counts, rank) +: counts[rank]'
@@ -99,7 +99,7 @@ class Kernel:
             if raw and r.random() < 0.5:
                 self.put('notify %s%s += -1' % (name, '[%s]' % BACK[peer] if array else ''))
             return
-        # many to one, and an answer
+        # Many to one.
         total = 'nranks' if kind == 'shared' else '1'
         if kind == 'shared' and not array:
             key = (name, 'all' + peer)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels in which launches of different roots and counts get in each other's way.
+"""Random kernels in which launches with different roots and counts can collide.
 
-A root gives to all or takes from all, by pushing or pulling. What differs is how cells are named (by root, by rank, single, shared), where
-in a window a launch writes (all of it, halves by launch, at a distance of n or of `most`), which of the acknowledgements are there, and whether
-waits look at this launch or at earlier ones. About half of them are right for one root and count.
+A root sends to all or reduces from all, by pushing or pulling. They differ in their cells (by root, by rank, single, shared), in the
+place in a window that a launch writes (all of it, or halves by launch at a distance of n or of `most`), in the acknowledgements
+that they have, and in the launch that waits refer to. About half of them are right for one root and count.
 """
 
 
@@ -27,7 +27,7 @@ class Turns:
         return out
 
     def acknowledged(self):
-        """What the root waits for before it lets others write again."""
+        """The root's waits before others may write again."""
         at = f' at launch - {self.back}' if self.back else ''
         if self.taken == 'rank':
             return [f'for p in peers {{ wait taken[p] >= 1{at} }}']
@@ -36,24 +36,24 @@ class Turns:
         return []
 
     def give(self):
-        """A broadcast: the root's branch and that of the others."""
+        """A broadcast: the branches of the root and of the others."""
         r, s, ready = self.r, self.slot, self.cell(self.ready, 'ready', 'root')
         here = f'slot{s}'
         write = [f'for p in peers {{ slot@p{s} = x }}'] if self.push else [f'{here} = x']
-        tell, copy = [f'for p in peers {{ notify {ready}@p += 1 }}'], ['y = x']
-        root = write + tell + copy + ([] if self.back else self.acknowledged())
+        announce, copy = [f'for p in peers {{ notify {ready}@p += 1 }}'], ['y = x']
+        root = write + announce + copy + ([] if self.back else self.acknowledged())
         if self.back:
             root = self.acknowledged() + root
         if r.random() < 0.1:
-            root = tell + write + copy + self.acknowledged()
+            root = announce + write + copy + self.acknowledged()
         read = f'y = {here}' if self.push else f'y = slot@root{s}'
-        tells = {'rank': ['notify taken[rank]@root += 1'], 'shared': ['notify taken@root += 1'], 'none': []}[self.taken]
+        acknowledgements = {'rank': ['notify taken[rank]@root += 1'], 'shared': ['notify taken@root += 1'], 'none': []}[self.taken]
         if self.taken == 'rank' and (self.back or r.random() < 0.2):
-            tells = ['for p in peers { notify taken[rank]@p += 1 }']  # any rank may be the next root
+            acknowledgements = ['for p in peers { notify taken[rank]@p += 1 }']  # any rank may be the next root
             root += ['for p in peers { notify taken[rank]@p += 1 }'] if self.back else []
-        others = [f'wait {ready} >= 1', read] + tells
+        others = [f'wait {ready} >= 1', read] + acknowledgements
         if r.random() < 0.08:
-            others = [f'wait {ready} >= 1'] + tells + [read]
+            others = [f'wait {ready} >= 1'] + acknowledgements + [read]
         return root, others
 
     def take(self):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels in which ranks take different ways: channels or windows, lanes that some leave empty, blocks of uneven sizes."""
+"""Random kernels whose ranks differ: channels or windows, lanes that are empty on some ranks, blocks of uneven sizes."""
 
 
 def condition(r, name):
-    """A rank that takes one way and not another."""
+    """A condition that selects some ranks."""
     return r.choice([f"{name} % 2 == 1", f"{name} % 2 == 0", f"{name} % 3 == 1", f"{name} > {r.randint(0, 3)}",
                      f"{name} == {r.randint(1, 3)}", f"{name} < {r.randint(1, 3)}"])
 
 
 def broadcast(r):
-    """Each rank gets the root's vector by a channel, from one window or from another."""
+    """Each rank gets the root's vector through a channel, from one window or from another."""
     first = r.choice([1, 1, 2, 70000])
     by_channel, by_first = condition(r, "{p}"), condition(r, "{p}")
     late = "for p in peers { notify t@p += 1 }" if r.random() < 0.9 else ""
@@ -43,7 +43,7 @@ def broadcast(r):
 
 
 def allreduce(r):
-    """Some ranks hand their vector to rank 0 by a channel, others by their window; the sum comes back likewise."""
+    """Some ranks pass their vector to rank 0 through a channel, others through their window; the sum returns likewise."""
     up, down = condition(r, "{p}"), condition(r, "{p}")
     ready = "notify ready[rank]@0 += 1" if r.random() < 0.9 else "if rank > 1 { notify ready[rank]@0 += 1 }"
     end = "barrier()" if r.random() < 0.85 else ""
@@ -86,7 +86,7 @@ def allreduce(r):
 
 
 def lanes(r):
-    """A broadcast in parts. Each rank spreads them over the lanes in a way of its own, so that lanes are empty on some."""
+    """A broadcast in parts. Each rank distributes them over its lanes differently, so that some lanes are empty."""
     count, parts = r.choice([2, 3]), r.choice([1, 2, 3])
     spread = r.choice([f"select({condition(r, 'rank')}, h % {count}, 0)", f"(h + rank) % {count}",
                        f"select({condition(r, 'rank')}, {count - 1}, h % {count})"])
@@ -137,12 +137,12 @@ def lanes(r):
 
 
 def uneven(r):
-    """Blocks of sizes that only their two ranks know, by channels or through inboxes; empty ones may be left out."""
+    """Blocks whose sizes only their two ranks know, through channels or inboxes; empty ones may be left out."""
     by_channel = condition(r, "({p} + {q})") if r.random() < 0.7 else "{p} < 0"
     skips = r.random() < 0.5
     sent, received = ("sends[p] > 0", "recvs[p] > 0") if skips else ("sends[p] >= 0", "recvs[p] >= 0")
     if skips and r.random() < 0.3:
-        received = "recvs[p] >= 0"  # waits for a block that never comes
+        received = "recvs[p] >= 0"  # waits for a block that is never sent
     end = "barrier()" if r.random() < 0.8 else ""
     there, here = by_channel.format(p="rank", q="p"), by_channel.format(p="p", q="rank")
     return f"""kernel k(in x: T[sum(sends)], out y: T[sum(recvs)], local sends: int[nranks], local recvs: int[nranks], most: int)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank that uses the transport alone: for tests across hosts.
+/* A rank that uses the transport alone, for tests across hosts.
  *
- *   probe exchange [ROUNDS]     every pair on different hosts exchanges data; prints "rank R: exchanged on N hosts"
- *   probe hold                  connects, prints "rank R: ready", then "rank R: lost S at T: WORDS" for each peer that it
- *                               loses (T: CLOCK_MONOTONIC in ms), and ends when all others are lost, or at SIGTERM
- *   probe flood                 as hold, but rank 0 puts into rank 1 all the time, as much as is taken
- *   probe pingpong              ranks 0 and 1: half round trips by size, median of many, in us
+ *   probe exchange [ROUNDS]     each pair of ranks on different hosts exchanges data; prints
+ *                               "rank R: exchanged on N hosts"
+ *   probe hold                  connects, prints "rank R: ready", then "rank R: lost S at T: WORDS" for
+ *                               each peer that it loses (T: CLOCK_MONOTONIC in ms), and ends when all
+ *                               others are lost, or at SIGTERM
+ *   probe flood                 as hold, but rank 0 puts to rank 1 all the time
+ *   probe pingpong              ranks 0 and 1: half a round trip by size, median, in us
  *
- * PROBE_KERNELS=TEXT stands for the hash of the kernel library.
+ * PROBE_KERNELS=TEXT takes the place of the hash of the kernel library.
  */
 #include "run/run.h"
 
@@ -23,7 +25,7 @@ struct probe {
     struct peal_net *net;
     uint32_t *nodes;
     uint32_t nhosts, lost;
-    bool holds; /* a peer that leaves is lost, too */
+    bool holds; /* a peer that leaves is lost as well */
     uint8_t *window, *source;
     uint64_t *cells; /* from each rank */
 };
@@ -47,9 +49,9 @@ static void on_lost(void *context, uint32_t rank, enum peal_status status, const
     fflush(stdout);
 }
 
-static void fail(const char *what, struct peal_text *why)
+static void fail(const char *action, struct peal_text *why)
 {
-    printf("cannot %s: %s\n", what, peal_text_get(why));
+    printf("cannot %s: %s\n", action, peal_text_get(why));
     exit(1);
 }
 
@@ -96,12 +98,12 @@ static void fill(uint8_t *bytes, uint64_t len, uint64_t seed)
         bytes[i] = (uint8_t)((i * 2654435761u + seed) >> 7);
 }
 
-/* Repeats until it is taken; ends the process if it never will be. */
+/* Repeats the put until the transport takes it; ends the process if it is refused. */
 static void put(struct probe *probe, uint32_t rank, uint64_t offset, uint64_t bytes, uint64_t value,
                 struct peal_net_token *token)
 {
     const struct peal_net_part part = {probe->source, bytes};
-    const struct peal_net_put what = {
+    const struct peal_net_put request = {
         .rank = rank,
         .segment = WINDOW,
         .offset = offset,
@@ -110,7 +112,7 @@ static void put(struct probe *probe, uint32_t rank, uint64_t offset, uint64_t by
         .signal = {CELLS, PEAL_NET_SET, (uint64_t)probe->net->rank * 64, value}};
     const char *why = "";
     enum peal_status status;
-    while ((status = peal_net_put(probe->net, &what, token)) == PEAL_PENDING)
+    while ((status = peal_net_put(probe->net, &request, token)) == PEAL_PENDING)
         (void)peal_net_progress(probe->net);
     if (status == PEAL_OK)
         return;
@@ -160,7 +162,7 @@ static void exchange(struct probe *probe, uint64_t rounds)
     printf("rank %u: exchanged on %u hosts\n", own, probe->nhosts);
 }
 
-/* Every remote peer is connected to, and has connected. */
+/* Connects to every remote peer, and waits until they have connected. */
 static void connect_all(struct probe *probe)
 {
     for (uint32_t r = 0; r < probe->net->size; r++) {

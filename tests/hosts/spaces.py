@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that a test makes itself: network namespaces joined by virtual links, which go away with the processes that hold them."""
+"""Simulated hosts: network namespaces joined by virtual links, which disappear with the processes that hold them."""
 import ctypes
 import os
 import re
@@ -11,29 +11,19 @@ import sys
 import tempfile
 import time
 
-PATIENCE = 30  # seconds after which something that should happen has not
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import Failed, expect  # noqa: E402
+
+PATIENCE = 30  # seconds to wait for something that should happen
 INSIDE = "PEAL_HOSTS_TEST_INSIDE"
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def expect(condition, *shown):
-    if not condition:
-        raise Failed("\n".join(str(s) for s in shown))
 
 
 def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
-def run(*command, **options):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False,
+def run(*command, timeout=PATIENCE, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False,
                           **options)
 
 
@@ -51,14 +41,14 @@ class Hosts:
         self.pids = [None] * count
         sure("ip", "link", "add", "br0", "type", "bridge")
         sure("ip", "link", "set", "br0", "up")
-        sure("ip", "addr", "add", "10.77.0.254/24", "dev", "br0")  # of this process, where launchers are reached
+        sure("ip", "addr", "add", "10.77.0.254/24", "dev", "br0")  # this process's own, for launchers
         self.via = f"{self.folder}/via"
         with open(self.via, "w", encoding="ascii") as file:
             file.write(f"#!/bin/sh\npid=$(cat {self.folder}/$1)\nshift\n"
                        "exec nsenter -t $pid -m -u -i -n -p --wd=/ -- \"$@\"\n")
         self.agent = f"{self.folder}/agent"
         with open(self.agent, "w", encoding="ascii") as file:
-            file.write("#!/bin/sh\n# As ssh is called: options, a host, a command.\n"
+            file.write("#!/bin/sh\n# Called as ssh is: options, a host, a command.\n"
                        "while case $1 in -*) true ;; *) false ;; esac; do shift; done\n"
                        f"host=$1\nshift\nexec {self.via} $host sh -c \"$*\"\n")
         os.chmod(self.via, 0o755)
@@ -86,12 +76,12 @@ class Hosts:
         self.on(i, "ip", "link", "set", "eth0", "up")
 
     def stop(self, i):
-        """The whole host at once: its processes, its network, its files."""
+        """Ends the whole host at once: its processes, its network, its files."""
         self.holders[i].kill()
         self.holders[i].wait()
         self.holders[i].stdout.close()
         self.holders[i] = None
-        run("ip", "link", "del", f"v{i}")  # the system itself would do so later
+        run("ip", "link", "del", f"v{i}")  # the system would do so later
 
     def on(self, host, *command):
         sure(self.via, f"h{host}", *command)
@@ -108,7 +98,7 @@ class Hosts:
 
 
 class Job:
-    """peal exec --hosts, whose lines are read as they come."""
+    """A `peal exec --hosts`, whose output is read line by line."""
 
     def __init__(self, peal, hosts, spec, command, env=None):
         settings = dict(os.environ, **(env or {}))
@@ -122,12 +112,12 @@ class Job:
         found = [m for m in (re.search(pattern, line) for line in self.lines) if m]
         start = time.monotonic()
         while len(found) < count:
-            left = max(0, PATIENCE - (time.monotonic() - start))
-            some = select.select([self.process.stdout], [], [], left)[0] if "\n" not in self.rest else True
-            more = os.read(self.process.stdout.fileno(), 65536).decode() if some is not True and some else ""
-            expect(some is True or more, f"no '{pattern}' in", "".join(self.lines) + self.rest)
-            self.rest += more
             if "\n" not in self.rest:
+                left = max(0, PATIENCE - (time.monotonic() - start))
+                readable = select.select([self.process.stdout], [], [], left)[0]
+                more = os.read(self.process.stdout.fileno(), 65536).decode() if readable else ""
+                expect(more, f"no '{pattern}' in", "".join(self.lines) + self.rest)
+                self.rest += more
                 continue
             line, self.rest = self.rest.split("\n", 1)
             self.lines.append(line + "\n")
@@ -137,7 +127,7 @@ class Job:
         return found
 
     def end(self):
-        """The rest of what it writes, and its exit code."""
+        """All of its output, and its exit code."""
         try:
             more = self.process.communicate(timeout=PATIENCE)[0]
         except subprocess.TimeoutExpired as error:
@@ -151,12 +141,12 @@ class Job:
             try:
                 self.process.communicate(timeout=PATIENCE // 3)
             except subprocess.TimeoutExpired:
-                self.process.kill()  # its ranks go with their hosts
+                self.process.kill()  # its ranks end with their hosts
                 self.process.communicate()
 
 
 def pids_of(program, hosts, host):
-    """Processes of that program on that host, as this process's namespace numbers them."""
+    """The pids, in this process's namespace, of a program on a host."""
     found = []
     if not hosts.holders[host]:
         return found
@@ -183,10 +173,10 @@ def listening_port(hosts, host):
 def enter():
     """Restarts the program in a network of its own, or returns why that is not allowed."""
     if INSIDE in os.environ:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what closes the hosts
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` closes the hosts
         sure("ip", "link", "set", "lo", "up")
         return None
-    # As root of a user namespace of its own where the user is not root; the machine's network is left alone either way.
+    # A user other than root becomes root of a user namespace. The machine's network is not touched in either case.
     command = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
     probe = run(*command, "sh", "-c", "ip link set lo up && ip link add name va type veth peer name vb && ip link add br0 type bridge")
     if probe.returncode != 0:

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that goes on after failures: for tests of faults across hosts.
+/* A program that goes on after failures, for tests of faults across hosts.
  *
  *   survivor [TIMEOUT_MS]
  *
- * Makes calls of changing kinds and sizes and checks what comes out of each. When one fails, it prints why, goes on with those that
- * are left, and checks again. Lines, with T = CLOCK_MONOTONIC in ms:
+ * Makes calls of changing kinds and sizes and checks their results. When one fails, it prints why and
+ * goes on with the ranks that are left. Lines, with T = CLOCK_MONOTONIC in ms:
  *
  *   ready                              once all ranks have made a call
- *   failed at T: STATUS: WORDS         a call's end, the report's first line
+ *   failed at T: STATUS: WORDS         a call failed; the first line of the report
  *   size N                             after a shrink
  *   wrong: WORDS                       a wrong result, or a shrink that failed
- *   done N                             at the end, after SIGTERM to any rank that can be reached
+ *   done N                             at the end, after SIGTERM to any connected rank
  */
 #include <peal/peal.h>
 
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST = 1 << 16 };
+enum { MAX_COUNT = 1 << 16 };
 
 static volatile sig_atomic_t ended;
 
@@ -37,20 +37,20 @@ static unsigned long long now_ms(void)
     return (unsigned long long)t.tv_sec * 1000 + (unsigned long long)t.tv_nsec / 1000000;
 }
 
-static void complain(const char *what, const struct peal_comm *comm)
+static void complain(const char *call, const struct peal_comm *comm)
 {
-    printf("wrong: %s: %.300s\n", what, peal_comm_error(comm));
+    printf("wrong: %s: %.300s\n", call, peal_comm_error(comm));
     fflush(stdout);
     exit(1);
 }
 
 static uint64_t count_of(uint64_t round)
 {
-    static const uint64_t counts[] = {1, 3, 256, 5000, MOST, 40};
+    static const uint64_t counts[] = {1, 3, 256, 5000, MAX_COUNT, 40};
     return counts[round % (sizeof counts / sizeof *counts)];
 }
 
-/* x depends on rank and round, so that the result is known. */
+/* An allreduce or a broadcast, whose result follows from the round. */
 static enum peal_status call(struct peal_comm *comm, uint64_t round, int64_t *x, int64_t *y)
 {
     int64_t size = peal_comm_size(comm), rank = peal_comm_rank(comm), mark = (int64_t)round;
@@ -78,7 +78,7 @@ static enum peal_status call(struct peal_comm *comm, uint64_t round, int64_t *x,
     return PEAL_OK;
 }
 
-/* Calls until one fails or a rank wants to end; all agree on that. */
+/* Makes calls until one fails, or until any rank has been asked to end, on which all agree. */
 static enum peal_status run(struct peal_comm *comm, int64_t *x, int64_t *y, uint64_t *round)
 {
     for (;;) {
@@ -101,13 +101,13 @@ int main(int argc, char **argv)
 {
     uint32_t timeout_ms = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 60000;
     struct peal_comm *comm = NULL;
-    int64_t *x = malloc(MOST * sizeof *x), *y = malloc(MOST * sizeof *y);
+    int64_t *x = malloc(MAX_COUNT * sizeof *x), *y = malloc(MAX_COUNT * sizeof *y);
     uint64_t round = 0;
     enum peal_status status;
     signal(SIGTERM, on_end);
     if (!x || !y || peal_comm_open(NULL, &comm) != PEAL_OK)
         complain("open", NULL);
-    peal_comm_set_timeout(comm, timeout_ms); /* of calls: opening has its own */
+    peal_comm_set_timeout(comm, timeout_ms); /* of calls; opening has its own time-out */
     while ((status = run(comm, x, y, &round)) != PEAL_OK) {
         struct peal_comm *smaller = NULL;
         const char *words = peal_comm_error(comm);

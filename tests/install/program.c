@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two ranks as threads add their numbers: the smallest whole program with Peal. Then a kernel is
- * proved, and another refuted. */
+/* Two ranks as threads add their numbers; then one kernel is proved, and another one refuted. */
 #include <peal/peal.h>
 #include <peal/verify.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same from C++: the headers are plain C and can be included as they are.
+// The same sum in C++, which includes the C headers unchanged.
 #include <peal/peal.h>
 
 #include <cstdio>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank as the tests of exec, ps and doctor need it.
+/* A rank for tests of exec, ps and doctor.
  *
- *   rank stuck [threads]  all but rank 1 wait in an allreduce, rank 1 outside any call
- *   rank code C0 C1 ...   ends with the code of its rank
+ *   rank stuck            all but rank 1 wait in an allreduce, rank 1 outside any call
+ *   rank code C0 C1 ...   rank R ends with code CR
  *   rank signal           ends with 7 on SIGUSR1, with 8 on SIGTERM
- *   rank lines            two lines, the second without an end
- *   rank sum              an allreduce, then the sum
- *   rank split            has a communicator of its own rank beside the common one, and waits
+ *   rank lines            prints two lines, the second without a line feed
+ *   rank sum              prints the result of an allreduce
+ *   rank split            opens a communicator of this rank alone beside the common one, and waits
  */
 #include <peal/peal.h>
 
@@ -16,13 +16,18 @@
 #include <string.h>
 #include <unistd.h>
 
+static void say_ready(void)
+{
+    printf("ready\n");
+    fflush(stdout);
+}
+
 static int stay_stuck(struct peal_comm *comm)
 {
     static float x[1000], y[1000];
     peal_allreduce(comm, x, y, 10, PEAL_F32, PEAL_SUM);
     if (peal_comm_rank(comm) == 1) {
-        printf("ready\n");
-        fflush(stdout);
+        say_ready();
         for (;;)
             pause();
     }
@@ -35,10 +40,8 @@ static int stay_split(struct peal_comm *comm)
     int rank = (int)peal_comm_rank(comm);
     if (peal_comm_split(comm, rank, 0, &own) != PEAL_OK || peal_barrier(comm) != PEAL_OK)
         return 1;
-    if (rank == 0) {
-        printf("ready\n");
-        fflush(stdout);
-    }
+    if (rank == 0)
+        say_ready();
     for (;;)
         pause();
 }
@@ -50,20 +53,19 @@ static void end_by_signal(int number)
 
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "";
+    const char *mode = argc > 1 ? argv[1] : "";
     const char *rank_text = getenv("PEAL_RANK");
     int rank = rank_text ? atoi(rank_text) : 0;
-    if (strcmp(what, "code") == 0)
+    if (strcmp(mode, "code") == 0)
         return rank + 2 < argc ? atoi(argv[rank + 2]) : 0;
-    if (strcmp(what, "lines") == 0) {
+    if (strcmp(mode, "lines") == 0) {
         printf("first of %d\nsecond of %d", rank, rank);
         return 0;
     }
-    if (strcmp(what, "signal") == 0) {
+    if (strcmp(mode, "signal") == 0) {
         signal(SIGUSR1, end_by_signal);
         signal(SIGTERM, end_by_signal);
-        printf("ready\n");
-        fflush(stdout);
+        say_ready();
         for (;;)
             pause();
     }
@@ -72,9 +74,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", peal_comm_error(NULL));
         return 99;
     }
-    if (strcmp(what, "stuck") == 0)
+    if (strcmp(mode, "stuck") == 0)
         return stay_stuck(comm);
-    if (strcmp(what, "split") == 0)
+    if (strcmp(mode, "split") == 0)
         return stay_split(comm);
     int64_t one = 1, sum = 0;
     enum peal_status status = peal_allreduce(comm, &one, &sum, 1, PEAL_I64, PEAL_SUM);

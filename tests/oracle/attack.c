@@ -310,7 +310,7 @@ static bool attack_plan(struct attack *a)
 {
     struct peal_plan *plan = make_plan(a);
     struct peal_verification *v = NULL;
-    struct peal_verify_options o = {.most_states = 200000};
+    struct peal_verify_options o = {.max_states = 200000};
     if (!plan)
         return false;
     a->plans++;
@@ -342,7 +342,7 @@ static void check_sequence(struct attack *a, const struct peal_plan *const *plan
                            uint32_t launches, const char *why)
 {
     struct peal_verification *v = NULL;
-    struct peal_verify_options o = {.most_states = 200000};
+    struct peal_verify_options o = {.max_states = 200000};
     if (peal_verify_sequence(plans, launches, &o, &v) == PEAL_OK && v->verdict == PEAL_PROVED)
         report_defect(a, "a proved sequence", why);
     peal_verification_free(v);

@@ -351,8 +351,7 @@ static void say_where(struct oracle *o)
             const struct peal_op *op = oracle_op(o, r, i);
             if (op)
                 peal_text_printf(
-                    &o->why, " rank %u lane %u launch %u stands at line %u;", r, i,
-                    o->ranks[r].launch,
+                    &o->why, " rank %u lane %u launch %u is at line %u;", r, i, o->ranks[r].launch,
                     op->pos == PEAL_NONE ? 0 : peal_plan_positions(plan_of(o, r))[op->pos].line);
         }
     }

@@ -10,9 +10,14 @@ keeps more order there than a network must (UNSEEN). On one node, a kernel that 
 """
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.dont_write_bytecode = True
+from tap import Tap  # noqa: E402
 
 PEAL, TEXT = sys.argv[1:3]
 ANYWHERE = {"wrong_release_then_get"}  # wrong in any memory
@@ -64,15 +69,11 @@ def check(kernel):
 def main():
     with open(TEXT, encoding="utf-8") as file:
         kernels = re.findall(r"^kernel (\w+)", file.read(), re.M)
-    print(f"1..{len(kernels)}")
-    bad = 0
-    for number, kernel in enumerate(kernels, 1):
+    tap = Tap()
+    for kernel in kernels:
         why = check(kernel)
-        bad += bool(why)
-        if why:
-            print("\n".join(f"# {line}" for line in why.splitlines()))
-        print(f"{'not ok' if why else 'ok'} {number} - {kernel.replace('_', ' ')}", flush=True)
-    return 1 if bad else 0
+        tap.check(kernel.replace("_", " "), not why, why)
+    return tap.end()
 
 
 if __name__ == "__main__":

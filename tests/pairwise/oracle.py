@@ -17,8 +17,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "generators"))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(FOLDER, "..", name) for name in ("generators", "lib")]
+sys.dont_write_bytecode = True
 import kernels  # noqa: E402
+from tap import Tap  # noqa: E402
 
 PEAL, SEED, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 RANKS = 3  # that kernels of the family `network` are written for
@@ -162,7 +165,7 @@ def check(number, folder):
 
 def main():
     print(f"# seed {SEED}")
-    print("1..2")
+    tap = Tap()
     tally, bad = {}, []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(COUNT):
@@ -172,12 +175,10 @@ def main():
             tally[key] = tally.get(key, 0) + 1
             if want != got:
                 bad.append(f"kernel {number} of seed {SEED}: the search finds {want}, peal says {said}")
-    for line in bad:
-        print(f"# {line}")
-    print(f"{'not ok' if bad else 'ok'} 1 - {COUNT} random kernels: the verdict is what a search of all executions finds")
+    tap.check(f"{COUNT} random kernels: the verdict is what a search of all executions finds", not bad, *bad)
     both = tally.get("race on networks only", 0) > 0 and tally.get("none", 0) > 0
-    print(f"{'ok' if both else 'not ok'} 2 - the kernels show it: {tally}")
-    return 1 if bad or not both else 0
+    tap.check(f"the kernels show it: {tally}", both)
+    return tap.end()
 
 
 if __name__ == "__main__":

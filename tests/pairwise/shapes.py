@@ -17,8 +17,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "generators"))
-from mutants import without_notifies, without_waits  # noqa: E402
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(FOLDER, "..", name) for name in ("generators", "lib")]
+sys.dont_write_bytecode = True
+from mutants import without_notifies, without_sends, without_waits  # noqa: E402
+from tap import Tap  # noqa: E402
 
 PEAL, TEXT, EXTENT = sys.argv[1:4]
 MUTANT_SHAPES = ["2x2", "3x2", "2+3", "3+1+2"]
@@ -75,12 +78,6 @@ def prove(text, kernel):
     return None
 
 
-def without_sends(body):
-    """A kernel over channels has no other synchronisation: a recv waits for its send."""
-    for found in re.finditer(r"send [^\n}]*", body):
-        yield found.group().strip(), body[:found.start()] + body[found.end():]
-
-
 def mutants(text, kernel):
     """(what is left out, the text without it) for each wait, notify and send of the kernel."""
     text = re.sub(r"//[^\n]*", "", text)
@@ -112,23 +109,16 @@ def main():
     with open(TEXT, encoding="utf-8") as file:
         text = file.read()
     kernels = [name for name in re.findall(r"^kernel (\w+)", text, re.M) if len(sys.argv) < 5 or sys.argv[4] == name]
-    print(f"1..{2 * len(kernels)}")
-    bad, number = 0, 0
+    tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
         for kernel in kernels:
-            number += 1
             why = prove(text, kernel)
-            if why:
-                print("\n".join(f"# {line}" for line in why.splitlines()))
-            print(f"{'not ok' if why else 'ok'} {number} - {kernel} is proved on {len(shapes())} shapes", flush=True)
-            number += 1
+            tap.check(f"{kernel} is proved on {len(shapes())} shapes", not why, why)
             waits, survivors = refute(text, kernel, folder)
-            for wait in survivors:
-                print(f"# {kernel} is proved without '{wait}'")
-            wrong = survivors or not (waits or calls_only(text, kernel))
-            print(f"{'not ok' if wrong else 'ok'} {number} - {kernel} is refuted without any of its {waits} waits and notifies", flush=True)
-            bad += bool(why) + bool(wrong)
-    return 1 if bad else 0
+            good = not survivors and (waits or calls_only(text, kernel))
+            tap.check(f"{kernel} is refuted without any of its {waits} waits and notifies", good,
+                      *[f"it is proved without '{wait}'" for wait in survivors])
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atomics FIRST COUNT: random kernels with fetch_add, compare_swap, take and when: the verifier
- * against brute force.
+/* random-atomics FIRST COUNT: the verifier against brute force, on random kernels with fetch_add,
+ * compare_swap, take and when.
  *
  * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole
- * front end to the verifier; and it is enumerated here, act by act, in every possible order. Both
- * or neither must find a race, a deadlock, and a read of memory that no rank has written. There is
- * a race here if two ranks can do conflicting accesses next. Nothing is shared with src/verify.
+ * front end to the verifier; and it is run here, act by act, in every possible order. Of a race, a
+ * deadlock and a read of memory that no rank has written, both must find the same. There is a race
+ * here if two ranks can do conflicting accesses next. Nothing is shared with src/verify.
  */
 #include "base/base.h"
 #include "lang/lang.h"
+#include "lib/random.h"
 #include "plan/plan.h"
-#include "random/dice.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
@@ -51,20 +51,20 @@ struct kernel {
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-static struct act any_act(struct dice *dice, uint32_t ranks, uint32_t rank)
+static struct act any_act(uint64_t *dice, uint32_t ranks, uint32_t rank)
 {
     static const enum act_kind kinds[] = {ACT_ADD,   ACT_SET,   ACT_WAIT,  ACT_WAIT_EQUAL,
                                           ACT_FETCH, ACT_FETCH, ACT_SWAP,  ACT_SWAP,
                                           ACT_TAKE,  ACT_READ,  ACT_WRITE, ACT_WRITE};
     struct act act = {
-        .kind = kinds[roll(dice, 12)], .rank = roll(dice, ranks), .at = roll(dice, 2)};
-    act.a = (int)roll(dice, 3);
-    act.b = (int)roll(dice, 3);
+        .kind = kinds[below(dice, 12)], .rank = below(dice, ranks), .at = below(dice, 2)};
+    act.a = (int)below(dice, 3);
+    act.b = (int)below(dice, 3);
     if (act.kind == ACT_ADD || act.kind == ACT_FETCH)
-        act.a = (int)roll(dice, 3) - (roll(dice, 4) == 0);
+        act.a = (int)below(dice, 3) - (below(dice, 4) == 0);
     if (act.kind == ACT_WAIT || act.kind == ACT_WAIT_EQUAL)
         act.rank = rank;
-    if (roll(dice, 2))
+    if (below(dice, 2))
         act.rank = act.kind == ACT_WAIT || act.kind == ACT_WAIT_EQUAL ? rank : 0;
     return act;
 }
@@ -75,10 +75,10 @@ static void add(struct kernel *k, uint32_t rank, struct act act)
 }
 
 /* A critical section behind a lock, sometimes entered without having it. */
-static void add_section(struct dice *dice, struct kernel *k, uint32_t rank)
+static void add_section(uint64_t *dice, struct kernel *k, uint32_t rank)
 {
-    bool waits = roll(dice, 3) == 0; /* for the lock; otherwise it tries once */
-    bool broken = roll(dice, 6) == 0;
+    bool waits = below(dice, 3) == 0; /* for the lock; otherwise it tries once */
+    bool broken = below(dice, 6) == 0;
     struct act write = {.kind = ACT_WRITE, .rank = 0, .at = 0}, read = {.kind = ACT_READ};
     struct act swap = {.kind = waits ? ACT_TAKE : ACT_SWAP, .b = 1};
     struct act when = {.kind = ACT_WHEN, .relation = EQ, .a = 0};
@@ -90,7 +90,7 @@ static void add_section(struct dice *dice, struct kernel *k, uint32_t rank)
     if (!waits)
         add(k, rank, when);
     add(k, rank, write);
-    if (roll(dice, 2))
+    if (below(dice, 2))
         add(k, rank, read);
     add(k, rank, (struct act){.kind = ACT_SET, .a = 0});
     if (!waits)
@@ -99,25 +99,25 @@ static void add_section(struct dice *dice, struct kernel *k, uint32_t rank)
 
 static struct kernel make(uint64_t seed)
 {
-    struct dice dice = {seed * 6151 + 11, 77};
-    struct kernel k = {.ranks = 2 + roll(&dice, 3) / 2, .launches = 1 + roll(&dice, 3) / 2};
+    uint64_t dice = seed * 6151 + 11;
+    struct kernel k = {.ranks = 2 + below(&dice, 3) / 2, .launches = 1 + below(&dice, 3) / 2};
     for (uint32_t r = 0; r < k.ranks; r++) {
         add(&k, r, (struct act){.kind = ACT_FETCH, .rank = r, .at = SPARE_CELL});
         if (seed % 3 == 0)
             add_section(&dice, &k, r);
-        uint32_t acts = 1 + roll(&dice, k.launches == 1 ? 5 : 3), open = 0;
+        uint32_t acts = 1 + below(&dice, k.launches == 1 ? 5 : 3), open = 0;
         for (uint32_t i = 0; i < acts; i++) {
             if (k.count[r] + open + 3 >= MAX_ACTS)
                 break;
-            if (roll(&dice, 3) == 0) {
+            if (below(&dice, 3) == 0) {
                 open++;
                 add(&k, r,
                     (struct act){.kind = ACT_WHEN,
-                                 .a = (int)roll(&dice, 3),
-                                 .relation = (enum relation)roll(&dice, 4)});
+                                 .a = (int)below(&dice, 3),
+                                 .relation = (enum relation)below(&dice, 4)});
             }
             add(&k, r, any_act(&dice, k.ranks, r));
-            if (open && roll(&dice, 2)) {
+            if (open && below(&dice, 2)) {
                 open--;
                 add(&k, r, (struct act){.kind = ACT_END});
             }
@@ -329,18 +329,14 @@ static struct peal_plan *plan_of(const struct kernel *k, const struct peal_text 
     peal_diags_init(&diags);
     if (peal_program_text("k.peal", text->at, text->len, &diags, &program) == PEAL_OK)
         kernel = peal_program_kernel(program, NULL, &diags);
-    struct peal_arena arena;
     struct peal_plan_request request = {
         .kernel = kernel,
         .count = 1,
         .bind = {.nranks = k->ranks, .rank = PEAL_NONE, .dtype = PEAL_F32, .symmetric = true}};
-    struct peal_bind bind;
-    peal_arena_init(&arena, 0);
-    if (kernel && peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK)
-        (void)peal_instantiate(kernel, &bind, &diags, &plan);
+    if (kernel)
+        (void)peal_plan_make(&request, &diags, &plan);
     if (!plan && diags.list.len)
         printf("%s\n%s\n", diags.list.at[0].message, text->at);
-    peal_arena_release(&arena);
     peal_program_close(program);
     peal_diags_release(&diags);
     return plan;

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-bool random_op_is_access(const struct random_op *op)
-{
-    return op->kind >= RANDOM_READ && op->kind <= RANDOM_MAX_TO;
-}
-
 bool random_ops_conflict(const struct random_op *a, const struct random_op *b)
 {
     if (!random_op_is_access(a) || !random_op_is_access(b) || a->rank != b->rank || a->at != b->at)

@@ -21,7 +21,6 @@ struct clocks {
     uint8_t carried[PLACES][THREADS]; /* the clock that a wait on the cell takes over */
 };
 
-bool random_op_is_access(const struct random_op *op);
 /* Two accesses to the same bytes that do not commute. */
 bool random_ops_conflict(const struct random_op *a, const struct random_op *b);
 /* True: the op is a wait that does not pass. */

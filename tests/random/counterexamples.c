@@ -7,8 +7,8 @@
  * shortest, all executions are enumerated, and none may show any race after fewer steps. Half of
  * the programs have relaxed signals.
  */
+#include "lib/random.h"
 #include "random/clocks.h"
-#include "random/dice.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
@@ -189,23 +189,23 @@ static void push(struct random_program *p, uint32_t thread, struct random_op op)
  * the wait; what it adds last does. */
 static struct random_program make_cleared(uint64_t seed)
 {
-    struct dice dice = {seed * 6007 + 5, 31};
-    uint32_t one = roll(&dice, THREADS), two = (one + 1 + roll(&dice, 2)) % THREADS;
-    uint32_t three = THREADS - one - two, early = 1 + roll(&dice, 4);
+    uint64_t dice = seed * 6007 + 5;
+    uint32_t one = below(&dice, THREADS), two = (one + 1 + below(&dice, 2)) % THREADS;
+    uint32_t three = THREADS - one - two, early = 1 + below(&dice, 4);
     struct random_program p = {.ranks = THREADS, .threads = THREADS, .launches = 1, .depth = 1};
     for (uint32_t t = 0; t < THREADS; t++)
         p.rank_of[t] = t;
     push(&p, one, (struct random_op){RANDOM_WRITE, .rank = 0});
     push(&p, one, (struct random_op){RANDOM_ADD, two, 0, 1, true});
-    push(&p, two, (struct random_op){RANDOM_SET, two, 1, 0, roll(&dice, 2)});
-    push(&p, two, (struct random_op){RANDOM_ADD, three, 0, 1, roll(&dice, 2)});
-    push(&p, two, (struct random_op){RANDOM_WAIT, two, 1, 1, roll(&dice, 2)});
-    push(&p, two, (struct random_op){RANDOM_WAIT, two, 0, 1, roll(&dice, 2)});
+    push(&p, two, (struct random_op){RANDOM_SET, two, 1, 0, below(&dice, 2)});
+    push(&p, two, (struct random_op){RANDOM_ADD, three, 0, 1, below(&dice, 2)});
+    push(&p, two, (struct random_op){RANDOM_WAIT, two, 1, 1, below(&dice, 2)});
+    push(&p, two, (struct random_op){RANDOM_WAIT, two, 0, 1, below(&dice, 2)});
     push(&p, two, (struct random_op){RANDOM_WRITE, .rank = 0});
     for (uint32_t i = 0; i < early; i++)
-        push(&p, three, (struct random_op){RANDOM_ADD, two, 1, 1, roll(&dice, 2)});
-    push(&p, three, (struct random_op){RANDOM_WAIT, three, 0, 1, roll(&dice, 2)});
-    push(&p, three, (struct random_op){RANDOM_ADD, two, 1, 1, roll(&dice, 2)});
+        push(&p, three, (struct random_op){RANDOM_ADD, two, 1, 1, below(&dice, 2)});
+    push(&p, three, (struct random_op){RANDOM_WAIT, three, 0, 1, below(&dice, 2)});
+    push(&p, three, (struct random_op){RANDOM_ADD, two, 1, 1, below(&dice, 2)});
     return p;
 }
 

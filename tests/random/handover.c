@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-handover FIRST COUNT: launches of two different random plans in turn: the verifier against
- * brute force.
+/* random-handover FIRST COUNT: the verifier against brute force, on launches of two different
+ * random plans in turn.
  *
  * Signals have one writer per cell, but the next launch's plan may have another one. The oracle
  * goes through every interleaving of the launches' ops. Its cells are those of the runtime:
@@ -10,8 +10,8 @@
  * must refute the sequence, and only then may it blame a signal. In every third program a writer
  * may also set its cell, even to less than it had in this launch.
  */
+#include "lib/random.h"
 #include "plan/plan.h"
-#include "random/dice.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
@@ -34,28 +34,28 @@ struct text {
     struct op ops[MAX_RANKS][MAX_OPS];
 };
 
-static struct text make_text(struct dice *dice, uint32_t ranks, bool sets)
+static struct text make_text(uint64_t *dice, uint32_t ranks, bool sets)
 {
     struct text t = {0};
     uint32_t writer[MAX_RANKS][CELLS], count[MAX_RANKS][CELLS] = {{0}};
     uint32_t highest[MAX_RANKS][CELLS] = {{0}};
     for (uint32_t r = 0; r < ranks; r++) {
         for (uint32_t c = 0; c < CELLS; c++)
-            writer[r][c] = roll(dice, ranks);
+            writer[r][c] = below(dice, ranks);
     }
     for (uint32_t r = 0; r < ranks; r++) {
-        t.nops[r] = 1 + roll(dice, MAX_OPS);
+        t.nops[r] = 1 + below(dice, MAX_OPS);
         for (uint32_t i = 0; i < t.nops[r]; i++) {
             struct op *op = &t.ops[r][i];
-            *op = (struct op){(enum kind)roll(dice, 4), roll(dice, ranks), roll(dice, CELLS), 0,
+            *op = (struct op){(enum kind)below(dice, 4), below(dice, ranks), below(dice, CELLS), 0,
                               false};
             if (op->kind == NOTIFY && writer[op->rank][op->at] != r)
-                op->kind = roll(dice, 2) ? WAIT : READ;
+                op->kind = below(dice, 2) ? WAIT : READ;
             if (op->kind != NOTIFY)
                 continue;
             uint32_t *now = &count[op->rank][op->at], *top = &highest[op->rank][op->at];
-            op->sets = sets && roll(dice, 2);
-            *now = op->sets ? roll(dice, 4) : *now + 1;
+            op->sets = sets && below(dice, 2);
+            *now = op->sets ? below(dice, 4) : *now + 1;
             op->value = *now;
             *top = *now > *top ? *now : *top;
         }
@@ -69,7 +69,7 @@ static struct text make_text(struct dice *dice, uint32_t ranks, bool sets)
                 continue;
             op->rank = r;
             uint32_t top = highest[r][op->at];
-            op->value = 1 + roll(dice, top ? top : 1);
+            op->value = 1 + below(dice, top ? top : 1);
             if (top == 0)
                 *op = (struct op){READ, r, op->at, 0, false};
         }
@@ -152,15 +152,22 @@ static const struct op *next_op(const struct oracle *o, const struct state *s, u
     return s->at[r] < o->nops[r] ? &o->ops[r][s->at[r]] : NULL;
 }
 
+static bool is_access(const struct op *op)
+{
+    return op && (op->kind == READ || op->kind == WRITE);
+}
+
+static bool conflict(const struct op *a, const struct op *b)
+{
+    return is_access(a) && is_access(b) && a->rank == b->rank && a->at == b->at &&
+           (a->kind == WRITE || b->kind == WRITE);
+}
+
 static void find_race(struct oracle *o, const struct state *s)
 {
     for (uint32_t r = 0; r < o->ranks; r++) {
-        for (uint32_t q = r + 1; q < o->ranks; q++) {
-            const struct op *a = next_op(o, s, r), *b = next_op(o, s, q);
-            if (a && b && a->kind >= READ && b->kind >= READ && a->rank == b->rank &&
-                a->at == b->at && (a->kind == WRITE || b->kind == WRITE))
-                o->race = true;
-        }
+        for (uint32_t q = r + 1; q < o->ranks; q++)
+            o->race = o->race || conflict(next_op(o, s, r), next_op(o, s, q));
     }
 }
 
@@ -198,11 +205,11 @@ int main(int argc, char **argv)
     if (!seen_new(&o.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
-        struct dice dice = {seed * 7907 + 3, 77};
-        uint32_t ranks = 2 + roll(&dice, 2);
+        uint64_t dice = seed * 7907 + 3;
+        uint32_t ranks = 2 + below(&dice, 2);
         bool sets = seed % 3 == 0;
         struct text one = make_text(&dice, ranks, sets), two = make_text(&dice, ranks, sets);
-        const struct text *texts[LAUNCHES] = {&one, &two, roll(&dice, 2) ? &one : &two};
+        const struct text *texts[LAUNCHES] = {&one, &two, below(&dice, 2) ? &one : &two};
         struct peal_plan *plans[2] = {make_plan(&one, ranks), make_plan(&two, ranks)};
         const struct peal_plan *list[LAUNCHES];
         struct peal_verification *v = NULL;

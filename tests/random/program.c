@@ -3,16 +3,19 @@
 #include "random/program.h"
 
 #include "base/base.h"
+#include "lib/random.h"
 #include "plan/plan.h"
-#include "random/dice.h"
 
 #include <stdlib.h>
 
 /* --- making ----------------------------------------------------------------------------------- */
 
-enum { SALT = 99 };
+bool random_op_is_access(const struct random_op *op)
+{
+    return op->kind >= RANDOM_READ && op->kind <= RANDOM_MAX_TO;
+}
 
-static struct random_op any_op(struct dice *d, const struct random_program *p, uint32_t thread)
+static struct random_op any_op(uint64_t *dice, const struct random_program *p, uint32_t thread)
 {
     static const enum random_kind monotone[] = {RANDOM_ADD,   RANDOM_ADD,    RANDOM_WAIT,
                                                 RANDOM_WAIT,  RANDOM_READ,   RANDOM_READ,
@@ -20,26 +23,31 @@ static struct random_op any_op(struct dice *d, const struct random_program *p, u
     static const enum random_kind other[] = {RANDOM_ADD,   RANDOM_SET,        RANDOM_WAIT,
                                              RANDOM_WAIT,  RANDOM_WAIT_EQUAL, RANDOM_READ,
                                              RANDOM_WRITE, RANDOM_ADD,        RANDOM_ADD_TO};
-    struct random_op op = {.rank = roll(d, p->ranks), .at = roll(d, CELLS)};
-    op.kind = p->monotone ? monotone[roll(d, 9)] : other[roll(d, 9)];
+    struct random_op op = {.rank = below(dice, p->ranks), .at = below(dice, CELLS)};
+    op.kind = p->monotone ? monotone[below(dice, 9)] : other[below(dice, 9)];
     if (op.kind == RANDOM_ADD)
-        op.value = p->monotone ? 1 + (int)roll(d, 2) : (int)roll(d, 4) - 1;
+        op.value = p->monotone ? 1 + (int)below(dice, 2) : (int)below(dice, 4) - 1;
     else
-        op.value = (int)roll(d, 3);
+        op.value = (int)below(dice, 3);
     if (op.kind == RANDOM_WAIT || op.kind == RANDOM_WAIT_EQUAL)
         op.rank = p->rank_of[thread];
     if (op.kind == RANDOM_WAIT)
-        op.value = 1 + (int)roll(d, 2);
+        op.value = 1 + (int)below(dice, 2);
     return op;
 }
 
 /* At a random place. */
-static void insert(struct dice *d, struct random_program *p, uint32_t thread, struct random_op op)
+static void insert(uint64_t *dice, struct random_program *p, uint32_t thread, struct random_op op)
 {
-    uint32_t at = roll(d, p->nops[thread] + 1);
+    uint32_t at = below(dice, p->nops[thread] + 1);
     for (uint32_t i = p->nops[thread]++; i > at; i--)
         p->ops[thread][i] = p->ops[thread][i - 1];
     p->ops[thread][at] = op;
+}
+
+static int added_by(const struct random_op *op, uint32_t rank, uint32_t cell)
+{
+    return op->kind == RANDOM_ADD && op->rank == rank && op->at == cell ? op->value : 0;
 }
 
 static void append(struct random_program *p, uint32_t thread, struct random_op op)
@@ -48,81 +56,93 @@ static void append(struct random_program *p, uint32_t thread, struct random_op o
 }
 
 /* A send anywhere in the sender; a recv, or recv_slot and free, at the end of the receiver. */
-static void add_message(struct dice *d, struct random_program *p, uint32_t channel)
+static void add_message(uint64_t *dice, struct random_program *p, uint32_t channel)
 {
     uint32_t sender = p->sender[channel], receiver = p->receiver[channel];
     if (p->nops[sender] == MAX_OPS || p->nops[receiver] + 1 >= MAX_OPS)
         return;
-    struct random_op op = {RANDOM_SEND, p->rank_of[sender], channel, (int)roll(d, BUFS), false};
-    insert(d, p, sender, op);
+    struct random_op op = {RANDOM_SEND, p->rank_of[sender], channel, (int)below(dice, BUFS), false};
+    insert(dice, p, sender, op);
     op.rank = p->rank_of[receiver];
-    op.value = (int)roll(d, BUFS);
-    op.kind = roll(d, 3) ? RANDOM_RECV : RANDOM_RECV_SLOT;
+    op.value = (int)below(dice, BUFS);
+    op.kind = below(dice, 3) ? RANDOM_RECV : RANDOM_RECV_SLOT;
     append(p, receiver, op);
     if (op.kind == RANDOM_RECV_SLOT) {
         /* A slot is freed before the next recv, so slots are freed in the order of arrival. */
-        if (p->nops[receiver] + 1 < MAX_OPS && roll(d, 2))
-            append(p, receiver, any_op(d, p, receiver));
+        if (p->nops[receiver] + 1 < MAX_OPS && below(dice, 2))
+            append(p, receiver, any_op(dice, p, receiver));
         op.kind = RANDOM_FREE;
         append(p, receiver, op);
     }
 }
 
+/* The sum of all adds to a cell. */
+static int sum_of_adds(const struct random_program *p, uint32_t rank, uint32_t cell)
+{
+    int sum = 0;
+    for (uint32_t t = 0; t < p->threads; t++) {
+        for (uint32_t i = 0; i < p->nops[t]; i++)
+            sum += added_by(&p->ops[t][i], rank, cell);
+    }
+    return sum;
+}
+
+/* The sum of the adds to a wait's cell that its own thread makes after it. */
+static int sum_of_later_adds(const struct random_program *p, uint32_t thread, uint32_t wait)
+{
+    const struct random_op *op = &p->ops[thread][wait];
+    int sum = 0;
+    for (uint32_t i = wait + 1; i < p->nops[thread]; i++)
+        sum += added_by(&p->ops[thread][i], op->rank, op->at);
+    return sum;
+}
+
 /* Without this, most waits would never pass and most accesses would collide. So most waits get a
  * threshold that the adds reach, and half of the accesses move to a place of their own thread. */
-static void soften(struct dice *d, struct random_program *p)
+static void soften(uint64_t *dice, struct random_program *p)
 {
     for (uint32_t t = 0; t < p->threads; t++) {
         for (uint32_t i = 0; i < p->nops[t]; i++) {
             struct random_op *op = &p->ops[t][i];
-            if (op->kind >= RANDOM_READ && op->kind <= RANDOM_MAX_TO && roll(d, 2)) {
+            if (random_op_is_access(op) && below(dice, 2)) {
                 op->rank = t % p->ranks;
                 op->at = t / p->ranks % BUFS;
             }
-            if ((op->kind != RANDOM_WAIT && op->kind != RANDOM_WAIT_EQUAL) || roll(d, 6) == 0)
+            if ((op->kind != RANDOM_WAIT && op->kind != RANDOM_WAIT_EQUAL) || below(dice, 6) == 0)
                 continue;
-            int sum = 0;
-            for (uint32_t u = 0; u < p->threads; u++) {
-                for (uint32_t k = 0; k < p->nops[u]; k++) {
-                    const struct random_op *add = &p->ops[u][k];
-                    bool later = u == t && k > i;
-                    if (add->kind == RANDOM_ADD && add->rank == op->rank && add->at == op->at &&
-                        !later)
-                        sum += add->value;
-                }
-            }
+            int sum = sum_of_adds(p, op->rank, op->at) - sum_of_later_adds(p, t, i);
             if (sum <= 0)
                 *op = (struct random_op){RANDOM_READ, t % p->ranks, t / p->ranks % BUFS, 0, false};
             else
-                op->value = roll(d, 2) ? sum : 1 + (int)roll(d, (uint32_t)sum);
+                op->value = below(dice, 2) ? sum : 1 + (int)below(dice, (uint32_t)sum);
         }
     }
 }
 
 struct random_program random_program_make(uint64_t seed)
 {
-    struct dice d = {seed * 7919 + 1, SALT};
-    struct random_program p = {.ranks = 2 + roll(&d, 2), .launches = 1 + roll(&d, 4) / 3};
-    p.monotone = roll(&d, 2);
-    p.shared = p.monotone && roll(&d, 2);
-    p.depth = 1 + roll(&d, 2);
+    uint64_t dice = seed * 7919 + 1;
+    struct random_program p = {.ranks = 2 + below(&dice, 2), .launches = 1 + below(&dice, 4) / 3};
+    p.monotone = below(&dice, 2);
+    p.shared = p.monotone && below(&dice, 2);
+    p.depth = 1 + below(&dice, 2);
     for (uint32_t r = 0; r < p.ranks; r++) {
-        uint32_t lanes = 1 + (p.threads + p.ranks - r < MAX_THREADS && roll(&d, 4) == 0);
+        uint32_t lanes = 1 + (p.threads + p.ranks - r < MAX_THREADS && below(&dice, 4) == 0);
         for (uint32_t l = 0; l < lanes; l++) {
             p.rank_of[p.threads] = r;
             p.lane_of[p.threads++] = l;
         }
     }
     for (uint32_t t = 0; t < p.threads; t++) {
-        uint32_t n = 1 + roll(&d, p.ranks == 2 ? 5 : 4);
+        uint32_t n = 1 + below(&dice, p.ranks == 2 ? 5 : 4);
         for (uint32_t i = 0; i < n; i++)
-            append(&p, t, any_op(&d, &p, t));
+            append(&p, t, any_op(&dice, &p, t));
     }
-    soften(&d, &p);
-    p.nchannels = roll(&d, MAX_CHANNELS + 1);
+    soften(&dice, &p);
+    p.nchannels = below(&dice, MAX_CHANNELS + 1);
     for (uint32_t c = 0; c < p.nchannels; c++) {
-        p.sender[c] = roll(&d, p.threads);
-        p.receiver[c] = (p.sender[c] + 1 + roll(&d, p.threads - 1)) % p.threads;
+        p.sender[c] = below(&dice, p.threads);
+        p.receiver[c] = (p.sender[c] + 1 + below(&dice, p.threads - 1)) % p.threads;
         /* One channel per pair of ranks: two would have the same name. */
         if (p.rank_of[p.sender[c]] == p.rank_of[p.receiver[c]] ||
             (c == 1 && p.rank_of[p.sender[0]] == p.rank_of[p.sender[1]] &&
@@ -130,9 +150,9 @@ struct random_program random_program_make(uint64_t seed)
             p.nchannels = c;
             break;
         }
-        uint32_t messages = 1 + roll(&d, 3);
+        uint32_t messages = 1 + below(&dice, 3);
         for (uint32_t m = 0; m < messages; m++)
-            add_message(&d, &p, c);
+            add_message(&dice, &p, c);
     }
     return p;
 }
@@ -145,7 +165,7 @@ static bool is_sync(enum random_kind kind)
 struct random_program random_program_make_relaxed(uint64_t seed)
 {
     struct random_program p = random_program_make(seed);
-    struct dice d = {seed * 104729 + 3, SALT};
+    uint64_t dice = seed * 104729 + 3;
     p.launches = 1;
     p.nchannels = 0;
     p.threads = p.ranks;
@@ -159,7 +179,7 @@ struct random_program random_program_make_relaxed(uint64_t seed)
                 continue;
             if (op.kind == RANDOM_WAIT || op.kind == RANDOM_WAIT_EQUAL)
                 op.rank = t;
-            op.relaxed = is_sync(op.kind) && roll(&d, 3) == 0;
+            op.relaxed = is_sync(op.kind) && below(&dice, 3) == 0;
             p.ops[t][n++] = op;
         }
         p.nops[t] = n;
@@ -261,15 +281,7 @@ struct peal_plan *random_program_plan(const struct random_program *p)
 /* The value of a shared cell at the start of a launch: the sum that earlier launches have added. */
 static int base_of(const struct random_program *p, uint32_t rank, uint32_t cell, uint32_t launch)
 {
-    int sum = 0;
-    for (uint32_t t = 0; t < p->threads; t++) {
-        for (uint32_t i = 0; i < p->nops[t]; i++) {
-            const struct random_op *op = &p->ops[t][i];
-            if (op->kind == RANDOM_ADD && op->rank == rank && op->at == cell)
-                sum += op->value;
-        }
-    }
-    return p->shared ? sum * (int)launch : 0;
+    return p->shared ? sum_of_adds(p, rank, cell) * (int)launch : 0;
 }
 
 static void put_op(const struct random_program *p, const struct random_op *op, uint32_t launch,

@@ -44,6 +44,8 @@ struct random_program {
     struct random_op ops[MAX_THREADS][MAX_OPS];
 };
 
+/* Reads, writes and accumulates; sends and recvs are not. */
+bool random_op_is_access(const struct random_op *op);
 struct random_program random_program_make(uint64_t seed);
 /* The same program without channels, with one lane per rank and one launch; some notifies and waits
  * are relaxed. */

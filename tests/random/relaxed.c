@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-relaxed FIRST COUNT: races of programs with relaxed signals: the verifier against brute
- * force.
+/* random-relaxed FIRST COUNT: the verifier against brute force, on races of random programs with
+ * relaxed signals.
  *
  * The oracle goes through every interleaving of the program's ops, with the vector clocks of
  * clocks.h, and finds two conflicting accesses if neither thread's clock knows of the other's.

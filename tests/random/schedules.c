@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schedules PROGRAMS FILE.peal...: the verifier refutes every kernel that the interpreter finds
- * wrong.
+/* random-schedules PROGRAMS FILE.peal...: the verifier refutes every kernel that the interpreter
+ * finds wrong.
  *
  * Every kernel of the files runs on the interpreter under random, lazy and eager schedules, with
  * random small integers as data, for one to three launches back to back. It is wrong if any
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 24, SCHEDULES = 120, MAX_DIMS = 8 };
+enum { COUNT = 24, SCHEDULES = 120 };
 
 struct tally {
     unsigned runs, wrong, missed, refuted;
@@ -111,7 +111,7 @@ static void compare(const char *name, const struct peal_plan *plan, uint32_t lau
                     struct tally *t)
 {
     struct peal_verification *v = NULL;
-    struct peal_verify_options o = {.launches = launches, .no_story = true, .most_states = 300000};
+    struct peal_verify_options o = {.launches = launches, .no_story = true, .max_states = 300000};
     bool wrong = goes_wrong(plan, launches);
     if (peal_verify_plan(plan, &o, &v) != PEAL_OK)
         return;
@@ -128,23 +128,16 @@ static void compare(const char *name, const struct peal_plan *plan, uint32_t lau
 
 static void try_kernel(void *tally, const struct peal_kernel *kernel)
 {
-    int64_t count = COUNT;
-    struct peal_bind_value values[MAX_DIMS];
-    size_t n = 0;
-    for (const struct peal_symbol *s = kernel->symbols; s; s = s->next) {
-        if (s->kind == PEAL_SYMBOL_DIM && n < MAX_DIMS)
-            values[n++] = (struct peal_bind_value){s->name, &count, 1, true};
-    }
     for (uint32_t ranks = 2; ranks <= 4; ranks++) {
-        struct peal_bind bind = {.nranks = ranks,
-                                 .rank = PEAL_NONE,
-                                 .dtype = PEAL_F32,
-                                 .reduce = PEAL_SUM,
-                                 .values = values,
-                                 .nvalues = n,
-                                 .symmetric = true};
+        struct peal_plan_request request = {.kernel = kernel,
+                                            .count = COUNT,
+                                            .bind = {.nranks = ranks,
+                                                     .rank = PEAL_NONE,
+                                                     .dtype = PEAL_F32,
+                                                     .reduce = PEAL_SUM,
+                                                     .symmetric = true}};
         struct peal_plan *plan = NULL;
-        if (peal_instantiate(kernel, &bind, NULL, &plan) != PEAL_OK)
+        if (peal_plan_make(&request, NULL, &plan) != PEAL_OK)
             continue;
         for (uint32_t launches = 1; launches <= 3; launches++)
             compare(kernel->name, plan, launches, tally);

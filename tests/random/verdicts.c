@@ -124,7 +124,7 @@ static int launch_more(uint64_t first, uint64_t count)
         struct random_program p = random_program_make(seed);
         struct peal_plan *plan = random_program_plan(&p);
         struct peal_verification *v = NULL, *w = NULL;
-        struct peal_verify_options o = {.no_result = true, .no_story = true, .most_states = 300000};
+        struct peal_verify_options o = {.no_result = true, .no_story = true, .max_states = 300000};
         if (!plan || peal_verify_plan(plan, &o, &v) != PEAL_OK)
             exit(3);
         single += v->verdict == PEAL_PROVED && v->reuse < PEAL_REUSE_REPEATABLE;

@@ -2,6 +2,7 @@
 /* A simulated run's data is, bit for bit, what the independent interpreter computes from the same
  * plan and random inputs. */
 #include "interp/interp.h"
+#include "lib/random.h"
 #include "sim_cases.h"
 #include "base/tests/unit.h"
 
@@ -9,19 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
 /* Random values of moderate exponents, so that their sums are rounded. */
 static void fill(void *at, enum peal_dtype dtype, uint64_t len, uint64_t *seed)
 {
     for (uint64_t i = 0; i < len; i++) {
-        uint64_t r = next_random(seed);
+        uint64_t r = draw(seed);
         if (dtype == PEAL_F32) {
             float value = (float)((double)(r >> 11) * 0x1p-53 * 8 - 3);
             memcpy((char *)at + 4 * i, &value, 4);

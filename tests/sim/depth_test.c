@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier's least depth of channels is the smallest at which the simulation does not deadlock.
- */
+/* The verifier's least depth of channels is the smallest one at which a simulation ends. */
 #include "sim_cases.h"
 
 #include "verify/verify.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Closed forms, to the picosecond: machines/exact.yaml and channel kernels.
  *
- * alpha = 50,000 ps per message, beta = 100 ps per byte, g = 1,000 ps per element of f32 (250 ps
+ * alpha = 50,000 ps per hop, beta = 100 ps per byte, g = 1,000 ps per element of f32 (250 ps
  * per byte), if math is on. In the formulas n is in bytes; counts are in elements of four bytes.
  */
 #include "sim_cases.h"
@@ -175,9 +175,8 @@ static const struct row rows[] = {
     /* memory-bound message: 1 GB/s */
     {__LINE__, one_way, NULL, 2, N / 4, 0, NO_MATH " place.param=sram links.flat.lat_ns=0",
      2 * N * 1000},
-    /* two messages into slots of one memory (1 GB/s): with one port the second waits until the
-     * first is written, and copying out waits for both; with two ports only the copies are serial
-     */
+    /* two messages into slots of one memory (1 GB/s): with one port the second waits for the first,
+     * and copying out for both; with two ports only the copies are serial */
     {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=1",
      ALPHA + 4 * N * 1000},
     {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=2",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel that is simulated and run by ranks of this host, on the same random data, gives the same
  * results, bit for bit. */
+#include "lib/random.h"
 #include "sim_cases.h"
 #include "base/tests/unit.h"
 
@@ -56,8 +57,7 @@ static void run_simulated(const char *kernel, enum peal_dtype dtype, void **tabl
 static void fill(void *at, enum peal_dtype dtype, uint64_t *seed)
 {
     for (uint64_t i = 0; i < COUNT; i++) {
-        *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        uint64_t r = *seed >> 20;
+        uint64_t r = draw(seed);
         float value = (float)((double)(r % 100003) * 1e-3 - 40);
         uint16_t half = (uint16_t)((dtype == PEAL_F16 ? 0x3000 : 0x3e00) + r % 0x0200);
         if (dtype == PEAL_F32)

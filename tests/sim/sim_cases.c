@@ -30,28 +30,17 @@ static struct peal_plan *make(const struct case_plan *spec, bool may_refuse)
     const struct peal_kernel *kernel = peal_program_kernel(program, spec->kernel, &diags);
     if (!kernel)
         stop("no kernel", &diags);
-    struct peal_bind_value values[64];
-    size_t nvalues = 0;
-    for (const struct peal_symbol *s = kernel->symbols; s; s = s->next) {
-        if (s->kind == PEAL_SYMBOL_DIM && nvalues < 64)
-            values[nvalues++] =
-                (struct peal_bind_value){.name = s->name, .values = &spec->count, .count = 1};
-    }
-    struct peal_bind bind = {.nranks = spec->nranks,
-                             .rank = PEAL_NONE,
-                             .dtype = spec->dtype,
-                             .reduce = spec->reduce,
-                             .values = values,
-                             .nvalues = nvalues,
-                             .root = spec->root,
-                             .symmetric = true,
-                             .channel_depth = spec->depth,
-                             .slot_bytes = spec->slot_bytes};
-    status = peal_instantiate(kernel, &bind, &diags, &plan);
+    struct peal_plan_request request = {.kernel = kernel,
+                                        .count = spec->count,
+                                        .bind = {.nranks = spec->nranks,
+                                                 .rank = PEAL_NONE,
+                                                 .dtype = spec->dtype,
+                                                 .root = spec->root,
+                                                 .symmetric = true,
+                                                 .channel_depth = spec->depth}};
+    status = peal_plan_make(&request, &diags, &plan);
     if (status != PEAL_OK && !may_refuse)
         stop(spec->kernel ? spec->kernel : "the case's kernel", &diags);
-    if (status != PEAL_OK)
-        plan = NULL;
     peal_program_close(program);
     peal_diags_release(&diags);
     return plan;

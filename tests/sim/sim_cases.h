@@ -13,8 +13,6 @@ struct case_plan {
     uint32_t nranks;
     int64_t count;
     uint32_t depth;
-    uint64_t slot_bytes;
-    enum peal_reduction reduce;
     enum peal_dtype dtype;
     int64_t root;
 };

@@ -17,83 +17,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_VALUES = 32 };
-
 struct agree {
-    struct each_case c;
     uint64_t plans, proved, refuted, symmetric, one_pass, differ;
 };
 
-/* --- plans ------------------------------------------------------------------------------------ */
-
-struct values {
-    struct peal_bind_value at[MAX_VALUES];
-    int64_t numbers[MAX_VALUES][1024];
-    size_t n;
-};
-
-/* Number i of an array. Parts (`counts`) differ from rank to rank; blocks (`sends`, `recvs`) are
- * the same for both ends. */
-static int64_t number_of(const struct agree *a, const char *name, uint32_t i)
+static struct peal_plan *make_plan(const struct each_case *c)
 {
-    uint32_t p = a->c.nranks;
-    if (strcmp(name, "counts") == 0)
-        return i % 3 == 0 ? 0 : (int64_t)i % 4;
-    uint32_t j = strcmp(name, "recvs") == 0 ? i % p * p + i / p : i;
-    return (int64_t)(peal_hash_u64(j, 5) % 4);
-}
-
-static void add_value(const struct agree *a, struct values *v, const struct peal_symbol *s)
-{
-    int64_t *numbers = v->numbers[v->n];
-    size_t count = 1;
-    if (s->kind == PEAL_SYMBOL_DIM || strcmp(s->name, "most") == 0) {
-        *numbers = a->c.count;
-    } else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "k") == 0) {
-        *numbers = 2;
-    } else if (s->kind == PEAL_SYMBOL_INTS) {
-        count = a->c.nranks;
-        size_t all = strcmp(s->name, "counts") == 0 ? count : count * count;
-        for (uint32_t i = 0; i < all; i++)
-            numbers[i] = number_of(a, s->name, i);
-    } else {
-        return;
-    }
-    v->at[v->n++] = (struct peal_bind_value){s->name, numbers, count, true};
-}
-
-static struct peal_plan *make_plan(const struct agree *a)
-{
-    static struct values v;
+    static const int64_t two = 2;
+    struct peal_bind_value k = {"k", &two, 1, false};
     struct peal_plan *plan = NULL;
     struct peal_diags diags;
-    v.n = 0;
-    for (const struct peal_symbol *s = a->c.kernel->symbols; s; s = s->next) {
-        if (v.n < MAX_VALUES)
-            add_value(a, &v, s);
-    }
-    struct peal_bind bind = {.nranks = a->c.nranks,
-                             .rank = PEAL_NONE,
-                             .dtype = PEAL_I32,
-                             .reduce = PEAL_SUM,
-                             .values = v.at,
-                             .nvalues = v.n,
-                             .root = a->c.nranks > 2 ? 1 : 0,
-                             .symmetric = true,
-                             .lenient = true};
+    struct peal_plan_request request = {.kernel = c->kernel,
+                                        .given = &k,
+                                        .ngiven = peal_request_has(c->kernel, "k"),
+                                        .count = c->count,
+                                        .max_count = c->count,
+                                        .invent = true,
+                                        .bind = {.nranks = c->nranks,
+                                                 .rank = PEAL_NONE,
+                                                 .dtype = PEAL_I32,
+                                                 .reduce = PEAL_SUM,
+                                                 .root = c->nranks > 2 ? 1 : 0,
+                                                 .symmetric = true,
+                                                 .lenient = true}};
     peal_diags_init(&diags);
-    if (peal_instantiate(a->c.kernel, &bind, &diags, &plan) != PEAL_OK)
-        plan = NULL;
+    (void)peal_plan_make(&request, &diags, &plan);
     peal_diags_release(&diags);
     return plan;
 }
 
-/* --- answers ---------------------------------------------------------------------------------- */
-
 static struct peal_verification *verify(const struct peal_plan *plan, bool plain,
                                         struct peal_text *text)
 {
-    struct peal_verify_options o = {.plain = plain, .most_states = 20000};
+    struct peal_verify_options o = {.plain = plain, .max_states = 20000};
     struct peal_verification *v = NULL;
     if (peal_verify_plan(plan, &o, &v) != PEAL_OK)
         return NULL;
@@ -120,9 +76,8 @@ static void count_ways(struct agree *a, const struct peal_plan *plan)
 static void compare(void *context, const struct each_case *c)
 {
     struct agree *a = context;
-    a->c = *c;
     struct peal_text with = {0}, without = {0};
-    struct peal_plan *plan = make_plan(a);
+    struct peal_plan *plan = make_plan(c);
     if (!plan)
         return;
     struct peal_verification *x = verify(plan, false, &with), *y = verify(plan, true, &without);
@@ -134,8 +89,8 @@ static void compare(void *context, const struct each_case *c)
     }
     if (!x != !y || strcmp(peal_text_get(&with), peal_text_get(&without)) != 0) {
         a->differ++;
-        printf("%s kernel %s ranks %u count %lld:\nwith symmetry  %s\nplainly  %s\n", a->c.file,
-               a->c.kernel->name, a->c.nranks, (long long)a->c.count, peal_text_get(&with),
+        printf("%s kernel %s ranks %u count %lld:\nwith symmetry  %s\nplainly  %s\n", c->file,
+               c->kernel->name, c->nranks, (long long)c->count, peal_text_get(&with),
                peal_text_get(&without));
     }
     peal_verification_free(x);

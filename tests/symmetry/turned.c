@@ -125,8 +125,8 @@ static void add_op(const struct turned *t, const struct peal_plan *plan, const s
     }
     if (peal_op_has_dst(op))
         add_access(t, plan, op, peal_op_dst(plan, op), launch, true, r, out);
-    for (uint32_t i = 0; i < op->mem.also; i++)
-        add_access(t, plan, op, peal_op_also(plan, op, i), launch, true, r, out);
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+        add_access(t, plan, op, peal_op_more_dst(plan, op, i), launch, true, r, out);
     for (uint32_t i = 0; i < op->mem.nsrc; i++)
         add_access(t, plan, op, peal_op_src(plan, op, i), launch, false, r, out);
 }
@@ -191,8 +191,7 @@ static struct peal_plan *make_plan(const struct peal_plan_request *request, uint
     struct peal_diags diags;
     r.bind.root = root;
     peal_diags_init(&diags);
-    if (peal_plan_make(&r, &diags, &plan) != PEAL_OK)
-        plan = NULL;
+    (void)peal_plan_make(&r, &diags, &plan);
     peal_diags_release(&diags);
     return plan;
 }

@@ -5,9 +5,8 @@
 #include <assert.h>
 
 static const struct peal_op_info table[] = {
-#define OP(NAME, name, keyword, dst, src, cell, channel, order, syntax, meaning)                   \
+#define OP(NAME, name, dst, src, cell, channel, order, syntax, meaning)                            \
     {name,                                                                                         \
-     keyword,                                                                                      \
      PEAL_EFFECT_##dst,                                                                            \
      PEAL_EFFECT_##src,                                                                            \
      PEAL_EFFECT_##cell,                                                                           \

@@ -4,7 +4,7 @@
 #define PEAL_BASE_OPS_H
 
 enum peal_op_kind {
-#define OP(NAME, name, keyword, dst, src, cell, channel, order, syntax, meaning) PEAL_OP_##NAME,
+#define OP(NAME, name, dst, src, cell, channel, order, syntax, meaning) PEAL_OP_##NAME,
 #include "base/tables/ops.def"
     PEAL_OP_KIND_COUNT
 };
@@ -14,7 +14,6 @@ enum peal_order { PEAL_ORDER_NONE, PEAL_ORDER_RELEASE, PEAL_ORDER_ACQUIRE, PEAL_
 
 struct peal_op_info {
     const char *name; /* lower case: "copy", "recv_slot" */
-    const char *keyword;
     enum peal_effect dst, src, cell, channel;
     enum peal_order order;
     const char *syntax;

@@ -23,23 +23,29 @@
 
 #include <cmocka.h>
 
-enum { UNIT_MOST = 64 };
-static struct CMUnitTest unit_tests[UNIT_MOST];
+enum { UNIT_LIMIT = 64 };
+static struct CMUnitTest unit_tests[UNIT_LIMIT];
 static size_t unit_count;
 
 static inline void unit_add(const char *name, CMUnitTestFunction run)
 {
-    if (unit_count < UNIT_MOST)
+    if (unit_count < UNIT_LIMIT)
         unit_tests[unit_count] = (struct CMUnitTest){.name = name, .test_func = run};
     unit_count++;
 }
 
-/* Returns the exit status. A test beyond UNIT_MOST is a failure. */
+/* Returns the exit status. A test beyond UNIT_LIMIT is a failure. What `setup` leaves in *state is
+ * the *state of every test. */
+static inline int unit_run_with(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    if (unit_count > UNIT_LIMIT)
+        return 1;
+    return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);
+}
+
 static inline int unit_run(void)
 {
-    if (unit_count > UNIT_MOST)
-        return 1;
-    return _cmocka_run_group_tests("tests", unit_tests, unit_count, NULL, NULL);
+    return unit_run_with(NULL, NULL);
 }
 
 #define TEST(name)                                                                                 \

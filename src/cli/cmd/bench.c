@@ -25,7 +25,7 @@ struct bench_options {
 struct bench {
     const struct peal_cli *cli;
     const struct bench_options *options;
-    const struct peal_case *subject;
+    const struct peal_case *collective;
     struct peal_progress *progress;
     struct peal_comm *comm;
     struct peal_text rows;                      /* JSON, or nothing */
@@ -65,7 +65,7 @@ static uint64_t weigh(const struct bench *b, uint64_t bytes)
 
 static uint64_t last_size(const struct bench *b)
 {
-    if (b->subject->contract == PEAL_CONTRACT_BARRIER)
+    if (b->collective->contract == PEAL_CONTRACT_BARRIER)
         return b->options->begin;
     return b->options->end;
 }
@@ -87,10 +87,10 @@ static void refresh(const char *recv, char *send, uint64_t send_bytes, uint64_t 
 static struct bench_result time_calls(struct bench *b, uint64_t block, bool in_place)
 {
     const struct bench_options *o = b->options;
-    const struct peal_case *s = b->subject;
+    const struct peal_case *s = b->collective;
     uint32_t rank = peal_comm_rank(b->comm), size = peal_comm_size(b->comm);
     uint64_t element = peal_dtype_size(o->dtype), own = rank * block * element;
-    struct peal_case_call data = {.subject = s,
+    struct peal_case_call data = {.collective = s,
                                   .rank = rank,
                                   .ranks = size,
                                   .root = (uint32_t)o->root,
@@ -167,7 +167,7 @@ static void print_head(const struct bench *b)
         ranks_are = "threads";
     printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n"
            "# medians of the slowest rank's time; err: elements that were wrong\n",
-           peal_case_contract(b->subject)->name, peal_comm_size(b->comm), ranks_are, memory_of(o),
+           peal_case_name(b->collective), peal_comm_size(b->comm), ranks_are, memory_of(o),
            age_of(o));
     if (peal_ranks_machine())
         printf("# simulated times on %s, not of this host\n", peal_ranks_machine());
@@ -183,14 +183,14 @@ static void print_head(const struct bench *b)
 /* nccl-tests' words for what a collective does not have. */
 static const char *op_name(const struct bench *b)
 {
-    if (peal_case_contract(b->subject)->has_reduce)
+    if (peal_case_contract(b->collective)->has_reduce)
         return peal_reduce_name(b->options->reduce);
     return "none";
 }
 
 static long long root_of(const struct bench *b)
 {
-    if (peal_case_contract(b->subject)->has_root)
+    if (peal_case_contract(b->collective)->has_root)
         return (long long)b->options->root;
     return -1;
 }
@@ -211,7 +211,7 @@ static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_pla
     struct peal_json *json = &b->json;
     peal_json_break(json, 2);
     peal_json_object(json);
-    peal_json_put_string(json, "collective", peal_case_contract(b->subject)->name);
+    peal_json_put_string(json, "collective", peal_case_name(b->collective));
     peal_json_put_uint(json, "ranks", peal_comm_size(b->comm));
     peal_json_put_uint(json, "bytes", bytes);
     peal_json_put_uint(json, "count", count);
@@ -231,8 +231,8 @@ static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_pla
 static double bus_factor(const struct bench *b)
 {
     double ranks = peal_comm_size(b->comm);
-    if (peal_case_contract(b->subject)->bus > 0)
-        return peal_case_contract(b->subject)->bus * (ranks - 1) / ranks;
+    if (peal_case_contract(b->collective)->bus > 0)
+        return peal_case_contract(b->collective)->bus * (ranks - 1) / ranks;
     return 1;
 }
 
@@ -261,7 +261,7 @@ static void put_remark(const char *remark, struct peal_text *out)
 static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wrong)
 {
     const struct bench_options *o = b->options;
-    const struct peal_case *s = b->subject;
+    const struct peal_case *s = b->collective;
     uint32_t size = peal_comm_size(b->comm);
     uint64_t element = peal_dtype_size(o->dtype), count = bytes / element;
     uint64_t block =
@@ -277,7 +277,7 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         return PEAL_OK;
     }
     b->before = real;
-    const char *name = peal_case_contract(s)->name;
+    const char *name = peal_case_name(s);
     struct peal_chosen chosen = {.struct_size = sizeof chosen};
     enum peal_status status = peal_comm_chosen(b->comm, name, block * element,
                                                o->symmetric ? PEAL_CHOOSE_SYMMETRIC : 0, &chosen);
@@ -314,7 +314,7 @@ static bool write_plot(const struct bench *b)
 {
     static const char *const names[2] = {"out of place", "in place"};
     char title[96];
-    snprintf(title, sizeof title, "%s, %u ranks, %s", peal_case_contract(b->subject)->name,
+    snprintf(title, sizeof title, "%s, %u ranks, %s", peal_case_name(b->collective),
              peal_comm_size(b->comm), age_of(b->options));
     struct peal_plot plot = {
         .title = title, .x_label = "bytes", .y_label = "algbw, GB/s", .x_log = true, .y_log = true};
@@ -367,7 +367,7 @@ static int body(struct peal_comm *comm, void *context)
     uint64_t wrong = 0;
     enum peal_status status = make_buffers(&bench);
     if (status == PEAL_OK && o->algo)
-        status = peal_comm_set_algo(comm, peal_case_contract(bench.subject)->name, o->algo);
+        status = peal_comm_set_algo(comm, peal_case_name(bench.collective), o->algo);
     if (status == PEAL_OK && first && !o->json)
         print_head(&bench);
     for (uint64_t bytes = o->begin; bytes <= last_size(&bench); bytes *= (uint64_t)o->factor) {
@@ -417,7 +417,7 @@ static int reject(struct peal_cli *cli, const char *name)
 /* PEAL_EXIT_OK if the collective has the requested algorithm. */
 static int check_algo(struct peal_cli *cli, const struct bench *bench)
 {
-    const char *name = peal_case_contract(bench->subject)->name;
+    const char *name = peal_case_name(bench->collective);
     struct peal_text names = {0};
     struct peal_algorithm algo = {.struct_size = sizeof algo};
     bool found = false;
@@ -440,8 +440,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     (void)nargs;
     const struct bench_options *o = options;
     struct bench bench = {.cli = cli, .options = o};
-    bench.subject = peal_case_find(args[0]);
-    if (!bench.subject)
+    bench.collective = peal_case_find(args[0]);
+    if (!bench.collective)
         return reject(cli, args[0]);
     if (o->begin == 0 || o->begin > o->end || o->end > UINT64_C(1) << 40)
         return peal_cli_usage(cli, "sizes go from 1 or more to at most 1T, not from %llu to %llu",
@@ -451,11 +451,11 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
                               (long long)o->ranks);
     if (o->algo && check_algo(cli, &bench) != PEAL_EXIT_OK)
         return PEAL_EXIT_USAGE;
-    if (peal_case_contract(bench.subject)->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
+    if (peal_case_contract(bench.collective)->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
         return peal_cli_usage(cli, "'%s' does not work on %s", peal_reduce_name(o->reduce),
                               peal_dtype_name(o->dtype));
-    if (o->reduce == PEAL_AVG && !peal_contract_has_avg(bench.subject->contract))
-        return peal_cli_usage(cli, "%s has no avg", peal_case_contract(bench.subject)->name);
+    if (o->reduce == PEAL_AVG && !peal_contract_has_avg(bench.collective->contract))
+        return peal_cli_usage(cli, "%s has no avg", peal_case_name(bench.collective));
     struct peal_ranks ranks = {.count = (uint32_t)o->ranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,

@@ -151,14 +151,13 @@ static char *find_library(struct peal_arena *arena)
     ssize_t len = readlink("/proc/self/exe", own, sizeof own - 1);
     own[len > 0 ? len : 0] = '\0';
     char *slash = strrchr(own, '/');
-    if (slash)
-        *slash = '\0';
-    if (slash) {
-        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-            snprintf(file, sizeof file, "%s/%s/libpeal_mpi.so", own, places[i]);
-            if (realpath(file, real))
-                return copy_text(arena, real);
-        }
+    if (!slash)
+        return NULL;
+    *slash = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(file, sizeof file, "%s/%s/libpeal_mpi.so", own, places[i]);
+        if (realpath(file, real))
+            return copy_text(arena, real);
     }
     return NULL;
 }

@@ -84,13 +84,15 @@ static bool write_page(struct peal_cli *cli, const struct peal_claim *claim, con
     struct peal_page_answer *answers =
         peal_arena_alloc(cli->arena, (claim->ntasks + 1) * sizeof *answers);
     size_t n = 0;
-    if (answers) {
-        for (size_t i = 0; i < claim->ntasks; i++) {
-            const struct peal_claim_task *t = &claim->tasks[i];
-            if (t->answer)
-                answers[n++] =
-                    (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->launched};
-        }
+    if (!answers) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
+        if (t->answer)
+            answers[n++] =
+                (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->launched};
     }
     if (!n)
         return true; /* no plan could be made; the messages say why */
@@ -262,8 +264,8 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
 {
     struct peal_claim claim = {
         .verify = {.launches = (uint32_t)o->launches,
-                   .most_states = (uint64_t)o->states,
-                   .most_bytes = o->memory,
+                   .max_states = (uint64_t)o->states,
+                   .max_bytes = o->memory,
                    .advice = o->advice,
                    .pairwise = o->order == ORDER_PAIRWISE,
                    .plain = o->plain},
@@ -436,8 +438,8 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
     struct peal_files_job job = {
         .options = &o->kernel,
         .verify = {.launches = (uint32_t)o->launches,
-                   .most_states = (uint64_t)o->states,
-                   .most_bytes = o->memory,
+                   .max_states = (uint64_t)o->states,
+                   .max_bytes = o->memory,
                    .pairwise = o->order == ORDER_PAIRWISE,
                    .advice = o->advice},
         .require = require,

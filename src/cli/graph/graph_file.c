@@ -129,11 +129,11 @@ static bool read_int(struct peal_graph_file *f, const yaml_node_t *node, int64_t
 
 static struct named *find_name(struct peal_graph_file *f, enum section section, const char *name)
 {
-    if (name) {
-        for (size_t i = 0; i < f->names.len; i++) {
-            if (f->names.at[i].section == section && strcmp(f->names.at[i].name, name) == 0)
-                return &f->names.at[i];
-        }
+    if (!name)
+        return NULL;
+    for (size_t i = 0; i < f->names.len; i++) {
+        if (f->names.at[i].section == section && strcmp(f->names.at[i].name, name) == 0)
+            return &f->names.at[i];
     }
     return NULL;
 }
@@ -503,26 +503,21 @@ static enum peal_status read_args(struct peal_graph_file *f, const yaml_node_t *
     f->ints.len = 0;
     if (!node)
         return PEAL_OK;
-    bool list = node->type == YAML_SEQUENCE_NODE;
-    const yaml_node_item_t *item = NULL;
-    if (list)
-        item = node->data.sequence.items.start;
-    if (list) {
-        for (; item < node->data.sequence.items.top; item++) {
-            if (*count == PEAL_MOST_ARGS || !read_arg(f, node_at(f, *item), &args[*count]))
-                return PEAL_INVALID;
-            ++*count;
-        }
+    if (node->type != YAML_SEQUENCE_NODE) {
+        peal_diag_error(f->diags, pos_of(f, node), "'args' is not a list");
+        return PEAL_INVALID;
+    }
+    const yaml_node_item_t *item = node->data.sequence.items.start;
+    for (; item < node->data.sequence.items.top; item++) {
+        if (*count == PEAL_MOST_ARGS || !read_arg(f, node_at(f, *item), &args[*count]))
+            return PEAL_INVALID;
+        ++*count;
     }
     for (size_t i = 0; i < *count; i++) {
         if (args[i].kind == PEAL_TASK_INTS)
             args[i].values = f->ints.at + args[i].value;
     }
-    if (!list)
-        peal_diag_error(f->diags, pos_of(f, node), "'args' is not a list");
-    if (list)
-        return PEAL_OK;
-    return PEAL_INVALID;
+    return PEAL_OK;
 }
 
 static enum peal_status submit_task(struct peal_graph_file *f, const yaml_node_t *task)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks of peal verify FILE...; see files.h. */
+/* The tasks of peal verify FILE...; see files.h.
+ *
+ * Each worker takes the next file and does everything with it: no two workers share a task, and
+ * reports read a task only once `finished` is set. Texts that outlive the task are in its arena.
+ */
 #include "cli/import/files.h"
 
 #include "cli/progress.h"
@@ -272,22 +276,22 @@ static bool make_tasks(struct peal_cli *cli, struct peal_files_job *job, char **
 {
     job->ntasks = (size_t)npaths;
     job->tasks = peal_arena_alloc(cli->arena, job->ntasks * sizeof *job->tasks);
-    if (job->tasks) {
-        for (size_t i = 0; i < job->ntasks; i++) {
-            struct peal_file_task *task = &job->tasks[i];
-            struct stat info;
-            task->path = paths[i];
-            task->source.name = paths[i];
-            task->bytes = 1;
-            if (stat(paths[i], &info) == 0)
-                task->bytes = (uint64_t)info.st_size;
-            progress->weight += task->bytes;
-            peal_arena_init(&task->arena, 0);
-            peal_findings_init(&task->findings);
-        }
+    if (!job->tasks)
+        return false;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        struct peal_file_task *task = &job->tasks[i];
+        struct stat info;
+        task->path = paths[i];
+        task->source.name = paths[i];
+        task->bytes = 1;
+        if (stat(paths[i], &info) == 0)
+            task->bytes = (uint64_t)info.st_size;
+        progress->weight += task->bytes;
+        peal_arena_init(&task->arena, 0);
+        peal_findings_init(&task->findings);
     }
     progress->total = job->ntasks;
-    return job->tasks != NULL;
+    return true;
 }
 
 void peal_files_release_task(struct peal_file_task *task)

@@ -14,8 +14,8 @@
 
 /* Does the file get only the picture? */
 bool peal_page_is_picture(const char *path);
-/* `argument` is the kernel argument: if it is a file, the page has its text. Built-in texts are added
- * automatically, see page_plan.h. NULL: neither. */
+/* `argument` is the kernel argument: if it is a file, the page has its text. Built-in texts are
+ * added automatically, see page_plan.h. NULL: neither. */
 void peal_page_begin(const struct peal_cli *cli, struct peal_page *page, enum peal_page_kind kind,
                      const char *title, const char *argument);
 /* Writes the page, or only the picture if the path ends in .svg, and releases it. False after a

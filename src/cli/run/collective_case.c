@@ -72,14 +72,14 @@ const struct peal_case *peal_case_find(const char *name)
 
 uint64_t peal_case_sends(const struct peal_case_call *call)
 {
-    if (peal_case_sends_blocks(call->subject))
+    if (peal_case_sends_blocks(call->collective))
         return call->block * call->ranks;
     return call->block;
 }
 
 uint64_t peal_case_receives(const struct peal_case_call *call)
 {
-    if (peal_case_receives_blocks(call->subject))
+    if (peal_case_receives_blocks(call->collective))
         return call->block * call->ranks;
     return call->block;
 }
@@ -94,7 +94,7 @@ void peal_case_fill(const struct peal_case_call *call, void *send)
 uint64_t peal_case_check(const struct peal_case_call *call, const void *recv)
 {
     enum { SAMPLES = 65536 };
-    struct peal_contract_case c = {.contract = call->subject->contract,
+    struct peal_contract_case c = {.contract = call->collective->contract,
                                    .reduce = call->reduce,
                                    .rank = call->rank,
                                    .ranks = call->ranks,

@@ -19,6 +19,10 @@ struct peal_case {
 
 /* Its row in collectives.def: name, sides, root, reduction. */
 const struct peal_contract_info *peal_case_contract(const struct peal_case *c);
+static inline const char *peal_case_name(const struct peal_case *c)
+{
+    return peal_case_contract(c)->name;
+}
 static inline bool peal_case_sends_blocks(const struct peal_case *c)
 {
     return peal_side_has_blocks(peal_case_contract(c)->in);
@@ -34,7 +38,7 @@ const struct peal_case *peal_case_find(const char *name);
 
 /* A call, as it is checked. */
 struct peal_case_call {
-    const struct peal_case *subject;
+    const struct peal_case *collective;
     uint32_t rank, ranks, root;
     enum peal_dtype dtype;
     enum peal_reduction reduce;

@@ -25,29 +25,24 @@ struct candidate {
 
 /* One size of one collective. */
 struct tune_job {
-    const struct peal_case *subject;
+    const struct peal_case *collective;
     uint32_t ranks;
     uint32_t hosts; /* number of hosts; 0: one */
     bool symmetric;
     uint64_t bytes; /* of a vector, or of a block */
 };
 
-static bool has_blocks(const struct peal_case *subject)
+static bool has_blocks(const struct peal_case *collective)
 {
-    return peal_case_sends_blocks(subject) || peal_case_receives_blocks(subject);
-}
-
-static const char *name_of(const struct peal_case *subject)
-{
-    return peal_case_contract(subject)->name;
+    return peal_case_sends_blocks(collective) || peal_case_receives_blocks(collective);
 }
 
 /* Does the collective have algorithms that need the memory of peers? */
-static bool has_symmetric(const struct peal_case *subject)
+static bool has_symmetric(const struct peal_case *collective)
 {
     struct peal_algorithm algo = {.struct_size = sizeof algo};
     for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++) {
-        if (algo.reaches && strcmp(algo.collective, name_of(subject)) == 0)
+        if (algo.reaches && strcmp(algo.collective, peal_case_name(collective)) == 0)
             return true;
     }
     return false;
@@ -77,7 +72,7 @@ static uint32_t list(const struct tune_job *job, struct candidate out[MAX_CANDID
     struct peal_algorithm algo = {.struct_size = sizeof algo};
     uint32_t n = 0;
     for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++) {
-        if (strcmp(algo.collective, name_of(job->subject)) != 0 ||
+        if (strcmp(algo.collective, peal_case_name(job->collective)) != 0 ||
             needs_hosts(algo.name) != (job->hosts > 0))
             continue;
         for (const uint64_t *segment = algo.segments; *segment; segment++) {
@@ -117,8 +112,8 @@ static enum peal_status walk(const struct peal_tuning *tuning, uint32_t ranks,
         middle++;
     for (size_t i = 0; i < count; i++) {
         const struct peal_case *s = &subjects[i];
-        bool wanted = !tuning->collective || strcmp(tuning->collective, name_of(s)) == 0;
-        if (!wanted || !peal_tuning_has_choice(name_of(s)))
+        bool wanted = !tuning->collective || strcmp(tuning->collective, peal_case_name(s)) == 0;
+        if (!wanted || !peal_tuning_has_choice(peal_case_name(s)))
             continue;
         uint64_t parts = 1;
         if (has_blocks(s))
@@ -147,7 +142,7 @@ static enum peal_status walk(const struct peal_tuning *tuning, uint32_t ranks,
 /* Roughly how long a size takes compared with others. */
 static uint64_t weigh(const struct peal_tuning *tuning, const struct tune_job *job)
 {
-    uint64_t bytes = job->bytes * (has_blocks(job->subject) ? job->ranks : 1);
+    uint64_t bytes = job->bytes * (has_blocks(job->collective) ? job->ranks : 1);
     return tuning->budget_ns + MIN_CALLS * bytes * job->ranks;
 }
 
@@ -191,7 +186,7 @@ static enum peal_status time_once(const struct measuring *m, const struct tune_j
     enum peal_status status = peal_barrier(m->comm);
     uint64_t start = peal_now_ns();
     if (status == PEAL_OK)
-        status = job->subject->call(m->comm, send, recv, job->bytes / 4, PEAL_F32, PEAL_SUM, 0);
+        status = job->collective->call(m->comm, send, recv, job->bytes / 4, PEAL_F32, PEAL_SUM, 0);
     *out = (double)(peal_now_ns() - start);
     return status;
 }
@@ -255,7 +250,7 @@ static enum peal_status try(const struct measuring *m, const struct tune_job *jo
                               .ranks = job->ranks,
                               .symmetric = job->symmetric,
                               .hosts = job->hosts,
-                              .collective = name_of(job->subject),
+                              .collective = peal_case_name(job->collective),
                               .algo = candidate->algo,
                               .bytes = UINT64_MAX,
                               .segment = candidate->segment};
@@ -283,7 +278,7 @@ static enum peal_status find_usual(const struct measuring *m, const struct tune_
     struct peal_chosen chosen = {.struct_size = sizeof chosen};
     enum peal_status status = peal_comm_set_tuning(m->comm, NULL, 0);
     if (status == PEAL_OK)
-        status = peal_comm_chosen(m->comm, name_of(job->subject), job->bytes,
+        status = peal_comm_chosen(m->comm, peal_case_name(job->collective), job->bytes,
                                   job->symmetric ? PEAL_CHOOSE_SYMMETRIC : 0, &chosen);
     /* A rule needs a segment; that of the barrier has no meaning. */
     *out = (struct candidate){chosen.algo, chosen.segment ? chosen.segment : 64 << 10};
@@ -335,16 +330,16 @@ uint64_t peal_tuning_need(const struct peal_tuning *tuning, uint32_t ranks)
 int peal_tuning_measure(struct peal_comm *comm, void *context)
 {
     struct measuring m = {.tuning = context, .comm = comm};
-    uint64_t room = buffer_bytes(m.tuning, peal_comm_size(comm));
-    m.send = calloc(1, room);
-    m.recv = calloc(1, room);
+    uint64_t bytes = buffer_bytes(m.tuning, peal_comm_size(comm));
+    m.send = calloc(1, bytes);
+    m.recv = calloc(1, bytes);
     enum peal_status status = PEAL_NO_MEMORY;
     if (m.send && m.recv)
         status = PEAL_OK;
     if (status == PEAL_OK)
-        status = peal_symmetric_alloc(comm, room, (void **)&m.sym_send);
+        status = peal_symmetric_alloc(comm, bytes, (void **)&m.sym_send);
     if (status == PEAL_OK)
-        status = peal_symmetric_alloc(comm, room, (void **)&m.sym_recv);
+        status = peal_symmetric_alloc(comm, bytes, (void **)&m.sym_recv);
     if (status == PEAL_OK)
         status = walk(m.tuning, peal_comm_size(comm), tune_one, &m);
     if (status != PEAL_OK)

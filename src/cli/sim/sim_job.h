@@ -79,8 +79,8 @@ struct peal_sim_setup {
     const char *file;
     struct peal_kernel_options kernel_options; /* without machine keys */
 };
-/* False after a message; *code is the exit code. `argument` may be a collective without algorithm: the
- * machine's ccl.algorithm is then appended. */
+/* False after a message; *code is the exit code. `argument` may be a collective without algorithm:
+ * the machine's ccl.algorithm is then appended. */
 bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const char *machine_path,
                          const struct peal_kernel_options *options, struct peal_sim_setup *out,
                          int *code);

@@ -31,19 +31,18 @@ static struct link_use *list_links(const struct peal_sim *sim, size_t *count)
     struct link_use *list = calloc(all + 1, sizeof *list);
     double time = (double)peal_sim_stats(sim)->time;
     *count = 0;
-    if (list) {
-        for (uint32_t i = 0; i < all; i++) {
-            struct link_use use;
-            if (!peal_sim_link(sim, i, &use.stats))
-                continue;
-            use.share = 0;
-            if (time > 0)
-                use.share = (double)use.stats.busy / time;
-            list[(*count)++] = use;
-        }
+    if (!list)
+        return NULL;
+    for (uint32_t i = 0; i < all; i++) {
+        struct link_use use;
+        if (!peal_sim_link(sim, i, &use.stats))
+            continue;
+        use.share = 0;
+        if (time > 0)
+            use.share = (double)use.stats.busy / time;
+        list[(*count)++] = use;
     }
-    if (list)
-        qsort(list, *count, sizeof *list, compare_use);
+    qsort(list, *count, sizeof *list, compare_use);
     return list;
 }
 
@@ -203,12 +202,10 @@ static void print_links(const struct peal_sim_job *job, struct peal_text *out)
     const struct peal_sim_stats *s = peal_sim_stats(job->sim);
     double mean = 0;
     uint64_t hops = 0, used = 0;
-    if (list) {
-        for (size_t i = 0; i < count; i++) {
-            mean += list[i].share / (double)count;
-            hops += list[i].stats.messages;
-            used += list[i].stats.messages > 0;
-        }
+    for (size_t i = 0; i < count; i++) {
+        mean += list[i].share / (double)count;
+        hops += list[i].stats.messages;
+        used += list[i].stats.messages > 0;
     }
     if (count == 0) {
         free(list);
@@ -217,8 +214,7 @@ static void print_links(const struct peal_sim_job *job, struct peal_text *out)
     struct peal_text fact = {0};
     peal_text_printf(&fact, "%" PRIu64 " of %zu used, mean %.1f %% busy", used, count, 100 * mean);
     if (s->transfers)
-        peal_text_printf(&fact, ", %.2f hops per transfer",
-                         (double)hops / (double)(s->transfers ? s->transfers : 1));
+        peal_text_printf(&fact, ", %.2f hops per transfer", (double)hops / (double)s->transfers);
     peal_text_puts(&fact, "; router buffers have no limit");
     peal_text_puts(out, "\n");
     put_fact(out, "links", &fact);
@@ -337,20 +333,18 @@ static void json_links(const struct peal_sim_job *job, struct peal_json *json)
     size_t count;
     struct link_use *list = list_links(job->sim, &count);
     peal_json_put_array(json, "links");
-    if (list) {
-        for (size_t i = 0; i < count; i++) {
-            if (!list[i].stats.messages)
-                continue;
-            peal_json_object(json);
-            peal_json_put_string(json, "name", list[i].stats.name);
-            peal_json_put_uint(json, "from_pe", list[i].stats.from);
-            peal_json_put_uint(json, "to_pe", list[i].stats.to);
-            peal_json_put_uint(json, "bytes", list[i].stats.bytes);
-            peal_json_put_uint(json, "messages", list[i].stats.messages);
-            peal_json_put_uint(json, "busy_ps", list[i].stats.busy);
-            peal_json_put_real(json, "busy", list[i].share);
-            peal_json_object_end(json);
-        }
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i].stats.messages)
+            continue;
+        peal_json_object(json);
+        peal_json_put_string(json, "name", list[i].stats.name);
+        peal_json_put_uint(json, "from_pe", list[i].stats.from);
+        peal_json_put_uint(json, "to_pe", list[i].stats.to);
+        peal_json_put_uint(json, "bytes", list[i].stats.bytes);
+        peal_json_put_uint(json, "messages", list[i].stats.messages);
+        peal_json_put_uint(json, "busy_ps", list[i].stats.busy);
+        peal_json_put_real(json, "busy", list[i].share);
+        peal_json_object_end(json);
     }
     peal_json_array_end(json);
     free(list);

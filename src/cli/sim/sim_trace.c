@@ -97,37 +97,35 @@ static bool spread_rows(struct filler *f)
     struct placed_bar *list = calloc(count + 1, sizeof *list);
     uint64_t *ends = calloc(count + 1, sizeof *ends); /* of the rows of the current link */
     f->rows = calloc(count + 1, sizeof *f->rows);
-    if (list) {
-        for (uint64_t i = 0; i < count; i++) {
-            const struct peal_sim_bar *b = &f->log.bars[i];
-            if (b->track == PEAL_TRACK_LINK)
-                list[used++] = (struct placed_bar){b->start, b->end, b->id, (uint32_t)i};
-        }
-    }
     bool ok = list && ends && f->rows;
-    if (ok)
-        qsort(list, used, sizeof *list, compare_placed);
-    if (ok) {
-        for (uint64_t i = 0; i < used; i++) {
-            uint32_t row = 0;
-            if (i > 0 && list[i].link != list[i - 1].link)
-                max_used = 0;
-            while (row < max_used && ends[row] > list[i].start)
-                row++;
-            if (row == max_used) {
-                struct peal_sim_link_stats stats;
-                char name[64];
-                max_used++;
-                if (row > 0 && peal_sim_link(f->job->sim, list[i].link, &stats)) {
-                    snprintf(name, sizeof name, "%s (%u)", stats.name, row + 1);
-                    peal_trace_track(&f->trace, f->job->plan->nranks,
-                                     list[i].link + row * peal_sim_link_count(f->job->sim), name);
-                }
-            }
-            ends[row] = list[i].end;
-            f->rows[list[i].bar] = row;
-        }
+    if (!ok)
+        goto release;
+    for (uint64_t i = 0; i < count; i++) {
+        const struct peal_sim_bar *b = &f->log.bars[i];
+        if (b->track == PEAL_TRACK_LINK)
+            list[used++] = (struct placed_bar){b->start, b->end, b->id, (uint32_t)i};
     }
+    qsort(list, used, sizeof *list, compare_placed);
+    for (uint64_t i = 0; i < used; i++) {
+        uint32_t row = 0;
+        if (i > 0 && list[i].link != list[i - 1].link)
+            max_used = 0;
+        while (row < max_used && ends[row] > list[i].start)
+            row++;
+        if (row == max_used) {
+            struct peal_sim_link_stats stats;
+            char name[64];
+            max_used++;
+            if (row > 0 && peal_sim_link(f->job->sim, list[i].link, &stats)) {
+                snprintf(name, sizeof name, "%s (%u)", stats.name, row + 1);
+                peal_trace_track(&f->trace, f->job->plan->nranks,
+                                 list[i].link + row * peal_sim_link_count(f->job->sim), name);
+            }
+        }
+        ends[row] = list[i].end;
+        f->rows[list[i].bar] = row;
+    }
+release:
     free(list);
     free(ends);
     return ok;

@@ -174,26 +174,26 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *clai
     int64_t *some = peal_arena_alloc(arena, (claim->nranks + 1) * sizeof *some);
     bool first = true;
     size_t n = 0;
-    if (some) {
-        for (int o = OUTCOMES - 1; o >= 0; o--) {
-            n = 0;
-            for (size_t i = 0; i < claim->nranks; i++) {
-                if (outcome_of(claim, claim->ranks[i]) == (enum report_outcome)o)
-                    some[n++] = claim->ranks[i];
-            }
-            if (!n)
-                continue;
-            peal_text_puts(out, first ? "" : "; ");
-            peal_text_toned(out, outcomes[o].tone, outcomes[o].name);
-            peal_text_puts(out, " at ");
-            put_list(some, n, out);
-            peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
-            if (claim->request.bind.nodes) {
-                peal_text_puts(out, " on nodes ");
-                peal_placement_show((uint32_t)claim->ranks[0], claim->request.bind.nodes, out);
-            }
-            first = false;
+    if (!some)
+        return false;
+    for (int o = OUTCOMES - 1; o >= 0; o--) {
+        n = 0;
+        for (size_t i = 0; i < claim->nranks; i++) {
+            if (outcome_of(claim, claim->ranks[i]) == (enum report_outcome)o)
+                some[n++] = claim->ranks[i];
         }
+        if (!n)
+            continue;
+        peal_text_puts(out, first ? "" : "; ");
+        peal_text_toned(out, outcomes[o].tone, outcomes[o].name);
+        peal_text_puts(out, " at ");
+        put_list(some, n, out);
+        peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
+        if (claim->request.bind.nodes) {
+            peal_text_puts(out, " on nodes ");
+            peal_placement_show((uint32_t)claim->ranks[0], claim->request.bind.nodes, out);
+        }
+        first = false;
     }
     return n > 0;
 }
@@ -307,17 +307,17 @@ static void put_redundant(struct peal_arena *arena, const struct peal_claim *cla
     size_t start = out->len;
     bool any = false;
     peal_text_puts(out, "\n");
-    if (ranks) {
-        for (size_t i = 0; i < claim->ntasks; i++) {
-            const struct peal_verification *v = claim->tasks[i].answer;
-            if (!v)
-                continue;
-            any = any || v->nadvice;
-            for (uint32_t k = 0; k < v->nadvice; k++)
-                put_advice_line(claim, i, v->advice[k].text, "could be left out: ", ranks, out);
-        }
+    if (!ranks)
+        return;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_verification *v = claim->tasks[i].answer;
+        if (!v)
+            continue;
+        any = any || v->nadvice;
+        for (uint32_t k = 0; k < v->nadvice; k++)
+            put_advice_line(claim, i, v->advice[k].text, "could be left out: ", ranks, out);
     }
-    if (ranks && !any) {
+    if (!any) {
         for (size_t i = 0; i < claim->ntasks; i++) {
             const struct peal_verification *v = claim->tasks[i].answer;
             if (v && v->no_advice)

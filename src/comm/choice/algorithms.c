@@ -38,9 +38,7 @@ enum peal_status peal_algorithm_get(size_t index, struct peal_algorithm *out)
     if (!out || index >= count)
         return PEAL_INVALID;
     const struct peal_algo *algo = &algos[index];
-    size_t size = PEAL_ALGORITHM_FIRST_BYTES;
-    if (out->struct_size)
-        size = out->struct_size;
+    size_t size = peal_growth_size(out->struct_size, PEAL_ALGORITHM_FIRST_BYTES);
     struct peal_algorithm made = {.struct_size = (uint32_t)size,
                                   .reaches = algo->memory != PEAL_PEERS_STAGE,
                                   .collective = peal_collective_name(algo->collective),
@@ -104,9 +102,7 @@ enum peal_status peal_comm_chosen(struct peal_comm *comm, const char *collective
         c = peal_collective_named(collective);
     if (c == PEAL_CALL_NONE || !out)
         return peal_comm_fail(comm, PEAL_INVALID, "there is no such collective");
-    size_t size = PEAL_CHOSEN_FIRST_BYTES;
-    if (out->struct_size)
-        size = out->struct_size;
+    size_t size = peal_growth_size(out->struct_size, PEAL_CHOSEN_FIRST_BYTES);
     struct peal_chosen made = choose(comm, c, bytes, flags);
     made.struct_size = (uint32_t)size;
     peal_growth_write(out, size, &made, sizeof made);

@@ -182,9 +182,7 @@ enum peal_status peal_plan_open(const struct peal_plan_args *args, struct peal_p
     struct request r = {0};
     if (!args || !out)
         return PEAL_INVALID;
-    size_t given = PEAL_PLAN_ARGS_FIRST_BYTES;
-    if (args->struct_size)
-        given = args->struct_size;
+    size_t given = peal_growth_size(args->struct_size, PEAL_PLAN_ARGS_FIRST_BYTES);
     if (!peal_growth_read(&r.args, sizeof r.args, args, given))
         return PEAL_UNSUPPORTED;
     peal_diags_init(&r.diags);
@@ -235,11 +233,9 @@ static uint32_t count_buffers(const struct peal_plan *plan)
 
 void peal_plan_describe(const struct peal_plan *plan, struct peal_plan_facts *out)
 {
-    size_t size = PEAL_PLAN_FACTS_FIRST_BYTES;
     if (!plan || !out)
         return;
-    if (out->struct_size)
-        size = out->struct_size;
+    size_t size = peal_growth_size(out->struct_size, PEAL_PLAN_FACTS_FIRST_BYTES);
     struct peal_plan_facts facts = {
         .struct_size = (uint32_t)size,
         .ranks = plan->nranks,
@@ -260,9 +256,7 @@ enum peal_status peal_plan_describe_buffer(const struct peal_plan *plan, uint32_
     if (!buf || rank >= plan->nranks)
         return PEAL_INVALID;
     uint32_t number = (uint32_t)(buf - peal_plan_bufs(plan));
-    size_t size = PEAL_PLAN_BUFFER_FIRST_BYTES;
-    if (out->struct_size)
-        size = out->struct_size;
+    size_t size = peal_growth_size(out->struct_size, PEAL_PLAN_BUFFER_FIRST_BYTES);
     struct peal_plan_buffer facts = {.struct_size = (uint32_t)size,
                                      .dtype = (enum peal_dtype)buf->dtype,
                                      .name = peal_plan_string(plan, buf->name),

@@ -29,7 +29,7 @@ enum {
     MAX_VERSION_BYTES = 8 << 20
 };
 
-/* A launch as it is put together. */
+/* A launch that is being assembled. */
 struct launch {
     struct peal_bind bind;
     struct peal_bind_value values[MAX_VALUES];
@@ -70,9 +70,7 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
     if (status == PEAL_OK) {
         bool file = !text && peal_program_is_path(name);
         kernel->kernel = peal_program_kernel(kernel->program, file ? NULL : name, &diags);
-        status = PEAL_INVALID;
-        if (kernel->kernel)
-            status = PEAL_OK;
+        status = kernel->kernel ? PEAL_OK : PEAL_INVALID;
     }
     if (status == PEAL_OK) {
         const char *source = text ? text : name;
@@ -226,14 +224,11 @@ static enum peal_status take_argument(struct peal_user_kernel *kernel, struct la
     return PEAL_OK;
 }
 
-/* Local values are gathered: where anything lies in a window, and whether a plan is proved, follows
- * from all ranks' parts of it. A plan is then made for what all ranks have, the same everywhere. */
+/* Local values are gathered: the places in a window, and whether a plan is proved, follow from all
+ * ranks' parts of the plan. So every rank makes the same plan from all ranks' values. */
 static enum peal_status gather_local(struct peal_comm *comm, struct launch *launch)
 {
-    enum peal_status status = PEAL_OK;
     for (size_t i = 0; i < launch->bind.nvalues; i++) {
-        if (status != PEAL_OK)
-            break;
         struct peal_bind_value *value = &launch->values[i];
         size_t total = value->count * comm->team->size;
         if (!launch->local[i])
@@ -242,12 +237,14 @@ static enum peal_status gather_local(struct peal_comm *comm, struct launch *laun
         if (!all)
             return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for '%s' of all ranks",
                                   value->name);
-        status = peal_allgather(comm, value->values, all, value->count, PEAL_I64);
+        enum peal_status status = peal_allgather(comm, value->values, all, value->count, PEAL_I64);
+        if (status != PEAL_OK)
+            return status;
         value->values = all;
         value->all_ranks = true;
         launch->key = peal_hash_bytes(all, total * sizeof *all, launch->key);
     }
-    return status;
+    return PEAL_OK;
 }
 
 bool peal_user_args_touch(const struct peal_arg *a, const struct peal_arg *b)
@@ -413,15 +410,33 @@ static enum peal_status take_dim(struct peal_user_kernel *kernel, struct launch 
                           kernel->kernel->name, peal_text_or_empty(dim->name));
 }
 
+static enum peal_status take_arguments(struct peal_user_kernel *kernel, struct launch *launch,
+                                       const struct peal_arg *args, size_t nargs,
+                                       const struct peal_dim *dims, size_t ndims)
+{
+    enum peal_status status;
+    for (size_t i = 0; i < ndims; i++) {
+        status = take_dim(kernel, launch, &dims[i]);
+        if (status != PEAL_OK)
+            return status;
+    }
+    for (size_t i = 0; i < nargs; i++) {
+        status = take_argument(kernel, launch, kernel->kernel->params[i], &args[i]);
+        if (status != PEAL_OK)
+            return status;
+    }
+    infer_dims(launch, kernel->kernel, args, launch->bind.dtype);
+    launch->bind.symmetric = launch->any_window;
+    return check_overlap(kernel, launch, args, nargs);
+}
+
 static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_dtype dtype,
                                     const struct peal_arg *args, size_t nargs,
                                     const struct peal_dim *dims, size_t ndims)
 {
     struct peal_comm *comm = kernel->comm;
-    enum peal_status status = PEAL_OK;
-    if ((nargs > 0 && !args) || (ndims > 0 && !dims))
-        return peal_comm_fail(comm, PEAL_INVALID, "%s of '%s': there are none",
-                              nargs > 0 && !args ? "arguments" : "dimensions",
+    if (ndims > 0 && !dims)
+        return peal_comm_fail(comm, PEAL_INVALID, "dimensions of '%s': there are none",
                               kernel->kernel->name);
     struct launch *launch = calloc(1, sizeof *launch);
     if (!launch)
@@ -432,23 +447,9 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
     comm->platform = NULL;
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
     launch->bind = (struct peal_bind){
-        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .most_ops = MAX_OPS};
-    for (size_t i = 0; i < ndims; i++) {
-        if (status != PEAL_OK)
-            break;
-        status = take_dim(kernel, launch, &dims[i]);
-    }
-    for (size_t i = 0; i < nargs; i++) {
-        if (status != PEAL_OK)
-            break;
-        status = take_argument(kernel, launch, kernel->kernel->params[i], &args[i]);
-    }
+        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .max_ops = MAX_OPS};
     struct peal_image *image = NULL;
-    if (status == PEAL_OK) {
-        infer_dims(launch, kernel->kernel, args, dtype);
-        launch->bind.symmetric = launch->any_window;
-        status = check_overlap(kernel, launch, args, nargs);
-    }
+    enum peal_status status = take_arguments(kernel, launch, args, nargs, dims, ndims);
     if (status == PEAL_OK)
         status = gather_local(comm, launch);
     if (status == PEAL_OK)
@@ -509,13 +510,12 @@ enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum p
     struct peal_arg *known = NULL;
     if (given != sizeof *args)
         status = read_args(comm, args, nargs, given, &known);
-    const struct peal_arg *given_args = args;
     if (known)
-        given_args = known;
+        args = known;
     if (status == PEAL_OK && kernel->kernel)
-        status = launch_with(kernel, dtype, given_args, nargs, dims, ndims);
+        status = launch_with(kernel, dtype, args, nargs, dims, ndims);
     else if (status == PEAL_OK)
-        status = peal_user_plan_launch(kernel, dtype, given_args, nargs, ndims);
+        status = peal_user_plan_launch(kernel, dtype, args, nargs, ndims);
     free(known);
     return status;
 }

@@ -103,9 +103,7 @@ enum peal_status peal_comm_set_observer(struct peal_comm *comm,
     if (status != PEAL_OK)
         return status;
     if (observer) {
-        size_t given = PEAL_OBSERVER_FIRST_BYTES;
-        if (observer->struct_size)
-            given = observer->struct_size;
+        size_t given = peal_growth_size(observer->struct_size, PEAL_OBSERVER_FIRST_BYTES);
         if (!peal_growth_read(&known, sizeof known, observer, given))
             return peal_comm_fail(comm, PEAL_UNSUPPORTED,
                                   "this libpeal %s is older than the program: it does not know "
@@ -144,7 +142,7 @@ void peal_watch_close(struct peal_comm *comm)
 {
     if (peal_team_is_forked(comm->team)) {
         comm->engine.watch = NULL;
-        return; /* a copy of the rank's, which is the rank's to write */
+        return; /* a forked copy: the rank itself writes the trace */
     }
     peal_stats_print(comm);
     comm->engine.watch = NULL;

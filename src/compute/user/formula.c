@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-enum { BLOCK = 256, MOST_ELEMENT = 16 };
+enum { BLOCK = 256, MAX_ELEMENT_BYTES = 16 };
 
 struct machine {
     const struct peal_compute *compute;
@@ -19,8 +19,8 @@ struct machine {
     enum peal_dtype work;
     size_t n; /* elements of this block */
     struct peal_operand stack[PEAL_FORMULA_DEPTH];
-    _Alignas(64) char blocks[PEAL_FORMULA_DEPTH][BLOCK * MOST_ELEMENT];
-    _Alignas(64) char carry[BLOCK * MOST_ELEMENT];
+    _Alignas(64) char blocks[PEAL_FORMULA_DEPTH][BLOCK * MAX_ELEMENT_BYTES];
+    _Alignas(64) char carry[BLOCK * MAX_ELEMENT_BYTES];
 };
 
 static void convert(const struct machine *m, const struct peal_operand *dst,

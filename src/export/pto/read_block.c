@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of an emitted kernel: one op each, except that an op whose cell depends on the launch has
- * a line for every phase ("turns").
+/* The lines of an emitted kernel: one op each, except that an op whose cell depends on the launch
+ * has a line for every phase ("turns").
  *
  * The first pass counts: what every phase adds to each cell and which block adds it, and the length
  * of each message. Only then are the signals known, and the totals that a wait states can be

@@ -115,8 +115,7 @@ struct mscclpp_plan {
     bool packets; /* protocol LL */
     bool older;   /* written for the first executors, see read_older.c */
     bool double_scratch;
-    uint32_t disorder_line,
-        disorder_col; /* position of the first gpu or block that is not where its id says */
+    uint32_t disorder_line, disorder_col; /* of the first gpu or block not at the place of its id */
     uint32_t alignment;
     uint64_t min_bytes, max_bytes;
     uint32_t threads;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CALLS = 64 }; /* depth of kernels that call kernels */
+enum { MAX_CALLS = 64 }; /* depth of kernels that call kernels */
 
 static void deduce_entry(struct peal_deducer *d, struct peal_kernel_entry *entry, int depth);
 
@@ -79,9 +79,9 @@ static void deduce_callees(struct peal_deducer *d, const struct peal_stmt *stmt,
                                callee->name);
             peal_deducer_note(d, callee->pos, "it is declared here");
             entry->state = PEAL_KERNEL_BAD;
-        } else if (entry->state == PEAL_KERNEL_NEW && depth >= MOST_CALLS) {
+        } else if (entry->state == PEAL_KERNEL_NEW && depth >= MAX_CALLS) {
             peal_deducer_error(d, stmt->pos, "calls of kernels are nested deeper than %d",
-                               MOST_CALLS);
+                               MAX_CALLS);
             entry->state = PEAL_KERNEL_BAD;
         } else if (entry->state == PEAL_KERNEL_NEW) {
             deduce_entry(d, entry, depth + 1);

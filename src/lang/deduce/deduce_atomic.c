@@ -95,12 +95,12 @@ static bool is_outer(const struct peal_deducer *d, const struct peal_symbol *sym
 
 void peal_deduce_within(struct peal_deducer *d, const struct peal_stmt *stmt)
 {
-    const char *what = refused(stmt);
-    if (what)
+    const char *statement = refused(stmt);
+    if (statement)
         peal_deducer_error(d, stmt->pos,
                            "%s cannot stand in a 'when': it is part of the plan "
                            "whatever the counter is",
-                           what);
+                           statement);
     const struct peal_symbol *symbol = stmt->a ? peal_place_symbol(stmt->a) : NULL;
     if (!symbol)
         return;

@@ -395,7 +395,7 @@ static bool unknown_algorithm(struct peal_deducer *d, const struct peal_stmt *st
 
 void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt)
 {
-    enum { MOST_ARGS = PEAL_MAX_PARAMS + 2 };
+    enum { MAX_ARGS = PEAL_MAX_PARAMS + 2 };
     stmt->callee = peal_deduce_callee(d, stmt);
     if (!stmt->callee) {
         unknown_kernel(d, stmt);
@@ -413,10 +413,10 @@ void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt)
         nargs++;
     }
     struct peal_value *shapes = NULL;
-    if (nargs <= MOST_ARGS)
+    if (nargs <= MAX_ARGS)
         shapes = peal_arena_alloc(&d->scratch, sizeof *shapes * (size_t)nargs);
     if (!shapes) {
-        if (nargs <= MOST_ARGS)
+        if (nargs <= MAX_ARGS)
             d->no_memory = true;
         else
             peal_deducer_error(d, stmt->pos, "%d arguments: a kernel has at most %d parameters",

@@ -71,11 +71,11 @@ static struct peal_poly kept(const struct peal_poly *poly)
     return peal_poly_unknown();
 }
 
-struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *what,
+struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *function,
                                     const struct peal_poly *args, int nargs)
 {
     struct peal_text key = {0};
-    peal_text_printf(&key, "(%s", what);
+    peal_text_printf(&key, "(%s", function);
     for (int i = 0; i < nargs; i++) {
         if (!args[i].known) {
             peal_text_release(&key);
@@ -170,7 +170,7 @@ static void deduce_name(struct peal_deducer *d, struct peal_expr *expr, struct p
     }
 }
 
-bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char *what,
+bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char *role,
                      struct peal_poly *out)
 {
     struct peal_value value = {{{0}, {0}}};
@@ -180,7 +180,7 @@ bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char 
         return true;
     *out = peal_poly_unknown();
     if (expr->type.kind != PEAL_TYPE_NONE) {
-        peal_deducer_error(d, expr->pos, "%s must be an integer, and '%s' is %s", what,
+        peal_deducer_error(d, expr->pos, "%s must be an integer, and '%s' is %s", role,
                            peal_show_expr(expr).text, peal_type_text(&expr->type));
         if (peal_type_is_data(&expr->type) || expr->type.kind == PEAL_TYPE_COUNTER)
             peal_deducer_note(d, (struct peal_pos){0},
@@ -190,13 +190,13 @@ bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char 
     return false;
 }
 
-bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char *what)
+bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char *role)
 {
     struct peal_value value = {{{0}, {0}}};
     peal_deduce_expr(d, expr, &value);
     if (expr->type.kind == PEAL_TYPE_BOOL || expr->type.kind == PEAL_TYPE_NONE)
         return expr->type.kind == PEAL_TYPE_BOOL;
-    peal_deducer_error(d, expr->pos, "%s must be true or false, and '%s' is %s", what,
+    peal_deducer_error(d, expr->pos, "%s must be true or false, and '%s' is %s", role,
                        peal_show_expr(expr).text, peal_type_text(&expr->type));
     if (peal_type_is_data(&expr->type))
         peal_deducer_note(d, (struct peal_pos){0}, "data never steers control flow");

@@ -250,7 +250,10 @@ const struct peal_reduce_decl *peal_deducer_decl(const struct peal_deducer *d,
                                                  enum peal_reduction reduce)
 {
     const struct peal_reduce_decl *r = d->module->reductions;
-    for (int i = PEAL_USER_REDUCTION; r && i < (int)reduce; i++)
+    for (int i = PEAL_USER_REDUCTION; i < (int)reduce; i++) {
+        if (!r)
+            return NULL;
         r = r->next;
+    }
     return r;
 }

@@ -12,7 +12,7 @@
 static const struct {
     const char *name;
     enum peal_builtin builtin;
-    int least, most; /* arguments; most 0 = any number */
+    int min_args, max_args; /* max_args 0: any number */
 } builtins[] = {
     {"min", PEAL_BUILTIN_MIN, 1, 0},
     {"max", PEAL_BUILTIN_MAX, 1, 0},
@@ -34,7 +34,7 @@ static const struct {
     {"seat_of", PEAL_BUILTIN_SEAT_OF, 1, 1},
     {"seats_of", PEAL_BUILTIN_SEATS_OF, 1, 1},
 };
-enum { BUILTINS = sizeof builtins / sizeof *builtins, MOST_POLYS = 4 };
+enum { BUILTINS = sizeof builtins / sizeof *builtins, MAX_POLYS = 4 };
 
 static int find_builtin(const char *name)
 {
@@ -93,19 +93,19 @@ static void check_fn_type(struct peal_deducer *d, const struct peal_expr *expr, 
 }
 
 /* `max` is 0 for a function of any number of arguments. */
-static void wrong_count(struct peal_deducer *d, const struct peal_expr *expr, int least, int max,
+static void wrong_count(struct peal_deducer *d, const struct peal_expr *expr, int min, int max,
                         int count)
 {
     const char *are = count == 1 ? "is" : "are";
-    if (least == max)
+    if (min == max)
         peal_deducer_error(d, expr->pos, "'%s' takes %d argument%s, and %d %s given", expr->name,
-                           least, peal_text_plural(least), count, are);
+                           min, peal_text_plural(min), count, are);
     else if (max == 0)
         peal_deducer_error(d, expr->pos, "'%s' takes at least %d argument%s, and %d %s given",
-                           expr->name, least, peal_text_plural(least), count, are);
+                           expr->name, min, peal_text_plural(min), count, are);
     else
         peal_deducer_error(d, expr->pos, "'%s' takes %d or %d arguments, and %d %s given",
-                           expr->name, least, max, count, are);
+                           expr->name, min, max, count, are);
 }
 
 /* Data operands from `arg` on become one tile; `arithmetic`: the result is kept in f32. */
@@ -308,20 +308,20 @@ static void deduce_sum(struct peal_deducer *d, struct peal_expr *expr, struct pe
 static void deduce_int_function(struct peal_deducer *d, struct peal_expr *expr,
                                 struct peal_value *out)
 {
-    struct peal_poly polys[MOST_POLYS];
+    struct peal_poly polys[MAX_POLYS];
     int count = 0;
     bool ok = true;
     for (struct peal_expr *arg = expr->a; arg; arg = arg->next) {
         struct peal_poly poly;
         ok &= peal_deduce_int(d, arg, "an argument", &poly);
-        if (count < MOST_POLYS)
+        if (count < MAX_POLYS)
             polys[count] = poly;
         count++;
     }
     if (!ok)
         return;
     expr->type.kind = PEAL_TYPE_INT;
-    if (count <= MOST_POLYS)
+    if (count <= MAX_POLYS)
         out->d[0] = peal_deduce_opaque(d, expr->name, polys, count);
 }
 
@@ -431,8 +431,9 @@ void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct pea
     if (found >= 0) {
         int count = count_args(expr);
         expr->builtin = builtins[found].builtin;
-        if (count < builtins[found].least || (builtins[found].most && count > builtins[found].most))
-            wrong_count(d, expr, builtins[found].least, builtins[found].most, count);
+        if (count < builtins[found].min_args ||
+            (builtins[found].max_args && count > builtins[found].max_args))
+            wrong_count(d, expr, builtins[found].min_args, builtins[found].max_args, count);
         else
             deduce_builtin(d, expr, out);
         return;

@@ -33,7 +33,7 @@ void peal_deducer_note(struct peal_deducer *d, struct peal_pos pos, const char *
 
 bool peal_deducer_goes_on(const struct peal_deducer *d)
 {
-    return !d->no_memory && d->errors < PEAL_DIAG_MOST;
+    return !d->no_memory && d->errors < PEAL_DIAG_LIMIT;
 }
 
 /* Names are interned: the address is the name. */

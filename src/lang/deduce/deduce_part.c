@@ -36,12 +36,12 @@ static bool check_room(struct peal_deducer *d, const struct peal_expr *place,
 }
 
 static bool check_not_negative(struct peal_deducer *d, const struct peal_expr *expr,
-                               const struct peal_poly *value, const char *what)
+                               const struct peal_poly *value, const char *role)
 {
     int64_t number;
     if (!peal_poly_is_int(value, &number) || number >= 0)
         return true;
-    peal_deducer_error(d, expr->pos, "%s of %lld is out of range", what, (long long)number);
+    peal_deducer_error(d, expr->pos, "%s of %lld is out of range", role, (long long)number);
     return false;
 }
 

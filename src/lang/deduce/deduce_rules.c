@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-static void wants(struct peal_deducer *d, const char *what)
+static void wants(struct peal_deducer *d, const char *missing)
 {
     peal_deducer_error(d, d->kernel->implements_pos, "a kernel that implements '%s' needs %s",
-                       d->kernel->implements, what);
+                       d->kernel->implements, missing);
 }
 
 static const struct peal_symbol *find_param(const struct peal_kernel *kernel, const char *name)

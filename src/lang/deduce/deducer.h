@@ -115,10 +115,10 @@ void peal_deducer_names_reset(struct peal_deducer *d);
 
 /* deduce_expr.c */
 void peal_deduce_expr(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
-/* True if it is an integer; `what` ("a loop bound") is for the message. */
-bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char *what,
+/* True if it is an integer; `role` ("a loop bound") is for the message. */
+bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char *role,
                      struct peal_poly *out);
-bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char *what);
+bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char *role);
 /* A rank or a port. */
 void peal_deduce_peer(struct peal_deducer *d, struct peal_expr *peer);
 bool peal_type_is_data(const struct peal_type *type);
@@ -129,7 +129,7 @@ static inline bool peal_expr_is_empty(const struct peal_expr *expr)
 }
 /* "an integer", "a buffer", ... */
 const char *peal_type_text(const struct peal_type *type);
-struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *what,
+struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *function,
                                     const struct peal_poly *args, int nargs);
 const struct peal_poly *peal_deduce_keep(struct peal_deducer *d, const struct peal_poly *poly);
 /* May the value differ between ranks? */

@@ -21,7 +21,7 @@
 #include <string.h>
 
 /* Limits calls, including those within calls: a short text can ask for any number. */
-enum { MOST_DEPTH = 64, MOST_CALLS = 4096 };
+enum { MAX_DEPTH = 64, MAX_CALLS = 4096 };
 
 struct inliner {
     struct peal_module *module;
@@ -211,20 +211,20 @@ static void inline_call(struct inliner *in, struct peal_stmt *stmt, int depth)
 {
     struct peal_call_expr call = peal_call_bind(stmt);
     struct peal_clone clone;
-    if (depth > MOST_DEPTH || has_lanes(call.callee)) {
+    if (depth > MAX_DEPTH || has_lanes(call.callee)) {
         in->status = PEAL_INVALID;
         peal_diag_error(in->diags, stmt->pos,
-                        depth > MOST_DEPTH
+                        depth > MAX_DEPTH
                             ? "'%s' is called too deep: at most 64 calls in each other"
                             : "'%s' has lanes and cannot be called",
                         call.callee->name);
         return;
     }
-    if (++in->calls > MOST_CALLS) {
+    if (++in->calls > MAX_CALLS) {
         in->status = PEAL_INVALID;
         peal_diag_error(in->diags, stmt->pos,
                         "'%s' makes more than %d calls of kernels, those within others counted",
-                        in->kernel->name, MOST_CALLS);
+                        in->kernel->name, MAX_CALLS);
         return;
     }
     if (!check_placement(in, call.callee, stmt->pos))

@@ -50,7 +50,7 @@ void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *f
     va_start(args, format);
     peal_diag_add(p->diags, PEAL_ERROR, pos, format, args);
     va_end(args);
-    if (++p->errors >= PEAL_DIAG_MOST)
+    if (++p->errors >= PEAL_DIAG_LIMIT)
         p->gave_up = true;
     return NULL;
 }
@@ -65,7 +65,7 @@ void *peal_parser_out_of_memory(struct peal_parser *p)
 }
 
 /* `wanted`: the only word or mark that is allowed here; "" if there are several. */
-static void *report_expected(struct peal_parser *p, const char *what, const char *wanted)
+static void *report_expected(struct peal_parser *p, const char *expected, const char *wanted)
 {
     const struct peal_token *token = &p->token;
     size_t errors = p->errors;
@@ -75,17 +75,17 @@ static void *report_expected(struct peal_parser *p, const char *what, const char
     if (token->kind == PEAL_TOKEN_BAD)
         peal_parser_fail(p, token->pos, "%s", token->why);
     else if (token->kind == PEAL_TOKEN_END)
-        peal_parser_fail(p, token->pos, "expected %s, found the end of the text", what);
+        peal_parser_fail(p, token->pos, "expected %s, found the end of the text", expected);
     else
-        peal_parser_fail(p, token->pos, "expected %s, found '%.*s'", what, len, token->text);
+        peal_parser_fail(p, token->pos, "expected %s, found '%.*s'", expected, len, token->text);
     if (p->errors > errors)
         peal_parser_hint_found(p, wanted);
     return NULL;
 }
 
-void *peal_parser_expected(struct peal_parser *p, const char *what)
+void *peal_parser_expected(struct peal_parser *p, const char *expected)
 {
-    return report_expected(p, what, "");
+    return report_expected(p, expected, "");
 }
 
 static bool token_is(const struct peal_token *token, const char *text)
@@ -123,14 +123,14 @@ bool peal_parser_want(struct peal_parser *p, const char *text)
     return false;
 }
 
-const char *peal_parser_name(struct peal_parser *p, const char *what, struct peal_pos *pos)
+const char *peal_parser_name(struct peal_parser *p, const char *expected, struct peal_pos *pos)
 {
     if (p->token.kind != PEAL_TOKEN_NAME)
-        return peal_parser_expected(p, what);
+        return peal_parser_expected(p, expected);
     if (peal_word_is_reserved(p->token.text, p->token.len))
         return peal_parser_fail(p, p->token.pos,
                                 "'%.*s' is a word of the language and cannot be %s",
-                                (int)p->token.len, p->token.text, what);
+                                (int)p->token.len, p->token.text, expected);
     if (p->token.len > 255)
         return peal_parser_fail(p, p->token.pos, "a name has at most 255 letters");
     const char *name = peal_intern_text(&p->module->names, p->token.text, p->token.len);

@@ -8,10 +8,10 @@
 typedef bool parse_form(struct peal_parser *p, struct peal_stmt *stmt);
 
 static struct peal_symbol *parse_symbol(struct peal_parser *p, enum peal_symbol_kind kind,
-                                        const char *what)
+                                        const char *expected)
 {
     struct peal_pos pos;
-    const char *name = peal_parser_name(p, what, &pos);
+    const char *name = peal_parser_name(p, expected, &pos);
     if (!name)
         return NULL;
     struct peal_symbol *symbol = peal_symbol_new(p->module, kind, name, pos);
@@ -47,10 +47,10 @@ static bool parse_private(struct peal_parser *p, struct peal_stmt *stmt)
 static bool parse_names(struct peal_parser *p, struct peal_stmt *stmt, enum peal_symbol_kind kind,
                         enum peal_signal_mode mode)
 {
-    const char *what =
+    const char *expected =
         kind == PEAL_SYMBOL_SIGNAL ? "the name of a signal" : "the name of a channel";
     for (;;) {
-        stmt->symbol = parse_symbol(p, kind, what);
+        stmt->symbol = parse_symbol(p, kind, expected);
         if (!stmt->symbol)
             return false;
         stmt->symbol->mode = mode;

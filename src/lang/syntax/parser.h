@@ -33,7 +33,7 @@ void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *f
     __attribute__((format(printf, 3, 4)));
 void *peal_parser_out_of_memory(struct peal_parser *p);
 /* Reports "expected <what>, found ...". Always NULL. */
-void *peal_parser_expected(struct peal_parser *p, const char *what);
+void *peal_parser_expected(struct peal_parser *p, const char *expected);
 
 /* Notes after an error, where helpful: the nearest of some words; about a word that begins no
  * statement; about the token that was found instead of `wanted`. */
@@ -50,8 +50,8 @@ bool peal_parser_at(const struct peal_parser *p, const char *text);
 bool peal_parser_ahead(const struct peal_parser *p, const char *text);
 bool peal_parser_take(struct peal_parser *p, const char *text);
 bool peal_parser_want(struct peal_parser *p, const char *text);
-/* A name that is not reserved, interned; NULL after a failure. `what` is for the message. */
-const char *peal_parser_name(struct peal_parser *p, const char *what, struct peal_pos *pos);
+/* A name that is not reserved, interned; NULL after a failure. `expected` is for the message. */
+const char *peal_parser_name(struct peal_parser *p, const char *expected, struct peal_pos *pos);
 
 bool peal_parser_enter(struct peal_parser *p);
 void peal_parser_leave(struct peal_parser *p);

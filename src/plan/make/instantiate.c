@@ -487,7 +487,7 @@ static uint64_t grow_with_pairs(uint64_t few, uint64_t each, uint32_t nranks)
     return few + each * nranks * nranks;
 }
 
-uint64_t peal_instantiate_most_ops(uint32_t nranks)
+uint64_t peal_instantiate_max_ops(uint32_t nranks)
 {
     const uint64_t max_ops = UINT64_C(1) << 27;
     uint64_t ops = grow_with_pairs(UINT64_C(1) << 21, 256, nranks);
@@ -496,12 +496,12 @@ uint64_t peal_instantiate_most_ops(uint32_t nranks)
     return max_ops;
 }
 
-uint64_t peal_instantiate_most_streamed(uint32_t nranks)
+uint64_t peal_instantiate_max_streamed(uint32_t nranks)
 {
     return grow_with_pairs(UINT64_C(1) << 24, 1024, nranks);
 }
 
-uint64_t peal_instantiate_most_cells(uint32_t nranks)
+uint64_t peal_instantiate_max_cells(uint32_t nranks)
 {
     uint64_t cells = grow_with_pairs(UINT64_C(1) << 20, 64, nranks);
     if (cells < INT32_MAX)
@@ -516,11 +516,11 @@ bool peal_inst_acquire(struct instantiation *t)
     if (peal_placement_init(&t->placement, bind->nranks, bind->nodes) != PEAL_OK)
         return false; /* the numbers are right: peal_inst_check_bind has checked them */
     t->via = PEAL_NONE;
-    if (bind->most_ops)
-        t->most_ops = bind->most_ops;
+    if (bind->max_ops)
+        t->max_ops = bind->max_ops;
     else
-        t->most_ops = peal_instantiate_most_ops(bind->nranks);
-    t->most_steps = t->most_ops * 4;
+        t->max_ops = peal_instantiate_max_ops(bind->nranks);
+    t->max_steps = t->max_ops * 4;
     t->env = calloc(t->kernel->nslots + 1, sizeof *t->env);
     t->decls = malloc((t->kernel->nslots + 1) * sizeof *t->decls);
     if (bind->rank != PEAL_NONE)

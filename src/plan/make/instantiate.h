@@ -3,7 +3,7 @@
  *
  * Control flow is executed here, once per rank; what remains is a straight list of ops per lane.
  * All sizes are checked before anything is allocated, and the work is bounded: see
- * peal_bind.most_ops.
+ * peal_bind.max_ops.
  */
 #ifndef PEAL_PLAN_INSTANTIATE_H
 #define PEAL_PLAN_INSTANTIATE_H
@@ -40,7 +40,7 @@ struct peal_bind {
     const uint32_t *nodes;  /* the node of every rank, see placement.h; NULL: all on one node */
     uint32_t channel_depth; /* 0 = 2 */
     uint64_t slot_bytes;    /* 0 = the largest payload; otherwise larger sends are split */
-    uint64_t most_ops;      /* of the whole plan; 0 = peal_instantiate_most_ops(nranks) */
+    uint64_t max_ops;       /* of the whole plan; 0 = peal_instantiate_max_ops(nranks) */
     /* keeps parts and cells outside their buffer or signal, and second writers of one-writer cells,
      * in the plan, for the verifier to find */
     bool lenient;
@@ -57,9 +57,9 @@ const char *peal_bind_reduce_name(const struct peal_bind *bind);
 /* Limits that hold for any text, so that a few bytes cannot ask for hours and all memory. They grow
  * with the number of pairs of ranks, which the caller chooses. In this order: ops of a plan of all
  * ranks; ops of a plan that is used rank by rank (plan/parts.h); cells of a signal. */
-uint64_t peal_instantiate_most_ops(uint32_t nranks);
-uint64_t peal_instantiate_most_streamed(uint32_t nranks);
-uint64_t peal_instantiate_most_cells(uint32_t nranks);
+uint64_t peal_instantiate_max_ops(uint32_t nranks);
+uint64_t peal_instantiate_max_streamed(uint32_t nranks);
+uint64_t peal_instantiate_max_cells(uint32_t nranks);
 
 /* The kernel must be deduced and lowered. On PEAL_OK the plan is freed with free. */
 enum peal_status peal_instantiate(const struct peal_kernel *kernel, const struct peal_bind *bind,

@@ -110,7 +110,7 @@ struct instantiation {
     bool any_call;
     struct grid grid;
     struct peal_node_map placement;
-    uint64_t steps, most_steps, ops, most_ops;
+    uint64_t steps, max_steps, ops, max_ops;
     struct peal_lane_ops now; /* ops of the current lane */
     /* If set, gets each lane instead of the plan (parts.c). */
     bool (*on_lane)(void *context, const struct peal_part_lane *lane);

@@ -20,7 +20,7 @@
 
 #include <inttypes.h>
 
-enum { MOST_LANES = 4096 }; /* of one statement */
+enum { MAX_LANES = 4096 }; /* of one statement */
 
 /* The current statement's position in the plan. A loop returns to the same few. */
 static uint32_t position(struct instantiation *t)
@@ -36,11 +36,11 @@ static uint32_t position(struct instantiation *t)
 }
 
 /* Too large is not wrong: it does not answer whether the kernel is right. */
-static void refuse_size(struct instantiation *t, struct peal_pos pos, const char *what,
+static void refuse_size(struct instantiation *t, struct peal_pos pos, const char *text,
                         uint64_t limit, const char *unit)
 {
     bool first = t->status == PEAL_OK;
-    peal_inst_fail(t, pos, "%s %" PRIu64 " %s", what, limit, unit);
+    peal_inst_fail(t, pos, "%s %" PRIu64 " %s", text, limit, unit);
     if (first && t->bind->lenient)
         t->status = PEAL_NO_MEMORY;
 }
@@ -50,8 +50,8 @@ struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
 {
     if (t->status != PEAL_OK)
         return NULL;
-    if (++t->ops > t->most_ops) {
-        refuse_size(t, t->pos, "the plan would have more than", t->most_ops, "ops");
+    if (++t->ops > t->max_ops) {
+        refuse_size(t, t->pos, "the plan would have more than", t->max_ops, "ops");
         return NULL;
     }
     if (!peal_vec_reserve(&t->now.ops, 1) || !peal_vec_reserve(&t->now.refs, n)) {
@@ -258,7 +258,7 @@ static void declare_signal(struct instantiation *t, const struct peal_symbol *sy
         [PEAL_MODE_RAW_UNINITIALISED] = PEAL_SIGNAL_RAW_UNINITIALISED,
     };
     int64_t cells = peal_inst_int_or(t, symbol->shape[0], 1);
-    int64_t max_cells = (int64_t)peal_instantiate_most_cells(t->bind->nranks);
+    int64_t max_cells = (int64_t)peal_instantiate_max_cells(t->bind->nranks);
     if (t->status == PEAL_OK && (cells < 0 || cells > max_cells))
         peal_inst_fail(t, symbol->pos,
                        "signal '%s' cannot have %" PRId64 " cells: %" PRId64
@@ -409,8 +409,8 @@ static void walk_for(struct instantiation *t, const struct peal_stmt *s)
         t->steps++; /* counted even for an empty body */
         if (__builtin_add_overflow(i, step, &i))
             break;
-        if (t->steps > t->most_steps)
-            refuse_size(t, s->pos, "the kernel runs more than", t->most_steps, "steps");
+        if (t->steps > t->max_steps)
+            refuse_size(t, s->pos, "the kernel runs more than", t->max_steps, "steps");
     }
 }
 
@@ -471,9 +471,9 @@ static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
         to = peal_inst_int(t, s->b);
     }
     int64_t lanes;
-    if (__builtin_sub_overflow(to, from, &lanes) || lanes > MOST_LANES)
+    if (__builtin_sub_overflow(to, from, &lanes) || lanes > MAX_LANES)
         peal_inst_fail(t, s->pos, "lanes %" PRId64 " to %" PRId64 ": there are at most %d", from,
-                       to, MOST_LANES);
+                       to, MAX_LANES);
     for (int64_t i = from; i < to; i++) {
         if (t->status != PEAL_OK)
             break;
@@ -572,8 +572,8 @@ void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body)
     for (const struct peal_stmt *s = body; s; s = s->next) {
         if (t->status != PEAL_OK)
             break;
-        if (++t->steps > t->most_steps)
-            refuse_size(t, s->pos, "the kernel runs more than", t->most_steps, "steps");
+        if (++t->steps > t->max_steps)
+            refuse_size(t, s->pos, "the kernel runs more than", t->max_steps, "steps");
         t->pos = s->pos;
         walk_one(t, s);
         for (size_t i = 0; i < t->tiles.len; i++) /* temporaries live as long as their statement */

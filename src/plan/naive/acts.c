@@ -2,7 +2,7 @@
 /* Statements of one rank in one launch: control flow takes place here, and acts go to its lanes. */
 #include "plan/naive/machine.h"
 
-enum { MOST_STEPS = 1 << 26, MOST_LANES = 4096 };
+enum { MAX_STEPS = 1 << 26, MAX_LANES = 4096 };
 
 void peal_naive_act(struct peal_naive *n, struct naive_act act)
 {
@@ -46,19 +46,15 @@ static void walk_loop(struct peal_naive *n, const struct peal_stmt *s)
         (void)peal_naive_fail(n, "a loop without end");
         return;
     }
-    bool ended = false;
-    for (int64_t i = from; !n->why && !ended; ended = __builtin_add_overflow(i, step, &i)) {
-        bool is_over;
-        if (step > 0)
-            is_over = i >= to;
-        else
-            is_over = i <= to;
-        if (is_over)
+    for (int64_t i = from; step > 0 ? i < to : i > to;) {
+        if (n->why)
             return;
-        if (++n->steps > MOST_STEPS)
+        if (++n->steps > MAX_STEPS)
             (void)peal_naive_fail(n, "too many steps");
         set_int(n, s->symbol, peers ? (n->rank + i) % ranks : i);
         walk(n, s->body);
+        if (__builtin_add_overflow(i, step, &i))
+            return;
     }
 }
 
@@ -69,7 +65,7 @@ static void walk_lanes(struct peal_naive *n, const struct peal_stmt *s)
         from = peal_naive_int(n, s->a);
         to = peal_naive_int(n, s->b);
     }
-    if (to > from && (uint64_t)to - (uint64_t)from > MOST_LANES)
+    if (to > from && (uint64_t)to - (uint64_t)from > MAX_LANES)
         (void)peal_naive_fail(n, "too many lanes");
     for (int64_t i = from; i < to; i++) {
         if (n->why)
@@ -316,7 +312,7 @@ static void walk(struct peal_naive *n, const struct peal_stmt *body)
     for (const struct peal_stmt *s = body; s; s = s->next) {
         if (n->why)
             break;
-        if (++n->steps > MOST_STEPS)
+        if (++n->steps > MAX_STEPS)
             (void)peal_naive_fail(n, "too many steps");
         walk_one(n, s);
     }

@@ -157,12 +157,12 @@ static int64_t count_nodes(const struct peal_naive *n)
 
 static int64_t max_seats(const struct peal_naive *n)
 {
-    int64_t most = 0;
+    int64_t largest = 0;
     for (int64_t m = 0; seats_of(n, m) > 0; m++) {
-        if (seats_of(n, m) > most)
-            most = seats_of(n, m);
+        if (seats_of(n, m) > largest)
+            largest = seats_of(n, m);
     }
-    return most;
+    return largest;
 }
 
 /* node_of, seat_of, seats_of, at */

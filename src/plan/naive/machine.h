@@ -125,7 +125,7 @@ struct peal_naive {
     const struct peal_kernel *kernel;
     const struct peal_bind *bind;
     uint32_t launches, depth;
-    uint64_t work, most_work;
+    uint64_t work, max_work;
     const char *why; /* the first failure */
     struct naive_rank *ranks;
     struct naive_memory *buffers; /* [rank * slots + symbol slot] */

@@ -22,10 +22,10 @@
 struct peal_naive;
 
 /* Launches the kernel this many times, back to back. NULL: this interpreter cannot, and *why is a
- * static text (NULL otherwise). `most_work` bounds the elements that are moved and kept. The kernel
+ * static text (NULL otherwise). `max_work` bounds the elements that are moved and kept. The kernel
  * must be deduced and lowered, and the binding must be for all ranks. */
 struct peal_naive *peal_naive_run(const struct peal_kernel *kernel, const struct peal_bind *bind,
-                                  uint32_t launches, uint64_t most_work, const char **why);
+                                  uint32_t launches, uint64_t max_work, const char **why);
 void peal_naive_free(struct peal_naive *naive);
 /* What a rank's parameter (numbered among the buffer parameters) holds when the launch is left;
  * *len elements. NULL: there is no such parameter that is written. */

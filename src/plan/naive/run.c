@@ -14,11 +14,11 @@
 
 bool peal_naive_spend(struct peal_naive *n, uint64_t elements)
 {
-    if (elements < n->most_work)
+    if (elements < n->max_work)
         n->work += elements;
     else
-        n->work += n->most_work;
-    return n->work <= n->most_work || peal_naive_fail(n, "it would take too long");
+        n->work += n->max_work;
+    return n->work <= n->max_work || peal_naive_fail(n, "it would take too long");
 }
 
 void *peal_naive_take(struct peal_naive *n, size_t size)
@@ -460,7 +460,7 @@ static bool acquire(struct peal_naive *n)
 }
 
 struct peal_naive *peal_naive_run(const struct peal_kernel *kernel, const struct peal_bind *bind,
-                                  uint32_t launches, uint64_t most_work, const char **why)
+                                  uint32_t launches, uint64_t max_work, const char **why)
 {
     struct peal_naive *n = calloc(1, sizeof *n);
     *why = "out of memory";
@@ -469,7 +469,7 @@ struct peal_naive *peal_naive_run(const struct peal_kernel *kernel, const struct
     n->kernel = kernel;
     n->bind = bind;
     n->launches = launches;
-    n->most_work = most_work;
+    n->max_work = max_work;
     if (bind->channel_depth)
         n->depth = bind->channel_depth;
     else

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the page's description; see page.h.
  *
- * The page owns everything. Texts are stored once each and named by their index (0: the empty text);
- * all other parts are rows of vectors that name each other by index. Adding is sticky: after the
- * first failed allocation `failed` is set, nothing more is added, and indices are 0. The caller
+ * The page owns everything. Texts are stored once each and named by their index (0: the empty
+ * text); all other parts are rows of vectors that name each other by index. Adding is sticky: after
+ * the first failed allocation `failed` is set, nothing more is added, and indices are 0. The caller
  * checks once, at the end.
  *
  * Pages stay small however long a run was. From the expected number of bars, peal_page_expect
  * chooses a cell of the time axis. Bars shorter than a cell that begin in the same cell of a track
  * become one, with the sums of their times and bytes and the category that took longest; `open` has
  * the bar of each track that is being extended. Of arrows, each track keeps every n-th. Whatever is
- * marked KEEP or BAD is kept as it is. The numbers of bars, arrows, steps and hops seen are counted,
- * so that the page can say how many it left out.
+ * marked KEEP or BAD is kept as it is. The numbers of bars, arrows, steps and hops seen are
+ * counted, so that the page can say how many it left out.
  */
 #include "report/page/page.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page's description as JSON: what viewer/model.js reads.
  *
- * Lists of things are written as columns ("start":[...],"label":[...]), which takes a third of the
+ * Lists are written as columns ("start":[...],"label":[...]), which takes a third of the
  * space of one object each and can be read directly into typed arrays. Texts are indices into one
  * list. Bars come sorted by track and start; their start is the distance from the previous bar on
  * that track. A column that is all zero is left out; -1 stands for none.
@@ -16,7 +16,7 @@ struct field {
     const char *key; /* NULL ends a list of them */
     size_t offset, size;
     bool may_be_none; /* PEAL_PAGE_NONE is -1 */
-    int64_t (*get)(const void *thing);
+    int64_t (*get)(const void *row);
 };
 #define FIELD(key, type, member)                                                                   \
     {                                                                                              \
@@ -33,27 +33,27 @@ struct field {
         NULL, 0, 0, false, NULL                                                                    \
     }
 
-static int64_t bar_length(const void *thing)
+static int64_t bar_length(const void *row)
 {
-    const struct peal_page_bar *it = thing;
+    const struct peal_page_bar *it = row;
     return (int64_t)(it->end - it->start);
 }
 
-static int64_t bar_joined(const void *thing)
+static int64_t bar_joined(const void *row)
 {
-    const struct peal_page_bar *it = thing;
+    const struct peal_page_bar *it = row;
     return (int64_t)(it->count - 1);
 }
 
-static int64_t bar_idle(const void *thing)
+static int64_t bar_idle(const void *row)
 {
-    const struct peal_page_bar *it = thing;
+    const struct peal_page_bar *it = row;
     return (int64_t)(it->end - it->start - it->busy);
 }
 
-static int64_t arrow_length(const void *thing)
+static int64_t arrow_length(const void *row)
 {
-    const struct peal_page_arrow *it = thing;
+    const struct peal_page_arrow *it = row;
     return (int64_t)(it->to - (int64_t)it->from);
 }
 
@@ -155,13 +155,13 @@ static const struct field bar_fields[] = {
     NO_FIELD,
 };
 
-static int64_t load(const void *thing, const struct field *field)
+static int64_t load(const void *row, const struct field *field)
 {
-    const char *at = (const char *)thing + field->offset;
+    const char *at = (const char *)row + field->offset;
     uint64_t wide;
     uint32_t word;
     if (field->get)
-        return field->get(thing);
+        return field->get(row);
     switch (field->size) {
     case sizeof wide:
         memcpy(&wide, at, sizeof wide);

@@ -332,14 +332,17 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
         call->loaded = frame->image == call->image || peal_frame_reload(frame, call->image, 0);
         if (call->image->reaches)
             call->reached = true;
-        if (__builtin_expect(!call->loaded, 0))
+        if (__builtin_expect(!call->loaded, 0)) {
             status = load_blocking(engine, frame, call);
-        for (call->done = 0; call->done < call->launches; call->done++) {
             if (status != PEAL_OK)
                 break;
+        }
+        for (call->done = 0; call->done < call->launches; call->done++) {
             begin_launch(engine, frame, call);
             status = finish(engine, frame, call);
             count_launch(engine, call, frame);
+            if (status != PEAL_OK)
+                break;
         }
         if (status != PEAL_OK || !call->then)
             break;

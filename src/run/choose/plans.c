@@ -464,7 +464,7 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
     if (!template)
         return NULL;
     bind_key(plans, &shared, &binding);
-    binding.capacity = PEAL_TEMPLATE_MOST;
+    binding.capacity = PEAL_TEMPLATE_CAPACITY;
     enum peal_status status = find_kernel(plans, key->algo, &why);
     if (status == PEAL_OK)
         status = make_own_part(plans->team, algo_plans->kernel, &binding.bind,
@@ -510,7 +510,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct plan_binding binding;
     bind_key(plans, key, &binding);
     struct peal_plan_size size = {.count = key->count,
-                                  .most = key->algo->has_capacity ? key->count : 0,
+                                  .capacity = key->algo->has_capacity ? key->count : 0,
                                   .dtype = (enum peal_dtype)key->dtype,
                                   .reduce = reduce_of(key),
                                   .channel_depth = binding.bind.channel_depth,

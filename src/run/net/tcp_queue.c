@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be sent to a peer: see tcp.h for the order. Nothing here allocates after peal_tcp_link_init. */
+/* The data that is to be sent to a peer: see tcp.h for the order in which frames leave.
+ *
+ * Who owns what. A link owns two rings, allocated by peal_tcp_link_init; nothing here allocates later. Small frames
+ * that the socket does not take at once are copied into a ring, so the caller's memory is free again. A long transfer
+ * borrows it until its token ends or peal_tcp_link_drop gives it up. Answers are read from the exposed segment.
+ *
+ * What never changes:
+ *   - A frame whose first byte has left is sent whole, and no other comes in between: the peer counts bytes. If its
+ *     memory goes away meanwhile (retract, drop), zeros are sent instead.
+ *   - The run under way gets no further bytes (open_run), because next_frame has fixed its length.
+ *   - No piece of a frame is empty: the socket would take 0 bytes of it, which means that it takes none now.
+ *   - The signal of a long transfer is in its last chunk.
+ *   - After an error of the socket nothing is sent, but the link stays until all that the peer has sent is received.
+ */
 #include "run/net/tcp.h"
 
 #include <errno.h>
@@ -102,7 +115,7 @@ static uint32_t ring_room(const struct peal_tcp_ring *ring)
 static void ring_put(struct peal_tcp_ring *ring, const void *bytes, uint64_t len)
 {
     uint32_t at = (uint32_t)ring->tail & (ring->cap - 1);
-    uint64_t part = ring->cap - at < len ? ring->cap - at : len;
+    uint64_t part = peal_size_min(ring->cap - at, len);
     memcpy(ring->at + at, bytes, part);
     memcpy(ring->at, (const uint8_t *)bytes + part, len - part);
     ring->tail += len;
@@ -112,7 +125,7 @@ static void ring_put(struct peal_tcp_ring *ring, const void *bytes, uint64_t len
 static uint32_t ring_look(const struct peal_tcp_ring *ring, uint32_t len, struct iovec *out)
 {
     uint32_t at = (uint32_t)ring->head & (ring->cap - 1);
-    uint32_t part = ring->cap - at < len ? ring->cap - at : len;
+    uint32_t part = (uint32_t)peal_size_min(ring->cap - at, len);
     out[0] = (struct iovec){ring->at + at, part};
     out[1] = (struct iovec){ring->at, len - part};
     return len > part ? 2 : 1;
@@ -153,7 +166,7 @@ static void next_answer(struct peal_tcp_link *link, struct peal_net_answer *answ
         return;
     }
     uint64_t left = answer->refused ? 0 : answer->bytes - answer->done;
-    head.bytes = (uint32_t)(left < PEAL_NET_CHUNK ? left : PEAL_NET_CHUNK);
+    head.bytes = (uint32_t)peal_size_min(left, PEAL_NET_CHUNK);
     set_head(link, &head);
     if (head.bytes == 0)
         return;
@@ -174,19 +187,19 @@ static void next_chunk(struct peal_tcp_link *link, const struct peal_tcp_item *i
         head.change = PEAL_NET_NO_SIGNAL;
     set_head(link, &head);
     uint64_t skip = item->done, want = head.bytes;
-    if (want > 0) {
-        for (uint32_t i = 0; i < item->nparts; i++) {
-            const struct peal_net_part *part = &item->parts[i];
-            if (skip >= part->bytes) {
-                skip -= part->bytes;
-                continue;
-            }
-            uint64_t take = part->bytes - skip < want ? part->bytes - skip : want;
-            link->out_iov[link->out_count++] =
-                (struct iovec){(uint8_t *)(uintptr_t)part->at + skip, take};
-            want -= take;
-            skip = 0;
+    for (uint32_t i = 0; i < item->nparts; i++) {
+        const struct peal_net_part *part = &item->parts[i];
+        if (want == 0)
+            break;
+        if (skip >= part->bytes) {
+            skip -= part->bytes;
+            continue;
         }
+        uint64_t take = peal_size_min(part->bytes - skip, want);
+        link->out_iov[link->out_count++] =
+            (struct iovec){(uint8_t *)(uintptr_t)part->at + skip, take};
+        want -= take;
+        skip = 0;
     }
 }
 
@@ -196,14 +209,20 @@ static void skip_released(struct peal_tcp_link *link)
         link->first++;
 }
 
+/* Frames that lie in a ring, as they are. */
+static void next_bytes(struct peal_tcp_link *link, const struct peal_tcp_ring *ring, uint32_t len)
+{
+    link->out_bytes = len;
+    link->out_first = 0;
+    link->out_count = ring_look(ring, len, link->out_iov);
+}
+
 static bool next_frame(struct peal_tcp_link *link)
 {
     uint32_t id = 0;
     if (link->control.tail != link->control.head) {
         link->out = PEAL_TCP_CONTROL;
-        link->out_bytes = (uint32_t)(link->control.tail - link->control.head);
-        link->out_first = 0;
-        link->out_count = ring_look(&link->control, link->out_bytes, link->out_iov);
+        next_bytes(link, &link->control, (uint32_t)(link->control.tail - link->control.head));
         return true;
     }
     if (link->in.ack_due) {
@@ -223,13 +242,10 @@ static bool next_frame(struct peal_tcp_link *link)
     link->answer_next = true;
     struct peal_tcp_item *item = &link->items[link->first % PEAL_TCP_ITEMS];
     link->out = PEAL_TCP_ITEM;
-    if (!item->run) {
+    if (item->run)
+        next_bytes(link, &link->ring, item->bytes);
+    else
         next_chunk(link, item);
-        return true;
-    }
-    link->out_bytes = item->bytes;
-    link->out_first = 0;
-    link->out_count = ring_look(&link->ring, item->bytes, link->out_iov);
     return true;
 }
 
@@ -272,13 +288,16 @@ bool peal_tcp_has_output(const struct peal_tcp_link *link)
            link->sealed_done < link->sealed_len;
 }
 
+/* The frame whose data is arriving; NULL: none. */
+static const struct peal_net_head *arriving(const struct peal_tcp_link *link)
+{
+    return link->parser.have == PEAL_NET_HEAD ? &link->parser.head : NULL;
+}
+
 void peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment)
 {
     uint32_t id = 0;
-    const struct peal_net_head *current = NULL;
-    if (link->parser.have == PEAL_NET_HEAD)
-        current = &link->parser.head;
-    if (peal_net_inbound_retract(&link->in, segment, current))
+    if (peal_net_inbound_retract(&link->in, segment, arriving(link)))
         link->parser.to = NULL;
     if (link->out != PEAL_TCP_ANSWER)
         return;
@@ -293,10 +312,7 @@ void peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment)
 
 void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token)
 {
-    const struct peal_net_head *current = NULL;
-    if (link->parser.have == PEAL_NET_HEAD)
-        current = &link->parser.head;
-    if (peal_net_inbound_release(&link->in, token, current))
+    if (peal_net_inbound_release(&link->in, token, arriving(link)))
         link->parser.to = NULL;
     for (uint64_t i = link->first; i < link->last; i++) {
         struct peal_tcp_item *item = &link->items[i % PEAL_TCP_ITEMS];
@@ -319,7 +335,7 @@ static void advance(struct peal_tcp_link *link, size_t sent)
 {
     while (sent > 0) {
         struct iovec *iov = &link->out_iov[link->out_first];
-        size_t part = sent < iov->iov_len ? sent : iov->iov_len;
+        size_t part = peal_size_min(sent, iov->iov_len);
         iov->iov_base = (uint8_t *)iov->iov_base + part;
         iov->iov_len -= part;
         sent -= part;
@@ -376,7 +392,7 @@ static bool fill_record(struct peal_tcp_link *link)
         if (link->out == PEAL_TCP_NOTHING && !next_frame(link))
             break;
         struct iovec *iov = &link->out_iov[link->out_first];
-        size_t part = PEAL_TCP_RECORD - len < iov->iov_len ? PEAL_TCP_RECORD - len : iov->iov_len;
+        size_t part = peal_size_min(PEAL_TCP_RECORD - len, iov->iov_len);
         memcpy(at + len, iov->iov_base, part);
         len += (uint32_t)part;
         advance(link, part);
@@ -468,7 +484,7 @@ static void capture(struct peal_tcp_link *link, struct peal_tcp_item *run, const
                     uint32_t count, size_t sent)
 {
     for (uint32_t i = 0; i < count; i++) {
-        size_t skip = sent < iov[i].iov_len ? sent : iov[i].iov_len;
+        size_t skip = peal_size_min(sent, iov[i].iov_len);
         sent -= skip;
         size_t len = iov[i].iov_len - skip;
         if (len == 0)

@@ -5,7 +5,7 @@
 #include "run/exec/remote.h"
 #include "run/span/span.h"
 #include "run/team/team_make.h"
-#include "run/team/windows.h"
+#include "run/team/memory/windows.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STARTS = 1 << 20, MOST_EDGES = 1 << 22 };
+enum { MAX_STARTS = 1 << 20, MAX_EDGES = 1 << 22 };
 
 /* Elements [at_a, at_a + len) of buffer a correspond to [at_b, at_b + len) of b. */
 struct edge {
@@ -74,7 +74,7 @@ static bool set_add(struct set *set, uint64_t value)
 
 static void add_start(struct builder *b, uint32_t buf, uint64_t at)
 {
-    if (b->total >= MOST_STARTS) {
+    if (b->total >= MAX_STARTS) {
         b->failed = true;
         return;
     }
@@ -90,7 +90,7 @@ static void add_edge(struct builder *b, struct edge edge)
 {
     uint64_t hash = peal_hash_bytes(&edge.at_a, sizeof edge.at_a, edge.a);
     hash = peal_hash_u64(edge.at_b, peal_hash_u64(edge.len, hash) ^ edge.b);
-    if (b->edges.len >= MOST_EDGES) {
+    if (b->edges.len >= MAX_EDGES) {
         b->failed = true;
         return;
     }
@@ -257,28 +257,28 @@ bool peal_sample_has(const struct peal_sample *sample, uint32_t buf, uint64_t el
 bool peal_sample_next(const struct peal_sample *sample, const struct peal_plan *plan,
                       const struct peal_op *op, uint64_t launch, uint64_t *from, uint64_t *count)
 {
-    uint64_t at = 0, most = op->mem.count, end;
+    uint64_t at = 0, length = op->mem.count, end;
     uint32_t buf = 0, nrefs = peal_op_nrefs(op), i = 0;
-    if (*from >= most)
+    if (*from >= length)
         return false;
     while (i < nrefs && !place(plan, peal_plan_refs(plan) + op->mem.ref + i, launch, &buf, &at))
         i++;
     if (sample->all || i == nrefs) {
-        *count = most - *from;
+        *count = length - *from;
         return true;
     }
     size_t n = starts_before(sample, buf, at + *from);
     if (n > 0 && at + *from - sample->starts[buf][n - 1] < PEAL_SAMPLE_ELEMENTS) {
         end = sample->starts[buf][n - 1] + PEAL_SAMPLE_ELEMENTS;
     } else {
-        if (n == sample->counts[buf] || sample->starts[buf][n] - at >= most)
+        if (n == sample->counts[buf] || sample->starts[buf][n] - at >= length)
             return false;
         *from = sample->starts[buf][n] - at;
         end = sample->starts[buf][n] + PEAL_SAMPLE_ELEMENTS;
     }
-    if (end - at < most)
+    if (end - at < length)
         *count = end - at - *from;
     else
-        *count = most - *from;
+        *count = length - *from;
     return true;
 }

@@ -20,7 +20,7 @@
 /* Everything that determines a step: equal keys, equal steps. Four words, assembled in registers,
  * because a key is made and compared for every op. */
 struct step_key {
-    uint64_t what;  /* kind, reach << 8, dtype (sync ops: flags) << 16, port << 32 */
+    uint64_t head;  /* kind, reach << 8, dtype (sync ops: flags) << 16, port << 32 */
     uint64_t count; /* elements per row; sync ops: cell, phases << 32 */
     uint64_t shape; /* rows, combinations or inner << 32; sync ops: after */
     /* source, target << 8, operands << 16 (see peal_sim_math_cost and peal_sim_product); sync:
@@ -36,14 +36,14 @@ enum { RAW_REFS = 3, RAW_NONE = PEAL_OP_KIND_COUNT };
 struct raw_op {
     uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: unlike any op */
     uint32_t port;                  /* send, recv, recv_slot, free */
-    uint16_t nsrc, also;
+    uint16_t nsrc, more_dsts;
     uint32_t rows;
     uint64_t count;
     uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on this rank */
 };
 
 /* Sync ops can all be different. If there are too many, the rest are looked up in the plan. */
-enum { MOST_STEPS = 1 << 18 };
+enum { MAX_STEPS = 1 << 18 };
 
 struct shared_code {
     uint64_t hash, count;
@@ -77,23 +77,23 @@ uint8_t peal_sim_code_memory(const struct peal_sim *sim, const uint8_t *buf_mem,
 
 static bool is_sync(const struct step_key *key)
 {
-    return peal_op_is_sync(&(struct peal_op){.kind = (uint8_t)key->what});
+    return peal_op_is_sync(&(struct peal_op){.kind = (uint8_t)key->head});
 }
 
 static struct peal_coded_op make_step(const struct peal_sim *sim, const struct step_key *key)
 {
-    struct peal_coded_op step = {.kind = (uint8_t)key->what,
-                                 .reach = (uint8_t)(key->what >> 8),
-                                 .port = (uint32_t)(key->what >> 32)};
+    struct peal_coded_op step = {.kind = (uint8_t)key->head,
+                                 .reach = (uint8_t)(key->head >> 8),
+                                 .port = (uint32_t)(key->head >> 32)};
     if (is_sync(key)) {
-        step.flags = (uint8_t)(key->what >> 16);
+        step.flags = (uint8_t)(key->head >> 16);
         step.sync.cell = (uint32_t)key->count;
         step.sync.phases = (uint32_t)(key->count >> 32);
         step.sync.after = (uint32_t)key->shape;
         step.sync.value = (int64_t)key->where;
         return step;
     }
-    enum peal_dtype dtype = (enum peal_dtype)(key->what >> 16 & 255);
+    enum peal_dtype dtype = (enum peal_dtype)(key->head >> 16 & 255);
     uint64_t elements = key->count * (uint32_t)key->shape;
     step.source = (uint8_t)key->where;
     step.target = (uint8_t)(key->where >> 8);
@@ -116,7 +116,7 @@ static struct peal_coded_op make_step(const struct peal_sim *sim, const struct s
 
 static bool same_key(const struct step_key *a, const struct step_key *b)
 {
-    return a->what == b->what && a->count == b->count && a->shape == b->shape &&
+    return a->head == b->head && a->count == b->count && a->shape == b->shape &&
            a->where == b->where;
 }
 
@@ -138,8 +138,8 @@ static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
         if (same_key(&codes->keys.at[number], key))
             return number;
     }
-    struct step_key in_plan = {.what = (uint8_t)key->what | PEAL_REACH_OP << 8};
-    if (codes->keys.len >= MOST_STEPS && is_sync(key) && !same_key(key, &in_plan))
+    struct step_key in_plan = {.head = (uint8_t)key->head | PEAL_REACH_OP << 8};
+    if (codes->keys.len >= MAX_STEPS && is_sync(key) && !same_key(key, &in_plan))
         return find_step(sim, codes, &in_plan);
     if (codes->keys.len >= PEAL_NONE - 1 || !peal_vec_push(&codes->steps, make_step(sim, key)) ||
         !peal_vec_push(&codes->keys, *key) || !peal_vec_push(&codes->follower, 0) ||
@@ -202,7 +202,7 @@ static struct op_operands operands_of(const struct coding *c, const struct peal_
         uint64_t mem = peal_sim_code_memory(c->sim, c->buf_mem, &refs[i]);
         bool writes = peal_op_writes(op, i);
         if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
-            bool simple = out.reach == PEAL_REACH_OWN && op->mem.also == 0 &&
+            bool simple = out.reach == PEAL_REACH_OWN && op->mem.more_dsts == 0 &&
                           c->sim->dtype_size[refs[i].dtype] == c->sim->dtype_size[op->dtype];
             out.reach = writes ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
             if (!simple)
@@ -281,7 +281,7 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
                          .dtype = op->dtype,
                          .port = port,
                          .nsrc = op->mem.nsrc,
-                         .also = op->mem.also,
+                         .more_dsts = op->mem.more_dsts,
                          .rows = op->mem.rows,
                          .count = op->mem.count};
     bool is_short = peal_op_nrefs(op) <= RAW_REFS && op->kind != PEAL_OP_MATMUL;
@@ -302,8 +302,8 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
 static bool is_like(const struct coding *c, const struct peal_op *op, const struct raw_op *raw)
 {
     if (op->kind != raw->kind || op->fn != raw->fn || op->dtype != raw->dtype ||
-        op->mem.nsrc != raw->nsrc || op->mem.also != raw->also || op->mem.rows != raw->rows ||
-        op->mem.count != raw->count)
+        op->mem.nsrc != raw->nsrc || op->mem.more_dsts != raw->more_dsts ||
+        op->mem.rows != raw->rows || op->mem.count != raw->count)
         return false;
     if (peal_op_has_channel(op) && (raw->port >= c->codes->now_ports.len ||
                                     c->codes->now_ports.at[raw->port] != op->mem.channel))
@@ -376,7 +376,7 @@ bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
     if (lane->lane == 0 && !peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
         return false;
     /* Step 0 exists from the start: the follower of nothing. */
-    if (find_step(sim, codes, &(struct step_key){.what = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
+    if (find_step(sim, codes, &(struct step_key){.head = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
         return false;
     codes->now.len = codes->now_ports.len = 0;
     if (!peal_vec_reserve(&codes->now, lane->count))
@@ -390,8 +390,8 @@ bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
             if (next == PEAL_NONE)
                 return false;
             codes->follower.at[step] = next;
-            codes->raws.at[next] = raw_of(&c, &lane->ops[i], (uint32_t)(key.what >> 32));
-            codes->meets |= (key.what >> 8 & 255) != PEAL_REACH_OWN || is_sync(&key);
+            codes->raws.at[next] = raw_of(&c, &lane->ops[i], (uint32_t)(key.head >> 32));
+            codes->meets |= (key.head >> 8 & 255) != PEAL_REACH_OWN || is_sync(&key);
         }
         codes->now.at[codes->now.len++] = step = next;
     }

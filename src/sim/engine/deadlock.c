@@ -58,7 +58,7 @@ static uint32_t helper_of(const struct peal_sim *sim, uint32_t index)
 
 /* The search for a notifier reads whole op lists, so the helper is found for the first lanes
  * only. */
-enum { MOST_HELPERS = 256 };
+enum { MAX_HELPERS = 256 };
 
 static void describe(struct peal_sim *sim, uint32_t index)
 {
@@ -66,7 +66,7 @@ static void describe(struct peal_sim *sim, uint32_t index)
     const struct peal_instance *instance = lane->instance;
     uint64_t launch = sim->ranks[lane->rank].launch;
     uint32_t helper = PEAL_NONE;
-    if (sim->blocked.len < MOST_HELPERS)
+    if (sim->blocked.len < MAX_HELPERS)
         helper = helper_of(sim, index);
     bool sync = lane->state == PEAL_LANE_CELL;
     bool queue = lane->state == PEAL_LANE_RECV || lane->state == PEAL_LANE_CREDIT;

@@ -137,14 +137,14 @@ static void handle(struct peal_sim *sim, const struct peal_event *event)
     uint32_t component = event->who & ((UINT32_C(1) << PEAL_EVENT_CLASS_SHIFT) - 1);
     switch ((enum peal_event_class)(event->who >> PEAL_EVENT_CLASS_SHIFT)) {
     case PEAL_EVENT_FREE:
-        peal_sim_dma_event(sim, component, event->what);
+        peal_sim_dma_event(sim, component, event->payload);
         break;
     case PEAL_EVENT_ARRIVE:
-        arrive(sim, event->what);
+        arrive(sim, event->payload);
         break;
     case PEAL_EVENT_STEP:
         if (component == PEAL_FLUID_COMPONENT)
-            peal_sim_fluid_event(sim, event->what);
+            peal_sim_fluid_event(sim, event->payload);
         else
             peal_sim_ready(sim, component);
         break;
@@ -162,14 +162,14 @@ static void prefetch(const struct peal_sim *sim)
         event[TO_XFER].who >> PEAL_EVENT_CLASS_SHIFT != PEAL_EVENT_ARRIVE ||
         event->who >> PEAL_EVENT_CLASS_SHIFT != PEAL_EVENT_ARRIVE)
         return;
-    const char *far = (const char *)&sim->xfers.at[event[TO_XFER].what];
+    const char *far = (const char *)&sim->xfers.at[event[TO_XFER].payload];
     __builtin_prefetch(far, 1);
     __builtin_prefetch(far + 64, 1);
-    const struct peal_xfer *x = &sim->xfers.at[event[TO_QUEUE].what];
+    const struct peal_xfer *x = &sim->xfers.at[event[TO_QUEUE].payload];
     __builtin_prefetch(&sim->links[x->link], 1);
     if (x->kind == PEAL_XFER_SEND)
         __builtin_prefetch(x->queue, 1);
-    x = &sim->xfers.at[event[TO_LANE].what];
+    x = &sim->xfers.at[event[TO_LANE].payload];
     uint32_t index;
     if (x->kind == PEAL_XFER_SEND)
         index = x->queue->receiver;
@@ -262,7 +262,7 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
 }
 
 /* Visits every lane, so it is called rarely. */
-static void tell_pace(struct peal_sim *sim)
+static void report_pace(struct peal_sim *sim)
 {
     enum { EVENTS_BETWEEN = 1 << 17 };
     struct peal_sim_pace *pace = sim->options.pace;
@@ -318,7 +318,7 @@ enum peal_status peal_sim_run(struct peal_sim *sim)
     while (sim->status == PEAL_OK && peal_queue_pop(&sim->queue, &event)) {
         sim->now = event.time;
         if (sim->queue.popped >= sim->pace_next)
-            tell_pace(sim);
+            report_pace(sim);
         prefetch(sim);
         handle(sim, &event);
         if (sim->ready.len)

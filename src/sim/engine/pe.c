@@ -176,7 +176,7 @@ static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_r
     if (i == 0)
         dst = peal_op_dst(plan, op);
     else
-        dst = peal_op_also(plan, op, i - 1);
+        dst = peal_op_more_dst(plan, op, i - 1);
     uint8_t source = (uint8_t)sim->machine->keys.place_tile;
     if (op->kind == PEAL_OP_ACCUMULATE && !is_remote(lane, peal_op_src(plan, op, 0)))
         source = peal_sim_code_memory(sim, lane->instance->buf_mem, peal_op_src(plan, op, 0));
@@ -226,10 +226,10 @@ static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
 static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    uint32_t also = 0;
+    uint32_t extra = 0;
     if (step->reach == PEAL_REACH_OP)
-        also = peal_sim_op(lane)->mem.also;
-    for (; lane->issued <= also; lane->issued++) {
+        extra = peal_sim_op(lane)->mem.more_dsts;
+    for (; lane->issued <= extra; lane->issued++) {
         struct far far;
         if (find_far_target(sim, lane, step, lane->issued, &far) &&
             !store(sim, index, &far, step->kind == PEAL_OP_ACCUMULATE))
@@ -242,11 +242,11 @@ static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_c
 static bool has_far_target(const struct peal_sim *sim, const struct peal_lane_run *lane,
                            const struct peal_coded_op *step)
 {
-    uint32_t also = 0;
+    uint32_t extra = 0;
     if (step->reach == PEAL_REACH_OP)
-        also = peal_sim_op(lane)->mem.also;
+        extra = peal_sim_op(lane)->mem.more_dsts;
     struct far far;
-    for (uint32_t i = 0; i <= also; i++) {
+    for (uint32_t i = 0; i <= extra; i++) {
         if (find_far_target(sim, lane, step, i, &far))
             return true;
     }
@@ -325,7 +325,7 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
     return PEAL_OP_DONE;
 }
 
-/* The log and the replay are told about every op. Most runs have neither. */
+/* Reports the op to the log and the replay. Most runs have neither. */
 static void watch_begin(struct peal_sim *sim, struct peal_lane_run *lane)
 {
     lane->by = lane->message = PEAL_NONE;

@@ -17,9 +17,9 @@ void peal_queue_release(struct peal_queue *queue)
 }
 
 /* A binary heap for events of the current instant. */
-static void late_push(struct peal_queue *queue, uint32_t who, uint32_t what)
+static void late_push(struct peal_queue *queue, uint32_t who, uint32_t payload)
 {
-    struct peal_late_event event = {(uint64_t)who << 32 | queue->late_pushes++, what};
+    struct peal_late_event event = {(uint64_t)who << 32 | queue->late_pushes++, payload};
     if (!peal_vec_push(&queue->late, event)) {
         queue->failed = true;
         return;
@@ -52,16 +52,16 @@ static struct peal_late_event late_pop(struct peal_queue *queue)
     return first;
 }
 
-void peal_queue_push(struct peal_queue *queue, uint64_t time, uint32_t who, uint32_t what)
+void peal_queue_push(struct peal_queue *queue, uint64_t time, uint32_t who, uint32_t payload)
 {
     assert(time >= queue->last && "time never goes back");
     queue->pushed++;
     if (time == queue->last) {
-        late_push(queue, who, what);
+        late_push(queue, who, payload);
         return;
     }
     int bit = 63 - __builtin_clzll(time ^ queue->last);
-    struct peal_event event = {time, who, what};
+    struct peal_event event = {time, who, payload};
     if (!peal_vec_push(&queue->bucket[bit + 1], event)) {
         queue->failed = true;
         return;
@@ -178,7 +178,7 @@ bool peal_queue_pop_slowly(struct peal_queue *queue, struct peal_event *out)
     if (queue->late.len && (!has_batch || (uint32_t)(queue->late.at[0].key >> 32) <
                                               queue->batch.at[queue->cursor].who)) {
         struct peal_late_event late = late_pop(queue);
-        *out = (struct peal_event){queue->last, (uint32_t)(late.key >> 32), late.what};
+        *out = (struct peal_event){queue->last, (uint32_t)(late.key >> 32), late.payload};
         return true;
     }
     if (!has_batch) /* a failed allocation lost a batch */

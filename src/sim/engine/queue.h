@@ -23,13 +23,13 @@ enum { PEAL_EVENT_CLASS_SHIFT = 30 };
 
 struct peal_event {
     uint64_t time;
-    uint32_t who;  /* class << 30 | component */
-    uint32_t what; /* meaning depends on the component: a transfer, a generation */
+    uint32_t who;     /* class << 30 | component */
+    uint32_t payload; /* meaning depends on the component: a transfer, a generation */
 };
 
 struct peal_late_event {
     uint64_t key; /* who << 32 | order of push */
-    uint32_t what;
+    uint32_t payload;
 };
 
 struct peal_queue {
@@ -47,7 +47,7 @@ struct peal_queue {
 
 /* A zeroed struct is an empty queue at time 0. */
 void peal_queue_release(struct peal_queue *queue);
-void peal_queue_push(struct peal_queue *queue, uint64_t time, uint32_t who, uint32_t what);
+void peal_queue_push(struct peal_queue *queue, uint64_t time, uint32_t who, uint32_t payload);
 bool peal_queue_pop_slowly(struct peal_queue *queue, struct peal_event *out);
 
 /* False when it is empty. */

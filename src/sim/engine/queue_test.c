@@ -30,9 +30,8 @@ static int compare(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-static void pops_in_the_stated_order(void **unused)
+TEST(pops_in_the_stated_order)
 {
-    (void)unused;
     uint64_t seed = 88172645463325252u;
     printf("seed %llu\n", (unsigned long long)seed);
     for (int round = 0; round < 60; round++) {
@@ -51,14 +50,14 @@ static void pops_in_the_stated_order(void **unused)
                 order++;
                 pushed++;
                 list[len++] = m;
-                peal_queue_push(&queue, m.event.time, m.event.who, m.event.what);
+                peal_queue_push(&queue, m.event.time, m.event.who, m.event.payload);
                 continue;
             }
             size_t first = 0;
             for (size_t i = 1; i < len; i++)
                 first = compare(&list[i], &list[first]) < 0 ? i : first;
             assert_true(peal_queue_pop(&queue, &event));
-            assert_int_equal(event.what, list[first].event.what);
+            assert_int_equal(event.payload, list[first].event.payload);
             assert_int_equal(event.time, list[first].event.time);
             assert_int_equal(event.who, list[first].event.who);
             now = event.time;
@@ -73,6 +72,5 @@ static void pops_in_the_stated_order(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pops_in_the_stated_order)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -215,7 +215,7 @@ struct peal_pending {
     uint64_t causes[PEAL_CAUSE_COUNT];
     uint32_t log;
 };
-enum { PEAL_PENDING_MOST = 8 };
+enum { PEAL_MAX_PENDING = 8 };
 
 struct peal_lane_run {
     const uint32_t *code;         /* the current op's step */
@@ -254,7 +254,7 @@ struct peal_lane_run {
     uint32_t cell;       /* wait: the cell it is blocked on */
     uint64_t cell_event; /* when that changed so that the wait may pass, or PEAL_NEVER */
     int64_t *regs;
-    struct peal_pending *pending; /* PEAL_PENDING_MOST, made when first needed */
+    struct peal_pending *pending; /* PEAL_MAX_PENDING, made when first needed */
 } __attribute__((aligned(64)));
 
 /* One virtual channel of a DMA engine: the members that every transfer needs. */

@@ -138,7 +138,7 @@ static void read_map(struct machine_reader *r, const yaml_node_t *node, const ch
     }
     const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
     for (; pair < node->data.mapping.pairs.top; pair++) {
-        if (r->diags->errors >= PEAL_DIAG_MOST)
+        if (r->diags->errors >= PEAL_DIAG_LIMIT)
             break;
         yaml_node_t *key_node = yaml_document_get_node(r->document, pair->key);
         yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
@@ -183,7 +183,7 @@ static void yaml_error(struct machine_reader *r, const yaml_parser_t *parser)
  * Brackets in comments do not count. */
 static bool is_too_deep(struct machine_reader *r)
 {
-    enum { MOST_DEPTH = 64 };
+    enum { MAX_DEPTH = 64 };
     const char *text = r->source->text;
     int depth = 0;
     uint32_t line = 1;
@@ -194,10 +194,10 @@ static bool is_too_deep(struct machine_reader *r)
         line += text[i] == '\n';
         depth += text[i] == '[' || text[i] == '{';
         depth -= (text[i] == ']' || text[i] == '}') && depth > 0;
-        if (depth > MOST_DEPTH) {
+        if (depth > MAX_DEPTH) {
             peal_diag_error(r->diags,
                             (struct peal_pos){.source = r->source, .line = line, .col = 1},
-                            "brackets are nested more than %d deep", MOST_DEPTH);
+                            "brackets are nested more than %d deep", MAX_DEPTH);
             return true;
         }
     }
@@ -243,16 +243,16 @@ enum peal_status peal_machine_read(const struct peal_source *source, struct peal
                                .diags = diags ? diags : &own,
                                .top = {.source = source, .line = 1, .col = 1}};
     enum peal_status status = PEAL_NO_MEMORY;
-    if (source->len > PEAL_MACHINE_MOST_BYTES) {
+    if (source->len > PEAL_MACHINE_MAX_BYTES) {
         peal_diag_error(r.diags, r.top, "a machine file has at most %d bytes, not %zu",
-                        PEAL_MACHINE_MOST_BYTES, source->len);
+                        PEAL_MACHINE_MAX_BYTES, source->len);
         status = PEAL_INVALID;
         goto release_own;
     }
     r.machine = calloc(1, sizeof *r.machine);
     if (!r.machine)
         goto release_own;
-    peal_arena_init(&r.machine->arena, PEAL_MACHINE_MOST_BYTES * 2);
+    peal_arena_init(&r.machine->arena, PEAL_MACHINE_MAX_BYTES * 2);
     r.machine->name = peal_arena_copy(&r.machine->arena, source->name, strlen(source->name));
     peal_machine_defaults(r.machine);
     read_document(&r);
@@ -278,13 +278,13 @@ static enum peal_status read_file(const char *path, struct peal_arena *arena,
     struct peal_source *source = PEAL_ARENA_NEW(arena, struct peal_source);
     char *name = peal_arena_copy(arena, path, strlen(path));
     /* One byte more than allowed, so that a longer file is noticed. */
-    char *text = peal_arena_alloc(arena, PEAL_MACHINE_MOST_BYTES + 1);
+    char *text = peal_arena_alloc(arena, PEAL_MACHINE_MAX_BYTES + 1);
     if (!source || !name || !text)
         return PEAL_NO_MEMORY;
     *source = (struct peal_source){.name = name, .text = text};
     FILE *file = fopen(path, "rb");
     if (file)
-        source->len = fread(text, 1, PEAL_MACHINE_MOST_BYTES + 1, file);
+        source->len = fread(text, 1, PEAL_MACHINE_MAX_BYTES + 1, file);
     if (!file || ferror(file)) {
         peal_diag_error(diags, (struct peal_pos){0}, "cannot read '%s': %s", path, strerror(errno));
         status = PEAL_INVALID;

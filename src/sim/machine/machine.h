@@ -59,7 +59,7 @@ struct peal_machine_keys {
 };
 
 enum peal_machine_key {
-#define KEY(ID, path, field, kind, fallback, least, most, words, meaning) PEAL_KEY_##ID,
+#define KEY(ID, path, field, kind, fallback, min, max, words, meaning) PEAL_KEY_##ID,
 #include "sim/machine/machine.def"
     PEAL_KEY_COUNT
 };
@@ -73,8 +73,8 @@ struct peal_machine {
 };
 
 enum {
-    PEAL_MACHINE_MOST_PES = 65536,
-    PEAL_MACHINE_MOST_BYTES = 262144 /* of a machine file */
+    PEAL_MACHINE_MAX_PES = 65536,
+    PEAL_MACHINE_MAX_BYTES = 262144 /* of a machine file */
 };
 
 /* Reads a machine text. Errors are collected with file:line:col; PEAL_INVALID then. */

@@ -13,14 +13,14 @@ static bool is_named(const struct peal_source *source, const char *name, size_t 
     return strncmp(base, name, len) == 0 && base[len] == '.';
 }
 
-static void tell_names(const char *name, struct peal_diags *diags)
+static void suggest_names(const char *name, struct peal_diags *diags)
 {
-    enum { MOST = 32 };
-    char names[MOST][64];
-    const char *list[MOST + 1] = {NULL};
+    enum { MAX_BUILTINS = 32 };
+    char names[MAX_BUILTINS][64];
+    const char *list[MAX_BUILTINS + 1] = {NULL};
     struct peal_text all = {0};
     for (size_t i = 0; i < peal_machine_text_count; i++) {
-        if (i >= MOST)
+        if (i >= MAX_BUILTINS)
             break;
         const char *base = strrchr(peal_machine_texts[i].name, '/') + 1;
         snprintf(names[i], sizeof names[i], "%.*s", (int)strcspn(base, "."), base);
@@ -43,6 +43,6 @@ const struct peal_source *peal_machine_builtin(const char *name, struct peal_dia
         if (is_named(&peal_machine_texts[i], name, strlen(name)))
             return &peal_machine_texts[i];
     }
-    tell_names(name, diags);
+    suggest_names(name, diags);
     return NULL;
 }

@@ -16,14 +16,14 @@ struct row {
     size_t offset;
     enum kind kind;
     const char *fallback;
-    uint64_t least, most;
+    uint64_t min, max;
     const char *words;
     const char *meaning;
 };
 
 static const struct row rows[] = {
-#define KEY(ID, path, field, kind, fallback, least, most, words, meaning)                          \
-    {path, offsetof(struct peal_machine_keys, field), kind, fallback, least, most, words, meaning},
+#define KEY(ID, path, field, kind, fallback, min, max, words, meaning)                             \
+    {path, offsetof(struct peal_machine_keys, field), kind, fallback, min, max, words, meaning},
 #include "sim/machine/machine.def"
 };
 
@@ -176,7 +176,7 @@ static bool parse_count(const struct row *row, const char *text, uint64_t *out, 
             return false;
         value = value * 10 + (uint64_t)(text[i] - '0');
     }
-    if (value < row->least || value > row->most) {
+    if (value < row->min || value > row->max) {
         *why = NULL; /* the message gives the range */
         return false;
     }
@@ -221,7 +221,7 @@ static void refuse(const struct row *row, const char *text, const char *why, str
         peal_diag_error(diags, pos, "'%s' is '%s': %s", row->path, text, why);
     else
         peal_diag_error(diags, pos, "'%s' is '%s': out of range: %" PRIu64 " to %" PRIu64,
-                        row->path, text, row->least, row->most);
+                        row->path, text, row->min, row->max);
 }
 
 static bool read_one(struct peal_machine *machine, const struct row *row, const char *text,
@@ -305,12 +305,12 @@ void peal_machine_defaults(struct peal_machine *machine)
     }
 }
 
-static bool need(const struct peal_machine *machine, enum peal_machine_key key, const char *what,
+static bool need(const struct peal_machine *machine, enum peal_machine_key key, const char *meaning,
                  struct peal_pos top, struct peal_diags *diags)
 {
     if (machine->given[key])
         return true;
-    peal_diag_error(diags, top, "missing key '%s': %s", rows[key].path, what);
+    peal_diag_error(diags, top, "missing key '%s': %s", rows[key].path, meaning);
     return false;
 }
 
@@ -368,10 +368,10 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
     /* Each factor is at most 65536: two products fit, and the third is checked before it is
      * computed. */
     uint64_t cubes = k->cubes[0] * k->cubes[1], pes = k->pes[0] * k->pes[1];
-    uint64_t most = PEAL_MACHINE_MOST_PES;
-    if (!k->flat &&
-        (cubes > most || pes > most || cubes * pes > most || cubes * pes * k->sips > most)) {
-        peal_diag_error(diags, top, "the machine has more than %" PRIu64 " PEs", most);
+    uint64_t max_pes = PEAL_MACHINE_MAX_PES;
+    if (!k->flat && (cubes > max_pes || pes > max_pes || cubes * pes > max_pes ||
+                     cubes * pes * k->sips > max_pes)) {
+        peal_diag_error(diags, top, "the machine has more than %" PRIu64 " PEs", max_pes);
         return false;
     }
     machine->pes = (uint32_t)(k->flat ? k->flat : cubes * pes * k->sips);

@@ -163,12 +163,12 @@ bool peal_sim_async_room(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     if (!lane->pending)
-        lane->pending = calloc(PEAL_PENDING_MOST, sizeof *lane->pending);
+        lane->pending = calloc(PEAL_MAX_PENDING, sizeof *lane->pending);
     if (!lane->pending) {
         peal_sim_fail(sim, PEAL_NO_MEMORY);
         return false;
     }
-    return lane->npending < PEAL_PENDING_MOST ||
+    return lane->npending < PEAL_MAX_PENDING ||
            (await(sim, lane, 0) && !peal_sim_must_step(sim, index));
 }
 
@@ -176,7 +176,7 @@ void peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_
                         uint64_t end, const uint64_t *causes)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    assert(lane->npending < PEAL_PENDING_MOST);
+    assert(lane->npending < PEAL_MAX_PENDING);
     struct peal_pending *p = &lane->pending[lane->npending++];
     *p = (struct peal_pending){.op = op, .posted = lane->time, .end = end, .log = lane->log};
     memcpy(p->causes, causes, sizeof p->causes);

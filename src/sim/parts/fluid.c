@@ -16,8 +16,8 @@ struct flow {
     uint32_t first, count; /* its links, in fluid->path */
     double left;           /* bytes */
     double weight;
-    double most; /* bytes per ps: of the slowest memory or DMA engine */
-    double rate; /* 0; while rates are computed, < 0: not assigned yet */
+    double own_limit; /* bytes per ps: of the slowest memory or DMA engine */
+    double rate;      /* 0; while rates are computed, < 0: not assigned yet */
     uint64_t began;
 };
 
@@ -96,7 +96,7 @@ void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer)
                         .first = (uint32_t)f->path.len,
                         .left = (double)x->bytes,
                         .weight = 1,
-                        .most = bandwidth(sim, into > x->rate ? into : x->rate),
+                        .own_limit = bandwidth(sim, into > x->rate ? into : x->rate),
                         .began = sim->now};
     uint64_t latency = peal_sim_fluid_latency(sim, x);
     if (sim->machine->keys.fluid_weight && latency)
@@ -154,7 +154,7 @@ static void prepare(struct peal_sim *sim)
 /* Does the flow's own limit, or a link on its path, limit it to `level`? */
 static bool is_tight(const struct peal_fluid *f, const struct flow *flow, double level)
 {
-    if (flow->most / flow->weight <= level)
+    if (flow->own_limit / flow->weight <= level)
         return true;
     for (uint32_t j = 0; j < flow->count; j++) {
         uint32_t link = f->path.at[flow->first + j];
@@ -180,8 +180,8 @@ static void share(struct peal_sim *sim)
         }
         for (size_t i = 0; i < f->flows.len; i++) {
             const struct flow *flow = &f->flows.at[i];
-            if (flow->rate < 0 && flow->most / flow->weight < level)
-                level = flow->most / flow->weight;
+            if (flow->rate < 0 && flow->own_limit / flow->weight < level)
+                level = flow->own_limit / flow->weight;
         }
         size_t before = open;
         for (size_t i = 0; i < f->flows.len; i++) {

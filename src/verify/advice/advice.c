@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 200000 };
+enum { MAX_STEPS = 200000 };
 
 static const char nothing_redundant[] =
     "nothing could be left out: every signal and every line of waits is needed";
@@ -29,17 +29,17 @@ struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos)
         at->len};
 }
 
-void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t also)
+void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t second)
 {
     for (uint32_t i = 0; i < v->count; i++) {
         if (strcmp(v->list[i].text, text) == 0)
             return;
     }
-    if (v->count < MOST_ADVICE)
+    if (v->count < MAX_ADVICE)
         v->list[v->count++] = (struct peal_verify_advice){.fixes = fixes,
                                                           .text = text,
                                                           .at = peal_adviser_place(v, at),
-                                                          .also = peal_adviser_place(v, also)};
+                                                          .second = peal_adviser_place(v, second)};
 }
 
 void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut)
@@ -55,7 +55,7 @@ void peal_advise_cut(struct adviser *v, const char *text, const struct peal_veri
     if (cut->wait.line || cut->notify.line)
         advice->at = cut->wait.line ? cut->wait : cut->notify;
     if (cut->wait.line && cut->notify.line)
-        advice->also = cut->notify;
+        advice->second = cut->notify;
 }
 
 const char *peal_adviser_line(struct adviser *v, uint32_t pos)
@@ -73,7 +73,7 @@ const char *peal_adviser_line(struct adviser *v, uint32_t pos)
                             peal_plan_string(plan, all[pos].source));
 }
 
-bool peal_adviser_mends(struct adviser *v, struct edit *e)
+bool peal_adviser_fixes(struct adviser *v, struct edit *e)
 {
     return peal_edit_holds(e, v->options, PEAL_REUSE_NONE);
 }
@@ -97,12 +97,11 @@ const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
 }
 
 /* Keeps "TEXT line 7" for one source position, or `whole` for the whole kernel. */
-static void advise_line(struct adviser *v, bool fixes, const char *text, uint32_t pos,
-                        const char *whole)
+static void advise_line(struct adviser *v, const char *text, uint32_t pos, const char *whole)
 {
     if (pos != PEAL_NONE)
         whole = peal_answer_text(v->a, "%s %s", text, peal_adviser_line(v, pos));
-    peal_advise(v, fixes, whole, pos, PEAL_NONE);
+    peal_advise(v, true, whole, pos, PEAL_NONE);
 }
 
 /* --- lines ----------------------------------------------------------------------------------- */
@@ -113,7 +112,7 @@ uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uin
     const struct peal_op *op = peal_plan_ops(plan);
     uint32_t n = 0;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (n >= MOST_LINES)
+        if (n >= MAX_LINES)
             break;
         uint32_t k = 0;
         while (k < n && out[k] != op[i].pos)
@@ -128,7 +127,7 @@ static void try_threshold(struct adviser *v, uint32_t pos, int64_t by)
 {
     struct edit e;
     if (peal_edit_begin(&e, v->p, 0)) {
-        if (peal_edit_raise(&e, pos, by) && peal_adviser_mends(v, &e))
+        if (peal_edit_raise(&e, pos, by) && peal_adviser_fixes(v, &e))
             peal_advise(v, true,
                         peal_answer_text(v->a, "the threshold of the wait at %s %s by 1",
                                          peal_adviser_line(v, pos), by > 0 ? "raised" : "lowered"),
@@ -156,11 +155,11 @@ static bool try_at_least(struct adviser *v, uint32_t pos)
             }
         }
         peal_program_classify(p);
-        good = any && peal_adviser_mends(v, &e);
+        good = any && peal_adviser_fixes(v, &e);
     }
     peal_edit_end(&e);
     if (good)
-        advise_line(v, true, "'>=' instead of '==' in the wait at", pos,
+        advise_line(v, "'>=' instead of '==' in the wait at", pos,
                     "'>=' instead of '==' in every wait");
     return good;
 }
@@ -169,8 +168,8 @@ static void try_less(struct adviser *v, uint32_t pos)
 {
     struct edit e;
     if (peal_edit_begin(&e, v->p, 0) && peal_edit_remove_notify(&e, pos) &&
-        peal_adviser_mends(v, &e))
-        advise_line(v, true, "leave out the notify at", pos, NULL);
+        peal_adviser_fixes(v, &e))
+        advise_line(v, "leave out the notify at", pos, NULL);
     peal_edit_end(&e);
 }
 
@@ -187,7 +186,7 @@ static void try_zero(struct adviser *v)
             e.p.initial[c] = 0;
         }
         peal_program_classify(&e.p);
-        if (name && peal_adviser_mends(v, &e))
+        if (name && peal_adviser_fixes(v, &e))
             peal_advise(v, true, peal_answer_text(v->a, "cells of '%s' that start at 0", name),
                         PEAL_NONE, PEAL_NONE);
     }
@@ -196,14 +195,11 @@ static void try_zero(struct adviser *v)
 
 static void try_lines(struct adviser *v)
 {
-    uint32_t lines[MOST_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
-    bool equal = false;
-    for (uint32_t i = 0; i < n; i++) {
-        if (equal)
-            break;
-        equal = try_at_least(v, lines[i]);
-    }
-    if (!equal)
+    uint32_t lines[MAX_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
+    uint32_t at = 0;
+    while (at < n && !try_at_least(v, lines[at]))
+        at++;
+    if (at == n)
         (void)try_at_least(v, PEAL_NONE);
     for (uint32_t i = 0; i < n; i++)
         try_threshold(v, lines[i], v->a->v.fault == PEAL_FAULT_DEADLOCK ? -1 : 1);
@@ -250,10 +246,10 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
             }
         }
     }
-    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
-        advise_line(v, true, "a barrier of all ranks before", pos,
+        advise_line(v, "a barrier of all ranks before", pos,
                     "a barrier of all ranks at the end of the kernel");
     return good;
 }
@@ -274,7 +270,7 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
 {
     struct adviser v = {.p = p, .options = options, .a = a};
     const char *none = NULL;
-    if (p->nsteps > MOST_STEPS) {
+    if (p->nsteps > MAX_STEPS) {
         none = "no advice: the program is too large to try changes on it";
     } else if (p->guards) {
         none = "no advice: changes are not tried on kernels with blocks of 'when'";

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPAIRS = 64, MOST_MOVES = 16 };
+enum { MAX_REPAIRS = 64, MAX_MOVES = 16 };
 
 static const struct step *blocked_step(const struct program *p, const struct run *run, uint32_t t)
 {
@@ -51,25 +51,25 @@ static bool try_depth(struct adviser *v, const struct run *run)
 {
     struct program *p = v->p;
     bool full = false;
-    uint64_t most = 1;
+    uint64_t max_sent = 1;
     for (uint32_t t = 0; t < p->nthreads; t++) {
         const struct step *s = blocked_step(p, run, t);
         full = full || (s && p->cells[s->cell].kind == CELL_FREED);
     }
     for (uint32_t c = 0; c < p->channels.len; c++) {
-        if (p->channels.at[c].nsent > most)
-            most = p->channels.at[c].nsent;
+        if (p->channels.at[c].nsent > max_sent)
+            max_sent = p->channels.at[c].nsent;
     }
     uint32_t depth = 0;
-    if (full && most < 1u << 30)
-        depth = peal_order_least_depth(p, (uint32_t)most);
+    if (full && max_sent < 1u << 30)
+        depth = peal_order_least_depth(p, (uint32_t)max_sent);
     struct edit e;
     if (!depth)
         return false;
     bool good = peal_edit_begin(&e, p, 0);
     if (good)
         peal_edit_set_depth(&e, depth);
-    good = good && peal_adviser_mends(v, &e);
+    good = good && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true,
@@ -90,9 +90,9 @@ static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool
     if (pos == PEAL_NONE || by <= 0)
         return false;
     bool good = peal_edit_begin(&e, p, 0) && peal_edit_raise(&e, pos, -by);
-    uint32_t done[MOST_LINES] = {pos}, n = 1;
+    uint32_t done[MAX_LINES] = {pos}, n = 1;
     for (uint64_t i = 0; i < p->plans[0]->ops.count; i++) {
-        if (!good || !all || n >= MOST_LINES)
+        if (!good || !all || n >= MAX_LINES)
             break;
         uint32_t k = 0;
         while (k < n && done[k] != ops[i].pos)
@@ -103,7 +103,7 @@ static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool
         done[n++] = ops[i].pos;
         good = peal_edit_raise(&e, ops[i].pos, -by);
     }
-    good = good && peal_adviser_mends(v, &e);
+    good = good && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good && all)
         peal_advise(v, true,
@@ -119,67 +119,77 @@ static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool
     return good;
 }
 
-static bool try_move(struct adviser *v, uint32_t what, uint32_t before, uint32_t rank)
+static bool try_move(struct adviser *v, uint32_t notify, uint32_t before, uint32_t rank)
 {
     struct edit e;
     bool good = peal_edit_begin(&e, v->p, 0);
     if (good)
-        peal_edit_move_up(&e, what, before, rank);
+        peal_edit_move_up(&e, notify, before, rank);
     good =
-        good && !e.failed && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+        good && !e.failed && e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (!good)
         return false;
     const char *text = peal_answer_text(v->a, "the notify of %s before the wait of %s",
-                                        peal_adviser_line(v, what), peal_adviser_line(v, before));
+                                        peal_adviser_line(v, notify), peal_adviser_line(v, before));
     if (rank != PEAL_NONE)
         text = peal_answer_text(v->a, "on rank %u alone, %s", rank, text);
-    peal_advise(v, true, text, what, before);
+    peal_advise(v, true, text, notify, before);
     return true;
+}
+
+/* The search for a notify to move: at most 2 * MAX_MOVES are tried. */
+struct moves {
+    const struct run *run;
+    bool *wanted; /* cells that some rank waits for */
+    uint32_t tries;
+};
+
+/* Tries the notifies of wanted cells that stand behind the wait at which the thread is blocked;
+ * alone: on its rank only. */
+static bool try_moves_of(struct adviser *v, struct moves *m, uint32_t t, bool alone)
+{
+    struct program *p = v->p;
+    if (!blocked_step(p, m->run, t))
+        return false;
+    uint32_t before = peal_edit_pos(p, t, m->run->at[t]), last = PEAL_NONE;
+    if (before == PEAL_NONE)
+        return false;
+    for (uint32_t i = m->run->at[t]; i < p->threads[t].nsteps; i++) {
+        const struct step *s = peal_program_step(p, t, i);
+        uint32_t notify = peal_edit_pos(p, t, i);
+        if (!peal_step_is_notify(s) || !m->wanted[s->cell] || notify == PEAL_NONE ||
+            notify == last || !peal_cell_is_signal(&p->cells[s->cell]))
+            continue;
+        if (++m->tries > 2 * MAX_MOVES)
+            return false;
+        last = notify;
+        if (try_move(v, notify, before, alone ? p->threads[t].rank : PEAL_NONE))
+            return true;
+    }
+    return false;
 }
 
 /* Looks for notifies that some rank waits for and that stand behind a wait that never passes. */
 static bool try_moves(struct adviser *v, const struct run *run)
 {
     struct program *p = v->p;
-    uint32_t tries = 0;
-    bool *wanted = calloc(p->ncells + 1u, sizeof *wanted), found = false;
+    struct moves m = {.run = run, .wanted = calloc(p->ncells + 1u, sizeof *m.wanted)};
+    bool found = false;
+    if (!m.wanted)
+        return false;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!wanted)
-            break;
         const struct step *s = blocked_step(p, run, t);
         if (s)
-            wanted[s->cell] = true;
+            m.wanted[s->cell] = true;
     }
     /* On all ranks first, then on the rank alone. */
-    for (int alone = 0; alone < 2; alone++) {
-        if (!wanted || found)
+    for (uint32_t i = 0; i < 2 * p->nthreads; i++) {
+        found = try_moves_of(v, &m, i % p->nthreads, i >= p->nthreads);
+        if (found)
             break;
-        for (uint32_t t = 0; t < p->nthreads; t++) {
-            if (found)
-                break;
-            uint32_t before = PEAL_NONE;
-            if (blocked_step(p, run, t))
-                before = peal_edit_pos(p, t, run->at[t]);
-            uint32_t last = PEAL_NONE;
-            if (before == PEAL_NONE)
-                continue;
-            for (uint32_t i = run->at[t]; i < p->threads[t].nsteps; i++) {
-                const struct step *s = peal_program_step(p, t, i);
-                uint32_t what = peal_edit_pos(p, t, i);
-                if (!peal_step_is_notify(s) || !wanted[s->cell] || what == PEAL_NONE ||
-                    what == last || !peal_cell_is_signal(&p->cells[s->cell]) ||
-                    ++tries > 2 * MOST_MOVES)
-                    continue;
-                last = what;
-                if (try_move(v, what, before, alone ? p->threads[t].rank : PEAL_NONE)) {
-                    found = true;
-                    break;
-                }
-            }
-        }
     }
-    free(wanted);
+    free(m.wanted);
     return found;
 }
 
@@ -283,7 +293,7 @@ static uint32_t repair(struct edit *e, const struct rule *rule, uint32_t fresh,
                 !has_notifier(&e->p, &run, s->cell))
                 waiter = t;
         }
-        bool good = done || (waiter != PEAL_NONE && count < MOST_REPAIRS &&
+        bool good = done || (waiter != PEAL_NONE && count < MAX_REPAIRS &&
                              put_notify(e, &run, waiter, fresh + count, rule, &repairs[count]));
         count += !done;
         peal_run_release(&run);
@@ -319,13 +329,13 @@ static const char *repair_text(struct adviser *v, const struct repair *list, uin
 
 static bool try_rule(struct adviser *v, const struct rule *rule)
 {
-    struct repair repairs[MOST_REPAIRS];
+    struct repair repairs[MAX_REPAIRS];
     struct edit e;
-    bool good = peal_edit_begin(&e, v->p, MOST_REPAIRS);
+    bool good = peal_edit_begin(&e, v->p, MAX_REPAIRS);
     uint32_t count = 0;
     if (good)
         count = repair(&e, rule, v->p->ncells, repairs);
-    good = count && peal_adviser_mends(v, &e);
+    good = count && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true, repair_text(v, repairs, count, rule), repairs[0].pos, PEAL_NONE);

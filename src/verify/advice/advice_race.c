@@ -93,34 +93,34 @@ static const char *notify_text(struct adviser *v, const struct line *from, const
 {
     uint32_t n = v->p->nranks, distance = (to->rank + n - from->rank) % n;
     const char *line = peal_adviser_line(v, from->pos);
-    const char *what = from->writes ? "write" : "read";
+    const char *access = from->writes ? "write" : "read";
     if (distance == 0)
-        return peal_answer_text(v->a, "after every %s like that of %s 'notify done += 1'", what,
+        return peal_answer_text(v->a, "after every %s like that of %s 'notify done += 1'", access,
                                 line);
-    return peal_answer_text(v->a, "after every %s like that of %s 'notify done@%s += 1'", what,
+    return peal_answer_text(v->a, "after every %s like that of %s 'notify done@%s += 1'", access,
                             line, peal_adviser_neighbour(v, distance));
 }
 
 static const char *pair_text(struct adviser *v, const struct line *from, const struct line *to,
                              enum pair_kind kind, uint32_t total)
 {
-    const char *does = notify_text(v, from, to), *what = to->writes ? "write" : "read";
+    const char *does = notify_text(v, from, to), *access = to->writes ? "write" : "read";
     const char *line = peal_adviser_line(v, to->pos);
     switch (kind) {
     case PAIR_SAME_STEP:
     case PAIR_NEXT_STEP:
         return peal_answer_text(
             v->a, "%s, and before every %s like that of %s, the k-th, 'wait done >= k%s'", does,
-            what, line, kind == PAIR_NEXT_STEP ? " - 1" : "");
+            access, line, kind == PAIR_NEXT_STEP ? " - 1" : "");
     case PAIR_NEXT_AND_LAST:
         return peal_answer_text(v->a,
                                 "%s, and before every %s like that of %s, the k-th, 'wait done "
                                 ">= k - 1', the first 'wait done >= %u at launch - 1'",
-                                does, what, line, total);
+                                does, access, line, total);
     case PAIR_LAST_LAUNCH:
         return peal_answer_text(
             v->a, "%s, and before the first %s like that of %s 'wait done >= %u at launch - 1'",
-            does, what, line, total);
+            does, access, line, total);
     default:
         return peal_answer_text(v->a, "%s, and at the end of the kernel 'wait done >= %u'", does,
                                 total);
@@ -136,34 +136,27 @@ static uint32_t thread_of(const struct program *p, uint32_t rank, uint32_t lane)
     return t;
 }
 
-/* Tries one direction: rank r notifies rank r + distance. */
-static bool try_pair(struct adviser *v, const struct line *from, const struct line *to,
-                     enum pair_kind kind)
+/* Queues the notifies and waits of one direction: rank r notifies rank r + distance. */
+static void queue_pairs(struct edit *e, const struct program *p, const struct line *from,
+                        const struct line *to, enum pair_kind kind)
 {
-    struct program *p = v->p;
     uint32_t n = p->nranks, distance = (to->rank + n - from->rank) % n;
-    struct edit e;
-    if (distance == 0 && from->lane == to->lane)
-        return false;
-    bool good = peal_edit_begin(&e, p, n);
     for (uint32_t r = 0; r < n; r++) {
-        if (!good)
-            break;
         uint32_t target = (r + distance) % n;
-        uint32_t tells = thread_of(p, r, from->lane), waits = thread_of(p, target, to->lane);
-        if (tells == PEAL_NONE || waits == PEAL_NONE)
+        uint32_t notifies = thread_of(p, r, from->lane), waits = thread_of(p, target, to->lane);
+        if (notifies == PEAL_NONE || waits == PEAL_NONE)
             continue;
-        struct pair pair = {p->ncells + target, queue_line(&e, p, from, tells, NULL, NULL),
+        struct pair pair = {p->ncells + target, queue_line(e, p, from, notifies, NULL, NULL),
                             kind == PAIR_NEXT_STEP || kind == PAIR_NEXT_AND_LAST,
                             kind != PAIR_LAST_LAUNCH,
                             kind == PAIR_LAST_LAUNCH || kind == PAIR_NEXT_AND_LAST};
-        queue_line(&e, p, from, tells, queue_notify, &pair);
-        if (kind != PAIR_AT_END)
-            queue_line(&e, p, to, waits, queue_wait, &pair);
+        queue_line(e, p, from, notifies, queue_notify, &pair);
+        if (kind != PAIR_AT_END) {
+            queue_line(e, p, to, waits, queue_wait, &pair);
+            continue;
+        }
         for (uint32_t l = 0; l < p->launches; l++) {
-            if (kind != PAIR_AT_END)
-                break;
-            peal_edit_insert(&e,
+            peal_edit_insert(e,
                              (struct insertion){.thread = waits,
                                                 .launch = l,
                                                 .op = PEAL_NONE,
@@ -172,10 +165,21 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
                                                          .value = (int64_t)pair.total * (l + 1)}});
         }
     }
+}
+
+static bool try_pair(struct adviser *v, const struct line *from, const struct line *to,
+                     enum pair_kind kind)
+{
+    struct edit e;
     uint32_t total = 0;
-    if (good)
-        total = queue_line(&e, p, from, from->thread, NULL, NULL);
-    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    if (from->rank == to->rank && from->lane == to->lane)
+        return false;
+    bool good = peal_edit_begin(&e, v->p, v->p->nranks);
+    if (good) {
+        queue_pairs(&e, v->p, from, to, kind);
+        total = queue_line(&e, v->p, from, from->thread, NULL, NULL);
+        good = e.insertions.len && peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
+    }
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true, pair_text(v, from, to, kind, total), from->pos, to->pos);
@@ -203,20 +207,20 @@ static bool make_line(const struct adviser *v, uint32_t i, uint32_t memory, stru
 
 /* --- moving ---------------------------------------------------------------------------------- */
 
-/* Moves the notify at `what` to after the line of an access, or the wait to before it. */
-static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
+/* Moves the notify of a line to after the line of an access, or the wait to before it. */
+static bool try_move(struct adviser *v, uint32_t line, uint32_t to, bool notify)
 {
     struct edit e;
-    bool good = peal_edit_begin(&e, v->p, 0) && peal_edit_move(&e, what, to, notify) &&
-                peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    bool good = peal_edit_begin(&e, v->p, 0) && peal_edit_move(&e, line, to, notify) &&
+                peal_edit_apply(&e) && peal_adviser_fixes(v, &e);
     peal_edit_end(&e);
     if (good)
         peal_advise(v, true,
                     peal_answer_text(v->a,
                                      notify ? "move the notify at %s to after %s"
                                             : "move the wait at %s to before %s",
-                                     peal_adviser_line(v, what), peal_adviser_line(v, to)),
-                    what, to);
+                                     peal_adviser_line(v, line), peal_adviser_line(v, to)),
+                    line, to);
     return good;
 }
 
@@ -224,7 +228,7 @@ static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
  * protects. */
 static bool try_moves(struct adviser *v, const struct line *line)
 {
-    uint32_t lines[MOST_LINES];
+    uint32_t lines[MAX_LINES];
     for (uint32_t notify = 0; notify < 2; notify++) {
         uint32_t n = peal_adviser_lines(v->p, notify ? PEAL_OP_NOTIFY : PEAL_OP_WAIT, lines);
         for (uint32_t i = 0; i < 2 * n; i++) {
@@ -243,13 +247,22 @@ void peal_advice_sequence(struct adviser *v)
     bool lines = race && make_line(v, 0, 0, &line[0]) && make_line(v, 1, 0, &line[1]);
     if (lines)
         (void)try_moves(v, line);
-    if (peal_adviser_try_barrier(v, PEAL_NONE))
+    if (peal_adviser_try_barrier(v, PEAL_NONE) || !lines)
         return;
     for (uint32_t i = 0; i < 2; i++) {
-        if (!lines)
-            break;
         if (line[i].pos != PEAL_NONE && peal_adviser_try_barrier(v, line[i].pos))
             return;
+    }
+}
+
+/* Tries every kind of pair, in both directions. */
+static void try_pairs(struct adviser *v, const struct line *line)
+{
+    for (uint32_t kind = 0; kind < PAIR_KINDS; kind++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            if (try_pair(v, &line[i], &line[1 - i], (enum pair_kind)kind))
+                return;
+        }
     }
 }
 
@@ -258,31 +271,20 @@ void peal_advice_race(struct adviser *v)
     const struct program *p = v->p;
     struct line line[2];
     uint32_t memory = 0;
-    bool lines = true, found = false;
+    bool lines = true;
     while (memory + 1 < p->memory.len &&
            strcmp(p->memory.at[memory].name, v->a->v.accesses_at[0].buf) != 0)
         memory++;
     for (uint32_t i = 0; i < 2; i++)
         lines = make_line(v, i, memory, &line[i]) && lines;
-    if (lines)
+    if (lines) {
         (void)try_moves(v, line);
-    for (uint32_t kind = 0; kind < PAIR_KINDS; kind++) {
-        if (found || !lines)
-            break;
-        for (uint32_t i = 0; i < 2; i++) {
-            if (found)
-                break;
-            found = try_pair(v, &line[i], &line[1 - i], (enum pair_kind)kind);
-        }
+        try_pairs(v, line);
     }
-    if (!peal_adviser_try_barrier(v, PEAL_NONE)) {
-        for (uint32_t i = 0; i < 2; i++) {
-            if (!lines)
-                break;
-            if (peal_adviser_try_barrier(v, line[i].pos))
-                break;
-        }
-    }
-    if (lines)
-        peal_advice_slot(v, memory, line[0].pos);
+    bool barrier = peal_adviser_try_barrier(v, PEAL_NONE);
+    if (!lines)
+        return;
+    if (!barrier && !peal_adviser_try_barrier(v, line[0].pos))
+        (void)peal_adviser_try_barrier(v, line[1].pos);
+    peal_advice_slot(v, memory, line[0].pos);
 }

@@ -20,7 +20,7 @@ static bool launches_init(struct launches *l, const struct peal_plan *plan, uint
         return false;
     for (uint32_t i = 0; i < count; i++)
         l->plans[i] = plan;
-    return peal_program_build(&l->p, l->plans, count, options->most_bytes) == PEAL_OK;
+    return peal_program_build(&l->p, l->plans, count, options->max_bytes) == PEAL_OK;
 }
 
 static void launches_release(struct launches *l)

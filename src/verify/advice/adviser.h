@@ -7,27 +7,27 @@
 #include "verify/advice/edit.h"
 #include "verify/story/story.h"
 
-enum { MOST_ADVICE = 64, MOST_LINES = 64 };
+enum { MAX_ADVICE = 64, MAX_LINES = 64 };
 
 struct adviser {
     struct program *p;
     const struct peal_verify_options *options;
     struct answer *a;
-    struct peal_verify_advice list[MOST_ADVICE];
+    struct peal_verify_advice list[MAX_ADVICE];
     uint32_t count;
 };
 
-/* Keeps a suggestion. `at` and `also` are source positions, or PEAL_NONE. */
-void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t also);
+/* Keeps a suggestion. `at` and `second` are source positions, or PEAL_NONE. */
+void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t second);
 /* Keeps a piece that could be left out. */
 void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut);
 struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos);
-/* Lists the source positions of all ops of a kind, at most MOST_LINES. */
+/* Lists the source positions of all ops of a kind, at most MAX_LINES. */
 uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out);
 /* "line 7", or "line 124 of sync.peal" if the line is of a kernel from another file. */
 const char *peal_adviser_line(struct adviser *v, uint32_t pos);
 /* Is the edited program proved, with every reuse that this many launches can show? */
-bool peal_adviser_mends(struct adviser *v, struct edit *e);
+bool peal_adviser_fixes(struct adviser *v, struct edit *e);
 /* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the
  * launch. */
 bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos);

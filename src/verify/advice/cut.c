@@ -96,23 +96,22 @@ struct peal_plan *peal_cut_plan(const struct peal_plan *old, const struct peal_v
     struct peal_plan *plan = malloc(old->block_len);
     uint64_t cells = (uint64_t)old->nranks * old->cells;
     struct cell_count *counts = calloc(cells + 1, sizeof *counts);
-    bool good = plan && counts;
-    if (!good)
-        goto free_both;
+    if (!plan || !counts)
+        goto fail;
     memcpy(plan, old, old->block_len);
     plan->hash = 0;
-    good = take_out(plan, cut);
+    if (!take_out(plan, cut))
+        goto fail;
     memset((char *)plan + plan->totals.offset, 0, plan->totals.count * sizeof(int64_t));
     for (uint32_t phase = 0; phase < plan->period; phase++) {
-        if (!good)
-            break;
         memset(counts, 0, cells * sizeof *counts);
-        good = count_phase(plan, phase, counts);
+        if (!count_phase(plan, phase, counts))
+            goto fail;
     }
-free_both:
     free(counts);
-    if (good)
-        return plan;
+    return plan;
+fail:
+    free(counts);
     free(plan);
     return NULL;
 }

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying a program, and inserting steps into the copy. See edit.h; edit_lines.c has the other
- * changes. */
+/* Copying a program, and inserting steps into the copy. edit_lines.c has the other changes.
+ *
+ * The copy owns its steps, cells, initial values, threads with their `enter` and `leave`, accesses,
+ * memory and bases. Everything else (plans, signals, channels, names) is the original's, which must
+ * outlive it.
+ *
+ * Insertions are queued by their *place* in a thread, a number that counts the beginnings of
+ * launches, their ops and their ends, and that no insertion changes: so they can be queued in any
+ * order, and accesses, `enter` and `leave` are moved by how many insertions come at or before their
+ * own place. Several steps of one op have one place, and nothing is inserted between them.
+ */
 #include "verify/advice/edit.h"
 
 #include "verify/decide.h"
@@ -21,11 +30,10 @@ static int64_t *copy_base(const struct program *p, uint32_t cells)
 {
     uint64_t wide = p->ncells + (uint64_t)cells;
     int64_t *base = calloc((p->launches + 1) * wide + 1, sizeof *base);
-    for (uint32_t l = 0; l <= p->launches; l++) {
-        if (!base)
-            break;
+    if (!base)
+        return NULL;
+    for (uint32_t l = 0; l <= p->launches; l++)
         memcpy(base + l * wide, p->base + (uint64_t)l * p->ncells, p->ncells * sizeof *base);
-    }
     return base;
 }
 
@@ -39,34 +47,32 @@ bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
     q->cells = copy_of(p->cells, p->ncells, cells, sizeof *p->cells);
     q->initial = copy_of(p->initial, p->ncells, cells, sizeof *p->initial);
     q->threads = copy_of(p->threads, p->nthreads, 0, sizeof *p->threads);
+    if (q->threads)
+        q->threads[0].enter = NULL; /* the marks of p are not the copy's to free */
     q->accesses.at = copy_of(p->accesses.at, p->accesses.len, 0, sizeof *p->accesses.at);
     q->memory.at = copy_of(p->memory.at, p->memory.len, 0, sizeof *p->memory.at);
     q->accesses.cap = p->accesses.len;
     if (p->base)
         q->base = copy_base(p, cells);
-    bool good = q->steps && q->step_op && q->cells && q->initial && q->threads && q->accesses.at &&
-                q->memory.at && (q->base || !p->base);
-    uint32_t *marks = NULL;
-    if (good)
-        marks = calloc((size_t)p->nthreads * p->launches * 2 + 1, sizeof *marks);
+    e->failed = !q->steps || !q->step_op || !q->cells || !q->initial || !q->threads ||
+                !q->accesses.at || !q->memory.at || (p->base && !q->base);
+    if (e->failed)
+        return false;
+    uint32_t *marks = calloc((size_t)p->nthreads * p->launches * 2 + 1, sizeof *marks);
+    if (!marks) {
+        e->failed = true;
+        return false;
+    }
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!marks)
-            break;
         q->threads[t].enter = marks + (size_t)t * p->launches * 2;
         q->threads[t].leave = q->threads[t].enter + p->launches;
         memcpy(q->threads[t].enter, p->threads[t].enter, p->launches * sizeof *marks);
         memcpy(q->threads[t].leave, p->threads[t].leave, p->launches * sizeof *marks);
     }
-    for (uint32_t c = p->ncells; c < q->ncells; c++) {
-        if (!good)
-            break;
+    for (uint32_t c = p->ncells; c < q->ncells; c++)
         q->cells[c] =
             (struct cell){.kind = CELL_JOIN}; /* its count continues from launch to launch */
-    }
-    e->failed = !good || !marks;
-    if (!marks && good)
-        q->threads[0].enter = NULL;
-    return !e->failed;
+    return true;
 }
 
 void peal_edit_end(struct edit *e)
@@ -260,14 +266,14 @@ bool peal_edit_apply(struct edit *e)
 static bool judge(struct program *p, const struct peal_verify_options *options,
                   enum peal_reuse reuse)
 {
-    enum { MOST_STATES = 200000 };
+    enum { MAX_STATES = 200000 };
     if (p->status != PEAL_OK || p->early.fault != PEAL_FAULT_NONE)
         return false;
     struct answer scratch = {0};
     struct peal_verify_options o = *options;
     o.no_story = true;
-    if (o.most_states >= MOST_STATES)
-        o.most_states = MOST_STATES;
+    if (o.max_states >= MAX_STATES)
+        o.max_states = MAX_STATES;
     peal_arena_init(&scratch.arena, 0);
     peal_verify_decide(p, &o, &scratch);
     /* If more launches could refute it, this is no proof, unless exactly these launches were asked

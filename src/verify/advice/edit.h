@@ -48,14 +48,14 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos);
 /* Adds to the threshold of every wait of one source line. False: one of them would no longer
  * wait. */
 bool peal_edit_raise(struct edit *e, uint32_t pos, int64_t by);
-/* Queues the notifies of line `what` to come before line `before` of the same thread and launch,
+/* Queues the notifies of `line` to come before line `before` of the same thread and launch,
  * where they come after it: on one rank, or on all for PEAL_NONE. */
-void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t rank);
-/* Queues the notifies or waits of line `what` to come right after (or before) line `to` of the same
+void peal_edit_move_up(struct edit *e, uint32_t line, uint32_t before, uint32_t rank);
+/* Queues the notifies or waits of `line` to come right after (or before) line `to` of the same
  * thread and launch: the k-th of one line to the k-th of the other, or all of them to the only one.
  * False: the lines do not correspond, nothing would move, or the counts of a cell would change
  * their order. */
-bool peal_edit_move(struct edit *e, uint32_t what, uint32_t to, bool after);
+bool peal_edit_move(struct edit *e, uint32_t line, uint32_t to, bool after);
 /* Gives all channels this many slots. */
 void peal_edit_set_depth(struct edit *e, uint32_t depth);
 

@@ -70,11 +70,10 @@ static bool rebase(struct program *p)
         }
     }
     for (uint32_t c = 0; c < p->ncells; c++) {
-        for (uint32_t l = 0; l <= p->launches; l++) {
-            if (p->cells[c].kind != CELL_SHARED)
-                break;
+        if (p->cells[c].kind != CELL_SHARED)
+            continue;
+        for (uint32_t l = 0; l <= p->launches; l++)
             p->base[(uint64_t)l * p->ncells + c] = base[(uint64_t)l * p->ncells + c];
-        }
     }
     free(base);
     return true;
@@ -108,11 +107,11 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos)
 {
     struct program *p = &e->p;
     struct count *counts = malloc((p->ncells + 1u) * sizeof *counts);
-    if (!counts)
+    if (!counts) {
         e->failed = true;
+        return false;
+    }
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!counts)
-            break;
         memset(counts, 0, p->ncells * sizeof *counts);
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             struct step *s = &p->steps[p->threads[t].first_step + i];
@@ -160,18 +159,18 @@ bool peal_edit_raise(struct edit *e, uint32_t pos, int64_t by)
 
 /* Is there another notify of the same cell between two steps of a thread? */
 static bool crosses(const struct program *p, uint32_t thread, uint32_t from, uint32_t to,
-                    uint32_t what)
+                    uint32_t line)
 {
     uint32_t cell = peal_program_step(p, thread, to)->cell;
     for (uint32_t i = from; i < to; i++) {
         const struct step *s = peal_program_step(p, thread, i);
-        if (peal_step_is_notify(s) && s->cell == cell && peal_edit_pos(p, thread, i) != what)
+        if (peal_step_is_notify(s) && s->cell == cell && peal_edit_pos(p, thread, i) != line)
             return true;
     }
     return false;
 }
 
-void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t rank)
+void peal_edit_move_up(struct edit *e, uint32_t line, uint32_t before, uint32_t rank)
 {
     struct program *p = &e->p;
     for (uint32_t t = 0; t < p->nthreads; t++) {
@@ -185,9 +184,9 @@ void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t 
                 place = PEAL_NONE;
             if (pos == before && (place == PEAL_NONE || peal_edit_pos(p, t, i - 1) != before))
                 place = i;
-            if (pos != what || place == PEAL_NONE || !peal_step_is_notify(s))
+            if (pos != line || place == PEAL_NONE || !peal_step_is_notify(s))
                 continue;
-            e->failed = e->failed || crosses(p, t, place, i, what);
+            e->failed = e->failed || crosses(p, t, place, i, line);
             peal_edit_insert(e,
                              (struct insertion){.thread = t,
                                                 .launch = launch,
@@ -215,16 +214,16 @@ static uint32_t find_op(const struct program *p, uint32_t thread, uint32_t launc
 }
 
 /* Is the step a notify or wait of that line in that launch? */
-static bool is_sync_of(const struct program *p, uint32_t thread, uint32_t i, uint32_t what,
+static bool is_sync_of(const struct program *p, uint32_t thread, uint32_t i, uint32_t line,
                        uint32_t launch)
 {
     const struct step *s = peal_program_step(p, thread, i);
     return (peal_step_is_notify(s) || waits(s)) &&
-           peal_program_step_launch(p, thread, i) == launch && peal_edit_pos(p, thread, i) == what;
+           peal_program_step_launch(p, thread, i) == launch && peal_edit_pos(p, thread, i) == line;
 }
 
 /* Does a notify of the same cell that is not of the line stand between the step and the op? */
-static bool passes_another(const struct program *p, uint32_t thread, uint32_t i, uint32_t what,
+static bool passes_another(const struct program *p, uint32_t thread, uint32_t i, uint32_t line,
                            uint32_t op)
 {
     const struct step *s = peal_program_step(p, thread, i);
@@ -236,7 +235,7 @@ static bool passes_another(const struct program *p, uint32_t thread, uint32_t i,
         uint32_t at = p->step_op[p->threads[thread].first_step + k];
         bool between = at != PEAL_NONE && ((at > from && at <= op) || (at < from && at >= op));
         if (between && peal_step_is_notify(other) && other->cell == s->cell &&
-            peal_edit_pos(p, thread, k) != what)
+            peal_edit_pos(p, thread, k) != line)
             return true;
     }
     return false;
@@ -244,16 +243,16 @@ static bool passes_another(const struct program *p, uint32_t thread, uint32_t i,
 
 /* Moves the steps of one launch of a thread. Returns how many were moved; e->failed: they cannot be
  * moved. */
-static uint32_t move_in_launch(struct edit *e, uint32_t thread, uint32_t launch, uint32_t what,
+static uint32_t move_in_launch(struct edit *e, uint32_t thread, uint32_t launch, uint32_t line,
                                uint32_t to, bool after)
 {
     struct program *p = &e->p;
     uint32_t total = 0, moved = 0, k = 0;
     for (uint32_t i = 0; i < p->threads[thread].nsteps; i++)
-        total += is_sync_of(p, thread, i, what, launch);
+        total += is_sync_of(p, thread, i, line, launch);
     for (uint32_t i = 0; i < p->threads[thread].nsteps; i++) {
         uint32_t target = 0;
-        if (!is_sync_of(p, thread, i, what, launch))
+        if (!is_sync_of(p, thread, i, line, launch))
             continue;
         uint32_t places = find_op(p, thread, launch, to, 0, &target);
         if (places != 1 && places != total)
@@ -269,7 +268,7 @@ static uint32_t move_in_launch(struct edit *e, uint32_t thread, uint32_t launch,
             there = from < target;
         if (e->failed || there)
             continue;
-        e->failed = passes_another(p, thread, i, what, target);
+        e->failed = passes_another(p, thread, i, line, target);
         struct step *s = &p->steps[p->threads[thread].first_step + i];
         peal_edit_insert(
             e, (struct insertion){
@@ -280,7 +279,7 @@ static uint32_t move_in_launch(struct edit *e, uint32_t thread, uint32_t launch,
     return moved;
 }
 
-bool peal_edit_move(struct edit *e, uint32_t what, uint32_t to, bool after)
+bool peal_edit_move(struct edit *e, uint32_t line, uint32_t to, bool after)
 {
     struct program *p = &e->p;
     uint32_t moved = 0;
@@ -290,7 +289,7 @@ bool peal_edit_move(struct edit *e, uint32_t what, uint32_t to, bool after)
         for (uint32_t l = 0; l < p->launches; l++) {
             if (e->failed)
                 break;
-            moved += move_in_launch(e, t, l, what, to, after);
+            moved += move_in_launch(e, t, l, line, to, after);
         }
     }
     return moved && !e->failed;

@@ -8,15 +8,15 @@
 
 static bool holds_without(struct adviser *v, const struct peal_verify_cut *cut)
 {
-    enum { MOST_STATES = 200000 };
+    enum { MAX_STATES = 200000 };
     const struct peal_plan *whole = v->p->plans[0];
     struct peal_plan *plan = peal_cut_plan(whole, cut);
     struct peal_verification *answer = NULL;
     struct peal_verify_options o = *v->options;
     o.advice = false;
     o.no_story = true;
-    if (o.most_states >= MOST_STATES)
-        o.most_states = MOST_STATES;
+    if (o.max_states >= MAX_STATES)
+        o.max_states = MAX_STATES;
     if (v->p->launches < peal_verify_launches(whole))
         o.launches = v->p->launches;
     else
@@ -75,21 +75,21 @@ static void try_wait(struct adviser *v, uint32_t wait, const uint32_t *notifies,
 
 void peal_advice_redundant(struct adviser *v)
 {
-    uint32_t waits[MOST_LINES], notifies[MOST_LINES];
+    uint32_t waits[MAX_LINES], notifies[MAX_LINES];
     uint32_t nwaits = peal_adviser_lines(v->p, PEAL_OP_WAIT, waits);
     uint32_t nnotifies = peal_adviser_lines(v->p, PEAL_OP_NOTIFY, notifies);
     for (uint32_t s = 0; s < v->p->signals.len; s++) {
-        if (v->count >= MOST_ADVICE)
+        if (v->count >= MAX_ADVICE)
             break;
         try_signal(v, s);
     }
     for (uint32_t i = 0; i < nwaits; i++) {
-        if (v->count >= MOST_ADVICE)
+        if (v->count >= MAX_ADVICE)
             break;
         try_wait(v, waits[i], notifies, nnotifies);
     }
     for (uint32_t i = 0; i < nnotifies; i++) {
-        if (v->count >= MOST_ADVICE)
+        if (v->count >= MAX_ADVICE)
             break;
         struct peal_verify_cut cut = {.notify = peal_adviser_place(v, notifies[i])};
         if (holds_without(v, &cut))

@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-    MOST_TOUCHES = 1 << 13, /* per location; also limits the recursion of find_source */
-    MOST_QUERIES = 1 << 20,
-    MOST_LOOKS = 1 << 27,
-    MOST_PERIOD = 4 /* the largest k of `launch mod k` */
+    MAX_TOUCHES = 1 << 13, /* per location; also limits the recursion of find_source */
+    MAX_QUERIES = 1 << 20,
+    MAX_COMPARISONS = 1 << 27,
+    MAX_PERIOD = 4 /* the largest k of `launch mod k` */
 };
 
 enum { SLOT_UNKNOWN = 2 }; /* no operand must come before it */
@@ -41,7 +41,7 @@ struct slot_finder {
     /* [thread] its number among the threads that change the current location, + 1 */
     uint32_t *writer;
     struct peal_arena arena;
-    uint64_t looks;
+    uint64_t comparisons;
     bool failed;
 };
 
@@ -96,8 +96,8 @@ static void add_op(struct slot_finder *f, uint32_t thread, uint32_t op, size_t *
         add_touch(f, thread, op, peal_op_src(plan, at, i), next);
     if (peal_op_has_dst(at))
         add_touch(f, thread, op, peal_op_dst(plan, at), next);
-    for (uint32_t i = 0; i < at->mem.also; i++)
-        add_touch(f, thread, op, peal_op_also(plan, at, i), next);
+    for (uint32_t i = 0; i < at->mem.more_dsts; i++)
+        add_touch(f, thread, op, peal_op_more_dst(plan, at, i), next);
 }
 
 static void add_touches(struct slot_finder *f)
@@ -148,20 +148,20 @@ static void find_times(struct slot_finder *f)
         return;
     }
     run.clock = malloc((p->nsteps + 1) * sizeof *run.clock);
-    f->failed = f->failed || !run.clock;
-    if (run.clock) {
-        memset(run.clock, 0xff, (p->nsteps + 1) * sizeof *run.clock);
-        run_in_turn(&run);
+    if (!run.clock) {
+        f->failed = true;
+        goto release;
     }
+    memset(run.clock, 0xff, (p->nsteps + 1) * sizeof *run.clock);
+    run_in_turn(&run);
     for (size_t i = 0; i < f->touches.len; i++) {
-        if (!run.clock)
-            break;
         const struct access *a = &p->accesses.at[f->touches.at[i].first];
         if (a->step)
             f->touches.at[i].time = run.clock[p->threads[a->thread].first_step + a->step - 1];
         else
             f->touches.at[i].time = 0;
     }
+release:
     free(run.clock);
     peal_run_release(&run);
 }
@@ -195,7 +195,7 @@ static void ask_location(struct slot_finder *f, struct touch *touches, size_t n)
             break;
         const struct access *a = access_of(f, &touches[i]);
         touches[i].clock = peal_arena_alloc(&f->arena, writers * sizeof(uint32_t) + 1);
-        f->failed = !touches[i].clock || f->queries.len > MOST_QUERIES;
+        f->failed = !touches[i].clock || f->queries.len > MAX_QUERIES;
         for (uint32_t t = 0; t < f->p->nthreads; t++) {
             if (f->failed)
                 break;
@@ -242,7 +242,7 @@ static void find_source(struct slot_finder *f, const struct touch *touches, size
         const struct access *row = NULL;
         if (change->changes)
             row = overlap(f, change, s);
-        f->failed = ++f->looks > MOST_LOOKS;
+        f->failed = ++f->comparisons > MAX_COMPARISONS;
         if (!row || !precedes(f, change, touch)) {
             n--;
             continue;
@@ -294,12 +294,10 @@ static void each_location(struct slot_finder *f,
     for (size_t i = 0, end; i < f->touches.len; i = end) {
         if (f->failed)
             break;
-        for (end = i + 1; end < f->touches.len;) {
-            if (f->touches.at[end].location != f->touches.at[i].location)
-                break;
+        end = i + 1;
+        while (end < f->touches.len && f->touches.at[end].location == f->touches.at[i].location)
             end++;
-        }
-        f->failed = end - i > MOST_TOUCHES;
+        f->failed = end - i > MAX_TOUCHES;
         if (!f->failed)
             call(f, f->touches.at + i, end - i);
     }
@@ -340,11 +338,9 @@ static bool fold_all(struct slot_finder *f, struct slot_uses *out)
     out->list.len = 0;
     for (size_t i = 0, end; i < f->touches.len; i = end) {
         struct slot_use use = {.ref = f->touches.at[i].ref};
-        for (end = i + 1; end < f->touches.len;) {
-            if (f->touches.at[end].ref != use.ref)
-                break;
+        end = i + 1;
+        while (end < f->touches.len && f->touches.at[end].ref == use.ref)
             end++;
-        }
         if (!fold(f, f->touches.at + i, end - i, out->period, &use.slots))
             return false;
         if (!peal_vec_push(&out->list, use))
@@ -376,7 +372,7 @@ bool peal_slot_find(const struct program *p, uint32_t memory, uint32_t workers,
         qsort(f.touches.at, f.touches.len, sizeof *f.touches.at, by_ref);
         good = !f.failed && fold_all(&f, out);
         out->period *= good ? 1 : 2;
-        good = good || (!f.failed && out->period <= MOST_PERIOD && fold_all(&f, out));
+        good = good || (!f.failed && out->period <= MAX_PERIOD && fold_all(&f, out));
     }
     peal_vec_release(&f.touches);
     peal_vec_release(&f.queries);

@@ -44,10 +44,10 @@ static void stretch_totals(const struct peal_plan *old, struct peal_plan *plan)
 {
     int64_t *to = (int64_t *)((char *)plan + plan->totals.offset);
     uint64_t stride = old->totals_stride;
+    if (!stride)
+        return;
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         for (uint32_t f = 0; f < plan->period; f++) {
-            if (!stride)
-                break;
             memcpy(to + ((uint64_t)r * plan->period + f) * stride,
                    peal_plan_totals(old) + ((uint64_t)r * old->period + f % old->period) * stride,
                    stride * sizeof *to);
@@ -78,7 +78,7 @@ static void move_operands(const struct peal_plan *old, struct peal_plan *plan,
 static void lengthen(struct peal_plan *plan, uint32_t buf)
 {
     struct peal_buf *b = (struct peal_buf *)((char *)plan + plan->bufs.offset) + buf;
-    uint64_t *lens = (uint64_t *)((char *)plan + plan->lens.offset), most = 0;
+    uint64_t *lens = (uint64_t *)((char *)plan + plan->lens.offset), max_len = 0;
     uint64_t *region;
     if (b->kind == PEAL_BUF_WINDOW)
         region = &plan->window_bytes;
@@ -87,11 +87,11 @@ static void lengthen(struct peal_plan *plan, uint32_t buf)
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         uint64_t *len = &lens[r * plan->bufs.count + buf];
         *len *= 2;
-        if (*len > most)
-            most = *len;
+        if (*len > max_len)
+            max_len = *len;
     }
     b->offset = align(*region, 64);
-    *region = align(b->offset + most * peal_dtype_size((enum peal_dtype)b->dtype), 64);
+    *region = align(b->offset + max_len * peal_dtype_size((enum peal_dtype)b->dtype), 64);
 }
 
 struct peal_plan *peal_slot_plan(const struct peal_plan *old, uint32_t buf,

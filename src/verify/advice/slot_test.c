@@ -4,14 +4,11 @@
 #include "verify/advice/slot.h"
 
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, COUNT = 8, HALF = COUNT / 2 };
 
@@ -23,7 +20,7 @@ enum scheme {
     HALVES,   /* the first half is staged again; the halves are read one by one */
     PERSISTS, /* the same, but the second half is wanted in the slot of the first */
     GATHERED, /* all add to what rank 0 has staged */
-    PARITY,   /* alternates between two halves already, and no rank says that it has read */
+    PARITY,   /* alternates between two halves already, and no rank announces that it has read */
     WRONG     /* AGAIN, and what is read is doubled */
 };
 
@@ -99,12 +96,13 @@ static struct peal_ref by_launch(struct maker *m)
 static void add_ops(struct maker *m, enum scheme scheme)
 {
     if (scheme == PARITY) {
-        if (m->rank == 0)
+        if (m->rank == 0) {
             peal_assembler_copy(m->a, by_launch(m), at(0, m->x, 0), 1, COUNT);
-        for (uint32_t q = 1; q < RANKS && m->rank == 0; q++)
-            peal_assembler_notify(m->a, q, m->s, 0, PEAL_NONE, 1, 0);
-        if (m->rank)
+            for (uint32_t q = 1; q < RANKS; q++)
+                peal_assembler_notify(m->a, q, m->s, 0, PEAL_NONE, 1, 0);
+        } else {
             peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, 1, 0);
+        }
         peal_assembler_copy(m->a, at(m->rank, m->y, 0), m->rank ? by_launch(m) : at(0, m->x, 0), 1,
                             COUNT);
         return;
@@ -156,10 +154,10 @@ static struct peal_verification *verify(const struct peal_plan *plan, bool advic
     return v;
 }
 
-static void expect(int line, bool holds, const char *what)
+static void expect(int line, bool holds, const char *expected)
 {
     if (!holds)
-        fail_msg("line %d: %s", line, what);
+        fail_msg("line %d: %s", line, expected);
 }
 
 /* How the slots of t are used. False: there is no such use. */
@@ -188,9 +186,8 @@ static bool suggests_slot(const struct peal_verification *v)
     return false;
 }
 
-static void test_schemes(void **state)
+TEST(test_schemes)
 {
-    (void)state;
     static const struct {
         int line;
         enum scheme scheme;
@@ -235,9 +232,8 @@ static void test_schemes(void **state)
 
 /* If the second half were assumed to be in the slot of the first, nothing would race, and the
  * result would be wrong. */
-static void test_a_wrong_result_is_seen(void **state)
+TEST(test_a_wrong_result_is_seen)
 {
-    (void)state;
     struct peal_plan *plan = make(PERSISTS);
     struct slot_uses uses = {.period = 1};
     const struct peal_op *op = peal_plan_ops(plan);
@@ -264,9 +260,5 @@ static void test_a_wrong_result_is_seen(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schemes),
-        cmocka_unit_test(test_a_wrong_result_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

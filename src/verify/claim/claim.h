@@ -12,7 +12,8 @@
  * and the summary says that this is not a proof (two_only).
  *
  *   claim.c      tasks, the threads that share them, the summary
- *   sequences.c  one task: the plan alone, or pairs and triples
+ *   alone.c      one task: its plans, and the plan alone
+ *   sequences.c  one task: sequences of two and three plans
  *   left_out.c   what could be left out of every plan and sequence of a claim
  *
  * `peal verify`, `peal run --verify`, PEAL_VERIFY=1 and peal_verify() of peal/verify.h all call

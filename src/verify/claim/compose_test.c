@@ -4,6 +4,7 @@
 #include "verify/claim/claim.h"
 
 #include "plan/tests/made.h"
+#include "base/tests/unit.h"
 
 #include <stdio.h>
 
@@ -39,9 +40,9 @@
          "    }\n"                                                                                 \
          "}\n"
 
-/* Two slots. `told` is which ranks a reader notifies; `guard` is what a root waits for before it
+/* Two slots. `notified`: which ranks a reader notifies; `guard`: what a root waits for before it
  * writes its slot again. */
-#define PIPE(guard, told)                                                                          \
+#define PIPE(guard, notified)                                                                      \
     "kernel k(in x: T[n], out y: T[n], root: int, most: int = n) implements broadcast {\n"         \
     "    window slot: T[2 * most]\n"                                                               \
     "    signal done[nranks], ready[nranks]\n"                                                     \
@@ -52,12 +53,12 @@
     "        y = x\n"                                                                              \
     "    } else {\n"                                                                               \
     "        wait ready[root] >= 1\n"                                                              \
-    "        y = slot@root[(launch mod 2) * most +: n]\n        " told "\n"                        \
+    "        y = slot@root[(launch mod 2) * most +: n]\n        " notified "\n"                    \
     "    }\n"                                                                                      \
     "}\n"
 
 #define ALL_DONE "for p in peers { wait done[p] >= 1 at launch - 2 }"
-#define TELL_ALL "for p in peers { notify done[rank]@p += 1 }"
+#define NOTIFY_ALL "for p in peers { notify done[rank]@p += 1 }"
 
 #define EACH_OF_ALL "for p in peers { wait taken[p] >= 1 }"
 #define TAKEN "notify taken[rank]@root += 1"
@@ -78,12 +79,12 @@ static const struct row rows[] = {
     /* not closed, two slots: a root waits for those that read its slot two launches ago */
     {__LINE__, "broadcast_pipe", true, PEAL_PROVED},
     {__LINE__, "broadcast_chain", true, PEAL_PROVED},
-    {__LINE__, PIPE(ALL_DONE, TELL_ALL), true, PEAL_PROVED},
+    {__LINE__, PIPE(ALL_DONE, NOTIFY_ALL), true, PEAL_PROVED},
     /* right with one root, but the next one is not notified by the ranks that read its slot */
     {__LINE__, PIPE(ALL_DONE, "notify done[rank]@root += 1"), false, PEAL_REFUTED},
     /* it is notified by some of them */
     {__LINE__,
-     PIPE("for p in peers { if p != root + 1 { wait done[p] >= 1 at launch - 2 } }", TELL_ALL),
+     PIPE("for p in peers { if p != root + 1 { wait done[p] >= 1 at launch - 2 } }", NOTIFY_ALL),
      false, PEAL_REFUTED},
     /* two slots, and every rank enters before any rank leaves */
     {__LINE__, "reduce_nodes", true, PEAL_PROVED},
@@ -127,9 +128,8 @@ static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain,
     return sum;
 }
 
-static void test_what_composes_is_what_pairs_say(void **state)
+TEST(test_what_composes_is_what_pairs_say)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
         struct made m;
@@ -152,12 +152,11 @@ static void test_what_composes_is_what_pairs_say(void **state)
 }
 
 /* Without this rule, a thousand ranks need a thousand plans. */
-static void test_two_roots_stand_for_all_of_the_library(void **state)
+TEST(test_two_roots_stand_for_all_of_the_library)
 {
     static const char *const names[] = {"broadcast_flat", "broadcast_pipe", "broadcast_nodes",
                                         "reduce_mesh",    "reduce_rows",    "reduce_binomial",
                                         "reduce_nodes",   "reduce_heads"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct made m;
         bool composes, one_root;
@@ -171,8 +170,5 @@ static void test_two_roots_stand_for_all_of_the_library(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_composes_is_what_pairs_say),
-        cmocka_unit_test(test_two_roots_stand_for_all_of_the_library)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,209 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One task of a claim: the plan alone, or sequences of two and three different plans. */
-#include "verify/claim/claim.h"
+/* Sequences of different plans of one number of ranks, as far as they are one task's share.
+ *
+ * First each plan is proved alone and says what it means for sequences (order/compose.h). As long
+ * as the facts of all plans join, no pair is examined: plans are made, proved and freed one by one.
+ * Otherwise all plans are made, and every ordered pair is verified in every order of its launches
+ * that contains both, or a sample of these beyond the limit of work. Where two plans do not stand
+ * for more, some sequences of three are added; these are no proof.
+ *
+ * Sequences have the same numbers in all tasks, and a share has every `shares`-th of them. A task
+ * ends with its first sequence that is not proved, and then owns the answer and its plans (`kept`).
+ * All other plans are freed here.
+ */
+#include "verify/claim/task.h"
 
 #include "verify/advice/cut.h"
-#include "verify/cache.h"
 #include "verify/order/compose.h"
 #include "verify/symmetry/symmetry.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-/* A plan that uses a good part of the memory limit by itself cannot be verified within it. */
-static uint64_t max_ops(const struct peal_claim *claim, uint32_t nranks)
-{
-    enum { BYTES_PER_OP = 64, FEWEST = 1 << 16 };
-    uint64_t bytes = claim->verify.most_bytes ? claim->verify.most_bytes : UINT64_C(2) << 30;
-    uint64_t ops = bytes / BYTES_PER_OP, most = peal_instantiate_most_ops(nranks);
-    if (ops < FEWEST)
-        return FEWEST;
-    if (ops < most)
-        return ops;
-    return most;
-}
-
-static struct peal_plan_request request_of(const struct peal_claim *claim,
-                                           const struct peal_claim_task *task, int64_t count,
-                                           int64_t root, int64_t max_count)
-{
-    struct peal_plan_request request = claim->request;
-    request.count = count;
-    request.max_count = max_count;
-    request.invent = true;
-    request.bind.nranks = task->nranks;
-    request.bind.rank = PEAL_NONE;
-    request.bind.root = root;
-    request.bind.symmetric = true;
-    request.bind.lenient = true; /* what is out of bounds is for the verifier to find */
-    request.bind.most_ops = max_ops(claim, request.bind.nranks);
-    return request;
-}
-
-static struct peal_plan *plan_variant(const struct peal_claim *claim, struct peal_claim_task *task,
-                                      int64_t count, int64_t root, int64_t max_count)
-{
-    struct peal_plan_request request = request_of(claim, task, count, root, max_count);
-    struct peal_plan *plan = NULL;
-    task->status = peal_plan_make(&request, &task->diags, &plan);
-    if (task->status == PEAL_OK && claim->flush)
-        task->status = peal_plan_flush(&plan);
-    if (task->status != PEAL_OK)
-        return NULL;
-    return plan;
-}
-
-/* Does the plan do what the text says? A cached proof of the contract makes this check
- * unnecessary. */
-static void check_text(const struct peal_claim *claim, struct peal_claim_task *task,
-                       const struct peal_plan *plan, int64_t max_count)
-{
-    struct peal_plan_request request =
-        request_of(claim, task, task->count, claim->request.bind.root, max_count);
-    struct peal_arena arena;
-    struct peal_diags diags;
-    struct peal_bind bind;
-    if (task->answer->cached && plan->contract != PEAL_CONTRACT_NONE)
-        return;
-    peal_arena_init(&arena, 0);
-    peal_diags_init(&diags);
-    if (peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK)
-        peal_verify_against_text(plan, request.kernel, &bind, task->answer);
-    peal_diags_release(&diags);
-    peal_arena_release(&arena);
-}
-
-/* The same plan without fusion, or NULL. A fused op has the accesses of several lines, but the
- * position of only one of them. */
-static struct peal_plan *make_unfused(const struct peal_claim *claim,
-                                      const struct peal_claim_task *task, int64_t count,
-                                      int64_t root, int64_t max_count)
-{
-    struct peal_plan_request request = request_of(claim, task, count, root, max_count);
-    struct peal_diags diags;
-    struct peal_plan *plan = NULL;
-    request.bind.no_fuse = true;
-    peal_diags_init(&diags);
-    if (peal_plan_make(&request, &diags, &plan) != PEAL_OK)
-        plan = NULL;
-    if (plan && claim->flush)
-        (void)peal_plan_flush(&plan);
-    peal_diags_release(&diags);
-    return plan;
-}
-
-/* Takes over the counterexample of the plans without fusion. False: they have another fault. */
-static bool take_over(struct peal_claim_task *task, struct peal_verification *unfused)
-{
-    struct peal_verification *fused = task->answer;
-    if (unfused->verdict != PEAL_REFUTED || unfused->fault != fused->fault || !unfused->nsteps) {
-        peal_verification_free(unfused);
-        return false;
-    }
-    unfused->plan_hash = fused->plan_hash;
-    unfused->ops = fused->ops;
-    unfused->accesses = fused->accesses;
-    unfused->milliseconds = fused->milliseconds;
-    unfused->told_unfused = true;
-    peal_verification_free(fused);
-    task->answer = unfused;
-    return true;
-}
-
-static bool tells_lines(const struct peal_claim *claim, const struct peal_verification *v)
-{
-    return v && v->verdict == PEAL_REFUTED && v->nsteps && !claim->request.bind.no_fuse;
-}
-
-/* Explains a refuted plan by the lines of the text. */
-static void retell(const struct peal_claim *claim, struct peal_claim_task *task, int64_t max_count)
-{
-    struct peal_verification *answer = NULL;
-    struct peal_plan *plan =
-        make_unfused(claim, task, task->count, claim->request.bind.root, max_count);
-    if (plan && peal_verify_plan(plan, &claim->verify, &answer) == PEAL_OK &&
-        take_over(task, answer)) {
-        free(task->plan);
-        task->plan = plan;
-        return;
-    }
-    free(plan);
-}
-
-bool peal_claim_has_root(const struct peal_claim *claim)
-{
-    return claim->request.kernel && peal_request_has_root(claim->request.kernel);
-}
-
-static int64_t most_count(const struct peal_claim *claim)
-{
-    int64_t most = 1;
-    for (size_t i = 0; i < claim->ncounts; i++) {
-        if (claim->counts[i] > most)
-            most = claim->counts[i];
-    }
-    return most;
-}
-
-/* Does the text show that the plans of all roots are rotations of one, for every count? */
-static bool is_one_root_enough(const struct peal_claim *claim, struct peal_claim_task *task)
-{
-    uint32_t few = claim->few_ranks ? claim->few_ranks : PEAL_FEW_RANKS;
-    bool good = peal_claim_has_root(claim) && task->nranks > few && !claim->flush && !task->cut;
-    for (size_t i = 0; i < claim->ncounts; i++) {
-        if (!good)
-            break;
-        struct peal_plan_request request =
-            request_of(claim, task, claim->counts[i], 0, most_count(claim));
-        struct peal_arena arena;
-        struct peal_diags diags;
-        struct peal_bind bind;
-        peal_arena_init(&arena, 0);
-        peal_diags_init(&diags);
-        good = peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK &&
-               peal_symmetry_of_text(request.kernel, &bind);
-        peal_diags_release(&diags);
-        peal_arena_release(&arena);
-    }
-    return good;
-}
-
-/* Is the plan alone one of the two that stand for all roots? Then it is proved again, because
- * cached proofs say nothing about sequences. */
-static bool speaks_for_roots(const struct peal_claim *claim, struct peal_claim_task *task)
-{
-    return !claim->alone && !claim->verify.launches && !claim->verify.plain &&
-           !claim->verify.pairwise && is_one_root_enough(claim, task);
-}
-
-static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *task)
-{
-    if (claim->plan) {
-        task->status = peal_verify_cached(claim->plan, &claim->verify, claim->cache, &task->answer);
-        return;
-    }
-    int64_t max_count = 1;
-    if (task->count)
-        max_count = task->count;
-    struct peal_plan *plan =
-        plan_variant(claim, task, task->count, claim->request.bind.root, max_count);
-    if (!plan)
-        return;
-    struct peal_verify_options options = claim->verify;
-    options.compose = speaks_for_roots(claim, task);
-    task->status =
-        peal_verify_cached(plan, &options, options.compose ? NULL : claim->cache, &task->answer);
-    if (task->answer && task->answer->verdict == PEAL_PROVED) {
-        task->composition = task->answer->composition;
-        check_text(claim, task, plan, max_count);
-    }
-    if (task->answer && (task->answer->verdict != PEAL_PROVED || claim->keep_plans))
-        task->plan = plan;
-    else
-        free(plan);
-    if (tells_lines(claim, task->answer))
-        retell(claim, task, max_count);
-}
 
 /* A plan, and the arguments that it was made with. */
 struct variant {
@@ -213,17 +28,17 @@ struct variant {
 };
 
 enum {
-    MOST_LAUNCHES = 3 * PEAL_PLAN_MAX_PERIOD, /* two periods, or three with `at launch - 15` */
-    MOST_PAIRED = 17, /* more launches have too many orders: no pair is verified */
-    MOST_AFTER = 64,
-    MOST_THREES = 2000 /* sequences of three; even examining all of them would not be a proof */
+    MAX_LAUNCHES = 3 * PEAL_PLAN_MAX_PERIOD, /* two periods, or three with `at launch - 15` */
+    MAX_PAIRED_LAUNCHES = 17, /* more launches have too many orders: no pair is verified */
+    MAX_EXTRA_LAUNCHES = 64,
+    MAX_TRIPLES = 2000 /* sequences of three; even examining all of them would not be a proof */
 };
 
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
     uint32_t one = peal_verify_launches(a->plan), two = peal_verify_launches(b->plan);
-    uint32_t most = one > two ? one : two;
-    return most < MOST_LAUNCHES ? most : MOST_LAUNCHES;
+    uint32_t larger = one > two ? one : two;
+    return larger < MAX_LAUNCHES ? larger : MAX_LAUNCHES;
 }
 
 /* The number of orders of that many launches of a and b that begin with a and contain both. */
@@ -266,16 +81,16 @@ static void keep_answer(struct peal_claim_task *task, struct variant *const *of,
     peal_text_release(&name);
 }
 
-/* The same for a sequence of two. */
-static void retell_order(const struct peal_claim *claim, struct peal_claim_task *task,
-                         const struct variant *a, const struct variant *b,
-                         const struct peal_plan *const *plans, uint32_t launches)
+/* Explains a sequence that is not proved by the plans without fusion. */
+static void show_order_unfused(const struct peal_claim *claim, struct peal_claim_task *task,
+                               const struct variant *a, const struct variant *b,
+                               const struct peal_plan *const *plans, uint32_t launches)
 {
-    const struct peal_plan *list[MOST_LAUNCHES + MOST_AFTER];
+    const struct peal_plan *list[MAX_LAUNCHES + MAX_EXTRA_LAUNCHES];
     struct peal_verification *answer = NULL;
-    int64_t max_count = most_count(claim);
-    struct peal_plan *one = make_unfused(claim, task, a->count, a->root, max_count);
-    struct peal_plan *two = make_unfused(claim, task, b->count, b->root, max_count);
+    int64_t max_count = peal_claim_largest_count(claim);
+    struct peal_plan *one = peal_task_make_unfused(claim, task, a->count, a->root, max_count);
+    struct peal_plan *two = peal_task_make_unfused(claim, task, b->count, b->root, max_count);
     for (uint32_t i = 0; i < launches; i++) {
         if (plans[i] == b->plan)
             list[i] = two;
@@ -284,7 +99,7 @@ static void retell_order(const struct peal_claim *claim, struct peal_claim_task 
     }
     if (one && two && !task->cut &&
         peal_verify_sequence(list, launches, &claim->verify, &answer) == PEAL_OK)
-        (void)take_over(task, answer);
+        (void)peal_task_take_over(task, answer);
     free(one);
     free(two);
 }
@@ -302,7 +117,7 @@ static void note_composition(struct peal_claim_task *task, const struct peal_ver
 static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *task,
                         struct variant *a, struct variant *b, uint64_t order)
 {
-    const struct peal_plan *plans[MOST_LAUNCHES + MOST_AFTER];
+    const struct peal_plan *plans[MAX_LAUNCHES + MAX_EXTRA_LAUNCHES];
     uint32_t launches = pair_launches(a, b), after = 0;
     struct peal_verify_options options = claim->verify;
     options.advice = false;
@@ -314,7 +129,7 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
             plans[i] = a->plan;
     }
     for (int pass = 0; pass < 3; pass++) {
-        if (!(pass == 0 || after))
+        if (pass > 0 && !after)
             break;
         struct peal_verification *answer = NULL;
         for (uint32_t i = 0; i < after; i++) {
@@ -332,14 +147,14 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
                     peal_verify_sequence(plans, launches + after, &claim->verify, &answer);
             }
             keep_answer(task, (struct variant *[]){a, b}, 2, plans, launches + after, answer);
-            if (tells_lines(claim, task->answer))
-                retell_order(claim, task, a, b, plans, launches + after);
+            if (peal_task_can_show_unfused(claim, task->answer))
+                show_order_unfused(claim, task, a, b, plans, launches + after);
             return false;
         }
         if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)
             after = answer->needs_launches - launches;
-        if (after > MOST_AFTER)
-            after = MOST_AFTER;
+        if (after > MAX_EXTRA_LAUNCHES)
+            after = MAX_EXTRA_LAUNCHES;
         task->two_only = task->two_only || !answer->in_order;
         if (options.compose)
             note_composition(task, answer);
@@ -360,13 +175,13 @@ static bool make_variant(const struct peal_claim *claim, struct peal_claim_task 
                          struct variant *v)
 {
     size_t nroots = root_count(claim, task);
-    int64_t max_count = most_count(claim);
+    int64_t max_count = peal_claim_largest_count(claim);
     v->count = claim->counts[i / nroots];
     if (peal_claim_has_root(claim))
         v->root = (int64_t)(i % nroots);
     else
         v->root = claim->request.bind.root;
-    v->plan = plan_variant(claim, task, v->count, v->root, max_count);
+    v->plan = peal_task_make_plan(claim, task, v->count, v->root, max_count);
     if (!v->plan && task->status != PEAL_INVALID)
         return false;
     if (task->status == PEAL_INVALID) {
@@ -434,9 +249,9 @@ static void prove_each(const struct peal_claim *claim, struct peal_claim_task *t
 {
     size_t roots = root_count(claim, task), shown = roots, first = 0;
     task->composes = !claim->verify.plain && !claim->verify.pairwise;
-    if (task->composes && roots > 2 && is_one_root_enough(claim, task)) {
+    if (task->composes && roots > 2 && peal_task_needs_one_root(claim, task)) {
         task->one_root = true;
-        task->shown_alone = speaks_for_roots(claim, task);
+        task->shown_alone = peal_task_speaks_for_roots(claim, task);
         shown = task->shown_alone ? 1 : 2;
         first = task->shown_alone && claim->request.bind.root == 0;
     }
@@ -460,12 +275,11 @@ static bool roots_rotate(const struct peal_claim *claim, const struct peal_claim
     if (claim->verify.plain || claim->ncounts != 1 || n != task->nranks || n < 2)
         return false;
     const struct peal_plan **plans = malloc(n * sizeof *plans);
-    for (size_t i = 0; i < n; i++) {
-        if (!plans)
-            break;
+    if (!plans)
+        return false;
+    for (size_t i = 0; i < n; i++)
         plans[i] = v[i].plan;
-    }
-    bool rotate = plans && peal_symmetry_of_roots(plans, (uint32_t)n);
+    bool rotate = peal_symmetry_of_roots(plans, (uint32_t)n);
     free(plans);
     return rotate;
 }
@@ -479,45 +293,64 @@ static uint64_t lanes_worth(const struct peal_claim *claim, const struct peal_cl
     return ONE_PASS;
 }
 
-/* Goes through every variant launched repeatedly, then every ordered pair of different ones. Counts
- * the sequences of pairs and their cost. With `keep` above 0, one in `keep` is verified if it
- * belongs to this share. False: one is not proved. */
-static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *task,
-                       struct variant *v, size_t n, uint64_t keep, uint64_t *work)
+/* The number of variants with which sequences begin, and how many each of them stands for. */
+static size_t count_firsts(const struct peal_claim_task *task, size_t n, uint64_t *stands_for)
 {
-    uint64_t number = 0;
-    size_t firsts = n;
-    if (task->rotated)
-        firsts = 1;
-    uint64_t stands_for = n / firsts;
+    size_t firsts = task->rotated ? 1 : n;
+    *stands_for = n / firsts;
+    return firsts;
+}
+
+/* Counts the sequences of every ordered pair of different variants; returns the cost of verifying
+ * them. */
+static uint64_t count_pairs(const struct peal_claim *claim, struct peal_claim_task *task,
+                            const struct variant *v, size_t n)
+{
+    uint64_t work = 0, stands_for;
+    size_t firsts = count_firsts(task, n, &stands_for);
     for (size_t i = 0; i < firsts; i++) {
-        if (!keep)
-            break;
+        for (size_t k = 0; k < n; k++) {
+            if (i == k || !v[i].plan || !v[k].plan)
+                continue;
+            uint64_t orders = pair_orders(&v[i], &v[k]);
+            task->all += orders * stands_for;
+            uint32_t launches = pair_launches(&v[i], &v[k]);
+            if (launches > MAX_PAIRED_LAUNCHES)
+                continue;
+            uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
+            work += orders * ops * launches / 2 * lanes_worth(claim, task);
+        }
+    }
+    return work;
+}
+
+/* Verifies this share of every variant launched repeatedly, then one in `keep` of the sequences of
+ * every ordered pair of different ones. False: one is not proved. */
+static bool prove_share(const struct peal_claim *claim, struct peal_claim_task *task,
+                        struct variant *v, size_t n, uint64_t keep)
+{
+    uint64_t number = 0, stands_for;
+    size_t firsts = count_firsts(task, n, &stands_for);
+    for (size_t i = 0; i < firsts; i++) {
         bool mine = i % task->shares == task->share && v[i].plan;
         if (mine && !prove_order(claim, task, &v[i], &v[i], 0))
             return false;
     }
     for (size_t i = 0; i < firsts; i++) {
         for (size_t k = 0; k < n; k++) {
-            if (i == k || !v[i].plan || !v[k].plan)
+            if (i == k || !v[i].plan || !v[k].plan ||
+                pair_launches(&v[i], &v[k]) > MAX_PAIRED_LAUNCHES)
                 continue;
             uint64_t orders = pair_orders(&v[i], &v[k]);
-            if (!keep)
-                task->all += orders * stands_for;
-            if (pair_launches(&v[i], &v[k]) > MOST_PAIRED)
-                continue;
-            uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
-            *work += orders * ops * pair_launches(&v[i], &v[k]) / 2 * lanes_worth(claim, task);
             for (uint64_t order = 1; order <= orders; order++, number++) {
-                if (!keep)
-                    break;
                 /* Sampled by a hash, so that no pattern of pairs is left out entirely. */
                 bool mine = number % task->shares == task->share &&
                             (keep == 1 || peal_hash_u64(number / task->shares, 29) % keep == 0);
-                if (mine && !prove_order(claim, task, &v[i], &v[k], order))
+                if (!mine)
+                    continue;
+                if (!prove_order(claim, task, &v[i], &v[k], order))
                     return false;
-                if (mine)
-                    task->proved += stands_for;
+                task->proved += stands_for;
             }
         }
     }
@@ -526,10 +359,10 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
 
 /* Three different plans in turn, the last of which may be the first again. This is a search for
  * faults, used where pairs do not stand for longer sequences. */
-static void walk_threes(const struct peal_claim *claim, struct peal_claim_task *task,
-                        struct variant *v, size_t n)
+static void prove_triples(const struct peal_claim *claim, struct peal_claim_task *task,
+                          struct variant *v, size_t n)
 {
-    uint64_t all = (uint64_t)n * n * n, keep = all / MOST_THREES / task->shares + 1;
+    uint64_t all = (uint64_t)n * n * n, keep = all / MAX_TRIPLES / task->shares + 1;
     struct peal_verify_options options = claim->verify;
     options.advice = false;
     for (uint64_t number = task->share; number < all; number += task->shares) {
@@ -560,23 +393,23 @@ void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_ta
         return;
     }
     struct variant *v = calloc(n ? n : 1, sizeof *v);
-    uint64_t work = 0, again = 0;
-    if (v && make_variants(claim, task, v, n)) {
+    if (!v) {
+        task->status = PEAL_NO_MEMORY;
+        return;
+    }
+    if (make_variants(claim, task, v, n)) {
         task->rotated = roots_rotate(claim, task, v, n);
-        (void)walk_pairs(claim, task, v, n, 0, &work);
-        uint64_t limit = PEAL_SEQUENCE_WORK;
+        uint64_t work = count_pairs(claim, task, v, n), limit = PEAL_SEQUENCE_WORK;
         if (claim->sequence_work)
             limit = claim->sequence_work;
-        if (!refuted && walk_pairs(claim, task, v, n, work / limit + 1, &again) && task->two_only)
-            walk_threes(claim, task, v, n);
+        if (!refuted && prove_share(claim, task, v, n, work / limit + 1) && task->two_only)
+            prove_triples(claim, task, v, n);
     } else {
         task->status = PEAL_NO_MEMORY;
     }
     if (task->share)
         task->all = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!v)
-            break;
         if (!v[i].is_kept)
             free(v[i].plan);
     }
@@ -588,5 +421,5 @@ void peal_claim_prove_task(const struct peal_claim *claim, struct peal_claim_tas
     if (task->sequences)
         prove_each(claim, task);
     else
-        prove_alone(claim, task);
+        peal_task_prove_alone(claim, task);
 }

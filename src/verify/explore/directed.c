@@ -32,17 +32,17 @@ static bool run_by_priority(struct search *s, uint32_t *priority, uint32_t chang
                 best = t;
         }
         if (best == PEAL_NONE) {
-            peal_search_tell_deadlock(s);
+            peal_search_report_deadlock(s);
             return true;
         }
         struct undo undo = peal_space_take(&s->space, best);
         if (!peal_vec_push(&s->path, best))
             return false;
-        if (peal_search_tell_late(s, best, undo.value))
+        if (peal_search_report_late(s, best, undo.value))
             return true;
         uint32_t u = peal_space_race(&s->space, best);
         if (u != PEAL_NONE) {
-            peal_search_tell_race(s, best, u);
+            peal_search_report_race(s, best, u);
             return true;
         }
         /* At a few random places the running thread gets the lowest priority. */

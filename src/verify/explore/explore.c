@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of an exploration in their order, for every way in which cells can start. */
+/* The steps of an exploration in their order, for every way in which cells can start.
+ *
+ * A cell that no rank initialises may hold any value. Only how it compares with the numbers that
+ * are waited for makes a difference, so a range of values per cell stands for all. If the ways to
+ * start are few, all of them are explored. Otherwise some are tried, to find a fault; that none is
+ * found is then not a proof.
+ *
+ * Before all states are visited, a few thousand schedules are followed that find most faults at
+ * once (directed.c). One search serves all ways to start: each begins with no states, `visited`
+ * counts those of all.
+ *
+ * The program is changed. p->initial holds the way to start that was tried last: counterexamples
+ * begin with these values. Barriers become accesses, which stay, because races name them by index.
+ */
 #include "verify/explore/explore.h"
 
 #include "verify/explore/search.h"
@@ -15,9 +28,11 @@ static bool find_unordered(struct search *s)
     size_t locations = p->memory.len * p->nranks;
     uint32_t *by = calloc(locations + 1, sizeof *by);
     s->unordered = calloc(locations + 1, sizeof *s->unordered);
+    if (!by || !s->unordered) {
+        free(by);
+        return false;
+    }
     for (size_t i = 0; i < p->accesses.len; i++) {
-        if (!by || !s->unordered)
-            break;
         const struct access *a = &p->accesses.at[i];
         if (a->kind != ACCESS_ACCUMULATE || !peal_access_has_op(a))
             continue;
@@ -25,15 +40,14 @@ static bool find_unordered(struct search *s)
         by[a->location] = a->thread + 1;
     }
     free(by);
-    return by && s->unordered;
+    return true;
 }
 
 bool peal_explore_add_barriers(struct program *p)
 {
-    bool there = p->barrier != PEAL_NONE;
+    if (p->barrier != PEAL_NONE)
+        return true; /* they are there already */
     for (uint32_t l = 0; l < p->launches; l++) {
-        if (there)
-            break;
         if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
             continue;
         if (p->barrier == PEAL_NONE) {
@@ -61,12 +75,12 @@ bool peal_explore_add_barriers(struct program *p)
                 return false;
         }
     }
-    if (p->barrier != PEAL_NONE && !there)
+    if (p->barrier != PEAL_NONE)
         peal_access_sort(p);
     return true;
 }
 
-void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a)
+void peal_explore_report_barrier(const struct program *p, const struct race *race, struct answer *a)
 {
     const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
     if (x->location / p->nranks != p->barrier)
@@ -123,24 +137,26 @@ static bool find_range(const struct program *p, uint32_t cell, struct unknown *o
 }
 
 /* Lists all cells of unknown value. *starts: in how many ways they can start, or more than
- * MOST_STARTS. */
+ * MAX_STARTS. */
 static struct unknown *find_unknown(const struct program *p, uint32_t *count, uint64_t *starts)
 {
     struct unknown *list = calloc(p->ncells + 1u, sizeof *list);
     *count = 0;
     *starts = 1;
-    if (list) {
-        for (uint32_t c = 0; c < p->ncells; c++) {
-            if (!p->cells[c].uninitialised)
-                continue;
-            struct unknown one = {c, 0, 0};
-            if (!find_range(p, c, &one))
-                *starts = MOST_STARTS + 1;
-            uint64_t values = (uint64_t)(one.last - one.first) + 1;
-            *starts =
-                *starts > MOST_STARTS || values > MOST_STARTS ? MOST_STARTS + 1 : *starts * values;
-            list[(*count)++] = one;
-        }
+    if (!list)
+        return NULL;
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (!p->cells[c].uninitialised)
+            continue;
+        struct unknown one = {c, 0, 0};
+        if (!find_range(p, c, &one))
+            *starts = MAX_STARTS + 1;
+        uint64_t values = (uint64_t)(one.last - one.first) + 1;
+        if (*starts <= MAX_STARTS && values <= MAX_STARTS)
+            *starts *= values;
+        else
+            *starts = MAX_STARTS + 1;
+        list[(*count)++] = one;
     }
     return list;
 }
@@ -172,34 +188,47 @@ static bool decide(struct search *s)
     return false;
 }
 
-/* Tries every value that makes a difference if they are few enough. Otherwise it tries some, and
- * then a proof for those is not a proof. */
-static void decide_all(struct search *s)
+/* Searches for a fault from some starts. Where there is only one start, or too many to try them all
+ * (`few` is false), all states are visited from these. False: not proved. */
+static bool try_some_starts(struct search *s, const struct unknown *list, uint32_t count, bool few)
 {
     static const int64_t guess[] = {INT64_C(1) << 60, -(INT64_C(1) << 60), 0};
-    struct program *p = s->p;
+    for (size_t i = 0; i < (count ? 3 : 1); i++) {
+        for (uint32_t k = 0; k < count; k++) {
+            const int64_t known[] = {list[k].last, list[k].first, 0};
+            s->p->initial[list[k].cell] = few ? known[i] : guess[i];
+        }
+        if (!s->options->all_faults && peal_search_directed(s))
+            return false;
+        if ((!few || !count) && !decide(s))
+            return false;
+    }
+    return true;
+}
+
+/* Visits all states from every start. False: not proved. */
+static bool try_all_starts(struct search *s, const struct unknown *list, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        s->p->initial[list[k].cell] = list[k].first;
+    do {
+        if (!decide(s) || s->visited >= s->options->max_states)
+            return false;
+    } while (next_start(s->p, list, count));
+    return true;
+}
+
+static void decide_all(struct search *s)
+{
     struct peal_verification *v = &s->a->v;
     uint32_t count;
     uint64_t starts;
-    struct unknown *list = find_unknown(p, &count, &starts);
-    bool proved = list;
-    for (size_t i = 0; i < (count ? 3 : 1); i++) {
-        if (!proved)
-            break;
-        for (uint32_t k = 0; k < count; k++) {
-            const int64_t known[] = {list[k].last, list[k].first, 0};
-            p->initial[list[k].cell] = starts > MOST_STARTS ? guess[i] : known[i];
-        }
-        proved = s->options->all_faults || !peal_search_directed(s);
-        if (proved && (starts > MOST_STARTS || !count))
-            proved = decide(s);
-    }
-    if (proved && count && starts <= MOST_STARTS) {
-        for (uint32_t k = 0; k < count; k++)
-            p->initial[list[k].cell] = list[k].first;
-        do {
-            proved = decide(s) && s->visited < s->options->most_states;
-        } while (proved && next_start(p, list, count));
+    struct unknown *list = find_unknown(s->p, &count, &starts);
+    if (!list)
+        return;
+    bool few = starts <= MAX_STARTS, proved = try_some_starts(s, list, count, few);
+    if (proved && count && few) {
+        proved = try_all_starts(s, list, count);
         if (!proved && v->verdict == PEAL_PROVED)
             peal_answer_give_up(s->a, "cells of unknown value: the limit of states was reached "
                                       "before all values were tried");
@@ -231,8 +260,8 @@ void peal_explore(struct program *p, const struct peal_verify_options *options, 
         size_t key_bytes =
             p->nthreads * (s->wide ? 4u : 2u) +
             (s->space.stored.len + s->space.first_reg[p->nthreads]) * sizeof(int64_t);
-        peal_states_init(&s->states, key_bytes, options->most_states, options->most_bytes);
-        s->key = calloc(1, key_bytes + MOST_PAIRS + 8);
+        peal_states_init(&s->states, key_bytes, options->max_states, options->max_bytes);
+        s->key = calloc(1, key_bytes + MAX_PAIRS + 8);
         a->v.why = NULL;
         if (s->key)
             decide_all(s);

@@ -24,9 +24,10 @@
  * out of memory. */
 bool peal_explore_add_barriers(struct program *p);
 /* If the race is such a pair, reports it as a wrong result instead. */
-void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a);
+void peal_explore_report_barrier(const struct program *p, const struct race *race,
+                                 struct answer *a);
 
-/* Sets verdict, fault and counterexample. Beyond options->most_states or most_bytes: a directed
+/* Sets verdict, fault and counterexample. Beyond options->max_states or max_bytes: a directed
  * search, then undecided. */
 void peal_explore(struct program *p, const struct peal_verify_options *options, struct answer *a);
 

@@ -76,10 +76,10 @@ static void untake(struct search *s, struct undo undo)
 /* --- reporting ------------------------------------------------------------------------------- */
 
 /* Removes what the fault does not need. The answer says whether nothing more can be removed. */
-static void shrink(struct search *s, struct shrink *how)
+static void shorten_path(struct search *s, struct shrink *shrink)
 {
-    s->path.len = peal_shrink_path(how, s->path.at, s->path.len);
-    s->a->v.story = how->budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+    s->path.len = peal_shrink_path(shrink, s->path.at, s->path.len);
+    s->a->v.story = shrink->budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
 }
 
 /* In a search for all faults, the first of each kind is enough; when both are found, the search
@@ -89,7 +89,7 @@ static bool go_on(const struct search *s)
     return s->options->all_faults && !(s->a->v.has_race && s->a->v.has_deadlock);
 }
 
-void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
+void peal_search_report_race(struct search *s, uint32_t t, uint32_t u)
 {
     s->a->v.has_race = true;
     if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
@@ -97,12 +97,12 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
     peal_answer_refute(s->a, PEAL_FAULT_RACE);
     struct race race = peal_space_collision(&s->space, t, u);
     if (!s->options->no_story && !s->options->all_faults) {
-        struct shrink how;
-        if (peal_shrink_race(&how, &s->space, t, u))
-            shrink(s, &how);
+        struct shrink shrink;
+        if (peal_shrink_race(&shrink, &s->space, t, u))
+            shorten_path(s, &shrink);
         else
             s->a->failed = true;
-        peal_shrink_release(&how);
+        peal_shrink_release(&shrink);
         race = peal_space_collision(&s->space, t, u);
         if (race.a == PEAL_NONE) {
             peal_answer_give_up(s->a, "two threads meet at accesses that conflict, but none of "
@@ -113,25 +113,25 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
     }
     s->a->collision = race;
     if (race.a != PEAL_NONE)
-        peal_explore_tell_barrier(s->p, &race, s->a);
+        peal_explore_report_barrier(s->p, &race, s->a);
 }
 
-void peal_search_tell_deadlock(struct search *s)
+void peal_search_report_deadlock(struct search *s)
 {
     s->a->v.has_deadlock = true;
     if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
         return;
     peal_answer_refute(s->a, PEAL_FAULT_DEADLOCK);
     if (!s->options->no_story && !s->options->all_faults) {
-        struct shrink how;
-        if (peal_shrink_deadlock(&how, &s->space)) {
-            shrink(s, &how);
-            peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, how.core,
-                                s->a);
+        struct shrink shrink;
+        if (peal_shrink_deadlock(&shrink, &s->space)) {
+            shorten_path(s, &shrink);
+            peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL,
+                                shrink.core, s->a);
         } else {
             s->a->failed = true;
         }
-        peal_shrink_release(&how);
+        peal_shrink_release(&shrink);
     }
 }
 
@@ -153,10 +153,10 @@ static bool ends_late(void *context, const uint32_t *path, size_t len)
     return false;
 }
 
-bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before)
+bool peal_search_report_late(struct search *s, uint32_t t, int64_t before)
 {
     const struct step *step = peal_program_step(s->p, t, s->space.at[t] - 1);
-    struct shrink how;
+    struct shrink shrink;
     if (!peal_program_comes_late(s->p, step, before))
         return false;
     if (s->a->v.verdict == PEAL_REFUTED)
@@ -165,11 +165,11 @@ bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before)
     s->a->cell = step->cell;
     if (s->options->no_story)
         return true;
-    if (peal_shrink_any(&how, &s->space, ends_late, s, 1))
-        shrink(s, &how);
+    if (peal_shrink_any(&shrink, &s->space, ends_late, s, 1))
+        shorten_path(s, &shrink);
     else
         s->a->failed = true;
-    peal_shrink_release(&how);
+    peal_shrink_release(&shrink);
     peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
     return true;
 }
@@ -179,7 +179,7 @@ bool peal_search_starts_badly(struct search *s)
     for (uint32_t t = 0; t < s->p->nthreads; t++) {
         uint32_t u = peal_space_race(&s->space, t);
         if (u != PEAL_NONE) {
-            peal_search_tell_race(s, t, u);
+            peal_search_report_race(s, t, u);
             return !go_on(s);
         }
     }
@@ -224,14 +224,14 @@ static bool any_enabled(const struct search *s)
  * comes too late anything is possible, so that always ends the search. */
 static bool look(struct search *s, uint32_t t, int64_t before)
 {
-    if (peal_search_tell_late(s, t, before))
+    if (peal_search_report_late(s, t, before))
         return true;
     uint32_t u = peal_space_race(&s->space, t);
     bool stuck = s->space.unfinished && !any_enabled(s);
     if (u != PEAL_NONE)
-        peal_search_tell_race(s, t, u);
+        peal_search_report_race(s, t, u);
     if (stuck)
-        peal_search_tell_deadlock(s);
+        peal_search_report_deadlock(s);
     return (u != PEAL_NONE || stuck) && !go_on(s);
 }
 
@@ -248,7 +248,7 @@ bool peal_search_all(struct search *s)
         return true;
     (void)is_new(s);
     if (s->space.unfinished && !any_enabled(s)) {
-        peal_search_tell_deadlock(s);
+        peal_search_report_deadlock(s);
         ended = !go_on(s);
     }
     if (!ended && !peal_vec_push(&stack, ((struct search_frame){.alone = find_alone(s)})))
@@ -292,7 +292,7 @@ void peal_search_give_up(struct search *s)
         s->a,
         peal_answer_text(
             s->a, "%s; explored %llu states and found nothing, and neither did a directed search",
-            s->states.count >= s->options->most_states ? "the limit of states was reached"
-                                                       : "the memory limit was reached",
+            s->states.count >= s->options->max_states ? "the limit of states was reached"
+                                                      : "the memory limit was reached",
             (unsigned long long)s->visited));
 }

@@ -8,7 +8,7 @@
 #include "verify/explore/states.h"
 #include "verify/story/story.h"
 
-enum { MOST_PAIRS = 1024, MOST_RESULTS = 20000, MOST_STARTS = 20000 };
+enum { MAX_PAIRS = 1024, MAX_RESULTS = 20000, MAX_STARTS = 20000 };
 
 struct search {
     struct space space;
@@ -24,8 +24,8 @@ struct search {
 
     /* While results are compared: pairs of blocks that schedules order in either way, and which of
      * them have their second block first so far. */
-    struct block_pair pairs[MOST_PAIRS];
-    unsigned char turned[MOST_PAIRS];
+    struct block_pair pairs[MAX_PAIRS];
+    unsigned char turned[MAX_PAIRS];
     uint32_t npairs;
     bool compares;      /* results are being compared: every final state is executed */
     uint64_t results;   /* number of final states examined */
@@ -50,11 +50,11 @@ bool peal_search_directed(struct search *s);
 /* Reports a race in the initial state. True: the search ends. */
 bool peal_search_starts_badly(struct search *s);
 /* Reports the fault that the current path has led to. */
-void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u);
-void peal_search_tell_deadlock(struct search *s);
+void peal_search_report_race(struct search *s, uint32_t t, uint32_t u);
+void peal_search_report_deadlock(struct search *s);
 /* Reports that the last step of `t` wrote a one-writer cell too late; `before` is what the cell
  * held. False: it did not. */
-bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before);
+bool peal_search_report_late(struct search *s, uint32_t t, int64_t before);
 /* Checks the result of the schedule that led to this final state. True: the search ends. */
 bool peal_result_check_end(struct search *s);
 /* After a search that found nothing: is the result right in every schedule? */

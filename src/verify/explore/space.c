@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BLOCKS = 16384 };
+enum { MAX_BLOCKS = 16384 };
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static bool number_blocks(struct space *s)
         }
         if (pass == 0) {
             s->nblocks = n;
-            if (n > MOST_BLOCKS)
+            if (n > MAX_BLOCKS)
                 return false;
             s->block_thread = calloc(n + 1u, sizeof *s->block_thread);
             s->block_step = calloc(n + 1u, sizeof *s->block_step);
@@ -196,7 +196,7 @@ void peal_space_forget(struct space *s)
     memset(s->lowest, 0xff, (uint64_t)s->nblocks * s->p->nthreads * sizeof *s->lowest);
 }
 
-bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *out,
+bool peal_space_turned(const struct space *s, uint32_t max_pairs, struct block_pair *out,
                        uint32_t *count)
 {
     uint32_t n = s->p->nthreads;
@@ -207,7 +207,7 @@ bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *
                 s->lowest[(uint64_t)a * n + s->block_thread[b]] > s->block_step[b] ||
                 s->lowest[(uint64_t)b * n + s->block_thread[a]] > s->block_step[a])
                 continue;
-            if (*count == most)
+            if (*count == max_pairs)
                 return false;
             out[(*count)++] = (struct block_pair){a, b};
         }

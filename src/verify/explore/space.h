@@ -59,8 +59,8 @@ struct race peal_space_collision(const struct space *s, uint32_t t, uint32_t u);
 struct block_pair {
     uint32_t a, b;
 };
-/* Lists them all. False: out of memory, or more than `most`. */
-bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *out,
+/* Lists them all. False: out of memory, or more than `max_pairs`. */
+bool peal_space_turned(const struct space *s, uint32_t max_pairs, struct block_pair *out,
                        uint32_t *count);
 
 static inline bool peal_space_conflict(const struct space *s, uint32_t a, uint32_t b)

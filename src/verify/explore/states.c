@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void peal_states_init(struct states *s, size_t key_bytes, uint64_t most_states, uint64_t most_bytes)
+void peal_states_init(struct states *s, size_t key_bytes, uint64_t max_states, uint64_t max_bytes)
 {
-    *s = (struct states){
-        .key_bytes = key_bytes, .most_states = most_states, .most_bytes = most_bytes};
+    *s = (struct states){.key_bytes = key_bytes, .max_states = max_states, .max_bytes = max_bytes};
 }
 
 void peal_states_release(struct states *s)
@@ -41,7 +40,7 @@ static uint64_t hash_row(const void *states, uint32_t row)
 static bool reserve(struct states *s)
 {
     size_t growth = peal_index_growth(&s->index);
-    if (growth && growth + s->room * s->key_bytes > s->most_bytes)
+    if (growth && growth + s->room * s->key_bytes > s->max_bytes)
         return false;
     return peal_index_reserve(&s->index, hash_row, s);
 }
@@ -49,7 +48,7 @@ static bool reserve(struct states *s)
 static bool grow_keys(struct states *s)
 {
     size_t room = s->room ? s->room * 2 : 4096;
-    if (room * s->key_bytes + s->index.cap * sizeof *s->index.slots > s->most_bytes)
+    if (room * s->key_bytes + s->index.cap * sizeof *s->index.slots > s->max_bytes)
         return false;
     unsigned char *keys = realloc(s->keys, room * s->key_bytes + 1);
     if (!keys)
@@ -71,7 +70,7 @@ bool peal_states_add(struct states *s, const unsigned char *key)
         if (memcmp(seen, key, s->key_bytes) == 0)
             return false;
     }
-    if (s->count >= s->most_states || s->count >= UINT32_MAX - 1 ||
+    if (s->count >= s->max_states || s->count >= UINT32_MAX - 1 ||
         (s->count == s->room && !grow_keys(s))) {
         s->full = true;
         return false;

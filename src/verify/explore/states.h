@@ -12,15 +12,14 @@
 
 struct states {
     size_t key_bytes;
-    uint64_t most_states, most_bytes;
+    uint64_t max_states, max_bytes;
     unsigned char *keys; /* one after the other */
     size_t count, room;
     struct peal_index index;
     bool full; /* a limit was reached: the search is not complete */
 };
 
-void peal_states_init(struct states *s, size_t key_bytes, uint64_t most_states,
-                      uint64_t most_bytes);
+void peal_states_init(struct states *s, size_t key_bytes, uint64_t max_states, uint64_t max_bytes);
 void peal_states_release(struct states *s);
 /* Forgets all states, but keeps the memory. */
 void peal_states_clear(struct states *s);

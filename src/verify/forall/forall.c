@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CUTOFF = 14, MOST_SUBSET = 6 };
+enum { MAX_CUTOFF = 14, MAX_SUBSET = 6 };
 
 const char *peal_forall_class_name(enum peal_forall_class in)
 {
@@ -36,7 +36,7 @@ static bool refuse(struct peal_forall *f, const char *why)
  * and those that the text names. */
 static uint32_t cutoff_of(const struct mesh *m)
 {
-    uint32_t deep = m->most_depth ? m->most_depth : 1;
+    uint32_t deep = m->max_depth ? m->max_depth : 1;
     uint32_t pair = 2 * (1 + deep), value = 3 + m->remote * deep;
     uint32_t named = m->zero + 2u * m->root;
     return (pair > value ? pair : value) + named;
@@ -48,7 +48,7 @@ static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct p
     if (!peal_mesh_read(m, kernel, out))
         return false;
     out->cutoff = cutoff_of(m);
-    if (out->cutoff > MOST_CUTOFF)
+    if (out->cutoff > MAX_CUTOFF)
         return peal_mesh_refuse(m, kernel->pos, "more ranks matter at once than can be verified");
     out->in = PEAL_FORALL_MESH;
     return true;
@@ -126,12 +126,10 @@ static struct peal_plan *make_plan(const struct peal_claim *claim, uint32_t nran
 static bool projects_everywhere(const struct mesh *m, const struct peal_claim *claim,
                                 const struct peal_plan *whole, uint32_t root, uint32_t size)
 {
-    bool good = true;
-    struct peal_plan *parts[MOST_SUBSET] = {NULL};
+    bool good = false;
+    struct peal_plan *parts[MAX_SUBSET] = {NULL};
     for (uint32_t set = 0; set < UINT32_C(1) << whole->nranks; set++) {
-        if (!good)
-            break;
-        uint32_t keep[MOST_CUTOFF], n = 0, at = 0;
+        uint32_t keep[MAX_CUTOFF], n = 0, at = 0;
         for (uint32_t r = 0; r < whole->nranks; r++) {
             at = r == root ? n : at;
             if (set >> r & 1)
@@ -142,9 +140,12 @@ static bool projects_everywhere(const struct mesh *m, const struct peal_claim *c
         uint32_t now = m->root ? at : 0;
         if (!parts[now])
             parts[now] = make_plan(claim, size, now);
-        good = parts[now] && peal_mesh_projects(whole, parts[now], keep);
+        if (!parts[now] || !peal_mesh_projects(whole, parts[now], keep))
+            goto free_parts;
     }
-    for (uint32_t i = 0; i < MOST_SUBSET; i++)
+    good = true;
+free_parts:
+    for (uint32_t i = 0; i < MAX_SUBSET; i++)
         free(parts[i]);
     return good;
 }

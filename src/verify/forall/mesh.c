@@ -67,13 +67,15 @@ bool peal_mesh_same(const struct peal_expr *a, const struct peal_expr *b)
     if (a->kind != b->kind || a->op != b->op || a->builtin != b->builtin || a->value != b->value ||
         a->symbol != b->symbol || a->nslices || b->nslices)
         return false;
-    const struct peal_expr *x = a->a, *y = b->a;
-    for (; a->kind == PEAL_EXPR_CALL && x && y; x = x->next, y = y->next) {
-        if (!peal_mesh_same(x, y))
-            return false;
+    if (a->kind == PEAL_EXPR_CALL) {
+        const struct peal_expr *y = b->a;
+        for (const struct peal_expr *x = a->a; x; x = x->next) {
+            if (!peal_mesh_same(x, y))
+                return false;
+            y = y->next;
+        }
+        return !y;
     }
-    if (a->kind == PEAL_EXPR_CALL)
-        return x == y;
     return peal_mesh_same(a->a, b->a) && peal_mesh_same(a->b, b->b);
 }
 
@@ -136,7 +138,7 @@ static bool names_turn(const struct mesh *m, const struct peal_expr *e)
 
 static void note_sync(struct mesh *m, const struct peal_stmt *s)
 {
-    if (m->nsyncs < MESH_MOST_SYNCS)
+    if (m->nsyncs < MESH_MAX_SYNCS)
         m->syncs[m->nsyncs] =
             (struct mesh_sync){s->pos.line, s->pos.col, m->depth ? m->block : ++m->blocks};
     m->nsyncs++;
@@ -261,13 +263,13 @@ static bool read_loop(struct mesh *m, const struct peal_stmt *s)
             return peal_mesh_refuse(m, s->pos, "a loop that is not over peers or all ranks");
         m->zero = m->zero || s->a->value == 1;
     }
-    if (m->depth == MESH_MOST_DEPTH)
+    if (m->depth == MESH_MAX_DEPTH)
         return peal_mesh_refuse(m, s->pos, "more than two nested loops over ranks");
     m->role[s->symbol->slot] = MESH_RANK;
     if (m->depth == 0)
         m->block = ++m->blocks;
     m->loop[m->depth++] = s->symbol;
-    m->most_depth = m->depth > m->most_depth ? m->depth : m->most_depth;
+    m->max_depth = m->depth > m->max_depth ? m->depth : m->max_depth;
     bool good = read_block(m, s->body);
     m->depth--;
     return good;
@@ -299,7 +301,7 @@ static bool read_assert(struct mesh *m, const struct peal_stmt *s)
     if (order && n->kind == PEAL_EXPR_CALL && n->builtin == PEAL_BUILTIN_CDIV && n->a->next &&
         peal_mesh_is_nranks(n->a->next))
         n = n->a;
-    if (!order || !is_size(m, n) || m->nasserts == MESH_MOST_ASSERTS)
+    if (!order || !is_size(m, n) || m->nasserts == MESH_MAX_ASSERTS)
         return peal_mesh_refuse(m, s->pos, "an assert that does not bound one size by another");
     m->asserts[m->nasserts++] = e;
     return true;
@@ -415,7 +417,7 @@ bool peal_mesh_read(struct mesh *m, const struct peal_kernel *kernel, struct pea
         return peal_mesh_refuse(m, (struct peal_pos){0}, "out of memory");
     if (!read_params(m) || !read_block(m, kernel->body))
         return false;
-    if (m->nsyncs > MESH_MOST_SYNCS)
+    if (m->nsyncs > MESH_MAX_SYNCS)
         return peal_mesh_refuse(m, kernel->pos, "more notifies and waits than are examined");
     return true;
 }

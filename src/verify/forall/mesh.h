@@ -24,7 +24,7 @@ struct mesh_layout {
     bool parts;                 /* SLOTS: some are a rank's part of a vector in the slot */
 };
 
-enum { MESH_MOST_DEPTH = 2, MESH_MOST_ASSERTS = 16, MESH_MOST_SYNCS = 256 };
+enum { MESH_MAX_DEPTH = 2, MESH_MAX_ASSERTS = 16, MESH_MAX_SYNCS = 256 };
 
 /* A notify or wait of the text: its position, and the outermost loop around it. */
 struct mesh_sync {
@@ -35,18 +35,18 @@ struct mesh_sync {
 struct mesh {
     const struct peal_kernel *kernel;
     struct peal_forall *out;
-    uint8_t *role;              /* [slot] enum mesh_role */
-    uint8_t *writer;            /* [slot] of scalar signals: enum mesh_pin */
-    struct mesh_layout *layout; /* [slot] of buffers */
-    const struct peal_expr *asserts[MESH_MOST_ASSERTS]; /* a <= b */
+    uint8_t *role;                                     /* [slot] enum mesh_role */
+    uint8_t *writer;                                   /* [slot] of scalar signals: enum mesh_pin */
+    struct mesh_layout *layout;                        /* [slot] of buffers */
+    const struct peal_expr *asserts[MESH_MAX_ASSERTS]; /* a <= b */
     uint32_t nasserts;
-    bool zero, root;                                     /* does the text name rank 0, the root? */
-    uint32_t depth, most_depth;                          /* of loops over ranks */
-    const struct peal_symbol *loop[MESH_MOST_DEPTH + 1]; /* their variables, outermost first */
+    bool zero, root;                                    /* does the text name rank 0, the root? */
+    uint32_t depth, max_depth;                          /* of loops over ranks */
+    const struct peal_symbol *loop[MESH_MAX_DEPTH + 1]; /* their variables, outermost first */
     uint8_t *born;          /* [slot] of tiles: depth of the loop in which they are made */
     uint32_t remote;        /* parts of buffers on other ranks that the text names */
     uint32_t block, blocks; /* see mesh_sync */
-    struct mesh_sync syncs[MESH_MOST_SYNCS];
+    struct mesh_sync syncs[MESH_MAX_SYNCS];
     uint32_t nsyncs;
     enum mesh_pin pin;
 };

@@ -75,25 +75,30 @@ static bool add_rank(struct graph *g, uint32_t rank)
     return true;
 }
 
+/* Does a block that is not gone lead to b? */
+static bool has_predecessor(const struct graph *g, const bool *gone, uint32_t b)
+{
+    for (uint32_t a = 0; a < g->n; a++) {
+        if (!gone[a] && g->edge[(size_t)a * g->n + b])
+            return true;
+    }
+    return false;
+}
+
 /* Removes blocks that no other leads to until none is left. */
 static bool has_no_cycle(const struct graph *g)
 {
     bool *gone = calloc(g->n, sizeof *gone);
     uint32_t left = g->n;
-    for (bool moved = gone; moved;) {
-        moved = false;
+    if (!gone)
+        return false;
+    for (uint32_t before = left + 1; left < before;) {
+        before = left;
         for (uint32_t b = 0; b < g->n; b++) {
-            bool free_to_go = !gone[b];
-            for (uint32_t a = 0; a < g->n; a++) {
-                if (!free_to_go)
-                    break;
-                free_to_go = gone[a] || !g->edge[(size_t)a * g->n + b];
-            }
-            if (!free_to_go)
+            if (gone[b] || has_predecessor(g, gone, b))
                 continue;
             gone[b] = true;
             left--;
-            moved = true;
         }
     }
     free(gone);
@@ -104,13 +109,15 @@ bool peal_mesh_waits_for_earlier(const struct mesh *m, const struct peal_plan *p
 {
     struct graph g = {.m = m, .plan = plan, .n = m->blocks + 1};
     g.edge = calloc((size_t)g.n * g.n, sizeof *g.edge);
-    bool good = g.edge;
+    bool earlier = false;
+    if (!g.edge)
+        return false;
     for (uint32_t r = 0; r < plan->nranks; r++) {
-        if (!good)
-            break;
-        good = peal_plan_lane_count(plan, r) == 1 && add_rank(&g, r);
+        if (peal_plan_lane_count(plan, r) != 1 || !add_rank(&g, r))
+            goto free_edges;
     }
-    good = good && has_no_cycle(&g);
+    earlier = has_no_cycle(&g);
+free_edges:
     free(g.edge);
-    return good;
+    return earlier;
 }

@@ -181,33 +181,34 @@ static bool read_decl(struct reduce_tree *t, const struct peal_stmt *s)
            refuse(t, s->pos, "neither a vector nor a signal with a cell per rank");
 }
 
+static bool read_stmt(struct reduce_tree *t, const struct peal_stmt *s)
+{
+    switch (s->kind) {
+    case PEAL_STMT_DECL:
+        return read_decl(t, s);
+    case PEAL_STMT_LET:
+    case PEAL_STMT_VAR:
+        return read_let(t, s);
+    case PEAL_STMT_FOR:
+        return read_children(t, s);
+    case PEAL_STMT_IF:
+        return read_end(t, s);
+    default:
+        return refuse(t, s->pos, "a statement that no tree of sums has");
+    }
+}
+
 bool peal_tree_classify_reduce(const struct peal_kernel *kernel, struct peal_forall *out)
 {
     struct reduce_tree t = {.kernel = kernel, .out = out};
     out->why[0] = '\0';
     if (!kernel->implements || strcmp(kernel->implements, "reduce") != 0)
         return refuse(&t, kernel->pos, "a tree of sums is followed for reduce only");
-    bool good = peal_tree_read_params(t.kernel, t.out, &t.dim);
+    if (!peal_tree_read_params(t.kernel, t.out, &t.dim))
+        return false;
     for (const struct peal_stmt *s = kernel->body; s; s = s->next) {
-        if (!good)
-            break;
-        switch (s->kind) {
-        case PEAL_STMT_DECL:
-            good = read_decl(&t, s);
-            break;
-        case PEAL_STMT_LET:
-        case PEAL_STMT_VAR:
-            good = read_let(&t, s);
-            break;
-        case PEAL_STMT_FOR:
-            good = read_children(&t, s);
-            break;
-        case PEAL_STMT_IF:
-            good = read_end(&t, s);
-            break;
-        default:
-            good = refuse(&t, s->pos, "a statement that no tree of sums has");
-        }
+        if (!read_stmt(&t, s))
+            return false;
     }
-    return good && (t.writes == 1 || refuse(&t, kernel->pos, "a tree without an end"));
+    return t.writes == 1 || refuse(&t, kernel->pos, "a tree without an end");
 }

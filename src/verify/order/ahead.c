@@ -23,10 +23,10 @@
 
 static uint32_t period_of(const struct program *p)
 {
-    uint32_t most = 1;
+    uint32_t longest = 1;
     for (uint32_t l = 0; l < p->launches; l++)
-        most = p->plans[l]->period > most ? p->plans[l]->period : most;
-    return most;
+        longest = p->plans[l]->period > longest ? p->plans[l]->period : longest;
+    return longest;
 }
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
@@ -92,10 +92,10 @@ static uint64_t raw_launches(const struct program *p, uint32_t cell, const struc
     return r->drift == 0 && !r->no_credit ? 0 : 2 * period + period * (r->compared + r->adds);
 }
 
-static uint64_t look_at_raw(const struct program *p)
+static uint64_t launches_for_raw(const struct program *p)
 {
     struct raw *raw = NULL;
-    uint64_t most = 0;
+    uint64_t launches = 0;
     uint32_t period = period_of(p);
     bool any = false;
     for (uint32_t c = 0; c < p->ncells; c++)
@@ -119,10 +119,10 @@ static uint64_t look_at_raw(const struct program *p)
     }
     for (uint32_t c = 0; c < p->ncells; c++) {
         if (p->cells[c].kind == CELL_RAW && !p->cells[c].uninitialised)
-            most = larger(most, raw_launches(p, c, &raw[c]));
+            launches = larger(launches, raw_launches(p, c, &raw[c]));
     }
     free(raw);
-    return most;
+    return launches;
 }
 
 /* --- cells that several threads add to ------------------------------------------------------- */
@@ -149,33 +149,31 @@ static int by_cell(const void *a, const void *b)
 static bool list_adds(const struct program *p, struct adds_list *list)
 {
     uint32_t *at = calloc(p->ncells + 1u, sizeof *at); /* [cell] its entry for this thread + 1 */
-    bool good = at;
+    bool good = false;
+    if (!at)
+        return false;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!good)
-            break;
         size_t begin = list->all.len;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            if (!good)
-                break;
             const struct step *s = peal_program_step(p, t, i);
             const struct cell *cell = &p->cells[s->cell];
             if (s->kind != STEP_ADD || s->value <= 0 || cell->writer != MANY_WRITERS ||
                 (cell->kind != CELL_SHARED && cell->kind != CELL_RAW))
                 continue;
             if (at[s->cell] <= begin) {
-                good =
-                    peal_vec_push(&list->all, ((struct ahead_adds){.cell = s->cell, .thread = t}));
+                if (!peal_vec_push(&list->all, ((struct ahead_adds){.cell = s->cell, .thread = t})))
+                    goto free_at;
                 at[s->cell] = (uint32_t)list->all.len;
             }
-            if (good) {
-                list->all.at[at[s->cell] - 1].last = i + 1;
-                list->all.at[at[s->cell] - 1].sum += s->value;
-            }
+            list->all.at[at[s->cell] - 1].last = i + 1;
+            list->all.at[at[s->cell] - 1].sum += s->value;
         }
     }
-    free(at);
     if (list->all.len)
         qsort(list->all.at, list->all.len, sizeof *list->all.at, by_cell);
+    good = true;
+free_at:
+    free(at);
     return good;
 }
 
@@ -184,24 +182,22 @@ static bool list_adds(const struct program *p, struct adds_list *list)
 static bool find_from(const struct program *p, struct adds_list *list)
 {
     bool *accesses = calloc(p->nsteps + p->nthreads + 1, sizeof *accesses);
+    if (!accesses)
+        return false;
     for (size_t i = 0; i < p->accesses.len; i++) {
-        if (!accesses)
-            break;
         const struct access *a = &p->accesses.at[i];
         accesses[p->threads[a->thread].first_step + a->thread + a->step] = true;
     }
-    if (accesses) {
-        for (size_t i = 0; i < list->all.len; i++) {
-            struct ahead_adds *a = &list->all.at[i];
-            const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
-            a->from = a->last;
-            while (a->from > 0 && !at[a->from - 1] &&
-                   peal_step_is_notify(peal_program_step(p, a->thread, a->from - 1)))
-                a->from--;
-        }
+    for (size_t i = 0; i < list->all.len; i++) {
+        struct ahead_adds *a = &list->all.at[i];
+        const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
+        a->from = a->last;
+        while (a->from > 0 && !at[a->from - 1] &&
+               peal_step_is_notify(peal_program_step(p, a->thread, a->from - 1)))
+            a->from--;
     }
     free(accesses);
-    return accesses;
+    return true;
 }
 
 /* Which threads share a cell. */
@@ -223,25 +219,29 @@ static void note_pairs(struct pairs *q, const struct ahead_adds *at, size_t n)
     }
 }
 
+/* May the thread of at[i] be ahead of another that adds to the same cell? */
+static bool may_be_ahead(const struct pairs *q, const struct ahead_adds *at, size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++) {
+        size_t pair = (size_t)at[i].thread * q->p->nthreads + at[k].thread;
+        if (i != k && (!q->clock || q->clock[pair] < at[k].from))
+            return true;
+    }
+    return false;
+}
+
 /* The number of launches after which a thread that may be ahead of another has satisfied, alone,
  * the cell's waits of the first launches. */
 static uint64_t cell_launches(const struct pairs *q, const struct ahead_adds *at, size_t n)
 {
-    uint64_t most = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
+    uint64_t launches = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
     for (size_t i = 0; i < n; i++)
         total += (uint64_t)at[i].sum;
     for (size_t i = 0; i < n; i++) {
-        bool ahead = false;
-        for (size_t k = 0; k < n; k++) {
-            if (ahead)
-                break;
-            size_t pair = (size_t)at[i].thread * q->p->nthreads + at[k].thread;
-            ahead = i != k && (!q->clock || q->clock[pair] < at[k].from);
-        }
-        if (ahead)
-            most = larger(most, first * divide_up(total, (uint64_t)at[i].sum) + first);
+        if (may_be_ahead(q, at, n, i))
+            launches = larger(launches, first * divide_up(total, (uint64_t)at[i].sum) + first);
     }
-    return most;
+    return launches;
 }
 
 /* Finds how far every rank must be when one leaves the last launch. */
@@ -251,53 +251,58 @@ static bool ask(struct pairs *q, uint32_t workers)
     size_t count = 0;
     struct clock_query *queries = malloc(((size_t)n * n + 1) * sizeof *queries);
     q->clock = calloc((size_t)n * n + 1, sizeof *q->clock);
+    if (!queries || !q->clock) {
+        free(queries);
+        return false;
+    }
     for (size_t i = 0; i < (size_t)n * n; i++) {
-        if (!queries || !q->clock)
-            break;
         uint32_t t = (uint32_t)(i / n), u = (uint32_t)(i % n);
         if (q->last[i])
             queries[count++] = (struct clock_query){u, t, q->p->threads[t].nsteps, &q->clock[i]};
     }
-    bool good = queries && q->clock && peal_order_clocks(q->p, queries, count, workers);
+    bool good = peal_order_clocks(q->p, queries, count, workers);
     free(queries);
     return good;
 }
 
-static uint64_t look_at_adds(const struct program *p, uint32_t workers)
+/* The number of adds from the first on that are to its cell. */
+static size_t count_same_cell(const struct adds_list *list, size_t first)
+{
+    size_t end = first + 1;
+    while (end < list->all.len && list->all.at[end].cell == list->all.at[first].cell)
+        end++;
+    return end - first;
+}
+
+static uint64_t launches_for_adds(const struct program *p, uint32_t workers)
 {
     struct adds_list list = {0};
     struct pairs q = {.p = p, .last = calloc((size_t)p->nthreads * p->nthreads + 1, 4)};
-    uint64_t most = 0;
-    bool good = q.last && list_adds(p, &list) && find_from(p, &list);
-    for (int pass = 0; pass < 2; pass++) {
-        if (!good || !list.all.len)
-            break;
-        /* Without clocks, any rank that adds may be ahead. */
-        if (pass == 1 && p->monotone)
-            good = ask(&q, workers);
-        if (good) {
-            for (size_t i = 0, end; i < list.all.len; i = end) {
-                for (end = i + 1; end < list.all.len;) {
-                    if (list.all.at[end].cell != list.all.at[i].cell)
-                        break;
-                    end++;
-                }
-                if (pass == 0)
-                    note_pairs(&q, list.all.at + i, end - i);
-                else
-                    most = larger(most, cell_launches(&q, list.all.at + i, end - i));
-            }
-        }
+    uint64_t launches = PEAL_NONE;
+    if (!q.last || !list_adds(p, &list) || !find_from(p, &list))
+        goto release;
+    for (size_t i = 0, n; i < list.all.len; i += n) {
+        n = count_same_cell(&list, i);
+        note_pairs(&q, list.all.at + i, n);
     }
+    /* Without clocks, any rank that adds may be ahead. */
+    if (list.all.len && p->monotone && !ask(&q, workers))
+        goto release;
+    launches = 0;
+    for (size_t i = 0, n; i < list.all.len; i += n) {
+        n = count_same_cell(&list, i);
+        launches = larger(launches, cell_launches(&q, list.all.at + i, n));
+    }
+release:
     peal_vec_release(&list.all);
     free(q.last);
     free(q.clock);
-    return good ? most : PEAL_NONE;
+    return launches;
 }
 
 uint32_t peal_ahead_launches(const struct program *p, uint32_t workers)
 {
-    uint64_t raw = look_at_raw(p);
-    uint64_t most = raw >= PEAL_NONE ? raw : larger(raw, look_at_adds(p, workers));
-    return most < PEAL_NONE ? (uint32_t)most : PEAL_NONE;
+    uint64_t raw = launches_for_raw(p);
+    uint64_t launches = raw >= PEAL_NONE ? raw : larger(raw, launches_for_adds(p, workers));
+    return launches < PEAL_NONE ? (uint32_t)launches : PEAL_NONE;
 }

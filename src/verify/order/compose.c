@@ -61,22 +61,20 @@ static bool channels_are_left_empty(const struct program *p)
     if (p->channels.len && p->plans[0]->period > 1)
         return false; /* only known for all launches together */
     uint64_t *freed = calloc(p->channels.len + 1, sizeof *freed);
-    bool empty = freed;
-    if (freed) {
-        for (uint64_t i = 0; i < p->nsteps; i++) {
-            const struct cell *cell = &p->cells[p->steps[i].cell];
-            if (p->steps[i].kind == STEP_ADD && cell->kind == CELL_FREED)
-                freed[cell->owner]++;
-        }
+    if (!freed)
+        return false;
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        const struct cell *cell = &p->cells[p->steps[i].cell];
+        if (p->steps[i].kind == STEP_ADD && cell->kind == CELL_FREED)
+            freed[cell->owner]++;
     }
+    size_t empty = 0;
     for (size_t c = 0; c < p->channels.len; c++) {
-        if (!empty)
-            break;
         const struct channel *ch = &p->channels.at[c];
-        empty = ch->nsent == ch->nreceived && ch->nsent == freed[c];
+        empty += ch->nsent == ch->nreceived && ch->nsent == freed[c];
     }
     free(freed);
-    return empty;
+    return empty == p->channels.len;
 }
 
 static bool channels_have_one_depth(const struct program *p)

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one plan's cells and windows say about sequences of plans. See compose.h. */
+/* What one plan's cells and windows say about sequences of plans. See compose.h.
+ *
+ * The facts start as the strongest statements (peal_composition_find), and each step, access and
+ * operand can only weaken them: `released`, `guarded`, `phased`, `own_writes` and `by_index` lose,
+ * `awaited` and `reached` gain. What no walk has seen counts as the worst case: cells that some
+ * launch leaves silent release nothing, and windows without listed accesses, which only their own
+ * rank touches, are read from the plan's ops. The writers of cells come first, because the rest
+ * needs their distances.
+ *
+ * A value of a one-writer cell is launch + 1 << 32 | count; the launch of a wait's value says which
+ * launch it looks back to.
+ */
 #include "verify/order/compose_facts.h"
 
 #include <stdlib.h>
@@ -68,11 +79,14 @@ static bool is_silent(const struct program *p, const struct launch_facts *facts,
     if (cell >= p->ncells)
         return true;
     const struct cell *at = &p->cells[cell];
-    bool used = at->kind == CELL_ONE_WRITER && at->rank == rank && at->index == index &&
-                &p->signals.at[at->owner] == signal;
-    for (uint32_t l = 0; used && l < p->launches; l++)
-        used = facts->count[(uint64_t)l * p->ncells + cell];
-    return !used;
+    if (at->kind != CELL_ONE_WRITER || at->rank != rank || at->index != index ||
+        &p->signals.at[at->owner] != signal)
+        return true;
+    for (uint32_t l = 0; l < p->launches; l++) {
+        if (!facts->count[(uint64_t)l * p->ncells + cell])
+            return true;
+    }
+    return false;
 }
 
 /* All cells that the signals have, including those that no launch of this plan uses: another plan
@@ -171,8 +185,8 @@ static void note_all_unlisted(const struct program *p, struct peal_composition *
             note_unlisted(p, c, &seen, peal_op_src(plan, op, k));
         }
         note_unlisted(p, c, op, peal_op_dst(plan, op));
-        for (uint32_t k = 0; k < op->mem.also; k++)
-            note_unlisted(p, c, op, peal_op_also(plan, op, k));
+        for (uint32_t k = 0; k < op->mem.more_dsts; k++)
+            note_unlisted(p, c, op, peal_op_more_dst(plan, op, k));
     }
 }
 
@@ -241,10 +255,11 @@ static bool note_windows(const struct program *p, struct peal_composition *c,
     uint64_t ranks = (uint64_t)p->launches * p->nranks;
     uint64_t *waited = calloc(peal_distances_words(p->nranks), sizeof *waited);
     size_t at = 0;
+    bool good = false;
     facts->touched = calloc(ranks + 1, sizeof *facts->touched);
+    if (!waited || !facts->touched)
+        goto note_rest;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!waited || !facts->touched)
-            break;
         size_t first = at;
         memset(facts->touched, 0, ranks * sizeof *facts->touched);
         for (; at < p->accesses.len; at++) {
@@ -262,9 +277,10 @@ static bool note_windows(const struct program *p, struct peal_composition *c,
                 note_notify(p, c, facts, t, i);
         }
     }
-    bool good = waited && facts->touched && at == p->accesses.len;
+    good = at == p->accesses.len;
     if (good)
         note_silence(p, c, facts);
+note_rest:
     note_all_unlisted(p, c);
     free(waited);
     free(facts->touched);
@@ -322,8 +338,10 @@ bool peal_composition_is_full(const struct program *p, uint32_t workers)
     uint64_t n = p->nranks, period = p->plans[0]->period, count = 0, pairs = n * (n - 1) * period;
     struct clock_query *queries = malloc((pairs + 1) * sizeof *queries);
     uint32_t *answer = calloc(pairs + 1, sizeof *answer), *above = calloc(pairs + 1, sizeof *above);
-    bool full = queries && answer && above;
-    for (uint64_t i = 0; full && i < n * n * period; i++) {
+    bool full = false;
+    if (!queries || !answer || !above)
+        goto free_all;
+    for (uint64_t i = 0; i < n * n * period; i++) {
         uint32_t l = (uint32_t)(i / n / n), r = (uint32_t)(i / n % n), q = (uint32_t)(i % n);
         if (r == q)
             continue;
@@ -331,9 +349,14 @@ bool peal_composition_is_full(const struct program *p, uint32_t workers)
         queries[count] = (struct clock_query){r, q, p->threads[q].leave[l], &answer[count]};
         count++;
     }
-    full = full && peal_order_clocks(p, queries, count, workers);
-    for (uint64_t i = 0; full && i < count; i++)
-        full = answer[i] > above[i];
+    if (!peal_order_clocks(p, queries, count, workers))
+        goto free_all;
+    for (uint64_t i = 0; i < count; i++) {
+        if (answer[i] <= above[i])
+            goto free_all;
+    }
+    full = true;
+free_all:
     free(queries);
     free(answer);
     free(above);

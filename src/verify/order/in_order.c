@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_QUERIES = 1 << 22 };
+enum { MAX_QUERIES = 1 << 22 };
 
 /* One thread's adds to one cell in one launch. */
 struct adds {
@@ -94,7 +94,7 @@ static void ask_cell(struct lists *s, const struct adds *at, size_t n)
             if (at[k].thread == at[i].thread || at[k].launch >= at[i].launch || !last)
                 continue;
             struct clock_query query = {at[k].thread, at[i].thread, at[i].first, NULL};
-            s->failed = s->queries.len >= MOST_QUERIES || !peal_vec_push(&s->queries, query) ||
+            s->failed = s->queries.len >= MAX_QUERIES || !peal_vec_push(&s->queries, query) ||
                         !peal_vec_push(&s->demands, at[k].behind);
         }
     }
@@ -103,21 +103,20 @@ static void ask_cell(struct lists *s, const struct adds *at, size_t n)
 static bool all_met(const struct program *p, struct lists *s, uint32_t workers)
 {
     size_t n = s->queries.len;
-    uint32_t *answer = malloc((n + 1) * sizeof *answer);
-    bool met = answer;
-    for (size_t i = 0; i < n; i++) {
-        if (!answer)
-            break;
+    if (!n)
+        return true;
+    uint32_t *answer = malloc(n * sizeof *answer);
+    if (!answer)
+        return false;
+    for (size_t i = 0; i < n; i++)
         s->queries.at[i].answer = &answer[i];
-    }
-    met = met && (!n || peal_order_clocks(p, s->queries.at, n, workers));
-    for (size_t i = 0; i < n; i++) {
-        if (!met)
-            break;
-        met = answer[i] >= s->demands.at[i];
+    size_t met = 0;
+    if (peal_order_clocks(p, s->queries.at, n, workers)) {
+        while (met < n && answer[met] >= s->demands.at[met])
+            met++;
     }
     free(answer);
-    return met;
+    return met == n;
 }
 
 bool peal_ahead_in_order(const struct program *p, uint32_t workers)
@@ -141,11 +140,9 @@ bool peal_ahead_in_order(const struct program *p, uint32_t workers)
     for (size_t i = 0, end; i < s.adds.len; i = end) {
         if (s.failed)
             break;
-        for (end = i + 1; end < s.adds.len;) {
-            if (s.adds.at[end].cell != s.adds.at[i].cell)
-                break;
+        end = i + 1;
+        while (end < s.adds.len && s.adds.at[end].cell == s.adds.at[i].cell)
             end++;
-        }
         ask_cell(&s, s.adds.at + i, end - i);
     }
     bool in_order = !s.failed && all_met(p, &s, workers);

@@ -190,7 +190,7 @@ static bool comes_after(const struct program *p, const uint32_t *clock, uint32_t
 static int64_t free_value(const struct program *p, const uint32_t *clock, uint32_t of, uint32_t w)
 {
     const struct step *wait = peal_program_step(p, of, w);
-    int64_t sum = 0, most = INT64_MIN;
+    int64_t sum = 0, largest = INT64_MIN;
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
@@ -199,11 +199,11 @@ static int64_t free_value(const struct program *p, const uint32_t *clock, uint32
                 continue;
             if (s->kind == STEP_ADD)
                 sum += s->value;
-            else if (s->value > most)
-                most = s->value;
+            else if (s->value > largest)
+                largest = s->value;
         }
     }
-    return p->cells[wait->cell].sets ? most : sum;
+    return p->cells[wait->cell].sets ? largest : sum;
 }
 
 /* Copies the steps so that only those remain that carry order: a relaxed wait passes, a wait that
@@ -314,16 +314,16 @@ static bool asks_about_many(const struct clock_query *queries, uint64_t count)
 bool peal_order_clocks(const struct program *p, struct clock_query *queries, uint64_t count,
                        uint32_t workers)
 {
-    enum { MOST_WORKERS = 16 };
-    struct worker w[MOST_WORKERS];
+    enum { MAX_WORKERS = 16 };
+    struct worker w[MAX_WORKERS];
     bool failed = false;
     struct step *relaxed = NULL;
     if (p->has_relaxed && !(relaxed = order_steps(p)))
         return false;
     if (workers == 0)
         workers = 1;
-    if (workers > MOST_WORKERS)
-        workers = MOST_WORKERS;
+    if (workers > MAX_WORKERS)
+        workers = MAX_WORKERS;
     if (count) {
         struct symmetry symmetry = peal_symmetry_find(p, relaxed ? relaxed : p->steps);
         peal_symmetry_carry(p, &symmetry, queries, count);
@@ -356,12 +356,12 @@ static void set_depth(struct program *p, uint32_t old, uint32_t depth)
     }
 }
 
-uint32_t peal_order_least_depth(struct program *p, uint32_t most)
+uint32_t peal_order_least_depth(struct program *p, uint32_t max_depth)
 {
     struct run run;
     if (!p->channels.len || !peal_run_init(&run, p))
         return 0;
-    uint32_t lo = 1, hi = most, now = 0, found = 0;
+    uint32_t lo = 1, hi = max_depth, now = 0, found = 0;
     while (lo <= hi) {
         uint32_t depth = lo + (hi - lo) / 2;
         set_depth(p, now, depth);

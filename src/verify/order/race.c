@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments, the clocks they need, and the verdict on each pair. See race.h.
  *
- * There are two phases: all questions are collected (cut_location, ask_closed, ask_barrier,
- * ask_cells) and answered together by peal_order_clocks; then the answers are judged. A lazy run
- * answers all questions about its thread, so it must not be started per question. Segments whose
- * links fail ask again, in a second round.
+ * There are two phases: all questions are collected (cut_location, peal_demands_ask) and answered
+ * together by peal_order_clocks; then the answers are judged. A lazy run answers all questions
+ * about its thread, so it must not be started per question. Segments whose links fail ask again, in
+ * a second round.
  *
- * Who owns what. Segments, links, clocks and demands live in the finder's arena, which most_bytes
+ * Who owns what. Segments, links, clocks and demands live in the finder's arena, which max_bytes
  * limits; answers are written there through pointers, so nothing that a query points to may move.
  * The report belongs to the caller, who releases it in every case.
  *
@@ -19,9 +19,10 @@
  *     it, so that a counterexample is exactly that of the plain analysis.
  *   - Out of memory is PEAL_NO_MEMORY, never "no race".
  */
-#include "verify/order/race.h"
+#include "verify/order/finder.h"
 
 #include "verify/order/chain.h"
+#include "verify/program/sorted.h"
 #include "verify/symmetry/symmetry.h"
 
 #include <stdlib.h>
@@ -36,17 +37,6 @@ struct segment {
     uint32_t *clock; /* [entry * nthreads + thread]; NULL: the links decide */
     struct chain_link *links;
     uint32_t nlinks;
-};
-
-struct finder {
-    struct program *p;
-    struct race_report *out;
-    struct peal_arena arena;
-    bool symmetric;  /* what holds on rank 0 holds on all: only rank 0 is examined */
-    uint32_t *times; /* [step] see chain.h; NULL: all pairs are asked about */
-    PEAL_VEC(struct segment) segments;
-    PEAL_VEC(struct clock_query) queries;
-    bool failed;
 };
 
 bool peal_access_conflict(const struct access *a, const struct access *b)
@@ -88,47 +78,14 @@ bool peal_access_by_location(const struct program *p, uint32_t **first, uint32_t
     return true;
 }
 
-static void *take(struct finder *f, uint64_t count, size_t size)
-{
-    void *at = count < SIZE_MAX / 64 ? peal_arena_alloc(&f->arena, count * size) : NULL;
-    if (!at)
-        f->failed = true;
-    return at;
-}
-
-static void ask(struct finder *f, uint32_t of, uint32_t thread, uint32_t step, uint32_t *answer)
-{
-    if (!peal_vec_push(&f->queries, ((struct clock_query){of, thread, step, answer})))
-        f->failed = true;
-}
-
 /* --- segments -------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static size_t find_point(const uint64_t *points, size_t n, uint64_t value)
-{
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (points[mid] < value)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
 
 /* Asks for the clocks that the check of this segment will need. */
 static void ask_segment(struct finder *f, struct segment *s)
 {
     const struct access *accesses = f->p->accesses.at;
-    bool *writes = take(f, s->nthreads, sizeof *writes);
-    s->clock = take(f, (uint64_t)s->count * s->nthreads, sizeof *s->clock);
+    bool *writes = peal_finder_take(f, s->nthreads, sizeof *writes);
+    s->clock = peal_finder_take(f, (uint64_t)s->count * s->nthreads, sizeof *s->clock);
     if (f->failed)
         return;
     for (uint32_t t = 0; t < s->nthreads; t++) {
@@ -140,8 +97,8 @@ static void ask_segment(struct finder *f, struct segment *s)
             const struct access *b = &accesses[s->entry[i]];
             for (uint32_t u = 0; u < s->nthreads; u++) {
                 if (u != t && (b->kind != ACCESS_READ || writes[u]))
-                    ask(f, accesses[s->entry[s->start[u]]].thread, b->thread, b->step,
-                        &s->clock[(uint64_t)i * s->nthreads + u]);
+                    peal_finder_ask(f, accesses[s->entry[s->start[u]]].thread, b->thread, b->step,
+                                    &s->clock[(uint64_t)i * s->nthreads + u]);
             }
         }
     }
@@ -151,7 +108,7 @@ static void ask_segment(struct finder *f, struct segment *s)
 static void ask_links(struct finder *f, struct segment *s)
 {
     const struct access *accesses = f->p->accesses.at;
-    s->links = take(f, 2 * (uint64_t)s->count, sizeof *s->links);
+    s->links = peal_finder_take(f, 2 * (uint64_t)s->count, sizeof *s->links);
     s->nlinks = f->failed ? 0 : peal_chain_links(f->p, f->times, s->entry, s->count, s->links);
     if (s->nlinks == UINT32_MAX) {
         f->failed = true;
@@ -160,7 +117,7 @@ static void ask_links(struct finder *f, struct segment *s)
     for (uint32_t i = 0; i < s->nlinks; i++) {
         struct chain_link *link = &s->links[i];
         const struct access *after = &accesses[link->after];
-        ask(f, accesses[link->before].thread, after->thread, after->step, &link->clock);
+        peal_finder_ask(f, accesses[link->before].thread, after->thread, after->step, &link->clock);
     }
 }
 
@@ -177,7 +134,7 @@ static void keep_segment(struct finder *f, struct segment s)
     if (threads < 2 || !writes)
         return;
     s.nthreads = threads;
-    s.start = take(f, threads + 1, sizeof *s.start);
+    s.start = peal_finder_take(f, threads + 1, sizeof *s.start);
     if (f->failed)
         return;
     uint32_t t = 0;
@@ -227,7 +184,7 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
         points[2 * i] = accesses[order[i]].lo;
         points[2 * i + 1] = accesses[order[i]].hi;
     }
-    qsort(points, 2 * (size_t)n, sizeof *points, by_value);
+    qsort(points, 2 * (size_t)n, sizeof *points, peal_sorted_compare);
     size_t m = 0;
     for (size_t i = 0; i < 2 * (size_t)n; i++) {
         if (m == 0 || points[i] != points[m - 1])
@@ -239,21 +196,21 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
     for (uint32_t i = 0; i < n; i++) {
         if (f->failed)
             break;
-        for (size_t k = find_point(points, m, accesses[order[i]].lo);
+        for (size_t k = peal_sorted_find(points, m, accesses[order[i]].lo);
              points[k] < accesses[order[i]].hi; k++)
             fill[k]++;
     }
     for (size_t k = 0; k + 1 < m; k++) {
         if (f->failed)
             break;
-        entry[k] = take(f, fill[k], sizeof **entry);
+        entry[k] = peal_finder_take(f, fill[k], sizeof **entry);
         fill[k] = 0;
     }
     for (uint32_t i = 0; i < n; i++) {
         if (f->failed)
             break;
         const struct access *a = &accesses[order[i]];
-        for (size_t k = find_point(points, m, a->lo); points[k] < a->hi; k++) {
+        for (size_t k = peal_sorted_find(points, m, a->lo); points[k] < a->hi; k++) {
             if (fill[k] == 0 || !same_as(&accesses[entry[k][fill[k] - 1]], a))
                 entry[k][fill[k]++] = order[i];
         }
@@ -278,7 +235,7 @@ static void report(struct finder *f, const struct segment *s, uint32_t a, uint32
 {
     struct race_report *out = f->out;
     out->total++;
-    if (out->races.len >= MOST_RACES)
+    if (out->races.len >= MAX_RACES)
         return;
     const struct access *x = &f->p->accesses.at[a], *y = &f->p->accesses.at[b];
     struct race race = {a, b, s->lo, s->hi};
@@ -343,200 +300,14 @@ static void check_segments(struct finder *f)
     }
 }
 
-/* --- closed, barrier, handed-over cells ------------------------------------------------------ */
-
-/* One condition on a clock: answer > above, unless `reach` says that this point is never
- * reached. */
-struct demand {
-    uint32_t answer;
-    uint32_t above;
-    uint32_t what[3];
-    uint32_t reach; /* UINT32_MAX: no execution gets there */
-};
-
-struct demands {
-    struct demand *at;
-    uint64_t count;
-};
-
-/* The first and last access of each thread to each other rank's window, per launch. */
-static struct demands ask_closed(struct finder *f)
-{
-    struct program *p = f->p;
-    uint32_t n = p->nranks;
-    struct demands d = {0};
-    uint32_t *seen = take(f, n, sizeof *seen), *last = take(f, n, sizeof *last);
-    PEAL_VEC(struct demand) list = {0};
-    for (size_t i = 0; i < p->accesses.len; i++) {
-        if (f->failed)
-            break;
-        const struct access *a = &p->accesses.at[i];
-        const struct access *next = i + 1 < p->accesses.len ? a + 1 : NULL;
-        uint32_t q = a->location % n;
-        bool scratch = p->memory.at[a->location / n].kind == PEAL_BUF_WINDOW;
-        if (f->symmetric && p->threads[a->thread].rank != 0)
-            continue;
-        if (scratch && q != p->threads[a->thread].rank) {
-            last[q] = (uint32_t)i + 1;
-            if (!seen[q]) {
-                seen[q] = (uint32_t)i + 1;
-                struct demand first = {
-                    0, p->threads[p->thread_of_rank[q]].enter[a->launch], {(uint32_t)i, 0, q}, 0};
-                if (!peal_vec_push(&list, first))
-                    f->failed = true;
-            }
-        }
-        if (next && next->thread == a->thread && next->launch == a->launch)
-            continue;
-        for (uint32_t r = 0; r < n; r++) {
-            if (f->failed)
-                break;
-            if (last[r] &&
-                !peal_vec_push(
-                    &list,
-                    ((struct demand){0, p->accesses.at[last[r] - 1].step, {last[r] - 1, 1, r}, 0})))
-                f->failed = true;
-            seen[r] = last[r] = 0;
-        }
-    }
-    d.count = list.len;
-    d.at = take(f, list.len, sizeof *d.at);
-    if (!f->failed && list.len)
-        memcpy(d.at, list.at, list.len * sizeof *d.at);
-    peal_vec_release(&list);
-    for (uint64_t i = 0; i < d.count; i++) {
-        if (f->failed)
-            break;
-        const struct access *a = &p->accesses.at[d.at[i].what[0]];
-        uint32_t owner = p->thread_of_rank[d.at[i].what[2]];
-        if (d.at[i].what[1] == 0)
-            ask(f, owner, a->thread, a->step, &d.at[i].answer);
-        else
-            ask(f, a->thread, owner, p->threads[owner].leave[a->launch], &d.at[i].answer);
-    }
-    return d;
-}
-
-static struct demands ask_barrier(struct finder *f)
-{
-    struct program *p = f->p;
-    struct demands d = {0};
-    uint64_t launches = 0, k = 0;
-    for (uint32_t l = 0; l < p->launches; l++)
-        launches += p->plans[l]->contract == PEAL_CONTRACT_BARRIER;
-    d.at = take(f, launches * p->nranks * p->nranks, sizeof *d.at);
-    for (uint32_t l = 0; l < p->launches; l++) {
-        if (f->failed)
-            break;
-        if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
-            continue;
-        for (uint32_t r = 0; r < p->nranks; r++) {
-            for (uint32_t q = 0; q < p->nranks; q++) {
-                if (r == q || (f->symmetric && r != 0))
-                    continue;
-                uint32_t enters = p->thread_of_rank[r], leaves = p->thread_of_rank[q];
-                d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}, 0};
-                ask(f, enters, leaves, p->threads[leaves].leave[l], &d.at[k].answer);
-                k++;
-            }
-        }
-    }
-    d.count = k;
-    return d;
-}
-
-struct cell_write {
-    uint32_t cell, thread, step;
-    int64_t value;
-};
-
-static int by_cell(const void *a, const void *b)
-{
-    const struct cell_write *x = a, *y = b;
-    if (x->cell != y->cell)
-        return x->cell < y->cell ? -1 : 1;
-    if (x->value != y->value)
-        return x->value < y->value ? -1 : 1;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    return (x->step > y->step) - (x->step < y->step);
-}
-
-/* Writes of a cell whose writer changes must come in the order of their values: for two consecutive
- * writers, the last write of the first before the first write of the second. A writer's own values
- * do not fall (classify.c), so sorting by value keeps program order; equal values are sorted by
- * step. */
-static struct demands ask_cells(struct finder *f)
-{
-    struct program *p = f->p;
-    struct demands d = {0};
-    PEAL_VEC(struct cell_write) writes = {0};
-    for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            const struct step *s = peal_program_step(p, t, i);
-            if (s->kind == STEP_SET && p->cells[s->cell].handover &&
-                !peal_vec_push(&writes, ((struct cell_write){s->cell, t, i, s->value})))
-                f->failed = true;
-        }
-    }
-    if (writes.len)
-        qsort(writes.at, writes.len, sizeof *writes.at, by_cell);
-    d.at = take(f, writes.len, sizeof *d.at);
-    for (size_t i = 1; i < writes.len; i++) {
-        if (f->failed)
-            break;
-        const struct cell_write *x = &writes.at[i - 1], *y = &writes.at[i];
-        if (x->cell != y->cell || x->thread == y->thread)
-            continue;
-        d.at[d.count] = (struct demand){0, x->step, {x->thread, y->thread, y->step}, 0};
-        ask(f, x->thread, y->thread, y->step, &d.at[d.count].answer);
-        ask(f, y->thread, x->thread, x->step + 1, &d.at[d.count].reach);
-        d.count++;
-    }
-    peal_vec_release(&writes);
-    return d;
-}
-
-static const struct demand *first_unmet(const struct demands *d)
-{
-    for (uint64_t i = 0; i < d->count; i++) {
-        if (d->at[i].answer <= d->at[i].above && d->at[i].reach != UINT32_MAX)
-            return &d->at[i];
-    }
-    return NULL;
-}
-
-static void judge(struct finder *f, const struct demands d[3])
-{
-    struct race_report *out = f->out;
-    const struct demand *open = first_unmet(&d[0]), *broken = first_unmet(&d[1]),
-                        *cell = first_unmet(&d[2]);
-    out->closed = !open;
-    out->open = open ? open->what[0] : PEAL_NONE;
-    out->open_at_entry = open && open->what[1] == 0;
-    out->barrier_broken = broken;
-    if (broken) {
-        out->leaves = broken->what[0];
-        out->enters = broken->what[1];
-        out->broken_launch = broken->what[2];
-    }
-    out->cell_broken = cell;
-    if (cell) {
-        out->cell_thread[0] = cell->what[0];
-        out->cell_step[0] = cell->above;
-        out->cell_thread[1] = cell->what[1];
-        out->cell_step[1] = cell->what[2];
-    }
-}
-
-static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_bytes,
+static enum peal_status find(struct program *p, uint32_t workers, uint64_t max_bytes,
                              bool symmetric, struct race_report *out)
 {
     struct finder f = {.p = p, .out = out, .symmetric = symmetric};
     uint32_t *first = NULL, *order = NULL;
     size_t locations = p->memory.len * p->nranks;
     *out = (struct race_report){.open = PEAL_NONE};
-    peal_arena_init(&f.arena, most_bytes);
+    peal_arena_init(&f.arena, max_bytes);
     out->unordered = calloc(locations + 1, sizeof *out->unordered);
     f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
     f.times = f.failed || p->plain ? NULL : peal_chain_times(p);
@@ -549,23 +320,17 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
     free(order);
     free(f.times);
     struct demands demands[3] = {{0}};
-    if (!f.failed)
-        demands[0] = ask_closed(&f);
-    if (!f.failed)
-        demands[1] = ask_barrier(&f);
-    if (!f.failed)
-        demands[2] = ask_cells(&f);
+    peal_demands_ask(&f, demands);
     if (!f.failed && !peal_order_clocks(p, f.queries.at, f.queries.len, workers))
         f.failed = true;
     if (!f.failed)
         ask_broken(&f, workers);
     if (!f.failed) {
         check_segments(&f);
-        judge(&f, demands);
-        for (size_t l = 0; l < locations; l++) {
-            if (!f.symmetric)
-                break;
-            out->unordered[l] = out->unordered[l - l % p->nranks];
+        peal_demands_judge(demands, out);
+        if (f.symmetric) {
+            for (size_t l = 0; l < locations; l++)
+                out->unordered[l] = out->unordered[l - l % p->nranks];
         }
     }
     peal_vec_release(&f.segments);
@@ -577,17 +342,17 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
 /* With symmetry, the races on rank 0's copies are one of each orbit. If several threads write a
  * cell, the counterexample is not always the shortest of its orbit. For few ranks all races are
  * listed, so that it is the one that the plain analysis reports. */
-enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
+enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t max_bytes,
                                 struct race_report *out)
 {
     enum { FEW_RANKS = 64 };
     struct symmetry symmetry = peal_symmetry_find(p, p->steps);
     bool symmetric = peal_symmetry_of_memory(p, &symmetry);
-    enum peal_status status = find(p, workers, most_bytes, symmetric, out);
+    enum peal_status status = find(p, workers, max_bytes, symmetric, out);
     if (status != PEAL_OK || !symmetric || !out->races.len || p->nranks > FEW_RANKS)
         return status;
     peal_race_release(out);
-    return find(p, workers, most_bytes, false, out);
+    return find(p, workers, max_bytes, false, out);
 }
 
 void peal_race_release(struct race_report *report)

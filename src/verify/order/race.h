@@ -19,7 +19,7 @@ struct race {
 };
 
 struct race_report {
-    PEAL_VEC(struct race) races; /* at most MOST_RACES; further ones are only counted */
+    PEAL_VEC(struct race) races; /* at most MAX_RACES; further ones are only counted */
     uint64_t total;
     bool *unordered; /* [location] are there accumulates in an arbitrary order? */
     bool closed;
@@ -32,7 +32,7 @@ struct race_report {
     enum peal_status status;
 };
 
-enum { MOST_RACES = 4096 };
+enum { MAX_RACES = 4096 };
 
 bool peal_access_conflict(const struct access *a, const struct access *b);
 
@@ -49,7 +49,7 @@ static inline struct race peal_race_of(const struct program *p, uint32_t a, uint
 }
 
 /* Release the report in every case. */
-enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
+enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t max_bytes,
                                 struct race_report *out);
 void peal_race_release(struct race_report *report);
 

@@ -208,7 +208,7 @@ static struct race find_accesses(const struct clocks *c)
 }
 
 /* A race of writes to a one-writer cell. */
-static void tell_writers(const struct clocks *c, const struct race *race)
+static void report_writers(const struct clocks *c, const struct race *race)
 {
     const struct program *p = c->p;
     const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
@@ -226,30 +226,30 @@ static void tell_writers(const struct clocks *c, const struct race *race)
 }
 
 /* Removes steps until none can be left out, then records the counterexample. */
-static void tell(struct clocks *c)
+static void report_race(struct clocks *c)
 {
     struct race race = find_accesses(c);
-    struct shrink how;
+    struct shrink shrink;
     c->a->v.fault = PEAL_FAULT_RACE;
     if (race.a == PEAL_NONE) {
         c->failed = true;
         return;
     }
-    if (!c->options->no_story && peal_shrink_any(&how, &c->space, leads_there, c, 1)) {
-        c->path.len = peal_shrink_path(&how, c->path.at, c->path.len);
-        c->a->v.story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+    if (!c->options->no_story && peal_shrink_any(&shrink, &c->space, leads_there, c, 1)) {
+        c->path.len = peal_shrink_path(&shrink, c->path.at, c->path.len);
+        c->a->v.story = shrink.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
         peal_story_schedule(c->p, &(struct schedule){c->path.at, c->path.len}, &race, NULL, c->a);
         c->a->v.why = peal_answer_text(c->a, "%s: %s", c->a->v.why,
                                        c->p->has_relaxed ? "relaxed signals order nothing"
                                                          : "a peek orders nothing");
-        peal_shrink_release(&how);
+        peal_shrink_release(&shrink);
     } else if (!c->options->no_story) {
-        peal_shrink_release(&how);
+        peal_shrink_release(&shrink);
         c->a->failed = true;
     }
-    peal_explore_tell_barrier(c->p, &race, c->a);
+    peal_explore_report_barrier(c->p, &race, c->a);
     if (c->p->accesses.at[race.a].location / c->p->nranks == c->writers)
-        tell_writers(c, &race);
+        report_writers(c, &race);
 }
 
 /* --- the search ------------------------------------------------------------------------------ */
@@ -365,14 +365,14 @@ static bool search_some(struct clocks *c)
             return true;
         for (;;) {
             uint32_t best = PEAL_NONE;
-            uint64_t most = 0;
+            uint64_t highest = 0;
             for (uint32_t t = 0; t < n; t++) {
                 /* Priorities change during the run, rarely or often. */
                 uint64_t spell = c->path.len / (k % 2 ? 8 : 1);
                 uint64_t priority = peal_hash_u64(t + spell * 977 + 1, k + 7);
-                if (priority >= most && peal_space_enabled(&c->space, t)) {
+                if (priority >= highest && peal_space_enabled(&c->space, t)) {
                     best = t;
-                    most = priority;
+                    highest = priority;
                 }
             }
             if (best == PEAL_NONE)
@@ -482,7 +482,7 @@ static bool init(struct clocks *c)
     }
     size_t key_bytes = (n + n * n + n * p->ncells) * (c->wide ? 4 : 2) +
                        (c->space.stored.len + c->space.first_reg[n]) * sizeof(int64_t);
-    peal_states_init(&c->states, key_bytes, c->options->most_states, c->options->most_bytes);
+    peal_states_init(&c->states, key_bytes, c->options->max_states, c->options->max_bytes);
     c->key = calloc(1, key_bytes + 8);
     return c->key;
 }
@@ -497,7 +497,7 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
     if (copy_accesses(&c) && add_writers(&c) && init(&c)) {
         bool found = search_some(&c) || (!c.failed && search_all(&c));
         if (found)
-            tell(&c);
+            report_race(&c);
         if (found && !c.failed)
             answer = RELAXED_RACE;
         else if (!c.failed && !c.states.full)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORK = 2000000000 };
+enum { MAX_WORK = 2000000000 };
 
 struct stopper {
     struct program p;
@@ -107,7 +107,7 @@ static enum peal_status find(struct stopper *s, const struct peal_plan *plan, co
         return PEAL_UNSUPPORTED;
     }
     if (!s->p.monotone || s->p.early.fault != PEAL_FAULT_NONE ||
-        s->p.nsteps * s->p.nsteps > MOST_WORK) {
+        s->p.nsteps * s->p.nsteps > MAX_WORK) {
         *why = !s->p.monotone ? s->p.not_monotone
                               : "the plan is wrong by itself, or too large: verify it first";
         return PEAL_UNSUPPORTED;

@@ -36,17 +36,20 @@ static void see_write(struct cell *cell, uint32_t thread, const struct step *s)
 static bool amounts_fit(const struct program *p)
 {
     uint64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
-    bool fit = sum;
+    bool fit = false;
+    if (!sum)
+        return false;
     for (uint64_t i = 0; i < p->nsteps; i++) {
-        if (!fit)
-            break;
         const struct step *s = &p->steps[i];
         uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
         bool adds = s->kind <= STEP_WAIT_EQUAL || s->kind == STEP_FETCH_ADD;
         if (!adds || p->cells[s->cell].kind == CELL_ONE_WRITER)
             continue;
-        fit = size < UINT64_C(1) << 56 && (sum[s->cell] += size) < UINT64_C(1) << 58;
+        if (size >= UINT64_C(1) << 56 || (sum[s->cell] += size) >= UINT64_C(1) << 58)
+            goto free_sum;
     }
+    fit = true;
+free_sum:
     free(sum);
     return fit;
 }

@@ -13,9 +13,8 @@ static uint32_t find_memory(struct program *p, uint32_t launch, uint32_t b)
     /* Tiles and private scratch may have equal names in different scopes. They are distinguished by
      * their order, which is the same in all launches of plans of one kernel. */
     bool scoped = buf->kind == PEAL_BUF_TILE || buf->kind == PEAL_BUF_PRIVATE;
-    for (uint32_t i = 0; i < p->memory.len; i++) {
-        if (scoped)
-            break;
+    size_t candidates = scoped ? 0 : p->memory.len;
+    for (uint32_t i = 0; i < candidates; i++) {
         struct memory *m = &p->memory.at[i];
         if (m->kind == buf->kind && m->named != launch + 1 && strcmp(m->name, name) == 0) {
             m->named = launch + 1;

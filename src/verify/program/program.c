@@ -78,7 +78,7 @@ static void watch_memory(struct program *p)
 }
 
 static enum peal_status build(struct program *p, const struct peal_plan *const *plans,
-                              uint32_t launches, uint64_t most_bytes, bool pairwise)
+                              uint32_t launches, uint64_t max_bytes, bool pairwise)
 {
     *p = (struct program){.plans = plans,
                           .launches = launches,
@@ -86,7 +86,7 @@ static enum peal_status build(struct program *p, const struct peal_plan *const *
                           .barrier = PEAL_NONE,
                           .pairwise = pairwise,
                           .plain = pairwise};
-    peal_arena_init(&p->arena, most_bytes);
+    peal_arena_init(&p->arena, max_bytes);
     uint64_t ops = 0;
     for (uint32_t l = 0; l < launches; l++) {
         if (plans[l]->nranks != p->nranks || plans[l]->rank_count != p->nranks)
@@ -114,16 +114,16 @@ static enum peal_status build(struct program *p, const struct peal_plan *const *
 }
 
 enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
-                                    uint32_t launches, uint64_t most_bytes)
+                                    uint32_t launches, uint64_t max_bytes)
 {
-    return build(p, plans, launches, most_bytes, false);
+    return build(p, plans, launches, max_bytes, false);
 }
 
 enum peal_status peal_program_build_pairwise(struct program *p,
                                              const struct peal_plan *const *plans,
-                                             uint32_t launches, uint64_t most_bytes)
+                                             uint32_t launches, uint64_t max_bytes)
 {
-    return build(p, plans, launches, most_bytes, true);
+    return build(p, plans, launches, max_bytes, true);
 }
 
 void peal_program_release(struct program *p)

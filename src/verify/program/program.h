@@ -233,11 +233,11 @@ struct program {
 
 /* Release the program in every case. */
 enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
-                                    uint32_t launches, uint64_t most_bytes);
+                                    uint32_t launches, uint64_t max_bytes);
 /* The same with the order of a network between ranks of different nodes: see wires.h. */
 enum peal_status peal_program_build_pairwise(struct program *p,
                                              const struct peal_plan *const *plans,
-                                             uint32_t launches, uint64_t most_bytes);
+                                             uint32_t launches, uint64_t max_bytes);
 void peal_program_release(struct program *p);
 /* Finds out which cells are monotone. Called by build, and again when steps have been changed. */
 void peal_program_classify(struct program *p);

@@ -4,6 +4,7 @@
 #include "verify/cache.h"
 
 #include "plan/tests/made.h"
+#include "base/tests/unit.h"
 
 /* Every kind of op except matmul, which has no shape, in two texts: a lane with a `when` has no
  * slots. */
@@ -67,23 +68,23 @@ struct changed {
 };
 
 /* Called after one number of the plan was changed. */
-static void expect_other(struct changed *c, const char *what, uint64_t index)
+static void expect_other(struct changed *c, const char *name, uint64_t index)
 {
     char shape[PEAL_SHA256_HEX + 1];
     (void)peal_plan_shape(c->plan, shape);
     if (strcmp(shape, c->shape) == 0)
-        fail_msg("the shape forgets %s %llu", what, (unsigned long long)index);
+        fail_msg("the shape forgets %s %llu", name, (unsigned long long)index);
     c->count++;
 }
 
 /* Changes a number of `bytes` bytes, and restores it. */
-static void change(struct changed *c, void *number, size_t bytes, const char *what, uint64_t index)
+static void change(struct changed *c, void *number, size_t bytes, const char *name, uint64_t index)
 {
     uint64_t kept = 0, other;
     memcpy(&kept, number, bytes);
     other = kept ^ 1;
     memcpy(number, &other, bytes);
-    expect_other(c, what, index);
+    expect_other(c, name, index);
     memcpy(number, &kept, bytes);
 }
 #define CHANGE(c, number, index) change((c), &(number), sizeof(number), #number, (index))
@@ -168,9 +169,8 @@ static void change_tables(struct changed *c)
         CHANGE(c, ((int64_t *)((char *)c->plan + c->plan->totals.offset))[i], i);
 }
 
-static void the_shape_forgets_lengths_only(void **state)
+TEST(the_shape_forgets_lengths_only)
 {
-    (void)state;
     const char *const texts[] = {cells, slots};
     bool kinds[PEAL_OP_KIND_COUNT] = {0};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -189,6 +189,5 @@ static void the_shape_forgets_lengths_only(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_shape_forgets_lengths_only)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

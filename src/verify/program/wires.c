@@ -26,15 +26,14 @@ static uint32_t issued_cell(const struct program *p, uint64_t wire)
 void peal_wires_make_cells(struct program *p, uint32_t first)
 {
     p->wire_cells = first;
+    if (!p->pairwise)
+        return;
     for (uint64_t wire = 0; wire < (uint64_t)p->nlanes * p->nranks; wire++) {
-        if (!p->pairwise)
-            break;
         uint32_t lane = (uint32_t)(wire / p->nranks), target = (uint32_t)(wire % p->nranks);
         p->cells[first++] = (struct cell){.kind = CELL_ISSUED, .rank = target, .owner = lane};
         p->cells[first++] = (struct cell){.kind = CELL_ARRIVED, .rank = target, .owner = lane};
     }
-    if (p->pairwise)
-        p->wires.at = peal_program_take(p, (uint64_t)p->nlanes * p->nranks, sizeof *p->wires.at);
+    p->wires.at = peal_program_take(p, (uint64_t)p->nlanes * p->nranks, sizeof *p->wires.at);
 }
 
 bool peal_wires_put(struct program *p, uint32_t thread, uint32_t target, struct wire_item item)

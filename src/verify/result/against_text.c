@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORK = 20000000 }; /* elements: about a third of a second */
+enum { MAX_WORK = 20000000 }; /* elements: about a third of a second */
 
 /* The numbers of a node at index, index + 1, ..., index + len - 1. */
 struct known {
@@ -141,9 +141,8 @@ static const uint64_t *numbers_of(struct text_check *c, uint32_t node, uint64_t 
     if (there || c->failed)
         return there;
     bool leaf = n.kind == NODE_INPUT || n.kind == NODE_CONST || n.kind == NODE_UNDEFINED;
-    for (uint32_t i = 0; i < n.nchildren; i++) {
-        if (leaf)
-            break;
+    uint32_t nchildren = leaf ? 0 : n.nchildren;
+    for (uint32_t i = 0; i < nchildren; i++) {
         if (n.kind == NODE_AT)
             child[i] = numbers_of(c, n.child[i], n.word, 1);
         else
@@ -153,7 +152,7 @@ static const uint64_t *numbers_of(struct text_check *c, uint32_t node, uint64_t 
     }
     c->work += len;
     uint64_t *values = NULL;
-    if (c->work <= MOST_WORK)
+    if (c->work <= MAX_WORK)
         values = peal_arena_alloc(&c->numbers, len * sizeof *values);
     if (!values) {
         c->failed = true;
@@ -229,17 +228,17 @@ void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
 
 /* --- the check ------------------------------------------------------------------------------- */
 
-static void run(const struct peal_plan *plan, struct text_check *c, uint64_t most_bytes,
+static void run(const struct peal_plan *plan, struct text_check *c, uint64_t max_bytes,
                 struct answer *a)
 {
     const struct peal_plan *plans[PEAL_PLAN_MAX_PERIOD];
     struct program p;
     for (uint32_t l = 0; l < plan->period; l++)
         plans[l] = plan;
-    if (peal_program_build(&p, plans, plan->period, most_bytes) != PEAL_OK)
+    if (peal_program_build(&p, plans, plan->period, max_bytes) != PEAL_OK)
         c->failed = true;
     else
-        peal_symbolic_check(&p, &(struct symbolic_run){.text = c, .most_bytes = most_bytes}, a);
+        peal_symbolic_check(&p, &(struct symbolic_run){.text = c, .max_bytes = max_bytes}, a);
     peal_program_release(&p);
 }
 
@@ -266,11 +265,11 @@ void peal_verify_against_text(const struct peal_plan *plan, const struct peal_ke
         return;
     if (!v->monotone)
         why = "its cells may fall or are peeked at, so that values may depend on the schedule";
-    else if (work_of(plan) > MOST_WORK)
+    else if (work_of(plan) > MAX_WORK)
         why = "it would take too long";
     struct peal_naive *naive = NULL;
     if (!why)
-        naive = peal_naive_run(kernel, bind, plan->period, MOST_WORK, &why);
+        naive = peal_naive_run(kernel, bind, plan->period, MAX_WORK, &why);
     if (naive) {
         c.naive = naive;
         peal_arena_init(&c.numbers, 0);

@@ -3,6 +3,7 @@
  * changed, as a faulty lowering might, they do not. */
 #include "plan/tests/made.h"
 #include "verify/verify.h"
+#include "base/tests/unit.h"
 
 static const char sums[] =
     "kernel k(in x: T[n], out y: T[n], op: reduce) {\n"
@@ -57,9 +58,8 @@ static bool agrees(const struct made *m, const struct peal_plan *plan)
     return good;
 }
 
-static void test_a_plan_as_made_agrees(void **state)
+TEST(test_a_plan_as_made_agrees)
 {
-    (void)state;
     const char *const texts[] = {sums, product};
     for (int i = 0; i < 2; i++) {
         struct made m;
@@ -70,12 +70,12 @@ static void test_a_plan_as_made_agrees(void **state)
 }
 
 /* Applies a change to one op. False: it does not apply. */
-static bool change(struct peal_plan *plan, struct peal_op *op, int how)
+static bool change(struct peal_plan *plan, struct peal_op *op, int change_kind)
 {
     struct peal_ref *refs = (struct peal_ref *)((char *)plan + plan->refs.offset) + op->mem.ref;
     if (!peal_op_is_data(op))
         return false;
-    switch (how) {
+    switch (change_kind) {
     case 0:
         if (op->kind != PEAL_OP_COMPUTE || op->mem.divisor <= 1)
             return false;
@@ -110,12 +110,12 @@ static void check_changes(const char *text, unsigned least)
     unsigned changed = 0;
     make(&m, text);
     for (uint64_t i = 0; i < m.plan->ops.count; i++) {
-        for (int how = 0; how < 5; how++) {
+        for (int change_kind = 0; change_kind < 5; change_kind++) {
             struct peal_plan *plan = malloc(m.plan->block_len);
             assert_non_null(plan);
             memcpy(plan, m.plan, m.plan->block_len);
             struct peal_op *ops = (struct peal_op *)((char *)plan + plan->ops.offset);
-            if (change(plan, &ops[i], how)) {
+            if (change(plan, &ops[i], change_kind)) {
                 assert_false(agrees(&m, plan));
                 changed++;
             }
@@ -126,18 +126,13 @@ static void check_changes(const char *text, unsigned least)
     made_end(&m);
 }
 
-static void test_a_changed_plan_differs(void **state)
+TEST(test_a_changed_plan_differs)
 {
-    (void)state;
     check_changes(sums, 12);
     check_changes(product, 18);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_plan_as_made_agrees),
-        cmocka_unit_test(test_a_changed_plan_differs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -15,7 +15,6 @@ struct leaves {
     struct symbolic *s;
     enum peal_fn fn;
     bool *seen; /* [node] listed, or visited */
-    size_t nseen;
     PEAL_VEC(uint32_t) list;
     bool failed;
 };
@@ -121,8 +120,8 @@ static bool same_bits(struct symbolic *s, const struct piece *a, const struct pi
 
 /* --- all ranks ------------------------------------------------------------------------------- */
 
-static void tell_different(struct symbolic *s, uint32_t rank, const struct piece *a,
-                           const struct piece *b, uint64_t at)
+static void report_different(struct symbolic *s, uint32_t rank, const struct piece *a,
+                             const struct piece *b, uint64_t at)
 {
     struct peal_text x = {0}, y = {0};
     peal_value_print(&s->values, s->p, a->node, a->index + (at - a->lo), &x);
@@ -146,7 +145,7 @@ static void compare_bits(struct symbolic *s, const struct pieces *y)
         for (uint64_t at = 0; at < len;) {
             const struct piece *a = &y[0].list.at[i], *b = &y[r].list.at[k];
             if (!same_bits(s, a, b, at)) {
-                tell_different(s, r, a, b, at);
+                report_different(s, r, a, b, at);
                 return;
             }
             at = a->hi < b->hi ? a->hi : b->hi;

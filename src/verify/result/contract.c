@@ -75,7 +75,11 @@ uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint3
 {
     const struct peal_param *param = find_param(plan, name);
     uint64_t sum = 0;
-    for (uint32_t i = 0; param && i < count && i < param->count; i++)
+    if (!param)
+        return 0;
+    if (count > param->count)
+        count = param->count;
+    for (uint32_t i = 0; i < count; i++)
         sum += param_value(plan, param, rank, i);
     return sum;
 }
@@ -220,13 +224,13 @@ static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
     }
     memset(j->seen, 0, j->plan->nranks * sizeof *j->seen);
     j->walk++;
-    bool all = count_leaves(j, node, shift);
+    if (!count_leaves(j, node, shift))
+        return false;
     for (uint32_t r = 0; r < j->plan->nranks; r++) {
-        if (!all)
-            break;
-        all = (j->seen[r] > 0) == (r < j->ranks);
+        if ((j->seen[r] > 0) != (r < j->ranks))
+            return false;
     }
-    return all;
+    return true;
 }
 
 /* Nodes are shared between ranks: each is visited once per launch. */
@@ -272,8 +276,8 @@ static void put_reduction(const struct judge *j, const char *x, uint64_t index,
                      formula ? orders[formula->flags & 3] : "");
 }
 
-static void tell_wrong(struct judge *j, const struct expected *e, const struct piece *piece,
-                       uint64_t at, uint64_t end)
+static void report_wrong(struct judge *j, const struct expected *e, const struct piece *piece,
+                         uint64_t at, uint64_t end)
 {
     struct symbolic *s = j->s;
     const struct peal_plan *plan = j->plan;
@@ -337,7 +341,7 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
             moved.lo -= moved.lo < offset ? moved.lo : offset;
             moved.index = index;
             moved.lo = at;
-            tell_wrong(j, e, &moved, at, end);
+            report_wrong(j, e, &moved, at, end);
         }
         at = end;
     }

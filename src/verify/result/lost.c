@@ -52,27 +52,27 @@ static bool piece_holds(const struct symbolic *s, const struct piece *p, uint64_
     return found;
 }
 
+static bool pieces_hold(const struct symbolic *s, const struct piece *pieces, size_t n, uint64_t lo,
+                        uint64_t hi)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (piece_holds(s, &pieces[i], lo, hi))
+            return true;
+    }
+    return false;
+}
+
 void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *with, size_t n)
 {
     struct watched *w = s->watched;
     const struct pieces *old = &s->memory[location];
     uint64_t lo = with[0].lo, hi = with[n - 1].hi;
-    bool was = false, is = false;
     bool tile = s->p->memory.at[location / s->p->nranks].kind == PEAL_BUF_TILE;
     if (tile || s->launch[s->thread] != w->launch)
         return; /* tiles are temporary, and later launches have inputs of their own */
-    for (size_t i = 0; i < old->list.len; i++) {
-        if (was)
-            break;
-        was = piece_holds(s, &old->list.at[i], lo, hi);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (!was || is)
-            break;
-        is = piece_holds(s, &with[i], lo, hi);
-    }
     bool there = location == w->location && w->at >= lo && w->at < hi;
-    if (!was || is || (w->lost_there && !there))
+    if ((w->lost_there && !there) || !pieces_hold(s, old->list.at, old->list.len, lo, hi) ||
+        pieces_hold(s, with, n, lo, hi))
         return;
     w->lost = true;
     w->lost_there = there;
@@ -117,9 +117,9 @@ static struct peal_verify_step step_of(const struct symbolic *s, uint32_t thread
 static void find_loss(struct symbolic *s, struct watched watched)
 {
     struct answer scratch = {0};
-    struct symbolic_run how = {.watched = &watched, .most_bytes = UINT64_C(1) << 30};
+    struct symbolic_run run = {.watched = &watched, .max_bytes = UINT64_C(1) << 30};
     peal_arena_init(&scratch.arena, 0);
-    peal_symbolic_check(s->p, &how, &scratch);
+    peal_symbolic_check(s->p, &run, &scratch);
     peal_arena_release(&scratch.arena);
     if (!watched.lost)
         return;
@@ -127,32 +127,39 @@ static void find_loss(struct symbolic *s, struct watched watched)
     s->a->v.wrong.lost = step_of(s, watched.thread, watched.op);
 }
 
+/* The last write of the element, or NULL. */
+static const struct written *last_write(const struct symbolic *s, const struct wrong_element *e)
+{
+    for (size_t i = s->written.len; i-- > 0;) {
+        const struct written *x = &s->written.at[i];
+        if (x->location == e->location && e->at >= x->lo && e->at < x->hi)
+            return x;
+    }
+    return NULL;
+}
+
 void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
 {
-    enum { MOST_NODES = 1 << 20, MOST_NAMED = 8 };
+    enum { MAX_NODES = 1 << 20, MAX_NAMED_INPUTS = 8 };
     struct peal_verify_wrong *w = &s->a->v.wrong;
-    for (size_t i = s->written.len; i-- > 0;) {
-        if (w->has_writer)
-            break;
-        const struct written *x = &s->written.at[i];
-        if (x->location != e->location || e->at < x->lo || e->at >= x->hi)
-            continue;
+    const struct written *last = last_write(s, e);
+    if (last && !w->has_writer) {
         w->has_writer = true;
-        w->writer = step_of(s, x->thread, x->op);
+        w->writer = step_of(s, last->thread, last->op);
     }
     uint32_t ranks = s->p->nranks, named = 0, first = PEAL_NONE;
     uint32_t *seen = calloc(ranks, sizeof *seen);
-    uint64_t budget = MOST_NODES;
+    uint64_t budget = MAX_NODES;
     struct peal_text text = {0};
     if (!seen)
         return;
     count_inputs(s, e->node, e->launch, e->x, seen, &budget);
+    if (!budget)
+        ranks = 0; /* not all inputs were counted */
     for (uint32_t r = 0; r < ranks; r++) {
-        if (!budget)
-            break;
         bool wanted = e->reduces || r == e->from;
         bool missing = wanted && seen[r] == 0, twice = e->reduces && e->once && seen[r] > 1;
-        if ((!missing && !twice) || named++ >= MOST_NAMED)
+        if ((!missing && !twice) || named++ >= MAX_NAMED_INPUTS)
             continue;
         if (missing && first == PEAL_NONE)
             first = r;

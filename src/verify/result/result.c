@@ -19,10 +19,10 @@ static const char too_many_orders[] =
 static void execute(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
 {
     struct schedule schedule = {(uint32_t *)threads, n};
-    struct symbolic_run how = {
-        .schedule = &schedule, .part = true, .most_bytes = s->options->most_bytes};
+    struct symbolic_run run = {
+        .schedule = &schedule, .part = true, .max_bytes = s->options->max_bytes};
     to->v.verdict = PEAL_PROVED;
-    peal_symbolic_check(s->p, &how, to);
+    peal_symbolic_check(s->p, &run, to);
 }
 
 /* Does the schedule leave a wrong result? It is the beginning of one that may continue in any
@@ -45,16 +45,16 @@ static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
 
 /* Removes what the fault does not need, and reports the rest. `some`: other schedules give a right
  * result. */
-static void tell(struct search *s, bool some)
+static void report_wrong(struct search *s, bool some)
 {
     enum { REPLAYS = 50 };
     struct peal_verification *v = &s->a->v;
-    struct shrink how;
+    struct shrink shrink;
     if (!goes_wrong(s, s->path.at, s->path.len))
         return; /* another fault comes first: the existing report must do */
-    if (peal_shrink_any(&how, &s->space, goes_wrong, s, REPLAYS)) {
-        s->path.len = peal_shrink_path(&how, s->path.at, s->path.len);
-        v->story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+    if (peal_shrink_any(&shrink, &s->space, goes_wrong, s, REPLAYS)) {
+        s->path.len = peal_shrink_path(&shrink, s->path.at, s->path.len);
+        v->story = shrink.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
         execute(s, s->path.at, s->path.len, s->a);
         const char *why = v->why;
         peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
@@ -62,7 +62,7 @@ static void tell(struct search *s, bool some)
     } else {
         s->a->failed = true;
     }
-    peal_shrink_release(&how);
+    peal_shrink_release(&shrink);
 }
 
 /* Makes any complete schedule the path. False: out of memory. */
@@ -92,16 +92,16 @@ bool peal_result_check_end(struct search *s)
     bool same = v->same_order;
     enum peal_bits bits = v->bits;
     struct schedule schedule = {s->path.at, s->path.len};
-    if (++s->results > MOST_RESULTS) {
+    if (++s->results > MAX_RESULTS) {
         peal_answer_give_up(s->a, too_many_orders);
         return true;
     }
-    struct symbolic_run how = {
-        .unordered = s->unordered, .schedule = &schedule, .most_bytes = s->options->most_bytes};
+    struct symbolic_run run = {
+        .unordered = s->unordered, .schedule = &schedule, .max_bytes = s->options->max_bytes};
     v->verdict = PEAL_PROVED;
-    peal_symbolic_check(s->p, &how, s->a);
+    peal_symbolic_check(s->p, &run, s->a);
     if (v->verdict == PEAL_REFUTED && !s->options->no_story)
-        tell(s, true);
+        report_wrong(s, true);
     if (v->verdict != PEAL_PROVED)
         return true;
     /* The bits agree if every schedule has them in the same order. */
@@ -119,28 +119,28 @@ bool peal_result_check_end(struct search *s)
 bool peal_result_check_all(struct search *s)
 {
     struct peal_verification *v = &s->a->v;
-    struct symbolic_run how = {.unordered = s->unordered, .most_bytes = s->options->most_bytes};
+    struct symbolic_run run = {.unordered = s->unordered, .max_bytes = s->options->max_bytes};
     s->npairs = 0;
     s->results = 0;
-    if (!peal_space_turned(&s->space, MOST_PAIRS, s->pairs, &s->npairs)) {
+    if (!peal_space_turned(&s->space, MAX_PAIRS, s->pairs, &s->npairs)) {
         s->npairs = 0;
         peal_answer_give_up(s->a, too_many_orders);
         return false;
     }
     v->verdict = PEAL_PROVED;
     if (s->npairs == 0 && !s->p->guards) {
-        peal_symbolic_check(s->p, &how, s->a);
+        peal_symbolic_check(s->p, &run, s->a);
         if (v->verdict == PEAL_REFUTED && !s->options->no_story && follow_any(s))
-            tell(s, false);
+            report_wrong(s, false);
         return v->verdict == PEAL_PROVED;
     }
     s->states.key_bytes += s->npairs;
     peal_states_release(&s->states);
-    peal_states_init(&s->states, s->states.key_bytes, s->options->most_states,
-                     s->options->most_bytes);
+    peal_states_init(&s->states, s->states.key_bytes, s->options->max_states,
+                     s->options->max_bytes);
     s->compares = true;
-    peal_states_init(&s->ends, s->space.first_reg[s->p->nthreads] + s->npairs, MOST_RESULTS,
-                     s->options->most_bytes);
+    peal_states_init(&s->ends, s->space.first_reg[s->p->nthreads] + s->npairs, MAX_RESULTS,
+                     s->options->max_bytes);
     bool ended = peal_search_all(s);
     s->compares = false;
     peal_states_release(&s->ends);
@@ -152,7 +152,7 @@ bool peal_result_check_all(struct search *s)
     }
     size_t key_bytes = s->states.key_bytes - s->npairs;
     peal_states_release(&s->states);
-    peal_states_init(&s->states, key_bytes, s->options->most_states, s->options->most_bytes);
+    peal_states_init(&s->states, key_bytes, s->options->max_states, s->options->max_bytes);
     s->npairs = 0;
     return !ended && v->verdict == PEAL_PROVED;
 }

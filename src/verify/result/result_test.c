@@ -5,16 +5,13 @@
 #include "verify/verdict.h"
 
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-enum { RANKS = 4, MOST_OPS = 24, MOST_STEPS = 64 };
+enum { RANKS = 4, MAX_OPS = 24, MAX_STEPS = 64 };
 enum { FIRST, HERE, TURN, DONE, SENT, GO, COUNT, CELLS };
 enum { X, Y, SLOT, COPY, BUFS };
 enum kind { ADD, ADD_PEEKED, SET, AT_LEAST, EQUAL, PEEK, MOVE };
@@ -28,7 +25,7 @@ struct op {
 
 struct text {
     uint32_t shift; /* a statement about rank r below applies to rank (r + shift) % RANKS */
-    struct op ops[RANKS][MOST_OPS];
+    struct op ops[RANKS][MAX_OPS];
     uint32_t nops[RANKS];
 };
 
@@ -41,7 +38,7 @@ static void put(struct text *t, uint32_t r, enum kind kind, uint32_t at_rank, ui
                 int value)
 {
     uint32_t rank = rank_of(t, r);
-    assert_true(t->nops[rank] < MOST_OPS);
+    assert_true(t->nops[rank] < MAX_OPS);
     t->ops[rank][t->nops[rank]++] = (struct op){kind, rank_of(t, at_rank), at, value};
 }
 
@@ -202,9 +199,8 @@ static bool goes_wrong(const struct text *t, const struct peal_verification *v, 
     return false;
 }
 
-static void test_no_step_of_a_wrong_result_can_be_left_out(void **state)
+TEST(test_no_step_of_a_wrong_result_can_be_left_out)
 {
-    (void)state;
     for (uint32_t k = 0; k < 3 * 4 * RANKS; k++) {
         struct text t = make_text(k % RANKS, k / RANKS % 4, k / RANKS / 4);
         struct peal_plan *plan = make_plan(&t);
@@ -213,7 +209,7 @@ static void test_no_step_of_a_wrong_result_can_be_left_out(void **state)
                          PEAL_OK);
         assert_int_equal(v->fault, PEAL_FAULT_RESULT);
         assert_int_equal(v->story, PEAL_STORY_MINIMAL);
-        assert_true(v->nsteps > 10 && v->nsteps < MOST_STEPS);
+        assert_true(v->nsteps > 10 && v->nsteps < MAX_STEPS);
         assert_true(goes_wrong(&t, v, PEAL_NONE));
         for (uint32_t i = 0; i < v->nsteps; i++)
             assert_false(goes_wrong(&t, v, i));
@@ -225,8 +221,5 @@ static void test_no_step_of_a_wrong_result_can_be_left_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_step_of_a_wrong_result_can_be_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -14,6 +14,7 @@
 #include "verify/result/symbolic.h"
 
 #include "verify/order/race.h"
+#include "verify/program/sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,12 +191,6 @@ static bool init_memory(struct symbolic *s)
     return true;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Cuts a location that no rank has written yet where its accesses will cut it. */
 static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *order, uint32_t n)
 {
@@ -211,18 +206,19 @@ static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *
         points[count++] = s->p->accesses.at[order[i]].hi / size;
     }
     points[count++] = end;
-    qsort(points, count, sizeof *points, by_value);
+    qsort(points, count, sizeof *points, peal_sorted_compare);
     uint64_t lo = 0;
-    bool good = true;
+    bool good = false;
     pieces->list.len = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!good)
-            break;
         if (points[i] <= lo || points[i] > end)
             continue;
-        good = peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, s->undefined}));
+        if (!peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, s->undefined})))
+            goto free_points;
         lo = points[i];
     }
+    good = true;
+free_points:
     free(points);
     return good;
 }
@@ -247,18 +243,18 @@ static bool cut_memory(struct symbolic *s)
     return good;
 }
 
-static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *how,
+static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *run,
                  struct answer *a)
 {
     *s = (struct symbolic){.p = p,
                            .a = a,
-                           .unordered = how->unordered,
-                           .text = how->text,
-                           .watched = how->watched,
+                           .unordered = run->unordered,
+                           .text = run->text,
+                           .watched = run->watched,
                            .until = p->launches};
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
-    peal_values_init(&s->values, how->most_bytes / 96);
+    peal_values_init(&s->values, run->max_bytes / 96);
     s->undefined = peal_value_make(&s->values, (struct node){.kind = NODE_UNDEFINED});
     s->memory = calloc(locations + 1, sizeof *s->memory);
     s->queues = calloc(p->channels.len + 1, sizeof *s->queues);
@@ -280,15 +276,17 @@ static bool init(struct symbolic *s, struct program *p, const struct symbolic_ru
         s->regs[t] = peal_arena_alloc(arena, (p->threads[t].nregs + 1u) * sizeof(int64_t));
         if (!s->regs[t])
             return false;
-        s->limit[t] = how->schedule ? 0 : UINT32_MAX;
+        s->limit[t] = run->schedule ? 0 : UINT32_MAX;
     }
     return init_memory(s) && cut_memory(s);
 }
 
 static void release(struct symbolic *s)
 {
-    for (size_t i = 0; s->memory && i < s->p->memory.len * s->p->nranks; i++)
-        peal_vec_release(&s->memory[i].list);
+    if (s->memory) {
+        for (size_t i = 0; i < s->p->memory.len * s->p->nranks; i++)
+            peal_vec_release(&s->memory[i].list);
+    }
     if (s->queues) {
         for (size_t i = 0; i < s->p->channels.len; i++) {
             for (size_t k = 0; k < s->queues[i].list.len; k++)
@@ -381,15 +379,15 @@ static void run_fresh(struct symbolic *s)
     }
 }
 
-void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a)
+void peal_symbolic_check(struct program *p, const struct symbolic_run *run, struct answer *a)
 {
     struct symbolic s;
-    if (!init(&s, p, how, a)) {
+    if (!init(&s, p, run, a)) {
         peal_symbolic_no_memory(&s);
         release(&s);
         return;
     }
-    if (how->fresh) {
+    if (run->fresh) {
         run_fresh(&s);
         release(&s);
         return;
@@ -405,11 +403,11 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         if (l == 0 || p->plans[l] != p->plans[l - 1])
             peal_contract_lengths(&s, l);
     }
-    if (how->schedule)
-        follow(&s, how->schedule);
-    if (!how->part)
+    if (run->schedule)
+        follow(&s, run->schedule);
+    if (!run->part)
         run_to_the_end(&s);
-    if (!s.done && !how->part && !s.text && !s.watched)
+    if (!s.done && !run->part && !s.text && !s.watched)
         peal_contract_end(&s);
     release(&s);
 }

@@ -100,9 +100,9 @@ struct symbolic_run {
         fresh;
     struct text_check *text; /* or NULL: see against_text.c */
     struct watched *watched; /* or NULL: see lost.c; outputs are not checked then */
-    uint64_t most_bytes;
+    uint64_t max_bytes;
 };
-void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);
+void peal_symbolic_check(struct program *p, const struct symbolic_run *run, struct answer *a);
 
 /* symbolic_op.c. Executes an op of s->thread that has operands or a channel. */
 void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);

@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void peal_values_init(struct values *v, uint64_t most_nodes)
+void peal_values_init(struct values *v, uint64_t max_nodes)
 {
-    *v = (struct values){.most_nodes = most_nodes < UINT32_MAX / 2 ? most_nodes : UINT32_MAX / 2};
+    *v = (struct values){.max_nodes = max_nodes < UINT32_MAX / 2 ? max_nodes : UINT32_MAX / 2};
 }
 
 void peal_values_release(struct values *v)
@@ -92,7 +92,7 @@ uint32_t peal_value_make(struct values *v, struct node node)
             return row;
     }
     describe(v, &node);
-    if (node.height > MOST_HEIGHT || v->nodes.len >= v->most_nodes ||
+    if (node.height > MAX_HEIGHT || v->nodes.len >= v->max_nodes ||
         !peal_vec_push(&v->nodes, node)) {
         v->failed = true;
         return NO_NODE;
@@ -144,7 +144,7 @@ uint32_t peal_value_convert(struct values *v, uint32_t n, enum peal_dtype dtype)
         (struct node){.kind = NODE_CONVERT, .dtype = (uint8_t)dtype, .nchildren = 1, .child = {n}});
 }
 
-enum { MOST_MOVED = 1 << 12 };
+enum { MOVED_SLOTS = 1 << 12 };
 
 struct moved {
     uint32_t node, result; /* + 1 */
@@ -155,8 +155,8 @@ struct moved {
 static struct moved *find_moved(struct values *v, uint32_t node, int64_t delta)
 {
     if (!v->moved)
-        v->moved = calloc(MOST_MOVED, sizeof *v->moved);
-    return v->moved ? &v->moved[peal_hash_u64(node, (uint64_t)delta) % MOST_MOVED] : NULL;
+        v->moved = calloc(MOVED_SLOTS, sizeof *v->moved);
+    return v->moved ? &v->moved[peal_hash_u64(node, (uint64_t)delta) % MOVED_SLOTS] : NULL;
 }
 
 uint32_t peal_value_at(struct values *v, uint32_t n, uint64_t index)

@@ -29,12 +29,12 @@ struct node {
     uint8_t kind, fn, dtype, nchildren;
     uint32_t child[3]; /* INPUT: launch, rank, memory */
     uint64_t word;
-    uint32_t height; /* at most MOST_HEIGHT: trees are walked recursively */
+    uint32_t height; /* at most MAX_HEIGHT: trees are walked recursively */
     uint8_t holds; /* a type that all its values fit: the dtype, or a narrower one (see value.c) */
     bool uniform;  /* does not depend on the index */
 };
 
-enum { MOST_HEIGHT = 20000 };
+enum { MAX_HEIGHT = 20000 };
 
 /* Trees share common parts, so a tree of a few nodes may have more paths than can be walked: code
  * that walks one must remember what it has visited. */
@@ -43,10 +43,10 @@ struct values {
     struct peal_index index; /* of nodes */
     struct moved *moved;     /* results of recent moves */
     bool failed;
-    uint64_t most_nodes;
+    uint64_t max_nodes;
 };
 
-void peal_values_init(struct values *v, uint64_t most_nodes);
+void peal_values_init(struct values *v, uint64_t max_nodes);
 void peal_values_release(struct values *v);
 /* NO_NODE after a failure. */
 uint32_t peal_value_make(struct values *v, struct node node);

@@ -152,9 +152,7 @@ static int64_t *factor_of(struct parser *p, struct ring_affine *a)
 static struct ring_affine affine(struct parser *p)
 {
     struct ring_affine a = {0};
-    for (bool more = true; more;) {
-        if (!p->at)
-            break;
+    while (p->at) {
         int64_t sign = 1, factor = 1;
         bool counted = false;
         if (accept(p, "-"))
@@ -172,7 +170,8 @@ static struct ring_affine affine(struct parser *p)
             break;
         }
         *to += sign * factor;
-        more = p->at && (*p->at == '+' || *p->at == '-');
+        if (p->at && *p->at != '+' && *p->at != '-')
+            break;
     }
     return a;
 }
@@ -196,13 +195,13 @@ static void read_origin(struct parser *p, const struct ring_model *m, struct rin
     struct ring_origin o = {0};
     o.op = index_below(p, m->nops);
     expect(p, ".");
-    o.source = index_below(p, RING_MOST_SOURCES);
+    o.source = index_below(p, RING_MAX_SOURCES);
     o.box = box(p);
     expect(p, " from ");
     o.writer = index_below(p, m->nops);
     expect(p, " at ");
     o.turn = affine(p);
-    if (c->norigins == RING_MOST_CLAIMS)
+    if (c->norigins == RING_MAX_CLAIMS)
         p->at = NULL;
     else
         c->origins[c->norigins++] = o;
@@ -222,7 +221,7 @@ static void read_value(struct parser *p, const struct ring_model *m, struct ring
     v.final = accept(p, " final");
     if (!v.final)
         expect(p, " plain");
-    if (c->nvalues == RING_MOST_CLAIMS)
+    if (c->nvalues == RING_MAX_CLAIMS)
         p->at = NULL;
     else
         c->values[c->nvalues++] = v;

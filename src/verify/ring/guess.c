@@ -81,10 +81,10 @@ static int64_t nth(int64_t n)
 
 static bool fit(const struct group *g, enum target target, struct ring_affine *out)
 {
-    int64_t most = 4 * g->m->scale + 1;
+    int64_t families = 4 * g->m->scale + 1;
     for (int64_t turn = 0; turn < 5; turn++) {
         for (int64_t place = 0; place < 5; place++) {
-            for (int64_t family = 0; family < most; family++) {
+            for (int64_t family = 0; family < families; family++) {
                 *out = (struct ring_affine){nth(turn), nth(place), nth(family), 0};
                 if (fits(g, out, target))
                     return true;
@@ -151,7 +151,7 @@ static bool claim_origin(const struct group *g, struct ring_certificate *c)
 {
     struct ring_origin o = {
         .op = g->at[0]->op, .source = g->at[0]->source, .writer = g->at[0]->writer};
-    if (c->norigins == RING_MOST_CLAIMS || !fit_box(g, &o.box) || !fit(g, WRITER_TURN, &o.turn))
+    if (c->norigins == RING_MAX_CLAIMS || !fit_box(g, &o.box) || !fit(g, WRITER_TURN, &o.turn))
         return false;
     c->origins[c->norigins++] = o;
     return true;
@@ -160,7 +160,7 @@ static bool claim_origin(const struct group *g, struct ring_certificate *c)
 static bool claim_value(const struct group *g, struct ring_certificate *c)
 {
     struct ring_value v = {.op = g->at[0]->op, .final = g->at[0]->final};
-    if (c->nvalues == RING_MOST_CLAIMS || !fit_box(g, &v.box) || !fit(g, START, &v.start) ||
+    if (c->nvalues == RING_MAX_CLAIMS || !fit_box(g, &v.box) || !fit(g, START, &v.start) ||
         !fit(g, LENGTH, &v.length) || !fit(g, PART, &v.part))
         return false;
     c->values[c->nvalues++] = v;
@@ -173,10 +173,10 @@ static bool claim_all(const struct ring_model *m, const struct ring_samples *sam
 {
     bool *done = calloc(samples->len + 1, sizeof *done);
     struct group g = {.m = m, .at = calloc(samples->len + 1, sizeof *g.at)};
-    bool good = done && g.at;
+    bool good = false;
+    if (!done || !g.at)
+        goto free_both;
     for (size_t i = 0; i < samples->len; i++) {
-        if (!good)
-            break;
         if (done[i])
             continue;
         g.len = 0;
@@ -186,8 +186,11 @@ static bool claim_all(const struct ring_model *m, const struct ring_samples *sam
             g.at[g.len++] = &samples->at[j];
             done[j] = true;
         }
-        good = origins ? claim_origin(&g, out) : claim_value(&g, out);
+        if (!(origins ? claim_origin(&g, out) : claim_value(&g, out)))
+            goto free_both;
     }
+    good = true;
+free_both:
     free(done);
     free(g.at);
     return good;
@@ -214,20 +217,19 @@ static bool is_chain(const struct ring_model *m, uint32_t sync)
 bool peal_ring_guess(const struct ring_model *m, struct ring_certificate *out, const char **why)
 {
     struct ring_samples origins = {0}, values = {0};
-    bool good = true;
+    bool good = false;
     out->norigins = out->nvalues = 0;
-    for (int64_t i = 0; i < FAMILIES; i++) {
-        if (!good)
-            break;
-        good = peal_ring_trace(m, m->least + i, &origins, &values, why);
-    }
-    if (good && (!claim_all(m, &origins, true, out) || !claim_all(m, &values, false, out))) {
-        *why =
-            "what is read and written is not an affine function of turn, place and number of ranks";
-        good = false;
-    }
     for (uint32_t i = 0; i < m->nsyncs; i++)
         out->chain[i] = is_chain(m, i);
+    for (int64_t i = 0; i < FAMILIES; i++) {
+        if (!peal_ring_trace(m, m->least + i, &origins, &values, why))
+            goto free_samples;
+    }
+    good = claim_all(m, &origins, true, out) && claim_all(m, &values, false, out);
+    if (!good)
+        *why =
+            "what is read and written is not an affine function of turn, place and number of ranks";
+free_samples:
     free(origins.at);
     free(values.at);
     return good;

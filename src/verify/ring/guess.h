@@ -12,7 +12,7 @@ struct ring_sample {
     int64_t family, turn, place;
     uint32_t writer; /* origins: the op that wrote it, and in which turn */
     int64_t writer_turn;
-    uint32_t writers[RING_MOST_SOURCES]; /* values: the writers of all sources */
+    uint32_t writers[RING_MAX_SOURCES]; /* values: the writers of all sources */
     int64_t start, length, part;
     bool final;
 };

@@ -93,7 +93,7 @@ enum ring_kind {
     RING_OUTPUT /* after the launch: what must be there */
 };
 
-enum { RING_MOST_SOURCES = 2 };
+enum { RING_MAX_SOURCES = 2 };
 
 struct ring_op {
     enum ring_kind kind;
@@ -101,7 +101,7 @@ struct ring_op {
     uint32_t sync;                /* POST, TAKE */
     struct ring_affine threshold; /* TAKE */
     struct ring_access dest;      /* MOVE, INPUT */
-    struct ring_access source[RING_MOST_SOURCES];
+    struct ring_access source[RING_MAX_SOURCES];
     uint32_t nsources; /* MOVE; OUTPUT: 1 */
     bool whole;        /* for all places at once: it has a turn per (s, place) */
     bool final;        /* MOVE: final(op, ...) */
@@ -115,11 +115,11 @@ struct ring_segment {
 };
 
 enum {
-    RING_MOST_OPS = 256,
-    RING_MOST_SEGMENTS = 64,
-    RING_MOST_BUFFERS = 32,
-    RING_MOST_SYNCS = 16,
-    RING_MOST_LANES = 8
+    RING_MAX_OPS = 256,
+    RING_MAX_SEGMENTS = 64,
+    RING_MAX_BUFFERS = 32,
+    RING_MAX_SYNCS = 16,
+    RING_MAX_LANES = 8
 };
 
 struct ring_model {
@@ -129,13 +129,13 @@ struct ring_model {
     enum peal_contract contract;
     uint32_t depth; /* of channels */
     uint32_t lanes;
-    struct ring_buffer buffers[RING_MOST_BUFFERS];
+    struct ring_buffer buffers[RING_MAX_BUFFERS];
     uint32_t nbuffers;
-    struct ring_sync syncs[RING_MOST_SYNCS];
+    struct ring_sync syncs[RING_MAX_SYNCS];
     uint32_t nsyncs;
-    struct ring_segment segments[RING_MOST_SEGMENTS];
+    struct ring_segment segments[RING_MAX_SEGMENTS];
     uint32_t nsegments;
-    struct ring_op ops[RING_MOST_OPS];
+    struct ring_op ops[RING_MAX_OPS];
     uint32_t nops;
 };
 
@@ -182,15 +182,15 @@ struct ring_value {
     bool final;
 };
 
-enum { RING_MOST_CLAIMS = 1024 };
+enum { RING_MAX_CLAIMS = 1024 };
 
 struct ring_certificate {
     /* The effect of one rank's nth post goes round the ring: its taker's (n + 1)th post comes
      * later, and so on. */
-    bool chain[RING_MOST_SYNCS];
-    struct ring_origin origins[RING_MOST_CLAIMS];
+    bool chain[RING_MAX_SYNCS];
+    struct ring_origin origins[RING_MAX_CLAIMS];
     uint32_t norigins;
-    struct ring_value values[RING_MOST_CLAIMS];
+    struct ring_value values[RING_MAX_CLAIMS];
     uint32_t nvalues;
 };
 

@@ -15,9 +15,9 @@
 
 #include <inttypes.h>
 
-void peal_ring_begin(struct ring_oblige *o, const char *what, uint32_t op)
+void peal_ring_begin(struct ring_oblige *o, const char *claim, uint32_t op)
 {
-    peal_text_printf(o->out, "; %" PRIu32 ": %s, op %" PRIu32 "\n(push 1)\n", o->count, what, op);
+    peal_text_printf(o->out, "; %" PRIu32 ": %s, op %" PRIu32 "\n(push 1)\n", o->count, claim, op);
     o->count++;
 }
 
@@ -27,7 +27,7 @@ void peal_ring_end(struct ring_oblige *o)
 }
 
 /* (assert (not (<= a b))) with the terms of one op */
-static void assert_not_at_most(struct ring_oblige *o, struct ring_affine a, struct ring_affine b)
+static void assert_greater(struct ring_oblige *o, struct ring_affine a, struct ring_affine b)
 {
     peal_text_puts(o->out, "(assert (not (<= ");
     peal_ring_term(o, a, "s", "p");
@@ -36,9 +36,9 @@ static void assert_not_at_most(struct ring_oblige *o, struct ring_affine a, stru
     peal_text_puts(o->out, ")))\n");
 }
 
-static void begin_at(struct ring_oblige *o, const char *what, struct ring_event e)
+static void begin_at(struct ring_oblige *o, const char *claim, struct ring_event e)
 {
-    peal_ring_begin(o, what, e.op);
+    peal_ring_begin(o, claim, e.op);
     peal_ring_assert_range(o, e);
 }
 
@@ -50,19 +50,19 @@ static void oblige_take(struct ring_oblige *o, struct ring_event e)
     struct ring_affine one = ring_number(1);
     struct ring_affine posts = peal_ring_before(o->m, e.op, RING_POST, op->sync);
     begin_at(o, "its post comes earlier in the text", e);
-    assert_not_at_most(o, op->threshold, posts);
+    assert_greater(o, op->threshold, posts);
     peal_ring_end(o);
     if (!o->c->chain[op->sync])
         return;
     struct ring_affine nth = ring_add(peal_ring_before(o->m, e.op, RING_TAKE, op->sync), one, 1);
     begin_at(o, "chain: the nth take is for at least n", e);
-    assert_not_at_most(o, nth, op->threshold);
+    assert_greater(o, nth, op->threshold);
     peal_ring_end(o);
     begin_at(o, "chain: the nth take is for at most n", e);
-    assert_not_at_most(o, op->threshold, nth);
+    assert_greater(o, op->threshold, nth);
     peal_ring_end(o);
     begin_at(o, "chain: the next post is no later than the next number", e);
-    assert_not_at_most(o, posts, op->threshold);
+    assert_greater(o, posts, op->threshold);
     peal_ring_end(o);
 }
 
@@ -74,7 +74,7 @@ static void oblige_post(struct ring_oblige *o, struct ring_event e)
     struct ring_affine posts = peal_ring_before(o->m, e.op, RING_POST, op->sync);
     struct ring_affine takes = peal_ring_before(o->m, e.op, RING_TAKE, op->sync);
     begin_at(o, "the slot that it needs is free earlier in the text", e);
-    assert_not_at_most(o, ring_add(posts, ring_number((int64_t)o->m->depth - 1), -1), takes);
+    assert_greater(o, ring_add(posts, ring_number((int64_t)o->m->depth - 1), -1), takes);
     peal_ring_end(o);
 }
 
@@ -134,11 +134,11 @@ static void oblige_covered(struct ring_oblige *o, struct ring_event e, uint32_t 
 }
 
 /* The read, in the origin's box: s, p; its writer: t; the place that it wrote: a. */
-static void begin_origin(struct ring_oblige *o, const char *what, const struct ring_origin *origin,
+static void begin_origin(struct ring_oblige *o, const char *claim, const struct ring_origin *origin,
                          struct ring_event read)
 {
     const struct ring_access *a = &o->m->ops[origin->op].source[origin->source];
-    begin_at(o, what, read);
+    begin_at(o, claim, read);
     peal_ring_assert_box(o, &origin->box, read);
     peal_text_puts(o->out, "(assert (= t ");
     peal_ring_term(o, origin->turn, read.turn, read.place);

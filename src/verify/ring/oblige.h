@@ -19,7 +19,7 @@ struct ring_event {
 };
 
 /* One obligation: begin, then assertions, then end. All together must be unsatisfiable. */
-void peal_ring_begin(struct ring_oblige *o, const char *what, uint32_t op);
+void peal_ring_begin(struct ring_oblige *o, const char *claim, uint32_t op);
 void peal_ring_end(struct ring_oblige *o);
 
 /* terms.c. The text of one term or formula; no newline. */

@@ -20,7 +20,7 @@ enum mark_kind { MARK_NOTIFY, MARK_WAIT, MARK_SEND, MARK_RECV, MARK_READ, MARK_W
 /* sync: which sync of the model, and the count; access: buffer, owner, elements. */
 struct mark {
     enum mark_kind kind;
-    uint32_t what, rank;
+    uint32_t buf_or_sync, rank;
     int64_t first, count;
 };
 
@@ -43,8 +43,8 @@ struct view {
 static int compare_marks(const void *left, const void *right)
 {
     const struct mark *a = left, *b = right;
-    int64_t x[] = {a->kind, a->what, a->rank, a->first, a->count};
-    int64_t y[] = {b->kind, b->what, b->rank, b->first, b->count};
+    int64_t x[] = {a->kind, a->buf_or_sync, a->rank, a->first, a->count};
+    int64_t y[] = {b->kind, b->buf_or_sync, b->rank, b->first, b->count};
     for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
         if (x[i] != y[i])
             return x[i] < y[i] ? -1 : 1;
@@ -135,7 +135,7 @@ static void mark_access(const struct view *v, struct marks *to, const struct rin
     if (first == end)
         return;
     struct mark mark = {.kind = writes ? MARK_WRITE : MARK_READ,
-                        .what = find_buf(v->plan, b->symbol->name),
+                        .buf_or_sync = find_buf(v->plan, b->symbol->name),
                         .rank = (uint32_t)modulo((int64_t)v->rank + a->shift, v->ranks),
                         .first = begin + first,
                         .count = end - first};
@@ -150,7 +150,7 @@ static void mark_op(const struct view *v, struct marks *to, uint32_t op, int64_t
     if (at->kind == RING_POST || at->kind == RING_TAKE) {
         const struct ring_sync *s = &v->m->syncs[at->sync];
         bool post = at->kind == RING_POST;
-        struct mark mark = {.kind = post ? MARK_NOTIFY : MARK_WAIT, .what = at->sync};
+        struct mark mark = {.kind = post ? MARK_NOTIFY : MARK_WAIT, .buf_or_sync = at->sync};
         if (s->channel)
             mark.kind = post ? MARK_SEND : MARK_RECV;
         else if (post)
@@ -228,7 +228,7 @@ static void mark_ref(const struct view *v, struct marks *to, const struct peal_o
     if (ref->phases != PEAL_NONE || ref->row || op->mem.rows > 1)
         to->failed = true;
     add_mark(to, (struct mark){.kind = writes ? MARK_WRITE : MARK_READ,
-                               .what = ref->buf,
+                               .buf_or_sync = ref->buf,
                                .rank = ref->rank,
                                .first = (int64_t)(ref->offset / peal_dtype_size(ref->dtype)),
                                .count = (int64_t)op->mem.count});
@@ -248,7 +248,7 @@ static void mark_plan_op(const struct view *v, struct marks *to, const struct pe
     case PEAL_OP_NOTIFY:
     case PEAL_OP_WAIT:
         mark.kind = op->kind == PEAL_OP_NOTIFY ? MARK_NOTIFY : MARK_WAIT;
-        mark.what = sync_of_cell(v, op);
+        mark.buf_or_sync = sync_of_cell(v, op);
         mark.count = op->kind == PEAL_OP_NOTIFY ? (int64_t)op->sync.after : op->sync.value;
         if (op->flags || op->sync.phases != PEAL_NONE || *slots)
             to->failed = true;
@@ -258,7 +258,7 @@ static void mark_plan_op(const struct view *v, struct marks *to, const struct pe
     case PEAL_OP_RECV:
     case PEAL_OP_RECV_SLOT:
         mark.kind = op->kind == PEAL_OP_SEND ? MARK_SEND : MARK_RECV;
-        mark.what = sync_of_channel(v, op);
+        mark.buf_or_sync = sync_of_channel(v, op);
         if (*slots)
             to->failed = true;
         *slots += op->kind == PEAL_OP_RECV_SLOT;
@@ -291,25 +291,30 @@ static void mark_plan(const struct view *v, struct marks *to)
 
 /* --- comparing ------------------------------------------------------------------------------- */
 
+static bool same_lane(const struct view *v)
+{
+    struct marks model = {0}, plan = {0};
+    mark_model(v, &model);
+    mark_plan(v, &plan);
+    bool same = same_marks(&model, &plan);
+    free(model.at);
+    free(plan.at);
+    return same;
+}
+
 static bool same_plan(struct view v)
 {
-    bool good = v.plan->period == 1;
+    if (v.plan->period != 1)
+        return false;
     for (v.rank = 0; v.rank < v.plan->nranks; v.rank++) {
-        if (!good)
-            break;
-        good = peal_plan_lane_count(v.plan, v.rank) == v.m->lanes;
+        if (peal_plan_lane_count(v.plan, v.rank) != v.m->lanes)
+            return false;
         for (v.lane = 0; v.lane < v.m->lanes; v.lane++) {
-            if (!good)
-                break;
-            struct marks model = {0}, plan = {0};
-            mark_model(&v, &model);
-            mark_plan(&v, &plan);
-            good = same_marks(&model, &plan);
-            free(model.at);
-            free(plan.at);
+            if (!same_lane(&v))
+                return false;
         }
     }
-    return good;
+    return true;
 }
 
 static bool check_plan(const struct ring_model *m, const struct peal_plan_request *request,

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SCALE = 6 };
+enum { MAX_SCALE = 6 };
 
 bool peal_ring_refuse(struct ring_reader *r, struct peal_pos at, const char *why)
 {
@@ -31,7 +31,7 @@ static bool open_segment(struct ring_reader *r, struct ring_affine first, struct
                          bool single)
 {
     struct ring_model *m = r->m;
-    if (m->nsegments == RING_MOST_SEGMENTS)
+    if (m->nsegments == RING_MAX_SEGMENTS)
         return peal_ring_refuse(r, m->kernel->pos, "more loops than are examined");
     m->segments[m->nsegments++] =
         (struct ring_segment){.lane = r->lane, .first = first, .end = end, .op = m->nops};
@@ -51,7 +51,7 @@ struct ring_op *peal_ring_add_op(struct ring_reader *r, enum ring_kind kind, str
     struct ring_model *m = r->m;
     if (!r->in_loop && !r->single && !open_single(r))
         return NULL;
-    if (m->nops == RING_MOST_OPS) {
+    if (m->nops == RING_MAX_OPS) {
         (void)peal_ring_refuse(r, at, "more operations than are examined");
         return NULL;
     }
@@ -76,7 +76,7 @@ uint32_t peal_ring_sync(struct ring_reader *r, struct ring_sync sync, struct pea
         s->shift = s->shift ? s->shift : sync.shift;
         return i;
     }
-    if (m->nsyncs == RING_MOST_SYNCS) {
+    if (m->nsyncs == RING_MAX_SYNCS) {
         (void)peal_ring_refuse(r, at, "more cells and channels than are examined");
         return PEAL_NONE;
     }
@@ -301,7 +301,7 @@ static bool read_lane_statement(struct ring_reader *r, const struct peal_stmt *s
     if (s->symbol && (!fixed_int(r, s->a, &from) || !fixed_int(r, s->b, &to)))
         return false;
     for (int64_t i = from; i < to; i++) {
-        if (r->lane == RING_MOST_LANES)
+        if (r->lane == RING_MAX_LANES)
             return peal_ring_refuse(r, s->pos, "more lanes than are examined");
         if (s->symbol)
             r->names[s->symbol->slot] = (struct ring_int){.known = true, .at = ring_number(i)};
@@ -347,7 +347,7 @@ static void find_divisor(struct peal_expr *e, void *opaque)
         a = b;
         b = rest;
     }
-    *scale = *scale / a > MOST_SCALE / k ? 0 : *scale / a * k;
+    *scale = *scale / a > MAX_SCALE / k ? 0 : *scale / a * k;
 }
 
 static void find_divisors(struct peal_stmt *s, int64_t *scale)

@@ -21,7 +21,7 @@ struct ring_reader {
     uint32_t *tiles;        /* [slot] buffer of a tile, plus one; 0: none yet */
     const struct peal_symbol *x, *y, *dim, *op;
     uint32_t lane;
-    bool in_lane, in_loop, single; /* single: the open segment is one turn outside loops */
+    bool in_loop, single;          /* single: the open segment is one turn outside loops */
     struct ring_affine first, end; /* the turns of the loop that is being read */
     bool cut;                      /* reading stopped because a condition changes at turn `at` */
     struct ring_affine at;

@@ -61,7 +61,7 @@ static bool storage_of(struct ring_reader *r, const struct peal_symbol *s, enum 
 static uint32_t add_buffer(struct ring_reader *r, struct ring_buffer buffer, struct peal_pos at)
 {
     struct ring_model *m = r->m;
-    if (m->nbuffers == RING_MOST_BUFFERS) {
+    if (m->nbuffers == RING_MAX_BUFFERS) {
         (void)peal_ring_refuse(r, at, "more buffers than are examined");
         return PEAL_NONE;
     }

@@ -62,9 +62,9 @@ static int above(const struct ring_model *m, struct ring_affine a)
 
 static bool is_small(struct ring_affine a)
 {
-    const int64_t most = INT64_C(1) << 20;
-    return a.turn < most && a.turn > -most && a.family < most && a.family > -most && a.one < most &&
-           a.one > -most;
+    const int64_t limit = INT64_C(1) << 20;
+    return a.turn < limit && a.turn > -limit && a.family < limit && a.family > -limit &&
+           a.one < limit && a.one > -limit;
 }
 
 static struct ring_int checked(struct ring_reader *r, const struct peal_expr *e,
@@ -157,9 +157,9 @@ static struct ring_int name(struct ring_reader *r, const struct peal_expr *e)
 static struct ring_int extreme(struct ring_reader *r, const struct peal_expr *e)
 {
     struct ring_int best = peal_ring_int(r, e->a);
+    if (!best.known)
+        return best;
     for (const struct peal_expr *arg = e->a->next; arg; arg = arg->next) {
-        if (!best.known)
-            break;
         struct ring_int other = peal_ring_int(r, arg);
         if (!other.known)
             return unknown;

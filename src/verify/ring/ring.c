@@ -31,20 +31,17 @@ bool peal_ring_classify(const struct peal_kernel *kernel, struct peal_forall *ou
 {
     int64_t scale = peal_ring_scale(kernel);
     struct ring_model *m = calloc(1, sizeof *m);
-    bool good = m != NULL;
+    int64_t rest = 0;
     out->why[0] = '\0';
-    if (!good)
+    if (!m)
         return refuse(out, "out of memory");
     if (!scale)
-        good = refuse(out, "the number of ranks is divided by a number that is not small");
-    for (int64_t rest = 0; rest < scale; rest++) {
-        if (!good)
-            break;
-        good = read_family(m, kernel, scale, rest, false, out) &&
-               read_family(m, kernel, scale, rest, true, out);
-    }
+        (void)refuse(out, "the number of ranks is divided by a number that is not small");
+    while (rest < scale && read_family(m, kernel, scale, rest, false, out) &&
+           read_family(m, kernel, scale, rest, true, out))
+        rest++;
     free(m);
-    return good;
+    return scale && rest == scale;
 }
 
 /* All installed solvers must agree, and there must be at least one. */
@@ -78,29 +75,31 @@ static bool prove_family(const struct ring_model *m, struct ring_certificate *c,
                          struct peal_forall *out)
 {
     struct peal_text claims = {0}, script = {0};
-    const char *why = NULL;
-    bool good = true;
-    if (!*given) {
-        good = peal_ring_guess(m, c, &why);
-        if (good)
-            peal_ring_print(m, c, &claims);
+    const char *why = NULL, *text = *given;
+    bool good = false;
+    if (!text) {
+        if (!peal_ring_guess(m, c, &why))
+            goto release;
+        peal_ring_print(m, c, &claims);
+        text = peal_text_get(&claims);
     }
-    const char *text = *given ? *given : peal_text_get(&claims);
-    const char *behind = good ? peal_ring_parse(text, m, c) : NULL;
-    if (good && !behind)
+    const char *behind = peal_ring_parse(text, m, c);
+    if (!behind) {
         why = "the certificate is not one of this kernel";
-    good = good && behind && !claims.failed;
-    if (good) {
-        uint32_t obligations = peal_ring_oblige(m, c, &script);
-        out->obligations += obligations;
-        good = !script.failed && solve(peal_text_get(&script), obligations, out);
+        goto release;
     }
+    if (*given)
+        *given = behind;
+    if (claims.failed)
+        goto release;
+    uint32_t obligations = peal_ring_oblige(m, c, &script);
+    out->obligations += obligations;
+    good = !script.failed && solve(peal_text_get(&script), obligations, out);
     if (good)
         peal_text_add(&out->certificate, text, (size_t)(behind - text));
+release:
     if (!good && !out->why[0])
         refuse(out, why ? why : "out of memory");
-    if (*given && behind)
-        *given = behind;
     peal_text_release(&claims);
     peal_text_release(&script);
     return good;
@@ -112,21 +111,27 @@ bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
     int64_t scale = peal_ring_scale(request->kernel);
     struct ring_model *m = calloc(1, sizeof *m);
     struct ring_certificate *c = calloc(1, sizeof *c);
-    bool good = m && c;
+    bool good = false;
     out->above = LEAST_RANKS - 1;
     out->depth = request->bind.channel_depth ? request->bind.channel_depth : 2;
-    if (!good)
+    if (!m || !c) {
         (void)refuse(out, "out of memory");
+        goto free_both;
+    }
     for (int64_t i = 0; i < 2 * scale; i++) {
-        if (!good)
-            break;
         const char *why = NULL;
         m->depth = out->depth;
-        good = read_family(m, request->kernel, scale, i / 2, i % 2 != 0, out);
-        if (good && !peal_ring_matches(m, request, &why))
-            good = refuse(out, why);
-        good = good && prove_family(m, c, &given, out);
+        if (!read_family(m, request->kernel, scale, i / 2, i % 2 != 0, out))
+            goto free_both;
+        if (!peal_ring_matches(m, request, &why)) {
+            (void)refuse(out, why);
+            goto free_both;
+        }
+        if (!prove_family(m, c, &given, out))
+            goto free_both;
     }
+    good = true;
+free_both:
     free(m);
     free(c);
     return good;

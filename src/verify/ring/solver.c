@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_SECONDS = 60 };
+enum { MAX_SECONDS = 60 };
 
 struct solver {
     const char *name;
@@ -82,7 +82,7 @@ static pid_t start(const struct solver *solver, FILE *input, int *out)
 /* Reads everything to the end. False: the time is over. */
 static bool read_answers(int from, struct peal_text *out)
 {
-    uint64_t end = peal_now_ns() + (uint64_t)MOST_SECONDS * 1000000000u;
+    uint64_t end = peal_now_ns() + (uint64_t)MAX_SECONDS * 1000000000u;
     char buffer[4096];
     for (;;) {
         uint64_t now = peal_now_ns();

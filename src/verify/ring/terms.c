@@ -6,7 +6,7 @@
 
 /* A place is a part's number plus at most this many times P, in either direction; another
  * obligation shows that. */
-enum { MOST_ROUNDS = 3 };
+enum { MAX_ROUNDS = 3 };
 
 static void put_number(struct ring_oblige *o, int64_t n)
 {
@@ -97,7 +97,7 @@ void peal_ring_assert_place(struct ring_oblige *o, const char *name, const struc
 {
     int32_t shift = owner_of(o, a);
     peal_text_printf(o->out, "(assert (and (<= 0 %s) (< %s P) (or", name, name);
-    for (int64_t rounds = -MOST_ROUNDS; rounds <= MOST_ROUNDS; rounds++) {
+    for (int64_t rounds = -MAX_ROUNDS; rounds <= MAX_ROUNDS; rounds++) {
         peal_text_printf(o->out, " (= %s (+ ", name);
         put_part(o, a, shift, e);
         peal_text_puts(o->out, " (* ");
@@ -110,7 +110,7 @@ void peal_ring_assert_place(struct ring_oblige *o, const char *name, const struc
 void peal_ring_congruent(struct ring_oblige *o, const char *a, const char *b)
 {
     peal_text_puts(o->out, "(or");
-    for (int64_t rounds = -2 * MOST_ROUNDS; rounds <= 2 * MOST_ROUNDS; rounds++) {
+    for (int64_t rounds = -2 * MAX_ROUNDS; rounds <= 2 * MAX_ROUNDS; rounds++) {
         peal_text_printf(o->out, " (= %s (+ %s (* ", a, b);
         put_number(o, rounds);
         peal_text_puts(o->out, " P)))");

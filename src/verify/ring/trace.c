@@ -22,8 +22,8 @@ struct write {
 struct trace {
     const struct ring_model *m;
     int64_t family, ranks;
-    struct value *values[RING_MOST_OPS]; /* [turn * width + place] */
-    struct write *log;                   /* all writes so far, in order */
+    struct value *values[RING_MAX_OPS]; /* [turn * width + place] */
+    struct write *log;                  /* all writes so far, in order */
     size_t nlog, cap;
     uint32_t lane;
     struct ring_samples *origins, *out;
@@ -72,7 +72,7 @@ static struct value *value_of(const struct trace *t, uint32_t op, int64_t turn, 
 /* The largest threshold that was taken before the op. */
 static int64_t taken(const struct trace *t, uint32_t op, int64_t turn, uint32_t sync)
 {
-    int64_t most = 0;
+    int64_t largest = 0;
     for (uint32_t i = 0; i < t->m->nops; i++) {
         const struct ring_op *take = &t->m->ops[i];
         const struct ring_segment *g = &t->m->segments[take->segment];
@@ -84,9 +84,9 @@ static int64_t taken(const struct trace *t, uint32_t op, int64_t turn, uint32_t 
         if (last < number(t, g->first, 0))
             continue;
         int64_t threshold = number(t, take->threshold, last);
-        most = threshold > most ? threshold : most;
+        largest = threshold > largest ? threshold : largest;
     }
-    return most;
+    return largest;
 }
 
 /* Do the takes of the reader at distance -`shift` show that the write has been posted to it? */
@@ -261,6 +261,16 @@ static bool make_room(struct trace *t)
     return true;
 }
 
+static bool run_lane(struct trace *t)
+{
+    t->nlog = 0;
+    for (uint32_t i = 0; i < t->m->nsegments; i++) {
+        if (t->m->segments[i].lane == t->lane && !run_segment(t, &t->m->segments[i]))
+            return false;
+    }
+    return true;
+}
+
 bool peal_ring_trace(const struct ring_model *m, int64_t family, struct ring_samples *origins,
                      struct ring_samples *values, const char **why)
 {
@@ -271,16 +281,10 @@ bool peal_ring_trace(const struct ring_model *m, int64_t family, struct ring_sam
                       .out = values,
                       .why = why};
     bool good = make_room(&t);
-    for (t.lane = 0; t.lane < m->lanes; t.lane++) {
-        if (!good)
-            break;
-        t.nlog = 0;
-        for (uint32_t i = 0; i < m->nsegments; i++) {
-            if (!good)
-                break;
-            if (m->segments[i].lane == t.lane)
-                good = run_segment(&t, &m->segments[i]);
-        }
+    if (good) {
+        while (t.lane < m->lanes && run_lane(&t))
+            t.lane++;
+        good = t.lane == m->lanes;
     }
     for (uint32_t i = 0; i < m->nops; i++)
         free(t.values[i]);

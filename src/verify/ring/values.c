@@ -187,8 +187,8 @@ static void oblige_output(struct ring_oblige *o, uint32_t op, const struct found
 static void each_case(struct ring_oblige *o, uint32_t op, const struct ring_value *v,
                       struct found *f, uint32_t i)
 {
-    static const char *const turns[RING_MOST_SOURCES] = {"t", "t2"};
-    static const char *const places[RING_MOST_SOURCES] = {"w", "w2"};
+    static const char *const turns[RING_MAX_SOURCES] = {"t", "t2"};
+    static const char *const places[RING_MAX_SOURCES] = {"w", "w2"};
     const struct ring_op *at = &o->m->ops[op];
     if (i == at->nsources) {
         if (at->kind == RING_OUTPUT)
@@ -269,7 +269,7 @@ static void oblige_covered(struct ring_oblige *o, uint32_t op)
 
 void peal_ring_oblige_values(struct ring_oblige *o)
 {
-    struct found found[RING_MOST_SOURCES];
+    struct found found[RING_MAX_SOURCES];
     for (uint32_t op = 0; op < o->m->nops; op++) {
         enum ring_kind kind = o->m->ops[op].kind;
         if (kind == RING_MOVE || kind == RING_INPUT)

@@ -203,7 +203,7 @@ static void put_advice(const struct peal_verification *v, struct peal_json *json
         peal_json_put_string(json, "holds_for", holds ? holds : "this plan, launched repeatedly");
         peal_json_put_string(json, "text", v->advice[i].text);
         put_place(json, "at", &v->advice[i].at);
-        put_place(json, "also", &v->advice[i].also);
+        put_place(json, "also", &v->advice[i].second);
         peal_json_object_end(json);
     }
     peal_json_array_end(json);

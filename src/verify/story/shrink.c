@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPLAYED = 50000000 };
+enum { MAX_REPLAYED = 50000000 };
 
 static bool begin(struct shrink *s, struct space *space)
 {
     uint32_t n = space->p->nthreads;
-    *s = (struct shrink){.space = space, .budget = MOST_REPLAYED};
+    *s = (struct shrink){.space = space, .budget = MAX_REPLAYED};
     s->core = calloc(n + 1u, sizeof *s->core);
     s->least = calloc(n + 1u, sizeof *s->least);
     return s->core && s->least;
@@ -89,9 +89,10 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
     bool *core = calloc(p->nthreads + 1u, sizeof *core);
     uint32_t *queue = malloc((p->nthreads + 1u) * sizeof *queue);
     uint64_t best = UINT64_MAX;
+    bool good = core && queue;
+    if (!good)
+        goto free_both;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!core || !queue)
-            break;
         if (space->at[t] >= p->threads[t].nsteps)
             continue;
         uint64_t steps = close_core(space, t, core, queue);
@@ -111,7 +112,7 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
             s->least[u] = last > s->least[u] ? last : s->least[u];
         }
     }
-    bool good = core && queue;
+free_both:
     free(core);
     free(queue);
     return good;
@@ -180,8 +181,8 @@ static bool cut_ends(struct shrink *s, uint32_t *path, size_t *len)
             size_t taken = 0;
             for (size_t i = 0; i < *len; i++)
                 taken += path[i] == t;
-            size_t most = taken > s->least[t] ? taken - s->least[t] : 0;
-            for (size_t count = most; count > 0; count /= 2) {
+            size_t removable = taken > s->least[t] ? taken - s->least[t] : 0;
+            for (size_t count = removable; count > 0; count /= 2) {
                 if (try_end(s, path, len, t, count)) {
                     again = any = true;
                     break;

@@ -5,16 +5,13 @@
 
 #include "base/base.h"
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-enum { RANKS = 3, CELLS = 2, MOST_PATH = 256 };
+enum { RANKS = 3, CELLS = 2, MAX_PATH = 256 };
 
 struct maker {
     struct peal_assembler *a;
@@ -71,17 +68,20 @@ static struct peal_verification *verify(const struct peal_plan *plan)
 
 /* Two notifies come too fast for a wait for exactly one. Rank 2 has nothing to do with it, and rank
  * 0 continues afterwards. */
-static void test_unrelated_ranks_are_left_out(void **state)
+TEST(test_unrelated_ranks_are_left_out)
 {
-    (void)state;
     struct maker m = maker_begin(RANKS);
     for (uint32_t r = 0; r < RANKS; r++) {
         peal_assembler_rank_begin(m.a, r);
         if (r == 1)
             wait_equal(&m, 0, 1);
-        for (uint32_t k = 0; r == 0 && k < 2; k++)
+        if (r == 0) {
             add(&m, 1, 0);
-        for (uint32_t k = 1; r != 1 && k < 5; k++) {
+            add(&m, 1, 0);
+        }
+        for (uint32_t k = 1; k < 5; k++) {
+            if (r == 1)
+                break;
             add(&m, r, 1);
             wait_equal(&m, 1, k);
         }
@@ -101,9 +101,8 @@ static void test_unrelated_ranks_are_left_out(void **state)
 
 /* Ranks 0 and 1 wait for each other once rank 2 has released rank 0. What rank 2 does after that,
  * and what rank 3 does, is left out. */
-static void test_a_circle_keeps_its_past(void **state)
+TEST(test_a_circle_keeps_its_past)
 {
-    (void)state;
     struct maker m = maker_begin(4);
     for (uint32_t r = 0; r < 4; r++) {
         peal_assembler_rank_begin(m.a, r);
@@ -169,24 +168,25 @@ static size_t run_random(struct space *space, uint64_t *random, uint32_t *path)
             return n;
         path[n] = ready[below(random, count)];
         (void)peal_space_take(space, path[n++]);
-        assert_true(n < MOST_PATH);
+        assert_true(n < MAX_PATH);
     }
 }
 
 /* Can any thread of the core ever move again? */
 static bool core_moves(struct space *space, const bool *core)
 {
-    bool moves = false;
-    for (uint32_t t = 0; t < space->p->nthreads && !moves; t++) {
+    for (uint32_t t = 0; t < space->p->nthreads; t++) {
         if (!peal_space_enabled(space, t))
             continue;
         if (core[t])
             return true;
         struct undo undo = peal_space_take(space, t);
-        moves = core_moves(space, core);
+        bool moves = core_moves(space, core);
         peal_space_untake(space, undo);
+        if (moves)
+            return true;
     }
-    return moves;
+    return false;
 }
 
 /* Shrinks it, and then removes every single step from what is left. Returns by how much it
@@ -194,7 +194,7 @@ static bool core_moves(struct space *space, const bool *core)
 static size_t check_deadlock(struct space *space, uint32_t *path, size_t len)
 {
     struct shrink s;
-    uint32_t trial[MOST_PATH];
+    uint32_t trial[MAX_PATH];
     assert_true(peal_shrink_deadlock(&s, space));
     assert_true(peal_shrink_holds(&s, path, len));
     size_t n = peal_shrink_path(&s, path, len);
@@ -210,9 +210,8 @@ static size_t check_deadlock(struct space *space, uint32_t *path, size_t len)
     return len - n;
 }
 
-static void test_no_step_can_be_left_out(void **state)
+TEST(test_no_step_can_be_left_out)
 {
-    (void)state;
     uint64_t random = 20260101;
     size_t stuck = 0, less = 0;
     print_message("seed %llu\n", (unsigned long long)random);
@@ -221,7 +220,7 @@ static void test_no_step_can_be_left_out(void **state)
         const struct peal_plan *plans[] = {plan};
         struct program p;
         struct space space;
-        uint32_t path[MOST_PATH];
+        uint32_t path[MAX_PATH];
         assert_int_equal(peal_program_build(&p, plans, 1, UINT64_C(1) << 30), PEAL_OK);
         assert_int_equal(peal_space_init(&space, &p), PEAL_OK);
         size_t len = run_random(&space, &random, path);
@@ -237,23 +236,24 @@ static void test_no_step_can_be_left_out(void **state)
 }
 
 /* With too small a budget the schedule is not called minimal, but still shows the fault. */
-static void test_the_bound_is_kept(void **state)
+TEST(test_the_bound_is_kept)
 {
-    (void)state;
     struct maker m = maker_begin(RANKS);
     for (uint32_t r = 0; r < RANKS; r++) {
         peal_assembler_rank_begin(m.a, r);
-        for (uint32_t k = 0; r && k < 8; k++)
-            add(&m, r, 1);
-        if (r == 0)
+        if (r == 0) {
             wait_equal(&m, 0, 1);
+            continue;
+        }
+        for (uint32_t k = 0; k < 8; k++)
+            add(&m, r, 1);
     }
     struct peal_plan *plan = maker_end(&m);
     const struct peal_plan *plans[] = {plan};
     struct program p;
     struct space space;
     struct shrink s;
-    uint32_t path[MOST_PATH];
+    uint32_t path[MAX_PATH];
     uint64_t random = 1;
     assert_int_equal(peal_program_build(&p, plans, 1, UINT64_C(1) << 30), PEAL_OK);
     assert_int_equal(peal_space_init(&space, &p), PEAL_OK);
@@ -271,11 +271,5 @@ static void test_the_bound_is_kept(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unrelated_ranks_are_left_out),
-        cmocka_unit_test(test_a_circle_keeps_its_past),
-        cmocka_unit_test(test_no_step_can_be_left_out),
-        cmocka_unit_test(test_the_bound_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -2,12 +2,11 @@
 /* Schedules as steps, and their end: which race is shown, and how its accesses collide.
  *
  * Each function fills in the steps of one kind of fault: it finds how far every thread has to go
- * (causal_past.c, or a schedule that exploration found), lets the teller follow that (tell.h), and
- * marks the steps that collide. The program is only read. Without memory a->failed is set, and the
- * verdict stands without a counterexample: a verdict never depends on whether it could be
- * explained.
+ * (causal_past.c, or a schedule that exploration found), follows that schedule (follow.h), and marks
+ * the steps that collide. The program is only read. Without memory a->failed is set, and the verdict
+ * stands without a counterexample: a verdict never depends on whether it could be explained.
  */
-#include "verify/story/tell.h"
+#include "verify/story/follow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,16 +39,16 @@ static const char *race_kind(const struct access *a, const struct access *b)
     return "a write and an accumulate";
 }
 
-static void tell_collision(struct teller *t, const struct race *race)
+static void report_collision(struct follower *t, const struct race *race)
 {
     const struct program *p = t->p;
     const struct access *x[2] = {&p->accesses.at[race->a], &p->accesses.at[race->b]};
     for (uint32_t i = 0; i < 2; i++)
-        peal_tell_accesses(t, x[i]->thread, false);
+        peal_follower_show_accesses(t, x[i]->thread, false);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t step = t->race_step[i];
         if (step == PEAL_NONE)
-            step = peal_tell_op(t, x[i]->thread, x[i]->op);
+            step = peal_follower_add_op(t, x[i]->thread, x[i]->op);
         if (t->steps.len) {
             t->steps.at[step].launch = x[i]->launch;
             t->steps.at[step].collides = true;
@@ -92,7 +91,7 @@ static const struct race *choose(const struct program *p, const struct race_repo
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *trial = malloc((p->nthreads + 1u) * sizeof *trial);
     const struct race *best = NULL;
-    uint64_t best_steps = UINT64_MAX, tries = 0, most_tries = 1 + 20000000 / (p->nsteps + 1);
+    uint64_t best_steps = UINT64_MAX, tries = 0, max_tries = 1 + 20000000 / (p->nsteps + 1);
     if (!bounds || !goal || !trial)
         goto done;
     for (uint32_t i = 0; i < report->races.len; i++) {
@@ -108,7 +107,7 @@ static const struct race *choose(const struct program *p, const struct race_repo
         const struct race *r = &report->races.at[bounds[i].race];
         bool unique;
         uint64_t steps = 0;
-        if (++tries > most_tries) {
+        if (++tries > max_tries) {
             *shortest = false;
             break;
         }
@@ -176,13 +175,13 @@ bool peal_story_race_is_real(const struct program *p, const struct race_report *
 
 void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a)
 {
-    struct teller t;
+    struct follower t;
     uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
     bool shortest = false;
     const struct race *race = NULL;
     if (need)
         race = choose(p, report, need, &shortest);
-    if (!race || !peal_tell_begin(&t, p, a)) {
+    if (!race || !peal_follower_begin(&t, p, a)) {
         a->failed = true;
         free(need);
         return;
@@ -190,18 +189,18 @@ void peal_story_race(const struct program *p, const struct race_report *report, 
     t.race = race;
     a->collision = *race;
     a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
-    (void)peal_tell_past(&t, need);
-    tell_collision(&t, race);
-    peal_tell_end(&t);
+    (void)peal_follower_run_to(&t, need);
+    report_collision(&t, race);
+    peal_follower_end(&t);
     free(need);
 }
 
 /* Marks the two writes, and describes them. */
-static void tell_fell(struct teller *t, uint32_t cell)
+static void report_fell(struct follower *t, uint32_t cell)
 {
     if (t->fell[0] == PEAL_NONE || t->fell[1] == PEAL_NONE) {
         t->a->v.why = peal_answer_text(t->a, "cell %s has two writers, and nothing orders them",
-                                       peal_tell_cell(t, cell));
+                                       peal_follower_cell_name(t, cell));
         return;
     }
     struct peal_verify_step *first = &t->steps.at[t->fell[0]], *late = &t->steps.at[t->fell[1]];
@@ -215,14 +214,14 @@ static void tell_fell(struct teller *t, uint32_t cell)
 
 void peal_story_cell(const struct program *p, const struct race_report *report, struct answer *a)
 {
-    struct teller t;
+    struct follower t;
     uint32_t early = report->cell_thread[0], late = report->cell_thread[1];
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
     bool shortest = false;
     if (!goal || !need) {
         a->failed = true;
-    } else if (peal_tell_begin(&t, p, a)) {
+    } else if (peal_follower_begin(&t, p, a)) {
         /* The later write comes first, while the earlier one is enabled: that must not happen.
          * Clocks assume that a cell holds the largest value written to it; if another write comes
          * too late on the way there, that write is the fault. */
@@ -232,12 +231,12 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
         a->v.story = PEAL_STORY_MINIMAL;
         if (!peal_story_past(p, goal, need, &shortest))
             a->failed = true;
-        else if (peal_tell_past(&t, need))
-            peal_tell_step(&t, early);
+        else if (peal_follower_run_to(&t, need))
+            peal_follower_take_step(&t, early);
         else
             a->v.story = PEAL_STORY_AS_FOUND;
-        tell_fell(&t, peal_program_step(p, late, report->cell_step[1])->cell);
-        peal_tell_end(&t);
+        report_fell(&t, peal_program_step(p, late, report->cell_step[1])->cell);
+        peal_follower_end(&t);
     }
     free(goal);
     free(need);
@@ -246,7 +245,7 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
 void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
                       struct answer *a)
 {
-    struct teller t;
+    struct follower t;
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = calloc(p->nthreads + 1u, sizeof *need);
     bool unique;
@@ -257,7 +256,7 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
         before--;
     if (!goal || !need) {
         a->failed = true;
-    } else if (peal_tell_begin(&t, p, a)) {
+    } else if (peal_follower_begin(&t, p, a)) {
         memset(goal, 0xff, p->nthreads * sizeof *goal);
         goal[thread] = steps;
         a->v.story = p->monotone ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
@@ -268,9 +267,9 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
         if (need[thread] > before)
             need[thread] = before;
         if (!a->failed)
-            (void)peal_tell_past(&t, need);
-        (void)peal_tell_op(&t, thread, op);
-        peal_tell_end(&t);
+            (void)peal_follower_run_to(&t, need);
+        (void)peal_follower_add_op(&t, thread, op);
+        peal_follower_end(&t);
     }
     free(goal);
     free(need);
@@ -280,55 +279,55 @@ void peal_story_two(const struct program *p, uint32_t one, uint32_t one_step, ui
                     uint32_t two_step, struct answer *a)
 {
     const uint32_t thread[2] = {one, two}, step[2] = {one_step, two_step};
-    struct teller t;
-    if (!peal_tell_begin(&t, p, a)) {
+    struct follower t;
+    if (!peal_follower_begin(&t, p, a)) {
         a->failed = true;
         return;
     }
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t told =
-            peal_tell_op(&t, thread[i], p->step_op[p->threads[thread[i]].first_step + step[i]]);
+        uint32_t shown_step = peal_follower_add_op(
+            &t, thread[i], p->step_op[p->threads[thread[i]].first_step + step[i]]);
         if (t.steps.len)
-            t.steps.at[told].collides = true;
+            t.steps.at[shown_step].collides = true;
     }
-    peal_tell_end(&t);
+    peal_follower_end(&t);
     a->v.story = PEAL_STORY_SHORTEST;
 }
 
 void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
                    struct answer *a)
 {
-    struct teller t;
-    if (!peal_tell_begin(&t, p, a)) {
+    struct follower t;
+    if (!peal_follower_begin(&t, p, a)) {
         a->failed = true;
         return;
     }
-    uint32_t step = peal_tell_op(&t, thread, op);
+    uint32_t step = peal_follower_add_op(&t, thread, op);
     if (t.steps.len)
         t.steps.at[step].launch = launch;
-    peal_tell_end(&t);
+    peal_follower_end(&t);
     a->v.story = PEAL_STORY_SHORTEST;
 }
 
 void peal_story_two_ops(const struct program *p, const struct early_fault *e, struct answer *a)
 {
-    struct teller t;
-    if (!peal_tell_begin(&t, p, a)) {
+    struct follower t;
+    if (!peal_follower_begin(&t, p, a)) {
         a->failed = true;
         return;
     }
-    (void)peal_tell_op(&t, e->other_thread, e->other_op);
-    uint32_t step = peal_tell_op(&t, e->thread, e->op);
+    (void)peal_follower_add_op(&t, e->other_thread, e->other_op);
+    uint32_t step = peal_follower_add_op(&t, e->thread, e->op);
     for (size_t i = 0; i < t.steps.len; i++)
         t.steps.at[i].collides = true;
     if (t.steps.len)
         t.steps.at[step].launch = e->launch;
-    peal_tell_end(&t);
+    peal_follower_end(&t);
     a->v.story = PEAL_STORY_SHORTEST;
 }
 
 /* Shows the op that goes wrong, unless its own first half is the last step. */
-static void tell_op_last(struct teller *t, struct answer *a)
+static void report_op_last(struct follower *t, struct answer *a)
 {
     const struct thread *th = &t->p->threads[a->thread];
     const struct peal_verify_step *last = NULL;
@@ -340,7 +339,7 @@ static void tell_op_last(struct teller *t, struct answer *a)
     if (there)
         step = (uint32_t)t->steps.len - 1;
     else
-        step = peal_tell_op(t, a->thread, a->op);
+        step = peal_follower_add_op(t, a->thread, a->op);
     for (uint32_t i = 0; i < a->v.naccesses; i++)
         a->v.accesses_at[i].step = step;
 }
@@ -348,8 +347,8 @@ static void tell_op_last(struct teller *t, struct answer *a)
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
                          const bool *core, struct answer *a)
 {
-    struct teller t;
-    if (!peal_tell_begin(&t, p, a)) {
+    struct follower t;
+    if (!peal_follower_begin(&t, p, a)) {
         a->failed = true;
         return;
     }
@@ -357,14 +356,14 @@ void peal_story_schedule(const struct program *p, const struct schedule *s, cons
     t.core = core;
     t.only_core = true;
     for (uint64_t i = 0; i < s->count; i++)
-        peal_tell_step(&t, s->thread[i]);
+        peal_follower_take_step(&t, s->thread[i]);
     if (race)
-        tell_collision(&t, race);
+        report_collision(&t, race);
     else if (a->v.fault == PEAL_FAULT_SIGNAL)
-        tell_fell(&t, a->cell);
+        report_fell(&t, a->cell);
     else if (a->v.fault == PEAL_FAULT_DEADLOCK)
-        peal_tell_blocked(&t);
+        peal_follower_show_blocked(&t);
     else if (a->v.fault == PEAL_FAULT_UNINITIALISED || a->v.fault == PEAL_FAULT_CHANNEL)
-        tell_op_last(&t, a);
-    peal_tell_end(&t);
+        report_op_last(&t, a);
+    peal_follower_end(&t);
 }

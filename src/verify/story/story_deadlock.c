@@ -1,31 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes deadlocks: the waits that never pass, which ranks could release them, and the cycle. */
-#include "verify/story/tell.h"
+/* Describes deadlocks: the waits that never pass, which ranks could release them, and the cycle.
+ *
+ * Every blocked thread points to the first thread that could still write its cell; in a deadlock
+ * that one is blocked too. So each thread has at most one arrow, and following the arrows leads
+ * either to a wait that no rank can release or into a cycle. The *core* that a counterexample shows
+ * is one such wait, or the threads of one cycle: the one with the shortest past (choose).
+ */
+#include "verify/story/follow.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The ranks of threads that could still write the cell. */
-static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *count,
+static const uint32_t *notifiers(struct follower *t, uint32_t cell, uint32_t *count,
                                  uint32_t *blocked_one)
 {
     const struct program *p = t->p;
     uint32_t *ranks = peal_arena_alloc(&t->a->arena, (p->nthreads + 1u) * sizeof *ranks);
     uint32_t n = 0;
     *blocked_one = PEAL_NONE;
-    if (ranks) {
-        for (uint32_t u = 0; u < p->nthreads; u++) {
-            for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
-                const struct step *s = peal_program_step(p, u, i);
-                if (s->cell != cell || !peal_step_writes(s))
-                    continue;
-                if (*blocked_one == PEAL_NONE)
-                    *blocked_one = u;
-                if (n == 0 || ranks[n - 1] != p->threads[u].rank)
-                    ranks[n++] = p->threads[u].rank;
-                break;
-            }
+    *count = 0;
+    if (!ranks)
+        return NULL;
+    for (uint32_t u = 0; u < p->nthreads; u++) {
+        for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
+            const struct step *s = peal_program_step(p, u, i);
+            if (s->cell != cell || !peal_step_writes(s))
+                continue;
+            if (*blocked_one == PEAL_NONE)
+                *blocked_one = u;
+            if (n == 0 || ranks[n - 1] != p->threads[u].rank)
+                ranks[n++] = p->threads[u].rank;
+            break;
         }
     }
     *count = n;
@@ -33,35 +40,30 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
 }
 
 /* One sentence: a cell that no rank will change, or the cycle. */
-static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint32_t n)
+static const char *reason_of(struct answer *a, const struct peal_verify_wait *waits, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (t->a->v.why)
-            break;
-        if (waits[i].nnotifiers == 0 && waits[i].actual == PEAL_VERIFY_LATER)
-            t->a->v.why = peal_answer_text(
-                t->a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on",
-                waits[i].rank, waits[i].cell, waits[i].relation, waits[i].expected);
-        else if (waits[i].nnotifiers == 0)
-            t->a->v.why = peal_answer_text(t->a,
-                                           "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
-                                           ", and no rank will change it",
-                                           waits[i].rank, waits[i].cell, waits[i].relation,
-                                           waits[i].expected, waits[i].actual);
+        const struct peal_verify_wait *w = &waits[i];
+        if (w->nnotifiers > 0)
+            continue;
+        if (w->actual == PEAL_VERIFY_LATER)
+            return peal_answer_text(
+                a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on", w->rank,
+                w->cell, w->relation, w->expected);
+        return peal_answer_text(
+            a, "rank %u waits for %s %s %" PRId64 ", it is %" PRId64 ", and no rank will change it",
+            w->rank, w->cell, w->relation, w->expected, w->actual);
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (t->a->v.why)
-            break;
         if (waits[i].in_cycle)
-            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a cycle",
-                                           waits[i].rank, waits[i].cell);
+            return peal_answer_text(a, "rank %u waits for %s, and so on in a cycle", waits[i].rank,
+                                    waits[i].cell);
     }
-    if (!t->a->v.why)
-        t->a->v.why = "a schedule stops short";
+    return "a schedule stops short";
 }
 
 /* Does the thread stand at a wait that is to be shown? */
-static bool is_blocked(const struct teller *t, uint32_t u)
+static bool is_blocked(const struct follower *t, uint32_t u)
 {
     if (t->at[u] >= t->p->threads[u].nsteps || (t->only_core && t->core && !t->core[u]))
         return false;
@@ -70,7 +72,7 @@ static bool is_blocked(const struct teller *t, uint32_t u)
 }
 
 /* What the thread's wait asks for, as its launch counts. */
-static int64_t expected_by(const struct teller *t, uint32_t u, const struct step *s,
+static int64_t expected_by(const struct follower *t, uint32_t u, const struct step *s,
                            uint32_t launch)
 {
     const struct program *p = t->p;
@@ -86,7 +88,7 @@ static int64_t expected_by(const struct teller *t, uint32_t u, const struct step
     return value;
 }
 
-static struct peal_verify_wait describe_wait(struct teller *t, uint32_t u)
+static struct peal_verify_wait describe_wait(struct follower *t, uint32_t u)
 {
     const struct program *p = t->p;
     const struct step *s = peal_program_step(p, u, t->at[u]);
@@ -96,9 +98,9 @@ static struct peal_verify_wait describe_wait(struct teller *t, uint32_t u)
         (void)peal_program_op(p, u, op, &launch);
     int64_t actual = peal_program_logical(p, s->cell, t->value[s->cell], launch);
     if (op != PEAL_NONE && (!t->core || t->core[u])) {
-        step = peal_tell_op(t, u, op);
+        step = peal_follower_add_op(t, u, op);
         t->steps.at[step].blocked = true;
-        t->steps.at[step].cell = peal_tell_cell(t, s->cell);
+        t->steps.at[step].cell = peal_follower_cell_name(t, s->cell);
         t->steps.at[step].before = t->steps.at[step].after = actual;
     }
     return (struct peal_verify_wait){
@@ -106,7 +108,7 @@ static struct peal_verify_wait describe_wait(struct teller *t, uint32_t u)
         .launch = launch,
         .rank = p->threads[u].rank,
         .lane = p->threads[u].lane,
-        .cell = peal_tell_cell(t, s->cell),
+        .cell = peal_follower_cell_name(t, s->cell),
         .relation = s->kind == STEP_WAIT ? ">=" : "==",
         .expected = expected_by(t, u, s, launch),
         .actual = actual,
@@ -128,7 +130,7 @@ static uint32_t follow(struct peal_verify_wait *waits, uint32_t n, const uint32_
 }
 
 /* Adds the blocked waits, and marks the cycle among them. */
-void peal_tell_blocked(struct teller *t)
+void peal_follower_show_blocked(struct follower *t)
 {
     const struct program *p = t->p;
     struct peal_verify_wait *waits =
@@ -157,14 +159,15 @@ void peal_tell_blocked(struct teller *t)
     (void)follow(waits, n, number, next, inside, true);
     t->a->v.waits = waits;
     t->a->v.nwaits = n;
-    say_why(t, waits, n);
+    if (!t->a->v.why)
+        t->a->v.why = reason_of(t->a, waits, n);
 release:
     free(next);
     free(number);
 }
 
 /* The thread that each blocked one waits for. PEAL_NONE: no thread will change its cell. */
-static void list_next(struct teller *t, const uint32_t *at, uint32_t *next)
+static void list_next(struct follower *t, const uint32_t *at, uint32_t *next)
 {
     const struct program *p = t->p;
     uint32_t count;
@@ -183,27 +186,31 @@ static bool find_core(const struct program *p, const uint32_t *next, uint32_t th
 {
     memset(core, 0, p->nthreads * sizeof *core);
     core[thread] = true;
-    uint32_t u = next[thread];
-    for (; u != PEAL_NONE && u > thread && !core[u]; u = next[u])
+    if (next[thread] == PEAL_NONE)
+        return true;
+    for (uint32_t u = next[thread]; u != PEAL_NONE; u = next[u]) {
+        if (u <= thread || core[u])
+            return u == thread;
         core[u] = true;
-    return u == thread || next[thread] == PEAL_NONE;
+    }
+    return false;
 }
 
 /* The core with the shortest past. False: out of memory. */
-static bool choose(struct teller *t, const uint32_t *at, uint32_t *need, bool *core, bool *shortest)
+static bool choose(struct follower *t, const uint32_t *at, uint32_t *need, bool *core,
+                   bool *shortest)
 {
     const struct program *p = t->p;
     uint32_t n = p->nthreads;
     uint32_t *next = malloc((n + 1u) * sizeof *next), *goal = malloc((n + 1u) * sizeof *goal);
     uint32_t *trial = malloc((n + 1u) * sizeof *trial);
-    bool *other = calloc(n + 1u, sizeof *other), good = next && goal && trial && other;
+    bool *other = calloc(n + 1u, sizeof *other), good = false;
     uint64_t best = UINT64_MAX, tries = 1 + 20000000 / (p->nsteps + 1);
-    if (good)
-        list_next(t, at, next);
+    if (!next || !goal || !trial || !other)
+        goto free_all;
+    list_next(t, at, next);
     *shortest = true;
     for (uint32_t u = 0; u < n; u++) {
-        if (!good)
-            break;
         bool unique;
         uint64_t steps = 0;
         if (at[u] >= p->threads[u].nsteps || !find_core(p, next, u, other))
@@ -214,7 +221,8 @@ static bool choose(struct teller *t, const uint32_t *at, uint32_t *need, bool *c
         }
         for (uint32_t k = 0; k < n; k++)
             goal[k] = other[k] ? at[k] : PEAL_NONE;
-        good = peal_story_past(p, goal, trial, &unique);
+        if (!peal_story_past(p, goal, trial, &unique))
+            goto free_all;
         *shortest = *shortest && unique;
         for (uint32_t k = 0; k < n; k++)
             steps += trial[k] + other[k];
@@ -224,35 +232,37 @@ static bool choose(struct teller *t, const uint32_t *at, uint32_t *need, bool *c
             memcpy(core, other, n * sizeof *core);
         }
     }
+    good = best != UINT64_MAX;
+free_all:
     free(next);
     free(goal);
     free(trial);
     free(other);
-    return good && best != UINT64_MAX;
+    return good;
 }
 
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a)
 {
-    struct teller t;
+    struct follower t;
     uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
     bool *core = calloc(p->nthreads + 1u, sizeof *core);
     bool shortest = false;
     if (!need || !core) {
         a->failed = true;
-    } else if (peal_tell_begin(&t, p, a)) {
+    } else if (peal_follower_begin(&t, p, a)) {
         /* Blocked threads are blocked at the same place in every schedule: the pasts of the core
          * are the counterexample. */
         if (choose(&t, stuck->at, need, core, &shortest))
-            (void)peal_tell_past(&t, need);
+            (void)peal_follower_run_to(&t, need);
         else
             a->failed = true;
         /* A thread outside the counterexample is at its end: it makes no further notify. */
         memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
         memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
         t.core = core;
-        peal_tell_blocked(&t);
+        peal_follower_show_blocked(&t);
         a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
-        peal_tell_end(&t);
+        peal_follower_end(&t);
     }
     free(need);
     free(core);

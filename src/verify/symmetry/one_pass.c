@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STAMPS_BYTES = 1 << 30 };
+enum { MAX_STAMPS_BYTES = 1 << 30 };
 
 /* A vector: how many steps of each column's thread come before. */
 struct stamp {
@@ -192,7 +192,7 @@ static struct stamp *take_stamp(struct pass *s)
     struct stamp *stamp = s->pool.len ? s->pool.at[--s->pool.len] : NULL;
     if (!stamp) {
         s->bytes += size;
-        stamp = s->bytes <= MOST_STAMPS_BYTES ? malloc(size) : NULL;
+        stamp = s->bytes <= MAX_STAMPS_BYTES ? malloc(size) : NULL;
     }
     if (stamp)
         stamp->users = 1;
@@ -278,8 +278,11 @@ static bool pass_wait(struct pass *s, uint32_t thread, const struct step *wait)
         if (s->at[one->thread] <= one->step)
             return false;
     }
-    for (uint32_t k = 0; (one = need(s, &n, k)) && !s->failed; k++)
+    for (uint32_t k = 0; (one = need(s, &n, k)); k++) {
+        if (s->failed)
+            break;
         acquire(s, thread, one);
+    }
     return true;
 }
 

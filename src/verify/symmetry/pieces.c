@@ -20,6 +20,7 @@
 #include "verify/symmetry/symmetry.h"
 
 #include "verify/order/race.h"
+#include "verify/program/sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@
 struct class
 {
     uint32_t thread, step, launch;
-    uint32_t how; /* kind, fn, dtype */
+    uint32_t effect; /* kind, fn, dtype */
 };
 
 struct piece_key {
@@ -54,12 +55,6 @@ struct cutter {
     bool failed;
 };
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int by_hash(const void *a, const void *b)
 {
     const struct piece_key *x = a, *y = b;
@@ -75,7 +70,7 @@ static int by_class(const void *a, const void *b)
         return x->step < y->step ? -1 : 1;
     if (x->launch != y->launch)
         return x->launch < y->launch ? -1 : 1;
-    return (x->how > y->how) - (x->how < y->how);
+    return (x->effect > y->effect) - (x->effect < y->effect);
 }
 
 /* --- pieces of one location ------------------------------------------------------------------ */
@@ -102,19 +97,6 @@ static void add_point(struct cutter *c, uint64_t value)
         c->failed = true;
 }
 
-static size_t find_point(const struct cutter *c, uint64_t value)
-{
-    size_t lo = 0, hi = c->points.len;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (c->points.at[mid] < value)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static void find_points(struct cutter *c)
 {
     c->points.len = 0;
@@ -128,7 +110,7 @@ static void find_points(struct cutter *c)
             add_point(c, a->hi);
     }
     if (c->points.len)
-        qsort(c->points.at, c->points.len, sizeof *c->points.at, by_value);
+        qsort(c->points.at, c->points.len, sizeof *c->points.at, peal_sorted_compare);
 }
 
 /* Accesses by piece: counted, then filled in. */
@@ -143,7 +125,8 @@ static void find_entries(struct cutter *c)
     memset(c->first.at, 0, (n + 2) * sizeof *c->first.at);
     for (uint32_t i = 0; i < c->count; i++) {
         const struct access *a = &c->p->accesses.at[c->order[i]];
-        for (size_t k = find_point(c, a->lo); c->points.at[k] < a->hi; k++)
+        for (size_t k = peal_sorted_find(c->points.at, c->points.len, a->lo);
+             c->points.at[k] < a->hi; k++)
             c->first.at[k + 2]++;
     }
     for (size_t k = 2; k < n + 2; k++)
@@ -154,7 +137,8 @@ static void find_entries(struct cutter *c)
     }
     for (uint32_t i = 0; i < c->count; i++) {
         const struct access *a = &c->p->accesses.at[c->order[i]];
-        for (size_t k = find_point(c, a->lo); c->points.at[k] < a->hi; k++)
+        for (size_t k = peal_sorted_find(c->points.at, c->points.len, a->lo);
+             c->points.at[k] < a->hi; k++)
             c->entries.at[c->first.at[k + 1]++] = c->order[i];
     }
 }
@@ -185,7 +169,7 @@ static void add_piece(struct cutter *c, size_t k, struct cover *out)
             continue;
         at[key.count++] = at[i];
         uint64_t who = peal_hash_u64((uint64_t)at[i].thread << 32 | at[i].step, key.hash);
-        key.hash = peal_hash_u64((uint64_t)at[i].launch << 32 | at[i].how, who);
+        key.hash = peal_hash_u64((uint64_t)at[i].launch << 32 | at[i].effect, who);
     }
     out->classes.len += key.count;
     if (!peal_vec_push(&out->pieces, key))
@@ -230,16 +214,19 @@ bool peal_symmetry_of_memory(const struct program *p, const struct symmetry *s)
     struct cutter c = {.p = p, .s = s};
     struct cover zero = {0}, other = {0};
     uint32_t *first = NULL, *order = NULL;
-    bool same = s->kind != SYMMETRY_NONE && peal_access_by_location(p, &first, &order);
+    bool same = false;
+    if (s->kind == SYMMETRY_NONE || !peal_access_by_location(p, &first, &order))
+        goto release;
     for (size_t l = 0; l < p->memory.len * p->nranks; l++) {
-        if (!same)
-            break;
         c.rank = (uint32_t)(l % p->nranks);
         c.order = order + first[l];
         c.count = first[l + 1] - first[l];
         cover_location(&c, c.rank == 0 ? &zero : &other);
-        same = !c.failed && (c.rank == 0 || same_cover(&zero, &other));
+        if (c.failed || (c.rank != 0 && !same_cover(&zero, &other)))
+            goto release;
     }
+    same = true;
+release:
     free(first);
     free(order);
     peal_index_release(&c.index);

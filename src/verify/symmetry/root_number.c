@@ -252,7 +252,7 @@ static struct number length(struct root_text *t, const struct peal_expr *e)
     const struct peal_symbol *s = e->a->kind == PEAL_EXPR_NAME ? e->a->symbol : NULL;
     if (!s || s->kind != PEAL_SYMBOL_BUFFER || !s->shape[0])
         return unrelated;
-    return multiply(peal_root_number(t, s->shape[0]), peal_root_number_or(t, s->shape[1], 1));
+    return multiply(peal_root_number(t, s->shape[0]), peal_root_number_or_one(t, s->shape[1]));
 }
 
 static struct number call(struct root_text *t, const struct peal_expr *e)
@@ -356,7 +356,7 @@ struct number peal_root_number(struct root_text *t, const struct peal_expr *e)
     }
 }
 
-struct number peal_root_number_or(struct root_text *t, const struct peal_expr *e, int64_t otherwise)
+struct number peal_root_number_or_one(struct root_text *t, const struct peal_expr *e)
 {
-    return e ? peal_root_number(t, e) : peal_root_same(otherwise);
+    return e ? peal_root_number(t, e) : peal_root_same(1);
 }

@@ -39,7 +39,7 @@ bool peal_root_cell(struct root_text *t, const struct peal_expr *e)
         return false;
     const struct peal_symbol *signal = e->a->symbol;
     struct number index = peal_root_number(t, e->slices[0].a);
-    struct number cells = peal_root_number_or(t, signal->shape[0], 1);
+    struct number cells = peal_root_number_or_one(t, signal->shape[0]);
     if (index.kind == NUMBER_SAME)
         return follow(t, signal, (struct formula){FORMULA_STAYS, 0});
     bool moves = index.kind == NUMBER_RANK || index.kind == NUMBER_ROW;
@@ -77,7 +77,7 @@ static bool begin_place(struct root_text *t, const struct peal_symbol *s, struct
     if (s->kind != PEAL_SYMBOL_BUFFER || !s->shape[0])
         return false;
     struct number first = peal_root_number(t, s->shape[0]);
-    struct number second = peal_root_number_or(t, s->shape[1], 1);
+    struct number second = peal_root_number_or_one(t, s->shape[1]);
     if (first.kind != NUMBER_SAME || second.kind != NUMBER_SAME)
         return false;
     out->total = product(first, second);

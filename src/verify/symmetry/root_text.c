@@ -94,12 +94,13 @@ static bool is_turn_zero(const struct peal_expr *first, const struct peal_expr *
             return false;
     }
     if (first->kind == PEAL_EXPR_CALL) {
-        const struct peal_expr *x = first->a, *y = turn->a;
-        for (; x && y; x = x->next, y = y->next) {
+        const struct peal_expr *y = turn->a;
+        for (const struct peal_expr *x = first->a; x; x = x->next) {
             if (!is_turn_zero(x, y, q))
                 return false;
+            y = y->next;
         }
-        return x == y;
+        return !y;
     }
     bool swaps = first->kind == PEAL_EXPR_BINARY &&
                  (first->op == PEAL_INT_EQ || first->op == PEAL_INT_NE) &&
@@ -241,7 +242,7 @@ static bool read_over_ranks(struct root_text *t, const struct peal_stmt *s)
 static bool read_for(struct root_text *t, const struct peal_stmt *s)
 {
     struct number from = peal_root_number(t, s->a), to = peal_root_number(t, s->b);
-    struct number step = peal_root_number_or(t, s->c, 1);
+    struct number step = peal_root_number_or_one(t, s->c);
     if (from.kind != NUMBER_SAME || to.kind != NUMBER_SAME || step.kind != NUMBER_SAME)
         return false;
     bool known = from.known && to.known && step.known && step.value == 1;
@@ -395,9 +396,11 @@ static bool takes(const struct peal_kernel *kernel, const struct peal_bind *bind
 {
     if (bind->in_place || kernel->nformulas || peal_reduce_is_user(bind->reduce))
         return false;
-    for (uint32_t i = 0; bind->nodes && i < bind->nranks; i++) {
-        if (bind->nodes[i])
-            return false;
+    if (bind->nodes) {
+        for (uint32_t i = 0; i < bind->nranks; i++) {
+            if (bind->nodes[i])
+                return false;
+        }
     }
     for (size_t i = 0; i < bind->nvalues; i++) {
         if (strcmp(bind->values[i].name, "root") == 0)
@@ -420,16 +423,18 @@ bool peal_root_read(struct root_text *t, const struct peal_kernel *kernel,
     t->numbers = calloc(n, sizeof *t->numbers);
     t->formulas = calloc(n, sizeof *t->formulas);
     t->is_var_seen = calloc(n, sizeof *t->is_var_seen);
-    bool good = t->numbers && t->formulas && t->is_var_seen;
+    if (!t->numbers || !t->formulas || !t->is_var_seen)
+        return false;
     /* Repeated until nothing changes: a formula or a variable that is found late holds for what
      * came before. Each slot changes at most twice. */
-    for (size_t i = 0; i == 0 || t->changed; i++) {
-        if (!good)
-            break;
+    for (size_t i = 0; i < 2 * n + 2; i++) {
         t->changed = false;
-        good = i < 2 * n + 2 && read_params(t) && read_block(t, kernel->body);
+        if (!read_params(t) || !read_block(t, kernel->body))
+            return false;
+        if (!t->changed)
+            return carries_contract(t);
     }
-    return good && carries_contract(t);
+    return false;
 }
 
 void peal_root_release(struct root_text *t)

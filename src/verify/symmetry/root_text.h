@@ -69,9 +69,8 @@ bool peal_root_read(struct root_text *t, const struct peal_kernel *kernel,
 void peal_root_release(struct root_text *t);
 
 struct number peal_root_number(struct root_text *t, const struct peal_expr *e);
-/* If the expression is left out: `otherwise`. */
-struct number peal_root_number_or(struct root_text *t, const struct peal_expr *e,
-                                  int64_t otherwise);
+/* 1 if the expression is left out. */
+struct number peal_root_number_or_one(struct root_text *t, const struct peal_expr *e);
 
 /* A cell: its signal, index and rank. */
 bool peal_root_cell(struct root_text *t, const struct peal_expr *e);

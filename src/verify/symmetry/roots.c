@@ -144,10 +144,10 @@ static bool any_order(const struct peal_op *op)
 static bool same_sources(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
 {
     uint32_t n = a->mem.nsrc, next = 0;
-    bool *taken = calloc(n + 1u, sizeof *taken), good = taken;
+    bool *taken = calloc(n + 1u, sizeof *taken), same = false;
+    if (!taken)
+        return false;
     for (uint32_t i = 0; i < n; i++) {
-        if (!good)
-            break;
         uint32_t tries = 1, k = i;
         if (any_order(a)) {
             tries = n;
@@ -158,12 +158,15 @@ static bool same_sources(struct rotation *r, const struct peal_op *a, const stru
             k = k + 1 < n ? k + 1 : 0;
             tries--;
         }
-        good = tries;
+        if (!tries)
+            goto free_taken;
         taken[k] = true;
         next = k + 1 < n ? k + 1 : 0;
     }
+    same = true;
+free_taken:
     free(taken);
-    return good;
+    return same;
 }
 
 static bool same_sync(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
@@ -201,8 +204,8 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
         return false;
     if (peal_op_is_sync(a))
         return same_sync(r, a, b);
-    if (a->mem.nsrc != b->mem.nsrc || a->mem.also != b->mem.also || a->mem.count != b->mem.count ||
-        a->mem.rows != b->mem.rows)
+    if (a->mem.nsrc != b->mem.nsrc || a->mem.more_dsts != b->mem.more_dsts ||
+        a->mem.count != b->mem.count || a->mem.rows != b->mem.rows)
         return false;
     if (r->fixed && !moves_alike(r, a))
         return false;
@@ -217,8 +220,8 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
     }
     if (peal_op_has_dst(a) && !same_ref(r, a, peal_op_dst(r->from, a), peal_op_dst(r->to, b)))
         return false;
-    for (uint32_t i = 0; i < a->mem.also; i++) {
-        if (!same_ref(r, a, peal_op_also(r->from, a, i), peal_op_also(r->to, b, i)))
+    for (uint32_t i = 0; i < a->mem.more_dsts; i++) {
+        if (!same_ref(r, a, peal_op_more_dst(r->from, a, i), peal_op_more_dst(r->to, b, i)))
             return false;
     }
     return same_sources(r, a, b);
@@ -359,25 +362,26 @@ static bool find_formulas(struct rotation *r)
 bool peal_symmetry_of_roots(const struct peal_plan *const *plans, uint32_t n)
 {
     struct rotation r = {.from = plans[0], .nranks = n};
-    bool same = n > 1 && plans[0] && plans[0]->nranks == n && plans[0]->root == 0;
-    for (uint32_t i = 1; i < n; i++) {
-        if (!same)
-            break;
-        same = plans[i] && plans[i]->root == i && same_tables(plans[0], plans[i]);
-    }
-    if (!same)
+    bool same = false;
+    if (n < 2 || !plans[0] || plans[0]->nranks != n || plans[0]->root != 0)
         return false;
+    for (uint32_t i = 1; i < n; i++) {
+        if (!plans[i] || plans[i]->root != i || !same_tables(plans[0], plans[i]))
+            return false;
+    }
     r.parts_move = calloc(r.from->bufs.count + 1, sizeof *r.parts_move);
     r.cells_move = calloc(r.from->signals.count + 1, sizeof *r.cells_move);
     r.channel = calloc(r.from->channels.count + 1, sizeof *r.channel);
     r.origin = calloc(r.from->channels.count + 1, sizeof *r.origin);
-    same = r.parts_move && r.cells_move && r.channel && r.origin;
+    if (!r.parts_move || !r.cells_move || !r.channel || !r.origin)
+        goto free_tables;
     for (r.by = 1; r.by < n; r.by++) {
-        if (!same)
-            break;
         r.to = plans[r.by];
-        same = r.by == 1 ? find_formulas(&r) && carries_contract(&r) : carries(&r);
+        if (!(r.by == 1 ? find_formulas(&r) && carries_contract(&r) : carries(&r)))
+            goto free_tables;
     }
+    same = true;
+free_tables:
     free(r.parts_move);
     free(r.cells_move);
     free(r.channel);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for pto-isa's CPU headers: the few intrinsics that exported kernels use, so that the tests need nothing from
-// outside. Written from the instructions' descriptions, not from the headers.
+// A stand-in for the CPU headers of pto-isa: the few intrinsics that exported kernels use, so that the tests need no other
+// sources. Written from the descriptions of the instructions, not from the headers.
 //
-// Pipes are as lazy as they may be: a load, a sum or a store happens only when a flag or a barrier asks for it. So a
-// kernel that forgets to drain its stores before a notify is seen to be wrong, and so is one that reads a tile too early.
+// Pipes are as lazy as permitted: a load, a sum or a store happens only when a flag or a barrier requires it. So a
+// kernel that does not drain its stores before a notify gives wrong results, and so does one that reads a tile too early.
 #pragma once
 
 #include <cassert>
@@ -30,7 +30,7 @@ constexpr int DYNAMIC = -1;
 
 namespace standin {
 
-// What a core has been told to do and has not done yet, and its unified buffer. A core is a thread.
+// The instructions that a core has accepted and not yet done, and its unified buffer. A core is a thread.
 struct Core {
     std::deque<std::function<void()>> pipes[PIPE_ALL];
     std::vector<char> buffer = std::vector<char>(192 * 1024);
@@ -57,12 +57,7 @@ inline Core &core()
 
 inline void Later(pipe_t pipe, std::function<void()> work)
 {
-#if defined(STANDIN_AT_ONCE)
-    (void)pipe;
-    work();
-#else
     core().pipes[pipe].push_back(std::move(work));
-#endif
 }
 
 } // namespace standin
@@ -164,7 +159,7 @@ void TMIN(T &dst, T &a, T &b)
 
 } // namespace pto
 
-// What the one pipe has been given so far is done before the other goes on.
+// Instructions that the first pipe has accepted are done before the second one goes on.
 inline void set_flag(pipe_t, pipe_t, event_t) {}
 inline void wait_flag(pipe_t from, pipe_t, event_t)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals between ranks: adds release, waits acquire. They belong to no pipe: what a pipe has not done yet is not published.
+// Signals between ranks: adds release, waits acquire. They belong to no pipe: instructions still in a pipe are not published.
 #pragma once
 
 #include "pto/pto-inst.hpp"
