@@ -8,7 +8,7 @@
  *
  *   story.c           schedules as steps: races, wrong results
  *   story_deadlock.c  waits that never pass, and the cycle
- *   tell.h            follows one schedule and records what matters
+ *   follow.h          follows one schedule and records what matters
  *   shrink.h          leaves out the steps that the fault does not need
  *   story_text.c      a step's data, and its one line of text
  *   explain.c, explain_json.c  the answer for people and for programs
