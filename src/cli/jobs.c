@@ -77,7 +77,7 @@ static void add(const struct peal_control *control, int32_t pid, bool own_only,
 }
 
 /* All communicators of a window file: the one that was opened, and the open ones derived from it,
- * whose control blocks follow each other (run/team/windows.h). */
+ * whose control blocks follow each other (run/team/memory/windows.h). */
 static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs *out)
 {
     const struct peal_control *control = map_control(fd, 0);

@@ -2,7 +2,7 @@
 /* Which variants were built, and which of them this machine can run. */
 #include "compute/functions.h"
 
-#include "compute/variants.h"
+#include "compute/simd/variants.h"
 
 #include <string.h>
 #ifdef PEAL_HAVE_AVX2

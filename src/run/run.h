@@ -2,9 +2,9 @@
 /* run: plans on real ranks, processes of one host or of several, or threads of one process.
  *
  *   team/    ranks that share windows: how they meet (rendezvous.h), what lies in the windows
- *            (shared.h), shared memory (window.h), what communicators share of it (windows.h),
- *            available memory (memory_limit.h, prefault.h), cores and binding (topo.h, own_core.h),
- *            failure (team.h)
+ *            (shared.h), cores and binding (topo.h, own_core.h), failure (team.h);
+ *            memory/: shared memory (window.h), what communicators share of it (windows.h), available
+ *            memory (memory_limit.h, prefault.h)
  *   exec/    a plan made ready for one rank (image.h), and the loop that executes it (exec.h):
  *            channels, cells that share a line (multicast.h), memory of other processes (remote.h)
  *   call/    one collective call, blocking or not (call.h): the kinds of calls (collective.h), where
@@ -38,13 +38,13 @@
 #include "run/net/meet.h"
 #include "run/net/net.h"
 #include "run/span/span.h"
-#include "run/team/memory_limit.h"
+#include "run/team/memory/memory_limit.h"
 #include "run/team/rendezvous.h"
 #include "run/team/shared.h"
 #include "run/team/survivors.h"
 #include "run/team/team.h"
 #include "run/team/topo.h"
-#include "run/team/window.h"
-#include "run/team/windows.h"
+#include "run/team/memory/window.h"
+#include "run/team/memory/windows.h"
 
 #endif

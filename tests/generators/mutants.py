@@ -78,6 +78,12 @@ def without_notifies(text):
         yield match.group(0), text[:match.start()] + never(match.group(0)) + text[match.end():]
 
 
+def without_sends(text):
+    """(send, text without it); a kernel over channels has no other synchronisation: a recv waits for its send"""
+    for match in re.finditer(r"send [^\n}]*", text):
+        yield match.group(0).strip(), text[:match.start()] + text[match.end():]
+
+
 def every_change(text):
     for notify, changed in without_notifies(text):
         yield f"without '{notify}'", changed, []

@@ -8,7 +8,7 @@
 #ifndef PEAL_INTERP_ORIGIN_H
 #define PEAL_INTERP_ORIGIN_H
 
-#include "base/tables/contract.h"
+#include "base/base.h"
 
 enum { ORIGIN_WHOLE = -1 }; /* all of x or y, which has no blocks */
 

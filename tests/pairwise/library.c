@@ -6,7 +6,6 @@
  *   library MAX_RANKS      prints TAP, a line per kernel, and the list of those that need flushes
  */
 #include "lang/lang.h"
-#include "lang/library.h"
 #include "verify/verify.h"
 
 #include <stdio.h>

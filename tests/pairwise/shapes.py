@@ -20,7 +20,7 @@ import tempfile
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(FOLDER, "..", name) for name in ("generators", "lib")]
 sys.dont_write_bytecode = True
-from mutants import without_notifies, without_waits  # noqa: E402
+from mutants import without_notifies, without_sends, without_waits  # noqa: E402
 from tap import Tap  # noqa: E402
 
 PEAL, TEXT, EXTENT = sys.argv[1:4]
@@ -76,12 +76,6 @@ def prove(text, kernel):
         if not reuses <= {"repeatable", "closed"} and ranks_of(shape) > 1:
             return f"{kernel} on {shape} cannot be launched again\n{out}"
     return None
-
-
-def without_sends(body):
-    """A kernel over channels has no other synchronisation: a recv waits for its send."""
-    for found in re.finditer(r"send [^\n}]*", body):
-        yield found.group().strip(), body[:found.start()] + body[found.end():]
 
 
 def mutants(text, kernel):

@@ -125,8 +125,8 @@ static void add_op(const struct turned *t, const struct peal_plan *plan, const s
     }
     if (peal_op_has_dst(op))
         add_access(t, plan, op, peal_op_dst(plan, op), launch, true, r, out);
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-        add_access(t, plan, op, peal_op_extra_dst(plan, op, i), launch, true, r, out);
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+        add_access(t, plan, op, peal_op_more_dst(plan, op, i), launch, true, r, out);
     for (uint32_t i = 0; i < op->mem.nsrc; i++)
         add_access(t, plan, op, peal_op_src(plan, op, i), launch, false, r, out);
 }

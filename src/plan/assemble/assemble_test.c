@@ -91,11 +91,5 @@ TEST(the_reader_survives_every_changed_byte)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_and_totals_are_filled_in),
-        cmocka_unit_test(two_writers_of_a_one_writer_cell_are_refused),
-        cmocka_unit_test(equal_plans_have_equal_hashes),
-        cmocka_unit_test(the_reader_survives_every_changed_byte),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -34,7 +34,7 @@
 #include "run/exec/multicast.h"
 #include "run/call/backoff.h"
 #include "run/span/span.h"
-#include "run/team/window.h"
+#include "run/team/memory/window.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@
 #define PEAL_RUN_FAMILY_H
 
 #include "run/exec/image.h"
-#include "run/team/prefault.h"
+#include "run/team/memory/prefault.h"
 #include "run/team/team.h"
 
 /* This rank's ends of a channel; messages are numbered from 0 over all launches. */

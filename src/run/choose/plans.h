@@ -28,7 +28,7 @@ struct peal_plan_entry {
 
 /* What only the whole plan of all ranks shows: arrays by cell number, see multicast.h. Of a library
  * kernel it depends on the ranks and the root only, not on counts, types, operations and what is in
- * place (comm/tests/plans_test.c), so that a new count needs one rank's part only. */
+ * place (comm/tests/calls/plans_test.c), so that a new count needs one rank's part only. */
 struct peal_cell_writers {
     struct peal_cell_writers *next; /* of the same algorithm */
     uint32_t root;

@@ -51,7 +51,7 @@ enum peal_moves {
     PEAL_MOVES_GROUPS, /* in the order of the ranks, grouped in any way: associative */
     PEAL_MOVES_NONE    /* from rank 0 on, folded from the left */
 };
-/* Does its kernel combine in this way, with every number of ranks? comm/tests/reductions_test.c
+/* Does its kernel combine in this way, with every number of ranks? comm/tests/calls/reductions_test.c
  * compares the answers with the verifier's. */
 bool peal_algo_keeps(const struct peal_algo *algo, enum peal_moves moves);
 /* The even collective that serves an uneven one; others map to themselves. */

@@ -23,7 +23,7 @@
 #include "compute/compute.h"
 #include "plan/plan.h"
 #include "run/team/shared.h"
-#include "run/team/prefault.h"
+#include "run/team/memory/prefault.h"
 
 enum peal_step_kind {
     PEAL_STEP_COPY,

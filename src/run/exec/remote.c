@@ -8,7 +8,7 @@
 
 #include "run/exec/operand.h"
 #include "run/call/backoff.h"
-#include "run/team/windows.h"
+#include "run/team/memory/windows.h"
 
 #include <assert.h>
 #include <errno.h>

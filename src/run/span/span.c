@@ -12,7 +12,7 @@
 #include "run/span/endpoint.h"
 
 #include "plan/plan.h"
-#include "run/team/window.h"
+#include "run/team/memory/window.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,13 +13,13 @@
 #include "base/base.h"
 #include "run/call/backoff.h"
 #include "run/exec/remote.h"
-#include "run/team/memory_limit.h"
+#include "run/team/memory/memory_limit.h"
 #include "run/span/near.h"
 #include "run/team/rendezvous.h"
 #include "run/team/team_make.h"
 #include "run/team/topo.h"
-#include "run/team/window.h"
-#include "run/team/windows.h"
+#include "run/team/memory/window.h"
+#include "run/team/memory/windows.h"
 
 #include <errno.h>
 #include <stdio.h>

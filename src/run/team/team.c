@@ -19,8 +19,8 @@
 #include "run/span/span.h"
 #include "run/team/rendezvous.h"
 #include "run/team/team_make.h"
-#include "run/team/window.h"
-#include "run/team/windows.h"
+#include "run/team/memory/window.h"
+#include "run/team/memory/windows.h"
 
 #include <errno.h>
 #include <linux/futex.h>

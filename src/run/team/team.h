@@ -4,9 +4,10 @@
  *
  *   open.c          opening: ranks meet (rendezvous.h, at a door that other users cannot use: door.h)
  *   derive.c        a team made from another, over the same windows; team_make.h: what both share
- *   window.h        shared memory without a name   windows.h   the windows of all ranks that have met
  *   shared.h        what lies in a window
- *   memory_limit.h  how much memory is available   prefault.h  pages that exist before they are used
+ *   memory/         shared memory without a name (window.h), the windows of all ranks that have met
+ *                   (windows.h), available memory (memory_limit.h), pages that exist before they are
+ *                   used (prefault.h)
  *   topo.h          cores and binding              own_core.h  ranks that were put on one core
  *   failure.c       a failure and its report       survivors.h who remains after it
  */

@@ -5,14 +5,11 @@
 
 #include "plan/plan.h"
 #include "plan/tests/by_hand.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, COUNT = 8, HALF = COUNT / 2 };
 
@@ -177,9 +174,8 @@ static bool suggests_slot(const struct peal_verification *v)
     return false;
 }
 
-static void test_schemes(void **state)
+TEST(test_schemes)
 {
-    (void)state;
     static const struct {
         int line;
         enum scheme scheme;
@@ -224,9 +220,8 @@ static void test_schemes(void **state)
 
 /* If the second half were assumed to be in the slot of the first, nothing would race, and the
  * result would be wrong. */
-static void test_a_wrong_result_is_seen(void **state)
+TEST(test_a_wrong_result_is_seen)
 {
-    (void)state;
     struct peal_plan *plan = make(PERSISTS);
     struct slot_uses uses = {.period = 1};
     const struct peal_op *op = peal_plan_ops(plan);
@@ -253,9 +248,5 @@ static void test_a_wrong_result_is_seen(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schemes),
-        cmocka_unit_test(test_a_wrong_result_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -6,14 +6,11 @@
 
 #include "plan/plan.h"
 #include "plan/tests/by_hand.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 4, MAX_OPS = 24, MAX_STEPS = 64 };
 enum { FIRST, HERE, TURN, DONE, SENT, GO, COUNT, CELLS };
@@ -191,9 +188,8 @@ static bool goes_wrong(const struct text *t, const struct peal_verification *v, 
     return false;
 }
 
-static void test_no_step_of_a_wrong_result_can_be_left_out(void **state)
+TEST(test_no_step_of_a_wrong_result_can_be_left_out)
 {
-    (void)state;
     for (uint32_t k = 0; k < 3 * 4 * RANKS; k++) {
         struct text t = make_text(k % RANKS, k / RANKS % 4, k / RANKS / 4);
         struct peal_plan *plan = make_plan(&t);
@@ -214,8 +210,5 @@ static void test_no_step_of_a_wrong_result_can_be_left_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_step_of_a_wrong_result_can_be_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -3,11 +3,11 @@
  * found by a hash of file and offset; each counts its users and is unmapped with the last. The
  * mutex is skipped in a forked child, where it may never be released and there is only one
  * thread. */
-#include "run/team/windows.h"
+#include "run/team/memory/windows.h"
 
 #include "run/team/shared.h"
 #include "run/team/team.h"
-#include "run/team/window.h"
+#include "run/team/memory/window.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -165,7 +165,7 @@ INLINE void stream_f16(void *p, __m512 v)
     _mm256_stream_si256(p, narrow_f16(v));
 }
 
-#include "compute/two_f32.inc"
+#include "compute/simd/two_f32.inc"
 
 INLINE struct two_f32 split_bf16(__m512i v)
 {
@@ -277,4 +277,4 @@ INLINE __m512i mul_i64(__m512i a, __m512i b)
     return _mm512_mullo_epi64(a, b);
 }
 
-#include "compute/vector.inc"
+#include "compute/simd/vector.inc"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpi: runs the collectives of unchanged MPI programs through Peal, in a library that is preloaded.
  *
- *     program ── MPI_X ──▶ entry.c, requests.c, waits.c, fortran.c
+ *     program ── MPI_X ──▶ entry/: entry.c, requests.c, waits.c, fortran.c
  *                              │
- *                          take.c, agree.c, attach.c, judge.c: does Peal take this call?
+ *                          take/: does Peal take this call? take.c, agree.c, attach.c, judge.c
  *                              │
- *                   no ◀───────┴─ yes ─▶ job.c: Peal's arguments, packed data ─▶ libpeal
+ *                   no ◀───────┴─ yes ─▶ job/: Peal's arguments, packed data ─▶ libpeal
  *        PMPI_X of the MPI
  *
  * One binary serves Open MPI, MPICH and any MPI with the standard ABI of MPI 5. It is built without
  * them: no mpi.h is included. Handles are ints in MPICH and pointers in the others. Both are passed
  * in integer registers, so every handle is a `void *` here, and peal_mpi_handle() clears the upper
  * half of a register that holds an int. Constants are numbers (MPICH, the standard) or addresses of
- * the library's symbols (Open MPI); abi.c has all three, and chooses by the name and the symbols of
+ * the library's symbols (Open MPI); abi/abi.c has all three, and chooses by the name and the symbols of
  * the MPI that is loaded. This library calls the MPI only by its PMPI_ names.
  *
  * The rule of this folder: whether Peal takes a call may depend only on what is equal on all ranks

@@ -2,7 +2,7 @@
 /* Available memory is the smallest of what the machine and every control group leave, here read
  * from folders with the files of other machines. */
 #include "base/tests/unit.h"
-#include "run/team/memory_limit.h"
+#include "run/team/memory/memory_limit.h"
 
 #include <ftw.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  *   /proc/self/mountinfo   where the hierarchies are, and which part of them is visible
  *   GROUP/memory.*         a limit and how much of it is used, for the group and all above it
  */
-#include "run/team/memory_limit.h"
+#include "run/team/memory/memory_limit.h"
 
 #include <limits.h>
 #include <stdio.h>

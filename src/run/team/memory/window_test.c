@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows in large pages if the system has them, and in small ones otherwise. */
 #include "base/tests/unit.h"
-#include "run/team/window.h"
+#include "run/team/memory/window.h"
 
 #include "run/call/family.h"
 

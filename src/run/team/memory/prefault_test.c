@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of a prefault pool: zeroed, apart, bounded; its first block stays. */
 #include "base/tests/unit.h"
-#include "run/team/prefault.h"
+#include "run/team/memory/prefault.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -178,4 +178,4 @@ INLINE int64x2_t min_i64(int64x2_t a, int64x2_t b)
     return vbslq_s64(vcgtq_s64(a, b), b, a);
 }
 
-#include "compute/vector.inc"
+#include "compute/simd/vector.inc"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows are memfds, sealed against shrinking, so that a peer cannot make another's loads
  * fault. */
-#include "run/team/window.h"
+#include "run/team/memory/window.h"
 
-#include "run/team/memory_limit.h"
+#include "run/team/memory/memory_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>

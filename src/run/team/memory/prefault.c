@@ -3,7 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "run/team/prefault.h"
+#include "run/team/memory/prefault.h"
 
 #include "base/base.h"
 

@@ -186,7 +186,7 @@ INLINE void stream_f16(void *p, __m256 v)
     _mm_stream_si128(p, narrow_f16(v));
 }
 
-#include "compute/two_f32.inc"
+#include "compute/simd/two_f32.inc"
 
 INLINE struct two_f32 split_bf16(__m256i v)
 {
@@ -354,4 +354,4 @@ INLINE __m256i mul_i64(__m256i a, __m256i b)
     return _mm256_add_epi64(low, _mm256_slli_epi64(cross, 32));
 }
 
-#include "compute/vector.inc"
+#include "compute/simd/vector.inc"
