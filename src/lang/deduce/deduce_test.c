@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What deduce finds: directions, tiles, periods, calls. What it refuses is in tests/golden/ir. */
+/* What deduce finds: directions, tiles, periods, calls. What it refuses is in tests/golden/lang. */
 #include "lang/deduce/deduce.h"
 #include "lang/library.h"
 #include "lang/syntax/parse.h"
