@@ -96,9 +96,7 @@ static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, u
     bool gathers = contract_of(args)->in == PEAL_SIDE_BLOCK;
     const char *blocks = gathers ? args->recv : args->send;
     const char *other = gathers ? args->send : args->recv;
-    uint64_t other_bytes = recv;
-    if (gathers)
-        other_bytes = send;
+    uint64_t other_bytes = gathers ? send : recv;
     for (uint32_t r = 0; r < size; r++) {
         if (overlap(other, other_bytes, blocks + args->offsets[r] * element,
                     args->counts[r] * element))

@@ -119,9 +119,7 @@ static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_argu
     const uint64_t *offsets = own ? args->recv_offsets : args->offsets;
     for (uint32_t r = 0; r < comm->team->size; r++) {
         uint64_t count = counts ? counts[r] : args->count;
-        uint64_t from = offset;
-        if (offsets)
-            from = offsets[r];
+        uint64_t from = offsets ? offsets[r] : offset;
         out[r] =
             (struct peal_bound){.base = own_base(comm, param) + r, .at = (char *)(uintptr_t)at};
         if (here) {

@@ -3,6 +3,7 @@
 #include "verify/verdict.h"
 
 #include "plan/plan.h"
+#include "plan/tests/by_hand.h"
 #include "verify/cache.h"
 #include "base/tests/unit.h"
 
@@ -31,25 +32,9 @@ static struct maker maker_begin(uint32_t n, uint64_t count, enum peal_signal_kin
     h->reduce = PEAL_SUM;
     h->contract = PEAL_CONTRACT_ALLREDUCE;
     h->kernel = peal_assembler_string(m.a, "test");
-    struct peal_buf_spec spec = {.name = "x",
-                                 .kind = PEAL_BUF_PARAM,
-                                 .dir = PEAL_DIR_IN,
-                                 .dtype = PEAL_F32,
-                                 .param = 0,
-                                 .alias = PEAL_NONE,
-                                 .len = count};
-    m.x = peal_assembler_buf(m.a, &spec);
-    spec.name = "y";
-    spec.dir = PEAL_DIR_OUT;
-    spec.param = 1;
-    m.y = peal_assembler_buf(m.a, &spec);
-    spec.name = "t";
-    spec.kind = PEAL_BUF_WINDOW;
-    spec.param = PEAL_NONE;
-    spec.dir = PEAL_DIR_NONE;
-    m.t = peal_assembler_buf(m.a, &spec);
-    h->contract_in = m.x;
-    h->contract_out = m.y;
+    h->contract_in = m.x = by_hand_param(m.a, PEAL_DIR_IN, PEAL_F32, count);
+    h->contract_out = m.y = by_hand_param(m.a, PEAL_DIR_OUT, PEAL_F32, count);
+    m.t = by_hand_scratch(m.a, "t", PEAL_BUF_WINDOW, PEAL_F32, count);
     m.s = peal_assembler_signal(m.a, "s", kind, cells);
     return m;
 }

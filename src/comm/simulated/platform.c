@@ -72,9 +72,7 @@ static void trace_end(struct peal_platform *platform)
     peal_text_puts(&platform->trace, "\n");
     snprintf(path, sizeof path, "%s/peal-sim-XXXXXX.json", platform->trace_folder);
     int fd = mkstemps(path, 5);
-    FILE *file = NULL;
-    if (fd >= 0)
-        file = fdopen(fd, "w");
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     bool written = file && fputs(peal_text_get(&platform->trace), file) >= 0;
     if (file)
         written = fclose(file) == 0 && written;
@@ -152,9 +150,7 @@ static enum peal_status open_path(struct peal_comm *comm, const char *path,
     struct peal_text why = {0};
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     struct peal_platform *platform = new_platform(comm, path, clock);
-    uint64_t status = PEAL_NO_MEMORY;
-    if (platform)
-        status = PEAL_OK;
+    uint64_t status = platform ? PEAL_OK : PEAL_NO_MEMORY;
     if (rank == 0 && platform)
         status = open_machine(platform, path, size, &why);
     enum peal_status shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
