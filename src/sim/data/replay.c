@@ -383,15 +383,18 @@ static bool post(struct context *c, const struct peal_op *op, const struct note 
         if (peal_replay_is_put(op, &refs[i], i, c->rank))
             move_put(c, op, refs[i].rank, before + put_bytes(op) * done++, true);
     }
-    bool good = work(c, op);
+    bool good = false;
+    if (!work(c, op))
+        goto free_before;
     done = 0;
     for (uint32_t i = 0; i < nrefs; i++) {
         if (!peal_replay_is_put(op, &refs[i], i, c->rank))
             continue;
-        good = good && take_out(c, op, note, refs[i].rank, before + put_bytes(op) * done++);
-        if (!good)
-            break;
+        if (!take_out(c, op, note, refs[i].rank, before + put_bytes(op) * done++))
+            goto free_before;
     }
+    good = true;
+free_before:
     free(before);
     return good;
 }
