@@ -189,21 +189,26 @@ static bool goes_wrong(struct attack *a, struct oracle *o, bool same, uint32_t s
     return false;
 }
 
-static bool run_plan(struct attack *a, const struct peal_plan *plan, uint32_t launches, bool closed,
-                     bool same, struct peal_text *why)
+struct trial {
+    uint32_t launches;
+    bool closed, same; /* watch for open windows; for schedules that leave different results */
+};
+
+static bool run_plan(struct attack *a, const struct peal_plan *plan, const struct trial *trial,
+                     struct peal_text *why)
 {
     const struct peal_plan *plans[ORACLE_LAUNCHES];
     for (uint32_t i = 0; i < ORACLE_LAUNCHES; i++)
         plans[i] = plan;
-    struct oracle *o = oracle_new(plans, launches);
+    struct oracle *o = oracle_new(plans, trial->launches);
     if (!o) {
         a->skipped++;
         return false;
     }
-    o->watch_closed = closed;
-    bool wrong = goes_wrong(a, o, same, SCHEDULES);
+    o->watch_closed = trial->closed;
+    bool wrong = goes_wrong(a, o, trial->same, SCHEDULES);
     if (wrong)
-        peal_text_printf(why, "%u launches: %s: %s", launches, oracle_wrong_name(o->wrong),
+        peal_text_printf(why, "%u launches: %s: %s", trial->launches, oracle_wrong_name(o->wrong),
                          peal_text_get(&o->why));
     oracle_free(o);
     return wrong;
@@ -221,7 +226,7 @@ static void check_depth(struct attack *a, uint32_t least)
         a->depth = 0;
         if (!plan)
             continue;
-        bool wrong = run_plan(a, plan, 2, false, false, &why);
+        bool wrong = run_plan(a, plan, &(struct trial){.launches = 2}, &why);
         if (wrong != (less > 0))
             report_defect(a, less ? "least depth could be less" : "least depth is not enough",
                           peal_text_get(&why));
@@ -284,8 +289,8 @@ static void check_proved(struct attack *a, const struct peal_plan *plan,
     uint32_t launches = v->launches, limit = v->reuse >= PEAL_REUSE_REPEATABLE ? 6 : 0;
     if (launches < limit)
         launches += (uint32_t)(a->seed % (limit - launches + 1));
-    bool closed = v->reuse == PEAL_REUSE_CLOSED;
-    if (launches <= ORACLE_LAUNCHES && run_plan(a, plan, launches, closed, v->monotone, &why))
+    struct trial trial = {launches, v->reuse == PEAL_REUSE_CLOSED, v->monotone};
+    if (launches <= ORACLE_LAUNCHES && run_plan(a, plan, &trial, &why))
         report_defect(a, "proved, but", peal_text_get(&why));
     peal_text_release(&why);
     if (v->least_depth)

@@ -45,31 +45,30 @@ static void race(struct oracle *o, uint32_t a, uint32_t b, const struct memory *
                     at % o->nranks);
 }
 
-void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t byte,
-                  enum oracle_access access, const struct peal_op *op)
+void oracle_touch(struct oracle *o, struct memory *m, uint64_t byte, const struct oracle_access *a)
 {
     struct stamp *s = &m->stamps[byte];
-    const uint32_t *know = o->lanes[lane].clock.at;
-    bool commutes = access == ORACLE_ACCUMULATE && s->fn == op->fn && s->dtype == op->dtype;
-    if (s->write && s->writer != lane && know[s->writer] < s->write)
-        race(o, s->writer, lane, m, byte);
+    const uint32_t *know = o->lanes[a->lane].clock.at;
+    bool commutes = a->kind == ORACLE_ACCUMULATE && s->fn == a->op->fn && s->dtype == a->op->dtype;
+    if (s->write && s->writer != a->lane && know[s->writer] < s->write)
+        race(o, s->writer, a->lane, m, byte);
     for (uint32_t u = 0; u < o->nlanes; u++) {
-        if (u == lane)
+        if (u == a->lane)
             continue;
-        if (access != ORACLE_READ && s->read[u] && know[u] < s->read[u])
-            race(o, u, lane, m, byte);
+        if (a->kind != ORACLE_READ && s->read[u] && know[u] < s->read[u])
+            race(o, u, a->lane, m, byte);
         if (s->accumulate[u] && know[u] < s->accumulate[u] && !commutes)
-            race(o, u, lane, m, byte);
+            race(o, u, a->lane, m, byte);
     }
-    if (access == ORACLE_READ) {
-        s->read[lane] = know[lane];
-    } else if (access == ORACLE_WRITE) {
-        s->write = know[lane];
-        s->writer = (uint8_t)lane;
+    if (a->kind == ORACLE_READ) {
+        s->read[a->lane] = know[a->lane];
+    } else if (a->kind == ORACLE_WRITE) {
+        s->write = know[a->lane];
+        s->writer = (uint8_t)a->lane;
     } else {
-        s->accumulate[lane] = know[lane];
-        s->fn = op->fn;
-        s->dtype = op->dtype;
+        s->accumulate[a->lane] = know[a->lane];
+        s->fn = a->op->fn;
+        s->dtype = a->op->dtype;
     }
 }
 
@@ -104,6 +103,15 @@ static bool find_place(const struct here *h, const struct peal_ref *ref, uint32_
     return out->byte + len <= whole;
 }
 
+/* Element i of an operand that is no slot, counted over all rows. */
+static bool find_element(const struct here *h, const struct peal_ref *ref, uint64_t i,
+                         struct place *out)
+{
+    bool found = find_place(h, ref, (uint32_t)(i / h->op->mem.count), out);
+    out->byte += i % h->op->mem.count * peal_dtype_size(ref->dtype);
+    return found;
+}
+
 static struct queue *queue_of(struct oracle *o, const struct peal_plan *plan, uint32_t index)
 {
     const struct peal_channel *key = &peal_plan_channels(plan)[index];
@@ -120,10 +128,11 @@ static struct queue *queue_of(struct oracle *o, const struct peal_plan *plan, ui
     return &o->queues.at[o->queues.len - 1];
 }
 
-/* Element i of a row. */
-static struct peal_scalar load(const struct here *h, const struct peal_ref *ref, uint32_t row,
-                               uint64_t i, enum peal_dtype work)
+/* Element i of an operand. */
+static struct peal_scalar load(const struct here *h, const struct peal_ref *ref, uint64_t i,
+                               enum peal_dtype work)
 {
+    struct oracle_access read = {ORACLE_READ, h->lane, h->op};
     uint64_t size = peal_dtype_size(ref->dtype);
     struct place p;
     if (ref->buf == PEAL_BUF_CONST) {
@@ -134,7 +143,7 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
     if (ref->buf == PEAL_BUF_SLOT) {
         struct queue *q = queue_of(h->o, h->plan, ref->row);
         uint64_t k = q->freed.len + ref->rank;
-        uint64_t at = peal_ref_offset(h->plan, ref, h->launch) / size + row * h->op->mem.count + i;
+        uint64_t at = peal_ref_offset(h->plan, ref, h->launch) / size + i;
         if (k >= q->received || at >= q->messages.at[k].count ||
             q->messages.at[k].dtype != ref->dtype)
             oracle_is_wrong(h->o, ORACLE_CHANNEL, "a slot is read that does not hold this");
@@ -142,33 +151,34 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
             return peal_scalar_load(q->messages.at[k].payload + at * size, ref->dtype, work);
         return peal_scalar_const(0, ref->dtype, work);
     }
-    if (!find_place(h, ref, row, &p)) {
+    if (!find_element(h, ref, i, &p)) {
         oracle_is_wrong(h->o, ORACLE_BOUNDS, "line %u reads outside", line_of(h));
         return peal_scalar_const(0, ref->dtype, work);
     }
     for (uint64_t k = 0; k < size; k++) {
-        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, ORACLE_READ, h->op);
-        if (!p.memory->stamps[p.byte + i * size + k].set)
+        oracle_touch(h->o, p.memory, p.byte + k, &read);
+        if (!p.memory->stamps[p.byte + k].set)
             oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what no op wrote",
                             line_of(h));
     }
-    return peal_scalar_load(p.memory->at + p.byte + i * size, ref->dtype, work);
+    return peal_scalar_load(p.memory->at + p.byte, ref->dtype, work);
 }
 
-static void store(const struct here *h, const struct peal_ref *ref, uint32_t row, uint64_t i,
-                  struct peal_scalar value, enum oracle_access access)
+static void store(const struct here *h, const struct peal_ref *ref, uint64_t i,
+                  struct peal_scalar value, enum oracle_access_kind kind)
 {
+    struct oracle_access write = {kind, h->lane, h->op};
     uint64_t size = peal_dtype_size(ref->dtype);
     struct place p;
-    if (!find_place(h, ref, row, &p) || !p.memory) {
+    if (!find_element(h, ref, i, &p) || !p.memory) {
         oracle_is_wrong(h->o, ORACLE_BOUNDS, "line %u writes outside", line_of(h));
         return;
     }
     for (uint64_t k = 0; k < size; k++) {
-        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, access, h->op);
-        p.memory->stamps[p.byte + i * size + k].set = true;
+        oracle_touch(h->o, p.memory, p.byte + k, &write);
+        p.memory->stamps[p.byte + k].set = true;
     }
-    peal_scalar_store(p.memory->at + p.byte + i * size, ref->dtype, value);
+    peal_scalar_store(p.memory->at + p.byte, ref->dtype, value);
 }
 
 /* Do two operands share bytes without being the same? Compared row by row. */
@@ -212,16 +222,15 @@ static void check_overlaps(const struct here *h)
 
 /* The value that an accumulate combines with. One that is atomic per element does not count as a
  * read: accumulates of one function may meet. */
-static struct peal_scalar load_sum(const struct here *h, const struct peal_ref *dst, uint32_t row,
-                                   uint64_t i, enum peal_dtype work)
+static struct peal_scalar load_sum(const struct here *h, const struct peal_ref *dst, uint64_t i,
+                                   enum peal_dtype work)
 {
     struct place p;
-    if ((h->op->flags & PEAL_OP_EXCLUSIVE) || !find_place(h, dst, row, &p))
-        return load(h, dst, row, i, work);
-    uint64_t at = p.byte + i * peal_dtype_size(dst->dtype);
-    if (!p.memory->stamps[at].set)
+    if ((h->op->flags & PEAL_OP_EXCLUSIVE) || !find_element(h, dst, i, &p))
+        return load(h, dst, i, work);
+    if (!p.memory->stamps[p.byte].set)
         oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u adds to nothing", line_of(h));
-    return peal_scalar_load(p.memory->at + at, dst->dtype, work);
+    return peal_scalar_load(p.memory->at + p.byte, dst->dtype, work);
 }
 
 static void combine(const struct here *h)
@@ -240,23 +249,22 @@ static void combine(const struct here *h)
     check_overlaps(h);
     for (uint32_t k = 0; k < op->mem.nsrc; k++)
         work = peal_scalar_work(work, peal_op_src(h->plan, op, k)->dtype);
-    for (uint64_t e = 0; e < op->mem.rows * op->mem.count; e++) {
+    for (uint64_t i = 0; i < op->mem.rows * op->mem.count; i++) {
         if (h->o->wrong != ORACLE_FINE)
             return;
-        uint32_t row = (uint32_t)(e / op->mem.count), n = 0;
-        uint64_t i = e % op->mem.count;
+        uint32_t n = 0;
         if (adds)
-            in[n++] = load_sum(h, dst, row, i, work);
+            in[n++] = load_sum(h, dst, i, work);
         for (uint32_t k = 0; k < op->mem.nsrc; k++)
-            in[n++] = load(h, peal_op_src(h->plan, op, k), row, i, work);
+            in[n++] = load(h, peal_op_src(h->plan, op, k), i, work);
         const struct peal_formula *formula = peal_plan_formula(h->plan, fn);
         struct peal_scalar result = formula ? peal_scalar_formula(formula, in, n, dst->dtype)
                                             : peal_scalar_apply(fn, in, n);
         if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
             result = peal_scalar_divide(result, op->mem.divisor, dst->dtype);
-        store(h, dst, row, i, result, is_atomic ? ORACLE_ACCUMULATE : ORACLE_WRITE);
+        store(h, dst, i, result, is_atomic ? ORACLE_ACCUMULATE : ORACLE_WRITE);
         for (uint32_t k = 0; k < op->mem.more_dsts; k++)
-            store(h, peal_op_more_dst(h->plan, op, k), row, i, result, ORACLE_WRITE);
+            store(h, peal_op_more_dst(h->plan, op, k), i, result, ORACLE_WRITE);
     }
 }
 
@@ -423,8 +431,7 @@ static void send(const struct here *h)
         abort();
     enum peal_dtype work = peal_scalar_work(PEAL_I8, src->dtype);
     for (uint64_t i = 0; i < m.count; i++) {
-        struct peal_scalar value =
-            load(h, src, (uint32_t)(i / h->op->mem.count), i % h->op->mem.count, work);
+        struct peal_scalar value = load(h, src, i, work);
         peal_scalar_store(m.payload + i * size, m.dtype, value);
     }
     m.clock = *own;
@@ -450,7 +457,7 @@ static void take_message(const struct here *h, struct queue *q)
     uint64_t size = peal_dtype_size(m->dtype);
     enum peal_dtype work = peal_scalar_work(PEAL_I8, m->dtype);
     for (uint64_t i = 0; i < m->count; i++)
-        store(h, peal_op_dst(h->plan, op), (uint32_t)(i / op->mem.count), i % op->mem.count,
+        store(h, peal_op_dst(h->plan, op), i,
               peal_scalar_load(m->payload + i * size, m->dtype, work), ORACLE_WRITE);
 }
 

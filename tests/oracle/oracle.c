@@ -168,6 +168,7 @@ void oracle_free(struct oracle *o)
 static void use_arguments(struct oracle *o, uint32_t rank)
 {
     const struct peal_plan *plan = plan_of(o, rank);
+    struct oracle_access write = {ORACLE_WRITE, oracle_lane(o, rank, 0), NULL};
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
         struct memory *m = &o->memory[b * o->nranks + rank];
@@ -176,7 +177,7 @@ static void use_arguments(struct oracle *o, uint32_t rank)
             !(buf->flags & (PEAL_BUF_PEER_READ | PEAL_BUF_PEER_WRITE)))
             continue;
         for (uint64_t i = 0; i < peal_plan_len(plan, rank, b) * size; i++)
-            oracle_touch(o, oracle_lane(o, rank, 0), m, i, ORACLE_WRITE, NULL);
+            oracle_touch(o, m, i, &write);
     }
 }
 

@@ -45,7 +45,13 @@ struct clock {
     uint32_t at[ORACLE_LANES];
 };
 
-enum oracle_access { ORACLE_READ, ORACLE_WRITE, ORACLE_ACCUMULATE };
+enum oracle_access_kind { ORACLE_READ, ORACLE_WRITE, ORACLE_ACCUMULATE };
+
+struct oracle_access {
+    enum oracle_access_kind kind;
+    uint32_t lane;
+    const struct peal_op *op; /* of an accumulate */
+};
 
 /* The last accesses to one byte, in the time of the lane that made them; 0: none. */
 struct stamp {
@@ -137,8 +143,7 @@ void oracle_is_wrong(struct oracle *o, enum oracle_wrong wrong, const char *form
 const struct peal_op *oracle_op(const struct oracle *o, uint32_t rank, uint32_t lane);
 bool oracle_op_can(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op);
 void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op);
-void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t byte,
-                  enum oracle_access access, const struct peal_op *op);
+void oracle_touch(struct oracle *o, struct memory *m, uint64_t byte, const struct oracle_access *a);
 void oracle_fill(struct oracle *o, uint32_t rank, uint32_t launch);
 void oracle_compare(struct oracle *o, uint32_t rank, uint32_t launch);
 

@@ -91,56 +91,67 @@ static bool rotate(const struct turned *t, struct formula f, uint32_t r, uint64_
 
 /* --- a plan's actions, rotated by r ranks ----------------------------------------------------- */
 
-static void add_access(const struct turned *t, const struct peal_plan *plan,
-                       const struct peal_op *op, const struct peal_ref *ref, uint32_t launch,
-                       bool writes, uint32_t r, struct actions *out)
+struct walk {
+    const struct turned *t;
+    const struct peal_plan *plan;
+    uint32_t launch, r;
+    struct actions out;
+};
+
+static void add_access(struct walk *w, const struct peal_op *op, const struct peal_ref *ref,
+                       bool writes)
 {
+    const struct peal_plan *plan = w->plan;
     if (ref->buf >= plan->bufs.count || peal_plan_bufs(plan)[ref->buf].kind == PEAL_BUF_TILE)
         return;
     const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
     const char *name = peal_plan_string(plan, buf->name);
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
-    uint64_t from = peal_ref_offset(plan, ref, launch) / size +
+    uint64_t from = peal_ref_offset(plan, ref, w->launch) / size +
                     (uint64_t)ref->row * (buf->cols ? buf->cols : 1);
     uint64_t len = op->mem.count * op->mem.rows;
-    bool together = rotate(t, formula_of(t, name), r, &from, len);
-    push(out, (struct action){.kind = ACTION_ACCESS,
-                              .fields = {peal_hash_bytes(name, strlen(name), 1),
-                                         (ref->rank + r) % t->c.nranks, from, len, writes,
-                                         together ? launch : UINT64_MAX}});
+    bool together = rotate(w->t, formula_of(w->t, name), w->r, &from, len);
+    push(&w->out, (struct action){.kind = ACTION_ACCESS,
+                                  .fields = {peal_hash_bytes(name, strlen(name), 1),
+                                             (ref->rank + w->r) % plan->nranks, from, len, writes,
+                                             together ? w->launch : UINT64_MAX}});
 }
 
-static void add_op(const struct turned *t, const struct peal_plan *plan, const struct peal_op *op,
-                   uint32_t launch, uint32_t r, struct actions *out)
+static void add_sync(struct walk *w, const struct peal_op *op)
+{
+    const struct peal_signal *s = &peal_plan_signals(w->plan)[peal_op_signal(op)];
+    uint64_t cell = peal_op_cell(w->plan, op, w->launch) - s->first_cell;
+    (void)rotate(w->t, formula_of(w->t, peal_plan_string(w->plan, s->name)), w->r, &cell, 1);
+    push(&w->out, (struct action){.kind = op->kind == PEAL_OP_NOTIFY ? ACTION_NOTIFY : ACTION_WAIT,
+                                  .fields = {op->kind, peal_op_signal(op), cell,
+                                             (op->sync.rank + w->r) % w->plan->nranks,
+                                             (uint64_t)op->sync.value, op->sync.after}});
+}
+
+static void add_op(struct walk *w, const struct peal_op *op)
 {
     if (peal_op_is_sync(op)) {
-        const struct peal_signal *s = &peal_plan_signals(plan)[peal_op_signal(op)];
-        uint64_t cell = peal_op_cell(plan, op, launch) - s->first_cell;
-        (void)rotate(t, formula_of(t, peal_plan_string(plan, s->name)), r, &cell, 1);
-        push(out, (struct action){.kind = op->kind == PEAL_OP_NOTIFY ? ACTION_NOTIFY : ACTION_WAIT,
-                                  .fields = {op->kind, peal_op_signal(op), cell,
-                                             (op->sync.rank + r) % t->c.nranks,
-                                             (uint64_t)op->sync.value, op->sync.after}});
+        add_sync(w, op);
         return;
     }
     if (peal_op_has_dst(op))
-        add_access(t, plan, op, peal_op_dst(plan, op), launch, true, r, out);
+        add_access(w, op, peal_op_dst(w->plan, op), true);
     for (uint32_t i = 0; i < op->mem.more_dsts; i++)
-        add_access(t, plan, op, peal_op_more_dst(plan, op, i), launch, true, r, out);
+        add_access(w, op, peal_op_more_dst(w->plan, op, i), true);
     for (uint32_t i = 0; i < op->mem.nsrc; i++)
-        add_access(t, plan, op, peal_op_src(plan, op, i), launch, false, r, out);
+        add_access(w, op, peal_op_src(w->plan, op, i), false);
 }
 
 static struct actions list_actions(const struct turned *t, const struct peal_plan *plan,
                                    uint32_t rank, uint32_t launch, uint32_t r)
 {
-    struct actions out = {0};
+    struct walk w = {t, plan, launch, r, {0}};
     const struct peal_lane *lane = peal_plan_lane(plan, rank, 0);
     for (uint64_t i = 0; i < lane->ops; i++)
-        add_op(t, plan, peal_plan_ops(plan) + lane->first_op + i, launch, r, &out);
-    if (out.len)
-        qsort(out.at, out.len, sizeof *out.at, by_group);
-    return out;
+        add_op(&w, peal_plan_ops(plan) + lane->first_op + i);
+    if (w.out.len)
+        qsort(w.out.at, w.out.len, sizeof *w.out.at, by_group);
+    return w.out;
 }
 
 static bool same_actions(const struct actions *a, const struct actions *b)
