@@ -30,21 +30,23 @@ def sure(*command):
         sys.exit(f"{' '.join(command)}\n{done.stdout}")
 
 
-def enter():
-    """Restarts the program in its own network namespace, or ends it with a message if that is not allowed."""
+def enter(refuse=sys.exit):
+    """Restarts the program in its own network namespace, or calls refuse with a message if that is not allowed."""
     if INSIDE in os.environ:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the hosts are closed
         return
     command = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
-    probe = subprocess.run([*command, "sh", "-c", "ip link set lo up && ip link add name va type veth peer name vb"],
+    probe = subprocess.run([*command, "sh", "-c", "ip link set lo up && ip link add name va type veth peer name vb && ip link add br0 type bridge"],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if probe.returncode:
-        sys.exit(f"network namespaces are not allowed here: {probe.stdout.strip()}")
+        refuse(f"network namespaces are not allowed here: {probe.stdout.strip()}")
     os.environ[INSIDE] = "1"
     os.execvp(command[0], command + [sys.executable] + sys.argv)
 
 
 class Hosts:
+    """Two hosts, and a program, `via`, that runs a command on one of them and is called like ssh."""
+
     def __init__(self, rate=None):
         self.folder = tempfile.mkdtemp(prefix="peal-bench-hosts-")
         self.holders = []

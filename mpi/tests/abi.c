@@ -18,11 +18,11 @@ static void compare(const char *name, uintptr_t expected, uintptr_t found)
 #ifdef OPEN_MPI
 #define PAIR(name, mpich, standard, symbol, type, dtype)                                           \
     extern char type_##symbol[] __asm__("ompi_mpi_" #symbol);
-#include "pairs.def"
+#include "job/pairs.def"
 #undef PAIR
 #define TYPE(name, mpich, standard, symbol, bytes, kind)                                           \
     extern char type_##symbol[] __asm__("ompi_mpi_" #symbol);
-#include "types.def"
+#include "abi/types.def"
 #undef TYPE
 #define HANDLE(mpich, standard, symbol) ((uintptr_t)type_##symbol)
 #elif defined(MPI_ABI_VERSION)
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         compare("extent of MPI_" #name, (uintptr_t)extent, count);                                 \
         compare("start of MPI_" #name, (uintptr_t)lb, 0);                                          \
     }
-#include "types.def"
+#include "abi/types.def"
 #define PAIR(name, mpich, standard, symbol, type, dtype)                                           \
     {                                                                                              \
         struct pair {                                                                              \
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
         compare("extent of MPI_" #name, (uintptr_t)extent, sizeof(struct pair));                   \
         compare("start of MPI_" #name, (uintptr_t)lb, 0);                                          \
     }
-#include "pairs.def"
+#include "job/pairs.def"
 #ifdef OPEN_MPI
     compare("MPI_IN_PLACE", (uintptr_t)MPI_IN_PLACE, 1);
     compare("MPI_MAX_ERROR_STRING", MPI_MAX_ERROR_STRING, 256);

@@ -88,7 +88,7 @@ static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_b
     return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
-/* Does one side lie in one of the other's blocks? Between two of them it may. */
+/* Does one side overlap a block of the other? It may lie between two of them. */
 static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, uint64_t recv,
                              uint32_t size)
 {
@@ -96,9 +96,7 @@ static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, u
     bool gathers = contract_of(args)->in == PEAL_SIDE_BLOCK;
     const char *blocks = gathers ? args->recv : args->send;
     const char *other = gathers ? args->send : args->recv;
-    uint64_t other_bytes = recv;
-    if (gathers)
-        other_bytes = send;
+    uint64_t other_bytes = gathers ? send : recv;
     for (uint32_t r = 0; r < size; r++) {
         if (overlap(other, other_bytes, blocks + args->offsets[r] * element,
                     args->counts[r] * element))

@@ -44,9 +44,7 @@ static const struct {
 
 static bool read_number(const char *name, uint32_t *out)
 {
-    const char *text = NULL;
-    if (name)
-        text = getenv(name);
+    const char *text = name ? getenv(name) : NULL;
     if (!text || !text[0])
         return false;
     char *end;
@@ -115,9 +113,7 @@ static int find_launcher(const char *rank_variable)
 
 static void name_job(size_t row, char out[static PEAL_JOB_BYTES])
 {
-    const char *first = NULL;
-    if (rows[row].job[0])
-        first = getenv(rows[row].job[0]);
+    const char *first = rows[row].job[0] ? getenv(rows[row].job[0]) : NULL;
     const char *second = NULL;
     if (rows[row].job[1])
         second = getenv(rows[row].job[1]);

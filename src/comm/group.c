@@ -106,7 +106,7 @@ static enum peal_status agree_on_split(struct peal_comm *comm, const struct grou
     return (enum peal_status)own.status;
 }
 
-/* On a simulated machine the new communicator is there too. */
+/* If the parent is on a simulated machine, so is the new communicator. */
 static enum peal_status begin_child(const struct peal_comm *parent, struct peal_team *team,
                                     struct peal_comm **out)
 {
@@ -358,7 +358,7 @@ enum peal_status peal_comm_twin(struct peal_comm *comm, struct peal_comm **out)
     peal_text_release(&why);
     if (status != PEAL_OK)
         return status;
-    free(comm->twin_places); /* used up, also if there is no memory for the rest */
+    free(comm->twin_places); /* used up, even if there is no memory for the rest */
     comm->twin_places = NULL;
     return begin_child(comm, team, out);
 }
@@ -380,7 +380,7 @@ enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out)
     return peal_comm_split(comm, 0, 0, out);
 }
 
-/* The same as below, of ranks on several hosts. */
+/* meet_survivors for ranks on several hosts. */
 static enum peal_status shrink_far(struct peal_comm *comm, uint32_t turn, struct peal_text *why,
                                    struct peal_comm **out)
 {

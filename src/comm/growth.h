@@ -18,10 +18,10 @@ static inline size_t peal_growth_size(uint32_t struct_size, size_t first)
  * the program does not have become zero. False: the structure is smaller than in any version, or
  * sets members that this library does not know. */
 bool peal_growth_read(void *out, size_t known, const void *in, size_t given);
-/* The same of `n` structures, one after the other: `in` itself if the program has what we have, or
- * what is to be freed, in *made. NULL: as above, or no memory. */
+/* The same for `n` structures in a row. Returns `in` itself if the sizes agree; otherwise copies,
+ * which the caller frees by *made. NULL: as above, or no memory. */
 const void *peal_growth_view(const void *in, size_t n, size_t first, size_t known, void **made);
-/* Hands out a structure of ours to a program that has room for `size` bytes. */
+/* Copies a structure of the library to a program whose structure has `size` bytes. */
 void peal_growth_write(void *out, size_t size, const void *from, size_t known);
 
 /* The sizes of 0.2.0. */

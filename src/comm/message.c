@@ -87,7 +87,7 @@ struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_reques
     return request;
 }
 
-/* Frees it; the last one of a closed communicator frees that too. */
+/* Frees it; the last request of a closed communicator also frees the communicator. */
 static void free_request(struct peal_request *request)
 {
     struct peal_comm *comm = request->comm;
@@ -117,7 +117,7 @@ enum peal_status peal_request_start(struct peal_request *request, enum peal_stat
     return PEAL_OK;
 }
 
-/* On a simulated machine a call has ended when it has on this host, and all ranks have started
+/* On a simulated machine a call has ended when it has ended on this host and all ranks have started
  * it. */
 static enum peal_status look_at_call(struct peal_request *request)
 {
@@ -172,7 +172,7 @@ enum peal_status peal_request_test(struct peal_request *request)
     return status;
 }
 
-/* The end of a wait: says what came, and the request is gone. */
+/* The end of a wait: returns length and sender, and frees the request. */
 static enum peal_status finish(struct peal_request *request, uint64_t *got, uint32_t *sender)
 {
     enum peal_status status = peal_request_look(request);
@@ -203,7 +203,7 @@ enum peal_status peal_request_wait_for(struct peal_request *request, uint64_t mi
     if (!request)
         return PEAL_OK;
     struct peal_calls *engine = &request->comm->engine;
-    uint64_t now = peal_now_ns(); /* times past the end of time are it: no limit */
+    uint64_t now = peal_now_ns(); /* a sum that overflows means: no limit */
     uint64_t until =
         microseconds < (UINT64_MAX - now) / 1000 ? now + microseconds * 1000 : UINT64_MAX;
     do {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages both ways at once, and messages that are examined before they are received. */
+/* Messages in both directions at once, and messages that are examined before they are received. */
 #include "comm/communicator.h"
 
 enum peal_status peal_sendrecv(struct peal_comm *comm, const struct peal_message *out,

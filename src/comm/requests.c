@@ -18,7 +18,7 @@ static bool is_one_communicator(struct peal_request *const *requests, size_t cou
     return true;
 }
 
-/* The first that has ended, or `count`. */
+/* The first request that has ended, or `count`. */
 static size_t find_ended(struct peal_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -28,7 +28,7 @@ static size_t find_ended(struct peal_request *const *requests, size_t count)
     return count;
 }
 
-/* Moves what can move in every communicator that has one of these. */
+/* Moves whatever can move in every communicator that has one of these requests. */
 static void move_all(struct peal_request *const *requests, size_t count)
 {
     const struct peal_comm *last = NULL;
@@ -42,7 +42,7 @@ static void move_all(struct peal_request *const *requests, size_t count)
     }
 }
 
-/* Frees one that has ended, and returns how. */
+/* Frees a request that has ended, and returns its status. */
 static enum peal_status take(struct peal_request **request)
 {
     enum peal_status status = peal_request_test(*request);
@@ -50,7 +50,7 @@ static enum peal_status take(struct peal_request **request)
     return status;
 }
 
-/* Ends those that have ended; true if some are left. */
+/* Frees the requests that have ended; true if any are left. */
 static bool take_ended(struct peal_request **requests, size_t count, enum peal_status *statuses,
                        enum peal_status *first)
 {
@@ -71,8 +71,8 @@ static bool take_ended(struct peal_request **requests, size_t count, enum peal_s
     return left;
 }
 
-/* Waits for the first that is there, for a slice; with one communicator, for as long as it takes,
- * because that moves all of them. */
+/* Waits a slice for each pending request. If all are of one communicator, waits for the first only,
+ * without a limit, because that moves all of them. */
 static void wait_a_while(struct peal_request *const *requests, size_t count, bool one,
                          uint64_t *slice_us)
 {

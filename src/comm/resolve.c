@@ -119,9 +119,7 @@ static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_argu
     const uint64_t *offsets = own ? args->recv_offsets : args->offsets;
     for (uint32_t r = 0; r < comm->team->size; r++) {
         uint64_t count = counts ? counts[r] : args->count;
-        uint64_t from = offset;
-        if (offsets)
-            from = offsets[r];
+        uint64_t from = offsets ? offsets[r] : offset;
         out[r] =
             (struct peal_bound){.base = own_base(comm, param) + r, .at = (char *)(uintptr_t)at};
         if (here) {
@@ -279,7 +277,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     if (formula && contract_of(args->collective)->has_reduce)
         hash = peal_hash_u64(peal_formula_hash(formula), hash);
     memo->remote = found.key.remote;
-    if (found.key.symmetric) /* peers must know whether x is there, or gone into y */
+    if (found.key.symmetric) /* peers must know whether x is separate, or in y */
         hash = peal_hash_u64(found.key.in_place, hash);
     if (found.key.symmetric && !found.key.remote)
         hash = peal_hash_u64(offsets, hash);
@@ -303,7 +301,7 @@ static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
         struct peal_text why = {0};
         wish->bytes = i % 2 == 0 ? bytes : bytes + peal_dtype_size(args->dtype);
         resolve(comm, wish, args, &found);
-        /* What fails here is said by the call that needs it. */
+        /* A failure here is reported by the call that needs the plan. */
         if ((all || found.key.algo != last) &&
             peal_plans_find(&comm->plans, &found.key, &why, &image) == PEAL_OK)
             (void)peal_frame_prepare(&comm->engine.frames[0], image);

@@ -294,9 +294,7 @@ enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory)
 
 void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uint32_t rank)
 {
-    const struct peal_symmetric *found = NULL;
-    if (comm)
-        found = peal_symmetric_find(comm, memory, 1);
+    const struct peal_symmetric *found = comm ? peal_symmetric_find(comm, memory, 1) : NULL;
     if (!found || rank >= comm->team->size)
         return NULL;
     if (!found->at[rank])

@@ -68,9 +68,7 @@ static const char *copy(struct owned_verdict *v, const char *text)
 static struct peal_verdict_place copy_place(struct owned_verdict *v,
                                             const struct peal_verify_place *from)
 {
-    const char *file = "";
-    if (from->file)
-        file = from->file;
+    const char *file = peal_text_or_empty(from->file);
     return (struct peal_verdict_place){copy(v, file), from->line, from->col, from->len};
 }
 
@@ -237,9 +235,7 @@ static void copy_waits(struct owned_verdict *v, const struct peal_verification *
 static void copy_wrong(struct owned_verdict *v, const struct peal_verify_wrong *from,
                        struct peal_counterexample *out)
 {
-    struct peal_verdict_wrong *wrong = NULL;
-    if (from->buf)
-        wrong = NEW(v, struct peal_verdict_wrong);
+    struct peal_verdict_wrong *wrong = from->buf ? NEW(v, struct peal_verdict_wrong) : NULL;
     if (!wrong)
         return;
     *wrong = (struct peal_verdict_wrong){.struct_size = sizeof *wrong,
@@ -302,9 +298,7 @@ enum peal_status peal_verdict_add_diags(struct peal_verdict *verdict,
         struct peal_verdict_error *error = NEW(v, struct peal_verdict_error);
         if (!error)
             return PEAL_NO_MEMORY;
-        const char *file = "";
-        if (from->pos.source)
-            file = from->pos.source->name;
+        const char *file = from->pos.source ? from->pos.source->name : "";
         *error = (struct peal_verdict_error){
             .struct_size = sizeof *error,
             .place = {copy(v, file), from->pos.line, from->pos.col, from->pos.len},

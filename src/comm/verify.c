@@ -82,9 +82,7 @@ static enum peal_status check_args(struct question *q)
 static enum peal_status load(struct question *q)
 {
     const struct peal_verify_args *a = &q->args;
-    const char *name = "text";
-    if (a->file)
-        name = a->file;
+    const char *name = a->file ? a->file : "text";
     if ((a->text || a->file) ? a->library != NULL : a->library == NULL) {
         peal_diag_error(&q->diags, (struct peal_pos){0},
                         "one of 'text', 'file' and 'library' names the kernel");
@@ -128,16 +126,12 @@ static enum peal_status make_lists(struct question *q)
     static const uint32_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
     static const uint64_t default_counts[] = {256};
     const struct peal_verify_args *a = &q->args;
-    const uint32_t *from_ranks = default_ranks;
-    if (a->nranks)
-        from_ranks = a->ranks;
+    const uint32_t *from_ranks = a->nranks ? a->ranks : default_ranks;
     const uint64_t *from_counts = default_counts;
     if (a->ncounts)
         from_counts = a->counts;
     size_t nranks = a->nranks ? a->nranks : sizeof default_ranks / sizeof *default_ranks;
-    size_t ncounts = 1;
-    if (a->ncounts)
-        ncounts = a->ncounts;
+    size_t ncounts = a->ncounts ? a->ncounts : 1;
     int64_t *ranks = peal_arena_alloc(&q->arena, nranks * sizeof *ranks);
     int64_t *counts = peal_arena_alloc(&q->arena, ncounts * sizeof *counts);
     struct peal_bind_value *given = peal_arena_alloc(&q->arena, (a->nvalues + 1) * sizeof *given);

@@ -12,15 +12,9 @@
  *   atomic.c      accumulate
  *   product.h     products of matrices: by a CBLAS, or plain loops
  *   user/         user-defined reductions, block by block
-<<<<<<< HEAD
- *   simd/         the SIMD variants: the loops are vector.inc; avx2.c, avx512.c and neon.c supply
- *                 the instructions; variants.h: those that this build has
- *   find.c        which variants this machine can run
-=======
  *   simd/         the SIMD variants: their loops (vector.inc, vector_loop.inc, two_f32.inc), the
  *                 instructions (avx2.c, avx512.c, neon.c), those that this build has (variants.h)
  *   find.c        which of them this machine can run
->>>>>>> audit
  *
  * Start reading at functions.h.
  */

@@ -9,12 +9,12 @@
 
 enum { MAX_ELEMENTS = 64 * 64, LONGEST = 44 };
 
-static uint64_t state = 20261117;
+static uint64_t random_state = 20261117;
 
 static uint64_t next(uint64_t below)
 {
-    state = peal_hash_u64(state, 1);
-    return state % below;
+    random_state = peal_hash_u64(random_state, 1);
+    return random_state % below;
 }
 
 struct matrices {
@@ -67,24 +67,18 @@ static void check(void (*run)(const struct peal_product *))
     }
 }
 
-static void plain_loops_add_up_products(void **unused)
+TEST(plain_loops_add_up_products)
 {
-    (void)unused;
     check(peal_product_run_plain);
 }
 
-static void a_library_gives_the_same(void **unused)
+TEST(a_library_gives_the_same)
 {
-    (void)unused;
     printf("CBLAS: %s\n", peal_product_library() ? peal_product_library() : "none");
     check(peal_product_run);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_loops_add_up_products),
-        cmocka_unit_test(a_library_gives_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -226,10 +226,10 @@ static void write_compute(struct msccl_writer *w, const struct peal_op *op, uint
         if (i != first)
             add_local(w, "re", place(w, op, peal_op_src(plan, op, i)), dst, cnt);
     }
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         if (w->failed)
             break;
-        add_local(w, "cpy", dst, place(w, op, peal_op_extra_dst(plan, op, i)), cnt);
+        add_local(w, "cpy", dst, place(w, op, peal_op_more_dst(plan, op, i)), cnt);
     }
 }
 

@@ -224,7 +224,7 @@ static void write_compute(struct mscclpp_writer *w, const struct peal_op *op)
     uint32_t nown = 0, nothers = 0;
     bool reduces = plan->reduce < PEAL_REDUCTIONS &&
                    op->fn == peal_reduce_fn((enum peal_reduction)plan->reduce);
-    if ((op->fn != PEAL_FN_ID && !reduces) || op->mem.divisor > 1 || op->mem.extra_dsts ||
+    if ((op->fn != PEAL_FN_ID && !reduces) || op->mem.divisor > 1 || op->mem.more_dsts ||
         op->mem.nsrc > MAX_SOURCES || dst.rank != w->rank) {
         refuse(w, op, "only the collective's own reduction, into one place of this rank");
         return;

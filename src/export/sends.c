@@ -221,7 +221,7 @@ static void find_writes(struct sends_pass *s, uint32_t lane)
             dst = peal_op_dst(s->plan, op);
         if (!dst || !is_remote(s, rank, dst))
             continue;
-        if (op->kind == PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_RECV || op->mem.extra_dsts ||
+        if (op->kind == PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_RECV || op->mem.more_dsts ||
             op->mem.rows > 1) {
             refuse(s, rank, op, "only copies and computes to a peer can become messages");
             return;

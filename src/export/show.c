@@ -186,9 +186,9 @@ static void put_op(struct printer *p, const struct peal_op *op)
     peal_text_puts(p->out, "\n");
     if (op->kind != PEAL_OP_COMPUTE)
         return;
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         begin_line(p);
-        put_ref(p, op, peal_op_extra_dst(p->plan, op, i));
+        put_ref(p, op, peal_op_more_dst(p->plan, op, i));
         peal_text_puts(p->out, " = ");
         put_ref(p, op, peal_op_dst(p->plan, op));
         peal_text_puts(p->out, "\n");

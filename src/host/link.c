@@ -281,10 +281,7 @@ static void link_sync(struct linker *l, const struct instance *instance, const s
 static bool link_formula(struct linker *l, const struct peal_plan *plan, struct peal_op *op)
 {
     const struct peal_formula *formula = peal_plan_formula(plan, op->fn);
-    const struct peal_formula *made = peal_assembler_formulas(l->a);
-    uint32_t i = 0;
-    while (i < l->nformulas && !peal_formula_is_same(&made[i], formula))
-        i++;
+    uint32_t i = peal_formula_find(peal_assembler_formulas(l->a), l->nformulas, formula);
     if (i == PEAL_FORMULAS)
         return false;
     if (i == l->nformulas) {

@@ -201,11 +201,10 @@ static enum peal_status make_memory(struct peal_host *host)
     host->positions = calloc(queues, sizeof *host->positions);
     host->block_ends = calloc(PEAL_MOST_QUEUED, sizeof *host->block_ends);
     host->held = calloc(PEAL_MOST_QUEUED, sizeof *host->held);
-    host->variant_map = calloc(PEAL_HOST_VARIANT_MAP, sizeof *host->variant_map);
     host->ids = calloc(queues, sizeof *host->ids);
     host->ids_cap = calloc(queues, sizeof *host->ids_cap);
     if (!host->shared || !host->areas || !host->processes || !host->positions ||
-        !host->block_ends || !host->held || !host->variant_map || !host->ids || !host->ids_cap)
+        !host->block_ends || !host->held || !host->ids || !host->ids_cap)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a host");
     peal_host_lay_out((char *)host->shared, host->workers, host->shared);
     host->memory = peal_size_align(host->memory, 4096);

@@ -343,7 +343,7 @@ struct peal_host {
     PEAL_VEC(struct peal_host_domain *) released; /* whose slots are not free yet */
     PEAL_VEC(uint32_t) free_slots;
     PEAL_VEC(struct peal_host_variant) variants;
-    uint32_t *variant_map;                    /* by key: index plus one */
+    struct peal_index variant_index;          /* of variants, by key */
     PEAL_VEC(struct peal_host_place) scratch; /* of the request being made */
     PEAL_VEC(struct peal_host_pending_free) frees;
     PEAL_VEC(struct peal_host_failure) failures;
@@ -426,7 +426,7 @@ enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal
 void peal_host_works_release(struct peal_host *host);
 /* A function's parameters, "in, out, int": one word each. False: it is not such a list. */
 bool peal_host_signature_read(const char *text, struct peal_host_work *work);
-enum { PEAL_HOST_MAX_VARIANTS = 2048, PEAL_HOST_VARIANT_MAP = 8192 };
+enum { PEAL_HOST_MAX_VARIANTS = 2048 };
 /* Finds the plan for a task, or makes it: one for all arguments that look alike. */
 struct peal_host_request;
 enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host_request *request);

@@ -379,45 +379,38 @@ static enum peal_status check_move(struct peal_host *host, const struct peal_hos
     return PEAL_OK;
 }
 
-enum peal_status peal_tensor_write(struct peal_host *host, struct peal_tensor handle,
-                                   const void *data, uint64_t bytes)
+/* Between the caller's memory and all of a tensor. Every replica is written, one of them is read. */
+static enum peal_status move_all(struct peal_host *host, struct peal_tensor handle, void *data,
+                                 uint64_t bytes, bool writes)
 {
     enum peal_status status;
     struct peal_host_tensor *tensor = find_tensor(host, handle, &status);
     if (!tensor)
         return status;
+    bool sharded = tensor->place == PEAL_SHARDED;
+    uint32_t parts = sharded || writes ? tensor->npieces : 1;
     status = check_move(host, tensor, data, bytes, bytes_of(tensor));
-    for (uint32_t i = 0; i < tensor->npieces; i++) {
+    for (uint32_t i = 0; i < parts; i++) {
         if (status != PEAL_OK)
             break;
-        if (tensor->place == PEAL_SHARDED)
-            status = move_shard(host, tensor, i, (char *)data, true);
+        if (sharded)
+            status = move_shard(host, tensor, i, data, writes);
         else
-            status = move_part(host, tensor, i, (void *)data, true);
+            status = move_part(host, tensor, i, data, writes);
     }
     return status;
+}
+
+enum peal_status peal_tensor_write(struct peal_host *host, struct peal_tensor handle,
+                                   const void *data, uint64_t bytes)
+{
+    return move_all(host, handle, (void *)data, bytes, true);
 }
 
 enum peal_status peal_tensor_read(struct peal_host *host, struct peal_tensor handle, void *data,
                                   uint64_t bytes)
 {
-    enum peal_status status;
-    struct peal_host_tensor *tensor = find_tensor(host, handle, &status);
-    if (!tensor)
-        return status;
-    status = check_move(host, tensor, data, bytes, bytes_of(tensor));
-    uint32_t parts = 1;
-    if (tensor->place == PEAL_SHARDED)
-        parts = tensor->npieces;
-    for (uint32_t i = 0; i < parts; i++) {
-        if (status != PEAL_OK)
-            break;
-        if (tensor->place == PEAL_SHARDED)
-            status = move_shard(host, tensor, i, data, false);
-        else
-            status = move_part(host, tensor, i, data, false);
-    }
-    return status;
+    return move_all(host, handle, data, bytes, false);
 }
 
 static enum peal_status move_one(struct peal_host *host, struct peal_tensor handle, uint32_t rank,

@@ -50,7 +50,7 @@ void peal_host_works_release(struct peal_host *host)
     for (size_t i = 0; i < host->variants.len; i++)
         free(host->variants.at[i].plan);
     peal_vec_release(&host->variants);
-    free(host->variant_map);
+    peal_index_release(&host->variant_index);
 }
 
 /* ---- parameters ---- */
@@ -176,9 +176,7 @@ const struct peal_formula *peal_host_formula(const struct peal_host *host,
 static enum peal_status add_reduction(struct peal_host *host, const struct peal_formula *formula,
                                       const char *text, enum peal_reduction *out)
 {
-    uint32_t i = 0;
-    while (i < host->nformulas && !peal_formula_is_same(&host->formulas[i], formula))
-        i++;
+    uint32_t i = peal_formula_find(host->formulas, host->nformulas, formula);
     if (i == PEAL_FORMULAS)
         return peal_host_fail(host, PEAL_NO_MEMORY, "a host has at most %d reductions",
                               PEAL_FORMULAS);
@@ -217,35 +215,38 @@ enum peal_status peal_host_reduction_declare(struct peal_host *host, const char 
     return status;
 }
 
+/* The parameter that a word of a function's signature stands for; NULL: it is no such word. */
+static const struct peal_host_param *find_word(const char *word, size_t len)
+{
+    static const struct peal_host_param params[] = {
+        {.name = "in", .kind = PEAL_TASK_TENSOR, .dir = PEAL_DIR_IN, .generic = true},
+        {.name = "out", .kind = PEAL_TASK_TENSOR, .dir = PEAL_DIR_OUT, .generic = true},
+        {.name = "inout", .kind = PEAL_TASK_TENSOR, .dir = PEAL_DIR_INOUT, .generic = true},
+        {.name = "int", .kind = PEAL_TASK_INT, .generic = true},
+        {.name = "ints", .kind = PEAL_TASK_INTS, .generic = true}};
+    for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
+        if (strlen(params[i].name) == len && strncmp(params[i].name, word, len) == 0)
+            return &params[i];
+    }
+    return NULL;
+}
+
 /* "in, out, int": one word per parameter. */
 bool peal_host_signature_read(const char *text, struct peal_host_work *work)
 {
-    static const struct {
-        const char *word;
-        uint8_t kind, dir;
-    } words[] = {{"in", PEAL_TASK_TENSOR, PEAL_DIR_IN},
-                 {"out", PEAL_TASK_TENSOR, PEAL_DIR_OUT},
-                 {"inout", PEAL_TASK_TENSOR, PEAL_DIR_INOUT},
-                 {"int", PEAL_TASK_INT, 0},
-                 {"ints", PEAL_TASK_INTS, 0}};
-    while (*text && work->nparams < PEAL_MOST_ARGS) {
+    while (*text) {
         text += strspn(text, " \t");
-        size_t len = strcspn(text, ", \t"), found = 0;
-        while (found < sizeof words / sizeof *words &&
-               (strlen(words[found].word) != len || strncmp(words[found].word, text, len) != 0))
-            found++;
-        if (found == sizeof words / sizeof *words)
+        size_t len = strcspn(text, ", \t");
+        const struct peal_host_param *param = find_word(text, len);
+        if (!param || work->nparams == PEAL_MOST_ARGS)
             return false;
-        work->params[work->nparams++] = (struct peal_host_param){.name = words[found].word,
-                                                                 .kind = words[found].kind,
-                                                                 .dir = words[found].dir,
-                                                                 .generic = true};
+        work->params[work->nparams++] = *param;
         text += len;
         text += strspn(text, " \t");
         if (*text && *text++ != ',')
             return false;
     }
-    return *text == '\0';
+    return true;
 }
 
 bool peal_function_takes(const char *parameters)
@@ -363,8 +364,14 @@ static uint64_t bind_request(const struct peal_host *host, const struct peal_hos
     return key;
 }
 
+static uint64_t variant_key(const void *variants, uint32_t row)
+{
+    return ((const struct peal_host_variant *)variants)[row].key;
+}
+
+/* `at`: its place in the index. */
 static enum peal_status make_variant(struct peal_host *host, struct peal_host_request *r,
-                                     const struct work_binding *binding, uint64_t key)
+                                     const struct work_binding *binding, uint64_t key, size_t at)
 {
     struct peal_diags diags;
     struct peal_host_variant made = {.key = key, .work = r->work_index};
@@ -387,16 +394,13 @@ static enum peal_status make_variant(struct peal_host *host, struct peal_host_re
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a plan");
     }
     r->variant = host->variants.len - 1;
-    uint32_t at = (uint32_t)(key % PEAL_HOST_VARIANT_MAP);
-    while (host->variant_map[at])
-        at = (at + 1) % PEAL_HOST_VARIANT_MAP;
-    host->variant_map[at] = (uint32_t)host->variants.len;
+    peal_index_put(&host->variant_index, at, (uint32_t)r->variant);
     if (!host->verify)
         return PEAL_OK;
     return peal_check_variant(host, r->variant);
 }
 
-/* Too many kinds of arguments: begin again, once nothing is queued that uses the old plans. */
+/* Too many kinds of arguments: drops all plans, once no queued task uses them. */
 static void forget_variants(struct peal_host *host)
 {
     while (host->oldest < host->next_id)
@@ -404,23 +408,28 @@ static void forget_variants(struct peal_host *host)
     for (size_t i = 0; i < host->variants.len; i++)
         free(host->variants.at[i].plan);
     host->variants.len = 0;
-    memset(host->variant_map, 0, PEAL_HOST_VARIANT_MAP * sizeof *host->variant_map);
+    peal_index_clear(&host->variant_index);
 }
 
 enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host_request *r)
 {
     struct work_binding binding;
+    struct peal_index *index = &host->variant_index;
     uint64_t key = bind_request(host, r, &binding);
-    uint32_t at = (uint32_t)(key % PEAL_HOST_VARIANT_MAP);
-    for (; host->variant_map[at]; at = (at + 1) % PEAL_HOST_VARIANT_MAP) {
-        r->variant = host->variant_map[at] - 1;
+    if (!peal_index_reserve(index, variant_key, host->variants.at))
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a plan");
+    size_t at = peal_index_begin(index, key);
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        r->variant = peal_index_row(index, at);
         if (host->variants.at[r->variant].key != key)
             continue;
         if (host->verify)
             return peal_check_variant(host, r->variant);
         return PEAL_OK;
     }
-    if (host->variants.len >= PEAL_HOST_MAX_VARIANTS)
+    if (host->variants.len >= PEAL_HOST_MAX_VARIANTS) {
         forget_variants(host);
-    return make_variant(host, r, &binding, key);
+        at = peal_index_begin(index, key);
+    }
+    return make_variant(host, r, &binding, key, at);
 }

@@ -52,7 +52,7 @@ static void words_after(const char *document, const char *start, char out[static
     out[len] = '\0';
 }
 
-static void the_lists_of_words_are_those_of_the_tables(void **state)
+TEST(the_lists_of_words_are_those_of_the_tables)
 {
     char shown[1024];
     struct peal_text words = {0};
@@ -75,7 +75,7 @@ static void the_lists_of_words_are_those_of_the_tables(void **state)
     peal_text_release(&words);
 }
 
-static void every_contract_has_its_row_in_order(void **state)
+TEST(every_contract_has_its_row_in_order)
 {
     const char *at = strstr(*state, "| contract | x on rank r");
     assert_non_null(at);
@@ -88,7 +88,7 @@ static void every_contract_has_its_row_in_order(void **state)
     }
 }
 
-static void every_function_is_told_of(void **state)
+TEST(every_function_is_described)
 {
     for (size_t i = 0; peal_function_name(i); i++) {
         char call[64];
@@ -99,7 +99,7 @@ static void every_function_is_told_of(void **state)
 }
 
 /* The line of operators, from loosest to tightest. */
-static void operators_stand_in_the_order_of_their_levels(void **state)
+TEST(operators_stand_in_the_order_of_their_levels)
 {
     const char *line = strstr(*state, "\"or\"   \"and\"");
     assert_non_null(line);
@@ -125,11 +125,5 @@ static void operators_stand_in_the_order_of_their_levels(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_lists_of_words_are_those_of_the_tables),
-        cmocka_unit_test(every_contract_has_its_row_in_order),
-        cmocka_unit_test(every_function_is_told_of),
-        cmocka_unit_test(operators_stand_in_the_order_of_their_levels),
-    };
-    return cmocka_run_group_tests(tests, read_document, free_document);
+    return unit_run_with(read_document, free_document);
 }

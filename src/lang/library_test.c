@@ -54,7 +54,7 @@ TEST(every_text_of_the_folder_is_listed)
     assert_int_equal(found, peal_library_text_count);
 }
 
-static void every_kernel_is_deduced_and_has_a_comment(void **state)
+TEST(every_kernel_is_deduced_and_has_a_comment)
 {
     const struct peal_module *module = peal_library_module(*state);
     assert_non_null(module->kernels);
@@ -64,7 +64,7 @@ static void every_kernel_is_deduced_and_has_a_comment(void **state)
     }
 }
 
-static void the_library_reads_back_as_it_prints(void **state)
+TEST(the_library_reads_back_as_it_prints)
 {
     struct peal_text once = {0};
     struct peal_text twice = {0};
@@ -85,10 +85,5 @@ static void the_library_reads_back_as_it_prints(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_text_of_the_folder_is_listed),
-        cmocka_unit_test(every_kernel_is_deduced_and_has_a_comment),
-        cmocka_unit_test(the_library_reads_back_as_it_prints),
-    };
-    return cmocka_run_group_tests(tests, open_library, close_library);
+    return unit_run_with(open_library, close_library);
 }

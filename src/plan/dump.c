@@ -115,9 +115,9 @@ static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct p
     uint32_t ndst = dst ? 1 : 0;
     if (dst)
         dump_ref(plan, rank, op, dst, out);
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         peal_text_puts(out, ", ");
-        dump_ref(plan, rank, op, peal_op_extra_dst(plan, op, i), out);
+        dump_ref(plan, rank, op, peal_op_more_dst(plan, op, i), out);
     }
     if (op->kind == PEAL_OP_ACCUMULATE)
         peal_text_printf(out, " %s=%s ", peal_plan_fn_name(plan, op->fn),
@@ -370,10 +370,10 @@ static void json_data(const struct peal_plan *plan, const struct peal_op *op,
         peal_json_key(json, "dst");
         json_ref(plan, dst, json);
     }
-    if (op->mem.extra_dsts) {
+    if (op->mem.more_dsts) {
         peal_json_put_array(json, "also");
-        for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-            json_ref(plan, peal_op_extra_dst(plan, op, i), json);
+        for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+            json_ref(plan, peal_op_more_dst(plan, op, i), json);
         peal_json_array_end(json);
     }
     if (op->mem.nsrc) {

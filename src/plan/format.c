@@ -259,8 +259,7 @@ bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, ui
     if (!peal_op_is_data(op) || !op->mem.count || !op->mem.rows)
         return false;
     bool elementwise = op->kind != PEAL_OP_MATMUL;
-    uint32_t n =
-        op->mem.nsrc + 1u + (op->mem.extra_dsts <= PEAL_PLAN_FEW ? op->mem.extra_dsts : 0u);
+    uint32_t n = op->mem.nsrc + 1u + (op->mem.more_dsts <= PEAL_PLAN_FEW ? op->mem.more_dsts : 0u);
     for (uint32_t i = 0; i < n; i++) {
         if (!peal_op_writes(op, i))
             continue;
@@ -376,7 +375,7 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
                 "bad channel") ||
         !expect(c, op->mem.nsrc >= (peal_op_is_data(op) || op->kind == PEAL_OP_SEND),
                 "an op has no source") ||
-        !expect(c, op->mem.extra_dsts == 0 || op->kind == PEAL_OP_COMPUTE, "bad destinations"))
+        !expect(c, op->mem.more_dsts == 0 || op->kind == PEAL_OP_COMPUTE, "bad destinations"))
         return false;
     if (op->kind == PEAL_OP_FLUSH)
         return expect(c, op->mem.target < p->nranks && nrefs == 0, "bad flush");
@@ -401,8 +400,8 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
     if (!expect(c, records_fit(p, op) && atomic && formula_fits(p, op),
                 "bad function of these types"))
         return false;
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
-        const struct peal_ref *ref = peal_op_extra_dst(p, op, i);
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
+        const struct peal_ref *ref = peal_op_more_dst(p, op, i);
         if (!expect(c, ref->buf < PEAL_BUF_SLOT && ref->dtype == op->dtype, "bad destinations"))
             return false;
     }

@@ -67,7 +67,7 @@ enum peal_op_flags {
  * sync: notify, wait, peek, fetch_add, compare_swap, take.
  *
  * The refs of a mem op are consecutive in the ref table, starting at `ref`: the destination first,
- * if the kind has one, then nsrc sources, then `extra_dsts` destinations.
+ * if the kind has one, then nsrc sources, then `more_dsts` destinations.
  *
  *   COPY        dst, 1 source          SEND       no dst, 1 source; channel
  *   COMPUTE     dst, nsrc sources,     RECV       dst, no source; channel
@@ -116,7 +116,7 @@ struct peal_op {
         struct {
             uint32_t ref;
             uint16_t nsrc;
-            uint16_t extra_dsts; /* compute: further destinations; 0 for the others */
+            uint16_t more_dsts; /* compute: further destinations; 0 for the others */
             uint64_t count;
             uint32_t rows;
             union {
@@ -525,10 +525,10 @@ static inline struct peal_op peal_op_of_operand(const struct peal_op *op, uint32
     return out;
 }
 
-/* The number of operands of a mem op: one or none before the sources, mem.extra_dsts after them. */
+/* The number of operands of a mem op: one or none before the sources, mem.more_dsts after them. */
 static inline uint32_t peal_op_nrefs(const struct peal_op *op)
 {
-    return (peal_op_has_dst(op) ? 1u : 0u) + op->mem.nsrc + op->mem.extra_dsts;
+    return (peal_op_has_dst(op) ? 1u : 0u) + op->mem.nsrc + op->mem.more_dsts;
 }
 
 /* Is operand i (i < peal_op_nrefs) a destination? */
@@ -538,7 +538,7 @@ static inline bool peal_op_writes(const struct peal_op *op, uint32_t i)
 }
 
 /* The destination, or NULL; then source i (i < mem.nsrc); then further destination i (i <
- * mem.extra_dsts). */
+ * mem.more_dsts). */
 static inline const struct peal_ref *peal_op_dst(const struct peal_plan *plan,
                                                  const struct peal_op *op)
 {
@@ -551,8 +551,8 @@ static inline const struct peal_ref *peal_op_src(const struct peal_plan *plan,
     return peal_plan_refs(plan) + op->mem.ref + (peal_op_has_dst(op) ? 1 : 0) + i;
 }
 
-static inline const struct peal_ref *peal_op_extra_dst(const struct peal_plan *plan,
-                                                       const struct peal_op *op, uint32_t i)
+static inline const struct peal_ref *peal_op_more_dst(const struct peal_plan *plan,
+                                                      const struct peal_op *op, uint32_t i)
 {
     return peal_plan_refs(plan) + op->mem.ref + 1 + op->mem.nsrc + i;
 }

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes and frees simulations, queues launches, answers questions about a run. */
+/* Makes and frees simulations, queues launches, answers questions about a run.
+ *
+ * A simulation borrows its machine and the plans of peal_sim_launch; both must outlive it. An
+ * *instance* is what a plan needs while it is simulated: cells, queues and the code of its lanes.
+ * All launches of one plan share an instance, so that cells and credits go on from launch to launch
+ * as on a real machine. A *call* is one launch: it has copies of the caller's argument tables, not
+ * of the buffers.
+ *
+ * Rates are compared by their numbers: rank_rates sorts them once, and the slower of two has the
+ * larger number.
+ */
 #include "sim/engine/engine.h"
 
 #include <inttypes.h>
@@ -269,25 +279,24 @@ struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct p
         if (lanes > instance->lanes)
             instance->lanes = lanes;
     }
-    bool ok = instance->cells && instance->bases && instance->kinds && instance->totals &&
-              instance->buf_mem;
-    if (ok) {
-        init_cells(instance);
-        peal_sim_place_bufs(sim, peal_plan_bufs(plan), plan->bufs.count, instance->buf_mem);
-        if (!codes)
-            instance->codes = make_codes(sim, instance);
-        ok = instance->codes && peal_sim_ipcq_init(sim, instance) &&
-             peal_vec_push(&sim->instances, instance);
-    }
-    if (!ok) {
-        free_instance(instance);
-        return NULL;
-    }
+    if (!instance->cells || !instance->bases || !instance->kinds || !instance->totals ||
+        !instance->buf_mem)
+        goto fail;
+    init_cells(instance);
+    peal_sim_place_bufs(sim, peal_plan_bufs(plan), plan->bufs.count, instance->buf_mem);
+    if (!codes)
+        instance->codes = make_codes(sim, instance);
+    if (!instance->codes || !peal_sim_ipcq_init(sim, instance) ||
+        !peal_vec_push(&sim->instances, instance))
+        goto fail;
     instance->steps = peal_sim_codes_steps(instance->codes);
     for (uint32_t rank = 0; rank < plan->nranks; rank++)
         for (uint32_t i = 0; i < peal_sim_code_lanes(instance->codes, rank); i++)
             instance->ops += peal_sim_code(instance->codes, rank, i)->count;
     return instance;
+fail:
+    free_instance(instance);
+    return NULL;
 }
 
 static void *copy_array(const void *source, uint64_t count, size_t size)

@@ -3,15 +3,13 @@
 #include "verify/verdict.h"
 
 #include "plan/plan.h"
+#include "plan/tests/by_hand.h"
 #include "verify/cache.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { COUNT = 12 };
 
@@ -34,25 +32,9 @@ static struct maker maker_begin(uint32_t n, uint64_t count, enum peal_signal_kin
     h->reduce = PEAL_SUM;
     h->contract = PEAL_CONTRACT_ALLREDUCE;
     h->kernel = peal_assembler_string(m.a, "test");
-    struct peal_buf_spec spec = {.name = "x",
-                                 .kind = PEAL_BUF_PARAM,
-                                 .dir = PEAL_DIR_IN,
-                                 .dtype = PEAL_F32,
-                                 .param = 0,
-                                 .alias = PEAL_NONE,
-                                 .len = count};
-    m.x = peal_assembler_buf(m.a, &spec);
-    spec.name = "y";
-    spec.dir = PEAL_DIR_OUT;
-    spec.param = 1;
-    m.y = peal_assembler_buf(m.a, &spec);
-    spec.name = "t";
-    spec.kind = PEAL_BUF_WINDOW;
-    spec.param = PEAL_NONE;
-    spec.dir = PEAL_DIR_NONE;
-    m.t = peal_assembler_buf(m.a, &spec);
-    h->contract_in = m.x;
-    h->contract_out = m.y;
+    h->contract_in = m.x = by_hand_param(m.a, PEAL_DIR_IN, PEAL_F32, count);
+    h->contract_out = m.y = by_hand_param(m.a, PEAL_DIR_OUT, PEAL_F32, count);
+    m.t = by_hand_scratch(m.a, "t", PEAL_BUF_WINDOW, PEAL_F32, count);
     m.s = peal_assembler_signal(m.a, "s", kind, cells);
     return m;
 }
@@ -151,9 +133,8 @@ static struct peal_verification *verify(const struct peal_plan *plan, uint32_t l
     return v;
 }
 
-static void test_schemes(void **state)
+TEST(test_schemes)
 {
-    (void)state;
     static const struct {
         int line;
         enum scheme scheme;
@@ -205,9 +186,8 @@ static void test_schemes(void **state)
     }
 }
 
-static void test_race_is_reported(void **state)
+TEST(test_race_is_reported)
 {
-    (void)state;
     struct peal_plan *plan = make(STAGE_WAVE_SUM, 3);
     struct peal_verification *v = verify(plan, 2, PEAL_ENGINE_AUTO);
     assert_int_equal(v->naccesses, 2);
@@ -225,9 +205,8 @@ static void test_race_is_reported(void **state)
     free(plan);
 }
 
-static void test_deadlock_is_reported(void **state)
+TEST(test_deadlock_is_reported)
 {
-    (void)state;
     struct peal_plan *plan = make(TOO_MANY, 3);
     struct peal_verification *v = verify(plan, 1, PEAL_ENGINE_AUTO);
     assert_int_equal(v->nwaits, 3);
@@ -239,9 +218,8 @@ static void test_deadlock_is_reported(void **state)
     free(plan);
 }
 
-static void test_relaxed_signals_order_nothing(void **state)
+TEST(test_relaxed_signals_order_nothing)
 {
-    (void)state;
     struct peal_plan *plan = make_with(STAGE_WAVE_SUM_WAVE, 3, COUNT, PEAL_OP_RELAXED);
     struct peal_verification *v = verify(plan, 1, PEAL_ENGINE_AUTO);
     assert_int_equal(v->fault, PEAL_FAULT_RACE);
@@ -253,9 +231,8 @@ static void test_relaxed_signals_order_nothing(void **state)
 /* Rank 0 writes, releases through `s[0]` and then notifies rank 1 by a relaxed notify of `s[1]`.
  * Rank 1 acquires from s[0] after it has seen s[1], so it cannot miss the release, although rank 2
  * alone could have satisfied its wait. Without the relaxed pair it can. */
-static void test_relaxed_signals_still_hold_back(void **state)
+TEST(test_relaxed_signals_still_hold_back)
 {
-    (void)state;
     for (int held = 0; held < 2; held++) {
         struct maker m = maker_begin(3, COUNT, PEAL_SIGNAL_SHARED, 2);
         peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
@@ -280,9 +257,8 @@ static void test_relaxed_signals_still_hold_back(void **state)
 }
 
 /* Not monotone, and only a relaxed flag stands between write and read. */
-static void test_relaxed_flag_is_no_order(void **state)
+TEST(test_relaxed_flag_is_no_order)
 {
-    (void)state;
     for (uint32_t relaxed = 0; relaxed < 2; relaxed++) {
         struct maker m = maker_begin(2, COUNT, PEAL_SIGNAL_RAW, 1);
         peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
@@ -302,9 +278,8 @@ static void test_relaxed_flag_is_no_order(void **state)
     }
 }
 
-static void test_proofs_are_shared_by_shape(void **state)
+TEST(test_proofs_are_shared_by_shape)
 {
-    (void)state;
     char folder[] = "/tmp/peal-cache-XXXXXX";
     assert_non_null(mkdtemp(folder));
     struct peal_plan *plan = make(STAGE_WAVE_SUM_WAVE, 3);
@@ -338,9 +313,8 @@ static void test_proofs_are_shared_by_shape(void **state)
     free(other);
 }
 
-static void test_advice_fixes(void **state)
+TEST(test_advice_fixes)
 {
-    (void)state;
     struct peal_plan *plan = make(STAGE_WAVE_SUM, 3);
     struct peal_verification *v = NULL;
     struct peal_verify_options o = {.advice = true};
@@ -371,9 +345,8 @@ static struct peal_plan *make_exchange(uint32_t depth)
     return maker_end(&m);
 }
 
-static void test_least_depth(void **state)
+TEST(test_least_depth)
 {
-    (void)state;
     for (uint32_t depth = 1; depth <= 3; depth++) {
         struct peal_plan *plan = make_exchange(depth);
         struct peal_verification *v = verify(plan, 0, PEAL_ENGINE_AUTO);
@@ -388,9 +361,8 @@ static void test_least_depth(void **state)
 }
 
 /* Two lanes of one rank write one private buffer; a signal between them makes it safe. */
-static void test_lanes_race(void **state)
+TEST(test_lanes_race)
 {
-    (void)state;
     for (int ordered = 0; ordered < 2; ordered++) {
         struct maker m = maker_begin(1, COUNT, PEAL_SIGNAL_ONE_WRITER, 1);
         peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
@@ -412,9 +384,8 @@ static void test_lanes_race(void **state)
 
 /* The kernel itself sets its cells to zero. It is not monotone, so it is explored, and the
  * counterexample ends in a deadlock. */
-static void test_exploration_reports_a_deadlock(void **state)
+TEST(test_exploration_reports_a_deadlock)
 {
-    (void)state;
     struct maker m = maker_begin(3, COUNT, PEAL_SIGNAL_RAW, 3);
     peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
     for (m.rank = 0; m.rank < 3; m.rank++) {
@@ -439,9 +410,8 @@ static void test_exploration_reports_a_deadlock(void **state)
 }
 
 /* Peers could not know where the longer window ends. */
-static void test_windows_have_one_size(void **state)
+TEST(test_windows_have_one_size)
 {
-    (void)state;
     struct maker m = maker_begin(2, COUNT, PEAL_SIGNAL_ONE_WRITER, 2);
     peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
     peal_assembler_len(m.a, 1, m.t, COUNT + 1);
@@ -458,9 +428,8 @@ static void test_windows_have_one_size(void **state)
 }
 
 /* No text is lowered to this: an op whose source overlaps its destination in part. */
-static void test_overlap_is_a_fault(void **state)
+TEST(test_overlap_is_a_fault)
 {
-    (void)state;
     for (int exact = 0; exact < 2; exact++) {
         struct maker m = maker_begin(2, COUNT, PEAL_SIGNAL_ONE_WRITER, 2);
         peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
@@ -484,20 +453,5 @@ static void test_overlap_is_a_fault(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schemes),
-        cmocka_unit_test(test_race_is_reported),
-        cmocka_unit_test(test_deadlock_is_reported),
-        cmocka_unit_test(test_relaxed_signals_order_nothing),
-        cmocka_unit_test(test_relaxed_signals_still_hold_back),
-        cmocka_unit_test(test_relaxed_flag_is_no_order),
-        cmocka_unit_test(test_proofs_are_shared_by_shape),
-        cmocka_unit_test(test_advice_fixes),
-        cmocka_unit_test(test_least_depth),
-        cmocka_unit_test(test_lanes_race),
-        cmocka_unit_test(test_exploration_reports_a_deadlock),
-        cmocka_unit_test(test_windows_have_one_size),
-        cmocka_unit_test(test_overlap_is_a_fault),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

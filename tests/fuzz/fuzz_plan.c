@@ -25,8 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         for (uint32_t s = 0; s < op->mem.nsrc; s++)
             sum += peal_ref_offset(plan, peal_op_src(plan, op, s), 1);
-        for (uint32_t d = 0; d < op->mem.extra_dsts; d++)
-            sum += peal_ref_offset(plan, peal_op_extra_dst(plan, op, d), 1);
+        for (uint32_t d = 0; d < op->mem.more_dsts; d++)
+            sum += peal_ref_offset(plan, peal_op_more_dst(plan, op, d), 1);
     }
     for (uint64_t i = 0; i < plan->bufs.count; i++)
         sum += strlen(peal_plan_string(plan, peal_plan_bufs(plan)[i].name));

@@ -3,6 +3,7 @@
  * race that shows under some schedule. */
 #include "interp/interp.h"
 #include "plan/plan.h"
+#include "plan/tests/by_hand.h"
 #include "base/tests/unit.h"
 
 #include <stdio.h>
@@ -10,21 +11,6 @@
 #include <string.h>
 
 enum { LEN = 4 };
-
-static uint32_t make_buf(struct peal_assembler *a, const char *name, enum peal_buf_kind kind,
-                         enum peal_buf_dir dir, uint64_t len)
-{
-    struct peal_buf_spec spec = {.name = name,
-                                 .kind = kind,
-                                 .dir = dir,
-                                 .len = len,
-                                 .dtype = PEAL_F32,
-                                 .param = PEAL_NONE,
-                                 .alias = PEAL_NONE};
-    if (kind == PEAL_BUF_PARAM)
-        spec.param = dir == PEAL_DIR_IN ? 0 : 1;
-    return peal_assembler_buf(a, &spec);
-}
 
 static struct peal_plan *finish(struct peal_assembler *a)
 {
@@ -46,9 +32,9 @@ static struct peal_plan *finish(struct peal_assembler *a)
 static struct peal_plan *make_mesh(uint32_t nranks, bool closed, bool shared)
 {
     struct peal_assembler *a = peal_assembler_new(nranks, 0, nranks);
-    uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);
-    uint32_t y = make_buf(a, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, LEN);
-    uint32_t slot = make_buf(a, "slot", PEAL_BUF_WINDOW, PEAL_DIR_NONE, LEN);
+    uint32_t x = by_hand_param(a, PEAL_DIR_IN, PEAL_F32, LEN);
+    uint32_t y = by_hand_param(a, PEAL_DIR_OUT, PEAL_F32, LEN);
+    uint32_t slot = by_hand_scratch(a, "slot", PEAL_BUF_WINDOW, PEAL_F32, LEN);
     uint32_t here = shared ? peal_assembler_signal(a, "here", PEAL_SIGNAL_SHARED, 1)
                            : peal_assembler_signal(a, "here", PEAL_SIGNAL_ONE_WRITER, nranks);
     for (uint32_t r = 0; r < nranks; r++) {
@@ -145,8 +131,8 @@ TEST(an_open_mesh_goes_wrong_under_some_schedule)
 static struct peal_plan *make_exchange(uint32_t messages, uint32_t depth, bool in_slot)
 {
     struct peal_assembler *a = peal_assembler_new(2, 0, 2);
-    uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);
-    uint32_t y = make_buf(a, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, LEN);
+    uint32_t x = by_hand_param(a, PEAL_DIR_IN, PEAL_F32, LEN);
+    uint32_t y = by_hand_param(a, PEAL_DIR_OUT, PEAL_F32, LEN);
     uint32_t way[2] = {peal_assembler_channel(a, "", 0, PEAL_PORT_PEER, 1),
                        peal_assembler_channel(a, "", 1, PEAL_PORT_PEER, 0)};
     for (uint32_t r = 0; r < 2; r++) {
@@ -212,9 +198,9 @@ TEST(launch_phases_and_earlier_launches_are_kept_apart)
 {
     struct peal_assembler *a = peal_assembler_new(2, 0, 2);
     peal_assembler_header(a)->period = 2;
-    uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);
-    uint32_t y = make_buf(a, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, LEN);
-    uint32_t slot = make_buf(a, "slot", PEAL_BUF_WINDOW, PEAL_DIR_NONE, 2 * LEN);
+    uint32_t x = by_hand_param(a, PEAL_DIR_IN, PEAL_F32, LEN);
+    uint32_t y = by_hand_param(a, PEAL_DIR_OUT, PEAL_F32, LEN);
+    uint32_t slot = by_hand_scratch(a, "slot", PEAL_BUF_WINDOW, PEAL_F32, 2 * LEN);
     uint32_t ready = peal_assembler_signal(a, "ready", PEAL_SIGNAL_ONE_WRITER, 1);
     uint32_t taken = peal_assembler_signal(a, "taken", PEAL_SIGNAL_ONE_WRITER, 1);
     struct peal_ref half = peal_ref_make(0, slot, PEAL_F32, 0);
@@ -249,8 +235,8 @@ TEST(launch_phases_and_earlier_launches_are_kept_apart)
 TEST(an_access_outside_is_reported_with_its_place)
 {
     struct peal_assembler *a = peal_assembler_new(1, 0, 1);
-    uint32_t x = make_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, LEN);
-    uint32_t y = make_buf(a, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, LEN);
+    uint32_t x = by_hand_param(a, PEAL_DIR_IN, PEAL_F32, LEN);
+    uint32_t y = by_hand_param(a, PEAL_DIR_OUT, PEAL_F32, LEN);
     peal_assembler_rank_begin(a, 0);
     peal_assembler_copy(a, peal_ref_make(0, y, PEAL_F32, 4), peal_ref_make(0, x, PEAL_F32, 0), 1,
                         LEN);

@@ -194,9 +194,9 @@ static bool repeat_row(const struct where *w, uint32_t row)
 {
     const struct peal_op *op = w->op;
     size_t len = op->mem.count * peal_dtype_size(op->dtype);
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         const unsigned char *from = operand_row(w, peal_op_dst(w->plan, op), row, len);
-        unsigned char *to = operand_row(w, peal_op_extra_dst(w->plan, op, i), row, len);
+        unsigned char *to = operand_row(w, peal_op_more_dst(w->plan, op, i), row, len);
         if (!from || !to)
             return false;
         memcpy(to, from, len);

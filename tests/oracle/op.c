@@ -263,8 +263,8 @@ static void combine(const struct here *h)
         if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
             result = peal_scalar_divide(result, op->mem.divisor, dst->dtype);
         store(h, dst, i, result, is_atomic ? ORACLE_ACCUMULATE : ORACLE_WRITE);
-        for (uint32_t k = 0; k < op->mem.extra_dsts; k++)
-            store(h, peal_op_extra_dst(h->plan, op, k), i, result, ORACLE_WRITE);
+        for (uint32_t k = 0; k < op->mem.more_dsts; k++)
+            store(h, peal_op_more_dst(h->plan, op, k), i, result, ORACLE_WRITE);
     }
 }
 

@@ -12,6 +12,7 @@
  */
 #include "lib/random.h"
 #include "plan/plan.h"
+#include "plan/tests/by_hand.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
@@ -81,19 +82,9 @@ static struct peal_plan *make_plan(const struct text *t, uint32_t ranks)
 {
     struct peal_assembler *a = peal_assembler_new(ranks, 0, ranks);
     struct peal_plan *plan = NULL;
-    struct peal_buf_spec spec = {.name = "a",
-                                 .kind = PEAL_BUF_WINDOW,
-                                 .dtype = PEAL_F32,
-                                 .param = PEAL_NONE,
-                                 .alias = PEAL_NONE,
-                                 .len = 1};
-    uint32_t buf[BUFS + 1];
-    buf[0] = peal_assembler_buf(a, &spec);
-    spec.name = "b";
-    buf[1] = peal_assembler_buf(a, &spec);
-    spec.name = "tile";
-    spec.kind = PEAL_BUF_TILE;
-    buf[2] = peal_assembler_buf(a, &spec);
+    uint32_t buf[BUFS + 1] = {by_hand_scratch(a, "a", PEAL_BUF_WINDOW, PEAL_F32, 1),
+                              by_hand_scratch(a, "b", PEAL_BUF_WINDOW, PEAL_F32, 1),
+                              by_hand_scratch(a, "tile", PEAL_BUF_TILE, PEAL_F32, 1)};
     uint32_t s = peal_assembler_signal(a, "s", PEAL_SIGNAL_ONE_WRITER, CELLS);
     for (uint32_t r = 0; r < ranks; r++) {
         peal_assembler_rank_begin(a, r);

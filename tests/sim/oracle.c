@@ -124,8 +124,8 @@ static void work(struct oracle *o, uint32_t rank, struct lane_state *lane)
     bool far = is_remote(dst, rank);
     if (op->kind == PEAL_OP_COMPUTE || (op->kind == PEAL_OP_ACCUMULATE && !far))
         lane->time += math_time(o, op);
-    for (uint32_t i = 0; i < 1u + op->mem.extra_dsts; i++) {
-        const struct peal_ref *to = i == 0 ? dst : peal_op_extra_dst(o->plan, op, i - 1);
+    for (uint32_t i = 0; i < 1u + op->mem.more_dsts; i++) {
+        const struct peal_ref *to = i == 0 ? dst : peal_op_more_dst(o->plan, op, i - 1);
         if (is_remote(to, rank))
             o->last_write[(uint64_t)rank * o->plan->nranks + to->rank] =
                 travel(o, rank, to->rank, bytes_of(op, to), lane->time);

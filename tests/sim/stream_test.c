@@ -24,7 +24,7 @@ static bool same_op(const struct compared *c, const struct peal_part_lane *lane,
     const struct peal_lane *want = peal_plan_lane(c->whole, lane->rank, lane->lane);
     const struct peal_op *a = peal_plan_ops(c->whole) + want->first_op + i, *b = &lane->ops[i];
     if (a->kind != b->kind || a->fn != b->fn || a->flags != b->flags || a->dtype != b->dtype ||
-        a->mem.nsrc != b->mem.nsrc || a->mem.extra_dsts != b->mem.extra_dsts ||
+        a->mem.nsrc != b->mem.nsrc || a->mem.more_dsts != b->mem.more_dsts ||
         a->mem.count != b->mem.count || a->mem.rows != b->mem.rows)
         return false;
     if (a->kind == PEAL_OP_COMPUTE && a->mem.divisor != b->mem.divisor)

@@ -136,8 +136,8 @@ static void add_op(struct walk *w, const struct peal_op *op)
     }
     if (peal_op_has_dst(op))
         add_access(w, op, peal_op_dst(w->plan, op), true);
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-        add_access(w, op, peal_op_extra_dst(w->plan, op, i), true);
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+        add_access(w, op, peal_op_more_dst(w->plan, op, i), true);
     for (uint32_t i = 0; i < op->mem.nsrc; i++)
         add_access(w, op, peal_op_src(w->plan, op, i), false);
 }

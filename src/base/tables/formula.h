@@ -56,6 +56,17 @@ static inline bool peal_formula_is_same(const struct peal_formula *a, const stru
     return memcmp((const char *)a, (const char *)b, sizeof *a) == 0;
 }
 
+/* The index of a formula among others; `count`: it is not there. */
+static inline uint32_t peal_formula_find(const struct peal_formula *formulas, uint32_t count,
+                                         const struct peal_formula *wanted)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (peal_formula_is_same(&formulas[i], wanted))
+            return i;
+    }
+    return count;
+}
+
 /* Is it whole: known kinds and functions, a stack that is deep enough, one value at the end? */
 bool peal_formula_check(const struct peal_formula *f);
 /* Can all its functions and constants be used with elements of that type? The formula must be

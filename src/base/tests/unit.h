@@ -34,12 +34,18 @@ static inline void unit_add(const char *name, CMUnitTestFunction run)
     unit_count++;
 }
 
-/* Returns the exit status. A test beyond UNIT_LIMIT is a failure. */
-static inline int unit_run(void)
+/* Returns the exit status. A test beyond UNIT_LIMIT is a failure. What `setup` leaves in *state is
+ * the *state of every test. */
+static inline int unit_run_with(CMFixtureFunction setup, CMFixtureFunction teardown)
 {
     if (unit_count > UNIT_LIMIT)
         return 1;
-    return _cmocka_run_group_tests("tests", unit_tests, unit_count, NULL, NULL);
+    return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);
+}
+
+static inline int unit_run(void)
+{
+    return unit_run_with(NULL, NULL);
 }
 
 #define TEST(name)                                                                                 \

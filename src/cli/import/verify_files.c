@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks of peal verify FILE...; see files.h. */
+/* The tasks of peal verify FILE...; see files.h.
+ *
+ * Each worker takes the next file and does everything with it: no two workers share a task, and
+ * reports read a task only once `finished` is set. Texts that outlive the task are in its arena.
+ */
 #include "cli/import/files.h"
 
 #include "cli/progress.h"

@@ -361,8 +361,8 @@ static void move_values(struct peal_contents *c, const struct peal_op *op, uint6
     } else if (count > 0) {
         peal_stretches_combine(c->page, op, operands, count, &result);
         write_operand(c, op, dst, launch, &result);
-        for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-            write_operand(c, op, peal_op_extra_dst(c->plan, op, i), launch, &result);
+        for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+            write_operand(c, op, peal_op_more_dst(c->plan, op, i), launch, &result);
     }
     for (uint32_t i = 0; i < count; i++)
         free(operands[i].at);
@@ -430,8 +430,8 @@ void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
             show_access(c, op, peal_op_dst(c->plan, op), launch,
                         op->kind == PEAL_OP_ACCUMULATE ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE,
                         marks, nmarks);
-        for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-            show_access(c, op, peal_op_extra_dst(c->plan, op, i), launch, PEAL_ACCESS_WRITE, marks,
+        for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+            show_access(c, op, peal_op_more_dst(c->plan, op, i), launch, PEAL_ACCESS_WRITE, marks,
                         nmarks);
     }
     replay(c, op, launch);

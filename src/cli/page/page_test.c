@@ -5,6 +5,7 @@
 #include "cli/page/page_schedule.h"
 #include "cli/page/page_verify.h"
 #include "plan/plan.h"
+#include "plan/tests/by_hand.h"
 #include "base/tests/unit.h"
 
 #include <stdlib.h>
@@ -24,19 +25,9 @@ static struct maker maker_begin(uint32_t ranks)
     header->dtype = PEAL_F32;
     header->reduce = PEAL_SUM;
     header->kernel = peal_assembler_string(m.a, "test");
-    struct peal_buf_spec spec = {.name = "x",
-                                 .kind = PEAL_BUF_PARAM,
-                                 .dir = PEAL_DIR_IN,
-                                 .dtype = PEAL_F32,
-                                 .param = 0,
-                                 .alias = PEAL_NONE,
-                                 .len = COUNT};
-    m.x = peal_assembler_buf(m.a, &spec);
-    spec.name = "y", spec.dir = PEAL_DIR_OUT, spec.param = 1;
-    m.y = peal_assembler_buf(m.a, &spec);
-    spec.name = "slot", spec.kind = PEAL_BUF_WINDOW, spec.param = PEAL_NONE, spec.len = PART;
-    spec.dir = PEAL_DIR_NONE;
-    m.slot = peal_assembler_buf(m.a, &spec);
+    m.x = by_hand_param(m.a, PEAL_DIR_IN, PEAL_F32, COUNT);
+    m.y = by_hand_param(m.a, PEAL_DIR_OUT, PEAL_F32, COUNT);
+    m.slot = by_hand_scratch(m.a, "slot", PEAL_BUF_WINDOW, PEAL_F32, PART);
     m.ready = peal_assembler_signal(m.a, "ready", PEAL_SIGNAL_ONE_WRITER, 1);
     return m;
 }

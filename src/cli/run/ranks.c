@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children that open a communicator each, watched until they end; or threads. See ranks.h. */
+/* Ranks of a command, as children of this process or as its threads.
+ *
+ * As processes: this process forks all ranks and then only waits; it is not a rank itself. Each
+ * child opens its own communicator, which the common job name connects, and runs the body. Children
+ * are killed if this process ends, whatever the reason. When a child ends, this process writes how
+ * into a file that all ranks have inherited (PEAL_STATUS_FD), so that the others can report it
+ * instead of a time-out. If not all can be started, those that were are killed.
+ *
+ * As threads: this process opens all communicators together, and closes them after every thread has
+ * ended.
+ */
 #include "cli/run/ranks.h"
 
 #include <assert.h>

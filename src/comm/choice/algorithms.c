@@ -97,9 +97,7 @@ enum peal_status peal_comm_chosen(struct peal_comm *comm, const char *collective
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK)
         return status;
-    uint32_t c = PEAL_CALL_NONE;
-    if (collective)
-        c = peal_collective_named(collective);
+    uint32_t c = collective ? peal_collective_named(collective) : PEAL_CALL_NONE;
     if (c == PEAL_CALL_NONE || !out)
         return peal_comm_fail(comm, PEAL_INVALID, "there is no such collective");
     size_t size = peal_growth_size(out->struct_size, PEAL_CHOSEN_FIRST_BYTES);

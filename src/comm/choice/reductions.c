@@ -54,9 +54,7 @@ bool peal_reductions_inherit(struct peal_comm *comm, const struct peal_comm *par
 static enum peal_status add(struct peal_comm *comm, const struct peal_formula *formula,
                             enum peal_reduction *out)
 {
-    uint32_t i = 0;
-    while (i < comm->nformulas && !peal_formula_is_same(&comm->formulas[i], formula))
-        i++;
+    uint32_t i = peal_formula_find(comm->formulas, comm->nformulas, formula);
     if (i == PEAL_FORMULAS)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "a communicator has at most %d reductions",
                               PEAL_FORMULAS);

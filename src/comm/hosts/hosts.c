@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See hosts.h. */
+/* Communicators on several hosts: opening, parts, shrinking.
+ *
+ * Who owns what. The endpoint (this process's end of the network) is counted: the team holds it,
+ * and with it every team that is derived from that one. Opening drops its own count at the end.
+ * `meet` is the caller's.
+ *
+ * What never changes. Opening is a sequence of meetings of all ranks: secret, addresses
+ * (peal_net_open), and an account of each rank's status after its team and after its communicator.
+ * No rank returns success before it has seen that every rank has succeeded; the lowest rank that
+ * failed gives its reason to all.
+ *
+ * Why shrinking does not meet through the launcher's service: that may be gone, and it knows
+ * nothing of dead ranks. The ranks that are left gather over the old network instead, in which a
+ * rank counts as gone when its process or host is known to have ended, or when it has closed the
+ * communicator. */
 #include "comm/hosts/hosts.h"
 
 #include "verify/verify.h"
@@ -12,13 +26,12 @@ enum peal_status peal_hosts_compare(struct peal_meet *meet, uint32_t *nodes, boo
                                     struct peal_text *why)
 {
     enum peal_status status = peal_meet_nodes(meet, nodes, why);
+    if (status != PEAL_OK)
+        return status;
     *several = false;
-    for (uint32_t r = 0; r < meet->size; r++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t r = 0; r < meet->size; r++)
         *several |= nodes[r] != nodes[0];
-    }
-    return status;
+    return PEAL_OK;
 }
 
 /* ---- the network ---- */
@@ -84,7 +97,7 @@ static enum peal_status open_endpoint(struct peal_meet *meet, const uint32_t *no
 
 /* ---- opening ---- */
 
-/* How far each rank has come, and its hello. */
+/* The status of a rank's opening so far, and its hello. */
 struct account {
     struct peal_span_hello hello;
     uint32_t status;
@@ -148,13 +161,11 @@ static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *
     enum peal_status status = peal_team_open(&far, &reason, &team);
     status = give_account(meet, &own, status, reason_of(status, &reason), all, why);
     peal_text_release(&reason);
-    for (uint32_t r = 0; r < options->size; r++) {
-        if (status != PEAL_OK)
-            break;
-        hellos[r] = all[r].hello;
-    }
-    if (status == PEAL_OK)
+    if (status == PEAL_OK) {
+        for (uint32_t r = 0; r < options->size; r++)
+            hellos[r] = all[r].hello;
         status = peal_team_meet_far(team, hellos, why);
+    }
     if (status != PEAL_OK) {
         peal_team_close(team);
         return status;
@@ -225,7 +236,7 @@ static int will_not_come(void *context, uint32_t rank, struct peal_text *reason)
                PEAL_LIFE_LEFT;
 }
 
-/* Those that are left. */
+/* The ranks that are left. */
 struct rest {
     const struct peal_team *old;
     uint32_t members[PEAL_MOST_RANKS], at[PEAL_MOST_RANKS]; /* old ranks, and those of the net */
@@ -240,7 +251,7 @@ static int is_missing(void *context, uint32_t member, struct peal_text *reason)
     return will_not_come((void *)(uintptr_t)rest->old, rest->members[member], reason);
 }
 
-/* All that are left find out which they are. */
+/* The ranks that are left find out which they are. */
 static enum peal_status find_rest(struct peal_team *old, uint64_t id, uint32_t place,
                                   struct peal_text *why, struct rest *out)
 {
@@ -280,7 +291,7 @@ static enum peal_status find_rest(struct peal_team *old, uint64_t id, uint32_t p
     return PEAL_OK;
 }
 
-/* The hellos of those that are left; each says how far it has come. */
+/* Exchanges the hellos of the ranks that are left, and the status of each. */
 static enum peal_status meet_rest(struct peal_team *team, struct rest *rest, uint64_t id,
                                   enum peal_status status, struct peal_span_hello *own,
                                   struct peal_text *why)

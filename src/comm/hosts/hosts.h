@@ -15,13 +15,13 @@ enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
                                  const struct peal_team_options *options, struct peal_text *why,
                                  struct peal_comm **out);
 
-/* A team of some ranks of another, that spans hosts if they do: what peal_team_derive has to be told. */
+/* A team of some ranks of another, which may span hosts: further arguments of peal_team_derive. */
 struct peal_hosts_part {
     struct peal_span_options span;
     struct peal_span_hello hello;
     uint32_t at[PEAL_MOST_RANKS];
 };
-/* Tells it, if they are not all on this host. */
+/* Fills them in, unless all ranks are on this host. */
 void peal_hosts_cut(const struct peal_team *parent, struct peal_hosts_part *part,
                     struct peal_team_group *group);
 

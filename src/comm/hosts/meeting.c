@@ -10,7 +10,7 @@
 
 /* ---- a store of the caller's ---- */
 
-/* Where this process is: as it is told to be, or as the system has it. */
+/* The host of this process: PEAL_HOST, or the system's identity. */
 static void identify(char out[static 112])
 {
     const char *told = getenv("PEAL_HOST");
@@ -26,7 +26,7 @@ static bool is_same_host(const char *a, const char *b)
     return told && told[0] ? strcmp(a, b) == 0 : peal_host_may_be(a, b);
 }
 
-/* Rank 0: are all on its host? */
+/* Called by rank 0: are all ranks on its host? */
 static enum peal_status compare_hosts(const struct peal_open *options, const char *name,
                                       const char *own, bool *several, struct peal_text *why)
 {
@@ -46,8 +46,8 @@ static enum peal_status compare_hosts(const struct peal_open *options, const cha
     return PEAL_OK;
 }
 
-/* Agrees on an unguessable job name through a store: rank 0 makes it, once all others have told
- * their hosts; a '@' before it says that these are several. */
+/* Agrees on an unguessable job name through a store: rank 0 makes it, once all others have stored
+ * their hosts; a leading '@' means that there are several hosts. */
 static enum peal_status meet_by_store(const struct peal_open *options, char job[static 64],
                                       bool *several, struct peal_text *why)
 {
@@ -110,7 +110,7 @@ static enum peal_status open_store(const struct peal_open *options, const char *
 
 /* ---- a launcher's service ---- */
 
-/* Ranks of a launcher on several hosts, or maybe: its service knows. */
+/* The ranks of a launcher are, or may be, on several hosts: its service knows rank and size. */
 static enum peal_status open_service(uint32_t meet_ms, struct peal_env *env, struct peal_meet **out,
                                      struct peal_text *why)
 {

@@ -60,7 +60,7 @@ static void give_up(struct operation *operation)
     peal_endpoint_unlock(endpoint);
 }
 
-/* Waits a moment, moving everything; the peers are looked after as in any wait. */
+/* Waits a moment and moves everything; the peers are checked as in any wait. */
 static enum peal_status pass_time(struct peal_comm *comm, struct peal_backoff *pause)
 {
     if (peal_calls_progress(&comm->engine))

@@ -19,7 +19,7 @@ enum peal_status peal_onesided_put(struct peal_comm *comm, const void *remote, c
                                    const struct peal_onesided_signal *signal);
 enum peal_status peal_onesided_get(struct peal_comm *comm, void *local, const void *remote,
                                    uint64_t bytes, uint32_t rank);
-/* `atomic` without rank, segment and offset. */
+/* `request` has no rank, segment and offset: they follow from the other arguments. */
 enum peal_status peal_onesided_atomic(struct peal_comm *comm, const void *remote, uint32_t rank,
                                       const struct peal_net_atomic *request);
 /* Returns when everything has arrived everywhere. */

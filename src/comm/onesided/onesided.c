@@ -304,9 +304,7 @@ enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
                                  enum peal_compare compare, uint64_t value)
 {
     char *at;
-    enum peal_status status = PEAL_INVALID;
-    if (comm)
-        status = PEAL_OK;
+    enum peal_status status = comm ? PEAL_OK : PEAL_INVALID;
     if (status == PEAL_OK)
         status = find_word(comm, signal, sizeof *signal, comm->team->rank, &at);
     if (status != PEAL_OK)

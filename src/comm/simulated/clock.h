@@ -12,7 +12,7 @@ struct peal_clock *peal_clock_keep(struct peal_clock *clock);
 
 /* Picoseconds. */
 uint64_t peal_clock_time(struct peal_clock *clock);
-/* It is that time, or later already. */
+/* Sets the clock to that time, unless it is later already. */
 void peal_clock_advance(struct peal_clock *clock, uint64_t time);
 /* A message that takes the sender that long leaves now, or when the ones before have been sent.
  * Returns when it leaves. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan made once for calls that look alike, and the segment that was found for them. */
+/* A plan made once for equal calls, and the segment that was found for them. */
 struct made_plan {
     enum peal_collective collective;
     uint64_t count;
@@ -93,7 +93,8 @@ struct peal_call_shape peal_call_shape(enum peal_collective collective, uint64_t
     }
 }
 
-/* Has the file a last kernel that implements the collective of this built-in? Then it is open. */
+/* Does the last kernel of the file implement the collective of this built-in? If so, it is left
+ * open. */
 static bool implements(const char *path, const char *builtin, struct peal_program **out)
 {
     if (peal_program_file(path, NULL, out) != PEAL_OK)

@@ -72,9 +72,7 @@ static void trace_end(struct peal_platform *platform)
     peal_text_puts(&platform->trace, "\n");
     snprintf(path, sizeof path, "%s/peal-sim-XXXXXX.json", platform->trace_folder);
     int fd = mkstemps(path, 5);
-    FILE *file = NULL;
-    if (fd >= 0)
-        file = fdopen(fd, "w");
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     bool written = file && fputs(peal_text_get(&platform->trace), file) >= 0;
     if (file)
         written = fclose(file) == 0 && written;
@@ -110,7 +108,7 @@ static enum peal_status read_environment(const char **out, struct peal_text *why
     const char *text = getenv("PEAL_PLATFORM");
     *out = NULL;
     if (!text || text[0] == '\0' || strcmp(text, "native") == 0 || strncmp(text, "native:", 7) == 0)
-        return PEAL_OK; /* how a host's workers run is no matter of theirs */
+        return PEAL_OK; /* how the workers of the host API run does not concern them */
     if (strncmp(text, "sim:", 4) != 0) {
         peal_text_printf(
             why,
@@ -152,9 +150,7 @@ static enum peal_status open_path(struct peal_comm *comm, const char *path,
     struct peal_text why = {0};
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     struct peal_platform *platform = new_platform(comm, path, clock);
-    uint64_t status = PEAL_NO_MEMORY;
-    if (platform)
-        status = PEAL_OK;
+    uint64_t status = platform ? PEAL_OK : PEAL_NO_MEMORY;
     if (rank == 0 && platform)
         status = open_machine(platform, path, size, &why);
     enum peal_status shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
@@ -201,20 +197,17 @@ enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **co
     const char *path;
     struct peal_text why = {0};
     enum peal_status status = read_environment(&path, &why);
-    if (path) {
-        for (uint32_t r = 0; r < size; r++) {
-            if (status != PEAL_OK)
-                break;
-            comms[r]->platform = new_platform(comms[r], path, NULL);
-            if (!comms[r]->platform)
-                status = PEAL_NO_MEMORY;
-            else if (r == 0)
-                status = open_machine(comms[r]->platform, path, size, &why);
-        }
-    }
-    if (status == PEAL_OK)
+    if (status != PEAL_OK)
+        return fail_open(comms[0], status, &why);
+    if (!path)
         return PEAL_OK;
-    return fail_open(comms[0], status, &why);
+    for (uint32_t r = 0; r < size; r++) {
+        comms[r]->platform = new_platform(comms[r], path, NULL);
+        if (!comms[r]->platform)
+            return fail_open(comms[0], PEAL_NO_MEMORY, &why);
+    }
+    status = open_machine(comms[0]->platform, path, size, &why);
+    return status == PEAL_OK ? PEAL_OK : fail_open(comms[0], status, &why);
 }
 
 void peal_platform_close(struct peal_platform *platform)
@@ -232,15 +225,19 @@ void peal_platform_close(struct peal_platform *platform)
 
 uint64_t peal_platform_time(const struct peal_platform *platform)
 {
-    if (platform)
-        return peal_clock_time(peal_transit_clock(platform->transit));
-    return 0;
+    return platform ? peal_clock_time(peal_transit_clock(platform->transit)) : 0;
 }
 
 /* One segment of a call: `count` elements of every block, from `first` on. */
 struct platform_segment {
     uint64_t first, count;
 };
+
+static struct platform_segment segment_at(const struct peal_arguments *args, uint64_t first,
+                                          uint64_t segment)
+{
+    return (struct platform_segment){first, peal_size_min(segment, args->count - first)};
+}
 
 /* All ranks' vectors on rank 0. `side` is x or y: how many elements each rank has of it. */
 struct vectors {
@@ -253,9 +250,7 @@ struct vectors {
 static uint64_t packed_at(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
                           struct platform_segment s, uint32_t rank)
 {
-    uint64_t blocks = 0;
-    if (args->count)
-        blocks = v->side / args->count;
+    uint64_t blocks = args->count ? v->side / args->count : 0;
     return blocks * (s.first * size + s.count * rank) * peal_dtype_size(args->dtype);
 }
 
@@ -340,7 +335,7 @@ static enum peal_status run_launches(struct peal_platform *platform, struct peal
     return fail_deadlock(platform, comm, plan);
 }
 
-/* Rank 0: everyone's data, all of it in two arrays, through as many launches as the call is cut
+/* Rank 0: the data of all ranks, in two arrays, through as many launches as the call is cut
  * into; and when each rank comes. */
 static enum peal_status simulate(struct peal_platform *platform, struct peal_comm *comm,
                                  const struct peal_arguments *args, char *inputs, char *outputs,
@@ -358,30 +353,27 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
     if (cut) {
         packed_in.at = malloc(size * shape.in * element + 1);
         packed_out.at = calloc(size * shape.out * element + 1, 1);
-        if (!packed_in.at || !packed_out.at)
+        if (!packed_in.at || !packed_out.at) {
             status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for the segments of a call");
-    }
-    struct platform_segment s = {0, segment};
-    do {
-        s.count = segment;
-        if (args->count - s.first < segment)
-            s.count = args->count - s.first;
-        if (cut && status == PEAL_OK)
-            pack(&in, args, size, s, packed_in.at, false);
-        if (status == PEAL_OK)
-            status = launch(platform, comm, args, s, &packed_in, &packed_out, now);
-        s.first += s.count;
-    } while (s.first < args->count && status == PEAL_OK);
-    if (status == PEAL_OK)
-        status = run_launches(platform, comm, args, segment);
-    if (cut && status == PEAL_OK) {
-        for (s.first = 0; s.first < args->count; s.first += s.count) {
-            s.count = segment;
-            if (args->count - s.first < segment)
-                s.count = args->count - s.first;
-            pack(&out, args, size, s, packed_out.at, true);
+            goto release;
         }
     }
+    uint64_t first = 0;
+    do { /* once, even if there are no elements */
+        struct platform_segment s = segment_at(args, first, segment);
+        if (cut)
+            pack(&in, args, size, s, packed_in.at, false);
+        status = launch(platform, comm, args, s, &packed_in, &packed_out, now);
+        if (status != PEAL_OK)
+            goto release;
+        first += s.count;
+    } while (first < args->count);
+    status = run_launches(platform, comm, args, segment);
+    if (!cut || status != PEAL_OK)
+        goto release;
+    for (first = 0; first < args->count; first += segment)
+        pack(&out, args, size, segment_at(args, first, segment), packed_out.at, true);
+release:
     if (cut) {
         free(packed_in.at);
         free(packed_out.at);
@@ -415,11 +407,10 @@ static enum peal_status check_tickets(struct peal_comm *comm, const struct ticke
 
 static uint64_t earliest(const uint64_t *times, uint32_t size)
 {
-    uint64_t least = times[0];
+    uint64_t time = times[0];
     for (uint32_t r = 1; r < size; r++)
-        if (times[r] < least)
-            least = times[r];
-    return least;
+        time = peal_size_min(time, times[r]);
+    return time;
 }
 
 enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_comm *comm,
@@ -430,14 +421,10 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     uint64_t element = peal_dtype_size(args->dtype);
     uint64_t in = shape.in * element, out = shape.out * element;
     bool root_only = args->collective == PEAL_CALL_REDUCE || args->collective == PEAL_CALL_GATHER;
-    char *inputs = NULL;
-    if (rank == 0)
-        inputs = calloc(in * size + 1, 1);
-    char *outputs = NULL;
-    if (rank == 0)
-        outputs = calloc(out * size + 1, 1);
-    char *own =
-        calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
+    char *inputs = rank == 0 ? calloc(in * size + 1, 1) : NULL;
+    char *outputs = rank == 0 ? calloc(out * size + 1, 1) : NULL;
+    /* In place of buffers that a rank does not have: scatter's x, reduce's y, ... */
+    char *own = calloc(in + out + 1, 1);
     uint64_t times[PEAL_MOST_RANKS];
     struct ticket ticket = {.time = peal_platform_time(platform),
                             .code = peal_call_code(args->collective, (uint32_t)args->dtype,
@@ -448,37 +435,37 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         uint64_t status, time;
     } answer = {PEAL_OK, 0};
     enum peal_status status = PEAL_NO_MEMORY;
-    if (own && (rank > 0 || (inputs && outputs)))
-        status = PEAL_OK;
-    if (status == PEAL_OK && args->send && in)
+    if (!own || (rank == 0 && (!inputs || !outputs)))
+        goto release;
+    if (args->send && in)
         memcpy(own, args->send, in);
-    if (status == PEAL_OK)
-        status = peal_allgather(comm, &ticket, tickets, sizeof ticket, PEAL_U8);
+    status = peal_allgather(comm, &ticket, tickets, sizeof ticket, PEAL_U8);
     if (status == PEAL_OK)
         status = check_tickets(comm, tickets, size);
-    if (status == PEAL_OK) {
-        for (uint32_t r = 0; r < size; r++)
-            times[r] = tickets[r].time;
-    }
     if (status == PEAL_OK)
         status = peal_gather(comm, own, inputs, in, PEAL_U8, 0);
-    if (status == PEAL_OK && rank == 0) {
+    if (status != PEAL_OK)
+        goto release;
+    if (rank == 0) {
+        for (uint32_t r = 0; r < size; r++)
+            times[r] = tickets[r].time;
         answer.status = simulate(platform, comm, args, inputs, outputs, times);
         answer.time = peal_sim_stats(platform->sim)->time;
         if (answer.status == PEAL_OK)
             peal_platform_trace(platform, args, earliest(times, size), answer.time);
     }
-    if (status == PEAL_OK)
-        status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
+    status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
     if (status == PEAL_OK)
         status = (enum peal_status)answer.status;
     if (status == PEAL_OK)
         status = peal_scatter(comm, outputs, own, out, PEAL_U8, 0);
+    if (status != PEAL_OK)
+        goto release;
     bool has_none = args->collective == PEAL_CALL_EXSCAN && rank == 0;
-    if (status == PEAL_OK && out && !has_none && (!root_only || rank == args->root))
+    if (out && !has_none && (!root_only || rank == args->root))
         memcpy(args->recv, own, out);
-    if (status == PEAL_OK)
-        peal_platform_advance(platform, answer.time);
+    peal_platform_advance(platform, answer.time);
+release:
     free(inputs);
     free(outputs);
     free(own);

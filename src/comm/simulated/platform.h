@@ -56,9 +56,9 @@ enum peal_status peal_platform_kernel(struct peal_platform *platform, struct pea
 struct peal_arrival;
 enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_arguments *args,
                                   struct peal_arrival **out);
-/* What is PEAL_PENDING until all have. */
+/* A status that is PEAL_PENDING until all have started it. */
 const enum peal_status *peal_arrival_status(const struct peal_arrival *arrival);
-/* All have, and the call has ended: so the clock says. Frees it. */
+/* All have started it, and the call has ended: advances the clock. Frees the arrival. */
 enum peal_status peal_arrival_end(struct peal_arrival *arrival, struct peal_comm *comm);
 /* The call has failed: waits for the others, which fail too. */
 void peal_arrival_free(struct peal_arrival *arrival);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a call takes, asked once. */
+/* The duration of a call, simulated once. */
 struct duration {
     enum peal_collective collective;
     uint64_t count;
@@ -203,7 +203,7 @@ enum peal_status peal_platform_kernel(struct peal_platform *platform, struct pea
 
 /* ---- non-blocking collectives ---- */
 
-/* What a call takes on a machine that does nothing else, all ranks starting at once. */
+/* The duration of a call on a machine that does nothing else, if all ranks start at once. */
 static enum peal_status simulate(struct peal_timing *timing, struct peal_comm *comm,
                                  const struct peal_arguments *args, uint64_t *time)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a message costs, asked once. */
+/* The cost of a message, simulated once. */
 struct postage {
     uint64_t bytes;
     uint32_t to;

@@ -141,6 +141,38 @@ TEST(ranks_of_one_machine_get_a_core_each)
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
+/* Over several hosts every communicator needs segments of the network and addresses for its window.
+ * When they run out, all ranks are refused alike, and the communicators that exist still work. */
+static int dup_until_refused(struct peal_comm *comm, const void *context)
+{
+    enum { LIMIT = 1024 };
+    static struct peal_comm *made[LIMIT];
+    int64_t one = 1, sum = 0;
+    int count = 0;
+    enum peal_status status = PEAL_OK;
+    (void)context;
+    for (; count < LIMIT; count++) {
+        status = peal_comm_dup(comm, &made[count]);
+        if (status != PEAL_OK)
+            break;
+    }
+    EXPECT(status == PEAL_NO_MEMORY && count > 0);
+    EXPECT(peal_allreduce(made[count - 1], &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+    EXPECT(sum == 2);
+    while (count > 0)
+        peal_comm_close(made[--count]);
+    return peal_barrier(comm) != PEAL_OK;
+}
+
+TEST(communicators_that_the_network_cannot_hold_are_refused)
+{
+    struct children ranks;
+    if (!getenv("TEST_HOSTS"))
+        skip();
+    children_start(&ranks, 2, dup_until_refused, NULL);
+    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     return unit_run();

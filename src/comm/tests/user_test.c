@@ -147,6 +147,36 @@ TEST(strides_are_held_to_the_buffer)
     assert_true(children_run(1, launch_wide_rows, NULL));
 }
 
+/* A message of two rows that lie apart, each larger than a frame of a network. */
+static int send_large_rows(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    enum { N = 100000, STRIDE = N + 16 };
+    static const char text[] = "kernel pass(in x: T[m, n], out y: T[m, n]) {\n"
+                               "    send x to (rank + 1) % nranks\n"
+                               "    y = recv from (rank - 1) % nranks\n"
+                               "}\n";
+    static float x[2 * STRIDE], y[2 * N];
+    struct peal_user_kernel *kernel = NULL;
+    struct peal_dim dims[] = {{"m", 2}, {"n", N}};
+    struct peal_arg args[2] = {
+        {.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x, .stride = STRIDE},
+        {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+    for (int i = 0; i < 2 * STRIDE; i++)
+        x[i] = (float)(i % 4096);
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, dims, 2) == PEAL_OK);
+    for (int row = 0; row < 2; row++)
+        EXPECT(memcmp(y + row * N, x + row * STRIDE, N * sizeof *y) == 0);
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+TEST(large_rows_are_sent)
+{
+    assert_true(children_run(2, send_large_rows, NULL));
+}
+
 static int launch_with_slips(struct peal_comm *comm, const void *context)
 {
     (void)context;

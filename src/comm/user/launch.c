@@ -35,9 +35,8 @@ enum peal_status peal_user_bind(struct peal_comm *comm, const struct peal_image 
     if (arg->bytes < need || (need > 0 && !arg->data))
         return peal_comm_fail(comm, PEAL_INVALID, "buffer '%s' needs %llu bytes, there are %llu",
                               name, (unsigned long long)need, (unsigned long long)arg->bytes);
-    const struct peal_symmetric *symmetric = NULL;
-    if (param->symmetric)
-        symmetric = peal_symmetric_find(comm, arg->data, need);
+    const struct peal_symmetric *symmetric =
+        param->symmetric ? peal_symmetric_find(comm, arg->data, need) : NULL;
     if (param->symmetric && !symmetric && need > 0)
         return peal_comm_fail(comm, PEAL_INVALID,
                               "window parameter '%s' is not in symmetric memory", name);
@@ -45,9 +44,7 @@ enum peal_status peal_user_bind(struct peal_comm *comm, const struct peal_image 
         return peal_comm_fail(comm, PEAL_INVALID,
                               "window parameter '%s' is not at a multiple of its elements' size",
                               name);
-    uint32_t copies = 1;
-    if (param->symmetric)
-        copies = comm->team->size;
+    uint32_t copies = param->symmetric ? comm->team->size : 1;
     for (uint32_t r = 0; r < copies; r++) {
         struct peal_bound bound = {
             .base = param->base + r, .at = arg->data, .bytes = need, .stride = stride * element};

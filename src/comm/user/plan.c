@@ -73,9 +73,7 @@ static enum peal_status read_source(struct request *r)
 {
     const struct peal_plan_args *a = &r->args;
     if (a->text) {
-        const char *name = "text";
-        if (a->file)
-            name = a->file;
+        const char *name = a->file ? a->file : "text";
         r->source = (struct peal_source){name, a->text, strlen(a->text)};
         return PEAL_OK;
     }

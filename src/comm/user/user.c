@@ -29,7 +29,7 @@ enum {
     MAX_VERSION_BYTES = 8 << 20
 };
 
-/* A launch as it is put together. */
+/* A launch that is being assembled. */
 struct launch {
     struct peal_bind bind;
     struct peal_bind_value values[MAX_VALUES];
@@ -224,8 +224,8 @@ static enum peal_status take_argument(struct peal_user_kernel *kernel, struct la
     return PEAL_OK;
 }
 
-/* Local values are gathered: where anything lies in a window, and whether a plan is proved, follows
- * from all ranks' parts of it. A plan is then made for what all ranks have, the same everywhere. */
+/* Local values are gathered: the places in a window, and whether a plan is proved, follow from all
+ * ranks' parts of the plan. So every rank makes the same plan from all ranks' values. */
 static enum peal_status gather_local(struct peal_comm *comm, struct launch *launch)
 {
     for (size_t i = 0; i < launch->bind.nvalues; i++) {

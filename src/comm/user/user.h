@@ -28,7 +28,7 @@ struct peal_user_kernel {
     struct peal_op_times *times; /* NULL: launches are not timed */
 };
 
-/* One that is put together: the communicator knows it, and peal_user_kernel_free undoes all. */
+/* An empty kernel in the communicator's list; peal_user_kernel_free undoes everything. */
 struct peal_user_kernel *peal_user_kernel_new(struct peal_comm *comm);
 /* Takes the image over. False without memory, and then it does not. */
 bool peal_user_version_add(struct peal_user_kernel *kernel, uint64_t key, struct peal_image *image);

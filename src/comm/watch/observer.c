@@ -142,7 +142,7 @@ void peal_watch_close(struct peal_comm *comm)
 {
     if (peal_team_is_forked(comm->team)) {
         comm->engine.watch = NULL;
-        return; /* a copy of the rank's, which is the rank's to write */
+        return; /* a forked copy: the rank itself writes the trace */
     }
     peal_stats_print(comm);
     comm->engine.watch = NULL;

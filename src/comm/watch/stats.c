@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What peal_comm_stats says, and the table of PEAL_STATS. */
+/* The counters of peal_comm_stats, and the table of PEAL_STATS. */
 #include "comm/watch/watch.h"
 
 #include "comm/growth.h"
@@ -42,7 +42,7 @@ enum peal_status peal_comm_stats(const struct peal_comm *comm, const char *colle
     size_t given = peal_growth_size(out->struct_size, PEAL_STATS_FIRST_BYTES);
     if (given < PEAL_STATS_FIRST_BYTES)
         return PEAL_INVALID;
-    /* all_to_all_v has two rows: one that sends nothing ends while it still is the first. */
+    /* all_to_all_v has two rows: a call that sends nothing ends in its first part. */
     for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++) {
         if (!is_public(c) || (collective && strcmp(collective, name_of(c)) != 0))
             continue;
@@ -58,8 +58,7 @@ enum peal_status peal_comm_stats(const struct peal_comm *comm, const char *colle
         sum.received_bytes = comm->received.bytes;
     }
     sum.struct_size = out->struct_size;
-    memset(out, 0, given);
-    memcpy(out, &sum, given < sizeof sum ? given : sizeof sum);
+    peal_growth_write(out, given, &sum, sizeof sum);
     return PEAL_OK;
 }
 

@@ -34,7 +34,7 @@ struct peal_tracer {
     uint64_t events, lost;
     struct peal_op_trace steps[PEAL_CONTEXTS];
     uint32_t nlanes[PEAL_CONTEXTS]; /* that steps[] has room for */
-    bool has_failed;                /* the file cannot be written: said once */
+    bool has_failed;                /* the file cannot be written: reported once */
 };
 
 bool peal_tracer_path(const char *job, char *out, size_t cap)
@@ -122,7 +122,7 @@ static void flush(struct peal_tracer *tracer)
 
 /* ---- events ---- */
 
-/* Tracks of communicators that one process has in turn do not mix, as far as 64 of them. */
+/* The tracks of up to 64 communicators of one process do not mix. */
 static uint32_t next_track(void)
 {
     static _Atomic uint32_t communicators;

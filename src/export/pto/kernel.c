@@ -148,8 +148,8 @@ static void put_compute(struct kernel_writer *w)
         put_copy(w, peal_op_dst(w->plan, op), peal_op_src(w->plan, op, 0));
     else
         put_combine(w, NULL);
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-        put_copy(w, peal_op_extra_dst(w->plan, op, i), peal_op_dst(w->plan, op));
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+        put_copy(w, peal_op_more_dst(w->plan, op, i), peal_op_dst(w->plan, op));
 }
 
 static void put_accumulate(struct kernel_writer *w)

@@ -97,21 +97,26 @@ static enum peal_status start_exec(struct peal_host *host, const char *list)
     return PEAL_OK;
 }
 
+/* Does peal exec end within ENDING_MS? Its socket is closed a moment before. *code: how it ended. */
+static bool has_exec_ended(const struct peal_away *away, int *code)
+{
+    uint64_t deadline = peal_now_ms() + ENDING_MS;
+    for (;;) {
+        if (waitpid(away->exec_pid, code, WNOHANG) != 0)
+            return true;
+        if (peal_now_ms() >= deadline)
+            return false;
+        usleep(1000);
+    }
+}
+
 /* Reports why the workers could not be started: perhaps the peal command was not found. */
 static enum peal_status explain(struct peal_host *host, enum peal_status status,
                                 const struct peal_text *why)
 {
     struct peal_away *away = host->away;
     int code = 0;
-    uint64_t deadline = peal_now_ms() + ENDING_MS;
-    pid_t ended = 0;
-    /* The socket is closed a moment before the process has ended. */
-    while (status == PEAL_SYSTEM && ended == 0 && peal_now_ms() < deadline) {
-        ended = waitpid(away->exec_pid, &code, WNOHANG);
-        if (ended == 0)
-            usleep(1000);
-    }
-    if (ended)
+    if (status == PEAL_SYSTEM && has_exec_ended(away, &code))
         away->exec_pid = 0;
     if (!away->exec_pid && WIFEXITED(code) && WEXITSTATUS(code) == 127)
         return peal_host_fail(host, PEAL_SYSTEM,

@@ -90,13 +90,16 @@ static int get(void *context, const char *key, void *value, size_t cap, size_t *
 {
     const struct peal_away_meeting *meeting = context;
     struct peal_away *away = meeting->away;
-    const struct peal_away_entry *entry;
     uint64_t deadline = peal_now_ms() + GET_MS;
     int result = -1;
     pthread_mutex_lock(&away->lock);
-    while (!(entry = find(away, key)) && !is_lost(meeting) && peal_now_ms() < deadline) {
+    const struct peal_away_entry *entry = find(away, key);
+    while (!entry) {
+        if (is_lost(meeting) || peal_now_ms() >= deadline)
+            break;
         struct timespec until = peal_deadline(CLOCK_REALTIME, 1000);
         (void)pthread_cond_timedwait(&away->changed, &away->lock, &until);
+        entry = find(away, key);
     }
     if (entry && entry->len <= cap) {
         memcpy(value, entry->value, entry->len);

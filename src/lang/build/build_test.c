@@ -532,18 +532,5 @@ TEST(the_first_mistake_is_reported)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ring_allreduce_is_a_page),
-        cmocka_unit_test(every_form_can_be_built),
-        cmocka_unit_test(atomics_can_be_built),
-        cmocka_unit_test(a_when_has_no_else),
-        cmocka_unit_test(lanes_can_be_built),
-        cmocka_unit_test(a_reduction_can_be_built),
-        cmocka_unit_test(matrices_are_multiplied_by_a_call),
-        cmocka_unit_test(placement_is_built_by_name_and_call),
-        cmocka_unit_test(names_are_unique_at_any_depth),
-        cmocka_unit_test(all_operators_read_back_in_any_mix),
-        cmocka_unit_test(the_first_mistake_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What deduce finds: directions, tiles, periods, calls. What it refuses is in tests/golden/ir. */
+/* What deduce finds: directions, tiles, periods, calls. What it refuses is in tests/golden/lang. */
 #include "lang/deduce/deduce.h"
 #include "lang/library.h"
 #include "lang/syntax/parse.h"
@@ -51,7 +51,7 @@ static struct peal_kernel *last_kernel(const struct peal_module *module)
     return kernel;
 }
 
-static void directions_follow_from_what_is_done(void **state)
+TEST(directions_follow_from_what_is_done)
 {
     static const struct {
         int line;
@@ -91,7 +91,7 @@ static void directions_follow_from_what_is_done(void **state)
     }
 }
 
-static void tiles_are_wide_where_arithmetic_reaches_them(void **state)
+TEST(tiles_are_wide_where_arithmetic_reaches_them)
 {
     static const struct {
         int line;
@@ -130,7 +130,7 @@ static void tiles_are_wide_where_arithmetic_reaches_them(void **state)
     }
 }
 
-static void calls_find_their_kernel_and_its_arguments(void **state)
+TEST(calls_find_their_kernel_and_its_arguments)
 {
     static const struct {
         int line;
@@ -185,7 +185,7 @@ static void calls_find_their_kernel_and_its_arguments(void **state)
     }
 }
 
-static void the_period_is_the_least_common_one(void **state)
+TEST(the_period_is_the_least_common_one)
 {
     static const struct {
         int line;
@@ -230,7 +230,7 @@ static struct peal_text repeated(const char *head, const char *unit, int count, 
 }
 
 /* Texts that would take very long if any step visited all names, kernels or tiles. */
-static void large_texts_take_no_longer_than_their_length(void **state)
+TEST(large_texts_take_no_longer_than_their_length)
 {
     static const struct {
         int line;
@@ -262,7 +262,7 @@ static void large_texts_take_no_longer_than_their_length(void **state)
 }
 
 /* Nesting that could double the work at every level. */
-static void deep_texts_take_no_longer_than_their_length(void **state)
+TEST(deep_texts_take_no_longer_than_their_length)
 {
     static const struct {
         int line;
@@ -298,13 +298,5 @@ static void deep_texts_take_no_longer_than_their_length(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(directions_follow_from_what_is_done),
-        cmocka_unit_test(tiles_are_wide_where_arithmetic_reaches_them),
-        cmocka_unit_test(calls_find_their_kernel_and_its_arguments),
-        cmocka_unit_test(the_period_is_the_least_common_one),
-        cmocka_unit_test(large_texts_take_no_longer_than_their_length),
-        cmocka_unit_test(deep_texts_take_no_longer_than_their_length),
-    };
-    return cmocka_run_group_tests(tests, open_library, close_library);
+    return unit_run_with(open_library, close_library);
 }

@@ -22,7 +22,7 @@ static struct peal_text errors_of(const char *text, size_t len, enum peal_status
     return out;
 }
 
-TEST(errors_are_told_with_their_place)
+TEST(errors_are_reported_with_their_place)
 {
     static const struct {
         int line;
@@ -141,9 +141,5 @@ TEST(ten_megabytes_of_anything_end_in_an_error)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_are_told_with_their_place),
-        cmocka_unit_test(ten_megabytes_of_anything_end_in_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

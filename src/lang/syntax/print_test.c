@@ -152,10 +152,5 @@ TEST(kernels_keep_their_comment_and_break_long_headers)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expressions_print_with_the_fewest_parentheses),
-        cmocka_unit_test(statements_print_in_their_canonical_form),
-        cmocka_unit_test(kernels_keep_their_comment_and_break_long_headers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -168,9 +168,5 @@ TEST(the_library_is_well_formed)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_violation_is_seen),
-        cmocka_unit_test(the_library_is_well_formed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -2,6 +2,7 @@
 /* Plans assembled by hand: counts of cells, totals, layout, hash, and what the reader refuses. */
 #include "plan/assemble/assemble.h"
 #include "base/tests/unit.h"
+#include "plan/tests/by_hand.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +13,8 @@
 static struct peal_plan *make_ring(uint32_t nranks, enum peal_status want)
 {
     struct peal_assembler *a = peal_assembler_new(nranks, 0, nranks);
-    uint32_t x = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "x",
-                                                               .kind = PEAL_BUF_PARAM,
-                                                               .dir = PEAL_DIR_IN,
-                                                               .dtype = PEAL_F32,
-                                                               .param = 0,
-                                                               .alias = PEAL_NONE,
-                                                               .len = 8});
-    uint32_t part = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "part",
-                                                                  .kind = PEAL_BUF_WINDOW,
-                                                                  .dtype = PEAL_F32,
-                                                                  .param = PEAL_NONE,
-                                                                  .alias = PEAL_NONE,
-                                                                  .len = 8});
+    uint32_t x = by_hand_param(a, PEAL_DIR_IN, PEAL_F32, 8);
+    uint32_t part = by_hand_scratch(a, "part", PEAL_BUF_WINDOW, PEAL_F32, 8);
     uint32_t ready = peal_assembler_signal(a, "ready", PEAL_SIGNAL_ONE_WRITER, 1);
     uint32_t done = peal_assembler_signal(a, "done", PEAL_SIGNAL_SHARED, 2);
     for (uint32_t r = 0; r < nranks; r++) {
@@ -101,11 +91,5 @@ TEST(the_reader_survives_every_changed_byte)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_and_totals_are_filled_in),
-        cmocka_unit_test(two_writers_of_a_one_writer_cell_are_refused),
-        cmocka_unit_test(equal_plans_have_equal_hashes),
-        cmocka_unit_test(the_reader_survives_every_changed_byte),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

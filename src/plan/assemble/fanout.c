@@ -27,7 +27,7 @@
  *
  * Why two passes with fusion between them: fusion takes over a tile only if it has a single reader.
  * Without the first pass a tile that is stored twice would stay; without fusion in between there
- * would be no compute before the copies. Why a count in the op (`extra_dsts`) and not a separate op:
+ * would be no compute before the copies. Why a count in the op (`more_dsts`) and not a separate op:
  * docs/decisions/0016-a-compute-has-several-destinations.md.
  */
 #include "plan/assemble/lane.h"
@@ -90,7 +90,7 @@ static bool can_join(const struct peal_lane_ops *lane, const struct peal_op *mad
                      const struct peal_op *copy)
 {
     if (made->kind != PEAL_OP_COMPUTE || copy->kind != PEAL_OP_COPY || !same_shape(made, copy) ||
-        made->mem.extra_dsts == PEAL_PLAN_MAX_SOURCES)
+        made->mem.more_dsts == PEAL_PLAN_MAX_SOURCES)
         return false;
     const struct peal_ref *refs = &lane->refs.at[made->mem.ref];
     const struct peal_ref *to = &lane->refs.at[copy->mem.ref], *from = to + 1;
@@ -135,7 +135,7 @@ bool peal_lane_spread(struct peal_lane_ops *lane)
         if (!make_room(lane, before))
             return false;
         lane->refs.at[lane->refs.len++] = to;
-        before->mem.extra_dsts++;
+        before->mem.more_dsts++;
     }
     lane->ops.len = kept;
     return true;

@@ -352,22 +352,22 @@ bool peal_lane_fuse(struct peal_lane_ops *lane, const struct peal_fuse_context *
     f.made_by = calloc(context->nbufs + 1, sizeof *f.made_by);
     f.was_read = calloc(context->nbufs + 1, 1);
     f.last_use = calloc(lane->refs.len + 1, 1);
-    bool ok = f.made_by && f.was_read && f.last_use;
-    if (ok)
-        find_last_uses(&f);
+    bool fused = false;
+    if (!f.made_by || !f.was_read || !f.last_use)
+        goto release;
+    find_last_uses(&f);
     for (size_t i = 0; i < lane->ops.len; i++) {
-        ok = ok && take(&f, i);
-        if (!ok)
-            break;
+        if (!take(&f, i))
+            goto release;
     }
-    if (ok) {
-        struct peal_lane_ops swap = *lane;
-        *lane = *context->out;
-        *context->out = swap;
-    }
+    struct peal_lane_ops swap = *lane;
+    *lane = *context->out;
+    *context->out = swap;
+    fused = true;
+release:
     free(f.made_by);
     free(f.was_read);
     free(f.last_use);
     peal_vec_release(&f.syncs_before);
-    return ok;
+    return fused;
 }

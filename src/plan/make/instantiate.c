@@ -111,9 +111,7 @@ enum peal_reduction peal_bind_reduction(const struct peal_kernel *kernel,
 {
     if (!peal_reduce_is_user(bind->reduce))
         return bind->reduce;
-    uint32_t i = 0;
-    while (i < kernel->nformulas && !peal_formula_is_same(&kernel->formulas[i], bind->formula))
-        i++;
+    uint32_t i = peal_formula_find(kernel->formulas, (uint32_t)kernel->nformulas, bind->formula);
     return (enum peal_reduction)(PEAL_USER_REDUCTION + i);
 }
 

@@ -207,12 +207,5 @@ TEST(a_plan_carries_its_placement)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seats_follow_rank_order),
-        cmocka_unit_test(gaps_are_refused),
-        cmocka_unit_test(forms_are_read_and_shown),
-        cmocka_unit_test(expressions_mean_what_the_document_says),
-        cmocka_unit_test(a_plan_carries_its_placement),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -147,11 +147,5 @@ TEST(test_unknown_names_are_refused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_given_values_win_and_the_count_binds_the_rest),
-        cmocka_unit_test(test_local_values_may_be_every_ranks),
-        cmocka_unit_test(test_counts_that_are_made_up_fill_the_count),
-        cmocka_unit_test(test_unknown_names_are_refused),
-    };
-    return cmocka_run_group_tests(tests, load, unload);
+    return unit_run_with(load, unload);
 }

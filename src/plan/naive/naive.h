@@ -22,7 +22,7 @@
 struct peal_naive;
 
 /* Launches the kernel this many times, back to back. NULL: this interpreter cannot, and *why is a
- * static text (NULL otherwise). `most_work` bounds the elements that are moved and kept. The kernel
+ * static text (NULL otherwise). `max_work` bounds the elements that are moved and kept. The kernel
  * must be deduced and lowered, and the binding must be for all ranks. */
 struct peal_naive *peal_naive_run(const struct peal_kernel *kernel, const struct peal_bind *bind,
                                   uint32_t launches, uint64_t max_work, const char **why);

@@ -3,6 +3,7 @@
  * assembled here, so that only src/run can be at fault. */
 #include "base/tests/unit.h"
 #include "plan/plan.h"
+#include "plan/tests/by_hand.h"
 #include "run/call/call.h"
 
 #include <pthread.h>
@@ -18,26 +19,9 @@ static struct peal_plan *flat_plan(uint32_t nranks, uint32_t rank, uint64_t n)
     struct peal_plan *header = peal_assembler_header(a);
     header->period = 2;
     header->kernel = peal_assembler_string(a, "flat");
-    uint32_t x = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "x",
-                                                               .kind = PEAL_BUF_PARAM,
-                                                               .dir = PEAL_DIR_IN,
-                                                               .dtype = PEAL_I32,
-                                                               .param = 0,
-                                                               .alias = PEAL_NONE,
-                                                               .len = n});
-    uint32_t y = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "y",
-                                                               .kind = PEAL_BUF_PARAM,
-                                                               .dir = PEAL_DIR_OUT,
-                                                               .dtype = PEAL_I32,
-                                                               .param = 1,
-                                                               .alias = PEAL_NONE,
-                                                               .len = n});
-    uint32_t slot = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "slot",
-                                                                  .kind = PEAL_BUF_WINDOW,
-                                                                  .dtype = PEAL_I32,
-                                                                  .param = PEAL_NONE,
-                                                                  .alias = PEAL_NONE,
-                                                                  .len = 2 * n});
+    uint32_t x = by_hand_param(a, PEAL_DIR_IN, PEAL_I32, n);
+    uint32_t y = by_hand_param(a, PEAL_DIR_OUT, PEAL_I32, n);
+    uint32_t slot = by_hand_scratch(a, "slot", PEAL_BUF_WINDOW, PEAL_I32, 2 * n);
     uint32_t ready = peal_assembler_signal(a, "ready", PEAL_SIGNAL_ONE_WRITER, nranks);
     uint64_t halves[2] = {0, n * 4};
     uint32_t phases = peal_assembler_phases(a, halves);

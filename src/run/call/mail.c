@@ -4,8 +4,18 @@
  *   credit | slot 0 | slot 1 | ...      slot: struct peal_slot (signature = tag, launch = 1 for the
  *                                       first fragment, bytes = of the whole message), payload
  *
- * A message goes to the oldest letter that wants it, or is put aside whole. A sender that waits for
- * slots empties its own boxes, so that two ranks that send to each other do not block. */
+ * Who owns what. Letters and their data are the caller's until their status is not PEAL_PENDING.
+ * Messages that are put aside are this file's. A mailbox is in the receiver's window: its sender
+ * writes the slots, its receiver the credit.
+ *
+ * What never changes:
+ *   - The fragments of a message follow each other in their mailbox: send_all sends one letter per
+ *     receiver at a time. So at most one message per sender is under way, in `open` or `filling`.
+ *   - A message goes to the oldest letter that wants it, or is put aside whole. When it is whole, a
+ *     letter that was posted meanwhile takes it before the sender's next message is seen.
+ *   - A sender that waits for slots empties its own boxes, so that two ranks that send to each
+ *     other do not block.
+ *   - The length that a slot states is read once and checked: it is memory of another process. */
 #include "run/call/mail.h"
 
 #include "run/call/backoff.h"
@@ -150,9 +160,7 @@ static struct peal_slot *slot_at(char *mailbox, uint64_t message)
 
 static char *payload_of(struct peal_slot *slot, uint64_t bytes)
 {
-    if (bytes <= PEAL_SLOT_INLINE)
-        return slot->payload;
-    return (char *)(slot + 1);
+    return bytes <= PEAL_SLOT_INLINE ? slot->payload : (char *)(slot + 1);
 }
 
 /* ---- sending ---- */
@@ -318,11 +326,7 @@ static void refuse_fragment(struct peal_mail *mail, uint32_t from)
 /* Gives a message that was put aside to a letter. */
 static void serve(struct peal_mail *mail, struct peal_letter *letter, struct peal_aside *aside)
 {
-    uint64_t bytes;
-    if (aside->bytes < letter->bytes)
-        bytes = aside->bytes;
-    else
-        bytes = letter->bytes;
+    uint64_t bytes = peal_size_min(aside->bytes, letter->bytes);
     if (bytes > 0)
         mail->team->compute->copy(letter->data, aside->data, bytes);
     letter->begun = true;
@@ -364,27 +368,16 @@ static bool take_fragment(struct peal_mail *mail, uint32_t from)
         refuse_fragment(mail, from);
         return false;
     }
-    uint64_t moved;
-    if (letter)
-        moved = letter->moved;
-    else
-        moved = aside->moved;
-    uint64_t bytes = peal_mail_fragment(whole - moved);
-    const char *payload = payload_of(slot, whole);
-    if (letter) {
-        uint64_t room = 0;
-        if (letter->bytes > moved)
-            room = letter->bytes - moved;
-        if (bytes > 0 && room > 0)
-            mail->team->compute->copy(letter->data + moved, payload, bytes < room ? bytes : room);
-        letter->moved += bytes;
-    } else {
-        if (bytes > 0)
-            mail->team->compute->copy(aside->data + moved, payload, bytes);
-        aside->moved += bytes;
-    }
+    char *data = letter ? letter->data : aside->data;
+    uint64_t space = letter ? letter->bytes : aside->bytes;
+    uint64_t *moved = letter ? &letter->moved : &aside->moved;
+    uint64_t bytes = peal_mail_fragment(whole - *moved);
+    uint64_t kept = space > *moved ? peal_size_min(bytes, space - *moved) : 0;
+    if (kept > 0)
+        mail->team->compute->copy(data + *moved, payload_of(slot, whole), kept);
+    *moved += bytes;
     free_slot(mail, from);
-    if (moved + bytes < whole)
+    if (*moved < whole)
         return true;
     if (letter)
         end_receive(mail, letter);
@@ -395,13 +388,18 @@ static bool take_fragment(struct peal_mail *mail, uint32_t from)
     return true;
 }
 
-/* Serves a letter from what was put aside. */
+static bool is_wanted(const struct peal_letter *letter, const struct peal_aside *aside)
+{
+    return aside->tag == letter->tag &&
+           (letter->peer == UINT32_MAX || letter->peer == aside->sender);
+}
+
+/* Gives the letter the oldest message that was put aside for it. */
 static bool take_aside(struct peal_mail *mail, struct peal_letter *letter)
 {
     struct peal_aside_queue *queue = aside_queue(mail, letter->tag);
     struct peal_aside *before = NULL, *aside = queue->first;
-    while (aside && (aside->tag != letter->tag ||
-                     (letter->peer != UINT32_MAX && letter->peer != aside->sender))) {
+    while (aside && !is_wanted(letter, aside)) {
         before = aside;
         aside = aside->next;
     }
@@ -420,12 +418,6 @@ static bool take_aside(struct peal_mail *mail, struct peal_letter *letter)
 
 /* ---- probing ---- */
 
-static bool is_wanted(const struct peal_letter *letter, const struct peal_aside *aside)
-{
-    return aside && aside->tag == letter->tag &&
-           (letter->peer == UINT32_MAX || letter->peer == aside->sender);
-}
-
 /* The oldest message that is aside, whole or not yet; what has arrived has been put there. */
 static bool see_aside(const struct peal_mail *mail, struct peal_letter *letter)
 {
@@ -435,7 +427,7 @@ static bool see_aside(const struct peal_mail *mail, struct peal_letter *letter)
     for (uint32_t r = 0; r < mail->team->size; r++) {
         if (found)
             break;
-        if (is_wanted(letter, mail->filling[r]))
+        if (mail->filling[r] && is_wanted(letter, mail->filling[r]))
             found = mail->filling[r];
     }
     if (!found)
@@ -563,11 +555,9 @@ void peal_mail_fail(struct peal_mail *mail, enum peal_status status)
         if (mail->open)
             mail->open[r] = NULL;
     }
-    for (uint32_t i = 0; i < mail->places; i++) {
-        if (!mail->wanted)
-            break;
+    uint32_t nwanted = mail->wanted ? mail->places : 0;
+    for (uint32_t i = 0; i < nwanted; i++)
         fail_queue(&mail->wanted[i], status);
-    }
     fail_queue(&mail->probing, status);
     mail->pending = mail->nwanted = 0;
 }
@@ -581,9 +571,7 @@ static const struct peal_letter *letter_of(const enum peal_status *wanted)
 uint32_t peal_mail_peer(const enum peal_status *wanted)
 {
     const struct peal_letter *letter = letter_of(wanted);
-    if (letter->begun)
-        return letter->sender;
-    return letter->peer;
+    return letter->begun ? letter->sender : letter->peer;
 }
 
 void peal_mail_describe(const enum peal_status *wanted, struct peal_text *out)

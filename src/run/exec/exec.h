@@ -88,7 +88,8 @@ enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_
  * of parameters. PEAL_PENDING: the context's regions must be given back first, see family.h. */
 enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
                                  uint32_t context);
-/* The same for an image that was loaded before. False: it was not, call peal_frame_load. */
+/* The same for an image that was loaded before. False: it was not, or its region was given back
+ * since: call peal_frame_load. */
 static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image *image,
                                      uint32_t context)
 {

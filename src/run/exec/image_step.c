@@ -89,7 +89,7 @@ static uint8_t flags_of(const struct peal_image *image, const struct peal_op *op
     }
     if (peal_op_has_dst(op) && scratch == 0)
         flags |= PEAL_STEP_STREAM;
-    else if (op->mem.extra_dsts > 0 && scratch == 1 && !is_param(plan, refs[0].buf))
+    else if (op->mem.more_dsts > 0 && scratch == 1 && !is_param(plan, refs[0].buf))
         flags |= PEAL_STEP_STREAM_REST;
     return image->clip ? flags : flags & (uint8_t)~PEAL_STEP_CLIP;
 }
@@ -156,7 +156,7 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
                                .op = op_index,
                                .mem = {.first = *nplaces,
                                        .nsrc = op->mem.nsrc,
-                                       .more_dsts = op->mem.extra_dsts,
+                                       .more_dsts = op->mem.more_dsts,
                                        .count = op->mem.count,
                                        .rows = split ? 1 : op->mem.rows,
                                        .extra = op->mem.channel}};

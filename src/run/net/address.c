@@ -143,17 +143,24 @@ static bool is_wanted(const struct peal_address_filter *filter, const char *name
 
 /* ---- listening ---- */
 
+void peal_address_boot(char out[static 64])
+{
+    ssize_t got = 0;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        got = read(fd, out, 63);
+        close(fd);
+    }
+    out[got > 0 ? got : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
 /* Processes with the same number reach each other's loopback. */
 static uint64_t stack_number(void)
 {
-    char boot[64] = "";
+    char boot[64];
     struct stat info = {0};
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t got = read(fd, boot, sizeof boot - 1);
-        boot[got > 0 ? got : 0] = '\0';
-        close(fd);
-    }
+    peal_address_boot(boot);
     if (boot[0] == '\0' || stat("/proc/self/ns/net", &info) != 0)
         return 0; /* not known: loopback is not tried */
     return peal_hash_bytes(boot, strlen(boot), (uint64_t)info.st_ino) | 1;

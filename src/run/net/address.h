@@ -56,5 +56,7 @@ uint32_t peal_address_order(const struct peal_address_block *own,
 /* As the system has it; returns the length. */
 socklen_t peal_address_socket(const struct peal_address *address, struct sockaddr_storage *out);
 void peal_address_print(const struct sockaddr_storage *address, char out[static 64]);
+/* The identity of this boot of the system; "": not known. */
+void peal_address_boot(char out[static 64]);
 
 #endif

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See inbound.h. */
+/* See inbound.h.
+ *
+ * A frame takes effect in two steps. `begin` checks its head and says where its data goes; `end` is called when all of
+ * the data is there. In between the segment may be retracted, or the request given up: then the data is dropped.
+ *
+ * What never changes:
+ *   - Nothing is written before data and signal both have their places, and the signal changes last, with release.
+ *   - A frame that no correct peer sends (beyond a segment, a reply without a request) is returned as a text, by which
+ *     the member loses the peer. A segment that is not exposed is no such error, because it may have been retracted
+ *     while the frame was under way: the access is counted, and the next acknowledgement reports the count.
+ *   - Answers leave in the order of their requests, and each request is answered once.
+ */
 #include "run/net/inbound.h"
 
 #include <string.h>
@@ -195,29 +206,22 @@ static const char *end_get(struct peal_net_inbound *in, const struct peal_net_he
     return NULL;
 }
 
-static uint64_t change_64(_Atomic uint64_t *word, uint32_t kind, uint64_t operand, uint64_t compare)
-{
-    /* All seq_cst: atomic with each other and with those of ranks of this host. */
-    if (kind == PEAL_NET_FETCH_ADD)
-        return atomic_fetch_add_explicit(word, operand, memory_order_seq_cst);
-    if (kind == PEAL_NET_SWAP)
-        return atomic_exchange_explicit(word, operand, memory_order_seq_cst);
-    atomic_compare_exchange_strong_explicit(word, &compare, operand, memory_order_seq_cst,
-                                            memory_order_seq_cst);
-    return compare;
-}
-
-static uint32_t change_32(_Atomic uint32_t *word, uint32_t kind, uint32_t operand, uint32_t compare)
-{
-    /* As above. */
-    if (kind == PEAL_NET_FETCH_ADD)
-        return atomic_fetch_add_explicit(word, operand, memory_order_seq_cst);
-    if (kind == PEAL_NET_SWAP)
-        return atomic_exchange_explicit(word, operand, memory_order_seq_cst);
-    atomic_compare_exchange_strong_explicit(word, &compare, operand, memory_order_seq_cst,
-                                            memory_order_seq_cst);
-    return compare;
-}
+/* All seq_cst: atomic with each other and with those of ranks of this host. */
+#define CHANGE(bits)                                                                               \
+    static uint##bits##_t change_##bits(_Atomic uint##bits##_t *word, uint32_t kind,               \
+                                        uint##bits##_t operand, uint##bits##_t compare)            \
+    {                                                                                              \
+        if (kind == PEAL_NET_FETCH_ADD)                                                            \
+            return atomic_fetch_add_explicit(word, operand, memory_order_seq_cst);                 \
+        if (kind == PEAL_NET_SWAP)                                                                 \
+            return atomic_exchange_explicit(word, operand, memory_order_seq_cst);                  \
+        atomic_compare_exchange_strong_explicit(word, &compare, operand, memory_order_seq_cst,     \
+                                                memory_order_seq_cst);                             \
+        return compare; /* the previous value */                                                   \
+    }
+CHANGE(64)
+CHANGE(32)
+#undef CHANGE
 
 uint64_t peal_net_word_change(void *at, uint32_t width, uint32_t kind, uint64_t operand,
                               uint64_t compare)

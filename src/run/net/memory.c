@@ -249,9 +249,9 @@ static enum peal_status memory_accumulate(struct peal_net *net,
         status = PEAL_UNSUPPORTED;
     else if (room < need)
         status = PEAL_PENDING;
+    if (status != PEAL_OK)
+        goto unlock;
     for (uint64_t done = 0; done <= accumulate->bytes;) {
-        if (status != PEAL_OK)
-            break;
         uint64_t part = peal_size_min(accumulate->bytes - done, longest);
         bool last = done + part == accumulate->bytes;
         struct peal_net_head head = whole;
@@ -262,9 +262,10 @@ static enum peal_status memory_accumulate(struct peal_net *net,
         const struct peal_net_part piece = {(const uint8_t *)accumulate->from + done, part};
         status = add_frame(of(net), board, &head, &piece, 1);
         done += part;
-        if (last)
+        if (last || status != PEAL_OK)
             break;
     }
+unlock:
     pthread_mutex_unlock(&board->lock);
     return status;
 }
@@ -273,15 +274,9 @@ static enum peal_status memory_post(struct peal_net *net, uint32_t rank, uint32_
                                     const struct peal_net_part *parts, uint32_t nparts)
 {
     struct peal_net_head head = {.kind = PEAL_NET_POST, .flags = kind};
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < nparts; i++) {
-        if (nparts > PEAL_NET_PARTS)
-            break;
-        bytes += parts[i].bytes;
-    }
-    if (nparts > PEAL_NET_PARTS || bytes > PEAL_NET_POST_MAX)
+    if (nparts > PEAL_NET_PARTS || peal_net_parts_bytes(parts, nparts) > PEAL_NET_POST_MAX)
         return PEAL_INVALID;
-    head.bytes = (uint32_t)bytes;
+    head.bytes = (uint32_t)peal_net_parts_bytes(parts, nparts);
     return send(of(net), rank, &head, parts, nparts);
 }
 

@@ -89,13 +89,11 @@ enum peal_status peal_net_open(const struct peal_net_config *config, struct peal
     status = peal_meet_gather(meet, &own, sizeof own, cards, why);
     if (status == PEAL_OK)
         status = compare_cards(cards, config->size, own.member, why);
-    for (uint32_t r = 0; r < config->size; r++) {
-        if (status != PEAL_OK)
-            break;
-        memcpy(addresses + (size_t)r * PEAL_NET_ADDRESS, cards[r].address, PEAL_NET_ADDRESS);
-    }
-    if (status == PEAL_OK)
+    if (status == PEAL_OK) {
+        for (uint32_t r = 0; r < config->size; r++)
+            memcpy(addresses + (size_t)r * PEAL_NET_ADDRESS, cards[r].address, PEAL_NET_ADDRESS);
         status = member->meet(net, addresses);
+    }
     if (status == PEAL_OK)
         *out = net;
     else if (net)

@@ -182,16 +182,10 @@ static enum peal_status tcp_post(struct peal_net *net, uint32_t rank, uint32_t k
 {
     struct peal_tcp *tcp = of(net);
     struct peal_net_head head = {.kind = PEAL_NET_POST, .flags = kind};
-    uint64_t bytes = 0;
     enum peal_status status = reach(tcp, rank);
     if (status != PEAL_OK)
         return status;
-    for (uint32_t i = 0; i < nparts; i++) {
-        if (nparts > PEAL_NET_PARTS)
-            break;
-        bytes += parts[i].bytes;
-    }
-    if (nparts > PEAL_NET_PARTS || bytes > PEAL_NET_POST_MAX)
+    if (nparts > PEAL_NET_PARTS || peal_net_parts_bytes(parts, nparts) > PEAL_NET_POST_MAX)
         return PEAL_INVALID;
     return peal_tcp_send(tcp, rank, &head, parts, nparts);
 }

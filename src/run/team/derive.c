@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A team made from another: over the same windows, by places in them. Nothing is opened, and nothing
- * is mapped but the slabs that the control blocks lie in; see windows.h. */
+/* A team made from another, at new places in the same windows. Nothing is opened, and nothing is
+ * mapped but the slabs that hold the control blocks; see windows.h. */
 #include "base/base.h"
 #include "run/exec/remote.h"
 #include "run/span/span.h"
@@ -15,14 +15,14 @@ enum peal_status peal_team_reserve(struct peal_team *team, enum peal_life life, 
 {
     struct peal_layout layout;
     uint32_t file = team->files[team->rank];
-    peal_layout_derive(team->size, &layout); /* at most these ranks */
+    peal_layout_derive(team->size, &layout); /* the new team has at most this many ranks */
     enum peal_status status = peal_windows_take(team->windows, file, layout.bytes, place);
     if (status != PEAL_OK) {
         peal_text_printf(why, "no room for a window: %s", strerror(errno));
         return status;
     }
     struct peal_control *control = peal_windows_head(team->windows, file, *place);
-    /* Until the group is known. What peers look at before all have made the team is there. */
+    /* Rank and size are not known yet; what peers read before all have made the team is. */
     peal_control_write(control, 0, 0, "", &layout);
     control->probe_at = peal_team_own(team)->probe_at;
     control->probe = peal_team_own(team)->probe;
@@ -37,7 +37,7 @@ void peal_team_give_up(struct peal_team *team, uint32_t place)
     peal_windows_retire(team->windows, file, place);
 }
 
-/* The window of one rank of the group. */
+/* Fills in the team's tables for one rank of the group. */
 static enum peal_status add_rank(const struct peal_team *old, struct peal_team *team, uint32_t rank,
                                  const struct peal_team_group *group, struct peal_text *why)
 {
@@ -89,7 +89,7 @@ enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_
         peal_control_name(peal_team_own(team), team->rank, team->size, team->job, &team->layout);
     if (status == PEAL_OK && group->span)
         status = peal_span_attach(team, group->span, group->hello);
-    else if (status != PEAL_OK) {
+    if (status != PEAL_OK) {
         peal_team_close(team);
         return status;
     }
@@ -97,7 +97,8 @@ enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_
     if (team->threads)
         team->reads = PEAL_READS_YES;
     else
-        peal_remote_probe(team); /* a part of the old team may be able to where the whole is not */
+        peal_remote_probe(
+            team); /* ranks may read each other although not all of the old team can */
     *out = team;
     return PEAL_OK;
 }

@@ -102,14 +102,17 @@ static int32_t pid_of(int pidfd)
 {
     char path[64], line[128];
     int number = 0;
+    if (pidfd < 0)
+        return 0;
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-    FILE *file = pidfd >= 0 ? fopen(path, "re") : NULL;
-    while (file && fgets(line, sizeof line, file)) {
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof line, file)) {
         if (sscanf(line, "Pid: %d", &number) == 1)
             break;
     }
-    if (file)
-        fclose(file);
+    fclose(file);
     return number > 0 ? number : 0;
 }
 

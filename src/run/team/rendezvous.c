@@ -206,11 +206,13 @@ static enum peal_status say_lost(const struct peal_rendezvous *meet, uint32_t ra
 static enum peal_status collect(const struct peal_rendezvous *meet, const struct peal_door *door,
                                 struct guest *guests, uint64_t deadline, struct peal_text *why)
 {
-    enum peal_status status = meet->refusal;
     uint32_t missing = 0;
-    if (status != PEAL_OK)
+    if (meet->refusal != PEAL_OK) {
         peal_text_printf(why, "rank %u: %s", meet->rank, meet->reason);
-    while (status == PEAL_OK && !all_here(meet, guests, &missing)) {
+        return meet->refusal;
+    }
+    while (!all_here(meet, guests, &missing)) {
+        enum peal_status status = PEAL_OK;
         struct peal_text ended = {0};
         if (peal_now_ms() >= deadline) {
             peal_text_printf(why, "rank %u of %u did not come to job '%s' in time", missing,
@@ -228,8 +230,10 @@ static enum peal_status collect(const struct peal_rendezvous *meet, const struct
             return say_lost(meet, lost, &ended, why);
         }
         peal_text_release(&ended);
+        if (status != PEAL_OK)
+            return status;
     }
-    return status;
+    return PEAL_OK;
 }
 
 /* The meeting has failed. Ranks that wait to be admitted are sent the reason, and so are those that

@@ -146,14 +146,14 @@ enum peal_status peal_survivors_meet(struct peal_team *team, uint32_t turn, uint
                                      struct peal_survivors *out)
 {
     struct patience patience = {.deadline = peal_now_ms() + team->meet_ms};
-    bool decided = false, in_time = true;
+    bool decided = false;
     write_word(&peal_team_own(team)->came, turn, place);
     uint32_t leader = find_leader(team, turn, &decided);
-    while (!decided && in_time) {
+    while (!decided) {
         if (leader == team->rank)
             decide(team, turn, &patience);
-        else
-            in_time = wait_to_poll(&patience);
+        else if (!wait_to_poll(&patience))
+            break;
         leader = find_leader(team, turn, &decided);
     }
     struct decision decision = {.status = PEAL_TIMEOUT, .culprit = leader};
@@ -170,6 +170,19 @@ enum peal_status peal_survivors_meet(struct peal_team *team, uint32_t turn, uint
     return PEAL_OK;
 }
 
+/* Waits for the `ended` word of a rank. False: the rank is gone, or the deadline has passed. */
+static bool wait_for_end(const struct peal_team *team, uint32_t rank, uint32_t turn,
+                         struct patience *patience, uint32_t *low, bool *gone)
+{
+    for (;;) {
+        *gone = is_gone(team, rank);
+        if (read_word(&team->controls[rank]->ended, turn, low))
+            return true;
+        if (*gone || !wait_to_poll(patience))
+            return false;
+    }
+}
+
 enum peal_status peal_survivors_agree(struct peal_team *team, uint32_t turn,
                                       const struct peal_survivors *survivors,
                                       enum peal_status status, struct peal_text *why)
@@ -179,13 +192,7 @@ enum peal_status peal_survivors_agree(struct peal_team *team, uint32_t turn,
     write_word(&peal_team_own(team)->ended, turn, (uint32_t)status + 1);
     for (uint32_t i = 0; i < survivors->size; i++) {
         uint32_t r = survivors->ranks[i], low = 0;
-        const _Atomic uint64_t *word = &team->controls[r]->ended;
-        bool gone = false, in_time = true, ended = read_word(word, turn, &low);
-        while (!ended && !gone && in_time) {
-            in_time = wait_to_poll(&patience);
-            gone = is_gone(team, r);
-            ended = read_word(word, turn, &low); /* after is_gone: see above */
-        }
+        bool gone = false, ended = wait_for_end(team, r, turn, &patience, &low, &gone);
         if (!ended && lost == PEAL_OK) {
             lost = gone ? PEAL_PEER_DEAD : PEAL_TIMEOUT;
             peal_text_printf(why, "rank %u %s", r, gone ? "has died or left" : "did not come on");

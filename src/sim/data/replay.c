@@ -239,13 +239,12 @@ static bool send(struct context *c, const struct peal_op *op)
 {
     const struct peal_ref *src = peal_op_src(c->plan, op, 0);
     uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)src->dtype);
+    uint32_t rows = size ? op->mem.rows : 0;
     struct payload *payload = calloc(1, sizeof *payload + size * op->mem.rows + 1);
     struct fifo *fifo = &c->space->fifos[op->mem.channel];
     if (!payload)
         return false;
-    for (uint32_t row = 0; row < op->mem.rows; row++) {
-        if (!size)
-            break;
+    for (uint32_t row = 0; row < rows; row++) {
         if (src->buf == PEAL_BUF_CONST) {
             struct peal_operand dst = {.at = payload->bytes + row * size,
                                        .dtype = (enum peal_dtype)src->dtype};
@@ -291,11 +290,9 @@ static void recv(struct context *c, const struct peal_op *op, uint64_t message)
         return;
     const struct peal_ref *dst = peal_op_dst(c->plan, op);
     uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)dst->dtype);
-    for (uint32_t row = 0; row < op->mem.rows; row++) {
-        if (!size)
-            break;
+    uint32_t rows = size ? op->mem.rows : 0;
+    for (uint32_t row = 0; row < rows; row++)
         move_row(c, op, address(c, op, dst, row), payload->bytes + row * size);
-    }
     /* This message is removed, not an older one that is still in use in its slot. */
     struct payload **at = &fifo->first, *before = NULL;
     for (; *at != payload; at = &(*at)->next)
@@ -329,7 +326,7 @@ static void move_put(struct context *c, const struct peal_op *op, uint32_t to, c
 static uint64_t put_bytes(const struct peal_op *op)
 {
     uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)op->dtype);
-    return size * op->mem.rows * (1 + (uint64_t)op->mem.extra_dsts) + 1;
+    return size * op->mem.rows * (1 + (uint64_t)op->mem.more_dsts) + 1;
 }
 
 /* What an op put into rank `to`: it is in transit, or arrived before the op was done. */
@@ -375,7 +372,7 @@ static bool take_out(struct context *c, const struct peal_op *op, const struct n
 static bool post(struct context *c, const struct peal_op *op, const struct note *note)
 {
     const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
-    uint32_t nrefs = peal_op_nrefs(op), all = 1 + op->mem.extra_dsts;
+    uint32_t nrefs = peal_op_nrefs(op), all = 1 + op->mem.more_dsts;
     if (op->kind == PEAL_OP_ACCUMULATE)
         return true;
     char *before = malloc(put_bytes(op) * all);
@@ -386,15 +383,18 @@ static bool post(struct context *c, const struct peal_op *op, const struct note 
         if (peal_replay_is_put(op, &refs[i], i, c->rank))
             move_put(c, op, refs[i].rank, before + put_bytes(op) * done++, true);
     }
-    bool good = work(c, op);
+    bool good = false;
+    if (!work(c, op))
+        goto free_before;
     done = 0;
     for (uint32_t i = 0; i < nrefs; i++) {
         if (!peal_replay_is_put(op, &refs[i], i, c->rank))
             continue;
-        good = good && take_out(c, op, note, refs[i].rank, before + put_bytes(op) * done++);
-        if (!good)
-            break;
+        if (!take_out(c, op, note, refs[i].rank, before + put_bytes(op) * done++))
+            goto free_before;
     }
+    good = true;
+free_before:
     free(before);
     return good;
 }

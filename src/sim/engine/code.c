@@ -36,7 +36,7 @@ enum { RAW_REFS = 3, RAW_NONE = PEAL_OP_KIND_COUNT };
 struct raw_op {
     uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: unlike any op */
     uint32_t port;                  /* send, recv, recv_slot, free */
-    uint16_t nsrc, extra_dsts;
+    uint16_t nsrc, more_dsts;
     uint32_t rows;
     uint64_t count;
     uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on this rank */
@@ -202,7 +202,7 @@ static struct op_operands operands_of(const struct coding *c, const struct peal_
         uint64_t mem = peal_sim_code_memory(c->sim, c->buf_mem, &refs[i]);
         bool writes = peal_op_writes(op, i);
         if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
-            bool simple = out.reach == PEAL_REACH_OWN && op->mem.extra_dsts == 0 &&
+            bool simple = out.reach == PEAL_REACH_OWN && op->mem.more_dsts == 0 &&
                           c->sim->dtype_size[refs[i].dtype] == c->sim->dtype_size[op->dtype];
             out.reach = writes ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
             if (!simple)
@@ -281,7 +281,7 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
                          .dtype = op->dtype,
                          .port = port,
                          .nsrc = op->mem.nsrc,
-                         .extra_dsts = op->mem.extra_dsts,
+                         .more_dsts = op->mem.more_dsts,
                          .rows = op->mem.rows,
                          .count = op->mem.count};
     bool is_short = peal_op_nrefs(op) <= RAW_REFS && op->kind != PEAL_OP_MATMUL;
@@ -302,7 +302,7 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
 static bool is_like(const struct coding *c, const struct peal_op *op, const struct raw_op *raw)
 {
     if (op->kind != raw->kind || op->fn != raw->fn || op->dtype != raw->dtype ||
-        op->mem.nsrc != raw->nsrc || op->mem.extra_dsts != raw->extra_dsts ||
+        op->mem.nsrc != raw->nsrc || op->mem.more_dsts != raw->more_dsts ||
         op->mem.rows != raw->rows || op->mem.count != raw->count)
         return false;
     if (peal_op_has_channel(op) && (raw->port >= c->codes->now_ports.len ||

@@ -176,7 +176,7 @@ static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_r
     if (i == 0)
         dst = peal_op_dst(plan, op);
     else
-        dst = peal_op_extra_dst(plan, op, i - 1);
+        dst = peal_op_more_dst(plan, op, i - 1);
     uint8_t source = (uint8_t)sim->machine->keys.place_tile;
     if (op->kind == PEAL_OP_ACCUMULATE && !is_remote(lane, peal_op_src(plan, op, 0)))
         source = peal_sim_code_memory(sim, lane->instance->buf_mem, peal_op_src(plan, op, 0));
@@ -228,7 +228,7 @@ static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_c
     struct peal_lane_run *lane = &sim->lanes.at[index];
     uint32_t extra = 0;
     if (step->reach == PEAL_REACH_OP)
-        extra = peal_sim_op(lane)->mem.extra_dsts;
+        extra = peal_sim_op(lane)->mem.more_dsts;
     for (; lane->issued <= extra; lane->issued++) {
         struct far far;
         if (find_far_target(sim, lane, step, lane->issued, &far) &&
@@ -244,7 +244,7 @@ static bool has_far_target(const struct peal_sim *sim, const struct peal_lane_ru
 {
     uint32_t extra = 0;
     if (step->reach == PEAL_REACH_OP)
-        extra = peal_sim_op(lane)->mem.extra_dsts;
+        extra = peal_sim_op(lane)->mem.more_dsts;
     struct far far;
     for (uint32_t i = 0; i <= extra; i++) {
         if (find_far_target(sim, lane, step, i, &far))

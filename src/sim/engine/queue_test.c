@@ -30,9 +30,8 @@ static int compare(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-static void pops_in_the_stated_order(void **unused)
+TEST(pops_in_the_stated_order)
 {
-    (void)unused;
     uint64_t seed = 88172645463325252u;
     printf("seed %llu\n", (unsigned long long)seed);
     for (int round = 0; round < 60; round++) {
@@ -73,6 +72,5 @@ static void pops_in_the_stated_order(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pops_in_the_stated_order)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -77,14 +77,12 @@ static bool check(const struct peal_sim *sim, const struct peal_bind *bind,
 
 static enum peal_status run_workers(struct stream_worker *workers, uint32_t count)
 {
-    enum peal_status status = PEAL_OK;
     peal_parallel(count, count, work, workers);
     for (uint32_t i = 0; i < count; i++) {
-        if (status != PEAL_OK)
-            break;
-        status = workers[i].status;
+        if (workers[i].status != PEAL_OK)
+            return workers[i].status;
     }
-    return status;
+    return PEAL_OK;
 }
 
 /* Collects all channels in the first worker's tables, the frame, and the codes of all ranks. */
@@ -93,35 +91,32 @@ static enum peal_status join(struct stream_worker *workers, uint32_t count,
 {
     uint32_t *maps[MAX_WORKERS] = {0};
     struct peal_codes *others[MAX_WORKERS];
-    enum peal_status status = PEAL_OK;
+    enum peal_status status = PEAL_NO_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
-        if (status != PEAL_OK)
-            break;
         uint32_t channels = peal_parts_channel_count(workers[i].parts);
         maps[i] = malloc((channels + 1) * sizeof **maps);
-        if (!maps[i]) {
-            status = PEAL_NO_MEMORY;
-            break;
-        }
-        if (i > 0) {
-            status = peal_parts_join(workers[0].parts, workers[i].parts, maps[i]);
-            continue;
-        }
+        if (!maps[i])
+            goto free_maps;
         for (uint32_t c = 0; c < channels; c++)
-            maps[0][c] = c;
+            maps[i][c] = c; /* holds for the first worker; the others are joined to it */
     }
-    if (status == PEAL_OK) {
-        status = peal_parts_end(workers[0].parts, frame);
-        workers[0].parts = NULL;
+    for (uint32_t i = 1; i < count; i++) {
+        status = peal_parts_join(workers[0].parts, workers[i].parts, maps[i]);
+        if (status != PEAL_OK)
+            goto free_maps;
     }
-    if (status == PEAL_OK) {
-        for (uint32_t i = 0; i < count; i++) {
-            others[i] = workers[i].codes;
-            workers[i].codes = NULL;
-        }
-        *codes = peal_sim_codes_join(workers[0].sim, others, maps, count, workers[0].nranks);
-        status = *codes ? PEAL_OK : PEAL_NO_MEMORY;
+    status = peal_parts_end(workers[0].parts, frame);
+    workers[0].parts = NULL;
+    if (status != PEAL_OK)
+        goto free_maps;
+    for (uint32_t i = 0; i < count; i++) {
+        others[i] = workers[i].codes;
+        workers[i].codes = NULL;
     }
+    *codes = peal_sim_codes_join(workers[0].sim, others, maps, count, workers[0].nranks);
+    if (!*codes)
+        status = PEAL_NO_MEMORY;
+free_maps:
     for (uint32_t i = 0; i < count; i++)
         free(maps[i]);
     return status;
@@ -131,18 +126,16 @@ static enum peal_status make(struct stream_worker *workers, uint32_t count,
                              struct peal_plan **frame, struct peal_codes **codes)
 {
     enum peal_status status = run_workers(workers, count);
+    if (status != PEAL_OK)
+        return status;
     for (uint32_t i = 0; i < count; i++) {
-        if (status != PEAL_OK)
-            break;
-        if (peal_sim_codes_queues_only(workers[i].codes))
-            continue;
-        status = PEAL_UNSUPPORTED;
-        peal_diag_error(&workers[0].diags, (struct peal_pos){0},
-                        "operands on other ranks need the plan as a whole; it is not kept");
+        if (!peal_sim_codes_queues_only(workers[i].codes)) {
+            peal_diag_error(&workers[0].diags, (struct peal_pos){0},
+                            "operands on other ranks need the plan as a whole; it is not kept");
+            return PEAL_UNSUPPORTED;
+        }
     }
-    if (status == PEAL_OK)
-        return join(workers, count, frame, codes);
-    return status;
+    return join(workers, count, frame, codes);
 }
 
 static void pass_on(const struct peal_diags *from, struct peal_diags *to)
@@ -164,6 +157,28 @@ static void release(struct stream_worker *w)
     peal_diags_release(&w->diags);
 }
 
+/* Gives every worker its ranks. They are released in every case. */
+static enum peal_status open_workers(struct stream_worker *workers, uint32_t count,
+                                     struct peal_sim *sim, const struct peal_kernel *kernel,
+                                     const struct peal_bind *bind)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        workers[i] =
+            (struct stream_worker){.sim = sim, .first = i, .stride = count, .nranks = bind->nranks};
+        peal_diags_init(&workers[i].diags);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        workers[i].codes = peal_sim_codes_new();
+        if (!workers[i].codes)
+            return PEAL_NO_MEMORY;
+        enum peal_status status =
+            peal_parts_open(kernel, bind, &workers[i].diags, &workers[i].parts);
+        if (status != PEAL_OK)
+            return status;
+    }
+    return PEAL_OK;
+}
+
 enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_kernel *kernel,
                                         const struct peal_bind *bind, uint32_t threads,
                                         struct peal_diags *diags)
@@ -178,43 +193,34 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     struct peal_codes *codes = NULL;
     if (!workers)
         return PEAL_NO_MEMORY;
+    status = open_workers(workers, count, sim, kernel, bind);
+    if (status != PEAL_OK)
+        goto release_workers;
+    status = make(workers, count, &frame, &codes);
+    if (status != PEAL_OK)
+        goto free_frame;
+    struct peal_instance *instance = peal_sim_instance_new(sim, frame, codes);
+    if (!instance) {
+        status = PEAL_NO_MEMORY;
+        goto free_frame;
+    }
+    instance->own_plan = frame;
+    instance->kernel = kernel;
+    instance->bind = bind;
+    status = peal_sim_call(sim, instance, NULL);
+    goto release_workers;
+free_frame:
+    free(frame);
+release_workers:
+    /* One worker's diagnostics are enough: the others usually report the same. */
     for (uint32_t i = 0; i < count; i++) {
-        struct stream_worker *w = &workers[i];
-        *w =
-            (struct stream_worker){.sim = sim, .first = i, .stride = count, .nranks = bind->nranks};
-        peal_diags_init(&w->diags);
-        w->codes = peal_sim_codes_new();
-        if (status == PEAL_OK) {
-            if (w->codes)
-                status = peal_parts_open(kernel, bind, &w->diags, &w->parts);
-            else
-                status = PEAL_NO_MEMORY;
+        if (workers[i].diags.list.len) {
+            pass_on(&workers[i].diags, diags);
+            break;
         }
     }
-    if (status == PEAL_OK)
-        status = make(workers, count, &frame, &codes);
-    struct peal_instance *instance = NULL;
-    if (status == PEAL_OK) {
-        instance = peal_sim_instance_new(sim, frame, codes);
-        status = instance ? PEAL_OK : PEAL_NO_MEMORY;
-    }
-    if (instance) {
-        instance->own_plan = frame;
-        instance->kernel = kernel;
-        instance->bind = bind;
-        status = peal_sim_call(sim, instance, NULL);
-    } else {
-        free(frame);
-    }
-    bool reported = false; /* by one of them: the others would usually report the same */
-    for (uint32_t i = 0; i < count; i++) {
-        struct stream_worker *w = &workers[i];
-        if (!reported && w->diags.list.len) {
-            reported = true;
-            pass_on(&w->diags, diags);
-        }
-        release(w);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        release(&workers[i]);
     free(workers);
     return status;
 }

@@ -78,9 +78,8 @@ static struct peal_machine *read_text(const char *text, size_t len, struct peal_
     return machine;
 }
 
-static void bad_files_are_refused_with_a_place(void **unused)
+TEST(bad_files_are_refused_with_a_place)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_text said = {0};
         struct peal_machine *machine = read_text(rows[i].text, strlen(rows[i].text), &said);
@@ -93,9 +92,8 @@ static void bad_files_are_refused_with_a_place(void **unused)
     }
 }
 
-static void deep_and_large_texts_cost_little(void **unused)
+TEST(deep_and_large_texts_cost_little)
 {
-    (void)unused;
     enum { DEEP = 100000 };
     char *text = malloc(400000);
     struct peal_text said = {0};
@@ -111,9 +109,8 @@ static void deep_and_large_texts_cost_little(void **unused)
     free(text);
 }
 
-static void a_printed_machine_reads_back_as_itself(void **unused)
+TEST(a_printed_machine_reads_back_as_itself)
 {
-    (void)unused;
     static const char text[] =
         "topology: {sips: 2, cubes: [2, 3], pes: [4, 5], wrap: {sip: ring}}\n"
         "links:\n  pe: {bw_GBps: 0.1, lat_ns: 8.125}\n"
@@ -143,9 +140,8 @@ static void a_printed_machine_reads_back_as_itself(void **unused)
     peal_text_release(&second);
 }
 
-static void settings_are_checked_together_and_undone_on_error(void **unused)
+TEST(settings_are_checked_together_and_undone_on_error)
 {
-    (void)unused;
     struct peal_text said = {0};
     struct peal_machine *machine = read_text(GOOD, strlen(GOOD), &said);
     static const char *const good[] = {"topology.pes=[1,1]", "topology.sips=4",
@@ -160,9 +156,8 @@ static void settings_are_checked_together_and_undone_on_error(void **unused)
     peal_text_release(&said);
 }
 
-static void every_file_of_the_folder_is_built_in(void **unused)
+TEST(every_file_of_the_folder_is_built_in)
 {
-    (void)unused;
     size_t files = 0;
     DIR *folder = opendir(SOURCE_ROOT "/machines");
     assert_non_null(folder);
@@ -184,12 +179,5 @@ static void every_file_of_the_folder_is_built_in(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_file_of_the_folder_is_built_in),
-        cmocka_unit_test(bad_files_are_refused_with_a_place),
-        cmocka_unit_test(deep_and_large_texts_cost_little),
-        cmocka_unit_test(a_printed_machine_reads_back_as_itself),
-        cmocka_unit_test(settings_are_checked_together_and_undone_on_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying a program, and inserting steps into the copy. See edit.h; edit_lines.c has the other
- * changes. */
+/* Copying a program, and inserting steps into the copy. edit_lines.c has the other changes.
+ *
+ * The copy owns its steps, cells, initial values, threads with their `enter` and `leave`, accesses,
+ * memory and bases. Everything else (plans, signals, channels, names) is the original's, which must
+ * outlive it.
+ *
+ * Insertions are queued by their *place* in a thread, a number that counts the beginnings of
+ * launches, their ops and their ends, and that no insertion changes: so they can be queued in any
+ * order, and accesses, `enter` and `leave` are moved by how many insertions come at or before their
+ * own place. Several steps of one op have one place, and nothing is inserted between them.
+ */
 #include "verify/advice/edit.h"
 
 #include "verify/decide.h"

@@ -70,11 +70,10 @@ static bool rebase(struct program *p)
         }
     }
     for (uint32_t c = 0; c < p->ncells; c++) {
-        for (uint32_t l = 0; l <= p->launches; l++) {
-            if (p->cells[c].kind != CELL_SHARED)
-                break;
+        if (p->cells[c].kind != CELL_SHARED)
+            continue;
+        for (uint32_t l = 0; l <= p->launches; l++)
             p->base[(uint64_t)l * p->ncells + c] = base[(uint64_t)l * p->ncells + c];
-        }
     }
     free(base);
     return true;

@@ -3,13 +3,10 @@
 #include "verify/advice/edit.h"
 
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, LAUNCHES = 2 };
 
@@ -37,9 +34,8 @@ static void put(struct edit *e, uint32_t thread, uint32_t launch, uint32_t op, i
         e, (struct insertion){.thread = thread, .launch = launch, .op = op, .step = step});
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
-    (void)state;
     struct peal_plan *plan = make();
     const struct peal_plan *plans[LAUNCHES] = {plan, plan};
     struct program p;
@@ -85,6 +81,5 @@ static void test_places(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_places)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

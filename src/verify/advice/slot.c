@@ -96,8 +96,8 @@ static void add_op(struct slot_finder *f, uint32_t thread, uint32_t op, size_t *
         add_touch(f, thread, op, peal_op_src(plan, at, i), next);
     if (peal_op_has_dst(at))
         add_touch(f, thread, op, peal_op_dst(plan, at), next);
-    for (uint32_t i = 0; i < at->mem.extra_dsts; i++)
-        add_touch(f, thread, op, peal_op_extra_dst(plan, at, i), next);
+    for (uint32_t i = 0; i < at->mem.more_dsts; i++)
+        add_touch(f, thread, op, peal_op_more_dst(plan, at, i), next);
 }
 
 static void add_touches(struct slot_finder *f)
@@ -294,11 +294,9 @@ static void each_location(struct slot_finder *f,
     for (size_t i = 0, end; i < f->touches.len; i = end) {
         if (f->failed)
             break;
-        for (end = i + 1; end < f->touches.len;) {
-            if (f->touches.at[end].location != f->touches.at[i].location)
-                break;
+        end = i + 1;
+        while (end < f->touches.len && f->touches.at[end].location == f->touches.at[i].location)
             end++;
-        }
         f->failed = end - i > MAX_TOUCHES;
         if (!f->failed)
             call(f, f->touches.at + i, end - i);
@@ -340,11 +338,9 @@ static bool fold_all(struct slot_finder *f, struct slot_uses *out)
     out->list.len = 0;
     for (size_t i = 0, end; i < f->touches.len; i = end) {
         struct slot_use use = {.ref = f->touches.at[i].ref};
-        for (end = i + 1; end < f->touches.len;) {
-            if (f->touches.at[end].ref != use.ref)
-                break;
+        end = i + 1;
+        while (end < f->touches.len && f->touches.at[end].ref == use.ref)
             end++;
-        }
         if (!fold(f, f->touches.at + i, end - i, out->period, &use.slots))
             return false;
         if (!peal_vec_push(&out->list, use))

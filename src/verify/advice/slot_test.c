@@ -4,14 +4,12 @@
 #include "verify/advice/slot.h"
 
 #include "plan/plan.h"
+#include "base/tests/unit.h"
+#include "plan/tests/by_hand.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, COUNT = 8, HALF = COUNT / 2 };
 
@@ -33,19 +31,6 @@ struct maker {
     int64_t waves;
 };
 
-static uint32_t add_buf(struct maker *m, const char *name, enum peal_buf_kind kind,
-                        enum peal_buf_dir dir, uint32_t param, uint64_t len)
-{
-    struct peal_buf_spec spec = {.name = name,
-                                 .kind = kind,
-                                 .dir = dir,
-                                 .dtype = PEAL_F32,
-                                 .param = param,
-                                 .alias = PEAL_NONE,
-                                 .len = len};
-    return peal_assembler_buf(m->a, &spec);
-}
-
 static struct maker maker_begin(enum scheme scheme)
 {
     struct maker m = {.a = peal_assembler_new(RANKS, 0, RANKS)};
@@ -55,9 +40,9 @@ static struct maker maker_begin(enum scheme scheme)
     h->root = 0;
     h->period = scheme == PARITY ? 2 : 1;
     h->kernel = peal_assembler_string(m.a, "test");
-    h->contract_in = m.x = add_buf(&m, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, 0, COUNT);
-    h->contract_out = m.y = add_buf(&m, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, 1, COUNT);
-    m.t = add_buf(&m, "t", PEAL_BUF_WINDOW, PEAL_DIR_NONE, PEAL_NONE, 2 * COUNT);
+    h->contract_in = m.x = by_hand_param(m.a, PEAL_DIR_IN, PEAL_F32, COUNT);
+    h->contract_out = m.y = by_hand_param(m.a, PEAL_DIR_OUT, PEAL_F32, COUNT);
+    m.t = by_hand_scratch(m.a, "t", PEAL_BUF_WINDOW, PEAL_F32, 2 * COUNT);
     m.s = peal_assembler_signal(m.a, "s", PEAL_SIGNAL_SHARED, 1);
     if (scheme == GATHERED)
         h->contract = PEAL_CONTRACT_NONE;
@@ -189,9 +174,8 @@ static bool suggests_slot(const struct peal_verification *v)
     return false;
 }
 
-static void test_schemes(void **state)
+TEST(test_schemes)
 {
-    (void)state;
     static const struct {
         int line;
         enum scheme scheme;
@@ -236,9 +220,8 @@ static void test_schemes(void **state)
 
 /* If the second half were assumed to be in the slot of the first, nothing would race, and the
  * result would be wrong. */
-static void test_a_wrong_result_is_seen(void **state)
+TEST(test_a_wrong_result_is_seen)
 {
-    (void)state;
     struct peal_plan *plan = make(PERSISTS);
     struct slot_uses uses = {.period = 1};
     const struct peal_op *op = peal_plan_ops(plan);
@@ -265,9 +248,5 @@ static void test_a_wrong_result_is_seen(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schemes),
-        cmocka_unit_test(test_a_wrong_result_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -3,6 +3,7 @@
 #include "verify/claim/claim.h"
 
 #include "plan/tests/made.h"
+#include "base/tests/unit.h"
 
 #include <stdio.h>
 
@@ -82,17 +83,15 @@ static void check_row(const struct row *row)
     made_end(&m);
 }
 
-static void test_a_claim_adds_up(void **state)
+TEST(test_a_claim_adds_up)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check_row(&rows[i]);
 }
 
 /* A sample is not a proof, no matter how many of its sequences are proved. */
-static void test_a_sample_is_no_proof(void **state)
+TEST(test_a_sample_is_no_proof)
 {
-    (void)state;
     struct made m;
     struct peal_claim_sum sum = {0};
     int64_t ranks[] = {2, 6}, counts[] = {4};
@@ -114,9 +113,8 @@ static void test_a_sample_is_no_proof(void **state)
 
 /* Root 2 has a plan that is too large to be verified. The proofs for other roots say nothing about
  * it. */
-static void test_what_is_too_large_is_not_decided(void **state)
+TEST(test_what_is_too_large_is_not_decided)
 {
-    (void)state;
     struct made m;
     struct peal_claim_sum sum = {0};
     int64_t ranks[] = {3}, counts[] = {4};
@@ -141,9 +139,8 @@ static void test_what_is_too_large_is_not_decided(void **state)
 }
 
 /* Threads share the tasks; the answers are the same. */
-static void test_threads_do_not_change_the_sum(void **state)
+TEST(test_threads_do_not_change_the_sum)
 {
-    (void)state;
     struct made m;
     struct peal_claim_sum one = {0}, four = {0};
     int64_t ranks[] = {2, 3, 4}, counts[] = {1, 7};
@@ -164,9 +161,8 @@ static void test_threads_do_not_change_the_sum(void **state)
 }
 
 /* The question that `peal run --verify` asks before a launch. */
-static void test_a_plan_is_checked_before_its_launch(void **state)
+TEST(test_a_plan_is_checked_before_its_launch)
 {
-    (void)state;
     static const struct {
         int line;
         const char *text;
@@ -193,12 +189,5 @@ static void test_a_plan_is_checked_before_its_launch(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_claim_adds_up),
-        cmocka_unit_test(test_a_sample_is_no_proof),
-        cmocka_unit_test(test_what_is_too_large_is_not_decided),
-        cmocka_unit_test(test_threads_do_not_change_the_sum),
-        cmocka_unit_test(test_a_plan_is_checked_before_its_launch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -4,6 +4,7 @@
 #include "verify/claim/claim.h"
 
 #include "plan/tests/made.h"
+#include "base/tests/unit.h"
 
 #include <stdio.h>
 
@@ -127,9 +128,8 @@ static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain,
     return sum;
 }
 
-static void test_what_composes_is_what_pairs_say(void **state)
+TEST(test_what_composes_is_what_pairs_say)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
         struct made m;
@@ -152,12 +152,11 @@ static void test_what_composes_is_what_pairs_say(void **state)
 }
 
 /* Without this rule, a thousand ranks need a thousand plans. */
-static void test_two_roots_stand_for_all_of_the_library(void **state)
+TEST(test_two_roots_stand_for_all_of_the_library)
 {
     static const char *const names[] = {"broadcast_flat", "broadcast_pipe", "broadcast_nodes",
                                         "reduce_mesh",    "reduce_rows",    "reduce_binomial",
                                         "reduce_nodes",   "reduce_heads"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct made m;
         bool composes, one_root;
@@ -171,8 +170,5 @@ static void test_two_roots_stand_for_all_of_the_library(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_composes_is_what_pairs_say),
-        cmocka_unit_test(test_two_roots_stand_for_all_of_the_library)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of an exploration in their order, for every way in which cells can start. */
+/* The steps of an exploration in their order, for every way in which cells can start.
+ *
+ * A cell that no rank initialises may hold any value. Only how it compares with the numbers that
+ * are waited for makes a difference, so a range of values per cell stands for all. If the ways to
+ * start are few, all of them are explored. Otherwise some are tried, to find a fault; that none is
+ * found is then not a proof.
+ *
+ * Before all states are visited, a few thousand schedules are followed that find most faults at
+ * once (directed.c). One search serves all ways to start: each begins with no states, `visited`
+ * counts those of all.
+ *
+ * The program is changed. p->initial holds the way to start that was tried last: counterexamples
+ * begin with these values. Barriers become accesses, which stay, because races name them by index.
+ */
 #include "verify/explore/explore.h"
 
 #include "verify/explore/search.h"
@@ -130,18 +143,20 @@ static struct unknown *find_unknown(const struct program *p, uint32_t *count, ui
     struct unknown *list = calloc(p->ncells + 1u, sizeof *list);
     *count = 0;
     *starts = 1;
-    if (list) {
-        for (uint32_t c = 0; c < p->ncells; c++) {
-            if (!p->cells[c].uninitialised)
-                continue;
-            struct unknown one = {c, 0, 0};
-            if (!find_range(p, c, &one))
-                *starts = MAX_STARTS + 1;
-            uint64_t values = (uint64_t)(one.last - one.first) + 1;
-            *starts =
-                *starts > MAX_STARTS || values > MAX_STARTS ? MAX_STARTS + 1 : *starts * values;
-            list[(*count)++] = one;
-        }
+    if (!list)
+        return NULL;
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (!p->cells[c].uninitialised)
+            continue;
+        struct unknown one = {c, 0, 0};
+        if (!find_range(p, c, &one))
+            *starts = MAX_STARTS + 1;
+        uint64_t values = (uint64_t)(one.last - one.first) + 1;
+        if (*starts <= MAX_STARTS && values <= MAX_STARTS)
+            *starts *= values;
+        else
+            *starts = MAX_STARTS + 1;
+        list[(*count)++] = one;
     }
     return list;
 }
@@ -173,34 +188,47 @@ static bool decide(struct search *s)
     return false;
 }
 
-/* Tries every value that makes a difference if they are few enough. Otherwise it tries some, and
- * then a proof for those is not a proof. */
-static void decide_all(struct search *s)
+/* Searches for a fault from some starts. Where there is only one start, or too many to try them all
+ * (`few` is false), all states are visited from these. False: not proved. */
+static bool try_some_starts(struct search *s, const struct unknown *list, uint32_t count, bool few)
 {
     static const int64_t guess[] = {INT64_C(1) << 60, -(INT64_C(1) << 60), 0};
-    struct program *p = s->p;
+    for (size_t i = 0; i < (count ? 3 : 1); i++) {
+        for (uint32_t k = 0; k < count; k++) {
+            const int64_t known[] = {list[k].last, list[k].first, 0};
+            s->p->initial[list[k].cell] = few ? known[i] : guess[i];
+        }
+        if (!s->options->all_faults && peal_search_directed(s))
+            return false;
+        if ((!few || !count) && !decide(s))
+            return false;
+    }
+    return true;
+}
+
+/* Visits all states from every start. False: not proved. */
+static bool try_all_starts(struct search *s, const struct unknown *list, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        s->p->initial[list[k].cell] = list[k].first;
+    do {
+        if (!decide(s) || s->visited >= s->options->max_states)
+            return false;
+    } while (next_start(s->p, list, count));
+    return true;
+}
+
+static void decide_all(struct search *s)
+{
     struct peal_verification *v = &s->a->v;
     uint32_t count;
     uint64_t starts;
-    struct unknown *list = find_unknown(p, &count, &starts);
-    bool proved = list;
-    for (size_t i = 0; i < (count ? 3 : 1); i++) {
-        if (!proved)
-            break;
-        for (uint32_t k = 0; k < count; k++) {
-            const int64_t known[] = {list[k].last, list[k].first, 0};
-            p->initial[list[k].cell] = starts > MAX_STARTS ? guess[i] : known[i];
-        }
-        proved = s->options->all_faults || !peal_search_directed(s);
-        if (proved && (starts > MAX_STARTS || !count))
-            proved = decide(s);
-    }
-    if (proved && count && starts <= MAX_STARTS) {
-        for (uint32_t k = 0; k < count; k++)
-            p->initial[list[k].cell] = list[k].first;
-        do {
-            proved = decide(s) && s->visited < s->options->max_states;
-        } while (proved && next_start(p, list, count));
+    struct unknown *list = find_unknown(s->p, &count, &starts);
+    if (!list)
+        return;
+    bool few = starts <= MAX_STARTS, proved = try_some_starts(s, list, count, few);
+    if (proved && count && few) {
+        proved = try_all_starts(s, list, count);
         if (!proved && v->verdict == PEAL_PROVED)
             peal_answer_give_up(s->a, "cells of unknown value: the limit of states was reached "
                                       "before all values were tried");

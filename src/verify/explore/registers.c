@@ -31,7 +31,7 @@ static bool touches_data(const struct program *p, uint32_t thread, uint32_t step
     return false;
 }
 
-static void look_at_step(struct search *s, uint32_t t, uint32_t i)
+static void note_register_use(struct search *s, uint32_t t, uint32_t i)
 {
     const struct program *p = s->p;
     const struct step *step = peal_program_step(p, t, i);
@@ -58,7 +58,7 @@ bool peal_search_registers(struct search *s)
         return true;
     for (uint32_t t = 0; t < s->p->nthreads; t++) {
         for (uint32_t i = 0; i < s->p->threads[t].nsteps; i++)
-            look_at_step(s, t, i);
+            note_register_use(s, t, i);
     }
     return true;
 }

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one plan's cells and windows say about sequences of plans. See compose.h. */
+/* What one plan's cells and windows say about sequences of plans. See compose.h.
+ *
+ * The facts start as the strongest statements (peal_composition_find), and each step, access and
+ * operand can only weaken them: `released`, `guarded`, `phased`, `own_writes` and `by_index` lose,
+ * `awaited` and `reached` gain. What no walk has seen counts as the worst case: cells that some
+ * launch leaves silent release nothing, and windows without listed accesses, which only their own
+ * rank touches, are read from the plan's ops. The writers of cells come first, because the rest
+ * needs their distances.
+ *
+ * A value of a one-writer cell is launch + 1 << 32 | count; the launch of a wait's value says which
+ * launch it looks back to.
+ */
 #include "verify/order/compose_facts.h"
 
 #include <stdlib.h>
@@ -174,8 +185,8 @@ static void note_all_unlisted(const struct program *p, struct peal_composition *
             note_unlisted(p, c, &seen, peal_op_src(plan, op, k));
         }
         note_unlisted(p, c, op, peal_op_dst(plan, op));
-        for (uint32_t k = 0; k < op->mem.extra_dsts; k++)
-            note_unlisted(p, c, op, peal_op_extra_dst(plan, op, k));
+        for (uint32_t k = 0; k < op->mem.more_dsts; k++)
+            note_unlisted(p, c, op, peal_op_more_dst(plan, op, k));
     }
 }
 

@@ -140,11 +140,9 @@ bool peal_ahead_in_order(const struct program *p, uint32_t workers)
     for (size_t i = 0, end; i < s.adds.len; i = end) {
         if (s.failed)
             break;
-        for (end = i + 1; end < s.adds.len;) {
-            if (s.adds.at[end].cell != s.adds.at[i].cell)
-                break;
+        end = i + 1;
+        while (end < s.adds.len && s.adds.at[end].cell == s.adds.at[i].cell)
             end++;
-        }
         ask_cell(&s, s.adds.at + i, end - i);
     }
     bool in_order = !s.failed && all_met(p, &s, workers);

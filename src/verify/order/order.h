@@ -14,6 +14,7 @@
  *
  *   order.c        runs and lazy runs               causal_past.c  how far every thread must have gone
  *   race.h         accesses that nothing orders     chain.h        the same by fewer questions
+ *   demands.c      closed, barrier, and cells that are handed over: asked together with races
  *   relaxed.h      races with relaxed signals or peeked values
  *   ahead.h        how many launches a proof needs  in_order.c     launches do not overtake on a cell
  *   compose.h      plans that may be launched in any sequence; compose_facts.h: what one plan says

@@ -2,9 +2,9 @@
 /* Segments, the clocks they need, and the verdict on each pair. See race.h.
  *
  * There are two phases: all questions are collected (cut_location, peal_demands_ask) and answered
- * together by peal_order_clocks; then the answers are judged. A lazy run answers all questions about
- * its thread, so it must not be started per question. Segments whose links fail ask again, in a
- * second round.
+ * together by peal_order_clocks; then the answers are judged. A lazy run answers all questions
+ * about its thread, so it must not be started per question. Segments whose links fail ask again, in
+ * a second round.
  *
  * Who owns what. Segments, links, clocks and demands live in the finder's arena, which max_bytes
  * limits; answers are written there through pointers, so nothing that a query points to may move.
@@ -22,6 +22,7 @@
 #include "verify/order/finder.h"
 
 #include "verify/order/chain.h"
+#include "verify/program/sorted.h"
 #include "verify/symmetry/symmetry.h"
 
 #include <stdlib.h>
@@ -78,25 +79,6 @@ bool peal_access_by_location(const struct program *p, uint32_t **first, uint32_t
 }
 
 /* --- segments -------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static size_t find_point(const uint64_t *points, size_t n, uint64_t value)
-{
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (points[mid] < value)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
 
 /* Asks for the clocks that the check of this segment will need. */
 static void ask_segment(struct finder *f, struct segment *s)
@@ -202,7 +184,7 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
         points[2 * i] = accesses[order[i]].lo;
         points[2 * i + 1] = accesses[order[i]].hi;
     }
-    qsort(points, 2 * (size_t)n, sizeof *points, by_value);
+    qsort(points, 2 * (size_t)n, sizeof *points, peal_sorted_compare);
     size_t m = 0;
     for (size_t i = 0; i < 2 * (size_t)n; i++) {
         if (m == 0 || points[i] != points[m - 1])
@@ -214,7 +196,7 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
     for (uint32_t i = 0; i < n; i++) {
         if (f->failed)
             break;
-        for (size_t k = find_point(points, m, accesses[order[i]].lo);
+        for (size_t k = peal_sorted_find(points, m, accesses[order[i]].lo);
              points[k] < accesses[order[i]].hi; k++)
             fill[k]++;
     }
@@ -228,7 +210,7 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
         if (f->failed)
             break;
         const struct access *a = &accesses[order[i]];
-        for (size_t k = find_point(points, m, a->lo); points[k] < a->hi; k++) {
+        for (size_t k = peal_sorted_find(points, m, a->lo); points[k] < a->hi; k++) {
             if (fill[k] == 0 || !same_as(&accesses[entry[k][fill[k] - 1]], a))
                 entry[k][fill[k]++] = order[i];
         }

@@ -9,6 +9,7 @@
 #include "verify/cache.h"
 
 #include "base/base.h"
+#include "verify/program/sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +30,7 @@ struct shaper {
 
 static size_t find_cut(const struct cuts *c, uint64_t value)
 {
-    size_t lo = 0, hi = c->at.len;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (c->at.at[mid] < value)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return peal_sorted_find(c->at.at, c->at.len, value);
 }
 
 static void cut(struct shaper *s, struct cuts *c, uint64_t value)
@@ -60,10 +53,14 @@ struct stretch {
     uint64_t lo;
 };
 
-static struct stretch stretch_of(const struct shaper *s, const struct peal_ref *ref,
+/* Operand i of the op; the one after the last is the message of a send or recv. */
+static struct stretch stretch_of(const struct shaper *s, const struct peal_op *op, uint32_t i,
                                  uint32_t launch)
 {
     const struct peal_plan *plan = s->plan;
+    if (i == peal_op_nrefs(op))
+        return (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0};
+    const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
     if (ref->buf == PEAL_BUF_CONST)
         return (struct stretch){NULL, 0};
@@ -77,26 +74,21 @@ static struct stretch stretch_of(const struct shaper *s, const struct peal_ref *
 /* Carries the cuts of every operand of an op over to the others. */
 static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
 {
-    const struct peal_plan *plan = s->plan;
-    uint32_t nrefs = peal_op_nrefs(op);
-    uint64_t count = op->mem.count * op->mem.rows;
     bool queue = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
-    for (uint32_t i = 0; i < nrefs + queue; i++) {
+    uint32_t operands = peal_op_nrefs(op) + queue;
+    uint64_t count = op->mem.count * op->mem.rows;
+    for (uint32_t i = 0; i < operands; i++) {
         if (s->failed)
             break;
-        struct stretch from =
-            i == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
-                       : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + i, launch);
+        struct stretch from = stretch_of(s, op, i, launch);
         if (!from.cuts)
             continue;
         cut(s, from.cuts, from.lo);
         cut(s, from.cuts, from.lo + count);
-        for (uint32_t k = 0; k < nrefs + queue; k++) {
+        for (uint32_t k = 0; k < operands; k++) {
             if (s->failed)
                 break;
-            struct stretch to =
-                k == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
-                           : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + k, launch);
+            struct stretch to = stretch_of(s, op, k, launch);
             if (!to.cuts || (to.cuts == from.cuts && to.lo == from.lo))
                 continue;
             for (size_t c = find_cut(from.cuts, from.lo); c < from.cuts->at.len; c++) {
@@ -151,11 +143,10 @@ static void find_cuts(struct shaper *s)
             if (s->failed)
                 break;
             const struct peal_op *op = &peal_plan_ops(plan)[i];
-            for (uint32_t l = 0; l < plan->period; l++) {
-                if (peal_op_is_sync(op))
-                    break;
+            if (peal_op_is_sync(op))
+                continue;
+            for (uint32_t l = 0; l < plan->period; l++)
                 carry(s, op, l);
-            }
         }
     }
 }
@@ -199,7 +190,7 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         put(s, (uint64_t)op->sync.value);
         return;
     }
-    put(s, (uint64_t)op->mem.extra_dsts << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
+    put(s, (uint64_t)op->mem.more_dsts << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
     if (op->kind == PEAL_OP_WHEN) { /* no lengths: what is compared, and with what */
         put(s, op->mem.count);
         put(s, op->mem.rows);
@@ -213,7 +204,7 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         if (ref->buf == PEAL_BUF_SLOT) /* which channel's */
             put(s, ref->row);
         for (uint32_t l = 0; l < plan->period; l++) {
-            put_range(s, stretch_of(s, ref, l), op->mem.count * op->mem.rows);
+            put_range(s, stretch_of(s, op, i, l), op->mem.count * op->mem.rows);
             put_row(s, op, ref, l);
         }
     }

@@ -4,6 +4,7 @@
 #include "verify/cache.h"
 
 #include "plan/tests/made.h"
+#include "base/tests/unit.h"
 
 /* Every kind of op except matmul, which has no shape, in two texts: a lane with a `when` has no
  * slots. */
@@ -168,9 +169,8 @@ static void change_tables(struct changed *c)
         CHANGE(c, ((int64_t *)((char *)c->plan + c->plan->totals.offset))[i], i);
 }
 
-static void the_shape_forgets_lengths_only(void **state)
+TEST(the_shape_forgets_lengths_only)
 {
-    (void)state;
     const char *const texts[] = {cells, slots};
     bool kinds[PEAL_OP_KIND_COUNT] = {0};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -189,6 +189,5 @@ static void the_shape_forgets_lengths_only(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_shape_forgets_lengths_only)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

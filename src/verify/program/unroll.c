@@ -3,7 +3,7 @@
  * program.h.
  *
  * Who owns what. All arrays are in the program's arena. Their length is an upper bound that is
- * counted first (most_steps); a step beyond it would be our own mistake and is reported as such.
+ * counted first (step_bound); a step beyond it would be our own mistake and is reported as such.
  * struct walk lives for one call.
  *
  * What never changes: steps and accesses are listed thread by thread, and within a thread in
@@ -367,8 +367,8 @@ static void walk_op(struct walk *w, const struct peal_op *op)
                                 ? ACCESS_ACCUMULATE
                                 : ACCESS_WRITE;
     add_access(w, op, peal_op_dst(plan, op), kind);
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++)
-        add_access(w, op, peal_op_extra_dst(plan, op, i), ACCESS_WRITE);
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++)
+        add_access(w, op, peal_op_more_dst(plan, op, i), ACCESS_WRITE);
 }
 
 /* Between launches the caller may do anything with a parameter that peers can access. */
@@ -444,7 +444,7 @@ static uint64_t wire_step_bound(const struct peal_op *op)
     enum { STEPS = 4 };
     if (!peal_op_is_elementwise(op))
         return STEPS;
-    return STEPS * (1 + (uint64_t)op->mem.extra_dsts);
+    return STEPS * (1 + (uint64_t)op->mem.more_dsts);
 }
 
 static uint64_t op_steps(const struct peal_op *op)
@@ -467,7 +467,7 @@ static uint64_t step_bound(const struct program *p)
 }
 
 /* Counts the registers and blocks of `when` in the plans. */
-static void look_at_registers(struct program *p, uint64_t cap)
+static void count_registers(struct program *p, uint64_t cap)
 {
     bool fetches = false, peeks = false, whens = false;
     for (uint32_t l = 0; l < p->launches; l++) {
@@ -497,7 +497,7 @@ static void look_at_registers(struct program *p, uint64_t cap)
 void peal_program_unroll(struct program *p)
 {
     struct walk w = {.p = p, .cap = step_bound(p)};
-    look_at_registers(p, w.cap);
+    count_registers(p, w.cap);
     p->steps = peal_program_take(p, w.cap, sizeof *p->steps);
     p->step_op = peal_program_take(p, w.cap, sizeof *p->step_op);
     w.unfreed = peal_program_take(p, p->channels.len, sizeof *w.unfreed);

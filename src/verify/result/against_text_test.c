@@ -3,6 +3,7 @@
  * changed, as a faulty lowering might, they do not. */
 #include "plan/tests/made.h"
 #include "verify/verify.h"
+#include "base/tests/unit.h"
 
 static const char sums[] =
     "kernel k(in x: T[n], out y: T[n], op: reduce) {\n"
@@ -57,9 +58,8 @@ static bool agrees(const struct made *m, const struct peal_plan *plan)
     return good;
 }
 
-static void test_a_plan_as_made_agrees(void **state)
+TEST(test_a_plan_as_made_agrees)
 {
-    (void)state;
     const char *const texts[] = {sums, product};
     for (int i = 0; i < 2; i++) {
         struct made m;
@@ -126,18 +126,13 @@ static void check_changes(const char *text, unsigned least)
     made_end(&m);
 }
 
-static void test_a_changed_plan_differs(void **state)
+TEST(test_a_changed_plan_differs)
 {
-    (void)state;
     check_changes(sums, 12);
     check_changes(product, 18);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_plan_as_made_agrees),
-        cmocka_unit_test(test_a_changed_plan_differs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

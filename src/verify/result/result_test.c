@@ -5,14 +5,12 @@
 #include "verify/verdict.h"
 
 #include "plan/plan.h"
+#include "base/tests/unit.h"
+#include "plan/tests/by_hand.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 4, MAX_OPS = 24, MAX_STEPS = 64 };
 enum { FIRST, HERE, TURN, DONE, SENT, GO, COUNT, CELLS };
@@ -93,26 +91,14 @@ static struct text make_text(uint32_t shift, uint32_t early, uint32_t later)
 
 /* --- as a plan ------------------------------------------------------------------------------- */
 
-static uint32_t add_buf(struct peal_assembler *a, const char *name, enum peal_buf_kind kind,
-                        enum peal_buf_dir dir, uint32_t param)
-{
-    return peal_assembler_buf(a, &(struct peal_buf_spec){.name = name,
-                                                         .kind = kind,
-                                                         .dir = dir,
-                                                         .dtype = PEAL_F32,
-                                                         .param = param,
-                                                         .alias = PEAL_NONE,
-                                                         .len = 1});
-}
-
 static struct peal_plan *make_plan(const struct text *t)
 {
     struct peal_assembler *a = peal_assembler_new(RANKS, 0, RANKS);
     struct peal_plan *h = peal_assembler_header(a), *plan = NULL;
-    uint32_t buf[BUFS] = {add_buf(a, "x", PEAL_BUF_PARAM, PEAL_DIR_IN, 0),
-                          add_buf(a, "y", PEAL_BUF_PARAM, PEAL_DIR_OUT, 1),
-                          add_buf(a, "slot", PEAL_BUF_WINDOW, 0, PEAL_NONE),
-                          add_buf(a, "copy", PEAL_BUF_WINDOW, 0, PEAL_NONE)};
+    uint32_t buf[BUFS] = {by_hand_param(a, PEAL_DIR_IN, PEAL_F32, 1),
+                          by_hand_param(a, PEAL_DIR_OUT, PEAL_F32, 1),
+                          by_hand_scratch(a, "slot", PEAL_BUF_WINDOW, PEAL_F32, 1),
+                          by_hand_scratch(a, "copy", PEAL_BUF_WINDOW, PEAL_F32, 1)};
     uint32_t s = peal_assembler_signal(a, "s", PEAL_SIGNAL_RAW, CELLS);
     h->dtype = PEAL_F32;
     h->contract = PEAL_CONTRACT_BROADCAST;
@@ -202,9 +188,8 @@ static bool goes_wrong(const struct text *t, const struct peal_verification *v, 
     return false;
 }
 
-static void test_no_step_of_a_wrong_result_can_be_left_out(void **state)
+TEST(test_no_step_of_a_wrong_result_can_be_left_out)
 {
-    (void)state;
     for (uint32_t k = 0; k < 3 * 4 * RANKS; k++) {
         struct text t = make_text(k % RANKS, k / RANKS % 4, k / RANKS / 4);
         struct peal_plan *plan = make_plan(&t);
@@ -225,8 +210,5 @@ static void test_no_step_of_a_wrong_result_can_be_left_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_step_of_a_wrong_result_can_be_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

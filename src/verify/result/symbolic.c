@@ -14,6 +14,7 @@
 #include "verify/result/symbolic.h"
 
 #include "verify/order/race.h"
+#include "verify/program/sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,12 +191,6 @@ static bool init_memory(struct symbolic *s)
     return true;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Cuts a location that no rank has written yet where its accesses will cut it. */
 static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *order, uint32_t n)
 {
@@ -211,7 +206,7 @@ static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *
         points[count++] = s->p->accesses.at[order[i]].hi / size;
     }
     points[count++] = end;
-    qsort(points, count, sizeof *points, by_value);
+    qsort(points, count, sizeof *points, peal_sorted_compare);
     uint64_t lo = 0;
     bool good = false;
     pieces->list.len = 0;

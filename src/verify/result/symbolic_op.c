@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one op does to values: its operands, its function, its message. See symbolic.h. */
+/* What one op does to values: its operands, its function, its message.
+ *
+ * Values are trees over elements of the inputs (value.h), and memory is a list of pieces: a run of
+ * elements that have one tree, in which only the element's index differs. So an op is executed
+ * piece by piece instead of element by element: where the operands have pieces of different
+ * lengths, the shortest decides how far one step goes, and operands whose indices differ are moved
+ * to one index first (align).
+ *
+ * All rows of the result are made in s->scratch before any is stored, because an op may read what
+ * it overwrites. A fault, or no memory, sets s->done: everything after it does nothing.
+ */
 #include "verify/result/symbolic.h"
 
 #include <inttypes.h>
@@ -138,11 +148,9 @@ static uint32_t combine(struct symbolic *s, const struct peal_op *op, const stru
         return result;
     }
     node.nchildren = (uint8_t)n;
-    for (uint32_t i = 0; i < n; i++) {
-        if (i >= 3)
-            break;
+    uint32_t held = n < 3 ? n : 3;
+    for (uint32_t i = 0; i < held; i++)
         node.child[i] = in[i].node;
-    }
     if (op->fn == PEAL_FN_SOFTMAX)
         node = (struct node){.kind = NODE_OPAQUE,
                              .fn = op->fn,
@@ -150,6 +158,22 @@ static uint32_t combine(struct symbolic *s, const struct peal_op *op, const stru
                              .nchildren = 1,
                              .child = {in[0].node},
                              .word = s->opaque++};
+    return peal_value_make(&s->values, node);
+}
+
+/* Adds in[1] to in[0], which is in that location. */
+static uint32_t accumulate(struct symbolic *s, const struct peal_op *op, const struct piece *in,
+                           uint32_t location, enum peal_dtype wide)
+{
+    struct node node = {.kind = NODE_FN,
+                        .fn = op->fn,
+                        .dtype = (uint8_t)wide,
+                        .nchildren = 2,
+                        .child = {in[0].node, in[1].node}};
+    if (s->unordered && s->unordered[location]) {
+        node.kind = NODE_CHANCE;
+        node.word = location;
+    }
     return peal_value_make(&s->values, node);
 }
 
@@ -204,15 +228,7 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
         if (op->kind == PEAL_OP_COMPUTE)
             node = combine(s, op, in, n, wide);
         else if (op->kind == PEAL_OP_ACCUMULATE)
-            node = peal_value_make(
-                &s->values,
-                (struct node){
-                    .kind = s->unordered && s->unordered[o[0].location] ? NODE_CHANCE : NODE_FN,
-                    .fn = op->fn,
-                    .dtype = (uint8_t)wide,
-                    .nchildren = 2,
-                    .child = {in[0].node, in[1].node},
-                    .word = s->unordered && s->unordered[o[0].location] ? o[0].location : 0});
+            node = accumulate(s, op, in, o[0].location, wide);
         if (node != NO_NODE && op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
             node = peal_value_make(&s->values, (struct node){.kind = NODE_DIVIDE,
                                                              .dtype = (uint8_t)wide,
@@ -280,11 +296,9 @@ static void put_scratch(struct symbolic *s, uint32_t location)
     for (size_t i = 0, end; i < s->scratch.len; i = end) {
         if (s->done)
             break;
-        for (end = i + 1; end < s->scratch.len;) {
-            if (s->scratch.at[end].lo != s->scratch.at[end - 1].hi)
-                break;
+        end = i + 1;
+        while (end < s->scratch.len && s->scratch.at[end].lo == s->scratch.at[end - 1].hi)
             end++;
-        }
         if (s->watched)
             peal_lost_watch(s, location, s->scratch.at + i, end - i);
         else
@@ -410,17 +424,17 @@ static void receive(struct symbolic *s, const struct peal_op *op)
 }
 
 /* The further destinations of a compute: each gets what the first one got. */
-static void execute_also(struct symbolic *s, const struct peal_op *op)
+static void copy_to_more_dsts(struct symbolic *s, const struct peal_op *op)
 {
     const struct peal_plan *plan = plan_now(s);
     struct peal_op copy = *op;
     copy.kind = PEAL_OP_COPY;
-    for (uint32_t i = 0; i < op->mem.extra_dsts; i++) {
+    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         if (!op->mem.count || s->done)
             break;
         struct operand first;
         if (make_operand(s, op, peal_op_dst(plan, op), &first))
-            execute(s, &copy, peal_op_extra_dst(plan, op, i), &first);
+            execute(s, &copy, peal_op_more_dst(plan, op, i), &first);
     }
 }
 
@@ -436,7 +450,7 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op)
         receive(s, op);
     } else if (op->kind != PEAL_OP_ACCUMULATE) {
         execute(s, op, dst, NULL);
-        execute_also(s, op);
+        copy_to_more_dsts(s, op);
     } else if (op->mem.count && make_operand(s, op, dst, &old)) {
         execute(s, op, dst, &old);
     }

@@ -75,29 +75,31 @@ static bool prove_family(const struct ring_model *m, struct ring_certificate *c,
                          struct peal_forall *out)
 {
     struct peal_text claims = {0}, script = {0};
-    const char *why = NULL;
-    bool good = true;
-    if (!*given) {
-        good = peal_ring_guess(m, c, &why);
-        if (good)
-            peal_ring_print(m, c, &claims);
+    const char *why = NULL, *text = *given;
+    bool good = false;
+    if (!text) {
+        if (!peal_ring_guess(m, c, &why))
+            goto release;
+        peal_ring_print(m, c, &claims);
+        text = peal_text_get(&claims);
     }
-    const char *text = *given ? *given : peal_text_get(&claims);
-    const char *behind = good ? peal_ring_parse(text, m, c) : NULL;
-    if (good && !behind)
+    const char *behind = peal_ring_parse(text, m, c);
+    if (!behind) {
         why = "the certificate is not one of this kernel";
-    good = good && behind && !claims.failed;
-    if (good) {
-        uint32_t obligations = peal_ring_oblige(m, c, &script);
-        out->obligations += obligations;
-        good = !script.failed && solve(peal_text_get(&script), obligations, out);
+        goto release;
     }
+    if (*given)
+        *given = behind;
+    if (claims.failed)
+        goto release;
+    uint32_t obligations = peal_ring_oblige(m, c, &script);
+    out->obligations += obligations;
+    good = !script.failed && solve(peal_text_get(&script), obligations, out);
     if (good)
         peal_text_add(&out->certificate, text, (size_t)(behind - text));
+release:
     if (!good && !out->why[0])
         refuse(out, why ? why : "out of memory");
-    if (*given && behind)
-        *given = behind;
     peal_text_release(&claims);
     peal_text_release(&script);
     return good;

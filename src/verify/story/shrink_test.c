@@ -5,14 +5,11 @@
 
 #include "base/base.h"
 #include "plan/plan.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 3, CELLS = 2, MAX_PATH = 256 };
 
@@ -71,9 +68,8 @@ static struct peal_verification *verify(const struct peal_plan *plan)
 
 /* Two notifies come too fast for a wait for exactly one. Rank 2 has nothing to do with it, and rank
  * 0 continues afterwards. */
-static void test_unrelated_ranks_are_left_out(void **state)
+TEST(test_unrelated_ranks_are_left_out)
 {
-    (void)state;
     struct maker m = maker_begin(RANKS);
     for (uint32_t r = 0; r < RANKS; r++) {
         peal_assembler_rank_begin(m.a, r);
@@ -105,9 +101,8 @@ static void test_unrelated_ranks_are_left_out(void **state)
 
 /* Ranks 0 and 1 wait for each other once rank 2 has released rank 0. What rank 2 does after that,
  * and what rank 3 does, is left out. */
-static void test_a_circle_keeps_its_past(void **state)
+TEST(test_a_circle_keeps_its_past)
 {
-    (void)state;
     struct maker m = maker_begin(4);
     for (uint32_t r = 0; r < 4; r++) {
         peal_assembler_rank_begin(m.a, r);
@@ -215,9 +210,8 @@ static size_t check_deadlock(struct space *space, uint32_t *path, size_t len)
     return len - n;
 }
 
-static void test_no_step_can_be_left_out(void **state)
+TEST(test_no_step_can_be_left_out)
 {
-    (void)state;
     uint64_t random = 20260101;
     size_t stuck = 0, less = 0;
     print_message("seed %llu\n", (unsigned long long)random);
@@ -242,9 +236,8 @@ static void test_no_step_can_be_left_out(void **state)
 }
 
 /* With too small a budget the schedule is not called minimal, but still shows the fault. */
-static void test_the_bound_is_kept(void **state)
+TEST(test_the_bound_is_kept)
 {
-    (void)state;
     struct maker m = maker_begin(RANKS);
     for (uint32_t r = 0; r < RANKS; r++) {
         peal_assembler_rank_begin(m.a, r);
@@ -278,11 +271,5 @@ static void test_the_bound_is_kept(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unrelated_ranks_are_left_out),
-        cmocka_unit_test(test_a_circle_keeps_its_past),
-        cmocka_unit_test(test_no_step_can_be_left_out),
-        cmocka_unit_test(test_the_bound_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

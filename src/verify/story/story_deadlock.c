@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes deadlocks: the waits that never pass, which ranks could release them, and the cycle. */
+/* Describes deadlocks: the waits that never pass, which ranks could release them, and the cycle.
+ *
+ * Every blocked thread points to the first thread that could still write its cell; in a deadlock
+ * that one is blocked too. So each thread has at most one arrow, and following the arrows leads
+ * either to a wait that no rank can release or into a cycle. The *core* that a counterexample shows
+ * is one such wait, or the threads of one cycle: the one with the shortest past (choose).
+ */
 #include "verify/story/follow.h"
 
 #include <inttypes.h>
@@ -14,18 +20,19 @@ static const uint32_t *notifiers(struct follower *t, uint32_t cell, uint32_t *co
     uint32_t *ranks = peal_arena_alloc(&t->a->arena, (p->nthreads + 1u) * sizeof *ranks);
     uint32_t n = 0;
     *blocked_one = PEAL_NONE;
-    if (ranks) {
-        for (uint32_t u = 0; u < p->nthreads; u++) {
-            for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
-                const struct step *s = peal_program_step(p, u, i);
-                if (s->cell != cell || !peal_step_writes(s))
-                    continue;
-                if (*blocked_one == PEAL_NONE)
-                    *blocked_one = u;
-                if (n == 0 || ranks[n - 1] != p->threads[u].rank)
-                    ranks[n++] = p->threads[u].rank;
-                break;
-            }
+    *count = 0;
+    if (!ranks)
+        return NULL;
+    for (uint32_t u = 0; u < p->nthreads; u++) {
+        for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
+            const struct step *s = peal_program_step(p, u, i);
+            if (s->cell != cell || !peal_step_writes(s))
+                continue;
+            if (*blocked_one == PEAL_NONE)
+                *blocked_one = u;
+            if (n == 0 || ranks[n - 1] != p->threads[u].rank)
+                ranks[n++] = p->threads[u].rank;
+            break;
         }
     }
     *count = n;
@@ -33,31 +40,26 @@ static const uint32_t *notifiers(struct follower *t, uint32_t cell, uint32_t *co
 }
 
 /* One sentence: a cell that no rank will change, or the cycle. */
-static void say_why(struct follower *t, const struct peal_verify_wait *waits, uint32_t n)
+static const char *reason_of(struct answer *a, const struct peal_verify_wait *waits, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (t->a->v.why)
-            break;
-        if (waits[i].nnotifiers == 0 && waits[i].actual == PEAL_VERIFY_LATER)
-            t->a->v.why = peal_answer_text(
-                t->a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on",
-                waits[i].rank, waits[i].cell, waits[i].relation, waits[i].expected);
-        else if (waits[i].nnotifiers == 0)
-            t->a->v.why = peal_answer_text(t->a,
-                                           "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
-                                           ", and no rank will change it",
-                                           waits[i].rank, waits[i].cell, waits[i].relation,
-                                           waits[i].expected, waits[i].actual);
+        const struct peal_verify_wait *w = &waits[i];
+        if (w->nnotifiers > 0)
+            continue;
+        if (w->actual == PEAL_VERIFY_LATER)
+            return peal_answer_text(
+                a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on", w->rank,
+                w->cell, w->relation, w->expected);
+        return peal_answer_text(
+            a, "rank %u waits for %s %s %" PRId64 ", it is %" PRId64 ", and no rank will change it",
+            w->rank, w->cell, w->relation, w->expected, w->actual);
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (t->a->v.why)
-            break;
         if (waits[i].in_cycle)
-            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a cycle",
-                                           waits[i].rank, waits[i].cell);
+            return peal_answer_text(a, "rank %u waits for %s, and so on in a cycle", waits[i].rank,
+                                    waits[i].cell);
     }
-    if (!t->a->v.why)
-        t->a->v.why = "a schedule stops short";
+    return "a schedule stops short";
 }
 
 /* Does the thread stand at a wait that is to be shown? */
@@ -157,7 +159,8 @@ void peal_follower_show_blocked(struct follower *t)
     (void)follow(waits, n, number, next, inside, true);
     t->a->v.waits = waits;
     t->a->v.nwaits = n;
-    say_why(t, waits, n);
+    if (!t->a->v.why)
+        t->a->v.why = reason_of(t->a, waits, n);
 release:
     free(next);
     free(number);

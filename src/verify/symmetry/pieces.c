@@ -20,6 +20,7 @@
 #include "verify/symmetry/symmetry.h"
 
 #include "verify/order/race.h"
+#include "verify/program/sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,12 +54,6 @@ struct cutter {
     struct peal_index index;    /* of points, until they are sorted */
     bool failed;
 };
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
 
 static int by_hash(const void *a, const void *b)
 {
@@ -102,19 +97,6 @@ static void add_point(struct cutter *c, uint64_t value)
         c->failed = true;
 }
 
-static size_t find_point(const struct cutter *c, uint64_t value)
-{
-    size_t lo = 0, hi = c->points.len;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (c->points.at[mid] < value)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static void find_points(struct cutter *c)
 {
     c->points.len = 0;
@@ -128,7 +110,7 @@ static void find_points(struct cutter *c)
             add_point(c, a->hi);
     }
     if (c->points.len)
-        qsort(c->points.at, c->points.len, sizeof *c->points.at, by_value);
+        qsort(c->points.at, c->points.len, sizeof *c->points.at, peal_sorted_compare);
 }
 
 /* Accesses by piece: counted, then filled in. */
@@ -143,7 +125,8 @@ static void find_entries(struct cutter *c)
     memset(c->first.at, 0, (n + 2) * sizeof *c->first.at);
     for (uint32_t i = 0; i < c->count; i++) {
         const struct access *a = &c->p->accesses.at[c->order[i]];
-        for (size_t k = find_point(c, a->lo); c->points.at[k] < a->hi; k++)
+        for (size_t k = peal_sorted_find(c->points.at, c->points.len, a->lo);
+             c->points.at[k] < a->hi; k++)
             c->first.at[k + 2]++;
     }
     for (size_t k = 2; k < n + 2; k++)
@@ -154,7 +137,8 @@ static void find_entries(struct cutter *c)
     }
     for (uint32_t i = 0; i < c->count; i++) {
         const struct access *a = &c->p->accesses.at[c->order[i]];
-        for (size_t k = find_point(c, a->lo); c->points.at[k] < a->hi; k++)
+        for (size_t k = peal_sorted_find(c->points.at, c->points.len, a->lo);
+             c->points.at[k] < a->hi; k++)
             c->entries.at[c->first.at[k + 1]++] = c->order[i];
     }
 }

@@ -204,7 +204,7 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
         return false;
     if (peal_op_is_sync(a))
         return same_sync(r, a, b);
-    if (a->mem.nsrc != b->mem.nsrc || a->mem.extra_dsts != b->mem.extra_dsts ||
+    if (a->mem.nsrc != b->mem.nsrc || a->mem.more_dsts != b->mem.more_dsts ||
         a->mem.count != b->mem.count || a->mem.rows != b->mem.rows)
         return false;
     if (r->fixed && !moves_alike(r, a))
@@ -220,8 +220,8 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
     }
     if (peal_op_has_dst(a) && !same_ref(r, a, peal_op_dst(r->from, a), peal_op_dst(r->to, b)))
         return false;
-    for (uint32_t i = 0; i < a->mem.extra_dsts; i++) {
-        if (!same_ref(r, a, peal_op_extra_dst(r->from, a, i), peal_op_extra_dst(r->to, b, i)))
+    for (uint32_t i = 0; i < a->mem.more_dsts; i++) {
+        if (!same_ref(r, a, peal_op_more_dst(r->from, a, i), peal_op_more_dst(r->to, b, i)))
             return false;
     }
     return same_sources(r, a, b);

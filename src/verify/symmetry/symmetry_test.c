@@ -3,6 +3,7 @@
 #include "verify/symmetry/symmetry.h"
 
 #include "plan/tests/made.h"
+#include "base/tests/unit.h"
 
 #include <stdio.h>
 
@@ -35,7 +36,7 @@ static void end(struct fixture *f)
     made_end(&f->made);
 }
 
-static void kernels_have_the_symmetry_that_they_have(void **state)
+TEST(kernels_have_the_symmetry_that_they_have)
 {
     static const struct {
         int line;
@@ -59,7 +60,6 @@ static void kernels_have_the_symmetry_that_they_have(void **state)
         {__LINE__, "barrier_dissemination", 9, 0, SYMMETRY_ROTATE, true},
         {__LINE__, "allreduce_ring", 1, 20, SYMMETRY_NONE, false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fixture f;
         begin(&f, rows[i].kernel, rows[i].ranks, rows[i].count);
@@ -73,10 +73,9 @@ static void kernels_have_the_symmetry_that_they_have(void **state)
     }
 }
 
-static void a_changed_step_breaks_it(void **state)
+TEST(a_changed_step_breaks_it)
 {
     struct fixture f;
-    (void)state;
     begin(&f, "allreduce_biring", 4, 16);
     for (uint64_t i = 0; i < f.p.nsteps; i++) {
         struct step kept = f.p.steps[i];
@@ -95,10 +94,9 @@ static void a_changed_step_breaks_it(void **state)
     end(&f);
 }
 
-static void a_changed_access_breaks_it(void **state)
+TEST(a_changed_access_breaks_it)
 {
     struct fixture f;
-    (void)state;
     begin(&f, "allreduce_ring", 4, 16);
     struct symmetry s = peal_symmetry_find(&f.p, f.p.steps);
     assert_true(peal_symmetry_of_memory(&f.p, &s));
@@ -124,12 +122,11 @@ static void a_changed_access_breaks_it(void **state)
 }
 
 /* Every pair of a thread and a step, in one pass and by lazy runs. */
-static void one_pass_gives_the_clocks_of_lazy_runs(void **state)
+TEST(one_pass_gives_the_clocks_of_lazy_runs)
 {
     static const char *const kernels[] = {
         "allreduce_ring", "allreduce_biring", "allreduce_central", "broadcast_binomial",
         "broadcast_pipe", "allreduce_tree",   "gather_flat",       "barrier_central"};
-    (void)state;
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
         struct fixture f;
         begin(&f, kernels[k], 5, 20);
@@ -189,7 +186,7 @@ static void end_rooted(struct rooted *f)
     made_end(&f->made);
 }
 
-static void roots_of_the_library_rotate(void **state)
+TEST(roots_of_the_library_rotate)
 {
     static const struct {
         int line;
@@ -206,7 +203,6 @@ static void roots_of_the_library_rotate(void **state)
         {__LINE__, "scatter_direct", 8, true},     {__LINE__, "reduce_rows", 8, true},
         {__LINE__, "broadcast_share", 8, true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rooted f;
         begin_rooted(&f, rows[i].kernel, rows[i].count);
@@ -217,10 +213,9 @@ static void roots_of_the_library_rotate(void **state)
 }
 
 /* Changes one op of one of the plans. */
-static void a_changed_plan_does_not_rotate(void **state)
+TEST(a_changed_plan_does_not_rotate)
 {
     struct rooted f;
-    (void)state;
     begin_rooted(&f, "broadcast_chain", 7);
     assert_true(rooted_rotate(&f));
     for (uint32_t r = 0; r < RANKS; r++) {
@@ -253,7 +248,7 @@ static void a_changed_plan_does_not_rotate(void **state)
 }
 
 /* A flush to the same rank with every root is not an image of itself. */
-static void flushes_rotate_with_their_targets(void **state)
+TEST(flushes_rotate_with_their_targets)
 {
     static const char fixed[] =
         "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n"
@@ -271,7 +266,6 @@ static void flushes_rotate_with_their_targets(void **state)
         "}\n";
     char moving[sizeof fixed + 32];
     const char *target = strstr(fixed, "to 1");
-    (void)state;
     snprintf(moving, sizeof moving, "%.*sto (root + 1) %% nranks%s", (int)(target - fixed), fixed,
              target + strlen("to 1"));
     struct rooted f;
@@ -285,14 +279,5 @@ static void flushes_rotate_with_their_targets(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_have_the_symmetry_that_they_have),
-        cmocka_unit_test(a_changed_step_breaks_it),
-        cmocka_unit_test(a_changed_access_breaks_it),
-        cmocka_unit_test(one_pass_gives_the_clocks_of_lazy_runs),
-        cmocka_unit_test(roots_of_the_library_rotate),
-        cmocka_unit_test(a_changed_plan_does_not_rotate),
-        cmocka_unit_test(flushes_rotate_with_their_targets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run();
 }

@@ -2,6 +2,7 @@
 /* Which meeting a process has, which ranks share a host, and the job's secret. */
 #include "run/net/meet.h"
 
+#include "run/net/address.h"
 #include "run/net/crypto.h"
 #include "run/net/meet/services.h"
 
@@ -34,20 +35,14 @@ enum peal_status peal_meet_open(uint32_t timeout_ms, struct peal_text *why, stru
 void peal_meet_host(char out[static 160])
 {
     const char *given = getenv("PEAL_HOST");
-    char name[64] = "", boot[40] = "";
+    char name[64] = "", boot[64];
     struct stat stack = {0};
     if (given && *given) {
         snprintf(out, 160, "PEAL_HOST %s", given);
         return;
     }
     (void)gethostname(name, sizeof name - 1);
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t got = read(fd, boot, sizeof boot - 1);
-        boot[got > 0 ? got : 0] = '\0';
-        close(fd);
-    }
-    boot[strcspn(boot, "\n")] = '\0';
+    peal_address_boot(boot);
     /* Processes with different network stacks may not find each other otherwise. */
     (void)stat("/proc/self/ns/net", &stack);
     snprintf(out, 160, "%s %s %llu", name, boot, (unsigned long long)stack.st_ino);
@@ -61,10 +56,8 @@ enum peal_status peal_meet_nodes(struct peal_meet *meet, uint32_t *nodes, struct
         return PEAL_NO_MEMORY;
     peal_meet_host(own);
     enum peal_status status = peal_meet_gather(meet, own, HOST, all, why);
-    uint32_t count = 0;
-    for (uint32_t r = 0; r < meet->size; r++) {
-        if (status != PEAL_OK)
-            break;
+    uint32_t count = 0, rows = status == PEAL_OK ? meet->size : 0;
+    for (uint32_t r = 0; r < rows; r++) {
         nodes[r] = count;
         for (uint32_t before = 0; before < r; before++) {
             if (memcmp(all[before], all[r], HOST) != 0)
@@ -88,19 +81,24 @@ static int digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
+/* 64 digits, and then nothing but line ends. */
+static bool is_hex(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (i < 64 ? digit(bytes[i]) < 0 : bytes[i] != '\n')
+            return false;
+    }
+    return len >= 64;
+}
+
 /* 64 hexadecimal digits are the secret itself; anything else of 32 bytes or more is hashed. */
 static void make_secret(const char *bytes, size_t len, uint8_t out[static PEAL_NET_SECRET])
 {
     char hex[PEAL_SHA256_HEX + 1];
     struct peal_sha256 hash;
-    bool digits = len >= 64;
-    for (size_t i = 0; i < len; i++) {
-        if (!digits)
-            break;
-        digits = i < 64 ? digit(bytes[i]) >= 0 : bytes[i] == '\n';
-    }
-    memcpy(hex, bytes, digits ? 64 : 0);
-    if (!digits) {
+    if (is_hex(bytes, len)) {
+        memcpy(hex, bytes, 64);
+    } else {
         peal_sha256_begin(&hash);
         peal_sha256_add(&hash, bytes, len);
         peal_sha256_end(&hash, hex);

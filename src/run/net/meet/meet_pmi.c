@@ -157,28 +157,29 @@ static enum peal_status pmi_gather(struct peal_meet *meet, const void *own, size
 {
     struct pmi *pmi = (struct pmi *)(void *)meet;
     char key[64], line[LINE];
-    enum peal_status status = PEAL_OK;
     /* Relaxed: only a number that is used once is needed. */
     unsigned long long round = atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     for (size_t at = 0; at < bytes; at += PIECE) {
-        if (status != PEAL_OK)
-            break;
-        size_t len = bytes - at < PIECE ? bytes - at : PIECE;
+        size_t len = peal_size_min(bytes - at, PIECE);
         snprintf(key, sizeof key, "peal.%llu.%u.%zu", round, meet->rank, at / PIECE);
-        status = put_piece(pmi, key, (const uint8_t *)own + at, len, why);
+        enum peal_status status = put_piece(pmi, key, (const uint8_t *)own + at, len, why);
+        if (status != PEAL_OK)
+            return status;
     }
-    if (status == PEAL_OK)
-        status = ask(pmi, "cmd=barrier_in\n", "barrier_out", line, why);
+    enum peal_status met = ask(pmi, "cmd=barrier_in\n", "barrier_out", line, why);
+    if (met != PEAL_OK)
+        return met;
     for (uint32_t r = 0; r < meet->size; r++) {
         for (size_t at = 0; at < bytes; at += PIECE) {
-            if (status != PEAL_OK)
-                break;
-            size_t len = bytes - at < PIECE ? bytes - at : PIECE;
+            size_t len = peal_size_min(bytes - at, PIECE);
             snprintf(key, sizeof key, "peal.%llu.%u.%zu", round, r, at / PIECE);
-            status = get_piece(pmi, key, (uint8_t *)all + r * bytes + at, len, why);
+            enum peal_status status =
+                get_piece(pmi, key, (uint8_t *)all + r * bytes + at, len, why);
+            if (status != PEAL_OK)
+                return status;
         }
     }
-    return status;
+    return PEAL_OK;
 }
 
 static void pmi_close(struct peal_meet *meet)

@@ -58,12 +58,13 @@ static uint64_t read_stat(const char *folder, const char *const names[2])
     char name[64];
     unsigned long long number;
     FILE *file = open_in(folder, "memory.stat");
-    while (file && fscanf(file, "%63s %llu", name, &number) == 2) {
+    if (!file)
+        return 0;
+    while (fscanf(file, "%63s %llu", name, &number) == 2) {
         if (strcmp(name, names[0]) == 0 || strcmp(name, names[1]) == 0)
             sum += number;
     }
-    if (file)
-        fclose(file);
+    fclose(file);
     return sum;
 }
 
@@ -126,33 +127,45 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
+/* The path in a line of /proc/self/cgroup, NUMBER:LIST:PATH; NULL: it is of another hierarchy. */
+static char *path_in(char *line, const struct version *version)
+{
+    char *list = strchr(line, ':');
+    char *path = NULL;
+    if (list)
+        path = strchr(list + 1, ':');
+    if (!path)
+        return NULL;
+    *path++ = '\0';
+    path[strcspn(path, "\n")] = '\0';
+    bool found = false;
+    if (version == &versions[0])
+        found = strcmp(list, ":") == 0;
+    else
+        found = has_word(list + 1, "memory");
+    return found ? path : NULL;
+}
+
 /* The path of this process's group in the hierarchy of that version. */
 static bool find_path(const char *root, const struct version *version, char out[static PATH_MAX])
 {
     char line[PATH_MAX + 256];
-    bool found = false;
+    const char *path = NULL;
     FILE *file = open_in(root, "proc/self/cgroup");
-    while (file && !found && fgets(line, sizeof line, file)) {
-        char *list = strchr(line, ':');
-        char *path = NULL;
-        if (list)
-            path = strchr(list + 1, ':');
-        if (!path)
-            continue;
-        *path++ = '\0';
-        path[strcspn(path, "\n")] = '\0';
-        if (version == &versions[0])
-            found = strcmp(list, ":") == 0;
-        else
-            found = has_word(list + 1, "memory");
-        /* Groups above the root of a namespace cannot be read. */
-        if (found)
-            snprintf(out, PATH_MAX, "%s",
-                     strncmp(path, "/..", 3) == 0 || strcmp(path, "/") == 0 ? "" : path);
+    if (!file)
+        return false;
+    while (fgets(line, sizeof line, file)) {
+        path = path_in(line, version);
+        if (path)
+            break;
     }
-    if (file)
-        fclose(file);
-    return found;
+    fclose(file);
+    if (!path)
+        return false;
+    /* Groups above the root of a namespace cannot be read. */
+    bool is_root = strncmp(path, "/..", 3) == 0 || strcmp(path, "/") == 0;
+    snprintf(out, PATH_MAX, "%s", is_root ? "" : path);
+    return true;
 }
 
 /* A line of mountinfo: ID PARENT DEVICE ROOT MOUNT OPTIONS ... - FILESYSTEM SOURCE OPTIONS */
@@ -185,27 +198,36 @@ static void read_groups(const char *root, struct peal_memory_limit *available)
     char *line = NULL;
     size_t cap = 0;
     FILE *file = open_in(root, "proc/self/mountinfo");
-    while (file && getline(&line, &cap, file) > 0)
+    if (!file)
+        return;
+    while (getline(&line, &cap, file) > 0)
         read_mount(root, line, available);
-    if (file)
-        fclose(file);
+    fclose(file);
     free(line);
+}
+
+/* What the machine has; UINT64_MAX: not known. */
+static uint64_t read_machine(const char *root)
+{
+    char line[128];
+    unsigned long long kib;
+    uint64_t bytes = UINT64_MAX;
+    FILE *file = open_in(root, "proc/meminfo");
+    if (!file)
+        return UINT64_MAX;
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
+            bytes = (uint64_t)kib << 10;
+            break;
+        }
+    }
+    fclose(file);
+    return bytes;
 }
 
 void peal_memory_limit_find(const char *root, struct peal_memory_limit *out)
 {
-    *out = (struct peal_memory_limit){.bytes = UINT64_MAX};
-    char line[128];
-    unsigned long long kib;
-    FILE *file = open_in(root, "proc/meminfo");
-    while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
-            out->bytes = (uint64_t)kib << 10;
-            break;
-        }
-    }
-    if (file)
-        fclose(file);
+    *out = (struct peal_memory_limit){.bytes = read_machine(root)};
     read_groups(root, out);
     if (out->bytes != UINT64_MAX)
         out->bytes -= out->bytes / 16;
