@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the components of a simulation do for each other, by file; state.h is the state that they
- * share. sim.h says which file does what. Not for callers: they use sim.h. A parameter called `lane` or `index` is a lane's index in
- * sim->lanes; in definitions that call it `index`, `lane` is the struct. */
+ * share, and sim.h says which file does what. Not for callers: they use sim.h. Parameters named
+ * `lane` or `index` are indices into sim->lanes; functions that take `index` use `lane` for the
+ * struct. */
 #ifndef PEAL_SIM_ENGINE_H
 #define PEAL_SIM_ENGINE_H
 
