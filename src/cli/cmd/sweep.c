@@ -277,6 +277,12 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
                                  &s.setups[s.nkernels], &code))
             goto release_all;
     }
+    for (size_t i = 0; i < s.nkernels; i++) {
+        if (s.setups[i].kernel)
+            continue;
+        code = peal_cli_usage(cli, "'%s' is a plan, which is simulated by peal sim", args[i]);
+        goto release_all;
+    }
     if (list_points(&s, args, &code)) {
         run_points(&s);
         code = peal_sweep_report(&s);
