@@ -129,15 +129,17 @@ static const struct {
     size_t at;
 } handles[] = {
 #define HANDLE(member, mpich, standard, symbol)                                                    \
-    {{mpich, standard, symbol}, offsetof(struct peal_mpi_abi, member)},
-    HANDLE(comm_null, 0x04000000, 0x100, "ompi_mpi_comm_null")
-        HANDLE(comm_world, 0x44000000, 0x101, "ompi_mpi_comm_world")
-            HANDLE(comm_self, 0x44000001, 0x102, "ompi_mpi_comm_self")
-                HANDLE(type_null, 0x0c000000, 0x200, "ompi_mpi_datatype_null")
-                    HANDLE(byte, 0x4c00010d, 0x247, "ompi_mpi_byte")
-                        HANDLE(uint64, 0x4c00083e, 0x259, "ompi_mpi_uint64_t")
-                            HANDLE(op_null, 0x18000000, 0x20, "ompi_mpi_op_null")
-                                HANDLE(op_min, 0x58000002, 0x22, "ompi_mpi_op_min")
+    {                                                                                              \
+        {mpich, standard, symbol}, offsetof(struct peal_mpi_abi, member)                           \
+    }
+    HANDLE(comm_null, 0x04000000, 0x100, "ompi_mpi_comm_null"),
+    HANDLE(comm_world, 0x44000000, 0x101, "ompi_mpi_comm_world"),
+    HANDLE(comm_self, 0x44000001, 0x102, "ompi_mpi_comm_self"),
+    HANDLE(type_null, 0x0c000000, 0x200, "ompi_mpi_datatype_null"),
+    HANDLE(byte, 0x4c00010d, 0x247, "ompi_mpi_byte"),
+    HANDLE(uint64, 0x4c00083e, 0x259, "ompi_mpi_uint64_t"),
+    HANDLE(op_null, 0x18000000, 0x20, "ompi_mpi_op_null"),
+    HANDLE(op_min, 0x58000002, 0x22, "ompi_mpi_op_min"),
 #undef HANDLE
 };
 

@@ -16,8 +16,10 @@
  * the MPI that is loaded. This library calls the MPI only by its PMPI_ names.
  *
  * The rule of this folder: whether Peal takes a call may depend only on what is equal on all ranks
- * of the communicator. Datatypes need not be (only their signatures), so no call is left to the MPI
- * because of its datatype: data that is not contiguous is packed. docs/mpi.md has the rest.
+ * of the communicator. Datatypes need not be (only their signatures), so no call that only moves
+ * data is left to the MPI because of its datatype: data that is not contiguous is packed. A
+ * reduction may be, because its datatype and operation are the same on all ranks. docs/mpi.md has
+ * the rest.
  */
 #ifndef PEAL_MPI_ABI_H
 #define PEAL_MPI_ABI_H
@@ -37,7 +39,7 @@
 /* The same in all three ABIs. */
 enum { PEAL_MPI_SUCCESS = 0, PEAL_MPI_UNDEFINED = -32766 };
 
-/* Operations, in the order of the columns below. */
+/* Predefined operations; indices of peal_mpi_type.reductions and peal_mpi_abi.ops. */
 enum peal_mpi_op {
     PEAL_MPI_MAX,
     PEAL_MPI_MIN,

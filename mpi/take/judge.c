@@ -59,8 +59,10 @@ static bool measure_rooted(struct peal_mpi_call *call)
         return measure_side(call->recvcount, call->recvtype, &call->bytes) &&
                !lacks_data(call->recv, call->recvcount, call->recvtype);
     bool gathers = call->collective == PEAL_MPI_GATHER;
-    bool by_recv = gathers ? is_root(call) && call->send == abi->in_place
-                           : !(is_root(call) && call->recv == abi->in_place);
+    bool root_in_place = is_root(call) && (gathers ? call->send : call->recv) == abi->in_place;
+    /* the side that is not in place; without that, a gather's send side and a scatter's receive
+     * side */
+    bool by_recv = root_in_place == gathers;
     if (by_recv)
         return measure_side(call->recvcount, call->recvtype, &call->bytes);
     return measure_side(call->sendcount, call->sendtype, &call->bytes);
@@ -82,23 +84,33 @@ static bool measure_even(struct peal_mpi_call *call)
            !lacks_data(call->send, call->sendcount, call->sendtype);
 }
 
-/* Uneven counts: the size is not known, arguments are only checked. */
-static bool check_counts(const struct peal_mpi_call *call)
+static bool check_send_counts(const struct peal_mpi_call *call)
 {
-    const struct peal_mpi_abi *abi = peal_mpi();
-    bool in_place = call->send == abi->in_place;
-    bool sends_many = call->collective == PEAL_MPI_ALLTOALLV;
-    if (!call->recvcounts || !call->recvdispls || !is_type(call->recvtype))
+    if (call->send == peal_mpi()->in_place)
+        return true;
+    if (!is_type(call->sendtype))
         return false;
-    if (!in_place && !is_type(call->sendtype))
-        return false;
-    if (!in_place && (sends_many ? !call->sendcounts || !call->senddispls : call->sendcount < 0))
+    if (call->collective != PEAL_MPI_ALLTOALLV)
+        return call->sendcount >= 0;
+    if (!call->sendcounts || !call->senddispls)
         return false;
     for (uint32_t r = 0; r < call->state->size; r++) {
-        if (call->recvcounts[r] < 0 || (sends_many && !in_place && call->sendcounts[r] < 0))
+        if (call->sendcounts[r] < 0)
             return false;
     }
     return true;
+}
+
+/* Uneven counts: the size is not known, arguments are only checked. */
+static bool check_counts(const struct peal_mpi_call *call)
+{
+    if (!call->recvcounts || !call->recvdispls || !is_type(call->recvtype))
+        return false;
+    for (uint32_t r = 0; r < call->state->size; r++) {
+        if (call->recvcounts[r] < 0)
+            return false;
+    }
+    return check_send_counts(call);
 }
 
 /* False if the counts are wrong. */
@@ -115,8 +127,6 @@ static bool sum_counts(const struct peal_mpi_call *call, uint64_t *sum)
     return true;
 }
 
-/* The first rank's result of a scan is its input, so a logical scan keeps values other than 0 and
- * 1, which Peal's does not. */
 static bool is_prefix(enum peal_mpi_collective collective)
 {
     return collective == PEAL_MPI_SCAN || collective == PEAL_MPI_EXSCAN;
@@ -158,7 +168,11 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
     if (which == PEAL_MPI_OPS)
         return PEAL_MPI_USER_OP;
     uint32_t element_bytes = find_reduction(call, which);
-    if (element_bytes == 0 || (call->reduction->logical && is_prefix(call->collective)))
+    if (element_bytes == 0)
+        return PEAL_MPI_TYPE;
+    /* Rank 0's result of a scan is its input unchanged, so the MPI's logical scan may return values
+     * other than 0 and 1; Peal's cannot. */
+    if (call->reduction->logical && is_prefix(call->collective))
         return PEAL_MPI_TYPE;
     bool has_recv = call->collective != PEAL_MPI_REDUCE || is_root(call);
     if (count > 0 && (!call->send || (has_recv && !call->recv)) && call->send != abi->in_place)

@@ -85,10 +85,10 @@ static bool read_range(const char *text, struct peal_arena *arena, struct option
         return reject_number(first, "a number", error);
     if (!read_int(last, &range.last))
         return reject_number(last, "a number", error);
-    bool stands = range.multiplies && range.first < 1; /* multiplication never gets past it */
-    if (range.last < range.first || (stands && range.last != range.first)) {
+    bool never_grows = range.multiplies && range.first < 1;
+    if (range.last < range.first || (never_grows && range.last != range.first)) {
         peal_text_printf(error, "the range from %" PRId64 " to %" PRId64 " is %s", range.first,
-                         range.last, stands ? "endless" : "empty");
+                         range.last, never_grows ? "endless" : "empty");
         return false;
     }
     *out = range;
@@ -105,9 +105,9 @@ static bool add_range(const struct option_range *range, struct peal_ints *values
         }
         values->at[values->len++] = at;
         int64_t next;
-        bool over = range->multiplies ? __builtin_mul_overflow(at, range->step, &next)
-                                      : __builtin_add_overflow(at, range->step, &next);
-        if (over || next > range->last)
+        bool overflows = range->multiplies ? __builtin_mul_overflow(at, range->step, &next)
+                                           : __builtin_add_overflow(at, range->step, &next);
+        if (overflows || next > range->last)
             return true;
         at = next;
     }
@@ -132,18 +132,23 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
     struct peal_ints values = {
         .at = malloc(sizeof(int64_t) * PEAL_OPTION_MAX_VALUES),
     };
-    bool good = copy && values.at;
-    if (good)
-        good = read_ranges(copy, arena, &values, error);
-    else
+    bool good = false;
+    if (!copy || !values.at) {
         peal_text_puts(error, "out of memory");
-    if (good) {
-        out->len = values.len;
-        out->at = peal_arena_alloc(arena, values.len * sizeof(int64_t));
-        good = out->at != NULL;
-        if (good)
-            memcpy(out->at, values.at, values.len * sizeof(int64_t));
+        goto free_values;
     }
+    if (!read_ranges(copy, arena, &values, error))
+        goto free_values;
+    int64_t *kept = peal_arena_alloc(arena, values.len * sizeof(int64_t));
+    if (!kept) {
+        peal_text_puts(error, "out of memory");
+        goto free_values;
+    }
+    memcpy(kept, values.at, values.len * sizeof(int64_t));
+    out->at = kept;
+    out->len = values.len;
+    good = true;
+free_values:
     free(values.at);
     return good;
 }
@@ -151,8 +156,8 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
 static bool in_bounds(const struct option_parser *parser, const struct peal_option *option,
                       int64_t value)
 {
-    bool any = option->lowest == 0 && option->highest == 0;
-    int64_t highest = any ? INT64_MAX : option->highest;
+    bool unlimited = option->lowest == 0 && option->highest == 0;
+    int64_t highest = unlimited ? INT64_MAX : option->highest;
     if (value >= option->lowest && value <= highest)
         return true;
     if (highest == INT64_MAX)

@@ -205,6 +205,24 @@ TEST(ranges_and_lists_give_their_values)
     }
 }
 
+TEST(a_list_that_does_not_fit_into_memory_says_so)
+{
+    size_t failures = 0;
+    for (size_t limit = 4096; limit <= 65536; limit += 4096) {
+        struct peal_arena arena;
+        peal_arena_init(&arena, limit);
+        struct peal_text error = {0};
+        struct peal_ints ints;
+        if (!peal_ints_parse("1..4000", &arena, &ints, &error)) {
+            failures++;
+            assert_string_equal(peal_text_get(&error), "out of memory");
+        }
+        peal_text_release(&error);
+        peal_arena_release(&arena);
+    }
+    assert_true(failures > 0);
+}
+
 TEST(help_fits_80_columns)
 {
     static const struct peal_option wordy[] = {

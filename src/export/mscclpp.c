@@ -3,9 +3,10 @@
  *
  * A lane is a thread block. A cell that another rank notifies is a memory channel: the k-th cell
  * between two ranks is the k-th channel of both. Each of the executor's waits takes one signal, so
- * a wait for v becomes as many waits as are missing to v, and signals of a launch that no wait
- * takes are waited for at the lane's end. Cells between lanes of a rank are semaphores. Different
- * threads handle signals and data: a nop is needed wherever one follows the other.
+ * a wait for v becomes one wait per signal up to v that no earlier wait has taken, and signals of a
+ * launch that no wait takes are waited for at the lane's end. Cells between lanes of a rank are
+ * semaphores. Different threads handle signals and data: a nop is needed wherever one follows the
+ * other.
  */
 #include "export/writer.h"
 
@@ -76,7 +77,7 @@ static void see_sync(struct mscclpp_writer *w, const struct peal_op *op)
         cell->writer = w->rank;
         cell->total += op->sync.value;
         if (op->sync.value > MAX_REPEATS)
-            refuse(w, op, "a signal adds 1 there");
+            refuse(w, op, "a notify of more than 64: the executor's signals add 1 each");
     } else {
         if (cell->waiter_lane != PEAL_NONE && cell->waiter_lane != w->lane)
             refuse(w, op, "two lanes wait for one cell");
@@ -418,25 +419,25 @@ static void write_rank(struct mscclpp_writer *w)
 {
     const struct peal_plan *plan = w->plan;
     uint64_t chunk = w->layout.chunk;
-    uint64_t in = peal_plan_len(plan, w->rank, plan->contract_in);
-    uint64_t to = peal_plan_len(plan, w->rank, plan->contract_out);
+    uint64_t input_len = peal_plan_len(plan, w->rank, plan->contract_in);
+    uint64_t output_len = peal_plan_len(plan, w->rank, plan->contract_out);
     if (plan->contract_in == plan->contract_out && plan->contract == PEAL_CONTRACT_ALLGATHER)
-        in /= plan->nranks;
+        input_len /= plan->nranks;
     if (plan->contract_in == plan->contract_out && plan->contract == PEAL_CONTRACT_REDUCE_SCATTER)
-        to /= plan->nranks;
+        output_len /= plan->nranks;
     w->all_remotes.len = 0;
-    if (!in || !to) {
+    if (!input_len || !output_len) {
         peal_diag_error(w->diags, (struct peal_pos){0},
                         "rank %u has no %s: the executor divides by its number of chunks", w->rank,
-                        in ? "output" : "input");
+                        input_len ? "output" : "input");
         w->failed = true;
         return;
     }
     peal_json_break(&w->json, 4);
     peal_json_object(&w->json);
     peal_json_put_uint(&w->json, "id", w->rank);
-    peal_json_put_uint(&w->json, "input_chunks", in / chunk);
-    peal_json_put_uint(&w->json, "output_chunks", to / chunk);
+    peal_json_put_uint(&w->json, "input_chunks", input_len / chunk);
+    peal_json_put_uint(&w->json, "output_chunks", output_len / chunk);
     peal_json_put_uint(&w->json, "scratch_chunks", w->layout.scratch_chunks);
     peal_json_break(&w->json, 5);
     peal_json_put_array(&w->json, "threadblocks");

@@ -119,7 +119,8 @@ double value_read(enum peal_dtype dtype, uint64_t bits)
     }
 }
 
-/* Rounds towards zero where the type does not have the number; callers allow for that. */
+/* Where the type does not have the number, f32 rounds to nearest and smaller types towards zero;
+ * callers allow for either. */
 static uint64_t write_float(enum peal_dtype dtype, double value)
 {
     float f = (float)value;

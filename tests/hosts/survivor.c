@@ -9,7 +9,7 @@
  *   ready                              once all ranks have made a call
  *   failed at T: STATUS: WORDS         a call failed; the first line of the report
  *   size N                             after a shrink
- *   wrong: WORDS                       a wrong result, or a shrink that failed
+ *   wrong: WORDS                       a wrong result, or an open or shrink that failed
  *   done N                             at the end, after SIGTERM to any connected rank
  */
 #include <peal/peal.h>
@@ -121,6 +121,7 @@ int main(int argc, char **argv)
         peal_comm_set_timeout(comm, timeout_ms);
         printf("size %u\n", peal_comm_size(comm));
         fflush(stdout);
+        /* Ranks may have failed in different rounds. Not 0, which would print "ready" again. */
         round = 1;
     }
     printf("done %u\n", peal_comm_size(comm));

@@ -181,7 +181,7 @@ static bool goes_wrong(struct attack *a, struct oracle *o, bool same, uint32_t s
         if (!oracle_run(o, &schedule))
             return o->wrong != ORACLE_UNABLE;
         if (same && k && outputs != o->outputs) {
-            oracle_is_wrong(o, ORACLE_RESULT, "two schedules leave different results");
+            oracle_report(o, ORACLE_RESULT, "two schedules leave different results");
             return true;
         }
         outputs = o->outputs;

@@ -39,10 +39,10 @@ static uint32_t line_of(const struct here *h)
 static void race(struct oracle *o, uint32_t a, uint32_t b, const struct memory *m, uint64_t byte)
 {
     uint32_t at = (uint32_t)(m - o->memory);
-    oracle_is_wrong(o, ORACLE_RACE, "lanes %u and %u (of all) race on byte %llu of '%s' of rank %u",
-                    a, b, (unsigned long long)byte,
-                    peal_plan_string(o->plans[0], peal_plan_bufs(o->plans[0])[at / o->nranks].name),
-                    at % o->nranks);
+    oracle_report(o, ORACLE_RACE, "lanes %u and %u (of all) race on byte %llu of '%s' of rank %u",
+                  a, b, (unsigned long long)byte,
+                  peal_plan_string(o->plans[0], peal_plan_bufs(o->plans[0])[at / o->nranks].name),
+                  at % o->nranks);
 }
 
 void oracle_touch(struct oracle *o, struct memory *m, uint64_t byte, const struct oracle_access *a)
@@ -98,8 +98,8 @@ static bool find_place(const struct here *h, const struct peal_ref *ref, uint32_
         return false;
     if (h->o->watch_closed && buf->kind == PEAL_BUF_WINDOW && ref->rank != h->rank &&
         (!o->ranks[ref->rank].inside || o->ranks[ref->rank].launch != h->launch))
-        oracle_is_wrong(o, ORACLE_OPEN, "rank %u reaches rank %u's window (line %u)", h->rank,
-                        ref->rank, line_of(h));
+        oracle_report(o, ORACLE_OPEN, "rank %u reaches rank %u's window (line %u)", h->rank,
+                      ref->rank, line_of(h));
     return out->byte + len <= whole;
 }
 
@@ -146,20 +146,19 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
         uint64_t at = peal_ref_offset(h->plan, ref, h->launch) / size + i;
         if (k >= q->received || at >= q->messages.at[k].count ||
             q->messages.at[k].dtype != ref->dtype)
-            oracle_is_wrong(h->o, ORACLE_CHANNEL, "a slot is read that does not hold this");
+            oracle_report(h->o, ORACLE_CHANNEL, "a slot is read that does not hold this");
         else
             return peal_scalar_load(q->messages.at[k].payload + at * size, ref->dtype, work);
         return peal_scalar_const(0, ref->dtype, work);
     }
     if (!find_element(h, ref, i, &p)) {
-        oracle_is_wrong(h->o, ORACLE_BOUNDS, "line %u reads outside", line_of(h));
+        oracle_report(h->o, ORACLE_BOUNDS, "line %u reads outside", line_of(h));
         return peal_scalar_const(0, ref->dtype, work);
     }
     for (uint64_t k = 0; k < size; k++) {
         oracle_touch(h->o, p.memory, p.byte + k, &read);
         if (!p.memory->stamps[p.byte + k].set)
-            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what no op wrote",
-                            line_of(h));
+            oracle_report(h->o, ORACLE_UNINITIALISED, "line %u reads what no op wrote", line_of(h));
     }
     return peal_scalar_load(p.memory->at + p.byte, ref->dtype, work);
 }
@@ -171,7 +170,7 @@ static void store(const struct here *h, const struct peal_ref *ref, uint64_t i,
     uint64_t size = peal_dtype_size(ref->dtype);
     struct place p;
     if (!find_element(h, ref, i, &p) || !p.memory) {
-        oracle_is_wrong(h->o, ORACLE_BOUNDS, "line %u writes outside", line_of(h));
+        oracle_report(h->o, ORACLE_BOUNDS, "line %u writes outside", line_of(h));
         return;
     }
     for (uint64_t k = 0; k < size; k++) {
@@ -215,7 +214,7 @@ static void check_overlaps(const struct here *h)
                         refs[i].rank == refs[k].rank && find_place(h, &refs[i], 0, &p) &&
                         find_place(h, &refs[k], 0, &q) && p.byte == q.byte;
             if (same || overlap(h, &refs[i], &refs[k]))
-                oracle_is_wrong(h->o, ORACLE_OVERLAP, "operands at line %u overlap", line_of(h));
+                oracle_report(h->o, ORACLE_OVERLAP, "operands at line %u overlap", line_of(h));
         }
     }
 }
@@ -229,7 +228,7 @@ static struct peal_scalar load_sum(const struct here *h, const struct peal_ref *
     if ((h->op->flags & PEAL_OP_EXCLUSIVE) || !find_element(h, dst, i, &p))
         return load(h, dst, i, work);
     if (!p.memory->stamps[p.byte].set)
-        oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u adds to nothing", line_of(h));
+        oracle_report(h->o, ORACLE_UNINITIALISED, "line %u adds to nothing", line_of(h));
     return peal_scalar_load(p.memory->at + p.byte, dst->dtype, work);
 }
 
@@ -243,7 +242,7 @@ static void combine(const struct here *h)
     enum peal_fn fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : (enum peal_fn)op->fn;
     enum peal_dtype work = peal_scalar_work(PEAL_I8, dst->dtype);
     if (op->mem.nsrc + 1u > MAX_OPERANDS || fn == PEAL_FN_SOFTMAX || op->kind == PEAL_OP_MATMUL) {
-        oracle_is_wrong(h->o, ORACLE_UNABLE, "an op that is not supported");
+        oracle_report(h->o, ORACLE_UNABLE, "an op that is not supported");
         return;
     }
     check_overlaps(h);
@@ -275,7 +274,7 @@ static struct cell *cell_of(const struct here *h, const struct peal_signal **sig
     *signal = &peal_plan_signals(h->plan)[peal_op_signal(h->op)];
     uint32_t cell = peal_op_cell(h->plan, h->op, h->launch);
     if (cell - (*signal)->first_cell >= (*signal)->cells) {
-        oracle_is_wrong(h->o, ORACLE_BOUNDS, "a cell at line %u is outside", line_of(h));
+        oracle_report(h->o, ORACLE_BOUNDS, "a cell at line %u is outside", line_of(h));
         return NULL;
     }
     return &h->o->cells[(size_t)h->op->sync.rank * h->o->ncells + cell];
@@ -345,8 +344,8 @@ static void notify(const struct here *h)
         value += o->lanes[h->lane].regs[h->op->sync.reg];
     if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
         if (cell->stamp && cell->writer != h->lane && own->at[cell->writer] < cell->stamp)
-            oracle_is_wrong(o, ORACLE_SIGNAL, "line %u writes a cell of lane %u too", line_of(h),
-                            cell->writer);
+            oracle_report(o, ORACLE_SIGNAL, "line %u writes a cell of lane %u too", line_of(h),
+                          cell->writer);
         cell->writer = h->lane;
         cell->stamp = own->at[h->lane];
         value = ((int64_t)h->launch + 1) << 32 | h->op->sync.after;
@@ -423,7 +422,7 @@ static void send(const struct here *h)
     uint64_t size = peal_dtype_size(m.dtype), k = q->messages.len;
     struct clock *own = &o->lanes[h->lane].clock;
     if (m.count * size > shape->slot_bytes)
-        oracle_is_wrong(o, ORACLE_CHANNEL, "a payload does not fit its slot");
+        oracle_report(o, ORACLE_CHANNEL, "a payload does not fit its slot");
     if (k >= shape->depth)
         oracle_join(own, &q->freed.at[k - shape->depth], o->nlanes);
     m.payload = calloc(m.count + 1, size);
@@ -448,8 +447,8 @@ static void take_message(const struct here *h, struct queue *q)
     const struct message *m = &q->messages.at[q->received++];
     oracle_join(&h->o->lanes[h->lane].clock, &m->clock, h->o->nlanes);
     if (m->count != op->mem.count * op->mem.rows || m->dtype != op->dtype) {
-        oracle_is_wrong(h->o, ORACLE_CHANNEL, "a message is received as another (line %u)",
-                        line_of(h));
+        oracle_report(h->o, ORACLE_CHANNEL, "a message is received as another (line %u)",
+                      line_of(h));
         return;
     }
     if (op->kind != PEAL_OP_RECV)
@@ -472,7 +471,7 @@ static void receive(const struct here *h)
     if (h->op->kind == PEAL_OP_RECV_SLOT || o->wrong != ORACLE_FINE)
         return;
     if (q->freed.len >= q->received)
-        oracle_is_wrong(o, ORACLE_CHANNEL, "a slot is freed that was not received");
+        oracle_report(o, ORACLE_CHANNEL, "a slot is freed that was not received");
     if (!peal_vec_push(&q->freed, *own))
         abort();
     own->at[h->lane]++;

@@ -19,7 +19,7 @@ const char *oracle_wrong_name(enum oracle_wrong wrong)
     return names[wrong];
 }
 
-void oracle_is_wrong(struct oracle *o, enum oracle_wrong wrong, const char *format, ...)
+void oracle_report(struct oracle *o, enum oracle_wrong wrong, const char *format, ...)
 {
     if (o->wrong != ORACLE_FINE ||
         (o->only != ORACLE_FINE && wrong != o->only && wrong != ORACLE_UNABLE))
@@ -238,9 +238,9 @@ bool oracle_leave(struct oracle *o, uint32_t rank)
         oracle_join(&o->lanes[lane].clock, &o->lanes[i].clock, o->nlanes);
     oracle_compare(o, rank, launch);
     if (plan_of(o, rank)->contract == PEAL_CONTRACT_BARRIER && o->entered[launch] < o->nranks)
-        oracle_is_wrong(o, ORACLE_RESULT,
-                        "rank %u leaves launch %u of the barrier when %u have entered", rank,
-                        launch, o->entered[launch]);
+        oracle_report(o, ORACLE_RESULT,
+                      "rank %u leaves launch %u of the barrier when %u have entered", rank, launch,
+                      o->entered[launch]);
     use_arguments(o, rank);
     o->ranks[rank].inside = false;
     o->ranks[rank].launch++;
@@ -381,10 +381,10 @@ bool oracle_run(struct oracle *o, const struct oracle_schedule *schedule)
     oracle_start(o);
     oracle_finish(o, schedule);
     if (o->wrong == ORACLE_FINE && !has_ended(o)) {
-        oracle_is_wrong(o, ORACLE_DEADLOCK, "no rank can move:");
+        oracle_report(o, ORACLE_DEADLOCK, "no rank can move:");
         say_where(o);
     }
     if (o->wrong == ORACLE_FINE && has_messages_left(o))
-        oracle_is_wrong(o, ORACLE_CHANNEL, "messages are left");
+        oracle_report(o, ORACLE_CHANNEL, "messages are left");
     return o->wrong == ORACLE_FINE;
 }

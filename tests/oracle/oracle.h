@@ -138,7 +138,7 @@ bool oracle_leave(struct oracle *o, uint32_t rank);
 void oracle_finish(struct oracle *o, const struct oracle_schedule *schedule);
 
 /* Used between the files of this folder. */
-void oracle_is_wrong(struct oracle *o, enum oracle_wrong wrong, const char *format, ...)
+void oracle_report(struct oracle *o, enum oracle_wrong wrong, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 const struct peal_op *oracle_op(const struct oracle *o, uint32_t rank, uint32_t lane);
 bool oracle_op_can(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op);

@@ -145,7 +145,7 @@ static const struct row rows[] = {
      NO_MATH " topology.flat=0 topology.pes=[2,1] topology.cubes=[2,1] "
              "links.mode=store-and-forward",
      2 * (ALPHA + N * BETA) + 200000 + N * 200},
-    /* across two SIPs: pe, sip, pe */
+    /* across two SIPs, whose first PEs are linked: sip, then pe */
     {__LINE__, one_way, NULL, 4, N / 4, 0,
      NO_MATH " topology.flat=0 topology.pes=[2,1] topology.sips=2", ALPHA + 1000000 + N * 500},
     /* ring reduce-scatter and allgather */
@@ -153,7 +153,7 @@ static const struct row rows[] = {
      2 * 3 * (ALPHA + N / 4 * BETA) + 3 * (N / 4) * G},
     {__LINE__, NULL, "allreduce_chunked", 16, N / 4, 0, NULL,
      2 * 15 * (ALPHA + N / 16 * BETA) + 15 * (N / 16) * G},
-    /* forwarding ring: blocking and asynchronous math (n g = 204,800 <= D = 254,800 with 2 KiB) */
+    /* forwarding ring: blocking and asynchronous math (n g = 51,200 <= D = 101,200 with 512 bytes) */
     {__LINE__, NULL, "allreduce_forward", 8, N / 4, 0, NULL, 7 * (ALPHA + N * BETA + N * G)},
     {__LINE__, NULL, "allreduce_forward", 8, 128, 0, "pe.math_async=true math.clock_GHz=2.5",
      7 * (ALPHA + 512 * BETA) + 512 * G / 5 * 2},

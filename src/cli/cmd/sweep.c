@@ -2,7 +2,7 @@
 /* peal sweep KERNEL... -m MACHINE: many simulations, as a table, CSV, JSON or a plot.
  *
  * What varies: the kernels named, the values of -n and --count, and every --vary KEY=LIST (a
- * machine key or a parameter of the kernel). All combinations are run, one per core.
+ * machine key). All combinations are run, as many at a time as there are cores.
  */
 #include "lang/lang.h"
 #include "cli/sim/sweep.h"
@@ -35,7 +35,8 @@ static const struct peal_option options_table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-/* "1,2,4", "off,full", or a range of numbers as in other lists of the command line. */
+/* "1,2,4", "off,full", or a range of numbers as in other lists of the command line. False without
+ * memory. */
 static bool read_values(struct peal_sweep *s, const struct peal_pair *pair,
                         struct peal_sweep_varied *out)
 {
@@ -57,45 +58,53 @@ static bool read_values(struct peal_sweep *s, const struct peal_pair *pair,
             snprintf(out->values[i], 24, "%" PRId64, ints.at[i]);
             out->count++;
         }
-        return out->count > 0;
+        return true;
     }
     for (const char *at = pair->value; at;) {
         size_t len = strcspn(at, ",");
-        out->values[out->count++] = peal_arena_copy(s->cli->arena, at, len);
+        out->values[out->count] = peal_arena_copy(s->cli->arena, at, len);
+        if (!out->values[out->count++])
+            return false;
         at = at[len] ? at + len + 1 : NULL;
     }
-    return out->count > 0;
+    return true;
+}
+
+/* The machine keys of --set, then this point's values; NULL without memory. */
+static const char **list_settings(const struct peal_sweep *s, const struct peal_sweep_point *point,
+                                  const struct peal_sim_setup *setup)
+{
+    size_t count = setup->nsettings + s->nvaried;
+    const char **settings = peal_arena_alloc(s->cli->arena, count * sizeof *settings);
+    if (!settings)
+        return NULL;
+    for (size_t i = 0; i < setup->nsettings; i++)
+        settings[i] = setup->settings[i];
+    for (size_t i = 0; i < s->nvaried; i++) {
+        struct peal_pair pair = {s->varied[i].key, point->values[i]};
+        char *setting = peal_sim_setting(s->cli->arena, &pair);
+        if (!setting)
+            return NULL;
+        settings[setup->nsettings + i] = setting;
+    }
+    return settings;
 }
 
 /* The machine with this point's values; NULL after a message. */
 static struct peal_machine *vary_machine(struct peal_sweep *s, const struct peal_sweep_point *point,
-                                         int *code)
+                                         const struct peal_sim_setup *setup, int *code)
 {
-    const struct peal_sweep_options *o = s->options;
     struct peal_diags diags;
     struct peal_machine *machine = NULL;
-    const char *settings[PEAL_SWEEP_MAX_VARIED + 64];
-    char texts[PEAL_SWEEP_MAX_VARIED + 64][160];
-    size_t count = 0;
+    const char **settings = list_settings(s, point, setup);
+    if (!settings) {
+        *code = peal_cli_fail(s->cli, "out of memory");
+        return NULL;
+    }
     peal_diags_init(&diags);
-    enum peal_status status = peal_machine_open(o->machine, &diags, &machine);
-    for (size_t i = 0; i < o->kernel.set.len; i++) {
-        if (count >= 64)
-            break;
-        if (!strchr(o->kernel.set.at[i].key, '.'))
-            continue;
-        snprintf(texts[count], sizeof texts[count], "%s=%s", o->kernel.set.at[i].key,
-                 o->kernel.set.at[i].value);
-        settings[count] = texts[count];
-        count++;
-    }
-    for (size_t i = 0; i < s->nvaried; i++) {
-        snprintf(texts[count], sizeof texts[count], "%s=%s", s->varied[i].key, point->values[i]);
-        settings[count] = texts[count];
-        count++;
-    }
+    enum peal_status status = peal_machine_open(s->options->machine, &diags, &machine);
     if (status == PEAL_OK)
-        status = peal_machine_set(machine, settings, count, &diags);
+        status = peal_machine_set(machine, settings, setup->nsettings + s->nvaried, &diags);
     if (status != PEAL_OK) {
         peal_cli_diags(s->cli, status, &diags);
         *code = PEAL_EXIT_USAGE;
@@ -109,7 +118,7 @@ static struct peal_machine *vary_machine(struct peal_sweep *s, const struct peal
 static bool fill_point(struct peal_sweep *s, struct peal_sweep_point *point,
                        const struct peal_sim_setup *setup, int *code)
 {
-    point->machine = vary_machine(s, point, code);
+    point->machine = vary_machine(s, point, setup, code);
     if (!point->machine)
         return false;
     const struct peal_machine_keys *k = &point->machine->keys;
@@ -259,8 +268,7 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
         return peal_cli_usage(cli, "at most %d keys can be varied", PEAL_SWEEP_MAX_VARIED);
     for (; s.nvaried < s.options->vary.len; s.nvaried++) {
         if (!read_values(&s, &s.options->vary.at[s.nvaried], &s.varied[s.nvaried]))
-            return peal_cli_usage(cli, "--vary %s has no values",
-                                  s.options->vary.at[s.nvaried].key);
+            return peal_cli_fail(cli, "out of memory");
     }
     if (!check_axis(&s))
         return PEAL_EXIT_USAGE;

@@ -225,11 +225,20 @@ static bool is_machine_key(const struct peal_pair *pair)
     return strchr(pair->key, '.') != NULL;
 }
 
+char *peal_sim_setting(struct peal_arena *arena, const struct peal_pair *pair)
+{
+    size_t size = strlen(pair->key) + strlen(pair->value) + 2;
+    char *setting = peal_arena_alloc(arena, size);
+    if (setting)
+        snprintf(setting, size, "%s=%s", pair->key, pair->value);
+    return setting;
+}
+
 /* Splits --set. False after a message. */
 static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_options *options,
                            struct peal_sim_setup *out, int *code)
 {
-    size_t count = options->set.len, settings = 0;
+    size_t count = options->set.len;
     const char **list = peal_arena_alloc(cli->arena, (count + 1) * sizeof *list);
     struct peal_pair *kept = peal_arena_alloc(cli->arena, (count + 1) * sizeof *kept);
     struct peal_diags diags;
@@ -245,17 +254,15 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
             kept[out->kernel_options.set.len++] = *pair;
             continue;
         }
-        size_t size = strlen(pair->key) + strlen(pair->value) + 2;
-        char *setting = peal_arena_alloc(cli->arena, size);
-        if (!setting) {
+        list[out->nsettings] = peal_sim_setting(cli->arena, pair);
+        if (!list[out->nsettings++]) {
             *code = peal_cli_fail(cli, "out of memory");
             return false;
         }
-        snprintf(setting, size, "%s=%s", pair->key, pair->value);
-        list[settings++] = setting;
     }
+    out->settings = list;
     peal_diags_init(&diags);
-    enum peal_status status = peal_machine_set(out->machine, list, settings, &diags);
+    enum peal_status status = peal_machine_set(out->machine, list, out->nsettings, &diags);
     if (status != PEAL_OK)
         peal_cli_diags(cli, status, &diags), *code = PEAL_EXIT_USAGE;
     peal_diags_release(&diags);

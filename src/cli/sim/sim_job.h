@@ -78,7 +78,11 @@ struct peal_sim_setup {
     const struct peal_kernel *kernel; /* NULL for a plan in another format: `file` */
     const char *file;
     struct peal_kernel_options kernel_options; /* without machine keys */
+    const char *const *settings;               /* the machine keys: KEY=VALUE */
+    size_t nsettings;
 };
+/* KEY=VALUE; NULL without memory. */
+char *peal_sim_setting(struct peal_arena *arena, const struct peal_pair *pair);
 /* False after a message; *code is the exit code. `argument` may be a collective without algorithm:
  * the machine's ccl.algorithm is then appended. */
 bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const char *machine_path,

@@ -23,7 +23,8 @@ void peal_pto_text(const char *file, const char *name, struct peal_text *out)
     }
 }
 
-/* The length of each rank's block, if a side has a block per rank. */
+/* The length of this rank's block: that of the side that is a block, otherwise an even part of the
+ * longest input. */
 static uint64_t block_len(const struct peal_plan *plan, uint32_t rank)
 {
     const struct peal_contract_info *info = peal_contract_info((enum peal_contract)plan->contract);
@@ -32,13 +33,14 @@ static uint64_t block_len(const struct peal_plan *plan, uint32_t rank)
         return peal_plan_len(plan, rank, plan->contract_in);
     if (info->out == PEAL_SIDE_BLOCK && !one_buffer)
         return peal_plan_len(plan, rank, plan->contract_out);
-    uint64_t all = peal_plan_len(plan, 0, plan->contract_in);
+    uint64_t longest = peal_plan_len(plan, 0, plan->contract_in);
     for (uint32_t r = 0; r < plan->nranks; r++) {
         uint64_t len = peal_plan_len(plan, r, plan->contract_in);
-        if (len > all)
-            all = len;
+        if (len > longest)
+            longest = len;
     }
-    return peal_size_part(rank + 1, all, plan->nranks) - peal_size_part(rank, all, plan->nranks);
+    return peal_size_part(rank + 1, longest, plan->nranks) -
+           peal_size_part(rank, longest, plan->nranks);
 }
 
 static uint64_t block_begin(const struct peal_plan *plan, uint32_t rank)
@@ -170,7 +172,7 @@ static void put_collective(const struct pto_window *w, bool closed, struct peal_
         "constexpr Collective kCollective = Collective::%s;\n"
         "constexpr Reduction kReduction = Reduction::%s;\n"
         "constexpr int32_t kRoot = %d;\n"
-        "constexpr bool kHasBlocks = %s; // the output is a block of every rank\n"
+        "constexpr bool kHasBlocks = %s; // the output has one block per rank\n"
         "constexpr bool kClosed = %s; // no rank's memory is used outside its launches\n",
         collective_name(plan), reduction_name(plan), root, has_blocks, is_closed);
 }

@@ -232,7 +232,8 @@ void peal_deduce_peer(struct peal_deducer *d, struct peal_expr *peer)
         peal_deduce_int(d, peer->a, "the number of a child", &poly);
 }
 
-static bool divides(int64_t a, int64_t b)
+/* Whether a / b and a % b are defined. */
+static bool can_divide(int64_t a, int64_t b)
 {
     return b != 0 && !(a == INT64_MIN && b == -1);
 }
@@ -251,6 +252,11 @@ static int64_t euclid_mod(int64_t a, int64_t b)
     if (b < 0)
         return rest - b;
     return rest + b;
+}
+
+static bool is_comparison(enum peal_int_op op)
+{
+    return op >= PEAL_INT_EQ && op <= PEAL_INT_GE;
 }
 
 static struct peal_poly int_operation(struct peal_deducer *d, const struct peal_expr *expr,
@@ -272,7 +278,7 @@ static struct peal_poly int_operation(struct peal_deducer *d, const struct peal_
             peal_deducer_error(d, expr->pos, "division by zero");
             return peal_poly_unknown();
         }
-        if (numbers && divides(x, y))
+        if (numbers && can_divide(x, y))
             return peal_poly_int(expr->op == PEAL_INT_DIV ? floor_div(x, y) : euclid_mod(x, y));
         break;
     case PEAL_INT_SHL:
@@ -302,7 +308,7 @@ static void wrong_operands(struct peal_deducer *d, const struct peal_expr *expr)
     else
         peal_deducer_error(d, expr->pos, "'%s' does not go with %s", mark,
                            peal_type_text(&a->type));
-    if (has_data && expr->op >= PEAL_INT_EQ && expr->op <= PEAL_INT_GE)
+    if (has_data && is_comparison(expr->op))
         peal_deducer_note(d, (struct peal_pos){0}, "data never steers control flow");
     else if (has_data)
         peal_deducer_note(d, (struct peal_pos){0},
@@ -373,7 +379,7 @@ static void deduce_operation(struct peal_deducer *d, struct peal_expr *expr, str
         b = expr->b->type.kind;
     if (a == PEAL_TYPE_NONE || b == PEAL_TYPE_NONE)
         return;
-    bool compares = expr->op >= PEAL_INT_EQ && expr->op <= PEAL_INT_GE;
+    bool compares = is_comparison(expr->op);
     bool logical =
         expr->op == PEAL_INT_ANDAND || expr->op == PEAL_INT_OROR || expr->op == PEAL_INT_NOT;
     enum peal_fn fn;

@@ -23,6 +23,9 @@ static bool is_int(const struct peal_expr *e, int64_t *out)
 
 static bool arithmetic(enum peal_int_op op, int64_t a, int64_t b, int64_t *out)
 {
+    bool divides = op == PEAL_INT_DIV || op == PEAL_INT_MOD;
+    if (divides && (a < 0 || b <= 0))
+        return false;
     switch (op) {
     case PEAL_INT_ADD:
         return !__builtin_add_overflow(a, b, out);
@@ -31,11 +34,11 @@ static bool arithmetic(enum peal_int_op op, int64_t a, int64_t b, int64_t *out)
     case PEAL_INT_MUL:
         return !__builtin_mul_overflow(a, b, out);
     case PEAL_INT_DIV:
-        *out = b > 0 && a >= 0 ? a / b : 0;
-        return b > 0 && a >= 0;
+        *out = a / b;
+        return true;
     case PEAL_INT_MOD:
-        *out = b > 0 && a >= 0 ? a % b : 0;
-        return b > 0 && a >= 0;
+        *out = a % b;
+        return true;
     default:
         return false;
     }
@@ -72,7 +75,9 @@ static void fold_expr(struct peal_expr *e, void *context)
     int64_t a, b, value = 0;
     (void)context;
     if (e->kind != PEAL_EXPR_BINARY || e->type.kind != PEAL_TYPE_INT || !is_int(e->a, &a) ||
-        !is_int(e->b, &b) || !arithmetic(e->op, a, b, &value) || value < 0)
+        !is_int(e->b, &b) || !arithmetic(e->op, a, b, &value))
+        return;
+    if (value < 0)
         return; /* the text has no form for a negative constant */
     e->kind = PEAL_EXPR_INT;
     e->value = value;

@@ -78,7 +78,7 @@ static bool slice(struct peal_naive *n, const struct peal_expr *e, struct naive_
     return true;
 }
 
-/* The whole of what a name means, without the offset of its rank in place. */
+/* All of the memory that a name stands for. In place, peal_naive_place adds the rank's offset. */
 static bool whole(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out)
 {
     const struct naive_name *name = &n->now->names[e->symbol->slot];
