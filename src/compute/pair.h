@@ -12,8 +12,8 @@
 
 #include <assert.h>
 
-/* Equal operands differ at most in a zero's sign: and gives +0 unless both are -0, or the
- * opposite. */
+/* Equal operands have the same bits, except that zeros may differ in sign: & gives -0 only for two
+ * -0, | gives +0 only for two +0. */
 #define PEAL_PAIR_FLOAT(type, of_bits, bits)                                                       \
     static inline type peal_##type##_maximum(type a, type b)                                       \
     {                                                                                              \
@@ -98,7 +98,7 @@ static inline int64_t peal_int_pair(enum peal_fn fn, int64_t a, int64_t b)
     }
 }
 
-/* The same where 64 bits are unsigned: what differs there. */
+/* The same for u64: only division and comparison differ from the signed types. */
 static inline int64_t peal_uint_pair(enum peal_fn fn, int64_t a, int64_t b)
 {
     uint64_t x = (uint64_t)a, y = (uint64_t)b;

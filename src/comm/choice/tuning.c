@@ -51,8 +51,14 @@ enum peal_status peal_comm_set_tuning(struct peal_comm *comm, const struct peal_
     const struct peal_tuned *view =
         peal_growth_view(rules, count, PEAL_TUNED_FIRST_BYTES, sizeof *rules, &made);
     struct peal_rule *copies = calloc(count + 1, sizeof *copies);
-    if (!copies || (count > 0 && !view)) {
+    if (!copies) {
         status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for rules");
+        goto release;
+    }
+    if (count > 0 && !view) {
+        status = peal_comm_fail(comm, PEAL_INVALID,
+                                "the rules' struct_size is too small, or they set members that "
+                                "this library does not know");
         goto release;
     }
     for (size_t i = 0; i < count; i++) {

@@ -71,7 +71,7 @@ void children_wait_open(const struct children *c)
         children_pause_us(500);
 }
 
-bool children_all_right(struct children *c, uint32_t except)
+bool children_finish(struct children *c, uint32_t except)
 {
     bool right = true;
     for (uint32_t r = 0; r < c->size; r++) {
@@ -89,7 +89,7 @@ bool children_run(uint32_t size, children_body *body, const void *context)
 {
     struct children c;
     children_start(&c, size, body, context);
-    return children_all_right(&c, CHILDREN_NOBODY);
+    return children_finish(&c, CHILDREN_NOBODY);
 }
 
 bool children_left_nothing(const char *job)

@@ -29,7 +29,7 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
 /* Waits until all have opened their communicators. */
 void children_wait_open(const struct children *c);
 /* Waits until all have ended; true if all but `except` (CHILDREN_NOBODY: all) ended with 0. */
-bool children_all_right(struct children *c, uint32_t except);
+bool children_finish(struct children *c, uint32_t except);
 #define CHILDREN_NOBODY UINT32_MAX
 /* Starts them and waits; true if all ended with 0. */
 bool children_run(uint32_t size, children_body *body, const void *context);

@@ -76,6 +76,17 @@ TEST(what_does_not_exist_is_refused)
     for (int i = 0; i < 5; i++)
         assert_int_equal(peal_comm_set_tuning(comm, &rules[i], 1), PEAL_INVALID);
     assert_int_equal(peal_comm_set_tuning(comm, NULL, 1), PEAL_INVALID);
+    struct {
+        struct peal_tuned rule;
+        uint64_t later; /* a member of a later version */
+    } newer = {good, 0};
+    newer.rule.struct_size = sizeof newer;
+    assert_int_equal(peal_comm_set_tuning(comm, &newer.rule, 1), PEAL_OK);
+    newer.later = 1;
+    assert_int_equal(peal_comm_set_tuning(comm, &newer.rule, 1), PEAL_INVALID);
+    assert_non_null(strstr(peal_comm_error(comm), "struct_size"));
+    newer.rule.struct_size = 3;
+    assert_int_equal(peal_comm_set_tuning(comm, &newer.rule, 1), PEAL_INVALID);
     assert_int_equal(peal_comm_set_tuning(comm, &good, 1), PEAL_OK);
     peal_comm_close(comm);
     assert_int_equal(peal_comm_set_tuning(comm, NULL, 0), PEAL_CLOSED);

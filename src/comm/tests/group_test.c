@@ -42,8 +42,8 @@ TEST(groups_overlap_and_two_jobs_run_at_once)
     struct children a, b;
     children_start(&a, 5, split_twice, NULL);
     children_start(&b, 4, split_twice, NULL);
-    assert_true(children_all_right(&a, CHILDREN_NOBODY));
-    assert_true(children_all_right(&b, CHILDREN_NOBODY));
+    assert_true(children_finish(&a, CHILDREN_NOBODY));
+    assert_true(children_finish(&b, CHILDREN_NOBODY));
 }
 
 /* Groups nested three deep: names of jobs grow, and groups that are made at the same time in
@@ -138,7 +138,7 @@ TEST(ranks_of_one_machine_get_a_core_each)
     setenv("PEAL_BIND", "core", 1);
     children_start(&group, 2, run_bound, NULL);
     unsetenv("PEAL_BIND");
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_finish(&group, CHILDREN_NOBODY));
 }
 
 /* Over several hosts every communicator needs segments of the network and addresses for its window.
@@ -170,7 +170,7 @@ TEST(communicators_that_the_network_cannot_hold_are_refused)
     if (!getenv("TEST_HOSTS"))
         skip();
     children_start(&ranks, 2, dup_until_refused, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_finish(&ranks, CHILDREN_NOBODY));
 }
 
 int main(void)

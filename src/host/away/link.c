@@ -132,8 +132,10 @@ enum peal_status peal_away_agree(struct peal_meet *meet, enum peal_status status
     struct peal_away_account own = {.status = (uint32_t)status};
     struct peal_away_account *all = calloc(meet->size, sizeof *all);
     snprintf(own.why, sizeof own.why, "%s", peal_text_get(why));
-    if (!all)
+    if (!all) {
+        peal_text_puts(why, "out of memory");
         return PEAL_NO_MEMORY;
+    }
     enum peal_status gathered = peal_meet_gather(meet, &own, sizeof own, all, why);
     for (uint32_t r = 0; r < meet->size; r++) {
         if (gathered != PEAL_OK || all[r].status == PEAL_OK)

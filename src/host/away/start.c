@@ -97,8 +97,9 @@ static enum peal_status start_exec(struct peal_host *host, const char *list)
     return PEAL_OK;
 }
 
-/* Does peal exec end within ENDING_MS? Its socket is closed a moment before. *code: how it ended. */
-static bool has_exec_ended(const struct peal_away *away, int *code)
+/* Waits up to ENDING_MS for peal exec to end: its socket closes a moment before it does. *code: its
+ * wait status. */
+static bool wait_for_exec_end(const struct peal_away *away, int *code)
 {
     uint64_t deadline = peal_now_ms() + ENDING_MS;
     for (;;) {
@@ -116,7 +117,7 @@ static enum peal_status explain(struct peal_host *host, enum peal_status status,
 {
     struct peal_away *away = host->away;
     int code = 0;
-    if (status == PEAL_SYSTEM && has_exec_ended(away, &code))
+    if (status == PEAL_SYSTEM && wait_for_exec_end(away, &code))
         away->exec_pid = 0;
     if (!away->exec_pid && WIFEXITED(code) && WEXITSTATUS(code) == 127)
         return peal_host_fail(host, PEAL_SYSTEM,
@@ -139,6 +140,7 @@ static enum peal_status exchange(struct peal_host *host, struct peal_meet *meet,
     host->away->clocks = calloc(meet->size, sizeof *host->away->clocks);
     if (!all || !host->away->clocks) {
         free(all);
+        peal_text_puts(why, "out of memory");
         return PEAL_NO_MEMORY;
     }
     snprintf(own.job, sizeof own.job, "%s", host->shared->job);
@@ -167,15 +169,18 @@ enum peal_status peal_away_start(struct peal_host *host, const char *list)
     if (status != PEAL_OK)
         return status;
     status = peal_meet_join(away->meet_fd, MEET_MS, &why, &meet);
-    if (status == PEAL_OK && meet->size != host->workers + 1) {
+    if (status != PEAL_OK)
+        goto close_meet;
+    if (meet->size != host->workers + 1) {
         status = PEAL_INVALID;
         peal_text_printf(&why, "'%s' has %u workers, the host was opened with %u", list,
                          meet->size - 1, host->workers);
+        goto close_meet;
     }
-    if (status == PEAL_OK)
-        status = peal_away_open(away, meet, &why);
+    status = peal_away_open(away, meet, &why);
     if (status == PEAL_OK)
         status = exchange(host, meet, &why);
+close_meet:
     peal_meet_close(meet);
     if (status != PEAL_OK)
         status = explain(host, status, &why);

@@ -29,15 +29,15 @@ void peal_away_store_put(struct peal_away *away, uint64_t domain, const char *by
     const char *end = memchr(bytes, '\0', len);
     if (!end)
         return;
-    size_t value = len - (size_t)(end + 1 - bytes);
-    struct peal_away_entry entry = {domain, strdup(bytes), malloc(value + 1), value};
+    size_t value_len = len - (size_t)(end + 1 - bytes);
+    struct peal_away_entry entry = {domain, strdup(bytes), malloc(value_len + 1), value_len};
     drop_old(away, domain);
     if (!entry.key || !entry.value || !peal_vec_reserve(&away->store, 1)) {
         free(entry.key);
         free(entry.value);
         return; /* its reader times out */
     }
-    memcpy(entry.value, end + 1, value);
+    memcpy(entry.value, end + 1, value_len);
     away->store.at[away->store.len++] = entry;
     pthread_cond_broadcast(&away->changed);
 }
@@ -77,7 +77,7 @@ static const struct peal_away_entry *find(const struct peal_away *away, const ch
     return NULL;
 }
 
-static bool is_lost(const struct peal_away_meeting *meeting)
+static bool has_lost_member(const struct peal_away_meeting *meeting)
 {
     for (uint32_t m = 0; m < meeting->block->members; m++) {
         if (meeting->away->lost[meeting->block->parts[m].worker])
@@ -95,7 +95,7 @@ static int get(void *context, const char *key, void *value, size_t cap, size_t *
     pthread_mutex_lock(&away->lock);
     const struct peal_away_entry *entry = find(away, key);
     while (!entry) {
-        if (is_lost(meeting) || peal_now_ms() >= deadline)
+        if (has_lost_member(meeting) || peal_now_ms() >= deadline)
             break;
         struct timespec until = peal_deadline(CLOCK_REALTIME, 1000);
         (void)pthread_cond_timedwait(&away->changed, &away->lock, &until);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's side: a process that a driver has started on some host. It maps memory as the driver
- * describes it, and has two threads like any worker's, and this thread, which receives. It ends
- * when both threads have been stopped, or when the driver is lost. */
+ * describes it. It has the two threads of every worker; this thread receives from the driver. It
+ * ends when both threads have been stopped, or when the driver is lost. */
 #include "host/away/away.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,7 +68,7 @@ static void take_met(const struct peal_away *away, const struct peal_away_head *
     if (!block || block->id != head->id)
         return;
     atomic_store(&block->bad, head->status);
-    /* release: `bad`; partner: meet in worker.c */
+    /* release: `bad`; partner: meet in host/worker.c */
     atomic_store_explicit(&block->arrived, peal_host_all_members(block), memory_order_release);
     atomic_fetch_add(&block->turn, 1);
     peal_futex_wake(&block->turn);
@@ -181,19 +180,19 @@ static enum peal_status make_memory(struct peal_away *away, const struct peal_aw
     struct peal_host *host = away->host;
     uint64_t area_at = driver->area_at + away->rank * driver->area_bytes;
     if (driver->workers + 1 != away->size) {
-        peal_text_puts(why, "the driver has another number of workers");
+        peal_text_puts(why, "the driver has a different number of workers");
         return PEAL_MISMATCH;
     }
     struct peal_host_shared *shared = map_at(driver->shared_at, driver->shared_bytes);
     away->area = map_at(area_at, driver->area_bytes);
     away->area_bytes = driver->area_bytes;
     if (!shared || !away->area) {
-        peal_text_printf(why, "no memory at the addresses of the driver's: %s", strerror(errno));
+        peal_text_puts(why, "the driver's addresses cannot be mapped here");
         return PEAL_NO_MEMORY;
     }
     host->shared_bytes = peal_host_lay_out((char *)shared, driver->workers, shared);
     if (host->shared_bytes != driver->shared_bytes) {
-        peal_text_puts(why, "it has another libpeal");
+        peal_text_puts(why, "the driver has a different libpeal");
         return PEAL_MISMATCH;
     }
     shared->workers = driver->workers;
@@ -207,22 +206,31 @@ static enum peal_status make_memory(struct peal_away *away, const struct peal_aw
 static enum peal_status begin(struct peal_away *away, struct peal_text *why)
 {
     struct peal_meet *meet = NULL;
+    struct peal_away_hello *all = NULL;
     struct peal_away_hello own = {.pid = getpid()};
     enum peal_status status = peal_meet_open(MEET_MS, why, &meet);
-    if (status == PEAL_OK)
-        status = peal_away_open(away, meet, why);
-    if (status == PEAL_OK && away->size > PEAL_HOST_MAX_WORKERS + 1)
+    if (status != PEAL_OK)
+        return status;
+    status = peal_away_open(away, meet, why);
+    if (status != PEAL_OK)
+        goto close_meet;
+    if (away->size > PEAL_HOST_MAX_WORKERS + 1) {
+        peal_text_printf(why, "more than %d workers", PEAL_HOST_MAX_WORKERS);
         status = PEAL_UNSUPPORTED;
-    struct peal_away_hello *all = NULL;
-    if (status == PEAL_OK)
-        all = calloc(meet->size, sizeof *all);
-    if (all) {
-        own.now_ns = peal_now_ns();
-        status = peal_meet_gather(meet, &own, sizeof own, all, why);
-        if (status == PEAL_OK)
-            status = peal_away_agree(meet, make_memory(away, &all[meet->size - 1], why), why);
+        goto close_meet;
     }
+    all = calloc(meet->size, sizeof *all);
+    if (!all) {
+        peal_text_puts(why, "out of memory");
+        status = PEAL_NO_MEMORY;
+        goto close_meet;
+    }
+    own.now_ns = peal_now_ns();
+    status = peal_meet_gather(meet, &own, sizeof own, all, why);
+    if (status == PEAL_OK)
+        status = peal_away_agree(meet, make_memory(away, &all[meet->size - 1], why), why);
     free(all);
+close_meet:
     peal_meet_close(meet);
     return status;
 }
@@ -236,36 +244,40 @@ static void *work(void *argument)
     return NULL;
 }
 
-enum peal_status peal_away_work(struct peal_host *host)
+/* Tasks open communicators that are not of this job. */
+static void leave_job_environment(void)
 {
     static const char *const names[] = {"PEAL_RANK", "PEAL_SIZE", "PEAL_JOB", "PEAL_MEET_FD",
                                         "PEAL_STATUS_FD"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+    setenv("PEAL_PLATFORM", "native", 1);
+    setenv("PEAL_PROGRESS", "thread", 1); /* between tasks a worker is in no call */
+}
+
+enum peal_status peal_away_work(struct peal_host *host)
+{
     struct peal_text why = {0};
-    struct peal_away *away = peal_away_new(host);
     pthread_t threads[PEAL_HOST_QUEUES];
-    enum peal_status status = PEAL_NO_MEMORY;
-    if (away)
-        status = begin(away, &why);
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
-        if (status != PEAL_OK)
-            break;
-        struct peal_host_thread *thread = malloc(sizeof *thread);
-        if (thread)
-            *thread = (struct peal_host_thread){away->shared, away->rank, q};
-        if (q == 0) { /* tasks open communicators that are not of this job */
-            for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-                unsetenv(names[i]);
-            setenv("PEAL_PLATFORM", "native", 1);
-            setenv("PEAL_PROGRESS", "thread", 1); /* between tasks a worker is in no call */
-        }
-        atomic_fetch_add(&away->running, 1);
-        if (!thread || pthread_create(&threads[q], NULL, work, thread) != 0)
-            _exit(1); /* the driver sees it as any other death */
-    }
+    struct peal_away *away = peal_away_new(host);
+    if (!away)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a worker");
+    enum peal_status status = begin(away, &why);
     if (status != PEAL_OK) {
         status = peal_host_fail(host, status, "%s", peal_text_get(&why));
         peal_text_release(&why);
+        peal_net_close(away->net, 0);
+        peal_away_free(away);
         return status;
+    }
+    leave_job_environment();
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
+        struct peal_host_thread *thread = malloc(sizeof *thread);
+        if (thread)
+            *thread = (struct peal_host_thread){away->shared, away->rank, q};
+        atomic_fetch_add(&away->running, 1);
+        if (!thread || pthread_create(&threads[q], NULL, work, thread) != 0)
+            _exit(1); /* the driver sees it as any other death */
     }
     while (atomic_load(&away->running))
         peal_away_serve_once(away);

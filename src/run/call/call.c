@@ -259,7 +259,7 @@ static __attribute__((noinline)) enum peal_status finish_waiting(struct peal_cal
     uint64_t since_ns = peal_now_ns();
     frame->moved = false;
     for (uint32_t looks = 1; progress == PEAL_RUN_BLOCKED; looks++) {
-        bool serves = looks % PEAL_NEAR_LOOKS == 0 || !peal_frame_waits_near(frame);
+        bool serves = looks % PEAL_NEAR_FACTOR == 0 || !peal_frame_waits_near(frame);
         bool others = serves && peal_calls_progress(engine);
         if (team->span && serves) /* what has just arrived may be what it waits for */
             progress = peal_frame_run(frame, 0);

@@ -302,9 +302,9 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
     return PEAL_STEP_DONE;
 }
 
-/* Takes a message, and leaves its slot to be given back. */
-static enum peal_step_end take(struct peal_frame *frame, const struct peal_step *step,
-                               uint32_t spins)
+/* Receives a message. The caller gives its slot back. */
+static enum peal_step_end take_message(struct peal_frame *frame, const struct peal_step *step,
+                                       uint32_t spins)
 {
     const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
     struct peal_port_state *port = &frame->family->ports[step->mem.extra];
@@ -350,7 +350,7 @@ static void give_back(struct peal_frame *frame, const struct peal_step *step)
 static enum peal_step_end receive(struct peal_frame *frame, const struct peal_step *step,
                                   uint32_t spins)
 {
-    enum peal_step_end end = take(frame, step, spins);
+    enum peal_step_end end = take_message(frame, step, spins);
     if (end == PEAL_STEP_DONE && step->kind == PEAL_STEP_RECV)
         give_back(frame, step);
     return end;
@@ -397,7 +397,7 @@ static enum peal_step_end try_far(struct peal_frame *frame, struct peal_frame_la
         return peal_far_send(frame, lane, step);
     case PEAL_STEP_RECV: {
         enum peal_step_end end =
-            peal_far_has_begun(frame, lane) ? PEAL_STEP_DONE : take(frame, step, 0);
+            peal_far_has_begun(frame, lane) ? PEAL_STEP_DONE : take_message(frame, step, 0);
         return end == PEAL_STEP_DONE ? peal_far_give_back(frame, lane, step) : end;
     }
     case PEAL_STEP_FREE:
@@ -417,7 +417,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
                                                             uint32_t spins)
 {
     enum { LOOKS = 8 }; /* polls of memory, each much shorter than the system call of progress */
-    uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_LOOKS * LOOKS : LOOKS;
+    uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_FACTOR * LOOKS : LOOKS;
     enum peal_step_end end = try_far(frame, lane, step);
     for (uint32_t i = 0; i < spins; i += LOOKS) {
         if (end != PEAL_STEP_BLOCKS)
@@ -435,7 +435,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
 
 /* ---- lanes ---- */
 
-/* 1 if the step has also done the next one; both are then done. */
+/* How many further steps were done, 0 or 1; turns DONE_TWO into DONE. */
 static uint32_t one_more(enum peal_step_end *end)
 {
     if (*end != PEAL_STEP_DONE_TWO)

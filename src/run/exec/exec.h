@@ -128,8 +128,9 @@ static inline bool peal_frame_is_urgent(const struct peal_frame *frame)
     return frame->image->nlanes == 1 && step && step->flags & PEAL_STEP_URGENT;
 }
 
-/* A wait for a rank of this host polls its memory this often before it serves the network again. */
-enum { PEAL_NEAR_LOOKS = 8 };
+/* A wait for a rank of this host serves the network this many times less often than a wait for
+ * another host. */
+enum { PEAL_NEAR_FACTOR = 8 };
 static inline bool peal_step_waits_near(const struct peal_step *step)
 {
     return step->kind == (PEAL_STEP_FAR | PEAL_STEP_WAIT) && step->flags & PEAL_STEP_NEAR;

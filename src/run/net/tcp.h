@@ -40,9 +40,10 @@ enum {
     PEAL_TCP_RING = 256 << 10,        /* bytes of small frames per link; a power of two */
     PEAL_TCP_CONTROL_RING = 32 << 10, /* the same for control messages */
     PEAL_TCP_RECEIVE = 64 << 10,      /* bytes received at a time, unless straight into memory */
-    PEAL_TCP_HALF_OPEN = 64,   /* connections whose peer has not proved that it knows the secret */
-    PEAL_TCP_HELLO_MS = 3000,  /* for a whole handshake */
-    PEAL_TCP_RECORD = 32 << 10 /* bytes of an encrypted record */
+    PEAL_TCP_HALF_OPEN = 64,    /* connections whose peer has not proved that it knows the secret */
+    PEAL_TCP_HELLO_MS = 3000,   /* for a whole handshake */
+    PEAL_TCP_RECORD = 32 << 10, /* bytes of an encrypted record, ... */
+    PEAL_TCP_RECORD_HEAD = 4    /* ... whose number is sent before them, and their tag after them */
 };
 
 /* Bytes in a ring: `head` and `tail` only grow. */
@@ -98,10 +99,10 @@ struct peal_tcp_link {
     uint32_t buffer, prompt;
     uint64_t stuck_ns;
 
-    /* Encrypted connections: a record on its way out, one that is coming in. */
+    /* Encrypted connections: a record on its way out, and received bytes that have yet to be opened. */
     struct peal_cipher *seal, *open;
-    uint8_t *sealed, *opened;
-    uint32_t sealed_len, sealed_done, opened_have;
+    uint8_t *sealed, *incoming;
+    uint32_t sealed_len, sealed_done, incoming_len;
 };
 
 enum peal_tcp_state {

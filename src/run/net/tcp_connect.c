@@ -174,15 +174,15 @@ static bool set_ciphers(struct peal_tcp *tcp, struct peal_tcp_link *link,
     uint8_t out[PEAL_CIPHER_KEY], in[PEAL_CIPHER_KEY];
     const struct peal_net_hello *first = hand->initiator ? &hand->own : &hand->theirs;
     const struct peal_net_hello *second = hand->initiator ? &hand->theirs : &hand->own;
-    size_t record = 4 + PEAL_TCP_RECORD + PEAL_CIPHER_TAG;
+    size_t record = PEAL_TCP_RECORD_HEAD + PEAL_TCP_RECORD + PEAL_CIPHER_TAG;
     if (!peal_hello_key(&tcp->identity, first, second, hand->initiator, out) ||
         !peal_hello_key(&tcp->identity, first, second, !hand->initiator, in))
         return false;
     link->seal = peal_cipher_new(out, true);
     link->open = peal_cipher_new(in, false);
     link->sealed = malloc(record);
-    link->opened = malloc(2 * record);
-    return link->seal && link->open && link->sealed && link->opened;
+    link->incoming = malloc(2 * record);
+    return link->seal && link->open && link->sealed && link->incoming;
 }
 
 /* From now on the connection is the data link to that rank. */

@@ -102,7 +102,7 @@ void peal_tcp_link_release(struct peal_tcp_link *link)
     peal_cipher_free(link->seal);
     peal_cipher_free(link->open);
     free(link->sealed);
-    free(link->opened);
+    free(link->incoming);
 }
 
 /* ---- rings ---- */
@@ -386,7 +386,7 @@ static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov
 /* Fills a record with as many frames as it holds. */
 static bool fill_record(struct peal_tcp_link *link)
 {
-    uint8_t *at = link->sealed + 4;
+    uint8_t *at = link->sealed + PEAL_TCP_RECORD_HEAD;
     uint32_t len = 0;
     while (len < PEAL_TCP_RECORD) {
         if (link->out == PEAL_TCP_NOTHING && !next_frame(link))
@@ -401,9 +401,9 @@ static bool fill_record(struct peal_tcp_link *link)
     }
     if (len == 0)
         return false;
-    memcpy(link->sealed, &len, 4);
+    memcpy(link->sealed, &len, PEAL_TCP_RECORD_HEAD);
     link->sealed_done = 0;
-    link->sealed_len = 4 + len + PEAL_CIPHER_TAG;
+    link->sealed_len = PEAL_TCP_RECORD_HEAD + len + PEAL_CIPHER_TAG;
     return peal_cipher_seal(link->seal, link->sealed, at, len, at + len);
 }
 

@@ -79,39 +79,40 @@ static bool open_records(struct peal_tcp *tcp, uint32_t rank)
     struct peal_tcp_link *link = tcp->peers[rank].link;
     const struct peal_net_sink sink = {&link->in, peal_net_inbound_begin, peal_net_inbound_end};
     uint32_t at = 0;
-    while (link->opened_have - at >= 4) {
+    while (link->incoming_len - at >= PEAL_TCP_RECORD_HEAD) {
         uint32_t len;
-        uint8_t *record = link->opened + at;
-        memcpy(&len, record, 4);
+        uint8_t *record = link->incoming + at;
+        memcpy(&len, record, PEAL_TCP_RECORD_HEAD);
         if (len == 0 || len > PEAL_TCP_RECORD) {
             link->parser.bad = "a record has a wrong length";
             return false;
         }
-        if (link->opened_have - at < 4 + len + PEAL_CIPHER_TAG)
+        if (link->incoming_len - at < PEAL_TCP_RECORD_HEAD + len + PEAL_CIPHER_TAG)
             break;
-        if (!peal_cipher_open(link->open, record, record + 4, len, record + 4 + len)) {
+        uint8_t *data = record + PEAL_TCP_RECORD_HEAD;
+        if (!peal_cipher_open(link->open, record, data, len, data + len)) {
             link->parser.bad = "a record is not as its sender sealed it";
             return false;
         }
-        if (!peal_net_parser_feed(&link->parser, &sink, record + 4, len))
+        if (!peal_net_parser_feed(&link->parser, &sink, data, len))
             return false;
-        at += 4 + len + PEAL_CIPHER_TAG;
+        at += PEAL_TCP_RECORD_HEAD + len + PEAL_CIPHER_TAG;
     }
-    link->opened_have -= at;
-    memmove(link->opened, link->opened + at, link->opened_have);
+    link->incoming_len -= at;
+    memmove(link->incoming, link->incoming + at, link->incoming_len);
     return true;
 }
 
 static size_t receive_sealed(struct peal_tcp *tcp, uint32_t rank, bool *more)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;
-    uint32_t cap = 2 * (4 + PEAL_TCP_RECORD + PEAL_CIPHER_TAG);
-    struct iovec iov = {link->opened + link->opened_have, cap - link->opened_have};
+    uint32_t cap = 2 * (PEAL_TCP_RECORD_HEAD + PEAL_TCP_RECORD + PEAL_CIPHER_TAG);
+    struct iovec iov = {link->incoming + link->incoming_len, cap - link->incoming_len};
     size_t got = receive_pieces(tcp, rank, &iov, 1);
     if (got == 0)
         return 0;
     *more = got == iov.iov_len;
-    link->opened_have += (uint32_t)got;
+    link->incoming_len += (uint32_t)got;
     if (!open_records(tcp, rank))
         fail_parse(tcp, rank);
     return got;

@@ -2,7 +2,7 @@
 /* No event is left and lanes are blocked: finds which lane waits for which.
  *
  * A recv waits for the channel's sender, a send without a slot for its receiver, a wait for a lane
- * that has still to notify its cell. Each blocked lane points at one other; following the arrows
+ * whose rank has still to notify its cell. Each blocked lane points at one other; following the arrows
  * from any lane ends in the cycle, or at a lane that no other will release.
  */
 #include "sim/engine/engine.h"
@@ -17,21 +17,48 @@ static bool is_blocked(const struct peal_lane_run *lane)
     return lane->state != PEAL_LANE_IDLE && lane->state != PEAL_LANE_DONE;
 }
 
-/* A blocked lane that would still change this cell, in this launch or a later one of the plan. */
+/* Does one of these ops, in this launch, notify the cell that the lane waits for? */
+static bool notifies(const struct peal_lane_run *waiting, const struct peal_op *op,
+                     const struct peal_op *end, uint64_t launch)
+{
+    for (; op < end; op++) {
+        if (op->kind == PEAL_OP_NOTIFY && op->sync.rank == waiting->rank &&
+            peal_op_cell(waiting->instance->plan, op, launch) == waiting->cell)
+            return true;
+    }
+    return false;
+}
+
+/* The same for all ops of a rank that has not begun the launch. */
+static bool will_notify(const struct peal_lane_run *waiting, uint32_t rank, uint64_t launch)
+{
+    const struct peal_plan *plan = waiting->instance->plan;
+    if (!plan->ops.count)
+        return false;
+    for (uint32_t i = 0; i < peal_plan_lane_count(plan, rank); i++) {
+        const struct peal_lane *lane = peal_plan_lane(plan, rank, i);
+        const struct peal_op *op = peal_plan_ops(plan) + lane->first_op;
+        if (notifies(waiting, op, op + lane->ops, launch))
+            return true;
+    }
+    return false;
+}
+
+/* A blocked lane, in the waiter's launch or an earlier one, whose rank has yet to notify this
+ * cell. */
 static uint32_t find_notifier(const struct peal_sim *sim, const struct peal_lane_run *waiting)
 {
-    const struct peal_instance *instance = waiting->instance;
     uint64_t launch = sim->ranks[waiting->rank].launch;
     for (uint32_t i = 0; i < sim->lanes.len; i++) {
         const struct peal_lane_run *lane = &sim->lanes.at[i];
-        if (!is_blocked(lane) || lane->instance != instance ||
-            sim->ranks[lane->rank].launch > launch)
+        uint64_t begun = sim->ranks[lane->rank].launch;
+        if (!is_blocked(lane) || begun > launch)
             continue;
-        for (const struct peal_op *op = peal_sim_op(lane); op < lane->op_end; op++) {
-            if (op->kind == PEAL_OP_NOTIFY && op->sync.rank == waiting->rank &&
-                peal_op_cell(instance->plan, op, launch) == waiting->cell)
-                return i;
-        }
+        if (lane->op_end && lane->instance == waiting->instance &&
+            notifies(waiting, peal_sim_op(lane), lane->op_end, begun))
+            return i;
+        if (begun < launch && will_notify(waiting, lane->rank, launch))
+            return i;
     }
     return PEAL_NONE;
 }

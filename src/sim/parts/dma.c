@@ -5,8 +5,8 @@
  * starts when the previous one has been read, and all its times follow at once.
  *
  * By events otherwise: the engine grants packets. A channel alone gets all of its transfer in one
- * grant; if the other channel asks meanwhile, that grant ends with the next packet. The head of a
- * message leaves with its first packet and moves as if the rest followed at full speed; if
+ * grant; if the other channel asks meanwhile, that grant ends with the packet under way. The head of
+ * a message leaves with its first packet and moves as if the rest followed at full speed; if
  * arbitration delays its last byte, its arrival is delayed by the same time (`delay`).
  */
 #include "sim/engine/engine.h"
@@ -46,7 +46,8 @@ static uint64_t setup_of(const struct peal_sim *sim, enum peal_xfer_kind kind)
     return sim->machine->keys.dma_setup;
 }
 
-/* Accounts for the time while the head waits for `queue`, then for set-up and source memory. */
+/* The head leaves the engine after set-up and source memory: accounts for these and for the wait
+ * before them, and hands the transfer on. */
 static inline void leave(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_kind kind,
                          uint64_t waited, uint64_t begin)
 {
@@ -123,7 +124,7 @@ static void push_start(const struct peal_sim *sim, struct peal_dma_queue *dma, u
 }
 
 /* By events: the next grant of an idle engine. */
-static void grant(struct peal_sim *sim, uint32_t rank, int which);
+static void grant(struct peal_sim *sim, uint32_t rank, int engine_index);
 
 static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer);
 
@@ -230,7 +231,8 @@ static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t 
                                                       .message = PEAL_NONE});
 }
 
-/* True: the lane's time is at its end. False: the lane blocks until then. */
+/* True: done, and the lane's time is the move's end. False: the lane blocks until the move ends, or
+ * there is no memory. */
 bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
                        uint8_t target)
 {
@@ -262,21 +264,21 @@ static int engine_of(const struct peal_sim *sim, int vc)
     return 0;
 }
 
-static void schedule(struct peal_sim *sim, uint32_t rank, int which)
+static void schedule(struct peal_sim *sim, uint32_t rank, int engine_index)
 {
-    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[engine_index];
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
     uint64_t end = engine->grant_base + peal_sim_bytes_time(sim, dma->rate, engine->grant_bytes);
     peal_queue_push(&sim->queue, end,
                     (uint32_t)PEAL_EVENT_FREE << PEAL_EVENT_CLASS_SHIFT |
-                        (rank * 2 + (uint32_t)which),
+                        (rank * 2 + (uint32_t)engine_index),
                     ++engine->generation);
 }
 
 /* Another channel asks during a long grant: ends it with the current packet. */
-static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
+static void cut_grant(struct peal_sim *sim, uint32_t rank, int engine_index)
 {
-    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[engine_index];
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
     struct peal_rate rate = sim->rates[dma->rate];
     uint64_t packet = sim->machine->keys.dma_packet;
@@ -286,7 +288,7 @@ static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
     uint64_t elapsed = 0;
     if (begun && sim->now > engine->grant_base)
         elapsed = sim->now - engine->grant_base;
-    /* The first packet that ends now or later: near this one. */
+    /* A low estimate; the loop then finds the first packet that ends now or later. */
     uint64_t packets = (uint64_t)((double)elapsed * (double)rate.den / (double)rate.num) / packet;
     if (packets > 1)
         packets = packets - 1;
@@ -297,11 +299,11 @@ static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
     if (packets * packet < engine->grant_bytes) {
         engine->grant_bytes = packets * packet;
         if (begun)
-            schedule(sim, rank, which);
+            schedule(sim, rank, engine_index);
     }
 }
 
-static uint64_t bytes_left(const struct peal_xfer *x)
+static uint64_t total_bytes(const struct peal_xfer *x)
 {
     return engine_bytes(x, (enum peal_xfer_kind)x->kind);
 }
@@ -309,15 +311,15 @@ static uint64_t bytes_left(const struct peal_xfer *x)
 static void set_first(const struct peal_sim *sim, struct peal_dma_queue *dma, uint32_t xfer)
 {
     dma->first = xfer;
-    dma->left = bytes_left(&sim->xfers.at[xfer]);
+    dma->left = total_bytes(&sim->xfers.at[xfer]);
     dma->rate = sim->xfers.at[xfer].rate;
 }
 
 static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
 {
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
-    int which = engine_of(sim, vc);
-    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    int engine_index = engine_of(sim, vc);
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[engine_index];
     sim->xfers.at[xfer].dma_next = PEAL_NONE;
     if (dma->waiting++ > 0) {
         sim->xfers.at[dma->last].dma_next = xfer;
@@ -327,24 +329,24 @@ static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
     dma->last = xfer;
     set_first(sim, dma, xfer);
     if (engine->granted == 0)
-        grant(sim, rank, which);
+        grant(sim, rank, engine_index);
     else if (engine->granted - 1 != vc)
-        cut_grant(sim, rank, which);
+        cut_grant(sim, rank, engine_index);
 }
 
 /* The channel that is served next; -1 = none asks. */
-static int choose(const struct peal_sim *sim, uint32_t rank, int which)
+static int choose(const struct peal_sim *sim, uint32_t rank, int engine_index)
 {
     const struct peal_rank_run *r = &sim->ranks[rank];
     uint64_t arb = sim->machine->keys.dma_arb;
     if (arb == PEAL_ARB_INDEPENDENT) {
-        if (!r->dma_queue[which].waiting)
+        if (!r->dma_queue[engine_index].waiting)
             return -1;
-        return which;
+        return engine_index;
     }
     int wanted = PEAL_VC_COMM;
     if (arb != PEAL_ARB_PRIORITY)
-        wanted = r->engine[which].turn;
+        wanted = r->engine[engine_index].turn;
     if (r->dma_queue[wanted].waiting)
         return wanted;
     if (!r->dma_queue[1 - wanted].waiting)
@@ -353,14 +355,14 @@ static int choose(const struct peal_sim *sim, uint32_t rank, int which)
 }
 
 /* Set-up is over and the source's port is available: the head leaves, and the bytes follow. */
-static void start_first(struct peal_sim *sim, uint32_t rank, int which, uint64_t begin)
+static void start_first(struct peal_sim *sim, uint32_t rank, int engine_index, uint64_t begin)
 {
-    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[engine_index];
     uint32_t xfer = sim->ranks[rank].dma_queue[engine->granted - 1].first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
     engine->grant_base = begin;
-    x->tail = begin + peal_sim_bytes_time(sim, x->rate, bytes_left(x));
-    schedule(sim, rank, which);
+    x->tail = begin + peal_sim_bytes_time(sim, x->rate, total_bytes(x));
+    schedule(sim, rank, engine_index);
     leave(sim, xfer, (enum peal_xfer_kind)x->kind, engine->grant_start - x->sent, begin);
 }
 
@@ -377,12 +379,13 @@ void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer)
 }
 
 /* The first grant of a transfer: set-up, then the source's port. */
-static void begin_first(struct peal_sim *sim, uint32_t rank, int which, struct peal_dma_queue *dma)
+static void begin_first(struct peal_sim *sim, uint32_t rank, int engine_index,
+                        struct peal_dma_queue *dma)
 {
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
     uint64_t begin = sim->now + setup_of(sim, (enum peal_xfer_kind)x->kind);
-    sim->ranks[rank].engine[which].grant_base = PEAL_NEVER;
+    sim->ranks[rank].engine[engine_index].grant_base = PEAL_NEVER;
     dma->begun_first = true; /* it has left the queue */
     for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
         if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
@@ -394,13 +397,13 @@ static void begin_first(struct peal_sim *sim, uint32_t rank, int which, struct p
                          peal_sim_memory_component(sim, sim->ranks[rank].pe, x->source));
         return;
     }
-    start_first(sim, rank, which, begin);
+    start_first(sim, rank, engine_index, begin);
 }
 
-static void grant(struct peal_sim *sim, uint32_t rank, int which)
+static void grant(struct peal_sim *sim, uint32_t rank, int engine_index)
 {
-    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
-    int vc = choose(sim, rank, which);
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[engine_index];
+    int vc = choose(sim, rank, engine_index);
     if (vc < 0)
         return;
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
@@ -413,9 +416,9 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which)
     if (contended && dma->left > sim->machine->keys.dma_packet)
         engine->grant_bytes = sim->machine->keys.dma_packet;
     if (!dma->begun_first)
-        begin_first(sim, rank, which, dma);
+        begin_first(sim, rank, engine_index, dma);
     else
-        schedule(sim, rank, which);
+        schedule(sim, rank, engine_index);
 }
 
 /* A lane that waits for its payload to be read continues. */
@@ -451,8 +454,8 @@ static void finish_first(struct peal_sim *sim, struct peal_dma_queue *dma)
 void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation)
 {
     uint32_t rank = component / 2;
-    int which = (int)(component % 2);
-    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    int engine_index = (int)(component % 2);
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[engine_index];
     if (generation != engine->generation)
         return; /* the grant was shortened */
     int vc = engine->granted - 1;
@@ -465,5 +468,5 @@ void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t gener
     if (dma->left == 0)
         finish_first(sim, dma);
     if (engine->granted == 0)
-        grant(sim, rank, which);
+        grant(sim, rank, engine_index);
 }

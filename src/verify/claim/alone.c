@@ -166,7 +166,7 @@ static bool text_rotates(const struct peal_claim *claim, struct peal_claim_task 
     return rotates;
 }
 
-bool peal_task_needs_one_root(const struct peal_claim *claim, struct peal_claim_task *task)
+bool peal_task_roots_are_rotations(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     uint32_t few = claim->few_ranks ? claim->few_ranks : PEAL_FEW_RANKS;
     if (!peal_claim_has_root(claim) || task->nranks <= few || claim->flush || task->cut)
@@ -181,7 +181,7 @@ bool peal_task_needs_one_root(const struct peal_claim *claim, struct peal_claim_
 bool peal_task_speaks_for_roots(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     return !claim->alone && !claim->verify.launches && !claim->verify.plain &&
-           !claim->verify.pairwise && peal_task_needs_one_root(claim, task);
+           !claim->verify.pairwise && peal_task_roots_are_rotations(claim, task);
 }
 
 void peal_task_prove_alone(const struct peal_claim *claim, struct peal_claim_task *task)

@@ -46,7 +46,7 @@ struct peal_claim_task {
     /* sequences: the plans of the share so far may be launched in any order: order/compose.h */
     bool composes;
     struct peal_composition *composition; /* the joined facts of those plans, in the arena */
-    bool one_root;                        /* the text says that two roots stand for all ... */
+    bool roots_rotate;                    /* the text says that two roots stand for all ... */
     bool shown_alone;                     /* ... one of which is that of the plans alone */
     uint64_t plans;                       /* of the share, while it composes */
     uint64_t orders;                      /* sequences of two of them, with one of the two first */

@@ -104,9 +104,9 @@ static const struct row rows[] = {
      PEAL_PROVED},
 };
 
-/* few: see peal_claim; *one_root: did the text say that two roots stand for all? */
+/* few: see peal_claim; *roots_rotate: did the text say that two roots stand for all? */
 static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain, uint32_t few,
-                                   bool *composes, bool *one_root)
+                                   bool *composes, bool *roots_rotate)
 {
     static const int64_t ranks[] = {3}, counts[] = {5, 7};
     struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 1, .ncounts = 2};
@@ -118,9 +118,9 @@ static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain,
     claim.few_ranks = few;
     assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
     *composes = true;
-    *one_root = false;
+    *roots_rotate = false;
     for (size_t i = 0; i < claim.ntasks; i++) {
-        *one_root = *one_root || claim.tasks[i].one_root;
+        *roots_rotate = *roots_rotate || claim.tasks[i].roots_rotate;
         if (claim.tasks[i].sequences)
             *composes = *composes && claim.tasks[i].composes;
     }
@@ -133,11 +133,11 @@ TEST(test_what_composes_is_what_pairs_say)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
         struct made m;
-        bool composes, plain, one_root;
+        bool composes, plain, roots_rotate;
         made_begin(&m, row->text);
-        struct peal_claim_sum text = prove(m.kernel, false, 2, &composes, &one_root);
-        struct peal_claim_sum one = prove(m.kernel, false, 0, &composes, &one_root);
-        struct peal_claim_sum two = prove(m.kernel, true, 0, &plain, &one_root);
+        struct peal_claim_sum text = prove(m.kernel, false, 2, &composes, &roots_rotate);
+        struct peal_claim_sum one = prove(m.kernel, false, 0, &composes, &roots_rotate);
+        struct peal_claim_sum two = prove(m.kernel, true, 0, &plain, &roots_rotate);
         assert_int_equal(peal_claim_verdict(&text), row->verdict);
         assert_int_equal(text.all_sequences, two.all_sequences);
         if (composes != row->composes || plain || peal_claim_verdict(&one) != row->verdict ||
@@ -159,11 +159,11 @@ TEST(test_two_roots_stand_for_all_of_the_library)
                                         "reduce_nodes",   "reduce_heads"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct made m;
-        bool composes, one_root;
+        bool composes, roots_rotate;
         made_begin(&m, names[i]);
-        struct peal_claim_sum sum = prove(m.kernel, false, 2, &composes, &one_root);
-        if (!one_root || !composes || peal_claim_verdict(&sum) != PEAL_PROVED)
-            fail_msg("%s: one root %d, composes %d", names[i], one_root, composes);
+        struct peal_claim_sum sum = prove(m.kernel, false, 2, &composes, &roots_rotate);
+        if (!roots_rotate || !composes || peal_claim_verdict(&sum) != PEAL_PROVED)
+            fail_msg("%s: roots rotate %d, composes %d", names[i], roots_rotate, composes);
         made_end(&m);
     }
 }

@@ -249,8 +249,8 @@ static void prove_each(const struct peal_claim *claim, struct peal_claim_task *t
 {
     size_t roots = root_count(claim, task), shown = roots, first = 0;
     task->composes = !claim->verify.plain && !claim->verify.pairwise;
-    if (task->composes && roots > 2 && peal_task_needs_one_root(claim, task)) {
-        task->one_root = true;
+    if (task->composes && roots > 2 && peal_task_roots_are_rotations(claim, task)) {
+        task->roots_rotate = true;
         task->shown_alone = peal_task_speaks_for_roots(claim, task);
         shown = task->shown_alone ? 1 : 2;
         first = task->shown_alone && claim->request.bind.root == 0;
@@ -261,7 +261,7 @@ static void prove_each(const struct peal_claim *claim, struct peal_claim_task *t
         if (!prove_closed(claim, task, i / shown * roots + first + i % shown))
             task->composes = false;
     }
-    if (task->one_root)
+    if (task->roots_rotate)
         task->plans = task->share == 0 ? claim->ncounts * roots : 0;
 }
 
@@ -388,7 +388,7 @@ void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_ta
     if (task->status != PEAL_OK)
         return;
     bool refuted = task->answer; /* a plan alone is refuted: the pairs are only counted */
-    if (refuted && task->one_root) {
+    if (refuted && task->roots_rotate) {
         task->all = task->share ? 0 : (uint64_t)n * (n - 1) * task->orders;
         return;
     }

@@ -20,8 +20,8 @@ bool peal_task_can_show_unfused(const struct peal_claim *claim, const struct pea
 bool peal_task_take_over(struct peal_claim_task *task, struct peal_verification *unfused);
 
 int64_t peal_claim_largest_count(const struct peal_claim *claim);
-/* Does the text show, for every count, that the plans of all roots are rotations of one? */
-bool peal_task_needs_one_root(const struct peal_claim *claim, struct peal_claim_task *task);
+/* Does the text show, for every count, that two roots stand for all? See PEAL_FEW_RANKS. */
+bool peal_task_roots_are_rotations(const struct peal_claim *claim, struct peal_claim_task *task);
 /* Is the plan alone one of the two that stand for all roots? Then it is proved again, because
  * cached proofs say nothing about sequences. */
 bool peal_task_speaks_for_roots(const struct peal_claim *claim, struct peal_claim_task *task);

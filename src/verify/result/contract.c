@@ -38,11 +38,19 @@ static uint64_t param_value(const struct peal_plan *plan, const struct peal_para
     return value < 0 ? 0 : (uint64_t)value;
 }
 
+/* The parameter that says how long each rank's part is; NULL: parts are even. */
+static const struct peal_param *given_counts(const struct peal_plan *plan)
+{
+    const struct peal_param *counts = find_param(plan, "counts");
+    bool given = counts && !counts->is_local && counts->count == plan->nranks;
+    return given ? counts : NULL;
+}
+
 /* Where part r of n starts: by `counts` if the kernel has them, otherwise even parts. */
 static uint64_t part_begin(const struct peal_plan *plan, uint64_t n, uint32_t r)
 {
-    const struct peal_param *counts = find_param(plan, "counts");
-    if (!counts || counts->is_local || counts->count != plan->nranks)
+    const struct peal_param *counts = given_counts(plan);
+    if (!counts)
         return n / plan->nranks * r + n % plan->nranks * r / plan->nranks;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r; i++)
@@ -54,11 +62,10 @@ uint64_t peal_contract_part(struct symbolic *s, const struct peal_plan *plan, ui
                             uint32_t r)
 {
     if (s->begins_of != plan) {
-        const struct peal_param *counts = find_param(plan, "counts");
-        bool given = counts && !counts->is_local && counts->count == plan->nranks;
+        const struct peal_param *counts = given_counts(plan);
         s->begins_of = plan;
         s->begins.len = 0;
-        if (given && peal_vec_reserve(&s->begins, plan->nranks + 1u)) {
+        if (counts && peal_vec_reserve(&s->begins, plan->nranks + 1u)) {
             uint64_t sum = 0;
             for (uint32_t i = 0; i < plan->nranks; i++) {
                 s->begins.at[s->begins.len++] = sum;
@@ -253,9 +260,7 @@ static bool is_known_reduction(struct judge *j, uint32_t node, int64_t shift)
 
 static bool is_copy(const struct judge *j, uint32_t node, int64_t shift, uint32_t from)
 {
-    const struct node *n = &j->s->values.nodes.at[node];
-    return n->kind == NODE_INPUT && n->child[0] == j->launch && n->child[1] == from &&
-           n->child[2] == j->x && (int64_t)n->word + shift == 0;
+    return is_input(j, &j->s->values.nodes.at[node], from, shift);
 }
 
 /* "max over all ranks of x[5]"; for a user-defined one also which regroupings are allowed. */
@@ -338,7 +343,6 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
                                 : is_copy(j, piece->node, shift, e->from);
         if (!right) {
             struct piece moved = *piece;
-            moved.lo -= moved.lo < offset ? moved.lo : offset;
             moved.index = index;
             moved.lo = at;
             report_wrong(j, e, &moved, at, end);
@@ -355,7 +359,8 @@ static bool one_buffer(const struct peal_plan *plan)
     return plan->contract_in == plan->contract_out;
 }
 
-/* y of rank r consists of `count` ranges; this is the i-th. False: nothing is expected there. */
+/* The i-th of the ranges (see count_ranges) that the rank's y consists of. False: nothing is expected
+ * there. */
 static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expected *e)
 {
     const struct peal_plan *plan = j->plan;
@@ -410,7 +415,7 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
 }
 
 /* The number of ranges, one per rank, that the rank's y consists of. */
-static uint32_t stretches(const struct peal_plan *plan, uint32_t rank)
+static uint32_t count_ranges(const struct peal_plan *plan, uint32_t rank)
 {
     switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_GATHER:
@@ -421,6 +426,22 @@ static uint32_t stretches(const struct peal_plan *plan, uint32_t rank)
         return plan->nranks;
     default:
         return 1;
+    }
+}
+
+/* Copies the `len` elements of y, which begin `offset` elements into its location. */
+static void keep_output(struct symbolic *s, struct pieces *kept, uint32_t location, uint64_t offset,
+                        uint64_t len)
+{
+    for (uint64_t at = 0; at < len;) {
+        struct piece piece = *peal_pieces_find(&s->memory[location], offset + at);
+        uint64_t end = piece.hi - offset < len ? piece.hi - offset : len;
+        piece.index += offset + at - piece.lo;
+        piece.lo = at;
+        piece.hi = end;
+        if (!peal_vec_push(&kept->list, piece))
+            s->a->failed = true;
+        at = end;
     }
 }
 
@@ -449,11 +470,12 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     j.visited = j.once ? NULL : calloc(s->values.nodes.len + 1, sizeof *j.visited);
     if (!j.seen || (!j.once && !j.visited)) {
         free(j.seen);
+        free(j.visited);
         s->a->failed = true;
         return;
     }
     struct expected e;
-    uint32_t n = stretches(plan, rank);
+    uint32_t n = count_ranges(plan, rank);
     for (uint32_t i = 0; i < n; i++) {
         if (s->done)
             break;
@@ -462,17 +484,6 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     }
     free(j.seen);
     free(j.visited);
-    if (launch >= s->kept || s->done || plan->contract != PEAL_CONTRACT_ALLREDUCE)
-        return;
-    struct pieces *kept = &s->outputs[(size_t)launch * plan->nranks + rank];
-    for (uint64_t at = 0; at < len;) {
-        struct piece piece = *peal_pieces_find(&s->memory[location], offset + at);
-        uint64_t end = piece.hi - offset < len ? piece.hi - offset : len;
-        piece.index += offset + at - piece.lo;
-        piece.lo = at;
-        piece.hi = end;
-        if (!peal_vec_push(&kept->list, piece))
-            s->a->failed = true;
-        at = end;
-    }
+    if (launch < s->kept && !s->done && plan->contract == PEAL_CONTRACT_ALLREDUCE)
+        keep_output(s, &s->outputs[(size_t)launch * plan->nranks + rank], location, offset, len);
 }

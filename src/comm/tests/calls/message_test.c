@@ -68,7 +68,7 @@ TEST(waits_in_slices_see_messages_deaths_and_time_outs)
         struct children group;
         enum silence copy = (enum silence)kind;
         children_start(&group, 2, receive_in_slices, &copy);
-        if (!children_all_right(&group, kind == DIES ? 1 : CHILDREN_NOBODY))
+        if (!children_finish(&group, kind == DIES ? 1 : CHILDREN_NOBODY))
             fail_msg("kind %d", kind);
     }
 }

@@ -248,7 +248,7 @@ TEST(waits_fail_cleanly)
 {
     struct children c;
     children_start(&c, 3, lose_peer, NULL);
-    assert_true(children_all_right(&c, 1));
+    assert_true(children_finish(&c, 1));
     assert_true(children_run(2, time_out, NULL));
     assert_true(children_run(3, be_left, NULL));
 }

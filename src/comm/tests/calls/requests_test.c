@@ -150,7 +150,7 @@ static void run(int (*body)(struct peal_comm *comm, const void *context), uint32
 {
     struct children group;
     children_start(&group, RANKS, body, NULL);
-    assert_true(children_all_right(&group, dies));
+    assert_true(children_finish(&group, dies));
 }
 
 TEST(ranks_that_send_to_each_other_do_not_wait)

@@ -95,7 +95,7 @@ TEST(survivors_of_a_killed_rank_report_it_and_go_on)
         children_wait_open(&group);
         children_pause_us((long)(next_random(&random) % 20000));
         kill(group.pids[plan.victim], SIGKILL);
-        if (!children_all_right(&group, plan.victim))
+        if (!children_finish(&group, plan.victim))
             fail_msg("kill %d, seed %llu", i, (unsigned long long)seed);
         assert_true(children_left_nothing(group.job));
     }
@@ -183,7 +183,7 @@ TEST(calls_that_differ_fail_on_every_rank)
         struct children group;
         enum way copy = (enum way)way;
         children_start(&group, 3, disagree, &copy);
-        if (!children_all_right(&group, CHILDREN_NOBODY))
+        if (!children_finish(&group, CHILDREN_NOBODY))
             fail_msg("way %d", way);
     }
 }

@@ -63,7 +63,7 @@ TEST(a_thousand_fit_the_usual_limits)
 {
     struct children ranks;
     children_start(&ranks, 16, make_thousand, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_finish(&ranks, CHILDREN_NOBODY));
     assert_true(children_left_nothing(ranks.job));
 }
 
@@ -285,7 +285,7 @@ TEST(a_twin_is_made_by_each_rank_when_it_needs_it)
 {
     struct children ranks;
     children_start(&ranks, 4, make_twins, NULL);
-    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+    assert_true(children_finish(&ranks, CHILDREN_NOBODY));
     assert_true(children_left_nothing(ranks.job));
 }
 

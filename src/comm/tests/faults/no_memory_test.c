@@ -270,7 +270,7 @@ static void run_processes(children_body *body)
 {
     struct children ranks;
     children_start(&ranks, RANKS, body, NULL);
-    bool right = children_all_right(&ranks, CHILDREN_NOBODY);
+    bool right = children_finish(&ranks, CHILDREN_NOBODY);
     if (is_skip(ranks.status[0]) || is_skip(ranks.status[1])) {
         printf("skipped: this system has no seccomp filters\n");
         skip();

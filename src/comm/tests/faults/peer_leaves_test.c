@@ -49,7 +49,7 @@ TEST(a_split_sees_a_rank_die)
 {
     struct children group;
     children_start(&group, 3, split_without_one, NULL);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_finish(&group, CHILDREN_NOBODY));
     assert_true(children_left_nothing(group.job));
 }
 
@@ -121,7 +121,7 @@ TEST(what_the_dead_have_sent_is_received)
     assert_int_equal(pipe(ends), 0);
     children_start(&group, 2, receive_from_the_dead, ends);
     close(ends[1]);
-    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_finish(&group, CHILDREN_NOBODY));
     close(ends[0]);
 }
 
