@@ -452,16 +452,11 @@ static void release(struct peal_mpi_job *job)
 
 static enum peal_status begin_kind(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
+    if (peal_mpi_collective_reduces(call->collective))
+        return begin_reduction(job, call);
     switch (call->collective) {
     case PEAL_MPI_BCAST:
         return begin_bcast(job, call);
-    case PEAL_MPI_ALLREDUCE:
-    case PEAL_MPI_REDUCE:
-    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
-    case PEAL_MPI_REDUCE_SCATTER:
-    case PEAL_MPI_SCAN:
-    case PEAL_MPI_EXSCAN:
-        return begin_reduction(job, call);
     case PEAL_MPI_ALLGATHER:
         return begin_gathering(job, call);
     case PEAL_MPI_ALLGATHERV:

@@ -187,16 +187,11 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
 
 static enum peal_mpi_reason judge_data(struct peal_mpi_call *call)
 {
+    if (peal_mpi_collective_reduces(call->collective))
+        return judge_reduction(call);
     switch (call->collective) {
     case PEAL_MPI_BARRIER:
         return PEAL_MPI_TAKEN;
-    case PEAL_MPI_ALLREDUCE:
-    case PEAL_MPI_REDUCE:
-    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
-    case PEAL_MPI_REDUCE_SCATTER:
-    case PEAL_MPI_SCAN:
-    case PEAL_MPI_EXSCAN:
-        return judge_reduction(call);
     case PEAL_MPI_BCAST:
     case PEAL_MPI_GATHER:
     case PEAL_MPI_SCATTER:

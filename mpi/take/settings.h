@@ -31,6 +31,22 @@ enum peal_mpi_collective {
 
 const char *peal_mpi_collective_name(enum peal_mpi_collective collective);
 
+/* Does it combine contributions? */
+static inline bool peal_mpi_collective_reduces(enum peal_mpi_collective collective)
+{
+    switch (collective) {
+    case PEAL_MPI_ALLREDUCE:
+    case PEAL_MPI_REDUCE:
+    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
+    case PEAL_MPI_REDUCE_SCATTER:
+    case PEAL_MPI_SCAN:
+    case PEAL_MPI_EXSCAN:
+        return true;
+    default:
+        return false;
+    }
+}
+
 enum { PEAL_MPI_MAX_RULES = 32 };
 
 /* A rule of PEAL_MPI_RULES: calls to which it applies go to Peal if their bytes are within its
