@@ -143,7 +143,7 @@ static bool try_shapes(struct run *run, struct variant v)
             v.in_place = k & 1;
             v.no_fuse = k & 2;
             v.max_count = k & 4 ? 2 * v.n + 7 : 0;
-            /* One slot for the whole payload, or so many that no rank must receive while it sends. */
+            /* One slot for the whole payload, or enough that no rank must receive while it sends. */
             v.depth = root % 2 || k & 2 ? 0 : 1024;
             if (k & 4)
                 v.depth = 1;
