@@ -4,6 +4,7 @@
 #   make          builds build/peal and the libraries, or says what is missing
 #   make demo     installs what is missing, builds, then proves, refutes, simulates and runs; writes pages
 #   make test     installs what is missing, builds, runs the test suite
+#   make quick    builds and runs the tests of one folder: make quick FOLDER=verify
 #   make help     lists the rest
 SHELL := /bin/sh
 BUILD ?= build
@@ -11,12 +12,13 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 DIST ?= dist
 DEB_BUILD ?= build-deb
-# The tests are built if cmocka is installed; `make test` installs it.
+# Whether the build folder has the tests, which `make test` and `make quick` build: if cmocka is installed.
 TESTS ?= $(shell pkg-config --exists cmocka 2>/dev/null && echo true || echo false)
-.PHONY: all deps test test-long soak fuzz lint coverage abi demo bench bench-torch install uninstall dist wheel deb fresh format clean help
+FOLDER ?=
+.PHONY: all deps quick test test-all test-rest test-long soak fuzz lint coverage abi demo bench bench-torch install uninstall dist wheel deb fresh format clean help
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) product
 
 $(BUILD)/build.ninja:
 	@scripts/install --check build
@@ -26,11 +28,29 @@ $(BUILD)/build.ninja:
 deps: ## install the packages for building and testing
 	@scripts/install build test
 
-test: ## install what is missing, build, run all suites
+quick: ## build and run the unit and golden tests of FOLDER (verify, comm, ...), or all unit tests
+	@[ $(TESTS) = true ] || scripts/install build test
+	@scripts/test --quick $(FOLDER)
+
+# What the tests of the plain build need.
+define install_for_tests
 	@scripts/install build test
 	@scripts/install browser 2>/dev/null || echo "no chromium here: the tests of the page are skipped"
 	@scripts/install wheel 2>/dev/null || echo "no PyTorch here: the tests of its backend are skipped"
+endef
+
+test: ## install what is missing, build, run all suites
+	$(install_for_tests)
 	@scripts/test
+
+test-all: ## test, then the sanitizers, the fuzzers and lint
+	$(install_for_tests)
+	@scripts/install lint
+	@scripts/test --all
+
+test-rest: ## what test-all has beyond test
+	@scripts/install build test lint
+	@scripts/test --rest
 
 test-long: ## the tests that take minutes
 	@scripts/install build test
@@ -40,6 +60,7 @@ test-long: ## the tests that take minutes
 soak: ## random programs with random faults, SOAK_SECONDS=600 of them, then a table
 	@scripts/install build test
 	@$(MAKE) --no-print-directory all TESTS=true >/dev/null
+	@ninja -C $(BUILD) tests/chaos/chaos >/dev/null
 	@$(BUILD)/tests/chaos/chaos soak $${SOAK_SECONDS:-600} $${SOAK_SEED:-} 2>/dev/null
 
 fuzz: ## fuzz every reader of input, a minute each (FUZZ_SECONDS=60)
@@ -66,7 +87,8 @@ demo: ## install what is missing, build, prove, refute, simulate, run
 
 bench: ## install the comparators, measure, print ratios
 	@scripts/install build bench
-	@$(MAKE) --no-print-directory all >/dev/null
+	@$(MAKE) --no-print-directory all TESTS=true >/dev/null
+	@ninja -C $(BUILD) benchmarks >/dev/null
 	@bench/run
 
 bench-torch: ## collectives and DDP steps from PyTorch, Peal and Gloo alternating (TORCH_BENCH="--world 2 ...")

@@ -9,7 +9,7 @@
 //   plots.js               a sweep's plots                    paint.js     draws the diagram
 //                                                             path.js      and the critical path in it
 //
-// src/report/page/page.h describes what a page can have; nothing here knows plans or machines.
+// src/report/page.h describes what a page can have; nothing here knows plans or machines.
 
 const KINDS = { verify: 'verification', sim: 'simulation', run: 'run', sweep: 'sweep' };
 const KEYS = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of the page (src/report/page/page_json.c wrote it), decoded into columns, and how its numbers are shown.
+// The data of the page (src/report/page_json.c wrote it), decoded into columns, and how its numbers are shown.
 
 const FLAG_BAD = 1, FLAG_OPEN = 4;
 const ACCESS_KINDS = ['read', 'write', 'update'];

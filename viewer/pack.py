@@ -35,7 +35,7 @@ def main():
     head, rest = html.split("@TITLE@")
     middle, tail = rest.split("@DATA@")
     with open(out, "w", encoding="ascii") as f:
-        f.write('#include "report/page/page_template.h"\n')
+        f.write('#include "report/page_template.h"\n')
         for name, text in (("head", head), ("middle", middle), ("tail", tail)):
             f.write(c_array("peal_page_template_" + name, text))
 

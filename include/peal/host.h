@@ -329,7 +329,8 @@ PEAL_API enum peal_status peal_host_test(struct peal_host *host, struct peal_tas
 /* Waits for the tasks that write a tensor, on every member. */
 PEAL_API enum peal_status peal_host_wait_tensor(struct peal_host *host, struct peal_tensor handle);
 /* Waits for all tasks. If any has failed since the last such call, returns the status and text of
- * the first. */
+ * the first. A task that was not run because it depends on a failed one has that one's status, and
+ * its text names the task that failed first. */
 PEAL_API enum peal_status peal_host_wait_all(struct peal_host *host);
 
 /* ---- graphs ---- */

@@ -21,8 +21,9 @@
  * same words.
  *
  * Progress. A target on the same host need not be in any call. A target on another host takes part
- * while it is in a Peal call, or always if it runs with PEAL_PROGRESS=thread: gets, atomic
- * operations and peal_quiet wait for that.
+ * while it is in a Peal call, whichever it is, or always if it runs with PEAL_PROGRESS=thread:
+ * gets, atomic operations and peal_quiet wait for that. Calls that do not wait spend at most a
+ * fifth of their time on it.
  *
  * PEAL_INVALID: the memory is not symmetric (or was freed), ends before the access does, or is not
  * aligned, or there is no such rank; nothing has been done. PEAL_CLOSED: the communicator has
@@ -53,8 +54,9 @@ PEAL_API enum peal_status peal_put_notify(struct peal_comm *comm, void *remote, 
 PEAL_API enum peal_status peal_notify(struct peal_comm *comm, uint64_t *signal, uint64_t add,
                                       uint32_t rank);
 
-/* With a request, like non-blocking collectives: `local` must not be changed or freed until it has
- * ended. */
+/* With a request, like non-blocking collectives: starting one never waits for another rank, and
+ * `local` must not be changed or freed until it has ended. To one rank they take effect in the order
+ * in which they and the calls above were started. */
 PEAL_API enum peal_status peal_iput(struct peal_comm *comm, void *remote, const void *local,
                                     uint64_t bytes, uint32_t rank, struct peal_request **out);
 PEAL_API enum peal_status peal_iget(struct peal_comm *comm, void *local, const void *remote,

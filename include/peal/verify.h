@@ -90,9 +90,11 @@ struct peal_verify_args {
     const char *kernel; /* which kernel of the text or file; NULL: the last */
 
     /* What is proved: each number of ranks with each count. */
-    const uint32_t *ranks; /* NULL: 2 to 8 */
+    const uint32_t *ranks; /* NULL: 2 to 5, and 8 */
     size_t nranks;
-    const uint64_t *counts; /* elements of each dimension without a value; NULL: 256 */
+    /* elements of each dimension without a value; NULL: 0, 1, P - 1, P, P + 1, 3P + 2 and 256P for P
+     * ranks, or fewer where that is too much work (docs/verifier.md) */
+    const uint64_t *counts;
     size_t ncounts;
     const struct peal_verify_value *values; /* dimensions and parameters */
     size_t nvalues;

@@ -129,7 +129,7 @@ def _read(c: _Counterexample) -> Counterexample:
     return result
 
 
-def verify(kernel: str, ranks: Union[int, Sequence[int]] = (2, 3, 4), counts: Union[int, Sequence[int]] = (256,),
+def verify(kernel: str, ranks: Union[int, Sequence[int], None] = None, counts: Union[int, Sequence[int], None] = None,
            dtype: str = "f32", op: str = "sum", values: Optional[Dict[str, int]] = None, name: Optional[str] = None,
            advice: bool = False) -> Verdict:
     """Proves a kernel (Peal text, or a library kernel's name) over all schedules, or refutes it.
@@ -137,12 +137,13 @@ def verify(kernel: str, ranks: Union[int, Sequence[int]] = (2, 3, 4), counts: Un
         verdict = peal.verify(text, ranks=range(2, 9))
         if not verdict: print(verdict.counterexample.why)
 
+    ranks, counts: one or several; None: 2 to 5 and 8 ranks, and for P of them 0, 1, P - 1, P, P + 1, 3P + 2 and 256P elements.
     op: an operation's name, or a user-defined reduction: "reduce mine(a, b) = a / 2 + b", or the name of one that the text declares.
     """
     if _verify is None:
         raise PealError(7, "this libpeal has no peal_verify")
-    numbers = [ranks] if isinstance(ranks, int) else list(ranks)
-    sizes = [counts] if isinstance(counts, int) else list(counts)
+    numbers = [ranks] if isinstance(ranks, int) else list(ranks or ())
+    sizes = [counts] if isinstance(counts, int) else list(counts or ())
     rank_array = (c_uint32 * max(len(numbers), 1))(*numbers)
     count_array = (c_uint64 * max(len(sizes), 1))(*sizes)
     single = [(c_int64 * 1)(v) for v in (values or {}).values()]

@@ -110,7 +110,7 @@ class Collectives(unittest.TestCase):
         children = [context.Process(target=a_process, args=(rank, 2, job, queue)) for rank in range(2)]
         for child in children:
             child.start()
-        self.assertEqual([queue.get(timeout=120) for _ in children], [3.0, 3.0])
+        self.assertEqual([queue.get(timeout=1500) for _ in children], [3.0, 3.0])
         for child in children:
             child.join()
 

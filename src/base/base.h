@@ -6,12 +6,13 @@
  *   diag.h    collected diagnostics with carets       json.h   the only writer of JSON
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
  *   index.h   the hash table                          clock.h  the clock
+ *   intern.h  one pointer per distinct name           nearest.h  the name that was meant
+ *   keys.h    a set of keys, compared in full
  *   parallel.h  independent pieces of work on several threads
+ *   formula.h   user-defined reductions
  *
- *   names/    intern.h (one pointer per distinct name), nearest.h (the name that was meant)
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
- *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions),
- *             formula.h (user-defined reductions)
+ *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions)
  *
  * Start reading at diag.h: it is how every reader of input reports errors.
  */
@@ -21,17 +22,18 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/diag.h"
+#include "base/formula.h"
 #include "base/hash.h"
 #include "base/index.h"
+#include "base/intern.h"
 #include "base/json.h"
-#include "base/names/intern.h"
-#include "base/names/nearest.h"
+#include "base/keys.h"
+#include "base/nearest.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/tables/contract.h"
 #include "base/tables/dtype.h"
-#include "base/tables/formula.h"
 #include "base/tables/ops.h"
 #include "base/text.h"
 #include "base/vec.h"

@@ -297,6 +297,62 @@ TEST(an_index_finds_every_row_and_no_other)
     peal_index_release(&index);
 }
 
+/* y of b = (b ^ y) * K; b ^= b >> 31, as peal_hash_bytes mixes the second word of 16. */
+static uint64_t unmix(uint64_t mixed, uint64_t b)
+{
+    const uint64_t k = UINT64_C(0xc2b2ae3d27d4eb4f);
+    uint64_t inverse = k; /* modulo 2^64, by Newton's method */
+    for (int i = 0; i < 6; i++)
+        inverse *= 2 - k * inverse;
+    mixed ^= mixed >> 31 ^ mixed >> 62;
+    return (mixed * inverse) ^ b;
+}
+
+static uint64_t mix(uint64_t value, uint64_t k, int shift)
+{
+    value *= k;
+    return value ^ value >> shift;
+}
+
+/* Two keys of 16 bytes with one hash: the words of the second follow from those of the first. */
+static void collide(const uint64_t one[2], uint64_t two[2], uint64_t seed)
+{
+    const uint64_t k = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t a = peal_hash_u64(16, seed ^ UINT64_C(0x243f6a8885a308d3));
+    uint64_t b = seed ^ UINT64_C(0x13198a2e03707344);
+    uint64_t first = peal_hash_u64(mix(a ^ one[0], k, 29), seed);
+    uint64_t second = peal_hash_u64(mix(a ^ two[0], k, 29), seed);
+    uint64_t wanted = mix(b ^ one[1], UINT64_C(0xc2b2ae3d27d4eb4f), 31) ^ first ^ second;
+    two[1] = unmix(wanted, b);
+}
+
+TEST(keys_that_hash_alike_are_still_two)
+{
+    struct peal_keys keys = {0};
+    uint64_t one[2] = {17, 4}, two[2] = {18, 0};
+    collide(one, two, 3); /* the seed of keys.c */
+    assert_true(peal_hash_bytes(one, sizeof one, 3) == peal_hash_bytes(two, sizeof two, 3));
+    assert_int_equal(peal_keys_find(&keys, one, sizeof one), UINT32_MAX);
+    assert_true(peal_keys_add(&keys, one, sizeof one));
+    assert_int_equal(peal_keys_find(&keys, one, sizeof one), 0);
+    assert_int_equal(peal_keys_find(&keys, two, sizeof two), UINT32_MAX);
+    assert_true(peal_keys_add(&keys, two, sizeof two));
+    assert_int_equal(peal_keys_find(&keys, two, sizeof two), 1);
+    assert_int_equal(peal_keys_find(&keys, one, sizeof one), 0);
+    for (uint64_t i = 2; i < 500; i++) {
+        uint64_t key[3] = {i, i * i, 0};
+        assert_true(peal_keys_add(&keys, key, i % 2 ? 16 : 24));
+    }
+    for (uint64_t i = 2; i < 500; i++) {
+        uint64_t key[3] = {i, i * i, 0};
+        assert_int_equal(peal_keys_find(&keys, key, i % 2 ? 16 : 24), i);
+        assert_int_equal(peal_keys_find(&keys, key, i % 2 ? 24 : 16), UINT32_MAX);
+    }
+    peal_keys_clear(&keys);
+    assert_int_equal(peal_keys_find(&keys, one, sizeof one), UINT32_MAX);
+    peal_keys_release(&keys);
+}
+
 TEST(the_clock_does_not_go_back)
 {
     uint64_t start = peal_now_ns(), last = start;

@@ -128,11 +128,8 @@ static void print_caret(struct peal_pos pos, bool color, struct peal_text *out)
     size_t blanks = put_clean(line + from, column - from, out);
     put_clean(line + column, from + shown - column, out);
     peal_text_printf(out, "\n    %*s%s", (int)blanks, "", color ? "\033[32m^" : "^");
-    for (size_t i = 1; i < pos.len; i++) {
-        if (column + i >= from + shown)
-            break;
+    for (size_t i = 1; i < pos.len && column + i < from + shown; i++)
         peal_text_puts(out, "~");
-    }
     peal_text_puts(out, color ? "\033[0m\n" : "\n");
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const struct peal_command *const *peal_commands(size_t *count)
 {
@@ -62,6 +64,14 @@ int peal_cli_fail(const struct peal_cli *cli, const char *format, ...)
     return PEAL_EXIT_OTHER;
 }
 
+void peal_cli_note(const struct peal_cli *cli, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(cli, format, args);
+    va_end(args);
+}
+
 int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
                    const struct peal_diags *diags)
 {
@@ -109,7 +119,8 @@ int peal_cli_print_code(const struct peal_cli *cli, struct peal_text *text, int 
 bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out)
 {
     enum { LARGEST = 256 << 20, PIECE = 64 << 10 };
-    FILE *file = fopen(path, "rb");
+    bool from_stdin = strcmp(path, "-") == 0;
+    FILE *file = from_stdin ? stdin : fopen(path, "rb");
     if (!file) {
         peal_cli_fail(cli, "could not open '%s': %s", path, strerror(errno));
         return false;
@@ -131,10 +142,41 @@ bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_sou
     else
         good = true;
     if (good)
-        *out = (struct peal_source){path, copy, text.len};
+        *out = (struct peal_source){from_stdin ? "<stdin>" : path, copy, text.len};
     free(piece);
     peal_text_release(&text);
-    fclose(file);
+    if (!from_stdin)
+        fclose(file);
+    return good;
+}
+
+static bool write_all(int fd, const char *text, size_t len)
+{
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(fd, text + at, len - at);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+bool peal_cli_replace(const char *path, const char *text, size_t len, const char *backup)
+{
+    struct peal_text temporary = {0};
+    struct stat info;
+    peal_text_printf(&temporary, "%s.XXXXXX", path);
+    int fd = temporary.failed ? -1 : mkstemp(temporary.at);
+    bool good = fd >= 0 && stat(path, &info) == 0 && fchmod(fd, info.st_mode & 07777) == 0;
+    good = good && write_all(fd, text, len) && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    good = good && (!backup || link(path, backup) == 0) && rename(temporary.at, path) == 0;
+    int error = errno;
+    if (!good && fd >= 0)
+        unlink(temporary.at);
+    peal_text_release(&temporary);
+    errno = error;
     return good;
 }
 

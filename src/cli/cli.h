@@ -80,6 +80,9 @@ int peal_cli_usage(const struct peal_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int peal_cli_fail(const struct peal_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* A line on stderr that is no error. */
+void peal_cli_note(const struct peal_cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Prints the diagnostics, or the status as text if there are none. */
 int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
                    const struct peal_diags *diags);
@@ -95,8 +98,13 @@ int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code)
 /* The same for Peal text and plans: lines wider than a terminal are broken. */
 int peal_cli_print_code(const struct peal_cli *cli, struct peal_text *text, int code);
 
-/* Reads a whole file into the command's arena; false after a message. Limited to 256 MiB. */
+/* Reads a whole file into the command's arena; false after a message. Limited to 256 MiB. "-" is
+ * stdin. */
 bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out);
+/* Puts a new file in the place of an existing one, in one step and with its permissions. `backup`:
+ * the name under which the old one is kept, or NULL. False: errno says why (EEXIST: the backup). Any
+ * thread may call it. */
+bool peal_cli_replace(const char *path, const char *text, size_t len, const char *backup);
 /* Writes a whole file; false after a message. "-" is stdout. */
 bool peal_cli_write(const struct peal_cli *cli, const char *path, const struct peal_text *text);
 

@@ -56,9 +56,9 @@ bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_opti
     return peal_kernel_one(cli, &options->ranks, "ranks", placed ? placed : fallback, out);
 }
 
-const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *argument,
-                                           const struct peal_kernel_options *options,
-                                           struct peal_program **program)
+const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, const char *argument,
+                                                   const struct peal_kernel_options *options,
+                                                   struct peal_program **program)
 {
     struct peal_diags diags;
     peal_diags_init(&diags);
@@ -81,6 +81,22 @@ const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const cha
     return kernel;
 }
 
+const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *argument,
+                                           const struct peal_kernel_options *options,
+                                           struct peal_program **program)
+{
+    const struct peal_kernel *kernel = peal_kernel_open_quietly(cli, argument, options, program);
+    size_t kernels = 0;
+    if (!kernel || options->kernel || !peal_program_is_path(argument))
+        return kernel;
+    for (const struct peal_kernel *k = peal_program_module(*program)->kernels; k; k = k->next)
+        kernels++;
+    if (kernels > 1)
+        peal_cli_note(cli, "kernel '%s', the last of %zu in '%s'; --kernel names another",
+                      kernel->name, kernels, argument);
+    return kernel;
+}
+
 static bool read_pair(const struct peal_cli *cli, const struct peal_kernel *kernel,
                       const struct peal_pair *pair, struct peal_bind_value *out)
 {
@@ -94,7 +110,7 @@ static bool read_pair(const struct peal_cli *cli, const struct peal_kernel *kern
     } else if (!good) {
         peal_cli_usage(cli, "--set %s: %s", pair->key, peal_text_get(&error));
     } else {
-        *out = (struct peal_bind_value){pair->key, ints.at, ints.len, true};
+        *out = (struct peal_bind_value){pair->key, ints.at, ints.len, false};
     }
     peal_text_release(&error);
     return good;
@@ -175,6 +191,23 @@ bool peal_operation_is_known(const struct peal_cli *cli, const struct peal_opera
     return !op->user;
 }
 
+int64_t peal_kernel_root(const struct peal_kernel_options *options)
+{
+    if (options->roots.len)
+        return options->roots.at[0];
+    return 0;
+}
+
+size_t peal_kernel_nth_root(const struct peal_kernel_options *options, size_t i,
+                            struct peal_kernel_options *out)
+{
+    *out = *options;
+    if (!options->roots.len)
+        return 1;
+    out->roots = (struct peal_ints){.at = &options->roots.at[i], .len = 1};
+    return options->roots.len;
+}
+
 bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *kernel,
                          const struct peal_kernel_options *options, struct peal_plan_request *out)
 {
@@ -198,7 +231,7 @@ bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *k
                  .nranks = placed,
                  .nodes = nodes,
                  .dtype = options->dtype,
-                 .root = options->root,
+                 .root = peal_kernel_root(options),
                  .in_place = options->in_place,
                  .channel_depth = (uint32_t)options->depth,
                  .slot_bytes = options->slot_bytes},
@@ -216,9 +249,13 @@ bool peal_kernel_request_one(const struct peal_cli *cli, const struct peal_kerne
         return false;
     if (!peal_kernel_places(cli, options, out->bind.nranks, nranks))
         return false;
-    if (options->root >= nranks) {
-        peal_cli_usage(cli, "--root %lld is not a rank: there are %u", (long long)options->root,
-                       nranks);
+    if (options->roots.len > 1) {
+        peal_cli_usage(cli, "--root takes one value here");
+        return false;
+    }
+    if (peal_kernel_root(options) >= nranks) {
+        peal_cli_usage(cli, "--root %lld is not a rank: there are %u",
+                       (long long)peal_kernel_root(options), nranks);
         return false;
     }
     out->bind.nranks = nranks;

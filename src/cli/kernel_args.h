@@ -18,7 +18,7 @@ struct peal_kernel_options {
     const char *kernel;      /* --kernel; NULL = the file's last, or the built-in named */
     enum peal_dtype dtype;
     struct peal_operation op;
-    int64_t root;
+    struct peal_ints roots; /* --root; empty = 0 */
     int64_t depth;
     uint64_t slot_bytes;
     bool in_place;
@@ -37,18 +37,19 @@ enum { PEAL_KERNEL_COUNT = 256 };
 /* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options; no_ranks
  * is the help text for the case that -n is not given. */
 #define PEAL_KERNEL_ROWS(type, member, no_ranks)                                                   \
-    PEAL_KERNEL_ROWS_WITH(type, member, "P", no_ranks, " (default 2)",                             \
-                          " (default: the largest payload)")
-/* The same, where -n also accepts `all`. */
-#define PEAL_KERNEL_ROWS_OR_ALL(type, member, no_ranks)                                            \
-    PEAL_KERNEL_ROWS_WITH(type, member, PEAL_OPTION_OR_ALL, no_ranks, " (default 2)",              \
-                          " (default: the largest payload)")
+    PEAL_KERNEL_ROWS_WITH(type, member, "P", no_ranks, "256", " (default 2)",                      \
+                          " (default: the largest payload)", "the last one")
+/* The same for peal verify: -n also accepts `all`, and more is claimed by default. */
+#define PEAL_KERNEL_ROWS_VERIFY(type, member, no_ranks)                                            \
+    PEAL_KERNEL_ROWS_WITH(type, member, PEAL_OPTION_OR_ALL, no_ranks, "several, see below",        \
+                          " (default 2)", " (default: the largest payload)", "all of them")
 /* The same, where a machine provides what is not given. */
 #define PEAL_KERNEL_ROWS_MACHINE(type, member)                                                     \
-    PEAL_KERNEL_ROWS_WITH(type, member, "P", " (default: ccl.ranks, or one per PE)",               \
+    PEAL_KERNEL_ROWS_WITH(type, member, "P", " (default: ccl.ranks, or one per PE)", "256",        \
                           " (default: the machine's ipcq.slots)",                                  \
-                          " (default: the machine's ipcq.slot_bytes)")
-#define PEAL_KERNEL_ROWS_WITH(type, member, ranks_value, no_ranks, no_depth, no_slot)              \
+                          " (default: the machine's ipcq.slot_bytes)", "the last one")
+#define PEAL_KERNEL_ROWS_WITH(type, member, ranks_value, no_ranks, no_count, no_depth, no_slot,    \
+                              no_kernel)                                                           \
     {"ranks",                                                                                      \
      'n',                                                                                          \
      PEAL_OPTION_LIST,                                                                             \
@@ -62,7 +63,7 @@ enum { PEAL_KERNEL_COUNT = 256 };
          PEAL_OPTION_LIST,                                                                         \
          offsetof(type, member.counts),                                                            \
          "N",                                                                                      \
-         "elements: binds every dimension that --set does not name (default 256)",                 \
+         "elements: binds every dimension that --set does not name (default " no_count ")",        \
          0,                                                                                        \
          INT64_MAX},                                                                               \
         {"dtype",                                                                                  \
@@ -84,10 +85,10 @@ enum { PEAL_KERNEL_COUNT = 256 };
          0},                                                                                       \
         {"root",                                                                                   \
          'r',                                                                                      \
-         PEAL_OPTION_INT,                                                                          \
-         offsetof(type, member.root),                                                              \
+         PEAL_OPTION_LIST,                                                                         \
+         offsetof(type, member.roots),                                                             \
          "R",                                                                                      \
-         "the root (default 0)",                                                                   \
+         "the root, or several, one after the other: 0..3 (default 0)",                            \
          0,                                                                                        \
          PEAL_PLAN_MAX_RANKS - 1},                                                                 \
         {"depth",                                                                                  \
@@ -132,18 +133,32 @@ enum { PEAL_KERNEL_COUNT = 256 };
          0},                                                                                       \
     {                                                                                              \
         "kernel", 'k', PEAL_OPTION_STRING, offsetof(type, member.kernel), "NAME",                  \
-            "which kernel of the file (default: the last one)", 0, 0                               \
+            "which kernel of the file (default: " no_kernel ")", 0, 0                              \
     }
 
-/* The kernel that a command names: `argument` is a file or a built-in kernel, --kernel selects.
+/* The kernel that a command names: `argument` is a file or a built-in kernel, --kernel selects. If
+ * it does not, and the file has several, a line on stderr says which one was taken.
  * NULL after a message (PEAL_EXIT_OTHER). The program owns the kernel; close it with
  * peal_program_close. */
 const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *argument,
                                            const struct peal_kernel_options *options,
                                            struct peal_program **program);
 
+/* The same for a command that does not make do with the last kernel: it says nothing if there are
+ * several. */
+const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, const char *argument,
+                                                   const struct peal_kernel_options *options,
+                                                   struct peal_program **program);
+
 /* False after a message: a user-defined reduction was given where no text can declare it. */
 bool peal_operation_is_known(const struct peal_cli *cli, const struct peal_operation *op);
+
+/* The first root, which is the only one unless a command takes several. */
+int64_t peal_kernel_root(const struct peal_kernel_options *options);
+/* For commands that do one thing after the other: the same options with one of the roots. How many
+ * there are, at least 1, is returned. */
+size_t peal_kernel_nth_root(const struct peal_kernel_options *options, size_t i,
+                            struct peal_kernel_options *out);
 
 /* What the options give by name, for peal_plan_make and for a claim. The number of ranks (0, or
  * what --nodes places) and the count are left to the caller. Values live in the command's arena.

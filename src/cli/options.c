@@ -260,10 +260,8 @@ static bool read_choice(const struct option_parser *parser, const struct peal_op
     int count = 0;
     char *copy = peal_arena_copy(parser->arena, option->value, strlen(option->value));
     char *rest = NULL;
-    for (char *word = copy ? strtok_r(copy, "|", &rest) : NULL; word;
+    for (char *word = copy ? strtok_r(copy, "|", &rest) : NULL; word && count < MAX_WORDS;
          word = strtok_r(NULL, "|", &rest)) {
-        if (count >= MAX_WORDS)
-            break;
         if (strcmp(word, text) == 0) {
             *out = count;
             return true;
@@ -338,11 +336,9 @@ static void report_unknown(const struct option_parser *parser, const char *arg)
     enum { MAX_NAMES = 64 };
     const char *names[MAX_NAMES + 1] = {NULL};
     int count = 0;
-    for (const struct peal_option *row = parser->table; peal_option_exists(row); row++) {
-        if (count >= MAX_NAMES)
-            break;
+    for (const struct peal_option *row = parser->table;
+         peal_option_exists(row) && count < MAX_NAMES; row++)
         names[count++] = row->name;
-    }
     size_t len = strcspn(arg, "=");
     char *word = peal_arena_copy(parser->arena, arg, len);
     peal_text_printf(parser->error, "unknown option '%s'", word ? word : arg);

@@ -34,9 +34,7 @@ static size_t find_break(const char *text, size_t len, size_t columns)
     bool in_string = false;
     size_t best = len;
     int depth = 0, least = INT_MAX;
-    for (size_t i = strspn(text, " "); i < len; i++) {
-        if (i > columns && best != len)
-            break;
+    for (size_t i = strspn(text, " "); i < len && (i <= columns || best == len); i++) {
         if (text[i] == '"')
             in_string = !in_string;
         if (in_string)
@@ -58,9 +56,7 @@ static size_t find_break(const char *text, size_t len, size_t columns)
 static size_t find_blank(const char *text, size_t len, size_t columns)
 {
     size_t best = len;
-    for (size_t i = 3; i < len; i++) {
-        if (i > columns && best != len)
-            break;
+    for (size_t i = 3; i < len && (i <= columns || best == len); i++) {
         if (text[i] == ' ')
             best = i;
     }

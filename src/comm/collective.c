@@ -12,8 +12,8 @@
  *
  * The bounds of a blocking call are in the memo. A non-blocking call has its own, in its request,
  * because several may be under way. */
-#include "comm/arguments.h"
 #include "comm/choice/from_file.h"
+#include "comm/core/arguments.h"
 #include "comm/simulated/platform.h"
 
 #include <stdlib.h>
@@ -42,10 +42,15 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
     status = peal_arguments_check(comm, &args);
     if (status != PEAL_OK)
         return status;
-    if (peal_from_file_takes(comm, &args))
-        return peal_from_file_run(comm, &args);
+    bool from_file = peal_from_file_takes(comm, &args);
+    if (from_file)
+        status = peal_from_file_check(comm, &args);
+    if (status != PEAL_OK)
+        return status;
     if (comm->platform && peal_platform_takes(comm->platform, &args))
         return run_simulated(comm, &args);
+    if (from_file)
+        return peal_from_file_run(comm, &args);
     memo->repeats = false;
     memo->call = (struct peal_call){0};
     status = peal_arguments_resolve(comm, &args, memo->bounds, &memo->call);
@@ -79,6 +84,8 @@ static inline bool is_repetition(const struct peal_comm *comm, struct peal_argum
 
 static inline enum peal_status run_again(struct peal_comm *comm, enum peal_collective collective)
 {
+    if (!comm->team->span) /* otherwise the call itself serves the network */
+        peal_team_assist(comm->team);
     enum peal_status status = peal_call_run(&comm->engine, &comm->memos[collective].call);
     return __builtin_expect(status == PEAL_OK, 1) ? status : peal_comm_end(comm, status);
 }

@@ -9,12 +9,12 @@
  * waits for no rank. What remains is a struct whose team is closed, so that a use after closing
  * returns a status. It is freed when 16 others have been closed and all its requests have been
  * freed. */
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
-#include "comm/arguments.h"
-#include "comm/growth.h"
 #include "comm/choice/from_file.h"
-#include "comm/choice/reductions.h"
+#include "comm/core/arguments.h"
+#include "comm/core/growth.h"
+#include "comm/core/reductions.h"
 #include "comm/hosts/meeting.h"
 #include "comm/simulated/platform.h"
 #include "comm/watch/watch.h"
@@ -67,6 +67,7 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
         peal_symmetric_isolate(comm);
         return failed == PEAL_REVOKED ? PEAL_REVOKED : PEAL_CLOSED;
     }
+    peal_team_assist(comm->team);
     return PEAL_OK;
 }
 
@@ -302,8 +303,10 @@ enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
     uint32_t made = 0;
     for (; made < size; made++) {
         status = peal_comm_new(teams[made], NULL, &comms[made]);
-        if (status != PEAL_OK)
+        if (status != PEAL_OK) {
+            peal_text_puts(&why, open_error);
             goto close; /* its team is closed already */
+        }
     }
     status = peal_platform_open_threads(size, comms);
     if (status != PEAL_OK) {

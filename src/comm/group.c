@@ -8,7 +8,7 @@
  * status. The child shares the windows of its parent and opens no descriptor.
  *
  * A shrink cannot use calls of the old communicator, which has failed. The living ranks meet in
- * words of its control blocks (run/team/survivors.h), and repeat that if another rank dies
+ * words of its control blocks (run/bootstrap/survivors.h), and repeat that if another rank dies
  * meanwhile. Shrinks have numbers of their own, because only some ranks may have counted the last
  * split.
  *
@@ -18,7 +18,7 @@
  * needs the twin. A peer that needs it earlier can already write to its place, whose control block
  * and mailboxes exist. A rank that never needs the twin makes and closes it at the end, so that the
  * last rank gives the places back. */
-#include "comm/env.h"
+#include "comm/core/env.h"
 #include "comm/hosts/hosts.h"
 #include "comm/simulated/platform.h"
 #include "comm/watch/watch.h"

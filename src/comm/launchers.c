@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What programs that start ranks ask before any communicator is open. */
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 #include <stdio.h>
 

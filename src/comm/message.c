@@ -136,6 +136,8 @@ static enum peal_status look_at_call(struct peal_request *request)
 enum peal_status peal_request_look(struct peal_request *request)
 {
     const struct peal_letter *letter = &request->letter;
+    if (request->is_rma)
+        return peal_rma_end(request->comm, &request->rma);
     if (!request->is_message)
         return look_at_call(request);
     if (request->envelope && letter->status != PEAL_PENDING && request->comm->platform)
@@ -151,6 +153,8 @@ const enum peal_status *peal_request_status(const struct peal_request *request)
 {
     if (request->is_message)
         return &request->letter.status;
+    if (request->is_rma)
+        return &request->rma.status;
     bool met = !request->arrival || request->call.status != PEAL_OK;
     if (met)
         return &request->call.status;
@@ -267,6 +271,7 @@ static enum peal_status post(struct peal_comm *comm, const struct peal_letter *l
     }
     peal_under_way_use(&comm->engine);
     peal_mail_post(&comm->engine.mail, &request->letter);
+    peal_team_depart(comm->team);
     *out = request;
     return PEAL_OK;
 }

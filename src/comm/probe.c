@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages in both directions at once, and messages that are examined before they are received. */
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 enum peal_status peal_sendrecv(struct peal_comm *comm, const struct peal_message *out,
                                struct peal_message *in)

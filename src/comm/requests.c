@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several requests at once: all of them, or any. They may be of different communicators. */
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 /* How long to wait for one before the others get their turn; doubled from round to round. */
 enum { FIRST_SLICE_US = 20, LAST_SLICE_US = 2000 };

@@ -9,7 +9,7 @@
  * After a failure a peer that was stopped in the failed call may still write. So this rank's part
  * is then replaced by a private copy at the same address. Not between threads, which share one
  * address space and see each other's stores anyway. */
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 #include "base/base.h"
 #include "run/run.h"

@@ -2,7 +2,7 @@
 /* peal_verify: arguments from outside become a claim, its answers a verdict (verdict.h). */
 #include "comm/verdict.h"
 
-#include "comm/growth.h"
+#include "comm/core/growth.h"
 #include "lang/lang.h"
 
 #include <assert.h>
@@ -120,30 +120,23 @@ static enum peal_status take_reduction(struct question *q)
     return status;
 }
 
-/* The lists, in the types of a claim. */
+/* The lists, in the types of a claim. Empty ones are left to it. */
 static enum peal_status make_lists(struct question *q)
 {
-    static const uint32_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
-    static const uint64_t default_counts[] = {256};
     const struct peal_verify_args *a = &q->args;
-    const uint32_t *from_ranks = a->nranks ? a->ranks : default_ranks;
-    const uint64_t *from_counts = default_counts;
-    if (a->ncounts)
-        from_counts = a->counts;
-    size_t nranks = a->nranks ? a->nranks : sizeof default_ranks / sizeof *default_ranks;
-    size_t ncounts = a->ncounts ? a->ncounts : 1;
+    size_t nranks = a->nranks, ncounts = a->ncounts;
     int64_t *ranks = peal_arena_alloc(&q->arena, nranks * sizeof *ranks);
     int64_t *counts = peal_arena_alloc(&q->arena, ncounts * sizeof *counts);
     struct peal_bind_value *given = peal_arena_alloc(&q->arena, (a->nvalues + 1) * sizeof *given);
     if (!ranks || !counts || !given)
         return PEAL_NO_MEMORY;
     for (size_t i = 0; i < nranks; i++)
-        ranks[i] = from_ranks[i];
+        ranks[i] = a->ranks[i];
     for (size_t i = 0; i < ncounts; i++)
-        counts[i] = (int64_t)from_counts[i];
+        counts[i] = (int64_t)a->counts[i];
     for (size_t i = 0; i < a->nvalues; i++)
         given[i] = (struct peal_bind_value){a->values[i].name, a->values[i].values,
-                                            a->values[i].count, true};
+                                            a->values[i].count, false};
     q->claim.ranks = ranks;
     q->claim.nranks = nranks;
     q->claim.counts = counts;

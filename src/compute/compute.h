@@ -10,19 +10,21 @@
  *   elementary.h  exp, log, tanh, ...: one definition in plain arithmetic, shared by all variants
  *   record.h      elements of two parts: complex numbers, values with an index
  *   atomic.c      accumulate
+ *   own.h         ops with a function of their own
  *   product.h     products of matrices: by a CBLAS, or plain loops
- *   user/         user-defined reductions, block by block
+ *   formula.h     user-defined reductions, block by block
  *   simd/         the SIMD variants: their loops (vector.inc, vector_loop.inc, two_f32.inc), the
- *                 instructions (avx2.c, avx512.c, neon.c), those that this build has (variants.h)
- *   find.c        which of them this machine can run
+ *                 instructions (avx2.c, avx512.c, neon.c), those that this build has (variants.h),
+ *                 which of them this machine can run (find.c)
  *
  * Start reading at functions.h.
  */
 #ifndef PEAL_COMPUTE_COMPUTE_H
 #define PEAL_COMPUTE_COMPUTE_H
 
-#include "compute/user/formula.h"
+#include "compute/formula.h"
 #include "compute/functions.h"
+#include "compute/own.h"
 #include "compute/product.h"
 #include "compute/sample.h"
 

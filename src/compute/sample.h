@@ -5,7 +5,7 @@
 #ifndef PEAL_COMPUTE_SAMPLE_H
 #define PEAL_COMPUTE_SAMPLE_H
 
-#include "compute/user/formula.h"
+#include "compute/formula.h"
 
 /* Element i of a buffer. Integers that do not fit wrap. */
 void peal_sample_put(void *at, enum peal_dtype dtype, uint64_t i, double value);

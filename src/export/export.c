@@ -39,7 +39,7 @@ static bool reaches_peers(const struct peal_plan *plan)
             const struct peal_lane *lane = peal_plan_lane(plan, r, l);
             for (uint64_t i = 0; i < lane->ops; i++) {
                 const struct peal_op *op = &peal_plan_ops(plan)[lane->first_op + i];
-                if (op->kind == PEAL_OP_NOTIFY && op->sync.rank != r)
+                if (peal_op_is_notify(op) && op->sync.rank != r)
                     return true;
                 if (peal_op_is_sync(op))
                     continue;
@@ -228,7 +228,7 @@ static const struct peal_formula *find_formula(const struct peal_plan *plan)
 {
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(plan)[i];
-        if (op->kind == PEAL_OP_COMPUTE && peal_fn_is_user(op->fn))
+        if (peal_op_is_compute(op) && peal_fn_is_user(op->fn))
             return peal_plan_formula(plan, op->fn);
     }
     return peal_plan_reduction(plan);

@@ -74,7 +74,7 @@ static bool see_op(struct peal_export_layout *l, uint32_t rank, const struct pea
         peal_export_refuse(plan, rank, op, diags, "cells cannot depend on the launch");
         return false;
     }
-    if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
+    if (peal_op_is_sync(op) || peal_op_is_free(op))
         return true;
     l->chunk = peal_size_gcd(l->chunk, op->mem.count);
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {

@@ -245,7 +245,7 @@ static void free_slot(struct msccl_writer *w, uint32_t channel)
 static void write_message(struct msccl_writer *w, const struct peal_op *op, uint64_t cnt)
 {
     const struct peal_plan *plan = w->plan;
-    bool sends = op->kind == PEAL_OP_SEND;
+    bool sends = peal_op_sends(op);
     uint32_t block = block_for(w, op->mem.channel, sends);
     struct written_step step = {
         .type = sends ? "s" : "r", .src = {'i', 0}, .dst = {'i', 0}, .cnt = cnt};
@@ -255,7 +255,7 @@ static void write_message(struct msccl_writer *w, const struct peal_op *op, uint
     }
     if (sends) {
         step.src = step.dst = place(w, op, peal_op_src(plan, op, 0));
-    } else if (op->kind == PEAL_OP_RECV) {
+    } else if (peal_op_is_recv(op)) {
         step.src = step.dst = place(w, op, peal_op_dst(plan, op));
     } else {
         if (w->nslots == MAX_SLOTS) {
@@ -286,40 +286,34 @@ static void write_notify(struct msccl_writer *w, const struct peal_op *op)
     w->failed = w->failed || !peal_vec_push(&w->publications, p);
 }
 
+static void write_wait(struct msccl_writer *w, const struct peal_op *op)
+{
+    if (op->sync.back || (op->flags & (PEAL_OP_EQUAL | PEAL_OP_HAS_REG)))
+        refuse(w, op, "dependencies are of this launch and of the form '>='");
+    else if (op->sync.value > 0)
+        depend(w, (struct dependency){0, 0, op->sync.cell, op->sync.value});
+}
+
 static void write_op(struct msccl_writer *w, const struct peal_op *op)
 {
     uint64_t cnt = 0;
     if (!peal_op_is_sync(op))
         cnt = op->mem.count / w->layout.chunk;
-    switch ((enum peal_op_kind)op->kind) {
-    case PEAL_OP_COPY:
+    if (peal_op_is_copy(op))
         add_local(w, "cpy", place(w, op, peal_op_src(w->plan, op, 0)),
                   place(w, op, peal_op_dst(w->plan, op)), cnt);
-        break;
-    case PEAL_OP_COMPUTE:
+    else if (peal_op_is_compute(op))
         write_compute(w, op, cnt);
-        break;
-    case PEAL_OP_SEND:
-    case PEAL_OP_RECV:
-    case PEAL_OP_RECV_SLOT:
+    else if (peal_op_has_message(op))
         write_message(w, op, cnt);
-        break;
-    case PEAL_OP_FREE:
+    else if (peal_op_is_free(op))
         free_slot(w, op->mem.channel);
-        break;
-    case PEAL_OP_NOTIFY:
+    else if (peal_op_is_notify(op))
         write_notify(w, op);
-        break;
-    case PEAL_OP_WAIT:
-        if (op->sync.back || (op->flags & (PEAL_OP_EQUAL | PEAL_OP_HAS_REG)))
-            refuse(w, op, "dependencies are of this launch and of the form '>='");
-        else if (op->sync.value > 0)
-            depend(w, (struct dependency){0, 0, op->sync.cell, op->sync.value});
-        break;
-    default:
+    else if (peal_op_is_wait(op))
+        write_wait(w, op);
+    else
         refuse(w, op, "there is nothing like it in MSCCL");
-        break;
-    }
 }
 
 /* --- lanes and ranks ------------------------------------------------------------------------- */
@@ -331,10 +325,10 @@ static bool fits_one_block(const struct msccl_writer *w, const struct peal_lane 
     *send = *recv = PEAL_NONE;
     for (uint64_t i = 0; i < lane->ops; i++) {
         const struct peal_op *op = &peal_plan_ops(w->plan)[lane->first_op + i];
-        if (!peal_op_has_channel(op) || op->kind == PEAL_OP_FREE)
+        if (!peal_op_has_message(op))
             continue;
         uint32_t *end = recv;
-        if (op->kind == PEAL_OP_SEND)
+        if (peal_op_sends(op))
             end = send;
         if (*end != PEAL_NONE && *end != op->mem.channel)
             return false;

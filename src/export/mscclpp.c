@@ -67,13 +67,13 @@ static void see_sync(struct mscclpp_writer *w, const struct peal_op *op)
 {
     const struct peal_signal *signal = &peal_plan_signals(w->plan)[peal_op_signal(op)];
     if (signal->kind != PEAL_SIGNAL_ONE_WRITER || op->flags || op->sync.phases != PEAL_NONE ||
-        op->kind == PEAL_OP_PEEK || (op->kind == PEAL_OP_WAIT && op->sync.back) ||
+        !(peal_op_is_notify(op) || peal_op_is_wait(op)) || (peal_op_is_wait(op) && op->sync.back) ||
         op->sync.cell >= w->plan->cells) {
         refuse(w, op, "only one-writer signals of one launch, with += and >=");
         return;
     }
     struct used_cell *cell = cell_of(w, op->sync.rank, op->sync.cell);
-    if (op->kind == PEAL_OP_NOTIFY) {
+    if (peal_op_is_notify(op)) {
         cell->writer = w->rank;
         cell->total += op->sync.value;
         if (op->sync.value > MAX_REPEATS)
@@ -291,7 +291,7 @@ static void take_signals(struct mscclpp_writer *w, struct used_cell *cell, int64
 static void write_sync(struct mscclpp_writer *w, const struct peal_op *op)
 {
     struct used_cell *cell = cell_of(w, op->sync.rank, op->sync.cell);
-    if (op->kind == PEAL_OP_WAIT) {
+    if (peal_op_is_wait(op)) {
         if (op->sync.value > cell->total)
             refuse(w, op, "more is waited for than is ever signalled");
         else
@@ -312,9 +312,9 @@ static void write_op(struct mscclpp_writer *w, const struct peal_op *op)
 {
     if (peal_op_is_sync(op))
         write_sync(w, op);
-    else if (op->kind == PEAL_OP_COPY)
+    else if (peal_op_is_copy(op))
         write_copy(w, op, *peal_op_dst(w->plan, op), *peal_op_src(w->plan, op, 0));
-    else if (op->kind == PEAL_OP_COMPUTE)
+    else if (peal_op_is_compute(op))
         write_compute(w, op);
     else
         refuse(w, op, "the executor has windows and signals, no channels, accumulates or matmuls");

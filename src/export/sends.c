@@ -85,7 +85,7 @@ static void refuse(struct sends_pass *s, uint32_t rank, const struct peal_op *op
 /* Does an operand's place depend on the launch? */
 static bool has_phases(const struct sends_pass *s, const struct peal_op *op)
 {
-    if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
+    if (peal_op_is_sync(op) || peal_op_is_free(op))
         return false;
     for (uint32_t k = 0; k < peal_op_nrefs(op); k++) {
         if (peal_plan_refs(s->plan)[op->mem.ref + k].phases != PEAL_NONE)
@@ -109,13 +109,13 @@ static void list_notices(struct sends_pass *s)
                 continue;
             const struct peal_signal *signal = &peal_plan_signals(s->plan)[peal_op_signal(op)];
             if (signal->kind != PEAL_SIGNAL_ONE_WRITER || op->sync.phases != PEAL_NONE ||
-                op->kind == PEAL_OP_PEEK || op->flags ||
-                (op->kind == PEAL_OP_WAIT && op->sync.back)) {
+                !(peal_op_is_notify(op) || peal_op_is_wait(op)) || op->flags ||
+                (peal_op_is_wait(op) && op->sync.back)) {
                 refuse(s, s->rank_of[l], op,
                        "only one-writer signals of one launch, with += and >=");
                 return;
             }
-            if (op->kind != PEAL_OP_NOTIFY || op->sync.cell >= s->plan->cells)
+            if (!peal_op_is_notify(op) || op->sync.cell >= s->plan->cells)
                 continue;
             uint64_t cell = (uint64_t)op->sync.rank * s->plan->cells + op->sync.cell;
             if (!peal_vec_push(&s->cells[cell].list, ((struct notice){l, i, op->sync.after})))
@@ -156,18 +156,18 @@ static void find_reads(struct sends_pass *s, uint32_t lane, const struct notice 
         if (s->failed)
             break;
         const struct peal_op *op = op_at(s, lane, i);
-        if (op->kind == PEAL_OP_WAIT) {
+        if (peal_op_is_wait(op)) {
             const struct notice *n = notice_for(s, rank, op);
             if (n)
                 last[s->rank_of[n->lane]] = n;
         }
-        if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
+        if (peal_op_is_sync(op) || peal_op_is_free(op))
             continue;
         for (uint32_t k = 0; k < peal_op_nrefs(op); k++) {
             const struct peal_ref *ref = peal_plan_refs(s->plan) + op->mem.ref + k;
             if (!is_remote(s, rank, ref) || peal_op_writes(op, k))
                 continue;
-            if (op->kind == PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND || op->mem.rows > 1) {
+            if (!(peal_op_is_copy(op) || peal_op_is_compute(op)) || op->mem.rows > 1) {
                 refuse(s, rank, op, "only copies and computes of one row can read other ranks");
                 return;
             }
@@ -199,7 +199,7 @@ static bool find_wait(const struct sends_pass *s, uint32_t rank, const struct pe
     for (*lane = s->first_lane[rank]; *lane < end; (*lane)++) {
         for (*at = 0; *at < peal_plan_lanes(s->plan)[*lane].ops; (*at)++) {
             const struct peal_op *op = op_at(s, *lane, *at);
-            if (op->kind == PEAL_OP_WAIT && op->sync.cell == notify->sync.cell &&
+            if (peal_op_is_wait(op) && op->sync.cell == notify->sync.cell &&
                 op->sync.value >= (int64_t)notify->sync.after)
                 return true;
         }
@@ -221,7 +221,7 @@ static void find_writes(struct sends_pass *s, uint32_t lane)
             dst = peal_op_dst(s->plan, op);
         if (!dst || !is_remote(s, rank, dst))
             continue;
-        if (op->kind == PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_RECV || op->mem.more_dsts ||
+        if (!(peal_op_is_copy(op) || peal_op_is_compute(op)) || op->mem.more_dsts ||
             op->mem.rows > 1) {
             refuse(s, rank, op, "only copies and computes to a peer can become messages");
             return;
@@ -230,7 +230,7 @@ static void find_writes(struct sends_pass *s, uint32_t lane)
         uint64_t at = 0, k = i + 1;
         for (; k < ops; k++) {
             const struct peal_op *n = op_at(s, lane, k);
-            if (n->kind == PEAL_OP_NOTIFY && n->sync.rank == dst->rank)
+            if (peal_op_is_notify(n) && n->sync.rank == dst->rank)
                 break;
         }
         if (k == ops || !find_wait(s, dst->rank, op_at(s, lane, k), &to, &at)) {
@@ -244,7 +244,7 @@ static void find_writes(struct sends_pass *s, uint32_t lane)
                                           .push = true,
                                           .ref = *dst,
                                           .count = op->mem.count});
-        if (op->kind == PEAL_OP_COMPUTE)
+        if (peal_op_is_compute(op))
             s->tile_len = peal_size_max(s->tile_len, op->mem.count);
     }
 }
@@ -388,7 +388,7 @@ static void put_writer(struct sends_pass *s, uint32_t lane, const struct peal_op
                        const struct transfer *t)
 {
     const struct peal_ref *refs = peal_plan_refs(s->plan) + op->mem.ref;
-    if (op->kind == PEAL_OP_COPY) {
+    if (peal_op_is_copy(op)) {
         peal_assembler_send(s->a, t->channel, refs[1], 1, t->count);
     } else {
         uint64_t size = peal_dtype_size((enum peal_dtype)op->dtype);
@@ -433,7 +433,7 @@ static void put_op(struct sends_pass *s, uint32_t lane, uint64_t i,
             put_writer(s, lane, op, out);
         return;
     }
-    if (op->kind == PEAL_OP_WAIT) {
+    if (peal_op_is_wait(op)) {
         const struct notice *n = notice_for(s, rank, op);
         if (n && s->rank_of[n->lane] == rank) {
             peal_assembler_append(s->a, op, NULL);
@@ -445,7 +445,7 @@ static void put_op(struct sends_pass *s, uint32_t lane, uint64_t i,
         }
         return;
     }
-    if (op->kind == PEAL_OP_NOTIFY) {
+    if (peal_op_is_notify(op)) {
         if (op->sync.rank == rank) {
             peal_assembler_append(s->a, op, NULL);
             mark(s, op);

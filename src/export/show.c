@@ -85,7 +85,7 @@ static void put_cell(struct printer *p, const struct peal_op *op)
 
 static void put_sync(struct printer *p, const struct peal_op *op)
 {
-    bool notify = op->kind == PEAL_OP_NOTIFY;
+    bool notify = peal_op_is_notify(op);
     peal_text_puts(p->out, notify ? "notify " : "wait ");
     if (op->flags & PEAL_OP_RELAXED)
         peal_text_puts(p->out, "relaxed ");
@@ -112,12 +112,12 @@ static void put_channel(struct printer *p, const struct peal_op *op, const char 
 static void put_sources(struct printer *p, const struct peal_op *op)
 {
     const struct peal_plan *plan = p->plan;
-    bool reduces = op->kind == PEAL_OP_COMPUTE && plan->reduce < PEAL_REDUCTIONS &&
+    bool reduces = peal_op_is_compute(op) && plan->reduce < PEAL_REDUCTIONS &&
                    op->fn == peal_reduce_fn((enum peal_reduction)plan->reduce);
-    bool product = op->kind == PEAL_OP_MATMUL;
-    bool plain = !product && (op->kind == PEAL_OP_COPY || op->fn == PEAL_FN_ID);
-    if (product)
-        peal_text_puts(p->out, "matmul(");
+    bool own = peal_op_is_own(op);
+    bool plain = !own && (peal_op_is_copy(op) || op->fn == PEAL_FN_ID);
+    if (own)
+        peal_text_printf(p->out, "%s(", peal_op_info((enum peal_op_kind)op->kind)->name);
     else if (!plain)
         peal_text_printf(p->out, "%s(", reduces ? "op" : peal_fn_info((enum peal_fn)op->fn)->name);
     for (uint32_t i = 0; i < op->mem.nsrc; i++) {
@@ -132,11 +132,11 @@ static void put_sources(struct printer *p, const struct peal_op *op)
 
 static void put_message(struct printer *p, const struct peal_op *op)
 {
-    if (op->kind == PEAL_OP_SEND) {
+    if (peal_op_sends(op)) {
         peal_text_puts(p->out, "send ");
         put_ref(p, op, peal_op_src(p->plan, op, 0));
         put_channel(p, op, " to", true);
-    } else if (op->kind == PEAL_OP_RECV) {
+    } else if (peal_op_is_recv(op)) {
         put_ref(p, op, peal_op_dst(p->plan, op));
         put_channel(p, op, " = recv from", false);
     } else {
@@ -165,9 +165,9 @@ static void put_op(struct printer *p, const struct peal_op *op)
     begin_line(p);
     if (peal_op_is_sync(op)) {
         put_sync(p, op);
-    } else if (op->kind == PEAL_OP_FLUSH) {
+    } else if (peal_op_is_flush(op)) {
         peal_text_printf(p->out, "flush to %u", op->mem.target);
-    } else if (op->kind == PEAL_OP_FREE) {
+    } else if (peal_op_is_free(op)) {
         put_free(p, op->mem.channel);
     } else if (peal_op_has_channel(op)) {
         put_message(p, op);
@@ -175,16 +175,16 @@ static void put_op(struct printer *p, const struct peal_op *op)
         if (op->flags & PEAL_OP_EXCLUSIVE)
             peal_text_puts(p->out, "exclusive ");
         put_ref(p, op, peal_op_dst(p->plan, op));
-        peal_text_puts(p->out, op->kind == PEAL_OP_ACCUMULATE ? " op= " : " = ");
-        if (op->kind == PEAL_OP_ACCUMULATE)
+        peal_text_puts(p->out, peal_op_accumulates(op) ? " op= " : " = ");
+        if (peal_op_accumulates(op))
             put_ref(p, op, peal_op_src(p->plan, op, 0));
         else
             put_sources(p, op);
     }
-    if (op->kind == PEAL_OP_COMPUTE && (op->flags & PEAL_OP_UNORDERED))
+    if (peal_op_is_compute(op) && (op->flags & PEAL_OP_UNORDERED))
         peal_text_puts(p->out, " // in the hardware's order");
     peal_text_puts(p->out, "\n");
-    if (op->kind != PEAL_OP_COMPUTE)
+    if (!peal_op_is_compute(op))
         return;
     for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
         begin_line(p);
@@ -257,7 +257,7 @@ static bool *used_signals(const struct peal_plan *plan)
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(plan)[i];
         if (peal_op_is_sync(op))
-            used[2 * peal_op_signal(op) + (op->kind == PEAL_OP_NOTIFY)] = true;
+            used[2 * peal_op_signal(op) + peal_op_is_notify(op)] = true;
     }
     return used;
 }

@@ -20,9 +20,10 @@ enum peal_format peal_import_format(const char *text, size_t len)
 static const struct peal_import_reader readers[] = {
     [PEAL_FORMAT_NONE] = {.name = "no known format"},
     [PEAL_FORMAT_MSCCL] = {"MSCCL XML", peal_msccl_read, peal_msccl_make, peal_msccl_count,
-                           peal_msccl_rank_pos, peal_msccl_judge},
+                           peal_msccl_rank_pos, peal_msccl_judge, peal_msccl_propose},
     [PEAL_FORMAT_MSCCLPP] = {"MSCCL++ JSON", peal_mscclpp_read, peal_mscclpp_make,
-                             peal_mscclpp_count, peal_mscclpp_rank_pos, peal_mscclpp_judge},
+                             peal_mscclpp_count, peal_mscclpp_rank_pos, peal_mscclpp_judge,
+                             peal_mscclpp_propose},
 };
 
 static const struct peal_import_reader *reader_of(const struct peal_import *import)
@@ -78,7 +79,7 @@ uint64_t peal_import_count(const struct peal_import *import)
 }
 
 /* If a step writes onto a part of its own source, the result depends on which bytes the engine
- * moves first: no plan can express that (plan/format.h, Overlap). */
+ * moves first: no plan can express that (plan/format/format.h, Overlap). */
 static bool has_overlap(const struct peal_import *import, const struct peal_plan *plan,
                         struct peal_diags *diags)
 {
@@ -131,6 +132,13 @@ void peal_import_judge(const struct peal_import *import, uint32_t least_depth,
                        struct peal_findings *out)
 {
     reader_of(import)->judge(import, least_depth, out);
+}
+
+void peal_import_propose(const struct peal_import *import, const struct peal_fix_site *site,
+                         struct peal_findings *out)
+{
+    if (reader_of(import)->propose)
+        reader_of(import)->propose(import, site, out);
 }
 
 bool peal_import_contract(const char *name, enum peal_contract *out)

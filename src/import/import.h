@@ -6,7 +6,7 @@
  *   mscclpp/   MSCCL++ JSON (its executor): json.c text -> tree, read.c and read_ops.c tree ->
  *              model, scan.c, make.c and make_op.c model -> plan
  *   reader.h   what a format provides: a table of functions, one row per format in import.c
- *   fix.h      proposed edits for a fault, and edits applied
+ *   fix.h      proposed edits for a fault (propose.c of each format), and edits applied
  *   finding.h  what else a reader should know besides the verdict, with places and fixes
  *
  * A file is opened once (text -> model) and gives a plan for each way in which it may be launched:

@@ -30,6 +30,9 @@ struct peal_import_reader {
     /* What the engine will do with the file, which needs this depth of its FIFOs (0: not known). */
     void (*judge)(const struct peal_import *import, uint32_t least_depth,
                   struct peal_findings *out);
+    /* Adds edits that may repair the fault at `site`. NULL: it has no proposals. */
+    void (*propose)(const struct peal_import *import, const struct peal_fix_site *site,
+                    struct peal_findings *out);
 };
 
 enum peal_status peal_msccl_read(struct peal_import *import, struct peal_diags *diags);
@@ -46,7 +49,8 @@ struct peal_pos peal_msccl_rank_pos(const struct peal_import *import, uint32_t r
 struct peal_pos peal_mscclpp_rank_pos(const struct peal_import *import, uint32_t rank);
 void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
                       struct peal_findings *out);
-
+void peal_msccl_propose(const struct peal_import *import, const struct peal_fix_site *site,
+                        struct peal_findings *out);
 void peal_mscclpp_propose(const struct peal_import *import, const struct peal_fix_site *site,
                           struct peal_findings *out);
 void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,

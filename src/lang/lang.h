@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lang: the front end. A text, or a program that calls the builder, becomes a lowered kernel.
  *
- *   syntax/    text -> tree, with a position on every node (parse.h), and back (print.h)
+ *   syntax/    text -> tree, with a position on every node (parse.h), and back (print.h); format.h
  *   tree/      the tree itself (module.h) and what must hold for it after every pass (validate.h)
  *   deduce/    names, types, shapes and directions, or diagnostics (deduce.h)
  *   build/     the calls of peal/build.h, which make a tree without text
@@ -19,6 +19,7 @@
 #include "lang/load.h"
 #include "lang/lower/lower.h"
 #include "lang/syntax/parse.h"
+#include "lang/syntax/format.h"
 #include "lang/syntax/print.h"
 #include "lang/syntax/syntax.h"
 #include "lang/tree/module.h"

@@ -14,7 +14,8 @@ void peal_library_close(struct peal_library *library);
 const struct peal_module *peal_library_module(const struct peal_library *library);
 
 /* Is this kernel of the library right without flushes on a network that orders only pairs of ranks
- * (plan/flush.h)? False for any name that is not in the library. tests/pairwise proves it. */
+ * (plan/format/flush.h)? False for any name that is not in the library. tests/pairwise proves
+ * it. */
 bool peal_library_orders_pairs(const struct peal_library *library, const char *kernel);
 
 /* The texts; made by the build (embed.py). */

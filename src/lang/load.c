@@ -140,11 +140,16 @@ enum peal_status peal_formula_given(const struct peal_kernel *kernel, const char
     return PEAL_INVALID;
 }
 
+static bool is_stdin(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
 static enum peal_status read_file(const char *path, struct peal_diags *diags, char **text,
                                   size_t *len)
 {
     struct peal_pos nowhere = {0};
-    FILE *file = fopen(path, "rb");
+    FILE *file = is_stdin(path) ? stdin : fopen(path, "rb");
     if (!file) {
         peal_diag_error(diags, nowhere, "cannot read '%s': %s", path, strerror(errno));
         return PEAL_INVALID;
@@ -168,7 +173,8 @@ static enum peal_status read_file(const char *path, struct peal_diags *diags, ch
         peal_diag_error(diags, nowhere, "cannot read '%s': %s", path, strerror(errno));
         status = PEAL_INVALID;
     }
-    fclose(file);
+    if (!is_stdin(path))
+        fclose(file);
     if (status != PEAL_OK) {
         free(all);
         return status;
@@ -181,7 +187,7 @@ static enum peal_status read_file(const char *path, struct peal_diags *diags, ch
 bool peal_program_is_path(const char *path_or_name)
 {
     size_t len = strlen(path_or_name);
-    return strchr(path_or_name, '/') || (len > 5 && strcmp(path_or_name + len - 5, ".peal") == 0);
+    return strchr(path_or_name, '/') || is_stdin(path_or_name) || (len > 5 && strcmp(path_or_name + len - 5, ".peal") == 0);
 }
 
 /* Adds a note with the kernel that a misspelt name probably meant. False: there is none. */
@@ -242,7 +248,7 @@ enum peal_status peal_program_file(const char *path, struct peal_diags *diags,
     enum peal_status status = read_file(path, diags, &text, &len);
     if (status != PEAL_OK)
         return status;
-    status = peal_program_text(path, text, len, diags, out);
+    status = peal_program_text(is_stdin(path) ? "<stdin>" : path, text, len, diags, out);
     free(text);
     return status;
 }

@@ -8,7 +8,7 @@
 /* A loaded program: a file's module or the library, lowered on demand. Owns source and module. */
 struct peal_program;
 
-/* `path_or_name` is a path (has a '/' or ends in .peal) or a built-in kernel's name. *out must be NULL
+/* `path_or_name` is a path (has a '/' or ends in .peal; '-' is standard input) or a built-in kernel's name. *out must be NULL
  * before. On PEAL_INVALID it may still be set, because diagnostics point into its text: close it
  * after printing them. */
 enum peal_status peal_program_open(const char *path_or_name, struct peal_diags *diags,

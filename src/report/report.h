@@ -4,12 +4,12 @@
  *
  *   table.h  columns of text                 plot.h   curves, svg.h: as a picture
  *   trace.h  Chrome's trace format
- *   page/    the page behind --html: a neutral description (page.h) and its writer
+ *   page.h   the page behind --html: a neutral description; its writer is in page_html.c, page_json.c
  */
 #ifndef PEAL_REPORT_REPORT_H
 #define PEAL_REPORT_REPORT_H
 
-#include "report/page/page.h"
+#include "report/page.h"
 #include "report/plot.h"
 #include "report/svg.h"
 #include "report/table.h"

@@ -4,7 +4,7 @@
 #ifndef PEAL_REPORT_SVG_H
 #define PEAL_REPORT_SVG_H
 
-#include "report/page/page.h"
+#include "report/page.h"
 
 struct peal_svg_options {
     uint64_t from, to; /* the time shown; to 0 = all */

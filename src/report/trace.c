@@ -79,9 +79,7 @@ void peal_trace_bar(struct peal_trace *trace, const struct peal_trace_bar *bar)
     if (bar->category)
         peal_json_put_string(json, "cat", bar->category);
     peal_json_put_object(json, "args");
-    for (size_t i = 0; i < 4; i++) {
-        if (!bar->args[i].name)
-            break;
+    for (size_t i = 0; i < 4 && bar->args[i].name; i++) {
         if (bar->args[i].text)
             peal_json_put_string(json, bar->args[i].name, bar->args[i].text);
         else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of calls: unroll, faults that need no schedule, the verdict (decide.c), then advice.
  * Also: how many launches stand for all. */
-#include "verify/verdict.h"
+#include "verify/verdict/verdict.h"
 
 #include "verify/advice/advice.h"
-#include "verify/decide.h"
+#include "verify/decide/decide.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -118,8 +118,7 @@ uint32_t peal_verify_launches(const struct peal_plan *plan)
     uint32_t back = 1, period = plan->period;
     const struct peal_op *op = peal_plan_ops(plan);
     for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (op[i].kind == PEAL_OP_WAIT && !(op[i].flags & PEAL_OP_HAS_REG) &&
-            op[i].sync.back > back)
+        if (peal_op_is_wait(&op[i]) && !(op[i].flags & PEAL_OP_HAS_REG) && op[i].sync.back > back)
             back = op[i].sync.back;
     }
     return ((back + period - 1) / period + 1) * period;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier on plans assembled by hand; the verdict of each is known. */
-#include "verify/verdict.h"
+#include "verify/verdict/verdict.h"
 
+#include "base/tests/unit.h"
 #include "plan/plan.h"
 #include "plan/tests/by_hand.h"
-#include "verify/cache.h"
-#include "base/tests/unit.h"
+#include "verify/cache/cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -221,7 +221,7 @@ struct peal_comm *fault_recover(struct rank *me)
     uint32_t size = me->size;
     fault_give_up(me);
     if (me->fault == STALLS || me->may_stall)
-        peal_comm_set_timeout(old, 30000);
+        peal_comm_set_timeout(old, 300000);
     call_alone(me);
     if (peal_barrier(old) != PEAL_CLOSED)
         rank_complain(me, "a failed communicator is not closed");

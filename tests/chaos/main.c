@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HANGS_AFTER_S = 100 };
+enum { HANGS_AFTER_S = 900 };
 
 static double now(void)
 {
@@ -134,7 +134,7 @@ static void set_variable(const char *name, const char *value)
 static void set_environment(uint64_t seed)
 {
     uint64_t state = mix(seed, 14);
-    setenv("PEAL_TIMEOUT_MS", "30000", 1);
+    setenv("PEAL_TIMEOUT_MS", "300000", 1);
     static const char *const pools[] = {"64K", "64K", "8M", "512K"};
     setenv("PEAL_WINDOW_POOL", pools[below(&state, 16) % 4], 1);
     set_variable("PEAL_SINGLE_COPY", below(&state, 6) == 0 ? "0" : NULL);

@@ -379,7 +379,7 @@ static void make_step(struct rank *me)
     else if (kind < 95)
         force_algo(me, group, &state);
     else if (kind < 97) {
-        uint32_t timeout = below(&state, 4) ? 30000 + below(&state, 30000) : 0;
+        uint32_t timeout = below(&state, 4) ? 300000 + below(&state, 300000) : 0;
         if (member && me->fault != STALLS)
             peal_comm_set_timeout(me->comms[group], timeout);
     } else if (kind < 98 && !me->nested && me->fault == NO_FAULT && !me->may_fail)

@@ -70,7 +70,7 @@ def commands(name):
 def check(name):
     done = 0
     for command in commands(name):
-        ran = run(*command, timeout=300)
+        ran = run(*command, timeout=1500)
         if ran.returncode != 0:
             # A kernel may refuse a number of ranks by an assertion (a grid, a power of two), or because its windows
             # would be too large (kernels for few bytes, with 16 ranks).

@@ -16,7 +16,7 @@ struct side {
     struct peal_net_inbound in;
     struct peal_net_parser parser;
     struct peal_net_token token;
-    uint8_t *memory, *cells, *reply, *stage;
+    uint8_t *memory, *cells, *reply;
     uint64_t old;
     uint64_t sum; /* a hash of what callbacks were given */
 };
@@ -43,12 +43,10 @@ static struct side *new_side(void)
     side->memory = calloc(1, BYTES);
     side->cells = calloc(1, CELLS);
     side->reply = calloc(1, BYTES);
-    side->stage = calloc(1, PEAL_NET_POST_MAX);
     side->net.events =
         (struct peal_net_events){side, on_accumulate, on_message, on_message, NULL, NULL};
     side->in.net = &side->net;
     side->in.segments = &side->segments;
-    side->in.stage = side->stage;
     (void)peal_net_segments_set(&side->segments, 1, side->memory, BYTES);
     (void)peal_net_segments_set(&side->segments, 2, side->cells, CELLS);
     /* Two requests are under way. */
@@ -79,7 +77,6 @@ static void free_side(struct side *side)
     free(side->memory);
     free(side->cells);
     free(side->reply);
-    free(side->stage);
     free(side);
 }
 

@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tap import Failed, expect  # noqa: E402
 
-PATIENCE = 30  # seconds to wait for something that should happen
+PATIENCE = 600  # seconds after which something that should happen never will
 INSIDE = "PEAL_HOSTS_TEST_INSIDE"
 
 
@@ -88,6 +88,16 @@ class Hosts:
 
     def link(self, host, state):
         sure("ip", "link", "set", f"v{host}", state)
+
+    def cut(self, host, seconds):
+        """Cuts the link for a moment, and lets it work for as long. False: the cut was longer, because the machine is busy."""
+        began = time.monotonic()
+        self.link(host, "down")
+        time.sleep(seconds)
+        self.link(host, "up")
+        took = time.monotonic() - began
+        time.sleep(seconds)
+        return took < seconds + 0.4
 
     def close(self):
         for i, holder in enumerate(self.holders):

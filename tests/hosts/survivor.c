@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program that goes on after failures, for tests of faults across hosts.
  *
- *   survivor [TIMEOUT_MS]
- *
  * Makes calls of changing kinds and sizes and checks their results. When one fails, it prints why and
  * goes on with the ranks that are left. Lines, with T = CLOCK_MONOTONIC in ms:
  *
@@ -11,7 +9,8 @@
  *   size N                             after a shrink
  *   wrong: WORDS                       a wrong result, or an open or shrink that failed
  *   done N                             at the end, after SIGTERM to any connected rank
- */
+ *
+ * After SIGUSR1 its calls time out within a second, until the next shrink. */
 #include <peal/peal.h>
 
 #include <signal.h>
@@ -20,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_COUNT = 1 << 16 };
+enum { MAX_COUNT = 1 << 16, LONG_MS = 600000, SHORT_MS = 1000 };
 
 static volatile sig_atomic_t ended;
 
@@ -28,6 +27,14 @@ static void on_end(int number)
 {
     (void)number;
     ended = 1;
+}
+
+static struct peal_comm *volatile current; /* NULL while it is replaced */
+
+static void on_hurry(int number)
+{
+    (void)number;
+    peal_comm_set_timeout(current, SHORT_MS);
 }
 
 static unsigned long long now_ms(void)
@@ -97,34 +104,38 @@ static enum peal_status run(struct peal_comm *comm, int64_t *x, int64_t *y, uint
     }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    uint32_t timeout_ms = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 60000;
     struct peal_comm *comm = NULL;
     int64_t *x = malloc(MAX_COUNT * sizeof *x), *y = malloc(MAX_COUNT * sizeof *y);
     uint64_t round = 0;
     enum peal_status status;
     signal(SIGTERM, on_end);
+    signal(SIGUSR1, on_hurry);
     if (!x || !y || peal_comm_open(NULL, &comm) != PEAL_OK)
         complain("open", NULL);
-    peal_comm_set_timeout(comm, timeout_ms); /* of calls; opening has its own time-out */
+    peal_comm_set_timeout(comm, LONG_MS); /* of calls; opening has its own time-out */
+    current = comm;
     while ((status = run(comm, x, y, &round)) != PEAL_OK) {
         struct peal_comm *smaller = NULL;
         const char *words = peal_comm_error(comm);
         printf("failed at %llu: %s: %.*s\n", now_ms(), peal_status_text(status),
                (int)strcspn(words, "\n"), words);
         fflush(stdout);
+        current = NULL;
         if (peal_comm_shrink(comm, &smaller) != PEAL_OK)
             complain("shrink", comm);
         peal_comm_close(comm);
         comm = smaller;
-        peal_comm_set_timeout(comm, timeout_ms);
+        peal_comm_set_timeout(comm, LONG_MS);
+        current = comm;
         printf("size %u\n", peal_comm_size(comm));
         fflush(stdout);
         /* Ranks may have failed in different rounds. Not 0, which would print "ready" again. */
         round = 1;
     }
     printf("done %u\n", peal_comm_size(comm));
+    current = NULL;
     peal_comm_close(comm);
     free(x);
     free(y);

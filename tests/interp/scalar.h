@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of one element at a time: load, combine, store. Written from the rules of
- * src/plan/format.h and src/compute/functions.h alone. */
+ * src/plan/format/format.h and src/compute/functions.h alone. */
 #ifndef PEAL_INTERP_SCALAR_H
 #define PEAL_INTERP_SCALAR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One op of one lane, as src/plan/format.h describes it. Every access is checked against its buffer,
+/* One op of one lane, as the plan's format.h describes it. Every access is checked against its buffer,
  * its row and its owner, so that a plan that breaks a rule is found here and not by luck. */
 #include "interp/scalar.h"
 #include "interp/state.h"
@@ -253,6 +253,31 @@ static bool multiply(const struct where *w)
     return true;
 }
 
+/* By definition: element i of a where that of the mask is not zero, otherwise that of b. */
+static bool choose(const struct where *w)
+{
+    const struct peal_op *op = w->op;
+    const struct peal_ref *dst = peal_op_dst(w->plan, op), *mask = peal_op_src(w->plan, op, 0);
+    size_t size = peal_dtype_size(dst->dtype), mask_size = peal_dtype_size(mask->dtype);
+    for (uint64_t k = 0; k < op->mem.rows * op->mem.count; k++) {
+        uint32_t row = (uint32_t)(k / op->mem.count);
+        uint64_t i = k % op->mem.count;
+        const unsigned char *m = operand_row(w, mask, row, op->mem.count * mask_size);
+        if (!m)
+            return false;
+        struct peal_scalar value = load(mask, m, i, peal_scalar_work(PEAL_I8, mask->dtype));
+        bool real = value.work == PEAL_F32 || value.work == PEAL_F64;
+        bool zero = real ? value.real == 0 : value.integer == 0;
+        const unsigned char *from =
+            operand_row(w, peal_op_src(w->plan, op, zero ? 2 : 1), row, op->mem.count * size);
+        unsigned char *to = operand_row(w, dst, row, op->mem.count * size);
+        if (!from || !to)
+            return false;
+        memmove(to + i * size, from + i * size, size);
+    }
+    return true;
+}
+
 /* The value that a cell must reach: one-writer cells hold (launch + 1) << 32 | count, shared ones
  * count on from a base, raw ones are plain. *passes: there was no such launch, or nothing to wait
  * for. */
@@ -463,6 +488,8 @@ static bool execute(const struct where *w)
         return combine(w);
     case PEAL_OP_MATMUL:
         return multiply(w);
+    case PEAL_OP_SELECT:
+        return choose(w);
     case PEAL_OP_NOTIFY:
         return notify(w);
     case PEAL_OP_WAIT:

@@ -246,7 +246,8 @@ static void combine(const struct here *h)
         return;
     }
     check_overlaps(h);
-    for (uint32_t k = 0; k < op->mem.nsrc; k++)
+    bool selects = op->kind == PEAL_OP_SELECT; /* the mask has a type of its own */
+    for (uint32_t k = selects; k < op->mem.nsrc; k++)
         work = peal_scalar_work(work, peal_op_src(h->plan, op, k)->dtype);
     for (uint64_t i = 0; i < op->mem.rows * op->mem.count; i++) {
         if (h->o->wrong != ORACLE_FINE)
@@ -256,6 +257,14 @@ static void combine(const struct here *h)
             in[n++] = load_sum(h, dst, i, work);
         for (uint32_t k = 0; k < op->mem.nsrc; k++)
             in[n++] = load(h, peal_op_src(h->plan, op, k), i, work);
+        if (selects) {
+            in[0] = load(h, peal_op_src(h->plan, op, 0), i,
+                         peal_scalar_work(PEAL_I8, peal_op_src(h->plan, op, 0)->dtype));
+            bool real = in[0].work == PEAL_F32 || in[0].work == PEAL_F64;
+            bool zero = real ? in[0].real == 0 : in[0].integer == 0;
+            store(h, dst, i, in[zero ? 2 : 1], ORACLE_WRITE);
+            continue;
+        }
         const struct peal_formula *formula = peal_plan_formula(h->plan, fn);
         struct peal_scalar result = formula ? peal_scalar_formula(formula, in, n, dst->dtype)
                                             : peal_scalar_apply(fn, in, n);

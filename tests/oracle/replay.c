@@ -11,7 +11,7 @@
 /* Ops that a counterexample need not show. */
 static bool may_be_left_out(const struct peal_op *op)
 {
-    return op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WHEN ||
+    return peal_op_is_elementwise(op) || op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WHEN ||
            op->kind == PEAL_OP_END;
 }
 

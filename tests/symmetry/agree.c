@@ -10,7 +10,8 @@
 #include "lang/lang.h"
 #include "plan/plan.h"
 #include "symmetry/each.h"
-#include "verify/symmetry/symmetry.h"
+#include "verify/order/symmetry.h"
+#include "verify/symmetry/roots.h"
 #include "verify/verify.h"
 
 #include <stdio.h>

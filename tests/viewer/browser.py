@@ -33,7 +33,7 @@ def find_browser():
 
 
 class Browser:
-    def __init__(self, timeout_s=120):
+    def __init__(self, timeout_s=600):
         self.timeout_s = timeout_s
         self.folder = tempfile.mkdtemp(prefix="peal-viewer-")
         self.buffer = b""

@@ -335,7 +335,7 @@ def make_sample(kind, path):
 
 
 def make_page(args, code, path):
-    done = subprocess.run([PEAL, *args, "--html", path], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([PEAL, *args, "--html", path], capture_output=True, text=True, timeout=1500)
     assert done.returncode == code, "peal %s ended with %d: %s" % (" ".join(args), done.returncode, done.stderr)
 
 

@@ -300,18 +300,21 @@ def gathered_lists_of_different_lengths(rank, world):
 def monitored_barriers(rank, world):
     """A barrier that all ranks pass, and one that the last rank misses, after which the group still works."""
     backend = peal_torch._backend_of()
-    backend.monitored_barrier(datetime.timedelta(seconds=60))
+    backend.monitored_barrier(datetime.timedelta(seconds=600))
     store = dist.distributed_c10d._get_default_store()
+    store.add("ready", 1)
+    while store.add("ready", 0) < world:
+        pass
     if rank < world - 1:
-        text = refused(lambda: backend.monitored_barrier(datetime.timedelta(seconds=0.2), True), "onitored")
-        assert rank or f"Ranks {world - 1} failed to pass monitoredBarrier in 200 ms" in text, text
+        text = refused(lambda: backend.monitored_barrier(datetime.timedelta(seconds=5), True), "onitored")
+        assert rank or f"Ranks {world - 1} failed to pass monitoredBarrier in 5000 ms" in text, text
         store.add("missed", 1)
     else:
         while store.add("missed", 0) < world - 1:
             pass
         refused(lambda: backend.monitored_barrier(datetime.timedelta(seconds=0.2)), "onitored")
     dist.barrier()
-    backend.monitored_barrier(datetime.timedelta(seconds=60))
+    backend.monitored_barrier(datetime.timedelta(seconds=600))
 
 
 def options(rank, world):

@@ -55,7 +55,7 @@ def ranks(function, world, method="fork", join=True):
         context = mp.start_processes(function, args=(world, folder), nprocs=world, join=join, start_method=method)
         if not join:
             for process in context.processes:
-                process.join(120)
+                process.join(1500)
                 assert process.exitcode is not None, "a rank hangs"
         texts = {}
         for name in os.listdir(folder):

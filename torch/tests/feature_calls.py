@@ -148,7 +148,7 @@ def all_gather_different_lengths(rank, world):
 
 @feature
 def monitored_barrier(rank, world):
-    dist.monitored_barrier(timeout=datetime.timedelta(seconds=60))
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=600))
 
 
 @feature
@@ -292,7 +292,7 @@ def split_group(rank, world):
     pg = dist.distributed_c10d._get_default_group()
     if not hasattr(pg, "split_group"):
         raise Absent("ProcessGroup.split_group")
-    made = pg.split_group([0, 1], timeout=datetime.timedelta(seconds=60), group_name="split")
+    made = pg.split_group([0, 1], timeout=datetime.timedelta(seconds=600), group_name="split")
     if rank < 2:
         x = torch.ones(4)
         made.allreduce([x]).wait()

@@ -403,7 +403,7 @@ def profiler_sees_calls(rank, world):
 
 @feature
 def time_out(rank, world):
-    group = dist.new_group(timeout=datetime.timedelta(seconds=2))
+    group = dist.new_group(timeout=datetime.timedelta(seconds=10))
     store = dist.distributed_c10d._get_default_store()
     if rank == 0:
         try:

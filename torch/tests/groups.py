@@ -41,7 +41,7 @@ def many(rank, world, folder):
     count = int(os.environ["PEAL_TEST_GROUPS"])
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
-    joined(rank, world, folder, "many", timeout=datetime.timedelta(seconds=120))
+    joined(rank, world, folder, "many", timeout=datetime.timedelta(seconds=600))
     use(dist.new_group(), rank, world, 1)
     dist.barrier()
     open_before, memory_before = descriptors(), resident_kib()
@@ -62,7 +62,7 @@ def many(rank, world, folder):
 
 def first_message(rank, world, folder):
     """The first message of a group while one of its collectives is under way, between two of its ranks only."""
-    joined(rank, world, folder, "first", timeout=datetime.timedelta(seconds=60))
+    joined(rank, world, folder, "first", timeout=datetime.timedelta(seconds=600))
     for kind in ("sent before the other rank has a communicator for it", "wanted first"):
         group = dist.new_group()
         x, y = torch.ones(10), torch.zeros(300000)

@@ -26,7 +26,7 @@ class Transformer(torch.nn.Module):
 def trained(backend, rank, world, folder):
     """The losses of all steps, and all weights at the end."""
     dist.init_process_group(backend, init_method=f"file://{folder}/{backend}", rank=rank, world_size=world,
-                            timeout=datetime.timedelta(seconds=120))
+                            timeout=datetime.timedelta(seconds=600))
     torch.manual_seed(5)
     model = torch.nn.parallel.DistributedDataParallel(Transformer(), bucket_cap_mb=0.01)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -19,7 +19,7 @@ enum peal_fn {
 #include "base/tables/fn.def"
     PEAL_FN_COUNT,
     PEAL_FN_USER =
-        PEAL_FN_COUNT, /* from here on: the formulas of a plan, see base/tables/formula.h */
+        PEAL_FN_COUNT, /* from here on: the formulas of a plan, see base/formula.h */
     PEAL_FN_END = PEAL_FN_USER + 16
 };
 /* How many formulas a plan has at most. */

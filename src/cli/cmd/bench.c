@@ -110,9 +110,7 @@ static struct bench_result time_calls(struct bench *b, uint64_t block, bool in_p
     struct bench_result result = {.status = times ? PEAL_OK : PEAL_NO_MEMORY};
     bool refill = in_place || s->contract == PEAL_CONTRACT_BROADCAST;
     peal_case_fill(&data, send);
-    for (int64_t i = -o->warmup; i < n; i++) {
-        if (result.status != PEAL_OK)
-            break;
+    for (int64_t i = -o->warmup; i < n && result.status == PEAL_OK; i++) {
         if (o->fresh && !refill)
             refresh(recv, send, send_n * element, recv_n * element);
         result.status = peal_barrier(b->comm);
@@ -370,11 +368,9 @@ static int body(struct peal_comm *comm, void *context)
         status = peal_comm_set_algo(comm, peal_case_name(bench.collective), o->algo);
     if (status == PEAL_OK && first && !o->json)
         print_head(&bench);
-    for (uint64_t bytes = o->begin; bytes <= last_size(&bench); bytes *= (uint64_t)o->factor) {
-        if (status != PEAL_OK)
-            break;
+    for (uint64_t bytes = o->begin; bytes <= last_size(&bench) && status == PEAL_OK;
+         bytes *= (uint64_t)o->factor)
         status = run_size(&bench, bytes, &wrong);
-    }
     if (status != PEAL_OK && first)
         peal_ranks_fail("bench", comm, status);
     peal_json_array_end(&bench.json);

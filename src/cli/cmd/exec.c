@@ -79,6 +79,7 @@ static void become(const struct exec_job *job, uint32_t rank, const char *name, 
     setenv("PEAL_JOB", name, 1);
     snprintf(number, sizeof number, "%d", job->status_fd);
     setenv("PEAL_STATUS_FD", number, 1);
+    peal_ranks_set_torch(rank, job->count, rank, job->count);
     if (!job->options->no_bind && job->count <= peal_topo_cores())
         setenv("PEAL_BIND", "core", 0);
     if (job->options->prefix) {
@@ -243,6 +244,7 @@ static int run_here(struct peal_cli *cli, const struct exec_options *o, char **a
                            .countdown = -1};
     char name[40];
     peal_job_make(name);
+    peal_ranks_set_master("127.0.0.1");
     job.children = calloc(job.count, sizeof *job.children);
     int *codes = peal_arena_alloc(cli->arena, job.count * sizeof *codes);
     job.status_fd = peal_ranks_status_open(job.count);
@@ -333,7 +335,10 @@ const struct peal_command peal_cmd_exec = {
     .summary = "start a program on several ranks",
     .details =
         "Each process finds its rank, the number of ranks and the job's name in PEAL_RANK, "
-        "PEAL_SIZE and PEAL_JOB, where peal_comm_open(NULL, ...) looks for them. Signals are "
+        "PEAL_SIZE and PEAL_JOB, where peal_comm_open(NULL, ...) looks for them. For PyTorch's "
+        "env:// there are also "
+        "RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the last two "
+        "only if they are not set already. Signals are "
         "passed on, and if exec itself is killed, the ranks get SIGTERM. Ends with the exit code "
         "of the first rank that failed: its own, 128 + the signal that "
         "killed it, 127 if there is no such program, 126 if it cannot be run.\n\n"
@@ -341,7 +346,8 @@ const struct peal_command peal_cmd_exec = {
         "exec --agent, at the same path as here) is started on each host by 'ssh -o "
         "BatchMode=yes', or as --via says: --via 'ip netns exec {host}' runs the agents in network "
         "namespaces. The ranks run in the folder of the same name; the variables PEAL_..., "
-        "LD_LIBRARY_PATH, PYTHONPATH and OMP_NUM_THREADS are passed on. The agents receive, by "
+        "LD_LIBRARY_PATH, PYTHONPATH and OMP_NUM_THREADS are passed on, and MASTER_ADDR is host A. "
+        "The agents receive, by "
         "standard input, a secret of 256 bits by which the ranks recognise each other. What ranks "
         "write is printed here, and their standard input is empty.",
     .options = table,

@@ -72,6 +72,7 @@ static int write_files(const struct peal_cli *cli, const struct export_options *
     }
     peal_text_printf(&said, ": %u ranks; read back and proved, reuse: %s\n", plan->nranks,
                      peal_reuse_name(done->after->reuse));
+    peal_text_fold(&said, 0, 2, PEAL_TEXT_WIDTH);
     if (done->uses_sends)
         peal_text_puts(&said, "accesses to other ranks' windows were turned into messages\n");
     if (done->before->bits == PEAL_BITS_SAME && done->after->bits != PEAL_BITS_SAME)

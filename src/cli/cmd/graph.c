@@ -115,12 +115,14 @@ static int prove(struct peal_cli *cli, struct peal_host *host)
                          ", tasks: %" PRIu64 "; every kernel for its arguments; any two that "
                          "touch the same bytes are ordered, and none waits in a cycle\n",
                          stats.submitted);
+        peal_text_fold(&out, 0, 2, PEAL_TEXT_WIDTH);
         return peal_cli_print(cli, &out, PEAL_EXIT_OK);
     }
     bool refuted = status == PEAL_INVALID;
     enum peal_outcome outcome = refuted ? PEAL_REFUTED : PEAL_UNDECIDED;
     peal_text_toned(&out, peal_outcome_tone(outcome), peal_outcome_name(outcome));
     peal_text_printf(&out, ": %s\n", peal_host_error(host));
+    peal_text_fold(&out, 0, 2, PEAL_TEXT_WIDTH);
     return peal_cli_print(cli, &out, refuted ? PEAL_EXIT_NO : PEAL_EXIT_OTHER);
 }
 
@@ -141,14 +143,17 @@ static int drive(struct peal_cli *cli, const struct graph_options *graph,
     struct peal_host_open host_options = {.workers = peal_graph_file_workers(file), .record = 1};
     host_options.functions = peal_graph_file_functions(file, &host_options.nfunctions);
     host_options.hold = graph->verify;
-    if (graph->run || graph->threads)
+    const char *environment = peal_text_or_empty(getenv("PEAL_PLATFORM"));
+    if (*environment && !graph->run && !graph->threads && !graph->machine)
+        peal_text_puts(&platform, environment);
+    else if (graph->run || graph->threads)
         peal_text_puts(&platform, graph->threads ? "native:threads" : "native");
     else if (machine)
         peal_text_printf(&platform, "sim:%s", machine);
     else
         return peal_cli_usage(cli, "the file names no machine: -m MACHINE, or --run");
     host_options.platform = peal_text_get(&platform);
-    setenv("PEAL_PLATFORM", host_options.platform, 1); /* the options decide, not the environment */
+    setenv("PEAL_PLATFORM", host_options.platform, 1); /* for the workers too */
     int code = PEAL_EXIT_OTHER;
     enum peal_status status = peal_host_open(&host_options, &host);
     if (status == PEAL_INVALID && graph->machine) {

@@ -16,7 +16,12 @@ static const struct peal_option options_table[] = {
 };
 
 static const char *const effects[] = {"-", "read", "write", "update"};
-static const char *const orders[] = {"-", "release", "acquire", "both"};
+static const char *const orders[] = {"-", "acquire", "release", "both"};
+static const char *const uses[] = {[PEAL_CHANNEL_NONE] = "-",
+                                   [PEAL_CHANNEL_SEND] = "write",
+                                   [PEAL_CHANNEL_HOLD] = "read",
+                                   [PEAL_CHANNEL_RECEIVE] = "read",
+                                   [PEAL_CHANNEL_FREE] = "update"};
 
 static const char *operands_text(int operands, char buf[static 8])
 {
@@ -33,9 +38,10 @@ static void print_text(struct peal_text *out)
     peal_text_puts(out, "operations\n");
     for (int i = 0; i < PEAL_OP_KIND_COUNT; i++) {
         const struct peal_op_info *op = peal_op_info((enum peal_op_kind)i);
+        const struct peal_op_facts *row = peal_op_facts((enum peal_op_kind)i);
         const char *order = "";
-        if (op->order)
-            order = orders[op->order];
+        if (row->order)
+            order = orders[row->order];
         peal_text_printf(out, "  %-11s %-*s%s\n%14s", op->name, *order ? 40 : 0, op->syntax, order,
                          "");
         peal_text_words(out, op->meaning, strlen(op->meaning), 14, 14);
@@ -56,17 +62,20 @@ static void print_text(struct peal_text *out)
     }
 }
 
-static void put_op(struct peal_json *json, const struct peal_op_info *op)
+static void put_op(struct peal_json *json, enum peal_op_kind kind)
 {
+    const struct peal_op_info *op = peal_op_info(kind);
+    const struct peal_op_facts *row = peal_op_facts(kind);
     peal_json_object(json);
     peal_json_put_string(json, "name", op->name);
     peal_json_put_string(json, "syntax", op->syntax);
     peal_json_put_string(json, "meaning", op->meaning);
-    peal_json_put_string(json, "destination", effects[op->dst]);
-    peal_json_put_string(json, "source", effects[op->src]);
-    peal_json_put_string(json, "cell", effects[op->cell]);
-    peal_json_put_string(json, "channel", effects[op->channel]);
-    peal_json_put_string(json, "order", orders[op->order]);
+    peal_json_put_string(json, "destination", effects[row->dst]);
+    peal_json_put_string(json, "source", effects[row->src]);
+    peal_json_put_string(json, "cell", effects[row->cell & PEAL_EFFECT_UPDATE]);
+    peal_json_put_string(json, "channel", uses[row->channel]);
+    peal_json_put_string(json, "order", orders[row->order]);
+    peal_json_put_bool(json, "blocks", row->blocks);
     peal_json_object_end(json);
 }
 
@@ -77,7 +86,7 @@ static void print_json(struct peal_text *out)
     peal_json_object(&json);
     peal_json_put_array(&json, "operations");
     for (int i = 0; i < PEAL_OP_KIND_COUNT; i++)
-        put_op(&json, peal_op_info((enum peal_op_kind)i));
+        put_op(&json, (enum peal_op_kind)i);
     peal_json_array_end(&json);
     peal_json_put_array(&json, "functions");
     for (int i = 0; i < PEAL_FN_COUNT; i++) {

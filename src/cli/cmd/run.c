@@ -18,9 +18,9 @@
 
 struct run_options {
     struct peal_kernel_options kernel;
-    int64_t launches;
+    int64_t launches, timeout;
     bool threads, verify, json, no_bind;
-    const char *html;
+    const char *html, *platform, *devices;
 };
 
 struct run_command {
@@ -321,6 +321,9 @@ static int prove(const struct peal_cli *cli, const struct peal_plan *plan)
     return code;
 }
 
+/* A launch without progress is reported long before it fails. */
+enum { WARN_MS = 5000 };
+
 /* Starts the ranks with the plan of all of them. */
 static int run_plan(struct peal_cli *cli, struct run_command *run)
 {
@@ -332,6 +335,8 @@ static int run_plan(struct peal_cli *cli, struct run_command *run)
     struct peal_ranks start = {.count = whole->nranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,
+                               .timeout_ms = (uint32_t)o->timeout * 1000,
+                               .warn_ms = WARN_MS,
                                .bytes =
                                    peal_size_add_capped(peal_run_data_need(whole), trace_need(run)),
                                .body = body,
@@ -387,31 +392,56 @@ static int run_kernel(struct peal_cli *cli, const struct run_options *o, const c
     return code;
 }
 
+/* --devices give the number of ranks, too. False after a message. */
+static bool take_devices(const struct peal_cli *cli, struct run_options *o)
+{
+    struct peal_ints *ranks = &o->kernel.ranks;
+    uint32_t count;
+    if (!o->devices)
+        return true;
+    if (!peal_ranks_devices(cli, o->devices, &count))
+        return false;
+    if (ranks->len && (ranks->len > 1 || ranks->at[0] != count)) {
+        peal_cli_usage(cli, "--devices names %u, and -n is not that number", count);
+        return false;
+    }
+    int64_t *one = peal_arena_alloc(cli->arena, sizeof *one);
+    if (!one) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
+    *one = count;
+    *ranks = (struct peal_ints){.at = one, .len = 1};
+    return true;
+}
+
 static int run_command(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     (void)nargs;
-    const struct run_options *o = options;
+    struct run_options own = *(const struct run_options *)options;
+    const struct run_options *o = &own;
     struct peal_diags diags;
     struct peal_program *program = NULL;
+    if (!peal_ranks_platform(cli, o->platform) || !take_devices(cli, &own))
+        return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0]))
         return run_file(cli, o, args[0]);
-    peal_diags_init(&diags);
-    enum peal_status status = peal_program_open(args[0], &diags, &program);
-    const struct peal_kernel *kernel = NULL;
-    if (status == PEAL_OK) {
-        kernel = peal_program_kernel(program, o->kernel.kernel, &diags);
-        status = PEAL_INVALID;
-        if (kernel)
-            status = PEAL_OK;
+    const struct peal_kernel *kernel = peal_kernel_open(cli, args[0], &o->kernel, &program);
+    if (!kernel)
+        return PEAL_EXIT_OTHER;
+    int worst = PEAL_EXIT_OK;
+    size_t roots = 1;
+    for (size_t i = 0; i < roots; i++) {
+        struct run_options one = own;
+        roots = peal_kernel_nth_root(&own.kernel, i, &one.kernel);
+        peal_diags_init(&diags);
+        int code = run_kernel(cli, &one, args[0], kernel, &diags);
+        peal_diags_release(&diags);
+        if (code > worst)
+            worst = code;
     }
-    int code;
-    if (kernel)
-        code = run_kernel(cli, o, args[0], kernel, &diags);
-    else
-        code = peal_cli_diags(cli, status, &diags);
-    peal_diags_release(&diags);
     peal_program_close(program);
-    return code;
+    return worst;
 }
 
 #define AT(member) offsetof(struct run_options, member)
@@ -421,6 +451,16 @@ static const struct peal_option table[] = {
     {"launches", 'l', PEAL_OPTION_INT, AT(launches), "N", "launches, back to back (default 20)", 1,
      1 << 24},
     {"threads", 0, PEAL_OPTION_FLAG, AT(threads), NULL, "ranks are threads, not processes", 0, 0},
+    {"platform", 'p', PEAL_OPTION_STRING, AT(platform), "native|sim:M",
+     "this host, or a modelled machine, by its name or file (default: PEAL_PLATFORM, or native)", 0,
+     0},
+    {"devices", 'd', PEAL_OPTION_STRING, AT(devices), "0-3",
+     "one rank on each of these: cores, or a modelled machine's processing elements, from 0 on", 0,
+     0},
+    {"timeout", 0, PEAL_OPTION_INT, AT(timeout), "S",
+     "seconds without progress before the ranks end (default 60, or PEAL_TIMEOUT_MS); after 5 s "
+     "they report what they wait for",
+     1, 86400},
     {"verify", 0, PEAL_OPTION_FLAG, AT(verify), NULL, "prove the plan before it is launched", 0, 0},
     {"no-bind", 0, PEAL_OPTION_FLAG, AT(no_bind), NULL, "do not bind ranks to cores", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
@@ -437,7 +477,9 @@ const struct peal_command peal_cmd_run = {
     .details = "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in's name. Each "
                "launch starts with fresh inputs and is "
                "checked against the kernel's contract, if it has one; window parameters are in "
-               "symmetric memory. Ends with 1 if a result is wrong.",
+               "symmetric memory. Ends with 1 if a result is wrong, and with 3 if ranks wait for "
+               "ever, after "
+               "--timeout.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -105,11 +105,8 @@ static int no_such_kernel(struct peal_cli *cli, const struct peal_module *module
 {
     const char *names[1000] = {NULL};
     size_t count = 0;
-    for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
-        if (count >= 999)
-            break;
+    for (const struct peal_kernel *k = module->kernels; k && count < 999; k = k->next)
         names[count++] = k->name;
-    }
     const char *meant = peal_nearest(name, names);
     if (meant)
         return peal_cli_usage(cli, "there is no kernel '%s'; did you mean '%s'?", name, meant);

@@ -283,15 +283,11 @@ static int report(const struct peal_cli *cli, const char *argument,
     return code;
 }
 
-static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
+static int run_once(struct peal_cli *cli, const struct sim_options *options, const char *argument)
 {
-    const struct sim_options *options = opaque;
     struct peal_sim_setup setup;
     struct peal_sim_job job;
     int code;
-    if (nargs == 0 && !options->print_machine)
-        return peal_cli_usage(cli, "a kernel is needed");
-    const char *argument = options->print_machine ? NULL : args[0];
     if (!peal_sim_setup_open(cli, argument, options->machine, &options->kernel, &setup, &code))
         return code;
     if (options->print_machine) {
@@ -304,6 +300,23 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
     }
     peal_sim_setup_close(&setup);
     return code;
+}
+
+static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
+{
+    const struct sim_options *options = opaque;
+    if (nargs == 0 && !options->print_machine)
+        return peal_cli_usage(cli, "a kernel is needed");
+    int worst = PEAL_EXIT_OK;
+    size_t roots = 1;
+    for (size_t i = 0; i < roots; i++) {
+        struct sim_options one = *options;
+        roots = peal_kernel_nth_root(&options->kernel, i, &one.kernel);
+        int code = run_once(cli, &one, options->print_machine ? NULL : args[0]);
+        if (code > worst)
+            worst = code;
+    }
+    return worst;
 }
 
 static const struct sim_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .launches = 1};

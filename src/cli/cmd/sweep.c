@@ -5,6 +5,7 @@
  * machine key). All combinations are run, as many at a time as there are cores.
  */
 #include "lang/lang.h"
+#include "cli/run/ranks.h"
 #include "cli/sim/sweep.h"
 
 #include <inttypes.h>
@@ -102,7 +103,10 @@ static struct peal_machine *vary_machine(struct peal_sweep *s, const struct peal
         return NULL;
     }
     peal_diags_init(&diags);
-    enum peal_status status = peal_machine_open(s->options->machine, &diags, &machine);
+    const char *path = s->options->machine;
+    if (!path)
+        path = peal_ranks_machine();
+    enum peal_status status = peal_machine_open(path, &diags, &machine);
     if (status == PEAL_OK)
         status = peal_machine_set(machine, settings, setup->nsettings + s->nvaried, &diags);
     if (status != PEAL_OK) {

@@ -10,7 +10,7 @@
  * An argument is a tensor's name, an integer, a reduce operation, or a list of integers.
  */
 #include "cli/graph/graph_file.h"
-#include "host/host.h"
+#include "driver/driver.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -19,8 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum worth { WORSE, SAME, PROVED };
 enum { MAX_SITES = 8 };
@@ -387,39 +385,43 @@ static void put_patch(const char *path, const struct peal_source *from, const ch
     }
 }
 
-static bool write_all(int fd, const char *text, size_t len)
+/* What the file is with all fixes: "" if it is proved, otherwise "; it stays refuted: race". */
+static void judge_text(const struct peal_files_job *job, const struct peal_file_task *task,
+                       const char *text, size_t len, struct peal_text *out)
 {
-    for (size_t at = 0; at < len;) {
-        ssize_t n = write(fd, text + at, len - at);
-        if (n <= 0)
-            return false;
-        at += (size_t)n;
+    struct peal_file_task fixed = {.path = task->path};
+    struct peal_import *import = NULL;
+    fixed.source = (struct peal_source){task->source.name, text, len};
+    peal_arena_init(&fixed.arena, 0);
+    peal_findings_init(&fixed.findings);
+    if (peal_import_open(&fixed.source, NULL, &import) == PEAL_OK)
+        peal_files_verify_ways(job, &fixed, import);
+    for (size_t i = 0; i < fixed.runs.len; i++) {
+        const struct peal_verification *v = fixed.runs.at[i].answer;
+        if (!v || v->verdict == PEAL_PROVED || out->len)
+            continue;
+        if (v->verdict == PEAL_REFUTED)
+            peal_text_printf(out, "; it stays refuted: %s", peal_fault_name(v->fault));
+        else
+            peal_text_printf(out, "; it is %s", peal_outcome_name(v->verdict));
     }
-    return true;
+    peal_import_close(import);
+    peal_files_release_task(&fixed);
 }
 
-/* Writes a new file, keeps the old one as FILE.orig, and renames the new one to its name. */
-static bool replace_file(const char *path, const char *text, size_t len, struct peal_text *said)
+/* Puts the text in the place of the file, which is kept as FILE.orig. */
+static bool replace_file(const char *path, const char *text, size_t len, const char *still,
+                         struct peal_text *said)
 {
-    struct peal_text temporary = {0}, backup = {0};
-    struct stat info;
-    peal_text_printf(&temporary, "%s.XXXXXX", path);
+    struct peal_text backup = {0};
     peal_text_printf(&backup, "%s.orig", path);
-    int fd = temporary.failed || backup.failed ? -1 : mkstemp(temporary.at);
-    bool good = fd >= 0 && stat(path, &info) == 0 && fchmod(fd, info.st_mode & 07777) == 0;
-    good = good && write_all(fd, text, len) && fsync(fd) == 0;
-    if (fd >= 0)
-        close(fd);
-    good = good && link(path, peal_text_get(&backup)) == 0 && rename(temporary.at, path) == 0;
+    bool good = !backup.failed && peal_cli_replace(path, text, len, peal_text_get(&backup));
     if (good)
-        peal_text_printf(said, "%s: fixed; the file as it was is %s\n", path,
-                         peal_text_get(&backup));
+        peal_text_printf(said, "%s: %s; the file as it was is %s%s\n", path,
+                         *still ? "changed" : "fixed", peal_text_get(&backup), still);
     else
-        peal_text_printf(said, "%s: not fixed: %s%s\n", path, strerror(errno),
+        peal_text_printf(said, "%s: not changed: %s%s\n", path, strerror(errno),
                          errno == EEXIST ? " (its backup .orig is there already)" : "");
-    if (!good && fd >= 0)
-        unlink(temporary.at);
-    peal_text_release(&temporary);
     peal_text_release(&backup);
     return good;
 }
@@ -432,8 +434,12 @@ void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_tas
     if (!text)
         return;
     put_patch(task->path, &task->source, text, len, &said);
-    if (job->fix)
-        task->fixed = replace_file(task->path, text, len, &said);
+    if (job->fix) {
+        struct peal_text still = {0};
+        judge_text(job, task, text, len, &still);
+        task->fixed = replace_file(task->path, text, len, peal_text_get(&still), &said);
+        peal_text_release(&still);
+    }
     task->patch = peal_arena_copy(&task->arena, peal_text_get(&said), said.len);
     peal_text_release(&said);
     free(text);

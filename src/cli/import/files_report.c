@@ -4,6 +4,8 @@
  * one file, then what the engine will do, then one line of totals. */
 #include "cli/import/files.h"
 
+#include "cli/verify/sarif.h"
+
 #include "report/report.h"
 
 #include <inttypes.h>
@@ -86,25 +88,9 @@ void peal_files_report_table(const struct peal_files_job *job, struct peal_text 
 
 struct peal_verify_place peal_fault_place(const struct peal_file_run *run)
 {
-    const struct peal_verification *v = run->answer;
-    for (uint32_t i = v->naccesses; i-- > 0;) {
-        uint32_t step = v->accesses_at[i].step;
-        if (step < v->nsteps && v->steps[step].place.line)
-            return v->steps[step].place;
-    }
-    for (uint32_t i = 0; i < v->nwaits; i++) {
-        uint32_t step = v->waits[i].step;
-        if (v->waits[i].in_cycle && step < v->nsteps && v->steps[step].place.line)
-            return v->steps[step].place;
-    }
-    for (uint32_t i = v->nsteps; i-- > 0;) {
-        if (v->steps[i].place.line && (v->steps[i].collides || v->steps[i].blocked || i == 0))
-            return v->steps[i].place;
-    }
-    if (v->wrong.has_lost)
-        return v->wrong.lost.place;
-    if (v->wrong.has_writer)
-        return v->wrong.writer.place;
+    struct peal_verify_place at = peal_sarif_place(run->answer);
+    if (at.line)
+        return at;
     return (struct peal_verify_place){.file = "", .line = run->gpu_line, .col = run->gpu_col};
 }
 

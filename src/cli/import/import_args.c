@@ -45,8 +45,8 @@ static bool bind_options(const struct peal_cli *cli, const struct peal_kernel_op
         .dtype = options->dtype,
         .reduce = options->op.reduce,
         .place = options->in_place ? PEAL_PLACE_IN : PEAL_PLACE_FILE,
-        .has_root = options->root > 0,
-        .root = (uint32_t)options->root,
+        .has_root = peal_kernel_root(options) > 0,
+        .root = (uint32_t)peal_kernel_root(options),
     };
     if (options->counts.len)
         out->count = (uint64_t)options->counts.at[0];

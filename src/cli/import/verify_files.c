@@ -168,8 +168,8 @@ void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_t
         .slot_bytes = o->slot_bytes,
         .dtype = o->dtype,
         .reduce = o->op.reduce,
-        .has_root = o->root > 0,
-        .root = (uint32_t)o->root,
+        .has_root = peal_kernel_root(o) > 0,
+        .root = (uint32_t)peal_kernel_root(o),
         .lenient = true,
     };
     bool in = o->in_place || facts->in_place;

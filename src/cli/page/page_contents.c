@@ -274,11 +274,11 @@ static void fill_inputs(struct peal_contents *c, uint32_t rank, uint64_t launch)
 
 void peal_contents_touch(struct peal_contents *c, const struct peal_op *op)
 {
-    if (!c || peal_op_is_sync(op) || op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE)
+    if (!c)
         return;
-    uint32_t refs = peal_op_nrefs(op);
-    for (uint32_t i = 0; i < refs; i++) {
-        const struct peal_ref *ref = peal_plan_refs(c->plan) + op->mem.ref + i;
+    struct peal_access access;
+    for (uint32_t i = 0; peal_op_access(peal_plan_refs(c->plan), op, i, &access); i++) {
+        const struct peal_ref *ref = access.ref;
         if (is_memory(c, ref) && peal_plan_bufs(c->plan)[ref->buf].kind != PEAL_BUF_TILE)
             c->touched[place_of(c, ref->rank, ref->buf)] = true;
     }
@@ -306,9 +306,8 @@ static void take_message(struct peal_contents *c, const struct peal_op *op, uint
 {
     struct page_queue *queue = &c->queues[op->mem.channel];
     const struct peal_ref *dst = peal_op_dst(c->plan, op);
-    if (op->kind == PEAL_OP_FREE || op->kind == PEAL_OP_RECV)
-        queue->freed++;
-    if (op->kind == PEAL_OP_FREE)
+    queue->freed += peal_op_frees(op);
+    if (!peal_op_receives(op))
         return;
     if (dst && queue->received < queue->len)
         write_operand(c, op, dst, launch, &queue->payloads[queue->received]);
@@ -329,13 +328,13 @@ static void send_message(struct peal_contents *c, const struct peal_op *op, uint
     queue->payloads[queue->len++] = payload;
 }
 
-/* The terms of a sum of products would fill pages. */
-static void write_product(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
+/* The name of the function alone: the terms of a sum of products would fill pages. */
+static void write_own(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
 {
     struct peal_stretches result = {0};
     struct peal_stretch whole = {.count = op->mem.count * op->mem.rows,
                                  .size = (uint32_t)peal_dtype_size((enum peal_dtype)op->dtype)};
-    whole.text = peal_page_text(c->page, "matmul");
+    whole.text = peal_page_text(c->page, peal_op_info((enum peal_op_kind)op->kind)->name);
     peal_stretches_add(c->page, &result, whole);
     write_operand(c, op, peal_op_dst(c->plan, op), launch, &result);
     free(result.at);
@@ -345,7 +344,7 @@ static void write_product(struct peal_contents *c, const struct peal_op *op, uin
 static void move_values(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
 {
     const struct peal_ref *dst = peal_op_dst(c->plan, op);
-    bool updates = op->kind == PEAL_OP_ACCUMULATE;
+    bool updates = peal_op_accumulates(op);
     uint32_t count = op->mem.nsrc + (updates ? 1 : 0);
     struct peal_stretches *operands = calloc(count ? count : 1, sizeof *operands), result = {0};
     if (!operands) {
@@ -356,7 +355,7 @@ static void move_values(struct peal_contents *c, const struct peal_op *op, uint6
         read_operand(c, op, dst, launch, &operands[0]);
     for (uint32_t i = 0; i < op->mem.nsrc; i++)
         read_operand(c, op, peal_op_src(c->plan, op, i), launch, &operands[i + (updates ? 1 : 0)]);
-    if (op->kind == PEAL_OP_COPY) {
+    if (peal_op_is_copy(op)) {
         write_operand(c, op, dst, launch, &operands[0]);
     } else if (count > 0) {
         peal_stretches_combine(c->page, op, operands, count, &result);
@@ -383,23 +382,14 @@ static void enter_launch(struct peal_contents *c, uint32_t rank, uint64_t launch
 
 static void replay(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
 {
-    if (peal_op_is_sync(op))
-        return;
-    switch ((enum peal_op_kind)op->kind) {
-    case PEAL_OP_SEND:
+    if (peal_op_sends(op))
         send_message(c, op, launch);
-        break;
-    case PEAL_OP_RECV:
-    case PEAL_OP_RECV_SLOT:
-    case PEAL_OP_FREE:
+    else if (peal_op_has_channel(op))
         take_message(c, op, launch);
-        break;
-    case PEAL_OP_MATMUL:
-        write_product(c, op, launch);
-        break;
-    default:
+    else if (peal_op_is_own(op))
+        write_own(c, op, launch);
+    else if (peal_op_is_data(op))
         move_values(c, op, launch);
-    }
 }
 
 void peal_contents_skip(struct peal_contents *c, uint32_t rank, uint64_t launch,
@@ -420,19 +410,12 @@ void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
     if (!c || c->page->failed)
         return;
     enter_launch(c, rank, launch);
-    if (!peal_op_is_sync(op)) {
-        for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-            struct peal_op seen = peal_op_of_operand(op, (peal_op_has_dst(op) ? 1 : 0) + i);
-            show_access(c, &seen, peal_op_src(c->plan, op, i), launch, PEAL_ACCESS_READ, marks,
-                        nmarks);
-        }
-        if (peal_op_has_dst(op))
-            show_access(c, op, peal_op_dst(c->plan, op), launch,
-                        op->kind == PEAL_OP_ACCUMULATE ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE,
-                        marks, nmarks);
-        for (uint32_t i = 0; i < op->mem.more_dsts; i++)
-            show_access(c, op, peal_op_more_dst(c->plan, op, i), launch, PEAL_ACCESS_WRITE, marks,
-                        nmarks);
+    struct peal_access access;
+    for (uint32_t i = 0; peal_op_access(peal_plan_refs(c->plan), op, i, &access); i++) {
+        enum peal_page_access_kind kind = PEAL_ACCESS_READ;
+        if (access.effect != PEAL_EFFECT_READ)
+            kind = peal_op_accumulates(op) ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE;
+        show_access(c, &access.shape, access.ref, launch, kind, marks, nmarks);
     }
     replay(c, op, launch);
 }

@@ -122,9 +122,7 @@ void peal_page_machine(struct peal_page *page, const struct peal_sim *sim,
         add_grid(page, sim, machine, nranks);
         add_frames(page, machine);
     }
-    for (uint32_t i = 0; i < peal_sim_link_count(sim); i++) {
-        if (page->failed)
-            break;
+    for (uint32_t i = 0; i < peal_sim_link_count(sim) && !page->failed; i++) {
         struct peal_sim_link_stats link;
         if (!peal_sim_link(sim, i, &link))
             continue;
@@ -148,9 +146,7 @@ void peal_page_machine(struct peal_page *page, const struct peal_sim *sim,
 static void spread(double *bins, double width, uint64_t start, uint64_t end)
 {
     double from = (double)start / width, to = (double)end / width;
-    for (long i = (long)from; i < BINS; i++) {
-        if (i > (long)to)
-            break;
+    for (long i = (long)from; i < BINS && i <= (long)to; i++) {
         double low = from > (double)i ? from : (double)i;
         double high = to < (double)(i + 1) ? to : (double)(i + 1);
         if (high > low)

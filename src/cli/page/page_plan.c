@@ -117,32 +117,23 @@ uint32_t peal_page_plan_place(const struct peal_page_plan *p, uint64_t op)
 
 enum peal_page_category peal_page_op_category(const struct peal_op *op)
 {
-    switch (op->kind) {
-    case PEAL_OP_COPY:
-        return PEAL_BAR_COPY;
-    case PEAL_OP_COMPUTE:
-    case PEAL_OP_MATMUL:
-        return PEAL_BAR_COMPUTE;
-    case PEAL_OP_ACCUMULATE:
+    if (peal_op_accumulates(op))
         return PEAL_BAR_ACCUMULATE;
-    case PEAL_OP_NOTIFY:
+    if (peal_op_is_data(op))
+        return peal_op_is_copy(op) ? PEAL_BAR_COPY : PEAL_BAR_COMPUTE;
+    if (peal_op_is_notify(op))
         return PEAL_BAR_NOTIFY;
-    case PEAL_OP_WAIT:
+    if (peal_op_is_wait(op))
         return PEAL_BAR_WAIT;
-    case PEAL_OP_SEND:
+    if (peal_op_sends(op))
         return PEAL_BAR_SEND;
-    case PEAL_OP_RECV:
-    case PEAL_OP_RECV_SLOT:
-        return PEAL_BAR_RECV;
-    default:
-        return PEAL_BAR_OTHER;
-    }
+    return peal_op_receives(op) ? PEAL_BAR_RECV : PEAL_BAR_OTHER;
 }
 
 uint64_t peal_page_op_bytes(const struct peal_plan *plan, const struct peal_op *op)
 {
     (void)plan;
-    if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
+    if (!peal_op_is_data(op) && !peal_op_has_message(op))
         return 0;
     return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
 }
@@ -166,7 +157,7 @@ void peal_page_plan_facts(struct peal_page *page, const struct peal_plan *plan)
 void peal_page_plan_arrow(struct peal_page_plan *p, const struct peal_op *op,
                           struct peal_page_arrow arrow)
 {
-    if (op->kind == PEAL_OP_WAIT) {
+    if (peal_op_is_wait(op)) {
         arrow.label = peal_page_text(p->page, "notify");
         arrow.category = PEAL_BAR_NOTIFY;
     } else {

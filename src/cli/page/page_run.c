@@ -76,12 +76,12 @@ static void add_op(struct run_view *v, uint32_t rank, const struct peal_op_time 
                                           .place = peal_page_plan_place(&v->plan, entry->op),
                                           .category = (uint8_t)peal_page_op_category(op)});
     struct event event = {.end = entry->end, .number = entry->op, .track = track};
-    if (op->kind == PEAL_OP_NOTIFY) {
+    if (peal_op_is_notify(op)) {
         event.key = cell_key(plan, op);
         event.value = op->sync.value;
         event.sets = op->flags & PEAL_OP_SET;
         push(v, &v->notifies, event);
-    } else if (op->kind == PEAL_OP_SEND) {
+    } else if (peal_op_sends(op)) {
         event.key = op->mem.channel;
         push(v, &v->sends, event);
     }
@@ -135,9 +135,9 @@ static void add_arrows(struct run_view *v, uint32_t rank, uint64_t *received)
         const struct peal_op_time *entry = &v->traces[rank].at[i];
         const struct peal_op *op = &peal_plan_ops(plan)[entry->op];
         uint32_t track = peal_page_plan_track(&v->plan, rank, (uint32_t)entry->lane);
-        if (op->kind == PEAL_OP_WAIT && !op->sync.back && !(op->flags & PEAL_OP_HAS_REG)) {
+        if (peal_op_is_wait(op) && !op->sync.back && !(op->flags & PEAL_OP_HAS_REG)) {
             add_arrow(v, find_notify(v, op), track, entry->end, op);
-        } else if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT) {
+        } else if (peal_op_receives(op)) {
             const struct event *e = first_of(&v->sends, op->mem.channel);
             e += received[op->mem.channel]++;
             if (e < v->sends.at + v->sends.len && e->key == op->mem.channel)

@@ -57,14 +57,14 @@ static int64_t value_of(const struct page_lane *lane, const struct peal_op *op)
 static bool can_run(const struct page_schedule *s, const struct page_lane *lane,
                     const struct peal_op *op)
 {
-    if (op->kind == PEAL_OP_WAIT) {
+    if (peal_op_is_wait(op)) {
         int64_t now = cell_of(s, op)->now, asked = value_of(lane, op);
         return op->sync.back || (op->flags & PEAL_OP_EQUAL ? now == asked : now >= asked);
     }
-    if (!peal_op_has_channel(op) || op->kind == PEAL_OP_FREE)
+    if (!peal_op_has_message(op))
         return true;
     const struct page_channel *c = &s->channels[op->mem.channel];
-    if (op->kind == PEAL_OP_SEND)
+    if (peal_op_sends(op))
         return c->sent - c->freed < peal_plan_channels(s->plan)[op->mem.channel].depth;
     return c->sent > c->received;
 }
@@ -72,9 +72,9 @@ static bool can_run(const struct page_schedule *s, const struct page_lane *lane,
 static void run_sync(struct page_schedule *s, struct page_lane *lane, const struct peal_op *op)
 {
     struct page_cell *cell = cell_of(s, op);
-    if (op->kind == PEAL_OP_PEEK) {
+    if (peal_op_is_peek(op)) {
         lane->regs[op->sync.reg] = cell->now;
-    } else if (op->kind == PEAL_OP_NOTIFY) {
+    } else if (peal_op_is_notify(op)) {
         int64_t base = cell->changed ? cell->next : cell->now;
         cell->next = op->flags & PEAL_OP_SET ? value_of(lane, op) : base + value_of(lane, op);
         cell->changed = true;
@@ -85,7 +85,7 @@ static void run_sync(struct page_schedule *s, struct page_lane *lane, const stru
 static void run_channel(struct page_schedule *s, struct page_lane *lane, const struct peal_op *op)
 {
     struct page_channel *c = &s->channels[op->mem.channel];
-    if (op->kind == PEAL_OP_SEND) {
+    if (peal_op_sends(op)) {
         struct cause cause = {s->round, lane->track, true};
         if (c->len == c->cap &&
             !peal_vec_grow((void **)&c->sends, &c->cap, c->len, 1, sizeof *c->sends)) {
@@ -96,8 +96,8 @@ static void run_channel(struct page_schedule *s, struct page_lane *lane, const s
         c->sent_next++;
         return;
     }
-    c->received += op->kind != PEAL_OP_FREE;
-    c->freed_next += op->kind != PEAL_OP_RECV_SLOT;
+    c->received += peal_op_receives(op);
+    c->freed_next += peal_op_frees(op);
 }
 
 /* The arrow from what let a wait or recv pass. */
@@ -105,9 +105,9 @@ static void draw_cause(struct page_schedule *s, const struct page_lane *lane,
                        const struct peal_op *op)
 {
     struct cause cause = {0};
-    if (op->kind == PEAL_OP_WAIT)
+    if (peal_op_is_wait(op))
         cause = cell_of(s, op)->cause;
-    else if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
+    else if (peal_op_receives(op))
         cause = s->channels[op->mem.channel].sends[s->channels[op->mem.channel].received];
     if (!cause.known || cause.track == lane->track)
         return;

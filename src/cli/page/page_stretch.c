@@ -111,7 +111,7 @@ static struct peal_stretch combine(struct peal_page *page, const struct peal_op 
         peal_text_printf(&text, wrap ? "(%s)" : "%s", word);
     }
     peal_text_puts(&text, infix ? "" : ")");
-    if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+    if (peal_op_is_compute(op) && op->mem.divisor > 1)
         peal_text_printf(&text, " / %u", op->mem.divisor);
     result.text = text.len > LONGEST
                       ? peal_page_printf(page, "%.*s ...", LONGEST - 40, peal_text_get(&text))

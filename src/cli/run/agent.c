@@ -101,6 +101,7 @@ static void become(const struct agent *agent, uint32_t rank, int out, int err, i
         putenv(agent->settings[i]);
     set_number("PEAL_RANK", rank);
     set_number("PEAL_SIZE", start->size);
+    peal_ranks_set_torch(rank, start->size, rank - start->first, start->count);
     setenv("PEAL_JOB", start->job, 1);
     setenv("PEAL_HOST", start->host, 0);
     set_number("PEAL_MEET_FD", (uint32_t)meet);

@@ -8,7 +8,7 @@
  * whose input ends kills its ranks and ends, so that no host keeps ranks of a job that has ended.
  *
  * With --join the last rank is one more process: the one that started this one, connected by a
- * socket. It drives workers on several hosts (src/host/away). It takes part in the meetings and in
+ * socket. It drives workers on several hosts (src/driver/hosts). It takes part in the meetings and in
  * nothing else, and when it ends, the ranks are ended.
  *
  * A rank's end is reported once, after everything that it wrote. The first rank that fails decides
@@ -68,7 +68,8 @@ struct hosts_job {
 
 /* ---- starting ---- */
 
-/* Environment variables that are passed on: Peal's, and where libraries are found. */
+/* Environment variables that are passed on: Peal's, torch's meeting place, and where libraries are
+ * found. */
 static bool goes_along(const char *setting)
 {
     static const char *const own[] = {
@@ -77,7 +78,8 @@ static bool goes_along(const char *setting)
         if (strncmp(setting, own[i], strlen(own[i])) == 0)
             return false;
     }
-    return strncmp(setting, "PEAL_", 5) == 0 || strncmp(setting, "LD_LIBRARY_PATH=", 16) == 0 ||
+    return strncmp(setting, "PEAL_", 5) == 0 || strncmp(setting, "MASTER_", 7) == 0 ||
+           strncmp(setting, "LD_LIBRARY_PATH=", 16) == 0 ||
            strncmp(setting, "PYTHONPATH=", 11) == 0 ||
            strncmp(setting, "OMP_NUM_THREADS=", 16) == 0;
 }
@@ -502,6 +504,7 @@ int peal_hosts_run(struct peal_cli *cli, const struct peal_hosts_options *option
         for (uint32_t h = 0; h < job.list.count; h++)
             job.hosts[h].wire.in = job.hosts[h].wire.out = -1;
     }
+    peal_ranks_set_master(job.list.at[0].name);
     job.signals = peal_exec_signals();
     signal(SIGPIPE, SIG_IGN);
     fflush(stdout);

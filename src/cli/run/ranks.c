@@ -12,17 +12,58 @@
  */
 #include "cli/run/ranks.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static void set_number(const char *name, uint32_t value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", value);
+    setenv(name, text, 1);
+}
+
+/* A port that nobody uses now; 0: the system has none. */
+static uint16_t find_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    bool found = bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+                 getsockname(fd, (struct sockaddr *)&at, &len) == 0;
+    close(fd);
+    return found ? ntohs(at.sin_port) : 0;
+}
+
+void peal_ranks_set_master(const char *host)
+{
+    enum { USUAL = 29500 };
+    uint16_t port = find_port();
+    if (!getenv("MASTER_PORT"))
+        set_number("MASTER_PORT", port ? port : USUAL);
+    setenv("MASTER_ADDR", host, 0);
+}
+
+void peal_ranks_set_torch(uint32_t rank, uint32_t size, uint32_t local, uint32_t local_size)
+{
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", size);
+    set_number("LOCAL_RANK", local);
+    set_number("LOCAL_WORLD_SIZE", local_size);
+}
 
 int peal_ranks_status_open(uint32_t count)
 {
@@ -52,7 +93,14 @@ int peal_ranks_ended(uint32_t rank, pid_t pid, int wait_status)
 }
 
 /* A user who runs a kernel to try it should not have to wait for half an hour. */
-static const char patience[] = "60000";
+static void set_patience(const struct peal_ranks *ranks)
+{
+    setenv("PEAL_TIMEOUT_MS", "60000", 0);
+    if (ranks->timeout_ms)
+        set_number("PEAL_TIMEOUT_MS", ranks->timeout_ms);
+    if (ranks->warn_ms && !getenv("PEAL_WARN_MS"))
+        set_number("PEAL_WARN_MS", ranks->warn_ms);
+}
 
 /* ---- processes ---- */
 
@@ -65,7 +113,7 @@ static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
         return PEAL_EXIT_OTHER;
     if (ranks->bind)
         setenv("PEAL_BIND", "wrap", 0);
-    setenv("PEAL_TIMEOUT_MS", patience, 0);
+    set_patience(ranks);
     if (peal_comm_open(options, &comm) != PEAL_OK) {
         fprintf(stderr, "peal: rank %u: %s\n", options->rank, peal_comm_error(NULL));
         return PEAL_EXIT_OTHER;
@@ -193,7 +241,7 @@ static void *run_thread(void *argument)
 static int run_threads(const struct peal_cli *cli, const struct peal_ranks *ranks)
 {
     struct peal_comm *comms[PEAL_MOST_RANKS];
-    setenv("PEAL_TIMEOUT_MS", patience, 0);
+    set_patience(ranks);
     if (peal_comm_open_threads(ranks->count, comms) != PEAL_OK)
         return peal_cli_fail(cli, "%s", peal_comm_error(NULL));
     struct rank_thread *threads = calloc(ranks->count, sizeof *threads);
@@ -216,6 +264,75 @@ static int run_threads(const struct peal_cli *cli, const struct peal_ranks *rank
         peal_comm_close(comms[r]);
     free(threads);
     return worst;
+}
+
+bool peal_ranks_platform(const struct peal_cli *cli, const char *platform)
+{
+    if (!platform)
+        return true;
+    bool known = strcmp(platform, "native") == 0 ||
+                 (strncmp(platform, "sim:", 4) == 0 && platform[4] != '\0');
+    if (!known)
+        peal_cli_usage(cli, "--platform is 'native' or 'sim:MACHINE', not '%s'", platform);
+    else
+        setenv("PEAL_PLATFORM", platform, 1);
+    return known;
+}
+
+/* Restricts this process and its ranks to these cores. False after a message. */
+static bool use_cores(const struct peal_cli *cli, const struct peal_ints *cores)
+{
+    cpu_set_t allowed, set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        CPU_ZERO(&allowed);
+    for (size_t i = 0; i < cores->len; i++) {
+        bool there = cores->at[i] < CPU_SETSIZE && CPU_ISSET((size_t)cores->at[i], &allowed);
+        if (!there) {
+            peal_cli_usage(cli, "--devices: there is no core %lld", (long long)cores->at[i]);
+            return false;
+        }
+        CPU_SET((size_t)cores->at[i], &set);
+    }
+    if (sched_setaffinity(0, sizeof set, &set) == 0)
+        return true;
+    peal_cli_fail(cli, "cannot use these cores: %s", strerror(errno));
+    return false;
+}
+
+/* "0-3" as "0..3". */
+static void spread_ranges(const char *devices, struct peal_text *out)
+{
+    for (const char *at = devices; *at; at++) {
+        if (*at == '-' && at > devices)
+            peal_text_puts(out, "..");
+        else
+            peal_text_printf(out, "%c", *at);
+    }
+}
+
+bool peal_ranks_devices(const struct peal_cli *cli, const char *devices, uint32_t *count)
+{
+    struct peal_text list = {0}, error = {0};
+    struct peal_ints at = {0};
+    spread_ranges(devices, &list);
+    bool good = peal_ints_parse(peal_text_get(&list), cli->arena, &at, &error);
+    if (!good)
+        peal_cli_usage(cli, "--devices: %s", peal_text_get(&error));
+    peal_text_release(&list);
+    peal_text_release(&error);
+    for (size_t i = 0; good && i < at.len; i++) {
+        bool wrong = at.at[i] < 0 || (i && at.at[i] <= at.at[i - 1]) ||
+                     (peal_ranks_machine() && at.at[i] != (int64_t)i);
+        if (wrong)
+            peal_cli_usage(cli, "--devices: %s",
+                           peal_ranks_machine() ? "a modelled machine's are numbered from 0 on"
+                                                : "each is named once, in order");
+        good = !wrong;
+    }
+    good = good && (peal_ranks_machine() || use_cores(cli, &at));
+    *count = (uint32_t)at.len;
+    return good;
 }
 
 const char *peal_ranks_machine(void)

@@ -206,11 +206,8 @@ static enum peal_status measure(const struct measuring *m, const struct tune_job
         n = (int)fits;
     if (n < MIN_CALLS)
         n = MIN_CALLS;
-    for (int i = 0; i < n; i++) {
-        if (status != PEAL_OK)
-            break;
+    for (int i = 0; i < n && status == PEAL_OK; i++)
         status = time_once(m, job, &times[i]);
-    }
     if (status == PEAL_OK)
         status = peal_ranks_median(m->comm, times, (uint64_t)n, out);
     return status;

@@ -20,7 +20,7 @@ static uint64_t bytes_of(const struct peal_op *op, const struct peal_ref *src)
 static bool goes_on(const struct peal_plan *plan, const struct peal_op *op,
                     const struct peal_op *next)
 {
-    if (next->kind != PEAL_OP_SEND || next->pos != op->pos || next->mem.channel != op->mem.channel)
+    if (!peal_op_sends(next) || next->pos != op->pos || next->mem.channel != op->mem.channel)
         return false;
     const struct peal_ref *a = peal_op_src(plan, op, 0), *b = peal_op_src(plan, next, 0);
     return a->buf == b->buf && (op->mem.rows == 1 ? b->offset == a->offset + bytes_of(op, a)

@@ -3,6 +3,8 @@
 #include "cli/sim/sim_job.h"
 
 #include "cli/import/import_args.h"
+#include "cli/run/ranks.h"
+#include "comm/comm.h"
 #include "lang/lang.h"
 
 #include <stdio.h>
@@ -269,24 +271,39 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
     return status == PEAL_OK;
 }
 
-/* "allreduce" becomes "allreduce_ring": a contract's name, completed from the machine file; or the
- * file that it names. */
-static const char *full_name(const struct peal_cli *cli, const char *argument,
-                             const struct peal_machine *machine)
+/* Is the argument a collective, for which the machine has an algorithm? */
+static bool is_collective(const char *argument, enum peal_contract *out)
 {
-    enum peal_contract contract;
     /* all_to_all_v is also the name of a kernel. */
-    if (!peal_contract_find(argument, strlen(argument), &contract) ||
-        peal_contract_info(contract)->has_matrix)
-        return argument;
-    if (peal_program_is_path(machine->keys.algorithm))
-        return machine->keys.algorithm;
-    size_t size = strlen(argument) + strlen(machine->keys.algorithm) + 2;
-    char *name = peal_arena_alloc(cli->arena, size);
-    if (!name)
-        return argument;
-    snprintf(name, size, "%s_%s", argument, machine->keys.algorithm);
-    return name;
+    return peal_contract_find(argument, strlen(argument), out) &&
+           !peal_contract_info(*out)->has_matrix;
+}
+
+/* "allreduce" is the machine's algorithm for it. NULL after a message. */
+static const struct peal_kernel *
+open_machines(const struct peal_cli *cli, enum peal_contract contract, struct peal_sim_setup *out)
+{
+    const struct peal_kernel *kernel = NULL;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status =
+        peal_machine_kernel_open(out->machine, contract, &diags, &out->program, &kernel);
+    if (status != PEAL_OK)
+        peal_cli_diags(cli, status, &diags);
+    peal_diags_release(&diags);
+    return status == PEAL_OK ? kernel : NULL;
+}
+
+static bool check_algorithms(const struct peal_cli *cli, const struct peal_machine *machine,
+                             int *code)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_kernels_check(machine, &diags);
+    if (status != PEAL_OK)
+        *code = peal_cli_diags(cli, status, &diags);
+    peal_diags_release(&diags);
+    return status == PEAL_OK;
 }
 
 bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const char *machine_path,
@@ -295,9 +312,11 @@ bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const
 {
     struct peal_diags diags;
     *out = (struct peal_sim_setup){0};
+    if (!machine_path)
+        machine_path = peal_ranks_machine();
     if (!machine_path) {
-        *code = peal_cli_usage(
-            cli, "a machine is needed: -m FILE, or a built-in one's name, -m mesh4x4");
+        *code = peal_cli_usage(cli, "a machine is needed: -m FILE, -m NAME, or "
+                                    "PEAL_PLATFORM=sim:NAME");
         return false;
     }
     peal_diags_init(&diags);
@@ -307,7 +326,7 @@ bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const
     peal_diags_release(&diags);
     if (status != PEAL_OK)
         return false;
-    if (!apply_settings(cli, options, out, code)) {
+    if (!apply_settings(cli, options, out, code) || !check_algorithms(cli, out->machine, code)) {
         peal_sim_setup_close(out);
         return false;
     }
@@ -317,8 +336,11 @@ bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const
         out->file = argument;
         return true;
     }
-    out->kernel = peal_kernel_open(cli, full_name(cli, argument, out->machine),
-                                   &out->kernel_options, &out->program);
+    enum peal_contract contract;
+    if (is_collective(argument, &contract) && !options->kernel)
+        out->kernel = open_machines(cli, contract, out);
+    else
+        out->kernel = peal_kernel_open(cli, argument, &out->kernel_options, &out->program);
     if (!out->kernel) {
         *code = PEAL_EXIT_OTHER;
         peal_sim_setup_close(out);

@@ -84,7 +84,7 @@ struct peal_sim_setup {
 /* KEY=VALUE; NULL without memory. */
 char *peal_sim_setting(struct peal_arena *arena, const struct peal_pair *pair);
 /* False after a message; *code is the exit code. `argument` may be a collective without algorithm:
- * the machine's ccl.algorithm is then appended. */
+ * the machine's ccl.algorithm says which kernel that is. */
 bool peal_sim_setup_open(const struct peal_cli *cli, const char *argument, const char *machine_path,
                          const struct peal_kernel_options *options, struct peal_sim_setup *out,
                          int *code);

@@ -218,11 +218,8 @@ static void print_links(const struct peal_sim_job *job, struct peal_text *out)
     peal_text_puts(&fact, "; router buffers have no limit");
     peal_text_puts(out, "\n");
     put_fact(out, "links", &fact);
-    for (size_t i = 0; i < count; i++) {
-        if (i >= 6 || !list[i].stats.busy)
-            break;
+    for (size_t i = 0; i < count && i < 6 && list[i].stats.busy; i++)
         put_bar(out, list[i].stats.name, list[i].share, "");
-    }
     free(list);
 }
 

@@ -258,15 +258,10 @@ static void put_counters(struct filler *f)
         uint64_t first = 0;
         if (m->sent > f->from)
             first = (m->sent - f->from) / step;
-        for (uint64_t bin = first; bin <= BINS; bin++) {
-            if (f->from + bin * step > m->delivered)
-                break;
+        for (uint64_t bin = first; bin <= BINS && f->from + bin * step <= m->delivered; bin++)
             under_way[bin]++;
-        }
     }
-    for (uint64_t bin = 0; bin <= BINS; bin++) {
-        if (f->from + bin * step > f->to)
-            break;
+    for (uint64_t bin = 0; bin <= BINS && f->from + bin * step <= f->to; bin++) {
         uint64_t at = f->from + bin * step;
         double share = 0;
         if (used)

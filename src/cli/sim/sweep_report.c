@@ -145,9 +145,7 @@ static void curve_name(const struct peal_sweep *s, const struct peal_sweep_point
         len += snprintf(out + len, size - (size_t)len, " P=%u", p->nranks);
     if (strcmp(x, "count") != 0 && s->options->kernel.counts.len > 1)
         len += snprintf(out + len, size - (size_t)len, " n=%" PRId64, p->count);
-    for (size_t v = 0; v < s->nvaried; v++) {
-        if ((size_t)len >= size)
-            break;
+    for (size_t v = 0; v < s->nvaried && (size_t)len < size; v++) {
         if (strcmp(x, s->varied[v].key) != 0)
             len +=
                 snprintf(out + len, size - (size_t)len, " %s=%s", s->varied[v].key, p->values[v]);

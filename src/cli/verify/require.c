@@ -11,14 +11,17 @@ bool peal_require_parse(const struct peal_cli *cli, const char *text, uint32_t *
         uint32_t flag;
     } known[] = {{"same-bits", PEAL_REQUIRE_SAME_BITS},
                  {"closed", PEAL_REQUIRE_CLOSED},
-                 {"repeatable", PEAL_REQUIRE_REPEATABLE}};
+                 {"repeatable", PEAL_REQUIRE_REPEATABLE},
+                 {"result", PEAL_REQUIRE_RESULT}};
+    const size_t count = sizeof known / sizeof *known;
     *out = 0;
     while (text && *text) {
         size_t len = strcspn(text, ","), i = 0;
-        while (i < 3 && (strlen(known[i].name) != len || memcmp(known[i].name, text, len) != 0))
+        while (i < count && (strlen(known[i].name) != len || memcmp(known[i].name, text, len) != 0))
             i++;
-        if (i == 3) {
-            peal_cli_usage(cli, "--require %.*s: there are same-bits, closed and repeatable",
+        if (i == count) {
+            peal_cli_usage(cli,
+                           "--require %.*s: there are same-bits, closed, repeatable and result",
                            (int)len, text);
             return false;
         }
@@ -38,5 +41,7 @@ const char *peal_require_lacks(uint32_t require, const struct peal_verification 
         return "it is not closed";
     if ((require & PEAL_REQUIRE_REPEATABLE) && v->reuse < PEAL_REUSE_REPEATABLE)
         return "it is not repeatable";
+    if ((require & PEAL_REQUIRE_RESULT) && v->contract == PEAL_CONTRACT_NONE)
+        return "it has no contract, so the result is not checked";
     return NULL;
 }

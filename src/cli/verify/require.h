@@ -9,7 +9,8 @@
 enum peal_require {
     PEAL_REQUIRE_SAME_BITS = 1,
     PEAL_REQUIRE_CLOSED = 2,
-    PEAL_REQUIRE_REPEATABLE = 4
+    PEAL_REQUIRE_REPEATABLE = 4,
+    PEAL_REQUIRE_RESULT = 8
 };
 
 /* "same-bits,closed" into flags; NULL is none. False after a message. */

@@ -41,9 +41,10 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
     if (all->proved) {
         peal_text_printf(out, "\n%s: ", name);
         peal_text_toned(out, PEAL_TONE_GOOD, proved);
-        peal_text_printf(out, " (%s%s),\n  every count, every root, any number of ",
+        peal_text_printf(out, " (%s%s),\n  every %s, every root, any number of ",
                          all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
-                         peal_forall_class_name(all->in));
+                         peal_forall_class_name(all->in),
+                         all->even ? "multiple of nranks as count" : "count");
         peal_text_puts(out, all->in_place ? "launches, in place or not.\n" : "launches.\n");
         put_how(all, out);
         peal_text_puts(
@@ -63,6 +64,9 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
     peal_text_puts(out, ".\n  ");
     put_reason(all, out);
     peal_text_puts(out, "\n");
+    const char *instead = peal_forall_hint(all->why);
+    if (instead)
+        peal_text_printf(out, "  instead:\n  %s\n", instead);
 }
 
 static void put_number(struct peal_json *json, const char *key, uint32_t number)
@@ -98,6 +102,7 @@ void peal_verify_all_json(const struct peal_claim *claim, const struct peal_clai
     peal_json_put_int(json, "examined_up_to", claim->nranks ? claim->ranks[claim->nranks - 1] : 0);
     peal_json_put_string(json, "why", all->proved ? NULL : all->why);
     put_number(json, "line", all->proved ? 0 : all->at.line);
+    peal_json_put_string(json, "instead", all->proved ? NULL : peal_forall_hint(all->why));
     put_number(json, "formulas", all->proved ? all->obligations : 0);
     put_solvers(json, all);
     peal_json_put_string(json, "not_covered", not_covered);

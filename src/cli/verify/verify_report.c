@@ -22,90 +22,6 @@ static void put_list(const int64_t *at, size_t n, struct peal_text *out)
     }
 }
 
-static void put_row(const struct peal_claim_task *t, struct peal_report_table *table)
-{
-    const struct peal_verification *v = t->answer;
-    static const char *const bits[] = {"-", "same", "differ"};
-    peal_report_table_cell(table, "%u", t->nranks);
-    if (t->sequences)
-        peal_report_table_cell(table, "sequences");
-    else
-        peal_report_table_cell(table, "%" PRId64, t->count);
-    if (!v && !t->sequences) {
-        peal_report_table_cell(table, "no plan");
-        peal_report_table_tone(table, PEAL_TONE_UNSURE);
-        for (int i = 0; i < 5; i++)
-            peal_report_table_cell(table, "-");
-        return;
-    }
-    if (!v) {
-        bool sampled = t->proved < t->all;
-        enum peal_outcome verdict = sampled ? PEAL_SAMPLED : PEAL_PROVED;
-        bool planned = t->status == PEAL_OK;
-        peal_report_table_cell(table, "%s", planned ? peal_outcome_name(verdict) : "no plan");
-        peal_report_table_tone(table, planned ? peal_outcome_tone(verdict) : PEAL_TONE_UNSURE);
-        if (sampled)
-            peal_report_table_cell(table, "%" PRIu64 " of %" PRIu64 " orders", t->proved, t->all);
-        else
-            peal_report_table_cell(table, "%" PRIu64 " orders", t->proved);
-        for (int i = 0; i < 4; i++)
-            peal_report_table_cell(table, "-");
-        return;
-    }
-    peal_report_table_cell(table, "%s",
-                           v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault)
-                                                      : peal_outcome_name(v->verdict));
-    peal_report_table_tone(table, peal_outcome_tone(v->verdict));
-    peal_report_table_cell(table, "%s", peal_reuse_name(v->reuse));
-    peal_report_table_cell(table, "%s", bits[v->bits]);
-    peal_report_table_cell(table, "%u", v->launches);
-    peal_report_table_cell(table, "%" PRIu64, v->ops);
-    peal_report_table_cell(table, "%.1f%s", v->milliseconds, v->cached ? " cached" : "");
-}
-
-static bool has_finished(const struct peal_claim_task *t)
-{
-    /* acquire: partner is the release of the worker; after Ctrl-C some are still running */
-    return atomic_load_explicit(&t->finished, memory_order_acquire);
-}
-
-static void merge_shares(const struct peal_claim_task *t, struct peal_claim_task *row)
-{
-    row->nranks = t->nranks;
-    row->count = t->count;
-    row->sequences = t->sequences;
-    row->proved += t->proved;
-    row->all += t->all;
-    row->status = row->status == PEAL_OK ? t->status : row->status;
-    if (!row->answer || (t->answer && t->answer->verdict == PEAL_REFUTED))
-        row->answer = t->answer ? t->answer : row->answer;
-}
-
-void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *out)
-{
-    struct peal_report_table *table = peal_report_table_new();
-    static const char *const titles[] = {"ranks", "count",    "verdict", "reuse",
-                                         "bits",  "launches", "ops",     "ms"};
-    for (int i = 0; i < 8; i++)
-        peal_report_table_column(table, titles[i],
-                                 i < 2 || (i > 4 && i < 7) ? PEAL_ALIGN_RIGHT : PEAL_ALIGN_LEFT);
-    for (size_t i = 0; i < claim->ntasks; i++) {
-        if (!has_finished(&claim->tasks[i]) || claim->tasks[i].share)
-            continue;
-        /* The shares of one number of ranks are one row: the first that failed, or all. */
-        struct peal_claim_task row = {0};
-        for (size_t k = i; k < claim->ntasks; k++) {
-            if (k > i && !claim->tasks[k].share)
-                break;
-            if (has_finished(&claim->tasks[k]))
-                merge_shares(&claim->tasks[k], &row);
-        }
-        put_row(&row, table);
-    }
-    peal_report_table_text(table, out);
-    peal_report_table_free(table);
-}
-
 /* The result for one number of ranks: the worst of its tasks. */
 enum report_outcome {
     OUTCOME_PROVED,
@@ -119,7 +35,7 @@ enum report_outcome {
 static enum report_outcome outcome_of_task(const struct peal_claim_task *t)
 {
     if (!t->answer)
-        return t->status == PEAL_OK ? OUTCOME_PROVED : OUTCOME_NO_PLAN;
+        return peal_claim_is_unknown(t) ? OUTCOME_UNDECIDED : OUTCOME_PROVED;
     if (t->answer->verdict == PEAL_PROVED)
         return OUTCOME_PROVED;
     if (t->answer->verdict == PEAL_REFUTED)
@@ -127,17 +43,27 @@ static enum report_outcome outcome_of_task(const struct peal_claim_task *t)
     return OUTCOME_UNDECIDED;
 }
 
+static bool is_refused(const struct peal_claim_task *t)
+{
+    return !t->answer && t->status != PEAL_OK && !t->sequences;
+}
+
+/* The counts that the kernel refuses are left out, as long as it takes any that is not 0. */
 static enum report_outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
 {
     enum report_outcome worst = OUTCOME_PROVED;
+    bool any = false, only_zero = peal_claim_counts(claim, (uint32_t)ranks)->len > 1;
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *t = &claim->tasks[i];
         if (t->nranks != (uint32_t)ranks)
             continue;
+        any = any || (t->answer && (t->count || !only_zero));
         enum report_outcome one = outcome_of_task(t);
         if (one > worst)
             worst = one;
     }
+    if (worst == OUTCOME_PROVED && !any)
+        return OUTCOME_NO_PLAN;
     if (worst == OUTCOME_PROVED && peal_claim_is_sampled(claim, (uint32_t)ranks))
         return OUTCOME_SAMPLED;
     return worst;
@@ -220,6 +146,55 @@ static void put_coverage(const struct peal_claim *claim, const struct peal_claim
     peal_text_puts(out, "the hardware, and the caller's own use of its buffers.\n");
 }
 
+/* "at 8 ranks only 26": where less is claimed than by default. */
+static void put_fewer(const struct peal_claim *claim, struct peal_text *out)
+{
+    for (size_t i = 0; i < claim->nranks; i++) {
+        if (claim->chosen[i].fewer && !claim->quick)
+            peal_text_printf(out, " (at %" PRId64 " ranks only 3P + 2: plans are large)",
+                             claim->ranks[i]);
+    }
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
+        if (!t->nonly || t->share)
+            continue;
+        peal_text_printf(out, " (at %u ranks in sequences only ", t->nranks);
+        put_list(t->only, t->nonly, out);
+        peal_text_puts(out, ": those of all counts are too much work for a default)");
+    }
+}
+
+/* Are there numbers of ranks at which the kernel refuses some counts, and not all? */
+static bool takes_some(const struct peal_claim *claim)
+{
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
+        if (is_refused(t) && outcome_of(claim, t->nranks) == OUTCOME_PROVED)
+            return true;
+    }
+    return false;
+}
+
+static void put_counts(const struct peal_claim *claim, struct peal_text *out)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < claim->nranks; i++) {
+        if (claim->chosen[i].len > len)
+            len = claim->chosen[i].len;
+    }
+    if (!claim->default_counts) {
+        peal_text_puts(out, ", counts ");
+        put_list(claim->counts, claim->ncounts, out);
+    } else if (len > 1) {
+        peal_text_puts(out, ", counts 0, 1, P - 1, P, P + 1, 3P + 2, 256P");
+    } else if (claim->chosen[0].at[0] > 1) {
+        peal_text_puts(out, ", count 3P + 2");
+    }
+    if (takes_some(claim))
+        peal_text_puts(out, " (of these, what the kernel takes)");
+    put_fewer(claim, out);
+}
+
 /* One paragraph to paste into a review. */
 static void put_summary(struct peal_arena *arena, const struct peal_claim *claim,
                         const struct peal_claim_sum *t, struct peal_text *out)
@@ -228,8 +203,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
     peal_text_printf(out, "\n%s: ", claim->request.kernel->name);
     bool proved = put_outcomes(arena, claim, out) || t->sampled;
     if (proved) {
-        peal_text_puts(out, ", counts ");
-        put_list(claim->counts, claim->ncounts, out);
+        put_counts(claim, out);
         peal_text_printf(out, ", %s, ", peal_dtype_name(claim->request.bind.dtype));
         if (t->launches > 1)
             peal_text_printf(out, "up to %u launches back to back", t->launches);
@@ -264,6 +238,25 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (proved)
         put_coverage(claim, t, out);
+    peal_text_fold(out, start, 2, 80);
+}
+
+void peal_verify_report_line(struct peal_arena *arena, const struct peal_claim *claim,
+                             const struct peal_claim_sum *t, const struct peal_forall *all,
+                             struct peal_text *out)
+{
+    size_t start = out->len;
+    peal_text_printf(out, "%s: ", claim->request.kernel->name);
+    if (all && all->proved) {
+        peal_text_toned(out, PEAL_TONE_GOOD, "proved for every number of ranks");
+    } else {
+        if (all)
+            peal_text_puts(out, "not for every number of ranks; ");
+        put_outcomes(arena, claim, out);
+    }
+    if (t->proved && !t->refuted && !t->has_contract)
+        peal_text_puts(out, "; no contract, so the result is not checked");
+    peal_text_puts(out, "\n");
     peal_text_fold(out, start, 2, 80);
 }
 
@@ -339,22 +332,83 @@ static void put_why(const struct peal_claim_task *t, struct peal_text *out)
     peal_text_puts(out, d->message);
 }
 
+static bool same_why(const struct peal_claim_task *a, const struct peal_claim_task *b)
+{
+    struct peal_text one = {0}, two = {0};
+    if (!is_refused(a) || !is_refused(b) || !a->diags.list.len || !b->diags.list.len)
+        return false;
+    put_why(a, &one);
+    put_why(b, &two);
+    bool same = strcmp(peal_text_get(&one), peal_text_get(&two)) == 0;
+    peal_text_release(&one);
+    peal_text_release(&two);
+    return same;
+}
+
+/* "3 ranks, counts 1, 2": where there is no plan for the same reason as for the task. */
+static void put_refused_counts(struct peal_arena *arena, const struct peal_claim *claim,
+                               const struct peal_claim_task *task, struct peal_text *out)
+{
+    int64_t *counts = peal_arena_alloc(arena, (claim->ntasks + 1) * sizeof *counts);
+    bool any = false;
+    for (size_t i = 0; counts && i < claim->nranks; i++) {
+        uint32_t nranks = (uint32_t)claim->ranks[i];
+        size_t n = 0;
+        for (size_t k = 0; k < claim->ntasks; k++) {
+            const struct peal_claim_task *t = &claim->tasks[k];
+            if (t->nranks == nranks && same_why(t, task))
+                counts[n++] = t->count;
+        }
+        if (!n)
+            continue;
+        peal_text_printf(out, "%s%u rank%s", any ? "; " : "", nranks, peal_text_plural(nranks));
+        any = true;
+        if (n == peal_claim_counts(claim, nranks)->len)
+            continue;
+        peal_text_printf(out, ", count%s ", n > 1 ? "s" : "");
+        put_list(counts, n, out);
+    }
+}
+
+/* One line for each reason why there is no plan, with the numbers of ranks and the counts. */
+static void put_refusals(struct peal_arena *arena, const struct peal_claim *claim,
+                         struct peal_text *out)
+{
+    enum { MAX_LINES = 8 };
+    size_t lines = 0, more = 0;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
+        bool told = !is_refused(t) || !t->diags.list.len;
+        for (size_t k = 0; k < i; k++)
+            told = told || same_why(&claim->tasks[k], t);
+        more += !told && lines == MAX_LINES;
+        if (told || lines == MAX_LINES)
+            continue;
+        lines++;
+        size_t start = out->len;
+        peal_text_puts(out, "no plan for ");
+        put_refused_counts(arena, claim, t, out);
+        peal_text_puts(out, ": ");
+        put_why(t, out);
+        peal_text_puts(out, "\n");
+        peal_text_fold(out, start, 2, 80);
+    }
+    if (more)
+        peal_text_printf(out, "no plan for %zu other reasons\n", more);
+}
+
+static bool has_only_zero(const struct peal_claim *claim)
+{
+    struct peal_claim_sum sum = peal_claim_add_up(claim);
+    return sum.proved && sum.proved == sum.proved_zero && !sum.refuted && !sum.undecided;
+}
+
 static void put_failures(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
 {
-    bool told = false;
-    for (size_t i = 0; i < claim->ntasks; i++) {
-        const struct peal_claim_task *t = &claim->tasks[i];
-        if (!t->answer && t->status != PEAL_OK && t->diags.list.len && !told) {
-            size_t start = out->len;
-            peal_text_printf(out, "no plan for %u rank%s: ", t->nranks,
-                             peal_text_plural(t->nranks));
-            put_why(t, out);
-            peal_text_puts(out, "\n");
-            peal_text_fold(out, start, 2, 80);
-            told = claim->ntasks > 8;
-        }
-    }
+    put_refusals(arena, claim, out);
+    if (has_only_zero(claim))
+        peal_text_puts(out, "only for 0 elements is there a plan: --count names others\n");
     const struct peal_claim_task *t = peal_claim_failure(claim);
     if (t) {
         peal_text_puts(out, "\n");
@@ -395,6 +449,7 @@ static void put_task(const struct peal_claim_task *task, struct peal_json *json)
         struct peal_text why = {0};
         put_why(task, &why);
         peal_json_put_string(json, "no_plan", peal_text_get(&why));
+        peal_json_put_bool(json, "refused", !peal_claim_is_unknown(task));
         peal_text_release(&why);
     } else {
         peal_json_put_string(json, "no_plan", peal_status_text(task->status));
@@ -403,32 +458,29 @@ static void put_task(const struct peal_claim_task *task, struct peal_json *json)
 }
 
 void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
-                             const struct peal_forall *all, struct peal_text *out)
+                             const struct peal_forall *all, struct peal_json *json)
 {
-    struct peal_json json;
     enum peal_outcome verdict = peal_claim_verdict(t);
     if (all && !all->proved && verdict == PEAL_PROVED)
         verdict = PEAL_UNDECIDED;
-    peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
-    peal_json_object(&json);
-    peal_json_put_string(&json, "kernel", claim->request.kernel->name);
-    peal_json_put_string(&json, "verdict", peal_outcome_name(verdict));
-    peal_json_put_uint(&json, "proved", t->proved);
-    peal_json_put_uint(&json, "refuted", t->refuted);
-    peal_json_put_uint(&json, "undecided", t->undecided);
-    peal_json_put_uint(&json, "no_plan", t->no_plan);
-    peal_json_put_uint(&json, "sequences", t->sequences);
-    peal_json_put_uint(&json, "all_sequences", t->all_sequences);
-    peal_json_put_bool(&json, "two_only", t->two_only);
-    peal_json_put_array(&json, "answers");
+    peal_json_object(json);
+    peal_json_put_string(json, "kernel", claim->request.kernel->name);
+    peal_json_put_string(json, "verdict", peal_outcome_name(verdict));
+    peal_json_put_uint(json, "proved", t->proved);
+    peal_json_put_uint(json, "refuted", t->refuted);
+    peal_json_put_uint(json, "undecided", t->undecided);
+    peal_json_put_uint(json, "no_plan", t->no_plan);
+    peal_json_put_uint(json, "sequences", t->sequences);
+    peal_json_put_uint(json, "all_sequences", t->all_sequences);
+    peal_json_put_bool(json, "two_only", t->two_only);
+    peal_json_put_array(json, "answers");
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *task = &claim->tasks[i];
         if (task->answer || task->status != PEAL_OK)
-            put_task(task, &json);
+            put_task(task, json);
     }
-    peal_json_array_end(&json);
+    peal_json_array_end(json);
     if (all)
-        peal_verify_all_json(claim, t, all, &json);
-    peal_json_object_end(&json);
-    peal_text_puts(out, "\n");
+        peal_verify_all_json(claim, t, all, json);
+    peal_json_object_end(json);
 }

@@ -11,9 +11,13 @@ void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *
 /* The table and everything else. */
 void peal_verify_report_text(struct peal_arena *arena, const struct peal_claim *claim,
                              const struct peal_claim_sum *t, struct peal_text *out);
-/* all: what is known about every number of ranks, or NULL if that was not asked. */
+/* One line for one of several kernels. */
+void peal_verify_report_line(struct peal_arena *arena, const struct peal_claim *claim,
+                             const struct peal_claim_sum *t, const struct peal_forall *all,
+                             struct peal_text *out);
+/* One object. all: what is known about every number of ranks, or NULL if that was not asked. */
 void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
-                             const struct peal_forall *all, struct peal_text *out);
+                             const struct peal_forall *all, struct peal_json *json);
 /* "; proved at 2..5", or nothing. */
 void peal_verify_report_proved(const struct peal_claim *claim, struct peal_text *out);
 /* verify_all.c: the paragraph and the JSON member on every number of ranks. */

@@ -2,7 +2,7 @@
 /* The algorithms of a communicator: which there are, which one is forced, which one a call would
  * take, and why. */
 #include "comm/choice/from_file.h"
-#include "comm/growth.h"
+#include "comm/core/growth.h"
 
 #include <peal/choose.h>
 
@@ -113,7 +113,14 @@ static enum peal_status refuse_algo(struct peal_comm *comm, uint32_t collective,
 {
     size_t count;
     const struct peal_algo *all = peal_algos(&count);
-    const char *before = " ";
+    const char *before = " ", *meant = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].collective == collective)
+            meant = peal_nearer(algo, meant, all[i].name);
+    }
+    if (meant)
+        return peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s'; did you mean '%s'?",
+                              peal_collective_name(collective), algo, meant);
     peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s'; it has",
                    peal_collective_name(collective), algo);
     for (size_t i = 0; i < count; i++) {
@@ -125,6 +132,17 @@ static enum peal_status refuse_algo(struct peal_comm *comm, uint32_t collective,
     return PEAL_INVALID;
 }
 
+static enum peal_status refuse_collective(struct peal_comm *comm, const char *name)
+{
+    const char *meant = NULL;
+    for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++)
+        meant = peal_nearer(name, meant, peal_collective_name(c));
+    if (meant)
+        return peal_comm_fail(comm, PEAL_INVALID, "there is no collective '%s'; did you mean '%s'?",
+                              name, meant);
+    return peal_comm_fail(comm, PEAL_INVALID, "there is no collective '%s'", name);
+}
+
 enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collective,
                                     const char *algo)
 {
@@ -134,7 +152,7 @@ enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collecti
         collective = "";
     uint32_t c = peal_collective_named(collective);
     if (c == PEAL_CALL_NONE)
-        return peal_comm_fail(comm, PEAL_INVALID, "there is no collective '%s'", collective);
+        return refuse_collective(comm, collective);
     if (algo && peal_program_is_path(algo))
         return peal_from_file_use(comm, c, algo);
     const struct peal_algo *found = NULL;

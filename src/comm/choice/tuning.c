@@ -5,7 +5,7 @@
  * one becomes the other. A table is written beside the old one and moved over it, so that ranks that
  * open meanwhile read a whole one. */
 #include "comm/choice/from_file.h"
-#include "comm/growth.h"
+#include "comm/core/growth.h"
 
 #include <peal/choose.h>
 
@@ -152,7 +152,7 @@ enum peal_status peal_tuning_check(const char *path)
     return PEAL_OK;
 }
 
-/* The line that read_rule of run/choose/select.c reads. */
+/* The line that read_rule of run/algorithms/select.c reads. */
 static void write_rule(FILE *file, const struct peal_tuned *rule)
 {
     char memory[24] = "private";

@@ -183,7 +183,7 @@ enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
     struct account own = {0}, *all = calloc(meet->size, sizeof *all);
     if (!all)
         return PEAL_NO_MEMORY;
-    /* Workers of a program on another host exchange it encrypted (host/away). */
+    /* Workers of a program on another host exchange it encrypted (driver/hosts). */
     bool quiet = getenv("PEAL_HOST_WORKER") != NULL;
     enum peal_status status = open_endpoint(meet, nodes, quiet, why, &endpoint);
     struct peal_team *team = NULL;

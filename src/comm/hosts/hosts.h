@@ -3,7 +3,7 @@
 #ifndef PEAL_COMM_HOSTS_H
 #define PEAL_COMM_HOSTS_H
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "run/run.h"
 
 /* Which ranks are on which host; *several says whether on more than one. Collective. */

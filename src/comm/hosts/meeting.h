@@ -3,7 +3,7 @@
 #ifndef PEAL_COMM_MEETING_H
 #define PEAL_COMM_MEETING_H
 
-#include "comm/env.h"
+#include "comm/core/env.h"
 #include "comm/hosts/hosts.h"
 
 /* Rank, size and job: as given, by a store or by the environment. If the ranks are on several hosts, *meet

@@ -2,17 +2,6 @@
 /* See far.h. */
 #include "comm/onesided/far.h"
 
-/* An operation that is tried until there is room, and then until it is done. */
-struct operation {
-    struct peal_comm *comm;
-    uint32_t rank; /* of the team */
-    /* One of these: */
-    const struct peal_net_put *put;
-    const struct peal_net_get *get;
-    const struct peal_net_atomic *atomic;
-    struct peal_net_token token;
-};
-
 /* Where `remote`, an address in this rank's copy, is at another rank. */
 struct far_place {
     uint32_t segment;
@@ -26,38 +15,94 @@ static struct far_place find_place(const struct peal_comm *comm, const void *rem
     return (struct far_place){memory->segments[rank], from};
 }
 
-static void describe(void *context, struct peal_text *out)
+enum peal_status peal_rma_end(struct peal_comm *comm, const struct peal_rma *rma)
 {
-    const struct operation *operation = context;
-    const char *name = "atomic operation at";
-    if (operation->put)
-        name = "put to";
-    else if (operation->get)
-        name = "get from";
-    peal_text_printf(out, "%s rank %u, on another host", name, operation->rank);
+    if (rma->status == PEAL_MISMATCH && comm->team->failed == PEAL_OK)
+        return peal_comm_fail(comm, PEAL_MISMATCH,
+                              "rank %u does not have this memory any more, or has closed the "
+                              "communicator",
+                              rma->rank);
+    return peal_comm_end(comm, rma->status);
 }
 
-static enum peal_status start(struct operation *operation)
+/* Runs it to its end, or begins it as a request. */
+static enum peal_status run(struct peal_comm *comm, struct peal_rma *rma,
+                            struct peal_request *request)
 {
-    struct peal_endpoint *endpoint = operation->comm->team->span->endpoint;
-    struct peal_net *net = peal_endpoint_lock(endpoint);
-    enum peal_status status;
-    if (operation->put)
-        status = peal_net_put(net, operation->put, &operation->token);
-    else if (operation->get)
-        status = peal_net_get(net, operation->get, &operation->token);
-    else
-        status = peal_net_atomic(net, operation->atomic, &operation->token);
-    peal_endpoint_unlock(endpoint);
-    return status;
+    struct peal_calls *engine = &comm->engine;
+    if (request) {
+        request->is_rma = true;
+        request->rma = *rma;
+        rma = &request->rma;
+    }
+    peal_under_way_use(engine);
+    peal_rma_begin(comm->team, &engine->rmas, rma);
+    if (request) {
+        peal_team_depart(comm->team);
+        return PEAL_OK;
+    }
+    (void)peal_calls_wait(engine, &rma->status);
+    return peal_rma_end(comm, rma);
 }
 
-static void give_up(struct operation *operation)
+enum peal_status peal_onesided_put(struct peal_comm *comm,
+                                   const struct peal_onesided_access *access,
+                                   struct peal_request *request)
 {
-    struct peal_endpoint *endpoint = operation->comm->team->span->endpoint;
-    struct peal_net *net = peal_endpoint_lock(endpoint);
-    peal_net_release(net, &operation->token);
-    peal_endpoint_unlock(endpoint);
+    uint32_t at = comm->team->span->peers[access->rank].at;
+    struct peal_rma rma = {
+        .kind = PEAL_RMA_PUT, .rank = access->rank, .part = {access->local, access->bytes}};
+    rma.put = (struct peal_net_put){.rank = at};
+    if (access->bytes > 0) {
+        struct far_place to = find_place(comm, access->remote, access->rank);
+        rma.put.segment = to.segment;
+        rma.put.offset = to.offset;
+        rma.put.nparts = 1;
+    }
+    if (access->signal) {
+        struct far_place to = find_place(comm, access->signal, access->rank);
+        rma.put.signal = (struct peal_net_signal){.segment = to.segment,
+                                                  .change = PEAL_NET_ADD,
+                                                  .offset = to.offset,
+                                                  .value = access->add};
+    }
+    if (access->bytes == 0 && !access->signal)
+        return PEAL_OK;
+    return run(comm, &rma, request);
+}
+
+enum peal_status peal_onesided_get(struct peal_comm *comm, void *local, const void *remote,
+                                   uint64_t bytes, uint32_t rank, struct peal_request *request)
+{
+    if (bytes == 0)
+        return PEAL_OK;
+    struct far_place from = find_place(comm, remote, rank);
+    struct peal_rma rma = {.kind = PEAL_RMA_GET, .rank = rank};
+    rma.get = (struct peal_net_get){.rank = comm->team->span->peers[rank].at,
+                                    .segment = from.segment,
+                                    .offset = from.offset,
+                                    .bytes = bytes,
+                                    .to = local};
+    return run(comm, &rma, request);
+}
+
+enum peal_status peal_onesided_atomic(struct peal_comm *comm, const void *remote, uint32_t rank,
+                                      const struct peal_net_atomic *request)
+{
+    struct far_place at = find_place(comm, remote, rank);
+    struct peal_rma rma = {.kind = PEAL_RMA_ATOMIC, .rank = rank};
+    rma.atomic = *request;
+    rma.atomic.rank = comm->team->span->peers[rank].at;
+    rma.atomic.segment = at.segment;
+    rma.atomic.offset = at.offset;
+    return run(comm, &rma, NULL);
+}
+
+/* ---- completion ---- */
+
+static void describe_quiet(void *context, struct peal_text *out)
+{
+    peal_text_printf(out, "quiet, of what was put to rank %u", *(const uint32_t *)context);
 }
 
 /* Waits a moment and moves everything; the peers are checked as in any wait. */
@@ -68,99 +113,12 @@ static enum peal_status pass_time(struct peal_comm *comm, struct peal_backoff *p
     return peal_backoff_step(comm->team, pause);
 }
 
-static enum peal_status run(struct operation *operation)
-{
-    struct peal_comm *comm = operation->comm;
-    struct peal_backoff pause = {.describe = describe,
-                                 .context = operation,
-                                 .stream = 1,
-                                 .is_message = true,
-                                 .peer = operation->rank};
-    peal_team_enter(peal_team_own(comm->team), 1);
-    enum peal_status waited = PEAL_OK, status = start(operation);
-    while (waited == PEAL_OK && (status == PEAL_PENDING || status == PEAL_PEER_DEAD)) {
-        waited = pass_time(comm, &pause); /* which finds the dead, and reports them */
-        if (waited == PEAL_OK)
-            status = start(operation);
-    }
-    while (waited == PEAL_OK && status == PEAL_OK && !peal_net_token_is_done(&operation->token))
-        waited = pass_time(comm, &pause);
-    peal_backoff_reset(comm->team, &pause);
-    peal_team_leave(peal_team_own(comm->team));
-    if (waited != PEAL_OK) {
-        give_up(operation);
-        return peal_comm_end(comm, waited);
-    }
-    if (status == PEAL_OK)
-        status = peal_net_token_status(&operation->token);
-    if (status != PEAL_OK)
-        return peal_comm_fail(comm, PEAL_MISMATCH,
-                              "rank %u does not have this memory any more, or has closed the "
-                              "communicator",
-                              operation->rank);
-    return PEAL_OK;
-}
-
-enum peal_status peal_onesided_put(struct peal_comm *comm, const void *remote, const void *local,
-                                   uint64_t bytes, uint32_t rank,
-                                   const struct peal_onesided_signal *signal)
-{
-    struct peal_net_part part = {local, bytes};
-    struct peal_net_put put = {.rank = comm->team->span->peers[rank].at};
-    if (bytes > 0) {
-        struct far_place to = find_place(comm, remote, rank);
-        put.segment = to.segment;
-        put.offset = to.offset;
-        put.parts = &part;
-        put.nparts = 1;
-    }
-    if (signal) {
-        struct far_place to = find_place(comm, signal->word, rank);
-        put.signal = (struct peal_net_signal){.segment = to.segment,
-                                              .change = PEAL_NET_ADD,
-                                              .offset = to.offset,
-                                              .value = signal->add};
-    }
-    if (bytes == 0 && !signal)
-        return PEAL_OK;
-    return run(&(struct operation){.comm = comm, .rank = rank, .put = &put});
-}
-
-enum peal_status peal_onesided_get(struct peal_comm *comm, void *local, const void *remote,
-                                   uint64_t bytes, uint32_t rank)
-{
-    if (bytes == 0)
-        return PEAL_OK;
-    struct far_place from = find_place(comm, remote, rank);
-    struct peal_net_get get = {.rank = comm->team->span->peers[rank].at,
-                               .segment = from.segment,
-                               .offset = from.offset,
-                               .bytes = bytes,
-                               .to = local};
-    return run(&(struct operation){.comm = comm, .rank = rank, .get = &get});
-}
-
-enum peal_status peal_onesided_atomic(struct peal_comm *comm, const void *remote, uint32_t rank,
-                                      const struct peal_net_atomic *request)
-{
-    struct far_place at = find_place(comm, remote, rank);
-    struct peal_net_atomic atomic = *request;
-    atomic.rank = comm->team->span->peers[rank].at;
-    atomic.segment = at.segment;
-    atomic.offset = at.offset;
-    return run(&(struct operation){.comm = comm, .rank = rank, .atomic = &atomic});
-}
-
-/* ---- completion ---- */
-
-static void describe_quiet(void *context, struct peal_text *out)
-{
-    peal_text_printf(out, "quiet, of what was put to rank %u", *(const uint32_t *)context);
-}
-
 /* Has everything that went to that rank arrived there? */
-static bool is_quiet(const struct peal_span *span, uint32_t rank, bool *asked, uint64_t *ticket)
+static bool is_quiet(const struct peal_comm *comm, uint32_t rank, bool *asked, uint64_t *ticket)
 {
+    const struct peal_span *span = comm->team->span;
+    if (!peal_rmas_are_begun(&comm->engine.rmas, rank))
+        return false;
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     uint32_t at = span->peers[rank].at;
     enum peal_status status = *asked ? PEAL_OK : peal_net_ticket(net, at, ticket);
@@ -183,10 +141,11 @@ enum peal_status peal_onesided_quiet(struct peal_comm *comm)
         uint64_t ticket = 0;
         bool asked = false;
         while (status == PEAL_OK && peal_team_is_far(team, r) &&
-               !is_quiet(team->span, r, &asked, &ticket))
+               !is_quiet(comm, r, &asked, &ticket))
             status = pass_time(comm, &pause);
         peal_backoff_reset(team, &pause);
     }
     peal_team_leave(peal_team_own(team));
+    peal_team_depart(team);
     return peal_comm_end(comm, status);
 }

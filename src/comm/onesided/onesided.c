@@ -14,14 +14,20 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* First in every call: it may be made at all, and reports know of it. */
+static enum peal_status begin(struct peal_comm *comm, enum peal_onesided_kind kind)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK)
+        peal_team_count_onesided(peal_team_own(comm->team), kind);
+    return status;
+}
+
 /* Stores in `out` where `rank`'s copy of [remote, remote + bytes) is mapped; NULL: it is on another
  * host. */
 static enum peal_status find_remote(struct peal_comm *comm, const void *remote, uint64_t bytes,
                                     uint32_t rank, char **out)
 {
-    enum peal_status status = peal_comm_check(comm);
-    if (status != PEAL_OK)
-        return status;
     if (rank >= comm->team->size)
         return peal_comm_fail(comm, PEAL_INVALID, "rank %u of %u", rank, comm->team->size);
     /* Partner: peal_team_close. A thread's memory goes with its communicator. */
@@ -43,7 +49,7 @@ static enum peal_status find_remote(struct peal_comm *comm, const void *remote, 
 static enum peal_status find_word(struct peal_comm *comm, const void *remote, uint64_t bytes,
                                   uint32_t rank, char **out)
 {
-    if ((uintptr_t)remote % bytes != 0 && comm)
+    if ((uintptr_t)remote % bytes != 0)
         return peal_comm_fail(comm, PEAL_INVALID, "a word of %" PRIu64 " bytes is not aligned",
                               bytes);
     return find_remote(comm, remote, bytes, rank, out);
@@ -56,123 +62,149 @@ static enum peal_status check_local(struct peal_comm *comm, const void *local, u
     return peal_comm_fail(comm, PEAL_INVALID, "no buffer");
 }
 
-/* ---- data ---- */
+/* ---- data: with a request, or NULL ---- */
 
-enum peal_status peal_put(struct peal_comm *comm, void *remote, const void *local, uint64_t bytes,
-                          uint32_t rank)
+static enum peal_status put(struct peal_comm *comm, const struct peal_onesided_access *access,
+                            struct peal_request *request)
+{
+    char *at = NULL, *signal = NULL;
+    enum peal_status status = PEAL_OK;
+    if (access->signal)
+        status = find_word(comm, access->signal, sizeof *access->signal, access->rank, &signal);
+    if (status == PEAL_OK)
+        status = find_remote(comm, access->remote, access->bytes, access->rank, &at);
+    if (status == PEAL_OK)
+        status = check_local(comm, access->local, access->bytes);
+    if (status != PEAL_OK)
+        return status;
+    if (peal_team_is_far(comm->team, access->rank))
+        return peal_onesided_put(comm, access, request);
+    if (access->bytes > 0)
+        memmove(at, access->local, access->bytes); /* to this rank, the two may overlap */
+    if (signal) {
+        /* Release; partner: holds. Whoever waits for the word may be asleep. */
+        atomic_fetch_add_explicit((_Atomic uint64_t *)(void *)signal, access->add,
+                                  memory_order_release);
+        peal_wake_if_sleeping(comm->team, access->rank);
+    }
+    return PEAL_OK;
+}
+
+static enum peal_status get(struct peal_comm *comm, void *local, const void *remote, uint64_t bytes,
+                            uint32_t rank, struct peal_request *request)
 {
     char *at;
     enum peal_status status = find_remote(comm, remote, bytes, rank, &at);
     if (status == PEAL_OK)
         status = check_local(comm, local, bytes);
-    if (status == PEAL_OK && peal_team_is_far(comm->team, rank))
-        return peal_onesided_put(comm, remote, local, bytes, rank, NULL);
-    if (status == PEAL_OK && bytes > 0)
-        memmove(at, local, bytes); /* to this rank, the two may overlap */
-    return status;
+    if (status != PEAL_OK)
+        return status;
+    if (peal_team_is_far(comm->team, rank))
+        return peal_onesided_get(comm, local, remote, bytes, rank, request);
+    if (bytes > 0)
+        memmove(local, at, bytes);
+    return PEAL_OK;
+}
+
+enum peal_status peal_put(struct peal_comm *comm, void *remote, const void *local, uint64_t bytes,
+                          uint32_t rank)
+{
+    enum peal_status status = begin(comm, PEAL_ONESIDED_PUT);
+    if (status != PEAL_OK)
+        return status;
+    return put(comm, &(struct peal_onesided_access){remote, local, bytes, rank, NULL, 0}, NULL);
 }
 
 enum peal_status peal_get(struct peal_comm *comm, void *local, const void *remote, uint64_t bytes,
                           uint32_t rank)
 {
-    char *at;
-    enum peal_status status = find_remote(comm, remote, bytes, rank, &at);
-    if (status == PEAL_OK)
-        status = check_local(comm, local, bytes);
-    if (status == PEAL_OK && peal_team_is_far(comm->team, rank))
-        return peal_onesided_get(comm, local, remote, bytes, rank);
-    if (status == PEAL_OK && bytes > 0)
-        memmove(local, at, bytes);
-    return status;
+    enum peal_status status = begin(comm, PEAL_ONESIDED_GET);
+    return status == PEAL_OK ? get(comm, local, remote, bytes, rank, NULL) : status;
 }
 
-/* Release; partner: holds. Whoever waits for the word may be asleep. */
-static void add_word(struct peal_comm *comm, char *at, uint64_t add, uint32_t rank)
+/* A signal that is NULL is refused like any other address that is not symmetric. */
+static enum peal_status check_signal(struct peal_comm *comm, const uint64_t *signal)
 {
-    atomic_fetch_add_explicit((_Atomic uint64_t *)(void *)at, add, memory_order_release);
-    peal_wake_if_sleeping(comm->team, rank);
+    return signal ? PEAL_OK : peal_comm_fail(comm, PEAL_INVALID, "this is not symmetric memory");
 }
 
 enum peal_status peal_notify(struct peal_comm *comm, uint64_t *signal, uint64_t add, uint32_t rank)
 {
-    char *at;
-    enum peal_status status = find_word(comm, signal, sizeof *signal, rank, &at);
-    if (status == PEAL_OK && peal_team_is_far(comm->team, rank))
-        return peal_onesided_put(comm, NULL, NULL, 0, rank,
-                                 &(struct peal_onesided_signal){signal, add});
+    enum peal_status status = begin(comm, PEAL_ONESIDED_NOTIFY);
     if (status == PEAL_OK)
-        add_word(comm, at, add, rank);
-    return status;
+        status = check_signal(comm, signal);
+    if (status != PEAL_OK)
+        return status;
+    return put(comm, &(struct peal_onesided_access){NULL, NULL, 0, rank, signal, add}, NULL);
 }
 
 enum peal_status peal_put_notify(struct peal_comm *comm, void *remote, const void *local,
                                  uint64_t bytes, uint64_t *signal, uint64_t add, uint32_t rank)
 {
-    char *at, *to;
-    enum peal_status status = find_word(comm, signal, sizeof *signal, rank, &at);
-    if (status == PEAL_OK && peal_team_is_far(comm->team, rank)) {
-        status = find_remote(comm, remote, bytes, rank, &to);
-        if (status == PEAL_OK)
-            status = check_local(comm, local, bytes);
-        return status != PEAL_OK ? status
-                                 : peal_onesided_put(comm, remote, local, bytes, rank,
-                                                     &(struct peal_onesided_signal){signal, add});
-    }
+    enum peal_status status = begin(comm, PEAL_ONESIDED_PUT_NOTIFY);
     if (status == PEAL_OK)
-        status = peal_put(comm, remote, local, bytes, rank);
+        status = check_signal(comm, signal);
+    if (status != PEAL_OK)
+        return status;
+    return put(comm, &(struct peal_onesided_access){remote, local, bytes, rank, signal, add}, NULL);
+}
+
+/* ---- requests: to ranks of this host they are done when they are started ---- */
+
+/* Before anything is written: a call that cannot give a request has done nothing. */
+static enum peal_status begin_request(struct peal_comm *comm, enum peal_onesided_kind kind,
+                                      struct peal_request **out, struct peal_request **request)
+{
+    enum peal_status status = begin(comm, kind);
     if (status == PEAL_OK)
-        add_word(comm, at, add, rank);
+        *request = peal_request_new(comm, out, 0, &status);
     return status;
 }
 
-/* ---- requests: here all of these are done when they are started ---- */
-
-static enum peal_status end_request(struct peal_comm *comm, enum peal_status status,
+/* A request that could not be started is freed. */
+static enum peal_status end_request(struct peal_request *request, enum peal_status status,
                                     struct peal_request **out)
 {
     if (status != PEAL_OK)
-        return status;
-    struct peal_request *request = peal_request_new(comm, out, 0, &status);
-    if (request)
-        *out = request;
-    return status;
-}
-
-/* Before anything is written: a call that cannot give a request has done nothing. */
-static enum peal_status check_out(struct peal_comm *comm, struct peal_request **out)
-{
-    enum peal_status status = peal_comm_check(comm);
-    if (status == PEAL_OK && !out)
-        status = peal_comm_fail(comm, PEAL_INVALID, "no place for the request");
-    return status;
+        return peal_request_start(request, status, out);
+    *out = request;
+    return PEAL_OK;
 }
 
 enum peal_status peal_iput(struct peal_comm *comm, void *remote, const void *local, uint64_t bytes,
                            uint32_t rank, struct peal_request **out)
 {
-    enum peal_status status = check_out(comm, out);
-    if (status == PEAL_OK)
-        status = peal_put(comm, remote, local, bytes, rank);
-    return end_request(comm, status, out);
+    const struct peal_onesided_access access = {remote, local, bytes, rank, NULL, 0};
+    struct peal_request *request;
+    enum peal_status status = begin_request(comm, PEAL_ONESIDED_PUT, out, &request);
+    if (status != PEAL_OK)
+        return status;
+    return end_request(request, put(comm, &access, request), out);
 }
 
 enum peal_status peal_iget(struct peal_comm *comm, void *local, const void *remote, uint64_t bytes,
                            uint32_t rank, struct peal_request **out)
 {
-    enum peal_status status = check_out(comm, out);
-    if (status == PEAL_OK)
-        status = peal_get(comm, local, remote, bytes, rank);
-    return end_request(comm, status, out);
+    struct peal_request *request;
+    enum peal_status status = begin_request(comm, PEAL_ONESIDED_GET, out, &request);
+    if (status != PEAL_OK)
+        return status;
+    return end_request(request, get(comm, local, remote, bytes, rank, request), out);
 }
 
 enum peal_status peal_iput_notify(struct peal_comm *comm, void *remote, const void *local,
                                   uint64_t bytes, uint64_t *signal, uint64_t add, uint32_t rank,
                                   struct peal_request **out)
 {
-    enum peal_status status = check_out(comm, out);
+    const struct peal_onesided_access access = {remote, local, bytes, rank, signal, add};
+    struct peal_request *request;
+    enum peal_status status = begin_request(comm, PEAL_ONESIDED_PUT_NOTIFY, out, &request);
+    if (status != PEAL_OK)
+        return status;
+    status = check_signal(comm, signal);
     if (status == PEAL_OK)
-        status = peal_put_notify(comm, remote, local, bytes, signal, add, rank);
-    return end_request(comm, status, out);
+        status = put(comm, &access, request);
+    return end_request(request, status, out);
 }
 
 /* ---- atomic operations ---- */
@@ -198,7 +230,11 @@ static enum peal_status run_atomic(struct peal_comm *comm, void *remote, uint32_
                                    struct peal_net_atomic *atomic)
 {
     char *at;
-    enum peal_status status = find_word(comm, remote, atomic->width, rank, &at);
+    bool adds = atomic->kind == PEAL_NET_FETCH_ADD;
+    enum peal_status status =
+        begin(comm, adds ? PEAL_ONESIDED_FETCH_ADD : PEAL_ONESIDED_COMPARE_SWAP);
+    if (status == PEAL_OK)
+        status = find_word(comm, remote, atomic->width, rank, &at);
     if (status != PEAL_OK)
         return status;
     if (peal_team_is_far(comm->team, rank))
@@ -304,7 +340,7 @@ enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
                                  enum peal_compare compare, uint64_t value)
 {
     char *at;
-    enum peal_status status = comm ? PEAL_OK : PEAL_INVALID;
+    enum peal_status status = begin(comm, PEAL_ONESIDED_WAIT_UNTIL);
     if (status == PEAL_OK)
         status = find_word(comm, signal, sizeof *signal, comm->team->rank, &at);
     if (status != PEAL_OK)
@@ -324,6 +360,7 @@ enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
     peal_team_enter(peal_team_own(comm->team), 1);
     status = wait_long(comm, &wait);
     peal_team_leave(peal_team_own(comm->team));
+    peal_team_depart(comm->team);
     return peal_comm_end(comm, status);
 }
 
@@ -331,7 +368,7 @@ enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
 
 enum peal_status peal_fence(struct peal_comm *comm)
 {
-    enum peal_status status = peal_comm_check(comm);
+    enum peal_status status = begin(comm, PEAL_ONESIDED_FENCE);
     if (status == PEAL_OK)
         atomic_thread_fence(memory_order_release); /* partner: the acquire that sees a later put */
     return status;
@@ -345,7 +382,7 @@ static void describe_quiet(void *context, struct peal_text *out)
 
 enum peal_status peal_quiet(struct peal_comm *comm)
 {
-    enum peal_status status = peal_comm_check(comm);
+    enum peal_status status = begin(comm, PEAL_ONESIDED_QUIET);
     if (status != PEAL_OK)
         return status;
     atomic_thread_fence(memory_order_seq_cst); /* partner: the peers' loads */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See machine_plans.h. */
-#include "comm/choice/reductions.h"
 #include "comm/simulated/machine_plans.h"
+
+#include "comm/core/reductions.h"
+#include "comm/simulated/machine_kernel.h"
 
 #include "lang/lang.h"
 
@@ -9,9 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A kernel of the library, or of the machine's own algorithm. */
+struct opened_kernel {
+    const char *name; /* in the library; NULL: the machine's, for this collective: */
+    enum peal_collective collective;
+    struct peal_program *program;
+    const struct peal_kernel *kernel;
+};
+
 /* A plan made once for equal calls, and the segment that was found for them. */
 struct made_plan {
-    enum peal_collective collective;
+    const struct peal_kernel *kernel;
+    uint64_t serial; /* of a user kernel; otherwise 0 */
     uint64_t count;
     enum peal_dtype dtype;
     enum peal_reduction reduce;
@@ -22,21 +33,8 @@ struct made_plan {
 
 struct peal_machine_plans {
     const struct peal_machine *machine;
+    PEAL_VEC(struct opened_kernel) opened;
     PEAL_VEC(struct made_plan) made;
-};
-
-static const char *const fallback[] = {
-    [PEAL_CALL_BARRIER] = "barrier_dissemination",
-    [PEAL_CALL_ALLREDUCE] = "allreduce_chunked",
-    [PEAL_CALL_REDUCE] = "reduce_binomial",
-    [PEAL_CALL_BROADCAST] = "broadcast_binomial",
-    [PEAL_CALL_ALLGATHER] = "allgather_ring",
-    [PEAL_CALL_REDUCE_SCATTER] = "reduce_scatter_ring",
-    [PEAL_CALL_GATHER] = "gather_flat",
-    [PEAL_CALL_SCATTER] = "scatter_flat",
-    [PEAL_CALL_SCAN] = "scan_doubling",
-    [PEAL_CALL_EXSCAN] = "exscan_doubling",
-    [PEAL_CALL_ALL_TO_ALL] = "all_to_all_pairwise",
 };
 
 /* Kernels that combine from rank 0 on, from the left: for user-defined reductions. */
@@ -47,13 +45,6 @@ static const char *const in_order[PEAL_CALL_COUNT] = {
     [PEAL_CALL_SCAN] = "scan_relay",
     [PEAL_CALL_EXSCAN] = "exscan_relay",
 };
-
-const char *peal_machine_plans_fallback(enum peal_collective collective)
-{
-    if ((size_t)collective < sizeof fallback / sizeof *fallback)
-        return fallback[collective];
-    return NULL;
-}
 
 struct peal_machine_plans *peal_machine_plans_new(const struct peal_machine *machine)
 {
@@ -69,81 +60,118 @@ void peal_machine_plans_free(struct peal_machine_plans *plans)
         return;
     for (size_t i = 0; i < plans->made.len; i++)
         free(plans->made.at[i].plan);
+    for (size_t i = 0; i < plans->opened.len; i++)
+        peal_program_close(plans->opened.at[i].program);
     peal_vec_release(&plans->made);
+    peal_vec_release(&plans->opened);
     free(plans);
 }
 
-struct peal_call_shape peal_call_shape(enum peal_collective collective, uint64_t count,
-                                       uint32_t size)
+/* ---- which kernel ---- */
+
+static enum peal_status open_kernel(struct peal_machine_plans *plans, struct opened_kernel *wanted,
+                                    struct peal_diags *diags)
 {
-    uint64_t all = count * size;
-    switch (collective) {
-    case PEAL_CALL_ALLGATHER:
-    case PEAL_CALL_GATHER:
-        return (struct peal_call_shape){count, all, all};
-    case PEAL_CALL_REDUCE_SCATTER:
-    case PEAL_CALL_SCATTER:
-        return (struct peal_call_shape){all, count, all};
-    case PEAL_CALL_ALL_TO_ALL:
-        return (struct peal_call_shape){all, all, all};
-    case PEAL_CALL_BARRIER:
-        return (struct peal_call_shape){0, 0, 0};
-    default:
-        return (struct peal_call_shape){count, count, count};
+    for (size_t i = 0; i < plans->opened.len; i++) {
+        const struct opened_kernel *opened = &plans->opened.at[i];
+        if (opened->name == wanted->name && opened->collective == wanted->collective) {
+            *wanted = *opened;
+            return PEAL_OK;
+        }
     }
+    enum peal_contract contract = peal_collective_contract(wanted->collective);
+    enum peal_status status = PEAL_OK;
+    if (wanted->name)
+        status = peal_program_builtin(wanted->name, diags, &wanted->program);
+    else
+        status = peal_machine_kernel_open(plans->machine, contract, diags, &wanted->program,
+                                          &wanted->kernel);
+    if (status == PEAL_OK && wanted->name)
+        wanted->kernel = peal_program_kernel(wanted->program, NULL, diags);
+    if (status == PEAL_OK && !wanted->kernel)
+        status = PEAL_INVALID;
+    struct peal_text why = {0};
+    if (status == PEAL_OK && !peal_kernel_serves(wanted->kernel, contract, &why)) {
+        peal_diag_error(diags, (struct peal_pos){0}, "%s", peal_text_get(&why));
+        status = PEAL_INVALID;
+    }
+    peal_text_release(&why);
+    if (status == PEAL_OK && !peal_vec_push(&plans->opened, *wanted))
+        status = PEAL_NO_MEMORY;
+    return status;
 }
 
-/* Does the last kernel of the file implement the collective of this built-in? If so, it is left
- * open. */
-static bool implements(const char *path, const char *builtin, struct peal_program **out)
+static enum peal_status fail_diags(struct peal_comm *comm, enum peal_status status,
+                                   struct peal_diags *diags)
 {
-    if (peal_program_file(path, NULL, out) != PEAL_OK)
-        return false;
-    size_t prefix = (size_t)(strrchr(builtin, '_') - builtin);
-    const struct peal_kernel *kernel = peal_program_kernel(*out, NULL, NULL);
-    if (kernel && kernel->implements && strlen(kernel->implements) == prefix &&
-        strncmp(kernel->implements, builtin, prefix) == 0)
-        return true;
-    peal_program_close(*out);
-    *out = NULL;
-    return false;
+    struct peal_text why = {0};
+    peal_diags_quote(diags, &why);
+    peal_comm_fail(comm, status, "%s", why.len ? peal_text_get(&why) : peal_status_text(status));
+    peal_text_release(&why);
+    return status;
 }
 
-/* The machine's algorithm: a file's kernel if it implements the collective, or where there is a
- * kernel of that name; otherwise the fallback. */
-static enum peal_status open_kernel(const struct peal_machine_plans *plans,
-                                    enum peal_collective collective, struct peal_diags *diags,
-                                    struct peal_program **out)
+/* What this communicator was told to take comes first, then what the order of a user-defined
+ * reduction needs, then the machine's choice. */
+static enum peal_status find_kernel(struct peal_machine_plans *plans, struct peal_comm *comm,
+                                    const struct peal_arguments *args, struct made_plan *out)
 {
-    char name[64];
-    const char *builtin = fallback[collective], *algorithm = plans->machine->keys.algorithm;
-    if (peal_program_is_path(algorithm) && implements(algorithm, builtin, out))
+    const struct peal_user_kernel *user = comm->from_file[args->collective];
+    const struct peal_algo *forced = comm->forced[args->collective];
+    bool ordered =
+        peal_comm_moves(comm, args->reduce) != PEAL_MOVES_ANY && in_order[args->collective];
+    *out = (struct made_plan){
+        .dtype = args->dtype, .reduce = args->reduce, .root = args->root, .count = args->count};
+    if (user) {
+        out->kernel = peal_user_kernel_lowered(user);
+        out->serial = peal_user_kernel_serial(user);
         return PEAL_OK;
-    int prefix = (int)(strrchr(builtin, '_') - builtin);
-    snprintf(name, sizeof name, "%.*s_%s", prefix, builtin, algorithm);
-    if (peal_program_open(name, NULL, out) == PEAL_OK)
-        return PEAL_OK;
-    return peal_program_open(builtin, diags, out);
+    }
+    struct opened_kernel wanted = {.collective = args->collective};
+    if (forced)
+        wanted.name = forced->kernel;
+    if (ordered && !(forced && peal_algo_keeps(forced, peal_comm_moves(comm, args->reduce))))
+        wanted.name = in_order[args->collective];
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = open_kernel(plans, &wanted, &diags);
+    if (status != PEAL_OK) {
+        fail_diags(comm, status, &diags);
+        peal_program_close(wanted.program);
+    }
+    peal_diags_release(&diags);
+    out->kernel = wanted.kernel;
+    return status;
+}
+
+/* ---- its plan ---- */
+
+/* Bound as a call of the collective on this host would be: by what each parameter is to the
+ * contract. */
+static enum peal_status bind_call(struct peal_plan_request *request,
+                                  const struct peal_call_shape *shape, uint64_t count,
+                                  struct peal_arena *arena, struct peal_text *why)
+{
+    const struct peal_kernel *kernel = request->kernel;
+    struct peal_plan_arg args[PEAL_MAX_PARAMS];
+    int64_t *counts = peal_arena_alloc(arena, request->bind.nranks * sizeof *counts);
+    if (!counts)
+        return PEAL_NO_MEMORY;
+    for (uint32_t r = 0; r < request->bind.nranks; r++)
+        counts[r] = (int64_t)count;
+    peal_call_arguments(kernel, shape, counts, &request->bind, args);
+    return peal_request_take(request, args, (size_t)kernel->nparams, arena, why);
 }
 
 static enum peal_status plan_collective(const struct peal_machine_plans *plans,
                                         struct peal_comm *comm, const struct peal_arguments *args,
-                                        uint64_t count, struct peal_plan **out)
+                                        struct made_plan *made)
 {
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
-    peal_diags_init(&diags);
-    bool ordered =
-        peal_comm_moves(comm, args->reduce) != PEAL_MOVES_ANY && in_order[args->collective];
-    enum peal_status status = ordered
-                                  ? peal_program_open(in_order[args->collective], &diags, &program)
-                                  : open_kernel(plans, args->collective, &diags, &program);
-    const struct peal_kernel *kernel =
-        status == PEAL_OK ? peal_program_kernel(program, NULL, &diags) : NULL;
-    int64_t n = (int64_t)peal_call_shape(args->collective, count, peal_comm_size(comm)).n;
+    uint32_t size = peal_comm_size(comm);
+    struct peal_call_shape shape = peal_call_shape(args->collective, made->count, size);
     struct peal_plan_request request = {
-        .kernel = kernel,
-        .bind = {.nranks = peal_comm_size(comm),
+        .kernel = made->kernel,
+        .bind = {.nranks = size,
                  .rank = PEAL_NONE,
                  .dtype = args->dtype,
                  .reduce = args->reduce,
@@ -151,29 +179,41 @@ static enum peal_status plan_collective(const struct peal_machine_plans *plans,
                  .root = args->root,
                  .channel_depth = (uint32_t)plans->machine->keys.slots,
                  .slot_bytes = plans->machine->keys.slot_bytes},
-        .count = n,
+        .count = (int64_t)shape.n,
     };
-    status = PEAL_INVALID;
-    if (kernel)
-        status = peal_plan_make(&request, &diags, out);
-    if (status != PEAL_OK) {
-        struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
-        peal_comm_fail(comm, status, "%s", peal_text_get(&why));
-        peal_text_release(&why);
+    struct peal_arena arena;
+    struct peal_diags diags;
+    struct peal_text why = {0};
+    peal_arena_init(&arena, 0);
+    peal_diags_init(&diags);
+    enum peal_status status = bind_call(&request, &shape, made->count, &arena, &why);
+    request.bind.symmetric = false; /* the machine addresses every rank's buffers */
+    if (status == PEAL_OK)
+        status = peal_plan_make(&request, &diags, &made->plan);
+    if (status == PEAL_OK && !peal_shape_fits(made->plan, &shape, args->root, &why)) {
+        free(made->plan);
+        made->plan = NULL;
+        status = PEAL_INVALID;
     }
-    peal_program_close(program);
+    if (status != PEAL_OK && why.len)
+        peal_comm_fail(comm, status, "%s: %s", peal_collective_name(args->collective),
+                       peal_text_get(&why));
+    else if (status != PEAL_OK)
+        fail_diags(comm, status, &diags);
+    peal_text_release(&why);
     peal_diags_release(&diags);
+    peal_arena_release(&arena);
     return status;
 }
 
 static struct made_plan *find(const struct peal_machine_plans *plans,
-                              const struct peal_arguments *args, uint64_t count)
+                              const struct made_plan *wanted)
 {
     for (size_t i = 0; i < plans->made.len; i++) {
         struct made_plan *made = &plans->made.at[i];
-        if (made->collective == args->collective && made->count == count &&
-            made->dtype == args->dtype && made->reduce == args->reduce && made->root == args->root)
+        if (made->kernel == wanted->kernel && made->serial == wanted->serial &&
+            made->count == wanted->count && made->dtype == wanted->dtype &&
+            made->reduce == wanted->reduce && made->root == wanted->root)
             return made;
     }
     return NULL;
@@ -181,17 +221,15 @@ static struct made_plan *find(const struct peal_machine_plans *plans,
 
 /* Keeps a plan, which may be NULL, and the segment; frees the plan if it cannot. */
 static enum peal_status keep(struct peal_machine_plans *plans, struct peal_comm *comm,
-                             const struct peal_arguments *args, const struct made_plan *fresh)
+                             const struct made_plan *fresh)
 {
-    struct made_plan *made = find(plans, args, fresh->count);
+    struct made_plan *made = find(plans, fresh);
     if (made) {
         made->plan = fresh->plan ? fresh->plan : made->plan;
         made->segment = fresh->segment ? fresh->segment : made->segment;
         return PEAL_OK;
     }
-    struct made_plan row = {args->collective, fresh->count,   args->dtype, args->reduce,
-                            args->root,       fresh->segment, fresh->plan};
-    if (peal_vec_push(&plans->made, row))
+    if (peal_vec_push(&plans->made, *fresh))
         return PEAL_OK;
     free(fresh->plan);
     return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
@@ -201,17 +239,21 @@ enum peal_status peal_machine_plans_get(struct peal_machine_plans *plans, struct
                                         const struct peal_arguments *args, uint64_t count,
                                         const struct peal_plan **out)
 {
-    const struct made_plan *made = find(plans, args, count);
+    struct made_plan wanted;
+    enum peal_status status = find_kernel(plans, comm, args, &wanted);
+    if (status != PEAL_OK)
+        return status;
+    wanted.count = count;
+    const struct made_plan *made = find(plans, &wanted);
     if (made && made->plan) {
         *out = made->plan;
         return PEAL_OK;
     }
-    struct made_plan fresh = {.count = count};
-    enum peal_status status = plan_collective(plans, comm, args, count, &fresh.plan);
+    status = plan_collective(plans, comm, args, &wanted);
     if (status == PEAL_OK)
-        status = keep(plans, comm, args, &fresh);
+        status = keep(plans, comm, &wanted);
     if (status == PEAL_OK)
-        *out = fresh.plan;
+        *out = wanted.plan;
     return status;
 }
 
@@ -268,18 +310,23 @@ enum peal_status peal_machine_plans_segment(struct peal_machine_plans *plans,
                                             struct peal_comm *comm,
                                             const struct peal_arguments *args, uint64_t *out)
 {
-    const struct made_plan *made = find(plans, args, args->count);
+    struct made_plan whole;
     if (!may_be_cut(plans, comm, args)) {
         *out = args->count;
         return PEAL_OK;
     }
+    enum peal_status status = find_kernel(plans, comm, args, &whole);
+    if (status != PEAL_OK)
+        return status;
+    const struct made_plan *made = find(plans, &whole);
     if (made && made->segment) {
         *out = made->segment;
         return PEAL_OK;
     }
-    struct made_plan found = {.count = first_guess(plans, comm, args)};
+    struct made_plan found = whole;
+    found.count = first_guess(plans, comm, args);
     while (!found.plan) {
-        enum peal_status status = plan_collective(plans, comm, args, found.count, &found.plan);
+        status = plan_collective(plans, comm, args, &found);
         if (status != PEAL_OK)
             return status;
         if (found.count == 1 || try_plan(plans, found.plan, 0) != TRIAL_STOPS)
@@ -288,11 +335,10 @@ enum peal_status peal_machine_plans_segment(struct peal_machine_plans *plans,
         found.plan = NULL;
         found.count -= found.count / 2;
     }
-    found.segment = found.count;
-    enum peal_status status = keep(plans, comm, args, &found);
-    struct made_plan whole = {.count = args->count, .segment = found.segment};
+    found.segment = whole.segment = found.count;
+    status = keep(plans, comm, &found);
     if (status == PEAL_OK)
-        status = keep(plans, comm, args, &whole);
+        status = keep(plans, comm, &whole);
     if (status == PEAL_OK)
         *out = found.segment;
     return status;

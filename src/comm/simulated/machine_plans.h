@@ -11,7 +11,8 @@
 #ifndef PEAL_COMM_MACHINE_PLANS_H
 #define PEAL_COMM_MACHINE_PLANS_H
 
-#include "comm/arguments.h"
+#include "comm/core/arguments.h"
+#include "comm/core/shape.h"
 #include "sim/sim.h"
 
 struct peal_machine_plans;
@@ -20,10 +21,6 @@ struct peal_machine_plans;
 struct peal_machine_plans *peal_machine_plans_new(const struct peal_machine *machine);
 /* Plans must outlive the simulations that they were launched on. */
 void peal_machine_plans_free(struct peal_machine_plans *plans);
-
-/* The kernel that stands for a collective where the machine names no algorithm that it has; NULL:
- * the collective cannot be simulated. */
-const char *peal_machine_plans_fallback(enum peal_collective collective);
 
 /* The plan of a call of `count` elements instead of args->count. It is kept. */
 enum peal_status peal_machine_plans_get(struct peal_machine_plans *plans, struct peal_comm *comm,
@@ -38,12 +35,5 @@ enum peal_status peal_machine_plans_segment(struct peal_machine_plans *plans,
 /* After a deadlock: would the plan end if queues had any number of slots? */
 bool peal_machine_plans_wants_slots(const struct peal_machine_plans *plans,
                                     const struct peal_plan *plan);
-
-/* What a call moves, in elements: how much of x and y each rank has, and n of the kernel. */
-struct peal_call_shape {
-    uint64_t in, out, n;
-};
-struct peal_call_shape peal_call_shape(enum peal_collective collective, uint64_t count,
-                                       uint32_t size);
 
 #endif

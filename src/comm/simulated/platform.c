@@ -11,6 +11,8 @@
  * host. */
 #include "comm/simulated/platform_state.h"
 
+#include "comm/simulated/machine_kernel.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@
 bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args)
 {
     uint32_t even = peal_collective_even(args->collective);
-    return platform && peal_machine_plans_fallback((enum peal_collective)even);
+    return platform && even >= PEAL_CALL_BARRIER && even <= PEAL_CALL_ALL_TO_ALL;
 }
 
 /* PEAL_SIM_TRACE=FOLDER: every group writes a file of its own there, a bar for each collective. */
@@ -39,13 +41,10 @@ void peal_platform_trace(struct peal_platform *platform, const struct peal_argum
 {
     if (!platform->trace_folder)
         return;
-    const char *kernel = peal_machine_plans_fallback(args->collective);
-    char name[32];
-    snprintf(name, sizeof name, "%.*s", (int)(strrchr(kernel, '_') - kernel), kernel);
     struct peal_json *json = &platform->trace_json;
     peal_json_break(json, 0);
     peal_json_object(json);
-    peal_json_put_string(json, "name", name);
+    peal_json_put_string(json, "name", peal_collective_name(args->collective));
     peal_json_put_string(json, "ph", "X");
     peal_json_put_fixed(json, "ts", (double)from / 1e6, 6);
     peal_json_put_fixed(json, "dur", (double)(to - from) / 1e6, 6);
@@ -90,6 +89,8 @@ static enum peal_status open_machine(struct peal_platform *platform, const char 
     struct peal_sim_options options = {.data = PEAL_SIM_DATA_FULL};
     peal_diags_init(&diags);
     enum peal_status status = peal_machine_open(path, &diags, &platform->machine);
+    if (status == PEAL_OK)
+        status = peal_machine_kernels_check(platform->machine, &diags);
     if (status == PEAL_OK)
         status = peal_sim_new(platform->machine, size, &options, &diags, &platform->sim);
     if (status == PEAL_OK && !(platform->plans = peal_machine_plans_new(platform->machine)))
@@ -228,80 +229,113 @@ uint64_t peal_platform_time(const struct peal_platform *platform)
     return platform ? peal_clock_time(peal_transit_clock(platform->transit)) : 0;
 }
 
-/* One segment of a call: `count` elements of every block, from `first` on. */
-struct platform_segment {
+/* The launch of one segment of a call: `count` elements of every block, from `first` on. */
+struct machine_launch {
+    const struct peal_plan *plan;
     uint64_t first, count;
+    void **buffers; /* [rank * parameters + parameter] */
+    char *memory;   /* of all buffers */
 };
 
-static struct platform_segment segment_at(const struct peal_arguments *args, uint64_t first,
-                                          uint64_t segment)
-{
-    return (struct platform_segment){first, peal_size_min(segment, args->count - first)};
-}
-
-/* All ranks' vectors on rank 0. `side` is x or y: how many elements each rank has of it. */
-struct vectors {
-    char *at;
-    uint64_t side;
+/* A call on rank 0: the vectors of all ranks, rank after rank, and its launches. */
+struct machine_call {
+    struct peal_platform *platform;
+    struct peal_comm *comm;
+    const struct peal_arguments *args;
+    struct peal_call_shape shape; /* of one rank */
+    char *in, *out;
+    PEAL_VEC(struct machine_launch) launches;
 };
 
-/* Where a rank's part of a segment is among the packed ones: segment after segment, in each rank
- * after rank. A part has as many blocks as the rank's vector has. */
-static uint64_t packed_at(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
-                          struct platform_segment s, uint32_t rank)
+static uint32_t count_params(const struct peal_plan *plan)
 {
-    uint64_t blocks = args->count ? v->side / args->count : 0;
-    return blocks * (s.first * size + s.count * rank) * peal_dtype_size(args->dtype);
+    uint32_t count = 0;
+    for (uint64_t b = 0; b < plan->bufs.count; b++)
+        count += peal_plan_bufs(plan)[b].kind == PEAL_BUF_PARAM;
+    return count;
 }
 
-static void copy_part(char *block, char *part, uint64_t bytes, bool unpack)
+/* Every rank gets memory for every parameter, as much as the plan says. */
+static bool supply(struct machine_launch *launch)
 {
-    if (unpack)
-        memcpy(block, part, bytes);
-    else
-        memcpy(part, block, bytes);
+    const struct peal_plan *plan = launch->plan;
+    const struct peal_buf *bufs = peal_plan_bufs(plan);
+    uint64_t params = count_params(plan), rows = plan->bufs.count * plan->nranks, bytes = 0;
+    uint64_t *at = calloc(rows + 1, sizeof *at);
+    launch->buffers = calloc(params * plan->nranks + 1, sizeof *launch->buffers);
+    for (uint64_t i = 0; i < rows; i++) {
+        uint32_t b = (uint32_t)(i / plan->nranks), r = (uint32_t)(i % plan->nranks);
+        uint64_t size = peal_dtype_size((enum peal_dtype)bufs[b].dtype);
+        if (!at || bufs[b].kind != PEAL_BUF_PARAM)
+            continue;
+        at[i] = bytes;
+        bytes += peal_size_align(peal_plan_len(plan, r, b) * size, PEAL_LINE);
+    }
+    launch->memory = calloc(bytes + 1, 1);
+    bool made = at && launch->buffers && launch->memory;
+    for (uint64_t i = 0; i < rows; i++) {
+        const struct peal_buf *buf = &bufs[i / plan->nranks];
+        if (made && buf->kind == PEAL_BUF_PARAM)
+            launch->buffers[i % plan->nranks * params + buf->param] = launch->memory + at[i];
+    }
+    free(at);
+    return made;
 }
 
-/* Copies a segment of every rank's vector to, or from, where it is packed. */
-static void pack(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
-                 struct platform_segment s, char *packed, bool unpack)
+/* Copies a rank's part of the segment: its input to where the kernel reads it, or its output from
+ * where the kernel wrote it. A kernel that has both in one buffer has the smaller one at this rank's
+ * place. */
+static void copy_side(const struct machine_call *call, const struct machine_launch *launch,
+                      uint32_t rank, bool output)
 {
-    uint64_t element = peal_dtype_size(args->dtype), bytes = s.count * element;
-    for (uint32_t r = 0; r < size; r++) {
-        char *part = packed + packed_at(v, args, size, s, r);
-        for (uint64_t first = s.first; first < v->side; first += args->count, part += bytes) {
-            char *block = v->at + (r * v->side + first) * element;
-            copy_part(block, part, bytes, unpack);
-        }
+    const struct peal_plan *plan = launch->plan;
+    const struct peal_contract_info *info = peal_contract_info((enum peal_contract)plan->contract);
+    const struct peal_arguments *args = call->args;
+    bool one = plan->contract_in == plan->contract_out;
+    uint32_t buf = output ? plan->contract_out : plan->contract_in;
+    enum peal_in_place part = output ? PEAL_IN_PLACE_OUT_IS_PART : PEAL_IN_PLACE_IN_IS_PART;
+    uint64_t side = output ? call->shape.out : call->shape.in;
+    uint64_t element = peal_dtype_size(args->dtype), bytes = launch->count * element;
+    if (!peal_side_is_here(output ? info->out : info->in, rank, args->root))
+        return;
+    char *at = launch->buffers[rank * count_params(plan) + peal_plan_bufs(plan)[buf].param];
+    if (one && info->in_place == part)
+        at += rank * bytes;
+    for (uint64_t first = launch->first; first < side; first += args->count, at += bytes) {
+        char *block = (output ? call->out : call->in) + (rank * side + first) * element;
+        memcpy(output ? block : at, output ? at : block, bytes);
+    }
+}
+
+static void copy_sides(const struct machine_call *call, const struct machine_launch *launch,
+                       bool output)
+{
+    const struct peal_plan *plan = launch->plan;
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        if (peal_contract_has_data((enum peal_contract)plan->contract) && launch->count > 0)
+            copy_side(call, launch, r, output);
     }
 }
 
 /* Queues the launch of one segment on the simulation. */
-static enum peal_status launch(struct peal_platform *platform, struct peal_comm *comm,
-                               const struct peal_arguments *args, struct platform_segment s,
-                               const struct vectors *in, const struct vectors *out,
+static enum peal_status launch(struct machine_call *call, uint64_t first, uint64_t count,
                                const uint64_t *now)
 {
-    uint32_t size = peal_comm_size(comm);
-    const struct peal_plan *plan = NULL;
-    enum peal_status status = peal_machine_plans_get(platform->plans, comm, args, s.count, &plan);
+    struct peal_comm *comm = call->comm;
+    struct machine_launch made = {.first = first, .count = count};
+    struct peal_diags diags;
+    enum peal_status status =
+        peal_machine_plans_get(call->platform->plans, comm, call->args, count, &made.plan);
     if (status != PEAL_OK)
         return status;
-    void **buffers = calloc((size_t)size * 2 + 1, sizeof *buffers);
-    if (!buffers)
+    bool supplied = supply(&made);
+    if (!peal_vec_push(&call->launches, made) || !supplied)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
-    for (uint32_t r = 0; r < size; r++) {
-        if (plan->contract_out == PEAL_NONE)
-            break;
-        buffers[r * 2] = in->at + packed_at(in, args, size, s, r);
-        buffers[r * 2 + 1] = out->at + packed_at(out, args, size, s, r);
-    }
-    struct peal_sim_args launched = {.buffers = buffers, .not_before = now};
-    struct peal_diags diags;
+    copy_sides(call, &made, false);
+    struct peal_sim_args launched = {.buffers = made.buffers, .not_before = now};
     peal_diags_init(&diags);
-    status = peal_sim_launch(platform->sim, plan, &launched, &diags);
+    status = peal_sim_launch(call->platform->sim, made.plan, &launched, &diags);
     peal_diags_release(&diags);
-    free(buffers);
     return status;
 }
 
@@ -320,19 +354,20 @@ static enum peal_status fail_deadlock(struct peal_platform *platform, struct pea
     return status;
 }
 
-static enum peal_status run_launches(struct peal_platform *platform, struct peal_comm *comm,
-                                     const struct peal_arguments *args, uint64_t segment)
+static enum peal_status run_launches(struct machine_call *call)
 {
-    const struct peal_plan *plan = NULL;
-    enum peal_status status = peal_sim_run(platform->sim);
+    struct peal_sim *sim = call->platform->sim;
+    enum peal_status status = peal_sim_run(sim);
     if (status != PEAL_OK)
         return status;
-    if (!peal_sim_deadlock(platform->sim))
-        return peal_sim_sync(platform->sim);
-    status = peal_machine_plans_get(platform->plans, comm, args, segment, &plan);
-    if (status != PEAL_OK)
-        return status;
-    return fail_deadlock(platform, comm, plan);
+    if (peal_sim_deadlock(sim))
+        return fail_deadlock(call->platform, call->comm, call->launches.at[0].plan);
+    status = peal_sim_sync(sim);
+    for (size_t i = 0; i < call->launches.len; i++) {
+        if (status == PEAL_OK)
+            copy_sides(call, &call->launches.at[i], true);
+    }
+    return status;
 }
 
 /* Rank 0: the data of all ranks, in two arrays, through as many launches as the call is cut
@@ -341,43 +376,33 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
                                  const struct peal_arguments *args, char *inputs, char *outputs,
                                  const uint64_t *now)
 {
-    uint32_t size = peal_comm_size(comm);
-    struct peal_call_shape shape = peal_call_shape(args->collective, args->count, size);
-    uint64_t element = peal_dtype_size(args->dtype), segment;
-    struct vectors in = {inputs, shape.in}, out = {outputs, shape.out};
-    struct vectors packed_in = in, packed_out = out;
+    struct machine_call call = {
+        .platform = platform,
+        .comm = comm,
+        .args = args,
+        .shape = peal_call_shape(args->collective, args->count, peal_comm_size(comm)),
+        .in = inputs,
+        .out = outputs};
+    uint64_t segment, first = 0;
     enum peal_status status = peal_machine_plans_segment(platform->plans, comm, args, &segment);
+    /* A kernel may have no plan for the rest: that is known before anything is launched. */
+    const struct peal_plan *rest;
+    if (status == PEAL_OK && segment < args->count && args->count % segment)
+        status = peal_machine_plans_get(platform->plans, comm, args, args->count % segment, &rest);
     if (status != PEAL_OK)
         return status;
-    bool cut = segment < args->count;
-    if (cut) {
-        packed_in.at = malloc(size * shape.in * element + 1);
-        packed_out.at = calloc(size * shape.out * element + 1, 1);
-        if (!packed_in.at || !packed_out.at) {
-            status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for the segments of a call");
-            goto release;
-        }
-    }
-    uint64_t first = 0;
     do { /* once, even if there are no elements */
-        struct platform_segment s = segment_at(args, first, segment);
-        if (cut)
-            pack(&in, args, size, s, packed_in.at, false);
-        status = launch(platform, comm, args, s, &packed_in, &packed_out, now);
-        if (status != PEAL_OK)
-            goto release;
-        first += s.count;
-    } while (first < args->count);
-    status = run_launches(platform, comm, args, segment);
-    if (!cut || status != PEAL_OK)
-        goto release;
-    for (first = 0; first < args->count; first += segment)
-        pack(&out, args, size, segment_at(args, first, segment), packed_out.at, true);
-release:
-    if (cut) {
-        free(packed_in.at);
-        free(packed_out.at);
+        uint64_t count = peal_size_min(segment, args->count - first);
+        status = launch(&call, first, count, now);
+        first += count;
+    } while (first < args->count && status == PEAL_OK);
+    if (status == PEAL_OK)
+        status = run_launches(&call);
+    for (size_t i = 0; i < call.launches.len; i++) {
+        free(call.launches.at[i].buffers);
+        free(call.launches.at[i].memory);
     }
+    peal_vec_release(&call.launches);
     return status;
 }
 
@@ -455,8 +480,12 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
             peal_platform_trace(platform, args, earliest(times, size), answer.time);
     }
     status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
-    if (status == PEAL_OK)
+    if (status == PEAL_OK && answer.status != PEAL_OK) {
         status = (enum peal_status)answer.status;
+        if (rank > 0)
+            peal_comm_fail(comm, status, "%s cannot run on the modelled machine: see rank 0",
+                           peal_collective_name(args->collective));
+    }
     if (status == PEAL_OK)
         status = peal_scatter(comm, outputs, own, out, PEAL_U8, 0);
     if (status != PEAL_OK)

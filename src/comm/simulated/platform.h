@@ -17,7 +17,7 @@
 #ifndef PEAL_COMM_PLATFORM_H
 #define PEAL_COMM_PLATFORM_H
 
-#include "comm/arguments.h"
+#include "comm/core/arguments.h"
 
 struct peal_platform;
 
@@ -45,12 +45,13 @@ enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, stru
                                             void *recv, const struct peal_blocks *recv_blocks,
                                             enum peal_dtype dtype);
 /* A user kernel has run on this host: what that takes on the machine. Collective; `comm` without its
- * platform. The binding has all ranks' values, `key` stands for it. */
+ * platform. The binding has all ranks' values; rank 0 makes the plan at the first use, for the
+ * caller to keep. */
 struct peal_kernel;
 struct peal_bind;
 enum peal_status peal_platform_kernel(struct peal_platform *platform, struct peal_comm *comm,
                                       const struct peal_kernel *kernel,
-                                      const struct peal_bind *bind, uint64_t key);
+                                      const struct peal_bind *bind, struct peal_plan **plan);
 
 /* A non-blocking call that is under way on this host: when all ranks have started it. */
 struct peal_arrival;

@@ -26,34 +26,16 @@ struct duration {
     uint64_t time;
 };
 
-/* A user kernel's plan on the machine. */
-struct timed_kernel {
-    uint64_t key;
-    struct peal_plan *plan;
-};
-
-enum { MAX_KERNELS = 64 };
-
 struct peal_timing {
     struct peal_machine *machine;
     struct peal_machine_plans *plans;
     PEAL_VEC(struct duration) durations;
-    PEAL_VEC(struct timed_kernel) kernels;
 };
-
-static void forget_kernels(struct peal_timing *timing)
-{
-    for (size_t i = 0; i < timing->kernels.len; i++)
-        free(timing->kernels.at[i].plan);
-    timing->kernels.len = 0;
-}
 
 void peal_timing_free(struct peal_timing *timing)
 {
     if (!timing)
         return;
-    forget_kernels(timing);
-    peal_vec_release(&timing->kernels);
     peal_vec_release(&timing->durations);
     peal_machine_plans_free(timing->plans);
     peal_machine_free(timing->machine);
@@ -121,30 +103,19 @@ static enum peal_status run(struct peal_sim *sim, struct peal_comm *comm, const 
 
 static enum peal_status find_plan(struct peal_timing *timing, struct peal_comm *comm,
                                   const struct peal_kernel *kernel, const struct peal_bind *bind,
-                                  struct timed_kernel *wanted)
+                                  struct peal_plan **plan)
 {
-    for (size_t i = 0; i < timing->kernels.len; i++) {
-        if (timing->kernels.at[i].key == wanted->key) {
-            *wanted = timing->kernels.at[i];
-            return PEAL_OK;
-        }
-    }
-    if (timing->kernels.len == MAX_KERNELS)
-        forget_kernels(timing);
     struct peal_bind all = *bind;
     struct peal_diags diags;
-    all.rank = PEAL_NONE;
+    if (*plan)
+        return PEAL_OK;
     all.channel_depth = (uint32_t)timing->machine->keys.slots;
     all.slot_bytes = timing->machine->keys.slot_bytes;
     peal_diags_init(&diags);
-    enum peal_status status = peal_instantiate(kernel, &all, &diags, &wanted->plan);
+    enum peal_status status = peal_instantiate(kernel, &all, &diags, plan);
     if (status != PEAL_OK)
         fail_diags(comm, status, kernel->name, &diags);
     peal_diags_release(&diags);
-    if (status == PEAL_OK && !peal_vec_push(&timing->kernels, *wanted)) {
-        free(wanted->plan);
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
-    }
     return status;
 }
 
@@ -172,7 +143,7 @@ static enum peal_status time_kernel(struct peal_timing *timing, struct peal_comm
 
 enum peal_status peal_platform_kernel(struct peal_platform *platform, struct peal_comm *comm,
                                       const struct peal_kernel *kernel,
-                                      const struct peal_bind *bind, uint64_t key)
+                                      const struct peal_bind *bind, struct peal_plan **plan)
 {
     uint64_t now = peal_platform_time(platform), times[PEAL_MOST_RANKS];
     struct {
@@ -180,13 +151,12 @@ enum peal_status peal_platform_kernel(struct peal_platform *platform, struct pea
     } answer = {PEAL_OK, 0};
     enum peal_status status = peal_allgather(comm, &now, times, 1, PEAL_I64);
     if (status == PEAL_OK && peal_comm_rank(comm) == 0) {
-        struct timed_kernel wanted = {.key = key};
         struct peal_timing *timing = NULL;
         answer.status = find_timing(platform, comm, &timing);
         if (answer.status == PEAL_OK)
-            answer.status = find_plan(timing, comm, kernel, bind, &wanted);
+            answer.status = find_plan(timing, comm, kernel, bind, plan);
         if (answer.status == PEAL_OK)
-            answer.status = time_kernel(timing, comm, kernel, wanted.plan, times, &answer.time);
+            answer.status = time_kernel(timing, comm, kernel, *plan, times, &answer.time);
     }
     if (status == PEAL_OK)
         status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
@@ -208,7 +178,7 @@ static enum peal_status simulate(struct peal_timing *timing, struct peal_comm *c
                                  const struct peal_arguments *args, uint64_t *time)
 {
     struct peal_sim_options options = {.data = PEAL_SIM_DATA_OFF};
-    const char *name = peal_machine_plans_fallback(args->collective);
+    const char *name = peal_collective_name(args->collective);
     struct peal_sim *sim = NULL;
     struct peal_diags diags;
     uint64_t segment, done = 0;

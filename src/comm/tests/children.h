@@ -12,7 +12,7 @@
 
 /* The time-out is slightly less than a test's: on a busy machine a rank may get no core for a
  * minute. */
-enum { CHILDREN_MAX = 16, CHILDREN_TIMEOUT_MS = 110000 };
+enum { CHILDREN_MAX = 16, CHILDREN_TIMEOUT_MS = 600000 };
 
 struct children {
     uint32_t size;

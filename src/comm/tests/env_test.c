@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables of launchers and settings, and which values are refused. Real launchers: tests/jobs. */
-#include "comm/env.h"
 #include "base/tests/unit.h"
+#include "comm/core/env.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -82,7 +82,8 @@ static int sum_with_other_cores(struct peal_comm *world, const void *job)
     static const uint64_t counts[] = {1, 4096, 16384, 100000};
     uint32_t rank = peal_comm_rank(world), size = peal_comm_size(world);
     setenv("PEAL_CORES", rank == 1 ? "2" : "64", 1);
-    struct peal_open options = {.rank = rank, .size = size, .job = job, .timeout_ms = 60000};
+    struct peal_open options = {
+        .rank = rank, .size = size, .job = job, .timeout_ms = CHILDREN_TIMEOUT_MS};
     struct peal_comm *comm;
     if (peal_comm_open(&options, &comm) != PEAL_OK)
         return 1;

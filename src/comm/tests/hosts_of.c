@@ -2,6 +2,8 @@
 /* See hosts_of.h. */
 #include "comm/tests/hosts_of.h"
 
+#include "comm/tests/bad_network.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -59,7 +61,7 @@ static const struct entry *find(struct table *table, const char *key)
 
 static int get(void *context, const char *key, void *value, size_t cap, size_t *len)
 {
-    enum { TRIES = 100000 }; /* of a millisecond */
+    enum { TRIES = 600000 }; /* of a millisecond */
     for (int i = 0; i < TRIES; i++) {
         const struct entry *found = find(context, key);
         if (found) {
@@ -120,6 +122,7 @@ void hosts_place(uint32_t rank, uint32_t size)
     char name[32];
     if (hosts == 0)
         return;
+    bad_network_begin(rank);
     hosts = hosts < size ? hosts : size;
     unsigned host = strstr(wish, "mixed") ? rank % hosts : rank * hosts / size;
     snprintf(name, sizeof name, "host-%u", host);

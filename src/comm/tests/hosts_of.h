@@ -5,7 +5,9 @@
  * in memory that they share. They then reach each other by TCP on the loopback interface.
  *
  * TEST_HOSTS_SPACES="PID,PID" names a process per host whose network namespace the host's ranks enter:
- * then nothing but that network joins them. PEAL_NET says which one it is. */
+ * then nothing but that network joins them. PEAL_NET says which one it is.
+ *
+ * TEST_NETWORK=bad makes the network bad (comm/tests/bad_network.h). */
 #ifndef PEAL_COMM_TESTS_HOSTS_OF_H
 #define PEAL_COMM_TESTS_HOSTS_OF_H
 

@@ -24,7 +24,11 @@ static inline void threads_run(uint32_t ranks, void *(*body)(void *comm))
 {
     struct peal_comm *comms[THREADS_MAX];
     pthread_t threads[THREADS_MAX];
-    EXPECT(ranks <= THREADS_MAX && peal_comm_open_threads(ranks, comms) == PEAL_OK);
+    EXPECT(ranks <= THREADS_MAX);
+    enum peal_status status = peal_comm_open_threads(ranks, comms);
+    if (status != PEAL_OK)
+        fprintf(stderr, "%s\n", peal_comm_error(NULL));
+    EXPECT(status == PEAL_OK);
     for (uint32_t r = 0; r < ranks; r++)
         EXPECT(pthread_create(&threads[r], NULL, body, comms[r]) == 0);
     for (uint32_t r = 0; r < ranks; r++)

@@ -2,6 +2,7 @@
 /* User kernels: refused with a reason or launched, with values that are the same on all ranks or
  * local. */
 #include "comm/tests/children.h"
+#include "base/base.h"
 #include "base/tests/unit.h"
 
 #include <stdint.h>
@@ -217,6 +218,47 @@ static int launch_with_slips(struct peal_comm *comm, const void *context)
 TEST(dimensions_and_types_that_are_none_are_refused)
 {
     assert_true(children_run(1, launch_with_slips, NULL));
+}
+
+/* What a value is combined with when it is hashed after `key`. */
+static uint64_t mask_of(uint64_t key)
+{
+    uint64_t inner = peal_hash_u64(8, key ^ UINT64_C(0x243f6a8885a308d3));
+    return key ^ UINT64_C(0x13198a2e03707344) ^ peal_hash_u64(inner, key);
+}
+
+/* Two launches whose arguments have one 64-bit hash, chained value by value: each has its own plan. */
+static int launch_colliding(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel add(in x: T[n], out y: T[n], a: int, b: int) {\n"
+                               "    if b == b { y = x + a }\n"
+                               "}\n";
+    uint64_t key = peal_hash_bytes(text, sizeof text - 1, 7);
+    key = peal_hash_u64(PEAL_F32, peal_hash_bytes("add", 3, key));
+    int64_t a[2] = {1, 2}, b[2] = {5, 0};
+    b[1] = (int64_t)((uint64_t)b[0] ^ mask_of(peal_hash_bytes(&a[0], 8, key)) ^
+                     mask_of(peal_hash_bytes(&a[1], 8, key)));
+    EXPECT(peal_hash_bytes(&b[0], 8, peal_hash_bytes(&a[0], 8, key)) ==
+           peal_hash_bytes(&b[1], 8, peal_hash_bytes(&a[1], 8, key)));
+    struct peal_user_kernel *kernel = NULL;
+    float x[4] = {1, 2, 3, 4}, y[4];
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    for (int i = 0; i < 4; i++) {
+        struct peal_arg args[4] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                                   {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+                                   {.kind = PEAL_ARG_INT, .value = a[i % 2]},
+                                   {.kind = PEAL_ARG_INT, .value = b[i % 2]}};
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 4, NULL, 0) == PEAL_OK);
+        EXPECT(y[0] == 1 + (float)a[i % 2] && y[3] == 4 + (float)a[i % 2]);
+    }
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+TEST(arguments_that_hash_alike_have_plans_of_their_own)
+{
+    assert_true(children_run(1, launch_colliding, NULL));
 }
 
 /* In place means the same as in calls of the contract's collective: the input of an allgather is

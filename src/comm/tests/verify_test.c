@@ -72,10 +72,13 @@ TEST(test_the_library_is_proved)
         struct peal_verify_args args;
         struct peal_verdict *verdict;
         uint32_t ranks[] = {2, 3};
+        uint64_t count = 256;
         peal_verify_args_init(&args);
         args.library = names[i];
         args.ranks = ranks;
         args.nranks = 2;
+        args.counts = &count;
+        args.ncounts = 1;
         assert_int_equal(peal_verify(&args, &verdict), PEAL_OK);
         assert_int_equal(verdict->outcome, PEAL_PROVED);
         assert_string_equal(peal_outcome_name(verdict->outcome), "proved");
@@ -214,7 +217,7 @@ TEST(test_values_are_given_by_name)
     peal_verdict_free(verdict);
     value.values = &four;
     assert_int_equal(peal_verify(&args, &verdict), PEAL_INVALID);
-    assert_int_equal(verdict->no_plan, 7); /* 2 to 8 ranks */
+    assert_int_equal(verdict->no_plan, 34); /* 6 counts at 2 ranks, 7 at 3, 4, 5 and 8 */
     peal_verdict_free(verdict);
     value = (struct peal_verify_value){"shft", &three, 1};
     assert_int_equal(peal_verify(&args, &verdict), PEAL_INVALID);

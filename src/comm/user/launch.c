@@ -16,11 +16,14 @@ static bool count_bytes(const struct peal_image_param *param, uint64_t stride, u
     return peal_size_mul(elements, element, out);
 }
 
-enum peal_status peal_user_bind(struct peal_comm *comm, const struct peal_image *image,
-                                const struct peal_image_param *param, const struct peal_arg *arg,
-                                const char *name, struct peal_bound *bounds, uint32_t *n)
+/* Adds to bounds, of which there is room for the ranks. */
+static enum peal_status bind_memory(struct peal_comm *comm, const struct peal_image *image,
+                                    const struct peal_image_param *param,
+                                    const struct peal_arg *arg, struct peal_bound *bounds,
+                                    uint32_t *n)
 {
     const struct peal_buf *buf = &peal_plan_bufs(image->plan)[param->buf];
+    const char *name = peal_plan_string(image->plan, buf->name);
     uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype);
     uint64_t stride = arg->stride ? arg->stride : param->cols;
     uint64_t need;
@@ -60,8 +63,8 @@ enum peal_status peal_user_bind(struct peal_comm *comm, const struct peal_image 
     return PEAL_OK;
 }
 
-enum peal_status peal_user_run(struct peal_user_kernel *kernel, struct peal_image *image,
-                               struct peal_bound *bounds, uint32_t nbounds, uint64_t shared)
+static enum peal_status run_bound(struct peal_user_kernel *kernel, struct peal_image *image,
+                                  struct peal_bound *bounds, uint32_t nbounds, uint64_t shared)
 {
     struct peal_comm *comm = kernel->comm;
     struct peal_op_times *times = kernel->times;
@@ -94,5 +97,27 @@ enum peal_status peal_user_run(struct peal_user_kernel *kernel, struct peal_imag
         times->lost += trace.lost;
         free(trace.since);
     }
+    return status;
+}
+
+enum peal_status peal_user_run(struct peal_user_kernel *kernel, struct peal_image *image,
+                               const struct peal_arg *memory, uint64_t shared)
+{
+    struct peal_comm *comm = kernel->comm;
+    struct peal_bound *bounds =
+        calloc((size_t)image->nparams * comm->team->size + 1, sizeof *bounds);
+    if (!bounds)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    uint32_t n = 0;
+    enum peal_status status = PEAL_OK;
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (status != PEAL_OK)
+            break;
+        status = bind_memory(comm, image, param, &memory[param->param], bounds, &n);
+    }
+    if (status == PEAL_OK)
+        status = run_bound(kernel, image, bounds, n, shared);
+    free(bounds);
     return status;
 }

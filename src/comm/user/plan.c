@@ -6,7 +6,7 @@
  * plan's hash stands for the plan wherever ranks compare what they launch. */
 #include "comm/user/user.h"
 
-#include "comm/growth.h"
+#include "comm/core/growth.h"
 #include "comm/user/label.h"
 #include "import/import.h"
 
@@ -103,7 +103,7 @@ static enum peal_status make_of_kernel(struct request *r, const struct peal_kern
         return PEAL_NO_MEMORY;
     for (size_t i = 0; i < a->nvalues; i++)
         given[i] = (struct peal_bind_value){a->values[i].name, a->values[i].values,
-                                            a->values[i].count, true};
+                                            a->values[i].count, false};
     struct peal_plan_request request = {.kernel = kernel,
                                         .bind = {.rank = PEAL_NONE,
                                                  .nranks = a->ranks,
@@ -294,7 +294,7 @@ enum peal_status peal_user_kernel_load_plan(struct peal_comm *comm, const struct
     status = peal_plans_take(&comm->plans, copy, &options, &why, &image);
     if (status != PEAL_OK)
         goto fail;
-    if (!peal_user_version_add(kernel, plan->hash, image)) {
+    if (!peal_user_version_add(kernel, &why, image)) { /* the only one: its key is empty */
         peal_image_free(image);
         status = PEAL_NO_MEMORY;
         goto fail;
@@ -320,7 +320,9 @@ static enum peal_status check_overlap(struct peal_comm *comm, const struct peal_
             const struct peal_buf *x = find_buffer(plan, i), *y = find_buffer(plan, k);
             bool written = (x->dir | y->dir) & PEAL_DIR_OUT;
             bool in_place = x->alias == (uint32_t)(y - bufs) || y->alias == (uint32_t)(x - bufs);
-            if (!written || in_place || !peal_user_args_touch(&args[i], &args[k]))
+            struct peal_range one = {args[i].data, args[i].bytes};
+            struct peal_range two = {args[k].data, args[k].bytes};
+            if (!written || in_place || !peal_ranges_touch(one, two))
                 continue;
             return peal_comm_fail(comm, PEAL_INVALID, "buffers '%s' and '%s' overlap",
                                   peal_plan_string(plan, x->name), peal_plan_string(plan, y->name));
@@ -356,28 +358,13 @@ enum peal_status peal_user_plan_launch(struct peal_user_kernel *kernel, enum pea
                                        const struct peal_arg *args, size_t nargs, size_t ndims)
 {
     struct peal_comm *comm = kernel->comm;
-    struct peal_image *image = kernel->versions->image;
+    struct peal_image *image = kernel->versions.at[0].image;
     const struct peal_plan *plan = image->plan;
     enum peal_status status = check_launch(comm, plan, dtype, args, nargs, ndims);
     if (status != PEAL_OK)
         return status;
-    struct peal_bound *bounds =
-        calloc((size_t)image->nparams * comm->team->size + 1, sizeof *bounds);
-    if (!bounds)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < image->nparams; i++) {
-        const struct peal_image_param *param = &image->params[i];
-        const char *name = peal_plan_string(plan, peal_plan_bufs(plan)[param->buf].name);
-        status = peal_user_bind(comm, image, param, &args[param->param], name, bounds, &n);
-        if (status != PEAL_OK)
-            goto free_bounds;
-    }
     peal_label_plan(comm->team, plan->hash, plan);
-    status = peal_user_run(kernel, image, bounds, n, plan->hash);
-free_bounds:
-    free(bounds);
-    return status;
+    return peal_user_run(kernel, image, args, plan->hash);
 }
 
 enum peal_status peal_user_kernel_set_times(struct peal_user_kernel *kernel,

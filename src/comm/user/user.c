@@ -2,20 +2,20 @@
 /* User kernels: loaded from text, launched with checked arguments.
  *
  * The plan of a launch depends on its values. So a kernel keeps one image per set of values that it
- * was launched with, and finds it by a hash of the values. When there are too many, it frees all of
- * them; other ranks need not know. Values that must be the same on all ranks are compared, as a
- * hash, when ranks meet in the launch. Values that differ between ranks are gathered first, because
- * the layout of the windows follows from all ranks' parts.
+ * was launched with. When there are too many, it frees all of them; other ranks need not know.
+ * Values that must be the same on all ranks are compared, as a hash, when ranks meet in the launch.
+ * Values that differ between ranks are gathered first, because the layout of the windows follows
+ * from all ranks' parts.
  *
  * Arguments are checked before anything is sent: a refused launch leaves the communicator
  * usable. */
 #include "comm/user/user.h"
 
-#include "comm/choice/reductions.h"
-#include "comm/growth.h"
-#include "comm/user/label.h"
-#include "comm/simulated/platform.h"
 #include "base/base.h"
+#include "comm/core/growth.h"
+#include "comm/core/reductions.h"
+#include "comm/simulated/platform.h"
+#include "comm/user/label.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,21 +24,8 @@
  * private memory of this rank, so other ranks need not know. */
 enum {
     MAX_OPS = 1 << 21, /* of a plan, all ranks together: some 200 MiB while it is made */
-    MAX_VALUES = 128,
     MAX_VERSIONS = 256,
     MAX_VERSION_BYTES = 8 << 20
-};
-
-/* A launch that is being assembled. */
-struct launch {
-    struct peal_bind bind;
-    struct peal_bind_value values[MAX_VALUES];
-    int64_t numbers[MAX_VALUES];
-    bool local[MAX_VALUES];   /* which values are this rank's own */
-    int64_t *all[MAX_VALUES]; /* those of all ranks, rank after rank; owned */
-    uint64_t key;             /* of everything the plan depends on */
-    uint64_t shared;          /* of what is the same on all ranks */
-    bool any_window;
 };
 
 struct peal_user_kernel *peal_user_kernel_new(struct peal_comm *comm)
@@ -47,6 +34,7 @@ struct peal_user_kernel *peal_user_kernel_new(struct peal_comm *comm)
     if (!kernel)
         return NULL;
     kernel->comm = comm;
+    kernel->serial = ++comm->kernels_loaded;
     kernel->next = comm->kernels;
     comm->kernels = kernel;
     return kernel;
@@ -96,17 +84,22 @@ const struct peal_kernel *peal_user_kernel_lowered(const struct peal_user_kernel
     return kernel->kernel;
 }
 
+uint64_t peal_user_kernel_serial(const struct peal_user_kernel *kernel)
+{
+    return kernel->serial;
+}
+
 static void free_versions(struct peal_user_kernel *kernel)
 {
-    while (kernel->versions) {
-        struct peal_user_version *version = kernel->versions;
-        kernel->versions = version->next;
+    for (size_t i = 0; i < kernel->versions.len; i++) {
+        struct peal_user_version *version = &kernel->versions.at[i];
         if (kernel->comm)
             peal_calls_forget(&kernel->comm->engine, version->image);
         peal_image_free(version->image);
-        free(version);
+        free(version->modelled);
     }
-    kernel->nversions = 0;
+    kernel->versions.len = 0;
+    peal_keys_clear(&kernel->keys);
     kernel->bytes = 0;
 }
 
@@ -128,214 +121,55 @@ void peal_user_kernel_free(struct peal_user_kernel *kernel)
             *link = kernel->next;
     }
     free_versions(kernel);
+    peal_vec_release(&kernel->versions);
+    peal_keys_release(&kernel->keys);
     peal_program_close(kernel->program);
     free(kernel);
 }
 
-/* ---- arguments ---- */
-
-static void add_value(struct launch *launch, const char *name, const int64_t *values, size_t count,
-                      bool local)
-{
-    struct peal_bind *bind = &launch->bind;
-    if (bind->nvalues == MAX_VALUES)
-        return;
-    if (count == 1) {
-        launch->numbers[bind->nvalues] = values[0];
-        values = &launch->numbers[bind->nvalues];
-    }
-    launch->local[bind->nvalues] = local;
-    launch->values[bind->nvalues++] = (struct peal_bind_value){name, values, count, false};
-    launch->key = peal_hash_bytes(values, count * sizeof *values, launch->key);
-    if (!local)
-        launch->shared = peal_hash_bytes(values, count * sizeof *values, launch->shared);
-}
-
-static bool has_value(const struct launch *launch, const char *name)
-{
-    for (size_t i = 0; i < launch->bind.nvalues; i++) {
-        if (strcmp(launch->values[i].name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static uint64_t element_of(const struct peal_symbol *param, enum peal_dtype dtype)
-{
-    const struct peal_elem *elem = &param->type.elem;
-    return peal_dtype_size(elem->generic ? dtype : elem->dtype);
-}
-
-/* A dimension that is the whole shape of a buffer follows from the buffer's length. */
-static void infer_dims(struct launch *launch, const struct peal_kernel *kernel,
-                       const struct peal_arg *args, enum peal_dtype dtype)
-{
-    for (int i = 0; i < kernel->nparams; i++) {
-        const struct peal_symbol *param = kernel->params[i];
-        const struct peal_expr *shape = param->shape[0];
-        if (param->kind != PEAL_SYMBOL_BUFFER || !shape || param->shape[1] ||
-            shape->kind != PEAL_EXPR_NAME || !shape->symbol ||
-            shape->symbol->kind != PEAL_SYMBOL_DIM || has_value(launch, shape->name))
-            continue;
-        int64_t count = (int64_t)(args[i].bytes / element_of(param, dtype));
-        add_value(launch, shape->name, &count, 1, false);
-    }
-}
-
-static enum peal_status take_argument(struct peal_user_kernel *kernel, struct launch *launch,
-                                      const struct peal_symbol *param, const struct peal_arg *arg)
-{
-    static const struct {
-        enum peal_symbol_kind symbol;
-        const char *name;
-    } kinds[] = {[PEAL_ARG_BUFFER] = {PEAL_SYMBOL_BUFFER, "a buffer"},
-                 [PEAL_ARG_INT] = {PEAL_SYMBOL_INT, "an int"},
-                 [PEAL_ARG_INTS] = {PEAL_SYMBOL_INTS, "an array of ints"},
-                 [PEAL_ARG_REDUCE] = {PEAL_SYMBOL_REDUCE, "a reduce operation"}};
-    struct peal_comm *comm = kernel->comm;
-    if ((unsigned)arg->kind > PEAL_ARG_REDUCE || kinds[arg->kind].symbol != param->kind)
-        return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' of '%s' is not %s", param->name,
-                              kernel->kernel->name,
-                              (unsigned)arg->kind > PEAL_ARG_REDUCE ? "of a known kind"
-                                                                    : kinds[arg->kind].name);
-    switch (arg->kind) {
-    case PEAL_ARG_INT:
-        add_value(launch, param->name, &arg->value, 1, param->is_local);
-        break;
-    case PEAL_ARG_INTS:
-        if (!arg->values && arg->nvalues > 0)
-            return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' has no values", param->name);
-        add_value(launch, param->name, arg->values, arg->nvalues, param->is_local);
-        break;
-    case PEAL_ARG_REDUCE:
-        launch->bind.formula = peal_comm_formula(comm, arg->reduce);
-        if ((unsigned)arg->reduce >= PEAL_REDUCTIONS && !launch->bind.formula)
-            return peal_comm_fail(comm, PEAL_INVALID, "there is no operation %d", (int)arg->reduce);
-        launch->bind.reduce = arg->reduce;
-        uint64_t reduction =
-            launch->bind.formula ? peal_formula_hash(launch->bind.formula) : arg->reduce;
-        launch->key = peal_hash_u64(reduction, launch->key);
-        launch->shared = peal_hash_u64(reduction, launch->shared);
-        break;
-    case PEAL_ARG_BUFFER:
-        launch->any_window |= param->is_window;
-        break;
-    }
-    return PEAL_OK;
-}
+/* ---- a launch ---- */
 
 /* Local values are gathered: the places in a window, and whether a plan is proved, follow from all
  * ranks' parts of the plan. So every rank makes the same plan from all ranks' values. */
-static enum peal_status gather_local(struct peal_comm *comm, struct launch *launch)
+static enum peal_status gather_local(struct peal_comm *comm, const struct peal_kernel *kernel,
+                                     struct peal_arena *arena, struct peal_plan_arg *args,
+                                     size_t nargs)
 {
-    for (size_t i = 0; i < launch->bind.nvalues; i++) {
-        struct peal_bind_value *value = &launch->values[i];
-        size_t total = value->count * comm->team->size;
-        if (!launch->local[i])
+    for (size_t i = 0; i < nargs; i++) {
+        bool is_value = args[i].kind == PEAL_GIVES_INT || args[i].kind == PEAL_GIVES_INTS;
+        if (!is_value || !kernel->params[i]->is_local)
             continue;
-        int64_t *all = launch->all[i] = calloc(total + 1, sizeof *all);
+        size_t total = args[i].nvalues * comm->team->size;
+        int64_t *all = peal_arena_alloc(arena, (total + 1) * sizeof *all);
         if (!all)
             return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for '%s' of all ranks",
-                                  value->name);
-        enum peal_status status = peal_allgather(comm, value->values, all, value->count, PEAL_I64);
+                                  kernel->params[i]->name);
+        enum peal_status status =
+            peal_allgather(comm, args[i].values, all, args[i].nvalues, PEAL_I64);
         if (status != PEAL_OK)
             return status;
-        value->values = all;
-        value->all_ranks = true;
-        launch->key = peal_hash_bytes(all, total * sizeof *all, launch->key);
+        args[i].values = all;
     }
     return PEAL_OK;
 }
 
-bool peal_user_args_touch(const struct peal_arg *a, const struct peal_arg *b)
+bool peal_user_version_add(struct peal_user_kernel *kernel, const struct peal_text *key,
+                           struct peal_image *image)
 {
-    uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
-    return a->bytes > 0 && b->bytes > 0 && x < y + b->bytes && y < x + a->bytes;
-}
-
-/* If the larger buffer is cut into one block per rank, is the smaller buffer this rank's block? */
-static bool is_own_block(const struct peal_team *team, const struct peal_arg *part,
-                         const struct peal_arg *all)
-{
-    return part->bytes * team->size == all->bytes &&
-           (const char *)part->data == (const char *)all->data + team->rank * part->bytes;
-}
-
-/* Do a kernel's input and output share what its contract lets an in-place call share? */
-static bool is_in_place(const struct peal_user_kernel *kernel, const struct peal_arg *a,
-                        const struct peal_arg *b, const struct peal_symbol *x,
-                        const struct peal_symbol *y)
-{
-    const char *name = kernel->kernel->implements;
-    enum peal_contract contract;
-    if (!name || !peal_contract_find(name, strlen(name), &contract))
+    if (key->failed || !peal_vec_reserve(&kernel->versions, 1) ||
+        !peal_keys_add(&kernel->keys, peal_text_get(key), key->len))
         return false;
-    bool swapped = (x->dir & PEAL_DIR_OUT) && !(y->dir & PEAL_DIR_OUT);
-    const struct peal_arg *in = a, *out = b;
-    if (swapped) {
-        in = b;
-        out = a;
-    }
-    switch (peal_contract_info(contract)->in_place) {
-    case PEAL_IN_PLACE_SAME:
-        return in->data == out->data;
-    case PEAL_IN_PLACE_IN_IS_PART:
-        return is_own_block(kernel->comm->team, in, out);
-    case PEAL_IN_PLACE_OUT_IS_PART:
-        return is_own_block(kernel->comm->team, out, in);
-    default:
-        return false;
-    }
-}
-
-/* The contract's x and y may share memory; nothing else may overlap. */
-static enum peal_status check_overlap(struct peal_user_kernel *kernel, struct launch *launch,
-                                      const struct peal_arg *args, size_t nargs)
-{
-    for (size_t a = 0; a < nargs; a++) {
-        for (size_t b = a + 1; b < nargs; b++) {
-            if (args[a].kind != PEAL_ARG_BUFFER || args[b].kind != PEAL_ARG_BUFFER ||
-                !peal_user_args_touch(&args[a], &args[b]))
-                continue;
-            const struct peal_symbol *x = kernel->kernel->params[a], *y = kernel->kernel->params[b];
-            bool writes = (x->dir | y->dir) & 2;
-            if (!writes)
-                continue;
-            if (!is_in_place(kernel, &args[a], &args[b], x, y))
-                return peal_comm_fail(kernel->comm, PEAL_INVALID, "buffers '%s' and '%s' overlap",
-                                      x->name, y->name);
-            launch->bind.in_place = true;
-            launch->key ^= 1;
-        }
-    }
-    return PEAL_OK;
-}
-
-/* ---- plans and memory ---- */
-
-bool peal_user_version_add(struct peal_user_kernel *kernel, uint64_t key, struct peal_image *image)
-{
-    struct peal_user_version *version = calloc(1, sizeof *version);
-    if (!version)
-        return false;
-    *version = (struct peal_user_version){kernel->versions, key, image};
-    kernel->versions = version;
-    kernel->nversions++;
+    kernel->versions.at[kernel->versions.len++] = (struct peal_user_version){.image = image};
     kernel->bytes += peal_image_bytes(image);
     return true;
 }
 
-static enum peal_status find_version(struct peal_user_kernel *kernel, struct launch *launch,
-                                     struct peal_image **out)
+static enum peal_status make_version(struct peal_user_kernel *kernel,
+                                     const struct peal_user_launch *launch,
+                                     const struct peal_text *key)
 {
-    for (struct peal_user_version *version = kernel->versions; version; version = version->next) {
-        if (version->key == launch->key) {
-            *out = version->image;
-            return PEAL_OK;
-        }
-    }
     struct peal_comm *comm = kernel->comm;
-    if (kernel->nversions == MAX_VERSIONS || kernel->bytes >= MAX_VERSION_BYTES)
+    if (kernel->versions.len == MAX_VERSIONS || kernel->bytes >= MAX_VERSION_BYTES)
         free_versions(kernel);
     struct peal_text why = {0};
     struct peal_image *image = NULL;
@@ -345,89 +179,159 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
     if (status != PEAL_OK) {
         peal_comm_fail(comm, status, "cannot make a plan of '%s': %s", kernel->kernel->name,
                        why.len ? peal_text_get(&why) : peal_status_text(status));
-    } else if (!peal_user_version_add(kernel, launch->key, image)) {
+    } else if (!peal_user_version_add(kernel, key, image)) {
         peal_image_free(image);
         status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
-    } else {
-        *out = image;
     }
     peal_text_release(&why);
     return status;
 }
 
-/* The argument of a plan's buffer parameter: parameters are counted among buffers only. */
-static const struct peal_arg *argument_of(const struct peal_kernel *kernel,
-                                          const struct peal_arg *args, uint32_t buffer,
-                                          const struct peal_symbol **param)
+static enum peal_status find_version(struct peal_user_kernel *kernel,
+                                     struct peal_user_launch *launch)
 {
-    for (int i = 0; i < kernel->nparams; i++) {
-        if (kernel->params[i]->kind == PEAL_SYMBOL_BUFFER && buffer-- == 0) {
-            *param = kernel->params[i];
-            return &args[i];
-        }
-    }
-    assert(!"every buffer parameter of the plan is one of the kernel's");
-    return NULL;
-}
-
-static enum peal_status run_launch(struct peal_user_kernel *kernel, const struct launch *launch,
-                                   struct peal_image *image, const struct peal_arg *args)
-{
-    struct peal_comm *comm = kernel->comm;
-    struct peal_bound *bounds =
-        calloc((size_t)image->nparams * comm->team->size + 1, sizeof *bounds);
-    if (!bounds)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
-    uint32_t n = 0;
+    struct peal_text key = {0};
+    peal_bind_key(kernel->kernel, &launch->bind, false, &key);
+    launch->shared = peal_hash_bytes(peal_text_get(&key), key.len, kernel->text_hash);
+    key.len = 0;
+    peal_bind_key(kernel->kernel, &launch->bind, true, &key);
     enum peal_status status = PEAL_OK;
-    for (uint32_t i = 0; i < image->nparams; i++) {
-        const struct peal_image_param *param = &image->params[i];
-        const struct peal_symbol *symbol;
-        const struct peal_arg *arg = argument_of(kernel->kernel, args, param->param, &symbol);
-        status = peal_user_bind(comm, image, param, arg, symbol->name, bounds, &n);
-        if (status != PEAL_OK)
-            goto free_bounds;
+    launch->version = peal_keys_find(&kernel->keys, peal_text_get(&key), key.len);
+    if (launch->version == UINT32_MAX) {
+        status = make_version(kernel, launch, &key);
+        launch->version = (uint32_t)kernel->versions.len - 1;
     }
-    peal_label_launch(comm->team, launch->shared, kernel->kernel, &launch->bind);
-    status = peal_user_run(kernel, image, bounds, n, launch->shared);
-free_bounds:
-    free(bounds);
+    peal_text_release(&key);
     return status;
 }
 
-static enum peal_status take_dim(struct peal_user_kernel *kernel, struct launch *launch,
-                                 const struct peal_dim *dim)
+enum peal_status peal_user_launch_begin(struct peal_user_kernel *kernel,
+                                        const struct peal_plan_arg *args, size_t nargs,
+                                        struct peal_user_launch *launch)
 {
-    for (const struct peal_symbol *s = kernel->kernel->symbols; s; s = s->next) {
-        if (!dim->name)
-            break;
-        if (s->kind == PEAL_SYMBOL_DIM && strcmp(s->name, dim->name) == 0) {
-            add_value(launch, dim->name, &dim->value, 1, false);
-            return PEAL_OK;
-        }
-    }
-    return peal_comm_fail(kernel->comm, PEAL_INVALID, "'%s' has no dimension '%s'",
-                          kernel->kernel->name, peal_text_or_empty(dim->name));
+    struct peal_comm *comm = kernel->comm;
+    struct peal_text why = {0};
+    struct peal_diags diags;
+    launch->request.kernel = kernel->kernel;
+    launch->request.bind.nranks = comm->team->size;
+    launch->request.bind.rank = PEAL_NONE;
+    launch->request.bind.max_ops = MAX_OPS;
+    peal_diags_init(&diags);
+    peal_arena_init(&launch->arena, 0);
+    struct peal_plan_arg *own = peal_arena_alloc(&launch->arena, (nargs + 1) * sizeof *own);
+    enum peal_status status = own ? PEAL_OK : PEAL_NO_MEMORY;
+    if (own && nargs)
+        memcpy(own, args, nargs * sizeof *own);
+    /* Checked before anything is sent. */
+    struct peal_plan_request checked = launch->request;
+    if (status == PEAL_OK)
+        status = peal_request_take(&checked, own, nargs, &launch->arena, &why);
+    if (status != PEAL_OK)
+        peal_comm_fail(comm, status, "%s",
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+    if (status == PEAL_OK)
+        status = gather_local(comm, kernel->kernel, &launch->arena, own, nargs);
+    if (status == PEAL_OK)
+        status = peal_request_take(&launch->request, own, nargs, &launch->arena, &why);
+    if (status == PEAL_OK)
+        status = peal_request_bind(&launch->request, &launch->arena, &diags, &launch->bind);
+    if (status == PEAL_OK)
+        status = find_version(kernel, launch);
+    peal_diags_release(&diags);
+    peal_text_release(&why);
+    return status;
 }
 
-static enum peal_status take_arguments(struct peal_user_kernel *kernel, struct launch *launch,
-                                       const struct peal_arg *args, size_t nargs,
-                                       const struct peal_dim *dims, size_t ndims)
+enum peal_status peal_user_launch_run(struct peal_user_kernel *kernel,
+                                      struct peal_user_launch *launch,
+                                      const struct peal_arg *memory)
 {
-    enum peal_status status;
-    for (size_t i = 0; i < ndims; i++) {
-        status = take_dim(kernel, launch, &dims[i]);
-        if (status != PEAL_OK)
-            return status;
+    peal_label_launch(kernel->comm->team, launch->shared, kernel->kernel, &launch->bind);
+    return peal_user_run(kernel, kernel->versions.at[launch->version].image, memory,
+                         launch->shared);
+}
+
+void peal_user_launch_end(struct peal_user_launch *launch)
+{
+    peal_arena_release(&launch->arena);
+}
+
+/* ---- arguments ---- */
+
+static uint64_t element_of(const struct peal_symbol *param, enum peal_dtype dtype)
+{
+    const struct peal_elem *elem = &param->type.elem;
+    return peal_dtype_size(elem->generic ? dtype : elem->dtype);
+}
+
+/* What the binder has to know of an argument. */
+static enum peal_status read_argument(struct peal_user_kernel *kernel,
+                                      struct peal_user_launch *launch, size_t i,
+                                      const struct peal_arg *arg, struct peal_plan_arg *out)
+{
+    struct peal_comm *comm = kernel->comm;
+    const struct peal_symbol *param = kernel->kernel->params[i];
+    struct peal_bind *bind = &launch->request.bind;
+    switch (arg->kind) {
+    case PEAL_ARG_BUFFER:
+        *out = (struct peal_plan_arg){.kind = PEAL_GIVES_BUFFER,
+                                      .elements = arg->bytes / element_of(param, bind->dtype)};
+        if (param->shape[1]) /* rows may lie apart */
+            out->elements = PEAL_ANY_LENGTH;
+        return PEAL_OK;
+    case PEAL_ARG_INT:
+        *out = (struct peal_plan_arg){.kind = PEAL_GIVES_INT, .values = &arg->value, .nvalues = 1};
+        return PEAL_OK;
+    case PEAL_ARG_INTS:
+        if (!arg->values && arg->nvalues > 0)
+            return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' has no values", param->name);
+        *out = (struct peal_plan_arg){
+            .kind = PEAL_GIVES_INTS, .values = arg->values, .nvalues = arg->nvalues};
+        return PEAL_OK;
+    case PEAL_ARG_REDUCE:
+        *out = (struct peal_plan_arg){.kind = PEAL_GIVES_REDUCE};
+        bind->reduce = arg->reduce;
+        bind->formula = peal_comm_formula(comm, arg->reduce);
+        if ((unsigned)arg->reduce >= PEAL_REDUCTIONS && !bind->formula)
+            return peal_comm_fail(comm, PEAL_INVALID, "there is no operation %d", (int)arg->reduce);
+        return PEAL_OK;
     }
+    return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' of '%s' is not of a known kind",
+                          param->name, kernel->kernel->name);
+}
+
+/* The contract's x and y may share memory; nothing else may overlap. */
+static enum peal_status check_overlap(struct peal_user_kernel *kernel,
+                                      struct peal_user_launch *launch, const struct peal_arg *args,
+                                      size_t nargs)
+{
+    struct peal_range ranges[PEAL_MAX_PARAMS] = {{0}};
+    const struct peal_symbol *which[2];
+    const struct peal_team *team = kernel->comm->team;
     for (size_t i = 0; i < nargs; i++) {
-        status = take_argument(kernel, launch, kernel->kernel->params[i], &args[i]);
-        if (status != PEAL_OK)
-            return status;
+        if (args[i].kind == PEAL_ARG_BUFFER)
+            ranges[i] = (struct peal_range){args[i].data, args[i].bytes};
     }
-    infer_dims(launch, kernel->kernel, args, launch->bind.dtype);
-    launch->bind.symmetric = launch->any_window;
-    return check_overlap(kernel, launch, args, nargs);
+    enum peal_sharing sharing =
+        peal_kernel_sharing(kernel->kernel, ranges, nargs, team->rank, team->size, which);
+    if (sharing == PEAL_OVERLAP)
+        return peal_comm_fail(kernel->comm, PEAL_INVALID, "buffers '%s' and '%s' overlap",
+                              which[0]->name, which[1]->name);
+    launch->request.bind.in_place = sharing == PEAL_IN_PLACE;
+    return PEAL_OK;
+}
+
+/* Once the plan is known: the memory of buffers alone, then the launch. */
+static enum peal_status run_with(struct peal_user_kernel *kernel, struct peal_user_launch *launch,
+                                 const struct peal_arg *args, size_t nargs)
+{
+    struct peal_arg memory[PEAL_MAX_PARAMS];
+    size_t n = 0;
+    for (size_t i = 0; i < nargs; i++) {
+        if (args[i].kind == PEAL_ARG_BUFFER)
+            memory[n++] = args[i];
+    }
+    return peal_user_launch_run(kernel, launch, memory);
 }
 
 static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_dtype dtype,
@@ -435,33 +339,41 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
                                     const struct peal_dim *dims, size_t ndims)
 {
     struct peal_comm *comm = kernel->comm;
+    struct peal_plan_arg list[PEAL_MAX_PARAMS];
+    struct peal_user_launch launch = {.request = {.bind = {.dtype = dtype}, .count = -1}};
+    enum peal_status status = PEAL_OK;
     if (ndims > 0 && !dims)
         return peal_comm_fail(comm, PEAL_INVALID, "dimensions of '%s': there are none",
                               kernel->kernel->name);
-    struct launch *launch = calloc(1, sizeof *launch);
-    if (!launch)
+    struct peal_bind_value *given = calloc(ndims + 1, sizeof *given);
+    if (!given)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    for (size_t i = 0; i < ndims; i++)
+        given[i] = (struct peal_bind_value){dims[i].name, &dims[i].value, 1, false};
+    launch.request.given = given;
+    launch.request.ngiven = ndims;
+    for (size_t i = 0; i < nargs; i++) {
+        if (status == PEAL_OK)
+            status = read_argument(kernel, &launch, i, &args[i], &list[i]);
+    }
+    if (status == PEAL_OK)
+        status = check_overlap(kernel, &launch, args, nargs);
+    if (status != PEAL_OK)
+        goto free_given;
     /* On a simulated machine: data moves on this host, and then the machine says how long it
      * takes. */
     struct peal_platform *platform = comm->platform;
     comm->platform = NULL;
-    launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
-    launch->bind = (struct peal_bind){
-        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .max_ops = MAX_OPS};
-    struct peal_image *image = NULL;
-    enum peal_status status = take_arguments(kernel, launch, args, nargs, dims, ndims);
+    status = peal_user_launch_begin(kernel, list, nargs, &launch);
     if (status == PEAL_OK)
-        status = gather_local(comm, launch);
-    if (status == PEAL_OK)
-        status = find_version(kernel, launch, &image);
-    if (status == PEAL_OK)
-        status = run_launch(kernel, launch, image, args);
+        status = run_with(kernel, &launch, args, nargs);
     if (status == PEAL_OK && platform)
-        status = peal_platform_kernel(platform, comm, kernel->kernel, &launch->bind, launch->key);
+        status = peal_platform_kernel(platform, comm, kernel->kernel, &launch.bind,
+                                      &kernel->versions.at[launch.version].modelled);
     comm->platform = platform;
-    for (size_t i = 0; i < launch->bind.nvalues; i++)
-        free(launch->all[i]);
-    free(launch);
+    peal_user_launch_end(&launch);
+free_given:
+    free(given);
     return status;
 }
 

@@ -2,7 +2,7 @@
 /* See watch.h. The engine knows one watch; this one serves the program's observer and the trace. */
 #include "comm/watch/watch.h"
 
-#include "comm/growth.h"
+#include "comm/core/growth.h"
 #include "comm/watch/tracer.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* The counters of peal_comm_stats, and the table of PEAL_STATS. */
 #include "comm/watch/watch.h"
 
-#include "comm/growth.h"
+#include "comm/core/growth.h"
 #include "report/report.h"
 
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #ifndef PEAL_COMM_WATCH_WATCH_H
 #define PEAL_COMM_WATCH_WATCH_H
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 /* Of a new communicator: begins its trace if the environment wants one. `parent` is what it was made
  * from, whose file it shares, or NULL. Without memory there is no trace, and a message says so. */

@@ -167,22 +167,22 @@ static void put_message(struct kernel_writer *w)
 {
     const struct peal_op *op = w->op;
     uint32_t c = op->mem.channel;
-    if (op->mem.rows > 1 && (op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV)) {
+    if (op->mem.rows > 1 && (peal_op_sends(op) || peal_op_is_recv(op))) {
         refuse(w, "a message is one row");
         return;
     }
-    if (op->kind == PEAL_OP_SEND) {
+    if (peal_op_sends(op)) {
         peal_text_printf(w->out, "    Send(r, c%u, %" PRIu64 ", %" PRIu64 ", ", c, w->sent[c]++,
                          op->mem.count);
         put_operand(w, peal_op_src(w->plan, op, 0), 0);
-    } else if (op->kind == PEAL_OP_RECV) {
+    } else if (peal_op_is_recv(op)) {
         if (w->given[c] != w->taken[c])
             refuse(w, "a message is received while an earlier one is still in its slot");
         peal_text_printf(w->out, "    Receive(r, c%u, %" PRIu64 ", %" PRIu64 ", ", c, w->taken[c]++,
                          op->mem.count);
         put_operand(w, peal_op_dst(w->plan, op), 0);
         w->given[c]++;
-    } else if (op->kind == PEAL_OP_RECV_SLOT) {
+    } else if (peal_op_holds(op)) {
         peal_text_printf(w->out, "    Take(r, c%u, %" PRIu64, c, w->taken[c]++);
     } else {
         peal_text_printf(w->out, "    Give(r, c%u, %" PRIu64, c, w->given[c]++);
@@ -226,7 +226,7 @@ static void put_sync_line(struct kernel_writer *w, uint32_t phase, int64_t amoun
     peal_text_puts(w->out, "    ");
     if (op->sync.phases != PEAL_NONE)
         peal_text_printf(w->out, "if (r.launch %% kPeriod == %u) ", phase);
-    if (op->kind == PEAL_OP_NOTIFY) {
+    if (peal_op_is_notify(op)) {
         peal_text_printf(w->out, "Notify(r, %u, %u, %" PRId64, op->sync.rank, cell, amount);
     } else {
         peal_text_printf(w->out, "Wait(r, %u, %" PRId64 ", %u", cell, op->sync.value,
@@ -252,7 +252,7 @@ static int64_t amount_of_notify(struct kernel_writer *w)
 static void put_sync(struct kernel_writer *w)
 {
     const struct peal_op *op = w->op;
-    bool notifies = op->kind == PEAL_OP_NOTIFY;
+    bool notifies = peal_op_is_notify(op);
     int64_t amount = notifies ? amount_of_notify(w) : op->sync.value;
     if (amount <= 0)
         return; /* adds nothing, or waits for nothing */
@@ -268,16 +268,16 @@ static void put_op(struct kernel_writer *w)
 {
     if (peal_op_is_sync(w->op))
         put_sync(w);
-    else if (w->op->kind == PEAL_OP_COPY)
+    else if (peal_op_is_copy(w->op))
         put_copy(w, peal_op_dst(w->plan, w->op), peal_op_src(w->plan, w->op, 0));
-    else if (w->op->kind == PEAL_OP_COMPUTE)
+    else if (peal_op_is_compute(w->op))
         put_compute(w);
-    else if (w->op->kind == PEAL_OP_ACCUMULATE)
+    else if (peal_op_accumulates(w->op))
         put_accumulate(w);
-    else if (w->op->kind == PEAL_OP_MATMUL)
-        refuse(w, "products of matrices are not written yet");
-    else
+    else if (peal_op_has_channel(w->op))
         put_message(w);
+    else
+        refuse(w, "the engine's templates have nothing like it");
 }
 
 /* --- the file -------------------------------------------------------------------------------- */

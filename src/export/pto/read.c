@@ -43,9 +43,7 @@ uint64_t peal_pto_number(struct pto_reader *r)
 {
     uint64_t value = 0;
     const char *begin = r->at;
-    for (; r->at < r->line_end; r->at++) {
-        if (*r->at < '0' || *r->at > '9')
-            break;
+    for (; r->at < r->line_end && *r->at >= '0' && *r->at <= '9'; r->at++) {
         if (value > (UINT64_MAX - 9) / 10)
             break;
         value = value * 10 + (uint64_t)(*r->at - '0');

@@ -118,9 +118,7 @@ static void take_sync(struct pto_reader *r, const char **text)
     uint64_t lines = 1;
     if (turns)
         lines = r->period;
-    for (uint64_t phase = 0; phase < lines; phase++) {
-        if (r->failed)
-            break;
+    for (uint64_t phase = 0; phase < lines && !r->failed; phase++) {
         if (phase > 0 && !peal_pto_next_line(r, text))
             peal_pto_fail(r, "a turn is missing");
         if (phase > 0)
@@ -418,9 +416,7 @@ void peal_pto_read_blocks(struct pto_reader *r, const char *text)
     }
     if (!r->failed && r->rank + 1 != r->ranks)
         peal_pto_fail(r, "a rank is missing");
-    for (size_t i = 0; i < r->channels.len; i++) {
-        if (r->failed)
-            break;
+    for (size_t i = 0; i < r->channels.len && !r->failed; i++) {
         const struct pto_read_channel *c = &r->channels.at[i];
         if (c->sent != c->messages || c->given != c->messages)
             peal_pto_fail(r, "a channel has other messages than it says");

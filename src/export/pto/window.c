@@ -20,14 +20,16 @@ int64_t peal_pto_total(const struct pto_window *w, uint32_t rank, uint32_t cell,
 static const char *why_not_sync(const struct peal_plan *plan, const struct peal_op *op)
 {
     uint32_t kind = peal_plan_signals(plan)[peal_op_signal(op)].kind;
-    if (op->kind == PEAL_OP_PEEK || (op->flags & PEAL_OP_HAS_REG))
+    if (peal_op_fetches(op) || (op->flags & PEAL_OP_HAS_REG))
         return "cells cannot be read without waiting";
+    if (peal_op_is_atomic(op))
+        return "cells cannot be read and changed in one step";
     if (kind > PEAL_SIGNAL_SHARED)
         return "a cell cannot keep its value between launches, since waits count on from launch to "
                "launch";
-    if (op->kind == PEAL_OP_WAIT && (op->flags & PEAL_OP_EQUAL))
+    if (peal_op_is_wait(op) && (op->flags & PEAL_OP_EQUAL))
         return "a wait is for at least a value, not for exactly one";
-    if (op->kind == PEAL_OP_NOTIFY && kind == PEAL_SIGNAL_SHARED &&
+    if (peal_op_is_notify(op) && kind == PEAL_SIGNAL_SHARED &&
         ((op->flags & PEAL_OP_SET) || op->sync.value < 0))
         return "a cell can only be added to";
     return NULL;
@@ -67,7 +69,7 @@ static bool see_op(struct pto_window *w, uint32_t rank, const struct peal_op *op
         peal_export_refuse(w->plan, rank, op, diags, why);
         return false;
     }
-    return op->kind != PEAL_OP_NOTIFY || add_notify(w, rank, op, diags);
+    return !peal_op_is_notify(op) || add_notify(w, rank, op, diags);
 }
 
 static bool see_ops(struct pto_window *w, struct peal_diags *diags)

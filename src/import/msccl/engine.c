@@ -89,6 +89,19 @@ static void judge_attributes(struct engine_judge *j)
                          algo->max_attributes, MAX_ATTRIBUTES);
 }
 
+static void judge_elements(struct engine_judge *j)
+{
+    const struct msccl_algo *algo = j->algo;
+    if (!algo->nstrange)
+        return;
+    char more[48] = "";
+    if (algo->nstrange > 1)
+        snprintf(more, sizeof more, ", and so are %u more", algo->nstrange - 1);
+    peal_finding_add(j->out, PEAL_FINDING_NOTE, "msccl-element", algo->strange_at,
+                     "the element '%s' is passed over, as RCCL's reader does%s", algo->strange,
+                     more);
+}
+
 /* The first finding of each rule is enough: generated files may break a rule a thousand times. */
 static void refuse(struct engine_judge *j, const char *rule, struct peal_pos pos, const char *why)
 {
@@ -314,6 +327,7 @@ void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
     struct engine_judge j = {.import = import, .algo = import->msccl, .out = out, .loads = true};
     judge_syntax(&j);
     judge_attributes(&j);
+    judge_elements(&j);
     judge_blocks(&j);
     judge_dependencies(&j);
     judge_nodes(&j);

@@ -333,9 +333,7 @@ static void make_pieces(struct maker *m, const struct msccl_step *step, uint32_t
         return;
     }
     piece.cnt = 1;
-    for (int32_t i = 0; i < step->cnt; i++) {
-        if (m->failed)
-            break;
+    for (int32_t i = 0; i < step->cnt && !m->failed; i++) {
         make_step(m, &piece, pos);
         piece.srcoff++;
         piece.dstoff++;
@@ -359,9 +357,7 @@ static void make_wait(struct maker *m, const struct msccl_step *step)
 static void make_block(struct maker *m)
 {
     uint32_t cell = m->cell[m->tb - m->algo->tbs];
-    for (uint32_t i = 0; i < m->tb->count; i++) {
-        if (m->failed)
-            break;
+    for (uint32_t i = 0; i < m->tb->count && !m->failed; i++) {
         const struct msccl_step *step = &m->algo->steps[m->tb->first + i];
         uint32_t pos =
             peal_assembler_position(m->a, pos_at(m, step->line, step->col, 5), PEAL_NONE);
@@ -379,14 +375,10 @@ static void make_block(struct maker *m)
 
 static void make_ranks(struct maker *m)
 {
-    for (m->rank = 0; m->rank < m->algo->nranks; m->rank++) {
-        if (m->failed)
-            break;
+    for (m->rank = 0; m->rank < m->algo->nranks && !m->failed; m->rank++) {
         const struct msccl_gpu *gpu = &m->algo->gpus[m->rank];
         peal_assembler_rank_begin(m->a, m->rank);
-        for (uint32_t t = 0; t < gpu->count; t++) {
-            if (m->failed)
-                break;
+        for (uint32_t t = 0; t < gpu->count && !m->failed; t++) {
             if (t > 0)
                 peal_assembler_lane_begin(m->a);
             m->tb = &m->algo->tbs[gpu->first + t];

@@ -87,6 +87,10 @@ struct msccl_algo {
     } missing;
     uint32_t max_attributes; /* of any element */
     struct peal_pos max_attributes_at;
+    /* elements that are passed over, with all in them: the first one, and how many */
+    const char *strange;
+    struct peal_pos strange_at;
+    uint32_t nstrange;
 };
 
 /* Why RCCL's own reader would refuse the text, with the first place. NULL: it would not. */

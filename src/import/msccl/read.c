@@ -15,6 +15,7 @@ struct xml_reader {
     struct msccl_reader base;
     XML_Parser parser;
     enum element inside; /* the innermost open element */
+    uint32_t strange;    /* enclosing elements that are passed over, up to this one */
     const char **attributes;
     struct peal_pos pos; /* of the element */
     bool failed, has_algo;
@@ -388,6 +389,30 @@ static void count_attributes(struct xml_reader *r)
     }
 }
 
+static bool is_known(const char *name)
+{
+    for (enum element e = ALGO; e <= STEP; e++) {
+        if (strcmp(name, element_names[e]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* RCCL's reader ignores elements that it does not know, and everything in them. */
+static void pass_over(struct xml_reader *r, const char *name)
+{
+    struct msccl_algo *algo = r->base.algo;
+    r->strange++;
+    if (r->strange > 1 || algo->nstrange++)
+        return;
+    algo->strange_at = r->pos;
+    algo->strange = peal_arena_copy(&r->base.import->arena, name, peal_size_min(strlen(name), 40));
+    if (!algo->strange) {
+        r->base.status = PEAL_NO_MEMORY;
+        stop(r);
+    }
+}
+
 static void XMLCALL on_start(void *opaque, const XML_Char *name, const XML_Char **attributes)
 {
     struct xml_reader *r = opaque;
@@ -399,6 +424,10 @@ static void XMLCALL on_start(void *opaque, const XML_Char *name, const XML_Char 
         r->base.import->source, (uint32_t)XML_GetCurrentLineNumber(r->parser),
         (uint32_t)XML_GetCurrentColumnNumber(r->parser) + 1, (uint32_t)strlen(name) + 1};
     r->attributes = attributes;
+    if (r->strange || (r->inside != NONE && !is_known(name))) {
+        pass_over(r, name);
+        return;
+    }
     if (r->inside == STEP || strcmp(name, element_names[r->inside + 1]) != 0) {
         peal_diag_error(r->base.diags, r->pos, "unexpected element '%.40s' %s%s", name,
                         r->inside == NONE ? "at the top; a plan is an 'algo'" : "inside ",
@@ -415,7 +444,11 @@ static void XMLCALL on_end(void *opaque, const XML_Char *name)
 {
     struct xml_reader *r = opaque;
     (void)name;
-    if (!r->failed && r->inside > NONE)
+    if (r->failed)
+        return;
+    if (r->strange)
+        r->strange--;
+    else if (r->inside > NONE)
         r->inside--;
 }
 

@@ -237,17 +237,12 @@ static void make_block(struct mpp_maker *m, const struct mscclpp_tb *tb, bool *f
 
 static void make_ranks(struct mpp_maker *m)
 {
-    for (m->rank = 0; m->rank < m->plan->nranks; m->rank++) {
-        if (m->failed)
-            break;
+    for (m->rank = 0; m->rank < m->plan->nranks && !m->failed; m->rank++) {
         const struct mscclpp_gpu *gpu = &m->plan->gpus[m->rank];
         bool first = true;
         peal_assembler_rank_begin(m->a, m->rank);
-        for (m->tb = 0; m->tb < gpu->ntbs; m->tb++) {
-            if (m->failed)
-                break;
+        for (m->tb = 0; m->tb < gpu->ntbs && !m->failed; m->tb++)
             make_block(m, &gpu->tbs[m->tb], &first);
-        }
     }
 }
 

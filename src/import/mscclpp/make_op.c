@@ -83,9 +83,7 @@ static void flag_packets(struct mpp_maker *m, const struct mscclpp_operand *oper
                 maximum = count[half];
         }
     }
-    for (size_t i = 0; i < maximum; i++) {
-        if (m->failed)
-            break;
+    for (size_t i = 0; i < maximum && !m->failed; i++) {
         uint32_t phases = PEAL_NONE;
         uint32_t cell = (uint32_t)(first[0] + peal_size_min(i, count[0] - 1));
         if (m->plan->double_scratch) {
@@ -178,9 +176,7 @@ static void emit_moves(struct mpp_maker *m, bool by_source)
     const struct mscclpp_op *op = m->op;
     if (!want(m, op->nsrc == op->ndst && op->ndst > 0, "a source for each destination"))
         return;
-    for (uint32_t i = 0; i < op->ndst; i++) {
-        if (m->failed)
-            break;
+    for (uint32_t i = 0; i < op->ndst && !m->failed; i++) {
         uint64_t count = peal_mpp_slice(m, by_source ? &op->src[i] : &op->dst[i]).count;
         copy(m, ref_at(m, &op->dst[i], op->dst[i].rank, false), src_ref(m, i), count);
     }
@@ -213,11 +209,8 @@ static void emit_reduce(struct mpp_maker *m)
         wait_packets(m, 1);
     struct peal_ref dst = ref_at(m, &op->dst[0], op->dst[0].rank, false);
     reduce(m, dst, refs, op->nsrc, count, 0);
-    for (uint32_t i = 1; i < op->ndst; i++) {
-        if (m->failed)
-            break;
+    for (uint32_t i = 1; i < op->ndst && !m->failed; i++)
         store(m, i, dst);
-    }
 }
 
 /* Packets to packets or memory: each destination gets source i, or the only one. */
@@ -230,11 +223,8 @@ static void emit_packets(struct mpp_maker *m)
         return;
     if (peal_mpp_is_packet(op, true, 0))
         wait_packets(m, 0);
-    for (uint32_t i = 0; i < op->ndst; i++) {
-        if (m->failed)
-            break;
+    for (uint32_t i = 0; i < op->ndst && !m->failed; i++)
         store(m, i, src_ref(m, one ? 0 : i));
-    }
 }
 
 static void emit_group_reduce(struct mpp_maker *m)
@@ -357,11 +347,8 @@ static void emit_proxy(struct mpp_maker *m)
     const struct mscclpp_op *op = m->op;
     wait(m, m->go, m->tb, ++m->triggers, 0);
     if (op->name == MPP_PUT_PACKETS || op->name == MPP_READ_PUT_PACKETS) {
-        for (uint32_t i = 0; i < op->ndst; i++) {
-            if (m->failed)
-                break;
+        for (uint32_t i = 0; i < op->ndst && !m->failed; i++)
             store(m, i, src_ref(m, op->nsrc == 1 ? 0 : i));
-        }
     } else if (op->name != MPP_SIGNAL && op->name != MPP_FLUSH) {
         emit_moves(m, false);
     }

@@ -311,7 +311,9 @@ void peal_mscclpp_propose(const struct peal_import *import, const struct peal_fi
 {
     struct proposer p = {import, import->mscclpp, out};
     struct site a, b;
-    if (p.plan->older || !find_op(p.plan, site->line[0], site->col[0], &a) || !is_object(&p, a.op))
+    if (site->channel || p.plan->older)
+        return;
+    if (!find_op(p.plan, site->line[0], site->col[0], &a) || !is_object(&p, a.op))
         return;
     if (site->deadlock) {
         propose_signal(&p, &a);

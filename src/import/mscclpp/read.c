@@ -142,18 +142,14 @@ static void read_groups(struct mpp_reader *r, const struct json *channel, struct
     const struct json *buffer = peal_mpp_need(r, channel, "buffer_type", NULL, JSON_STRING);
     if (!buffer)
         return;
-    for (const struct json *g = peal_json_first(groups); g; g = g->next) {
-        if (r->failed)
-            break;
+    for (const struct json *g = peal_json_first(groups); g && !r->failed; g = g->next) {
         const struct json *ranks = peal_mpp_need(r, g, "ranks", NULL, JSON_ARRAY);
         if (!ranks)
             return;
         struct mscclpp_group *group = &gpu->groups[gpu->ngroups++];
         group->buffer = peal_mpp_buffer(r, buffer);
         group->ranks = peal_mpp_take(r, ranks->count, sizeof *group->ranks);
-        for (const struct json *n = ranks->first; n; n = n->next) {
-            if (r->failed)
-                break;
+        for (const struct json *n = ranks->first; n && !r->failed; n = n->next) {
             group->ranks[group->nranks++] =
                 (uint32_t)peal_mpp_value(r, n, 0, (int64_t)r->plan->nranks - 1);
         }
@@ -175,9 +171,7 @@ static void read_peers(struct mpp_reader *r, const struct json *channel,
         if (dst)
             to = peal_mpp_buffer(r, dst);
     }
-    for (const struct json *n = peal_json_first(peers); n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = peal_json_first(peers); n && !r->failed; n = n->next) {
         uint32_t peer = (uint32_t)peal_mpp_value(r, n, 0, (int64_t)r->plan->nranks - 1);
         if (!r->failed && gpu == &r->plan->gpus[peer])
             peal_mpp_refuse(r, n, "a channel from gpu %u to itself", peer);
@@ -215,9 +209,7 @@ static void read_channels(struct mpp_reader *r, const struct json *node, struct 
         r->failed = r->failed || !orders[t];
     }
     gpu->groups = peal_mpp_take(r, capacity, sizeof *gpu->groups);
-    for (const struct json *c = list->first; c; c = c->next) {
-        if (r->failed)
-            break;
+    for (const struct json *c = list->first; c && !r->failed; c = c->next) {
         const char *older = "type";
         if (peal_json_get(c, "ctype"))
             older = "ctype";
@@ -242,9 +234,7 @@ static void read_semaphores(struct mpp_reader *r, const struct json *node, struc
     if (!list || list->kind != JSON_ARRAY)
         return;
     gpu->semaphores = peal_mpp_take(r, list->count, sizeof *gpu->semaphores);
-    for (const struct json *s = list->first; s; s = s->next) {
-        if (r->failed)
-            break;
+    for (const struct json *s = list->first; s && !r->failed; s = s->next) {
         gpu->semaphores[gpu->nsemaphores++] =
             peal_mpp_int(r, s, "init_value", NULL, 0, 1 << 20, -1);
     }
@@ -254,9 +244,7 @@ static int by_id(struct mpp_reader *r, const struct json *list, const struct jso
                  const char *element)
 {
     int64_t at = 0;
-    for (const struct json *n = list->first; n; n = n->next, at++) {
-        if (r->failed)
-            break;
+    for (const struct json *n = list->first; n && !r->failed; n = n->next, at++) {
         int64_t id = peal_mpp_int(r, n, "id", NULL, 0, (int64_t)list->count - 1, -1);
         if (id != at && !r->plan->disorder_line) {
             r->plan->disorder_line = n->line;
@@ -298,9 +286,7 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
     gpu->tbs = peal_mpp_take(r, blocks->count, sizeof *gpu->tbs);
     if (r->failed || !by_id(r, blocks, sorted, "thread block"))
         return;
-    for (uint32_t t = 0; t < blocks->count; t++) {
-        if (r->failed)
-            break;
+    for (uint32_t t = 0; t < blocks->count && !r->failed; t++) {
         if (r->plan->older)
             peal_mpp_read_older_block(r, sorted[t], rank, &gpu->tbs[t]);
         else
@@ -408,11 +394,8 @@ enum peal_status peal_mscclpp_read(struct peal_import *import, struct peal_diags
         r.plan->nranks = gpus->count;
         import->facts.nranks = gpus->count;
         if (!r.failed && by_id(&r, gpus, sorted, "gpu")) {
-            for (uint32_t g = 0; g < gpus->count; g++) {
-                if (r.failed)
-                    break;
+            for (uint32_t g = 0; g < gpus->count && !r.failed; g++)
                 read_gpu(&r, sorted[g], g);
-            }
         }
     }
     if (r.failed) {

@@ -124,18 +124,14 @@ static void read_list(struct older *o, const struct json *block)
         capacity += peal_json_count(ids);
     }
     o->entries = peal_mpp_take(r, capacity, sizeof *o->entries);
-    for (const struct json *c = peal_json_first(list); c; c = c->next) {
-        if (r->failed)
-            break;
+    for (const struct json *c = peal_json_first(list); c && !r->failed; c = c->next) {
         struct entry key = read_key(r, c, "ctype");
         const struct json *ids = peal_mpp_need(r, c, "cids", NULL, JSON_ARRAY);
         if (!r->failed && key.type != MPP_MEMORY && key.type != MPP_PORT)
             peal_mpp_refuse(r, c, "switch channels of this older form are not read");
         if (r->failed)
             break;
-        for (const struct json *n = ids->first; n; n = n->next) {
-            if (r->failed)
-                break;
+        for (const struct json *n = ids->first; n && !r->failed; n = n->next) {
             key.number = find_channel(&r->plan->gpus[o->rank], &key,
                                       peal_mpp_value(r, n, 0, MPP_MAX_CHUNKS));
             if (!r->failed && key.number == PEAL_NONE)
@@ -159,9 +155,7 @@ static void read_cids(struct older *o, const struct json *node, const char *buff
     struct entry key = read_key(r, where, NULL);
     key.type = op->channel_type;
     uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1);
-    for (const struct json *n = list->first; n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = list->first; n && !r->failed; n = n->next) {
         int64_t id = peal_mpp_int(r, n, "id", NULL, 0, MPP_MAX_CHUNKS, -1);
         uint32_t at = 0;
         while (at < o->count && (!same_key(&o->entries[at], &key) || id-- > 0))
@@ -201,9 +195,7 @@ static void read_places(struct older *o, const struct json *node, const char *na
     struct mpp_reader *r = o->r;
     const struct json *list = peal_mpp_need(r, node, name, NULL, JSON_ARRAY);
     uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1);
-    for (const struct json *n = peal_json_first(list); n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = peal_json_first(list); n && !r->failed; n = n->next) {
         out[*count] = read_place(o, n, "buff", "off");
         out[(*count)++].size = size;
     }
@@ -320,9 +312,6 @@ void peal_mpp_read_older_block(struct mpp_reader *r, const struct json *node, ui
     if (!ops)
         return;
     out->ops = peal_mpp_take(r, ops->count, sizeof *out->ops);
-    for (const struct json *n = ops->first; n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = ops->first; n && !r->failed; n = n->next)
         read_op(&o, n, &out->ops[out->nops++]);
-    }
 }

@@ -48,9 +48,7 @@ static void read_channel_ids(struct op_lists *l, const struct json *block)
     uint64_t capacity = count_all(list, "channel_ids", "cids");
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
         l->channels[t] = peal_mpp_take(r, capacity, sizeof *l->channels[t]);
-    for (const struct json *c = peal_json_first(list); c; c = c->next) {
-        if (r->failed)
-            break;
+    for (const struct json *c = peal_json_first(list); c && !r->failed; c = c->next) {
         const struct json *type = peal_mpp_need(r, c, "channel_type", "ctype", JSON_STRING);
         const struct json *ids = peal_mpp_need(r, c, "channel_ids", "cids", JSON_ARRAY);
         if (r->failed)
@@ -61,9 +59,7 @@ static void read_channel_ids(struct op_lists *l, const struct json *block)
             there = gpu->ngroups;
         else
             there = gpu->nchannels[t];
-        for (const struct json *n = ids->first; n; n = n->next) {
-            if (r->failed)
-                break;
+        for (const struct json *n = ids->first; n && !r->failed; n = n->next) {
             l->channels[t][l->nchannels[t]++] =
                 (uint32_t)peal_mpp_value(r, n, 0, (int64_t)there - 1);
         }
@@ -80,14 +76,9 @@ static void read_remotes(struct op_lists *l, const struct json *gpu, const struc
     uint32_t n = 0;
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
         l->remotes[t] = peal_mpp_take(r, capacity, sizeof *l->remotes[t]);
-    for (const struct json *b = peal_json_first(all); b; b = b->next) {
-        if (r->failed)
-            break;
+    for (const struct json *b = peal_json_first(all); b && !r->failed; b = b->next)
         by_id[n++] = b;
-    }
-    for (const struct json *c = peal_json_first(list); c; c = c->next) {
-        if (r->failed)
-            break;
+    for (const struct json *c = peal_json_first(list); c && !r->failed; c = c->next) {
         const struct json *type = peal_mpp_need(r, c, "access_channel_type", NULL, JSON_STRING);
         const struct json *ids = peal_mpp_need(r, c, "remote_buffer_ids", NULL, JSON_ARRAY);
         if (r->failed)
@@ -159,11 +150,8 @@ static struct mscclpp_operand *read_operands(struct op_lists *l, const struct js
         return NULL;
     }
     struct mscclpp_operand *out = peal_mpp_take(r, list->count, sizeof *out);
-    for (const struct json *n = list->first; n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = list->first; n && !r->failed; n = n->next)
         read_operand(l, n, op, &out[(*count)++]);
-    }
     return out;
 }
 
@@ -176,9 +164,7 @@ static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_
         return NULL;
     }
     uint32_t *out = peal_mpp_take(r, list->count, sizeof *out);
-    for (const struct json *n = list->first; n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = list->first; n && !r->failed; n = n->next) {
         if (capacity == 0) {
             peal_mpp_refuse(r, n, "there are none of that kind");
             return out;
@@ -270,9 +256,7 @@ static void read_pipeline(struct op_lists *l, const struct json *node, struct ms
     op->unit_bytes = (uint64_t)peal_mpp_int(r, context, "unit_size", NULL, 1, INT64_C(1) << 32, 0);
     op->unit_chunks = (uint32_t)peal_mpp_int(r, context, "num_chunks", NULL, 1, 1 << 20, 0);
     op->inner = peal_mpp_take(r, ops->count, sizeof *op->inner);
-    for (const struct json *n = ops->first; n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = ops->first; n && !r->failed; n = n->next) {
         read_op(l, n, &op->inner[op->ninner++]);
         if (!r->failed && op->inner[op->ninner - 1].name == MPP_PIPELINE)
             peal_mpp_refuse(r, n, "a pipeline inside a pipeline");
@@ -321,9 +305,6 @@ void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, cons
     if (!ops)
         return;
     out->ops = peal_mpp_take(r, ops->count, sizeof *out->ops);
-    for (const struct json *n = ops->first; n; n = n->next) {
-        if (r->failed)
-            break;
+    for (const struct json *n = ops->first; n && !r->failed; n = n->next)
         read_op(&l, n, &out->ops[out->nops++]);
-    }
 }

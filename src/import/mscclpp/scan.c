@@ -79,9 +79,7 @@ void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
                    void (*visit)(struct mpp_maker *m))
 {
     enum { MAX_ITERATIONS = 65535 };
-    for (uint32_t i = 0; i < tb->nops; i++) {
-        if (m->failed)
-            break;
+    for (uint32_t i = 0; i < tb->nops && !m->failed; i++) {
         const struct mscclpp_op *op = &tb->ops[i];
         m->op = op;
         m->offset = 0;
@@ -97,14 +95,10 @@ void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
                           (unsigned long long)iterations, (unsigned long long)op->unit_bytes);
             return;
         }
-        for (uint64_t k = 0; k < iterations; k++) {
-            if (m->failed)
-                break;
+        for (uint64_t k = 0; k < iterations && !m->failed; k++) {
             m->offset = k * op->unit_bytes;
             m->unit = op->unit_bytes;
-            for (uint32_t n = 0; n < op->ninner; n++) {
-                if (m->failed)
-                    break;
+            for (uint32_t n = 0; n < op->ninner && !m->failed; n++) {
                 m->op = &op->inner[n];
                 visit(m);
             }
@@ -236,16 +230,10 @@ static void see_operand(struct mpp_maker *m, const struct mscclpp_operand *opera
 static void see_op(struct mpp_maker *m)
 {
     const struct mscclpp_op *op = m->op;
-    for (uint32_t i = 0; i < op->nsrc; i++) {
-        if (m->failed)
-            break;
+    for (uint32_t i = 0; i < op->nsrc && !m->failed; i++)
         see_operand(m, &op->src[i], peal_mpp_is_packet(op, true, i), false);
-    }
-    for (uint32_t i = 0; i < op->ndst; i++) {
-        if (m->failed)
-            break;
+    for (uint32_t i = 0; i < op->ndst && !m->failed; i++)
         see_operand(m, &op->dst[i], peal_mpp_is_packet(op, false, i), true);
-    }
     bool signals = op->name == MPP_SIGNAL || op->name == MPP_RELAXED_SIGNAL ||
                    op->name == MPP_PUT_SIGNAL || op->name == MPP_PUT_SIGNAL_FLUSH;
     if (signals && op->channel_type != MPP_MEMORY && op->channel_type != MPP_PORT)
@@ -356,16 +344,12 @@ static void number_cells(struct mpp_maker *m)
 static void scan_blocks(struct mpp_maker *m)
 {
     uint32_t lane = 0;
-    for (m->rank = 0; m->rank < m->plan->nranks; m->rank++) {
-        if (m->failed)
-            break;
+    for (m->rank = 0; m->rank < m->plan->nranks && !m->failed; m->rank++) {
         const struct mscclpp_gpu *gpu = &m->plan->gpus[m->rank];
         if (gpu->ntbs > m->max_tbs)
             m->max_tbs = gpu->ntbs;
         m->max_semaphores = peal_size_max(gpu->nsemaphores, m->max_semaphores);
-        for (m->tb = 0; m->tb < gpu->ntbs; m->tb++) {
-            if (m->failed)
-                break;
+        for (m->tb = 0; m->tb < gpu->ntbs && !m->failed; m->tb++) {
             m->lanes = 0;
             peal_mpp_walk(m, &gpu->tbs[m->tb], see_lanes);
             m->lane_number = lane;

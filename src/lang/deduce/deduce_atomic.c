@@ -8,6 +8,9 @@
  */
 #include "lang/deduce/deducer.h"
 
+#include <stdio.h>
+#include <string.h>
+
 bool peal_expr_fetches(const struct peal_expr *expr)
 {
     bool is_atomic = expr->kind == PEAL_EXPR_CALL && (expr->builtin == PEAL_BUILTIN_FETCH_ADD ||
@@ -46,6 +49,35 @@ void peal_deduce_fetch(struct peal_deducer *d, struct peal_expr *expr)
         good = peal_deduce_int(d, arg, "what an atomic brings along", &poly) && good;
     if (good)
         expr->type.kind = PEAL_TYPE_COUNTER;
+}
+
+bool peal_deduce_names_result(struct peal_deducer *d, struct peal_stmt *stmt)
+{
+    bool is_atomic =
+        strcmp(stmt->name, "fetch_add") == 0 || strcmp(stmt->name, "compare_swap") == 0;
+    if (!is_atomic || peal_deduce_callee(d, stmt))
+        return false;
+    char name[32];
+    int len = snprintf(name, sizeof name, "#%zu", d->facts.len); /* of all symbols so far */
+    struct peal_module *module = d->module;
+    const char *interned = peal_intern_text(&module->names, name, (size_t)len);
+    struct peal_expr *call = peal_expr_new(module, PEAL_EXPR_CALL, stmt->pos);
+    struct peal_symbol *symbol = NULL;
+    if (interned)
+        symbol = peal_symbol_new(module, PEAL_SYMBOL_COUNTER, interned, stmt->pos);
+    if (!call || !symbol) {
+        d->no_memory = true;
+        return false;
+    }
+    call->name = stmt->name;
+    call->a = stmt->args;
+    (void)peal_expr_measure(call); /* arguments of a call are as high as those of a function */
+    stmt->kind = PEAL_STMT_LET;
+    stmt->symbol = symbol;
+    stmt->a = call;
+    stmt->name = NULL;
+    stmt->args = NULL;
+    return true;
 }
 
 void peal_deduce_take(struct peal_deducer *d, struct peal_stmt *stmt)

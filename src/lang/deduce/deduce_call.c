@@ -91,9 +91,7 @@ static enum sort_result sort_args(const struct peal_stmt *stmt, struct peal_kern
         end = last_arg(stmt);
     int at = 0;
     int position = 0;
-    for (struct peal_expr *arg = stmt->args; arg; arg = arg->next, position++) {
-        if (arg == end)
-            break;
+    for (struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next, position++) {
         int count;
         if (arg->type.kind == PEAL_TYPE_SIGNAL && position <= 1 && !out->signal) {
             out->signal = arg;
@@ -355,9 +353,7 @@ static void unknown_kernel(struct peal_deducer *d, const struct peal_stmt *stmt)
         return;
     }
     const struct peal_module *modules[] = {d->module, d->library};
-    for (int i = 0; i < 2; i++) {
-        if (!modules[i])
-            break;
+    for (int i = 0; i < 2 && modules[i]; i++) {
         for (const struct peal_kernel *k = modules[i]->kernels; k; k = k->next)
             best = peal_nearer(stmt->name, best, k->name);
     }
@@ -380,9 +376,7 @@ static bool unknown_algorithm(struct peal_deducer *d, const struct peal_stmt *st
     const char *best = NULL;
     size_t prefix = strlen(stmt->name) + 1;
     const struct peal_module *modules[] = {d->module, d->library};
-    for (int i = 0; i < 2; i++) {
-        if (!modules[i])
-            break;
+    for (int i = 0; i < 2 && modules[i]; i++) {
         for (const struct peal_kernel *k = modules[i]->kernels; k; k = k->next) {
             if (strncmp(k->name, stmt->name, prefix - 1) == 0 && k->name[prefix - 1] == '_')
                 best = peal_nearer(last->name, best, k->name + prefix);
@@ -407,11 +401,8 @@ void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt)
     if (names_algorithm(stmt, stmt->callee))
         end = last_arg(stmt);
     int nargs = 0;
-    for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
-        if (arg == end)
-            break;
+    for (const struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next)
         nargs++;
-    }
     struct peal_value *shapes = NULL;
     if (nargs <= MAX_ARGS)
         shapes = peal_arena_alloc(&d->scratch, sizeof *shapes * (size_t)nargs);
@@ -425,9 +416,7 @@ void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt)
     }
     bool ok = true;
     nargs = 0;
-    for (struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
-        if (arg == end)
-            break;
+    for (struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next) {
         peal_deduce_expr(d, arg, &shapes[nargs++]);
         ok &= arg->type.kind != PEAL_TYPE_NONE;
     }

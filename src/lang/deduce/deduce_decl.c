@@ -5,9 +5,7 @@
 void peal_deduce_lengths(struct peal_deducer *d, const struct peal_symbol *symbol, bool uniform,
                          struct peal_value *out)
 {
-    for (int i = 0; i < 2; i++) {
-        if (!symbol->shape[i])
-            break;
+    for (int i = 0; i < 2 && symbol->shape[i]; i++) {
         struct peal_expr *length = symbol->shape[i];
         int64_t number;
         peal_deduce_int(d, length, "a length", &out->d[i]);

@@ -8,23 +8,12 @@
 
 #include <stdlib.h>
 
-static unsigned effect_bits(enum peal_effect effect)
-{
-    static const unsigned bits[] = {
-        [PEAL_EFFECT_NONE] = 0,
-        [PEAL_EFFECT_READ] = 1,
-        [PEAL_EFFECT_WRITE] = 2,
-        [PEAL_EFFECT_UPDATE] = 3,
-    };
-    return bits[effect];
-}
-
 static void touch(struct peal_deducer *d, const struct peal_expr *place, unsigned bits)
 {
     struct peal_symbol *symbol = peal_place_symbol(place);
     if (!symbol || symbol->kind != PEAL_SYMBOL_BUFFER || symbol->place != PEAL_PLACE_PARAM)
         return;
-    bool first_write = (bits & 2) && !(symbol->effects & 2);
+    bool first_write = (bits & PEAL_EFFECT_WRITE) && !(symbol->effects & PEAL_EFFECT_WRITE);
     symbol->effects |= bits;
     if (first_write && symbol->dir_written && symbol->dir == 1) {
         peal_deducer_error(d, place->pos, "'%s' is an in parameter and cannot be written",
@@ -57,17 +46,17 @@ static enum peal_op_kind operation_of(const struct peal_expr *value)
     return peal_place_symbol(value) ? PEAL_OP_COPY : PEAL_OP_COMPUTE;
 }
 
-static void note_cell(struct peal_deducer *d, const struct peal_expr *cell, enum peal_effect effect)
+static void note_cell(struct peal_deducer *d, const struct peal_expr *cell, unsigned effect)
 {
     const struct peal_symbol *symbol = peal_place_symbol(cell);
     if (!symbol || symbol->kind != PEAL_SYMBOL_SIGNAL)
         return;
     struct peal_fact *fact = peal_deducer_fact(d, symbol);
-    if ((effect_bits(effect) & 2) && !fact->notified) {
+    if ((effect & PEAL_EFFECT_WRITE) && !fact->notified) {
         fact->notified = true;
         fact->notify_pos = cell->pos;
     }
-    if ((effect_bits(effect) & 1) && !fact->waited) {
+    if ((effect & PEAL_EFFECT_READ) && !fact->waited) {
         fact->waited = true;
         fact->wait_pos = cell->pos;
     }
@@ -79,7 +68,7 @@ static void note_fetch(struct peal_deducer *d, const struct peal_expr *expr)
     if (!peal_expr_fetches(expr))
         return;
     enum peal_op_kind kind = expr->kind == PEAL_EXPR_PEEK ? PEAL_OP_PEEK : PEAL_OP_FETCH_ADD;
-    note_cell(d, expr->a, peal_op_info(kind)->cell);
+    note_cell(d, expr->a, peal_op_facts(kind)->cell);
 }
 
 static void call_effects(struct peal_deducer *d, const struct peal_stmt *stmt)
@@ -114,38 +103,38 @@ static void visit_period(struct peal_expr *expr, void *context)
 
 static void stmt_effects(struct peal_deducer *d, struct peal_stmt *stmt)
 {
-    const struct peal_op_info *op;
+    const struct peal_op_facts *op;
     peal_stmt_walk_exprs(stmt, visit_period, &d->kernel->period);
     switch (stmt->kind) {
     case PEAL_STMT_LET:
-        touch_sources(d, stmt->a, effect_bits(peal_op_info(PEAL_OP_COPY)->src));
+        touch_sources(d, stmt->a, peal_op_facts(PEAL_OP_COPY)->src);
         note_fetch(d, stmt->a);
         break;
     case PEAL_STMT_VAR:
         note_fetch(d, stmt->a);
         break;
     case PEAL_STMT_TAKE:
-        note_cell(d, stmt->a, peal_op_info(PEAL_OP_TAKE)->cell);
+        note_cell(d, stmt->a, peal_op_facts(PEAL_OP_TAKE)->cell);
         break;
     case PEAL_STMT_ASSIGN:
         note_fetch(d, stmt->b);
-        op = peal_op_info(operation_of(stmt->b));
-        touch(d, stmt->a, effect_bits(op->dst));
-        touch_sources(d, stmt->b, effect_bits(op->src));
+        op = peal_op_facts(operation_of(stmt->b));
+        touch(d, stmt->a, op->dst);
+        touch_sources(d, stmt->b, op->src);
         break;
     case PEAL_STMT_ACCUMULATE:
-        op = peal_op_info(PEAL_OP_ACCUMULATE);
-        touch(d, stmt->a, effect_bits(op->dst));
-        touch_sources(d, stmt->b, effect_bits(op->src));
+        op = peal_op_facts(PEAL_OP_ACCUMULATE);
+        touch(d, stmt->a, op->dst);
+        touch_sources(d, stmt->b, op->src);
         break;
     case PEAL_STMT_SEND:
-        touch_sources(d, stmt->a, effect_bits(peal_op_info(PEAL_OP_SEND)->src));
+        touch_sources(d, stmt->a, peal_op_facts(PEAL_OP_SEND)->src);
         break;
     case PEAL_STMT_NOTIFY:
-        note_cell(d, stmt->a, peal_op_info(PEAL_OP_NOTIFY)->cell);
+        note_cell(d, stmt->a, peal_op_facts(PEAL_OP_NOTIFY)->cell);
         break;
     case PEAL_STMT_WAIT:
-        note_cell(d, stmt->a, peal_op_info(PEAL_OP_WAIT)->cell);
+        note_cell(d, stmt->a, peal_op_facts(PEAL_OP_WAIT)->cell);
         break;
     case PEAL_STMT_CALL:
         call_effects(d, stmt);

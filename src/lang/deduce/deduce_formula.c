@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce mine(a, b) = ...: the expression becomes the steps of a formula (base/tables/formula.h).
+/* reduce mine(a, b) = ...: the expression becomes the steps of a formula (base/formula.h).
  *
  * The expression is of its own kind: a and b are elements of any type, numbers are constants of
  * that type, and every operator and function is the elementwise one of base/tables/fn.def. Its
@@ -113,9 +113,7 @@ static void put_call(struct formula_maker *m, const struct peal_expr *expr)
         return;
     }
     uint32_t wanted = (uint32_t)peal_fn_info(fn)->operands;
-    for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
-        if (m->bad)
-            break;
+    for (const struct peal_expr *arg = expr->a; arg && !m->bad; arg = arg->next) {
         put_expr(m, arg);
         if (++count > 1 && wanted == 0)
             put_apply(m, expr, fn, 2); /* two at a time, from the left */

@@ -28,7 +28,6 @@ static const struct {
     {"final", PEAL_BUILTIN_FINAL, 2, 2},
     {"at", PEAL_BUILTIN_AT, 2, 2},
     {"node_of", PEAL_BUILTIN_NODE_OF, 1, 1},
-    {"matmul", PEAL_BUILTIN_MATMUL, 2, 2},
     {"fetch_add", PEAL_BUILTIN_FETCH_ADD, 2, 2},
     {"compare_swap", PEAL_BUILTIN_COMPARE_SWAP, 3, 3},
     {"seat_of", PEAL_BUILTIN_SEAT_OF, 1, 1},
@@ -45,16 +44,33 @@ static int find_builtin(const char *name)
     return -1;
 }
 
+/* An op that is written as a function: its kind, or PEAL_OP_KIND_COUNT. */
+static enum peal_op_kind find_own(const char *name)
+{
+    for (int kind = 0; kind < PEAL_OP_KIND_COUNT; kind++) {
+        if (peal_op_rows[kind].work == PEAL_WORK_OWN &&
+            strcmp(peal_op_info((enum peal_op_kind)kind)->name, name) == 0)
+            return (enum peal_op_kind)kind;
+    }
+    return PEAL_OP_KIND_COUNT;
+}
+
 const char *peal_function_name(size_t i)
 {
-    if (i >= BUILTINS)
-        return NULL;
-    return builtins[i].name;
+    if (i < BUILTINS)
+        return builtins[i].name;
+    i -= BUILTINS;
+    for (int kind = 0; kind < PEAL_OP_KIND_COUNT; kind++) {
+        const char *name = peal_op_info((enum peal_op_kind)kind)->name;
+        if (peal_op_rows[kind].work == PEAL_WORK_OWN && find_builtin(name) < 0 && i-- == 0)
+            return name;
+    }
+    return NULL;
 }
 
 bool peal_function_is_known(const char *name)
 {
-    return find_builtin(name) >= 0;
+    return find_builtin(name) >= 0 || find_own(name) != PEAL_OP_KIND_COUNT;
 }
 
 void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos,
@@ -173,6 +189,19 @@ static void apply_fn(struct peal_deducer *d, struct peal_expr *expr, enum peal_f
     deduce_data(d, expr, expr->a, fn != PEAL_FN_ID, out);
     if (!peal_expr_is_empty(expr))
         check_fn_type(d, expr, fn, expr->type.elem);
+}
+
+static struct peal_elem default_elem(const struct peal_deducer *d);
+
+static void apply_own(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    expr->builtin = PEAL_BUILTIN_OWN;
+    expr->own = find_own(expr->name);
+    int wanted = peal_op_facts(expr->own)->sources, count = count_args(expr);
+    if (count != wanted)
+        wrong_count(d, expr, wanted, wanted, count);
+    else
+        peal_deduce_own(d, expr, default_elem(d), out);
 }
 
 /* select(condition, a, b): ints or data. Only the chosen side is evaluated later. */
@@ -347,9 +376,6 @@ static void deduce_builtin(struct peal_deducer *d, struct peal_expr *expr, struc
     case PEAL_BUILTIN_FINAL:
         deduce_final(d, expr, out);
         break;
-    case PEAL_BUILTIN_MATMUL:
-        peal_deduce_matmul(d, expr, out);
-        break;
     case PEAL_BUILTIN_FETCH_ADD:
     case PEAL_BUILTIN_COMPARE_SWAP:
         peal_deduce_fetch(d, expr);
@@ -363,8 +389,8 @@ static void unknown_function(struct peal_deducer *d, const struct peal_expr *exp
 {
     const char *best = NULL;
     peal_deducer_error(d, expr->pos, "unknown function '%s'", expr->name);
-    for (int i = 0; i < BUILTINS; i++)
-        best = peal_nearer(expr->name, best, builtins[i].name);
+    for (size_t i = 0; peal_function_name(i); i++)
+        best = peal_nearer(expr->name, best, peal_function_name(i));
     for (int i = 0; i < PEAL_FN_COUNT; i++)
         best = peal_nearer(expr->name, best, peal_fn_info((enum peal_fn)i)->name);
     for (int i = 0; i < PEAL_REDUCTIONS; i++)
@@ -373,6 +399,16 @@ static void unknown_function(struct peal_deducer *d, const struct peal_expr *exp
         best = peal_nearer(expr->name, best, r->name);
     if (best)
         peal_deducer_note(d, (struct peal_pos){0}, "did you mean '%s'?", best);
+}
+
+static bool starts_with_data(struct peal_deducer *d, const struct peal_expr *expr);
+
+/* Is it an op that is written as a function, rather than a function of that name? An op takes data
+ * first. */
+static bool is_own(struct peal_deducer *d, const struct peal_expr *expr)
+{
+    return find_own(expr->name) != PEAL_OP_KIND_COUNT &&
+           (find_builtin(expr->name) < 0 || (expr->a && starts_with_data(d, expr->a)));
 }
 
 /* Some names are functions of both integers and data. The text of the first argument shows which
@@ -396,7 +432,7 @@ static bool starts_with_data(struct peal_deducer *d, const struct peal_expr *exp
             if (found >= 0)
                 builtin = builtins[found].builtin;
             if (builtin == PEAL_BUILTIN_FN || builtin == PEAL_BUILTIN_FILL ||
-                builtin == PEAL_BUILTIN_FINAL || builtin == PEAL_BUILTIN_MATMUL)
+                builtin == PEAL_BUILTIN_FINAL || is_own(d, expr))
                 return true;
             if (builtin == PEAL_BUILTIN_LEN || builtin == PEAL_BUILTIN_HAS)
                 return false;
@@ -427,6 +463,10 @@ void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct pea
                 break;
             }
         }
+    }
+    if (is_own(d, expr)) {
+        apply_own(d, expr, out);
+        return;
     }
     if (found >= 0) {
         int count = count_args(expr);

@@ -71,7 +71,7 @@ static bool is_open(const struct peal_expr *expr)
     if (expr->kind == PEAL_EXPR_CALL) {
         if (expr->builtin == PEAL_BUILTIN_FILL)
             return true;
-        if (expr->builtin == PEAL_BUILTIN_MATMUL)
+        if (expr->builtin == PEAL_BUILTIN_OWN && peal_op_facts(expr->own)->shape == PEAL_BY_MATRIX)
             return false;
         for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
             if (peal_type_is_data(&arg->type) && !is_open(arg))

@@ -169,7 +169,10 @@ static void deduce_stmt(struct peal_deducer *d, struct peal_stmt *stmt)
         deduce_lane(d, stmt);
         break;
     case PEAL_STMT_CALL:
-        peal_deduce_call(d, stmt);
+        if (peal_deduce_names_result(d, stmt))
+            peal_deduce_let(d, stmt);
+        else
+            peal_deduce_call(d, stmt);
         break;
     case PEAL_STMT_SCOPE:
         deduce_scope(d, stmt);

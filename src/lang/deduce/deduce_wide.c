@@ -82,11 +82,8 @@ static void follow(struct widening *w, const struct peal_symbol *from)
         else
             high = middle;
     }
-    for (; low < w->copies.len; low++) {
-        if (w->copies.at[low].from != from)
-            break;
+    for (; low < w->copies.len && w->copies.at[low].from == from; low++)
         widen(w, w->copies.at[low].to);
-    }
 }
 
 /* Expressions take the new types of their tiles. */

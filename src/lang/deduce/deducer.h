@@ -12,7 +12,7 @@
  *   deduce_op.c       assignments, notify, wait, send, free
  *   deduce_call.c     calls of kernels
  *   deduce_mix.c      operands that must fit together
- *   deduce_matmul.c   operands of a product of matrices
+ *   deduce_own.c      operands of ops that are written as functions
  *   deduce_atomic.c   fetch_add, compare_swap, take, and what a `when` may contain
  *   deduce_effect.c   directions, signals with both sides
  *   deduce_wide.c     wide tiles
@@ -188,6 +188,9 @@ const struct peal_reduce_decl *peal_deducer_decl(const struct peal_deducer *d,
 /* Is it a peek or an atomic with a result? Called after it was deduced. */
 bool peal_expr_fetches(const struct peal_expr *expr);
 void peal_deduce_fetch(struct peal_deducer *d, struct peal_expr *expr);
+/* Is the call an atomic whose result nobody wants? Then it becomes a let of a name that no text can
+ * contain. */
+bool peal_deduce_names_result(struct peal_deducer *d, struct peal_stmt *stmt);
 void peal_deduce_take(struct peal_deducer *d, struct peal_stmt *stmt);
 /* counter = peek ..., where var has declared the counter */
 void peal_deduce_fetched(struct peal_deducer *d, struct peal_stmt *stmt,
@@ -196,8 +199,10 @@ void peal_deduce_fetched(struct peal_deducer *d, struct peal_stmt *stmt,
 void peal_deduce_test(struct peal_deducer *d, struct peal_expr *expr);
 void peal_deduce_within(struct peal_deducer *d, const struct peal_stmt *stmt);
 
-/* deduce_matmul.c */
-void peal_deduce_matmul(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
+/* deduce_own.c: expr->own(...), with the right number of arguments. If no operand but a mask is data,
+ * the result is of type `elem`. */
+void peal_deduce_own(struct peal_deducer *d, struct peal_expr *expr, struct peal_elem elem,
+                     struct peal_value *out);
 
 /* deduce_decl.c */
 /* The lengths of a symbol; `uniform`: they must be the same on all ranks. */

@@ -135,9 +135,7 @@ static struct peal_stmt *bind_args(struct inliner *in, struct peal_clone *clone,
         *tail = let;
         tail = &let->next;
     }
-    for (int i = 0; i < call->callee->nparams; i++) {
-        if (clone->failed)
-            break;
+    for (int i = 0; i < call->callee->nparams && !clone->failed; i++) {
         const struct peal_symbol *param = call->callee->params[i];
         if (param->kind != PEAL_SYMBOL_INT) {
             clone->map[param->slot].expr = call->args[i];
@@ -258,9 +256,7 @@ static void inline_call(struct inliner *in, struct peal_stmt *stmt, int depth)
 
 static void inline_calls(struct inliner *in, struct peal_stmt *body, int depth)
 {
-    for (struct peal_stmt *s = body; s; s = s->next) {
-        if (in->status != PEAL_OK)
-            break;
+    for (struct peal_stmt *s = body; s && in->status == PEAL_OK; s = s->next) {
         if (s->kind == PEAL_STMT_CALL) {
             inline_call(in, s, depth);
         } else {

@@ -227,6 +227,8 @@ static bool parse_param_type(struct peal_parser *p, struct peal_symbol *symbol)
                                 symbol->name);
     if (symbol->is_local && symbol->kind != PEAL_SYMBOL_INT && symbol->kind != PEAL_SYMBOL_INTS)
         return peal_parser_fail(p, pos, "only int parameters can be local");
+    if (symbol->is_capacity && symbol->kind != PEAL_SYMBOL_INT)
+        return peal_parser_fail(p, pos, "only an int parameter can be a capacity");
     return true;
 }
 
@@ -246,6 +248,11 @@ static struct peal_symbol *parse_param(struct peal_parser *p)
     bool is_local = !dir && peal_parser_take(p, "local");
     struct peal_pos pos;
     const char *name = peal_parser_name(p, "the name of a parameter", &pos);
+    /* Not a word of the language: only before another name. */
+    bool is_capacity = name && !dir && !is_local && strcmp(name, "capacity") == 0 &&
+                       p->token.kind == PEAL_TOKEN_NAME;
+    if (is_capacity)
+        name = peal_parser_name(p, "the name of a parameter", &pos);
     if (!name)
         return NULL;
     struct peal_symbol *symbol = peal_symbol_new(p->module, PEAL_SYMBOL_BUFFER, name, pos);
@@ -254,6 +261,7 @@ static struct peal_symbol *parse_param(struct peal_parser *p)
     symbol->dir = dir;
     symbol->dir_written = dir != 0;
     symbol->is_local = is_local;
+    symbol->is_capacity = is_capacity;
     if (!peal_parser_want(p, ":") || !parse_param_type(p, symbol))
         return NULL;
     return symbol;

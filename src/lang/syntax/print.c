@@ -118,6 +118,10 @@ static void print_pair(const struct peal_expr *a, const char *mark, const struct
 
 static void print_let(const struct peal_stmt *stmt, struct peal_text *out)
 {
+    if (stmt->symbol->name[0] == '#') { /* an atomic whose result has no name */
+        peal_print_expr(stmt->a, out);
+        return;
+    }
     peal_text_printf(out, "let %s", stmt->symbol->name);
     if (stmt->typed) {
         peal_text_puts(out, stmt->symbol->wide_written ? ": wide " : ": ");
@@ -294,7 +298,11 @@ static void print_param(const struct peal_symbol *param, struct peal_text *out)
     switch (param->kind) {
     case PEAL_SYMBOL_INT:
     case PEAL_SYMBOL_INTS:
-        peal_text_printf(out, "%s%s: int", param->is_local ? "local " : "", param->name);
+        if (param->is_local)
+            peal_text_puts(out, "local ");
+        if (param->is_capacity)
+            peal_text_puts(out, "capacity ");
+        peal_text_printf(out, "%s: int", param->name);
         print_shape(param, out);
         if (param->initial) {
             peal_text_puts(out, " = ");

@@ -33,6 +33,26 @@ struct peal_kernel *peal_module_find(const struct peal_module *module, const cha
     return NULL;
 }
 
+static bool calls(const struct peal_stmt *body, const struct peal_kernel *kernel)
+{
+    for (const struct peal_stmt *s = body; s; s = s->next) {
+        if (s->kind == PEAL_STMT_CALL && s->callee == kernel)
+            return true;
+        if (calls(s->body, kernel) || calls(s->other, kernel))
+            return true;
+    }
+    return false;
+}
+
+bool peal_module_calls(const struct peal_module *module, const struct peal_kernel *kernel)
+{
+    for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
+        if (k != kernel && calls(k->body, kernel))
+            return true;
+    }
+    return false;
+}
+
 const struct peal_reduce_decl *peal_module_find_reduction(const struct peal_module *module,
                                                           const char *name)
 {

@@ -119,7 +119,7 @@ enum peal_builtin {
     PEAL_BUILTIN_SEATS_OF,     /* seats_of(node): its ranks */
     PEAL_BUILTIN_FILL,         /* fill(value, len), fill(value, rows, cols): a tile */
     PEAL_BUILTIN_FINAL,        /* final(op, tile): divides by nranks if op is avg */
-    PEAL_BUILTIN_MATMUL,       /* matmul(a, b): rows of a by columns of b, a tile */
+    PEAL_BUILTIN_OWN,          /* an op that is written as a function, such as matmul: `own` */
     PEAL_BUILTIN_FETCH_ADD,    /* fetch_add(cell, amount): a counter */
     PEAL_BUILTIN_COMPARE_SWAP, /* compare_swap(cell, expected, desired): a counter */
     PEAL_BUILTIN_FN,           /* an elementwise function: `fn` */
@@ -159,6 +159,7 @@ struct peal_expr {
     struct peal_symbol *symbol; /* NAME, and CALL of a reduce parameter: deduced */
     enum peal_int_op op;        /* UNARY, BINARY */
     enum peal_builtin builtin;  /* CALL: deduced */
+    enum peal_op_kind own;      /* CALL of an op with a function of its own: deduced */
     enum peal_fn fn; /* CALL of an elementwise function, UNARY and BINARY on data: deduced */
     enum peal_reduction reduce; /* CALL or NAME of a constant reduce operation: deduced */
     /* operand, base, or first argument; RECV: peer; PEEK: cell; PORT child: number */
@@ -234,6 +235,7 @@ struct peal_symbol {
     bool is_window; /* buffer parameters: declared `window` */
     bool wide_written; /* tiles: declared `wide`; type.elem.wide is deduced from assignments */
     bool is_local;     /* int parameters: known on its own rank only */
+    bool is_capacity;  /* int parameters: the same for launches of different counts */
     bool synthesised;  /* made by a pass, not by the author */
     bool is_var;       /* counters: declared by var, and may be fetched again */
     enum peal_signal_mode mode; /* signals */
@@ -332,6 +334,8 @@ struct peal_module *peal_module_new(void);
 void peal_module_free(struct peal_module *module);
 /* NULL when there is none of that name. */
 struct peal_kernel *peal_module_find(const struct peal_module *module, const char *name);
+/* Does another kernel of the module call this one? After deduce. */
+bool peal_module_calls(const struct peal_module *module, const struct peal_kernel *kernel);
 const struct peal_reduce_decl *peal_module_find_reduction(const struct peal_module *module,
                                                           const char *name);
 

@@ -72,9 +72,7 @@ struct peal_poly peal_poly_add(const struct peal_poly *a, const struct peal_poly
     if (!a->known || !b->known)
         return peal_poly_unknown();
     struct peal_poly sum = *a;
-    for (int i = 0; i < b->nterms; i++) {
-        if (!sum.known)
-            break;
+    for (int i = 0; i < b->nterms && sum.known; i++) {
         struct peal_term term = b->terms[i];
         if (__builtin_mul_overflow(term.factor, factor, &term.factor))
             return peal_poly_unknown();
@@ -89,9 +87,7 @@ static bool multiply(const struct peal_term *a, const struct peal_term *b, struc
     *out = *a;
     if (__builtin_mul_overflow(a->factor, b->factor, &out->factor))
         return false;
-    for (int i = 0; i < PEAL_POLY_ATOMS; i++) {
-        if (!b->atoms[i])
-            break;
+    for (int i = 0; i < PEAL_POLY_ATOMS && b->atoms[i]; i++) {
         int at = 0;
         if (out->atoms[PEAL_POLY_ATOMS - 1])
             return false;
@@ -137,10 +133,7 @@ void peal_poly_key(const struct peal_poly *poly, struct peal_text *out)
 {
     for (int i = 0; i < poly->nterms; i++) {
         peal_text_printf(out, "+%" PRId64, poly->terms[i].factor);
-        for (int j = 0; j < PEAL_POLY_ATOMS; j++) {
-            if (!poly->terms[i].atoms[j])
-                break;
+        for (int j = 0; j < PEAL_POLY_ATOMS && poly->terms[i].atoms[j]; j++)
             peal_text_printf(out, "*%p", (const void *)poly->terms[i].atoms[j]);
-        }
     }
 }

@@ -156,9 +156,7 @@ static void check_expr(struct validation *v, const struct peal_expr *expr, int d
     if (expr->kind == PEAL_EXPR_CALL) {
         check_call(v, expr);
         int count = 0;
-        for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
-            if (v->failed)
-                break;
+        for (const struct peal_expr *arg = expr->a; arg && !v->failed; arg = arg->next) {
             check_expr(v, arg, depth + 1);
             if (++count > 1 << 20)
                 fail(v, expr->pos, "a list of arguments has no end");
@@ -169,9 +167,7 @@ static void check_expr(struct validation *v, const struct peal_expr *expr, int d
     }
     if (expr->nslices < 0 || expr->nslices > PEAL_MAX_SLICES)
         fail(v, expr->pos, "%d slices", expr->nslices);
-    for (int i = 0; i < expr->nslices; i++) {
-        if (v->failed)
-            break;
+    for (int i = 0; i < expr->nslices && !v->failed; i++) {
         check_expr(v, expr->slices[i].a, depth + 1);
         check_expr(v, expr->slices[i].b, depth + 1);
     }
@@ -235,9 +231,7 @@ static void check_stmt(struct validation *v, const struct peal_stmt *stmt, int d
             fail(v, stmt->pos, "it is lowered, and a call of '%s' is left", stmt->name);
         if (!stmt->callee)
             fail(v, stmt->pos, "the call of '%s' is not resolved", stmt->name);
-        for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
-            if (v->failed)
-                break;
+        for (const struct peal_expr *arg = stmt->args; arg && !v->failed; arg = arg->next) {
             bool is_algorithm = !arg->next && arg->kind == PEAL_EXPR_NAME && !arg->symbol;
             if (!is_algorithm)
                 check_expr(v, arg, 0);
@@ -264,9 +258,7 @@ static void check_block(struct validation *v, const struct peal_stmt *stmt, int 
     size_t scope = v->scope.len;
     if (depth > DEEPEST && stmt)
         fail(v, stmt->pos, "blocks are nested without end");
-    for (; stmt; stmt = stmt->next) {
-        if (v->failed)
-            break;
+    for (; stmt && !v->failed; stmt = stmt->next) {
         if (!see(v, stmt)) {
             fail(v, stmt->pos, "a statement stands in two places");
             return;
@@ -303,14 +295,9 @@ static bool check_kernel(struct validation *v)
     v->visible = calloc(slots, sizeof *v->visible);
     v->failed = !v->symbols || !v->visible;
     if (!v->failed && check_slots(v)) {
-        for (int i = 0; i < kernel->nparams; i++) {
-            if (v->failed)
-                break;
+        for (int i = 0; i < kernel->nparams && !v->failed; i++)
             declare(v, kernel->params[i], kernel->pos);
-        }
-        for (int i = 0; i < kernel->nparams; i++) {
-            if (v->failed)
-                break;
+        for (int i = 0; i < kernel->nparams && !v->failed; i++) {
             check_expr(v, kernel->params[i]->shape[0], 0);
             check_expr(v, kernel->params[i]->shape[1], 0);
             check_expr(v, kernel->params[i]->initial, 0);

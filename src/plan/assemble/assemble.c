@@ -293,12 +293,10 @@ static struct peal_channel *use_channel(struct peal_assembler *a, struct peal_op
 }
 
 /* Counts both ways of receiving. A freed slot is not a message. */
-static void count_message(struct peal_channel *c, enum peal_op_kind kind)
+static void count_message(struct peal_channel *c, const struct peal_op *op)
 {
-    if (kind == PEAL_OP_SEND)
-        c->sends++;
-    else if (kind != PEAL_OP_FREE)
-        c->recvs++;
+    c->sends += peal_op_sends(op);
+    c->recvs += peal_op_receives(op);
 }
 
 void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op *ops,
@@ -307,9 +305,9 @@ void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op
     for (uint64_t i = 0; i < count; i++) {
         if (!peal_op_has_channel(&ops[i]))
             continue;
-        struct peal_channel *c = note_lane(a, ops[i].mem.channel, ops[i].kind == PEAL_OP_SEND);
+        struct peal_channel *c = note_lane(a, ops[i].mem.channel, peal_op_sends(&ops[i]));
         if (c)
-            count_message(c, ops[i].kind);
+            count_message(c, &ops[i]);
     }
 }
 
@@ -317,13 +315,13 @@ void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op
 static bool add_message(struct peal_assembler *a, enum peal_op_kind kind, uint32_t channel,
                         uint8_t dtype, uint32_t rows, uint64_t count)
 {
-    bool sends = kind == PEAL_OP_SEND;
+    const struct peal_op_facts *row = peal_op_facts(kind);
     struct peal_op *op = add_op(a, kind);
-    set_mem(a, op, sends ? 1 : 0, rows, count);
-    struct peal_channel *c = use_channel(a, op, channel, sends);
+    set_mem(a, op, row->sources, rows, count);
+    struct peal_channel *c = use_channel(a, op, channel, row->channel & PEAL_CHANNEL_SEND);
     if (!c)
         return false;
-    count_message(c, kind);
+    count_message(c, op);
     op->dtype = dtype;
     return true;
 }
@@ -379,9 +377,9 @@ void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
     uint32_t n = peal_op_nrefs(op);
     set_mem(a, to, op->mem.nsrc, op->mem.rows, op->mem.count);
     if (peal_op_has_channel(op)) {
-        struct peal_channel *c = use_channel(a, to, op->mem.channel, op->kind == PEAL_OP_SEND);
+        struct peal_channel *c = use_channel(a, to, op->mem.channel, peal_op_sends(op));
         if (c)
-            count_message(c, op->kind);
+            count_message(c, op);
     }
     if (!peal_vec_reserve(&a->refs, n)) {
         peal_assembler_no_memory(a);

@@ -15,7 +15,7 @@
 #define PEAL_PLAN_ASSEMBLE_H
 
 #include "base/base.h"
-#include "plan/format.h"
+#include "plan/format/effects.h"
 
 struct peal_assembler;
 

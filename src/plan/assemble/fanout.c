@@ -59,8 +59,8 @@ static bool overlap(const struct peal_op *op, const struct peal_ref *a, const st
 /* Does the op store a value unchanged, or rounded into a narrower type? */
 static bool is_store(const struct peal_op *op)
 {
-    return op->kind == PEAL_OP_COPY ||
-           (op->kind == PEAL_OP_COMPUTE && op->fn == PEAL_FN_ID && op->mem.divisor <= 1);
+    return peal_op_is_copy(op) ||
+           (peal_op_is_compute(op) && op->fn == PEAL_FN_ID && op->mem.divisor <= 1);
 }
 
 void peal_lane_forward(struct peal_lane_ops *lane, const struct peal_fuse_context *context,
@@ -89,7 +89,7 @@ void peal_lane_forward(struct peal_lane_ops *lane, const struct peal_fuse_contex
 static bool can_join(const struct peal_lane_ops *lane, const struct peal_op *made,
                      const struct peal_op *copy)
 {
-    if (made->kind != PEAL_OP_COMPUTE || copy->kind != PEAL_OP_COPY || !same_shape(made, copy) ||
+    if (!peal_op_is_compute(made) || !peal_op_is_copy(copy) || !same_shape(made, copy) ||
         made->mem.more_dsts == PEAL_PLAN_MAX_SOURCES)
         return false;
     const struct peal_ref *refs = &lane->refs.at[made->mem.ref];

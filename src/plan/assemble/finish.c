@@ -35,7 +35,7 @@
 #include "plan/assemble/assemble_internal.h"
 
 #include "base/base.h"
-#include "plan/hash.h"
+#include "plan/format/hash.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -205,11 +205,10 @@ static void count_cells(struct peal_assembler *a, struct peal_diags *diags)
             for (uint64_t i = 0; i < a->lanes.at[w.lane].ops; i++, op++) {
                 if (a->status != PEAL_OK)
                     break;
-                if (op->kind == PEAL_OP_NOTIFY)
+                if (peal_op_is_notify(op))
                     walk_notify(&w, op);
-                else if (op->kind == PEAL_OP_PEEK || peal_op_is_atomic(op) ||
-                         (op->kind == PEAL_OP_WAIT &&
-                          (op->flags & (PEAL_OP_EQUAL | PEAL_OP_HAS_REG))))
+                else if (peal_op_is_peek(op) || peal_op_is_atomic(op) ||
+                         (peal_op_is_wait(op) && (op->flags & (PEAL_OP_EQUAL | PEAL_OP_HAS_REG))))
                     a->header.monotone = 0;
             }
         }
@@ -232,7 +231,7 @@ static void note_uses(struct peal_assembler *a, uint64_t *largest)
         const struct peal_op *op = a->ops.at + lane->first_op;
         const struct peal_op *end = a->ops.at + last->first_op + last->ops;
         for (; op < end; op++) {
-            if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
+            if (peal_op_is_sync(op) || peal_op_is_free(op))
                 continue;
             if (peal_op_has_channel(op)) {
                 uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size(op->dtype);

@@ -86,8 +86,8 @@ static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
 {
     for (size_t i = 0; i < lane->ops.len; i++) {
         const struct peal_op *op = &lane->ops.at[i];
-        bool receives = op->kind == PEAL_OP_RECV_SLOT;
-        if (receives || op->kind == PEAL_OP_FREE) {
+        bool receives = peal_op_holds(op);
+        if (receives || peal_op_is_free(op)) {
             struct used *used = find_used(s, op->mem.channel);
             if (!used)
                 return false;
@@ -158,7 +158,7 @@ static bool rewrite(struct slots *s, struct peal_lane_ops *lane, struct peal_lan
                 return false;
             ref->rank -= used->freed;
         }
-        if (op.kind == PEAL_OP_FREE) {
+        if (peal_op_is_free(&op)) {
             used = find_used(s, op.mem.channel);
             if (!used)
                 return false;
@@ -173,7 +173,7 @@ static bool rewrite(struct slots *s, struct peal_lane_ops *lane, struct peal_lan
 static bool receives_in_slots(const struct peal_lane_ops *lane)
 {
     for (size_t i = 0; i < lane->ops.len; i++) {
-        if (lane->ops.at[i].kind == PEAL_OP_RECV_SLOT)
+        if (peal_op_holds(&lane->ops.at[i]))
             return true;
     }
     return false;

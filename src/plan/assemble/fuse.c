@@ -61,9 +61,16 @@ static uint32_t dst_count(const struct peal_op *op)
     return peal_op_has_dst(op) ? 1 : 0;
 }
 
+/* Does it order other ops, or may they not pass it for another reason? */
 static bool is_ordering(const struct peal_op *op)
 {
-    return peal_op_is_sync(op) || op->kind >= PEAL_OP_FLUSH;
+    return !peal_op_is_data(op);
+}
+
+/* May another op read its operands instead of its result? */
+static bool can_be_taken_over(const struct peal_op *op)
+{
+    return peal_op_is_copy(op) || peal_op_is_compute(op);
 }
 
 static uint64_t extent(const struct peal_op *op, enum peal_dtype dtype)
@@ -118,7 +125,7 @@ static void find_last_uses(struct fuser *f)
         uint8_t *last_use = f->last_use + op->mem.ref;
         uint32_t ndst = dst_count(op), end = ndst + op->mem.nsrc;
         if (ndst && is_tile(f, refs))
-            live[refs[0].buf] = !whole_tile(f, refs) || op->kind == PEAL_OP_ACCUMULATE;
+            live[refs[0].buf] = !whole_tile(f, refs) || peal_op_accumulates(op);
         for (uint32_t k = ndst; k < end; k++) {
             if (!is_tile(f, &refs[k]))
                 continue;
@@ -179,21 +186,21 @@ static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32
                           const struct peal_op *d)
 {
     const struct peal_ref *dst = f->out->refs.at + d->mem.ref;
-    if (d->kind == PEAL_OP_COPY)
+    if (peal_op_is_copy(d))
         return true; /* a tile copy only renames */
-    if (d->kind != PEAL_OP_COMPUTE || d->fn == PEAL_FN_SOFTMAX)
+    if (!peal_op_is_compute(d) || d->fn == PEAL_FN_SOFTMAX)
         return false;
     bool widens = d->fn == PEAL_FN_ID && d->mem.divisor <= 1 && dst->dtype == PEAL_F32 &&
                   dst[1].buf != PEAL_BUF_CONST;
-    if (widens && u->kind == PEAL_OP_COMPUTE && u->fn != PEAL_FN_ID)
+    if (widens && peal_op_is_compute(u) && u->fn != PEAL_FN_ID)
         return true; /* narrow operands are widened where they are used */
     bool rounds = peal_dtype_is_narrow((enum peal_dtype)dst->dtype);
-    if (u->kind == PEAL_OP_COPY || (u->kind == PEAL_OP_COMPUTE && u->fn == PEAL_FN_ID))
+    if (peal_op_is_copy(u) || (peal_op_is_compute(u) && u->fn == PEAL_FN_ID))
         return (u->dtype == dst->dtype ||
                 (dst->dtype == PEAL_F32 && peal_dtype_is_narrow((enum peal_dtype)u->dtype))) &&
-               !(d->mem.divisor > 1 && u->kind != PEAL_OP_COPY && u->mem.divisor > 1);
-    return u->kind == PEAL_OP_COMPUTE && u->fn == d->fn && k == 0 && d->mem.divisor <= 1 &&
-           !rounds && peal_fn_info((enum peal_fn)d->fn)->operands == 0 &&
+               !(d->mem.divisor > 1 && !peal_op_is_copy(u) && u->mem.divisor > 1);
+    return peal_op_is_compute(u) && u->fn == d->fn && k == 0 && d->mem.divisor <= 1 && !rounds &&
+           peal_fn_info((enum peal_fn)d->fn)->operands == 0 &&
            u->mem.nsrc + d->mem.nsrc - 1 <= PEAL_PLAN_MAX_SOURCES;
 }
 
@@ -203,7 +210,7 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
                        uint32_t k, bool last)
 {
     const struct peal_ref *src = &refs[dst_count(u) + k];
-    if (u->kind == PEAL_OP_MATMUL) /* a value put into a tile for it may not be an operand of it */
+    if (peal_op_is_own(u)) /* a value put into a tile for it may not be an operand of it */
         return -1;
     if (!last || !whole_tile(f, src) || !f->made_by[src->buf] || f->was_read[src->buf])
         return -1;
@@ -212,9 +219,9 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
     if (d->mem.count != u->mem.count || d->mem.rows != u->mem.rows || !can_take_over(f, u, k, d) ||
         !reads_can_move(f, at))
         return -1;
-    if (u->kind == PEAL_OP_SEND && (d->kind != PEAL_OP_COPY))
+    if (peal_op_sends(u) && (!peal_op_is_copy(d)))
         return -1;
-    if (u->kind == PEAL_OP_ACCUMULATE && d->kind != PEAL_OP_COPY)
+    if (peal_op_accumulates(u) && !peal_op_is_copy(d))
         return -1;
     /* U's destination may be one of D's sources exactly, but may not overlap one otherwise. */
     const struct peal_ref *dsrc = f->out->refs.at + d->mem.ref + dst_count(d);
@@ -223,7 +230,7 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
             return -1;
     }
     /* The dtype that a copy reads must be the tile's; then renaming it changes nothing. */
-    if (d->kind == PEAL_OP_COPY && dsrc[0].dtype != src->dtype)
+    if (peal_op_is_copy(d) && dsrc[0].dtype != src->dtype)
         return -1;
     return (long)at;
 }
@@ -277,10 +284,10 @@ static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
         f->out->refs.len = u->mem.ref + un + dn - 1;
     }
     u->mem.nsrc += dn - 1;
-    bool renames = d.kind == PEAL_OP_COMPUTE && d.fn == PEAL_FN_ID && u->kind == PEAL_OP_COMPUTE &&
+    bool renames = peal_op_is_compute(&d) && d.fn == PEAL_FN_ID && peal_op_is_compute(u) &&
                    u->fn != PEAL_FN_ID;
-    if (d.kind == PEAL_OP_COMPUTE && !renames) {
-        if (u->kind == PEAL_OP_COPY)
+    if (peal_op_is_compute(&d) && !renames) {
+        if (peal_op_is_copy(u))
             u->mem.divisor = 0;
         u->kind = PEAL_OP_COMPUTE;
         u->fn = d.fn;
@@ -323,7 +330,7 @@ static bool take(struct fuser *f, size_t i)
     if (ndst) {
         if (is_tile(f, dst)) {
             f->was_read[dst->buf] = 0;
-            if (whole_tile(f, dst) && op.kind <= PEAL_OP_COMPUTE)
+            if (whole_tile(f, dst) && can_be_taken_over(&op))
                 f->made_by[dst->buf] = (uint32_t)f->out->ops.len + 1;
             else
                 f->made_by[dst->buf] = 0;
@@ -337,7 +344,7 @@ static bool has_makers(const struct fuser *f)
 {
     for (size_t i = 0; i < f->in->ops.len; i++) {
         const struct peal_op *op = &f->in->ops.at[i];
-        if (op->kind <= PEAL_OP_COMPUTE && is_tile(f, f->in->refs.at + op->mem.ref))
+        if (can_be_taken_over(op) && is_tile(f, f->in->refs.at + op->mem.ref))
             return true;
     }
     return false;

@@ -9,7 +9,7 @@
 #define PEAL_PLAN_LANE_H
 
 #include "base/base.h"
-#include "plan/format.h"
+#include "plan/format/effects.h"
 
 struct peal_lane_ops {
     PEAL_VEC(struct peal_op) ops;

@@ -113,8 +113,8 @@ bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct 
             .rows = (uint32_t)rows, .count = (uint64_t)n, .dims = e->a->next->next ? 2 : 1};
         return true;
     }
-    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_MATMUL)
-        return peal_inst_matmul_shape(t, e, out);
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_OWN)
+        return peal_inst_own_shape(t, e, out);
     if (e->kind == PEAL_EXPR_BINARY)
         return peal_inst_shape(t, e->a, out) || peal_inst_shape(t, e->b, out);
     const struct peal_expr *arg = e->a;
@@ -130,7 +130,7 @@ bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct 
 /* The rule for every op (docs/language.md, "Overlap"): all sources are read before anything is
  * written. An op follows it by itself for operands that are exactly the destination; for any other
  * overlap a tile comes between. */
-static bool overlap_badly(const struct part *a, const struct part *b)
+bool peal_inst_overlap_badly(const struct part *a, const struct part *b)
 {
     if (a->ref.buf != b->ref.buf || a->ref.rank != b->ref.rank || a->ref.buf >= PEAL_BUF_SLOT)
         return false;
@@ -268,7 +268,7 @@ static void emit_compute(struct instantiation *t, const struct part *dst, const 
     struct part target;
     const struct part *to = dst;
     for (size_t i = s->first; i < t->operands.len; i++) {
-        if (!overlap_badly(dst, &t->operands.at[i]))
+        if (!peal_inst_overlap_badly(dst, &t->operands.at[i]))
             continue;
         target = peal_inst_tile(t, NULL, dst->ref.dtype, dst);
         to = &target;
@@ -346,7 +346,7 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
         if (!peal_inst_part(t, e, &src))
             return;
         peal_inst_want_shape(t, e, &src, dst);
-        if (t->status == PEAL_OK && overlap_badly(dst, &src)) {
+        if (t->status == PEAL_OK && peal_inst_overlap_badly(dst, &src)) {
             struct part tile = peal_inst_tile(t, NULL, (enum peal_dtype)src.ref.dtype, dst);
             peal_inst_move(t, &tile, &src, 0);
             src = tile;
@@ -366,8 +366,8 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
         store(t, dst, e->a, divisor);
     } else if (e->builtin == PEAL_BUILTIN_FINAL && e->kind == PEAL_EXPR_CALL) {
         store(t, dst, e->a->next, divides(t, e) ? t->bind->nranks : divisor);
-    } else if (e->builtin == PEAL_BUILTIN_MATMUL && e->kind == PEAL_EXPR_CALL) {
-        peal_inst_matmul(t, dst, e, divisor);
+    } else if (e->builtin == PEAL_BUILTIN_OWN && e->kind == PEAL_EXPR_CALL) {
+        peal_inst_own(t, dst, e, divisor);
     } else {
         compute(t, dst, e, divisor);
     }
@@ -494,7 +494,7 @@ void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
     }
     src = peal_inst_operand(t, s->b, &dst, dtype);
     bool through_tile = src.ref.dtype != dst.ref.dtype || src.ref.buf == PEAL_BUF_CONST ||
-                        overlap_badly(&dst, &src);
+                        peal_inst_overlap_badly(&dst, &src);
     if (t->status == PEAL_OK && through_tile) {
         struct part tile = peal_inst_tile(t, NULL, dtype, &dst);
         peal_inst_move(t, &tile, &src, 0);

@@ -26,6 +26,12 @@ bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *fo
     return false;
 }
 
+void peal_inst_exclude(struct instantiation *t)
+{
+    if (t->bind->excluded && t->status == PEAL_OK)
+        *t->bind->excluded = true;
+}
+
 /* Rounds down, as % is Euclidean for positive divisors. */
 static int64_t divide(int64_t a, int64_t b)
 {

@@ -5,8 +5,8 @@
  * One rank's part can usually be made alone. If it cannot (shared signals, whose totals depend on
  * all ranks; signals used by several inlined calls; declarations that some rank may not reach), the
  * whole plan is made and the part is taken out of it. */
+#include "plan/format/part.h"
 #include "plan/make/maker.h"
-#include "plan/part.h"
 
 #include "base/base.h"
 
@@ -71,9 +71,11 @@ static void bind_int(struct instantiation *t, const struct peal_symbol *symbol)
         peal_inst_fail(t, symbol->pos, "parameter '%s' has no value", symbol->name);
         return;
     }
-    if (is_root && (b->value < 0 || b->value >= t->bind->nranks))
+    if (is_root && (b->value < 0 || b->value >= t->bind->nranks)) {
+        peal_inst_exclude(t);
         peal_inst_fail(t, symbol->pos, "root %" PRId64 " is not a rank of %u", b->value,
                        t->bind->nranks);
+    }
 }
 
 static void bind_ints(struct instantiation *t, const struct peal_symbol *symbol)
@@ -140,23 +142,6 @@ bool peal_inst_fn_takes(struct instantiation *t, struct peal_pos pos, enum peal_
     return false;
 }
 
-static struct ends find_ends(const struct peal_kernel *kernel)
-{
-    struct ends out = {0};
-    if (kernel->implements)
-        (void)peal_contract_find(kernel->implements, strlen(kernel->implements), &out.contract);
-    for (int i = kernel->nparams; i-- > 0;) {
-        const struct peal_symbol *s = kernel->params[i];
-        if (s->kind != PEAL_SYMBOL_BUFFER)
-            continue;
-        if (s->dir & PEAL_DIR_IN)
-            out.x = s;
-        if (s->dir & PEAL_DIR_OUT)
-            out.y = s;
-    }
-    return out;
-}
-
 static void bind_reduce(struct instantiation *t, const struct peal_symbol *s)
 {
     enum peal_reduction reduce = t->bind->reduce;
@@ -165,7 +150,7 @@ static void bind_reduce(struct instantiation *t, const struct peal_symbol *s)
                 : !peal_reduce_takes(reduce, t->bind->dtype))
         peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_bind_reduce_name(t->bind),
                        peal_dtype_name(t->bind->dtype));
-    else if (reduce == PEAL_AVG && !peal_contract_has_avg(find_ends(t->kernel).contract))
+    else if (reduce == PEAL_AVG && !peal_contract_has_avg(t->ends.contract))
         peal_inst_fail(t, s->pos, "%s has no avg", t->kernel->implements);
 }
 
@@ -188,7 +173,7 @@ static void bind_integers(struct instantiation *t)
 }
 
 /* Makes the buffers of all parameters, once, before the first rank. */
-static void declare_params(struct instantiation *t, const struct ends *ends)
+static void declare_params(struct instantiation *t, const struct peal_ends *ends)
 {
     uint32_t number = 0;
     bool in_place = t->bind->in_place && ends->x && ends->y && ends->x != ends->y;
@@ -240,7 +225,7 @@ static uint64_t length_of(const struct binding *b)
 }
 
 /* Sizes of the buffer parameters on this rank. In place, a part is accessed through the whole. */
-static void bind_buffers(struct instantiation *t, const struct ends *ends)
+static void bind_buffers(struct instantiation *t, const struct peal_ends *ends)
 {
     for (int i = 0; i < t->kernel->nparams; i++) {
         const struct peal_symbol *s = t->kernel->params[i];
@@ -276,6 +261,7 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
     part->buf = whole->buf;
     bool own_part = x_part || peal_contract_scatters(ends->contract);
     if (!own_part && length_of(part) != length_of(whole)) {
+        peal_inst_exclude(t);
         peal_inst_fail(t, ends->y->pos,
                        "in place, '%s' and '%s' are one buffer, but rank %u has %" PRIu64
                        " and %" PRIu64 " elements of them",
@@ -346,7 +332,7 @@ static void record_formulas(struct instantiation *t)
         peal_assembler_formula(t->a, t->bind->formula);
 }
 
-static void fill_header(struct instantiation *t, const struct ends *ends)
+static void fill_header(struct instantiation *t, const struct peal_ends *ends)
 {
     struct peal_plan *h = peal_assembler_header(t->a);
     h->period = (uint32_t)(t->kernel->period > 0 ? t->kernel->period : 1);
@@ -372,7 +358,7 @@ static void fill_header(struct instantiation *t, const struct ends *ends)
 
 void peal_inst_walk_rank(struct instantiation *t, bool first)
 {
-    const struct ends *ends = &t->ends;
+    const struct peal_ends *ends = &t->ends;
     memset(t->env, 0, (t->kernel->nslots + 1) * sizeof *t->env);
     t->lane = 0;
     t->lane_open = false;
@@ -512,7 +498,7 @@ uint64_t peal_instantiate_max_cells(uint32_t nranks)
 bool peal_inst_acquire(struct instantiation *t)
 {
     const struct peal_bind *bind = t->bind;
-    t->ends = find_ends(t->kernel);
+    t->ends = peal_kernel_ends(t->kernel);
     if (peal_placement_init(&t->placement, bind->nranks, bind->nodes) != PEAL_OK)
         return false; /* the numbers are right: peal_inst_check_bind has checked them */
     t->via = PEAL_NONE;

@@ -9,7 +9,7 @@
 #define PEAL_PLAN_INSTANTIATE_H
 
 #include "base/base.h"
-#include "plan/format.h"
+#include "plan/format/effects.h"
 
 struct peal_kernel;
 
@@ -45,6 +45,9 @@ struct peal_bind {
      * in the plan, for the verifier to find */
     bool lenient;
     bool no_fuse; /* leave out the fusion step */
+    /* Set to true if it is no fault of the text that there is no plan: an assert or the kernel's grid
+     * excludes these values, or root or in_place does not fit them. May be NULL. */
+    bool *excluded;
 };
 
 /* The reduction that `op: reduce` is bound to, as a plan of the kernel numbers it: user-defined
@@ -56,7 +59,7 @@ const char *peal_bind_reduce_name(const struct peal_bind *bind);
 
 /* Limits that hold for any text, so that a few bytes cannot ask for hours and all memory. They grow
  * with the number of pairs of ranks, which the caller chooses. In this order: ops of a plan of all
- * ranks; ops of a plan that is used rank by rank (plan/parts.h); cells of a signal. */
+ * ranks; ops of a plan that is used rank by rank (plan/make/parts.h); cells of a signal. */
 uint64_t peal_instantiate_max_ops(uint32_t nranks);
 uint64_t peal_instantiate_max_streamed(uint32_t nranks);
 uint64_t peal_instantiate_max_cells(uint32_t nranks);

@@ -12,10 +12,11 @@
 
 #include "lang/lang.h"
 #include "plan/assemble/assemble.h"
-#include "plan/make/instantiate.h"
-#include "plan/make/placement.h"
 #include "plan/assemble/lane.h"
-#include "plan/parts.h"
+#include "plan/make/instantiate.h"
+#include "plan/make/parts.h"
+#include "plan/make/placement.h"
+#include "plan/make/signature.h"
 
 /* What a symbol stands for on the rank being walked, by symbol->slot. */
 struct binding {
@@ -70,15 +71,9 @@ struct channel_use {
     uint32_t received, freed;
 };
 
-/* The contract's x and y among the parameters, or NULL. */
-struct ends {
-    const struct peal_symbol *x, *y;
-    enum peal_contract contract;
-};
-
 struct instantiation {
     const struct peal_kernel *kernel;
-    struct ends ends;
+    struct peal_ends ends;
     const struct peal_bind *bind;
     struct peal_diags *diags;
     struct peal_assembler *a;
@@ -130,6 +125,9 @@ enum { PEAL_OP_SCOPED = 128 };
 /* Reports once and makes the instantiation fail. Returns false. */
 bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Before peal_inst_fail: see peal_bind.excluded. */
+void peal_inst_exclude(struct instantiation *t);
 
 /* eval.c. On failure these report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
@@ -202,11 +200,15 @@ void peal_inst_move(struct instantiation *t, const struct part *dst, const struc
 void peal_inst_want_shape(struct instantiation *t, const struct peal_expr *e,
                           const struct part *part, const struct part *shape);
 
-/* matmul.c */
-bool peal_inst_matmul_shape(struct instantiation *t, const struct peal_expr *e, struct part *out);
-/* dst = matmul(a, b), divided. */
-void peal_inst_matmul(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
-                      uint32_t divisor);
+/* Do two parts have bytes in common without being the same place? */
+bool peal_inst_overlap_badly(const struct part *a, const struct part *b);
+
+/* own.c: ops that are written as functions. The shape of the result; false: it takes that of its
+ * context. */
+bool peal_inst_own_shape(struct instantiation *t, const struct peal_expr *e, struct part *out);
+/* dst = e, divided. */
+void peal_inst_own(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
+                   uint32_t divisor);
 
 /* message.c */
 void peal_inst_receive(struct instantiation *t, const struct part *dst, const struct peal_expr *e);

@@ -203,7 +203,7 @@ static void set_offset(const struct instantiation *t, struct part *p)
 }
 
 /* The same place in the other phases of the launch period; everything except the offset must
- * agree. */
+ * agree. Rows of no elements have no offset, and which one it is does not matter. */
 static bool set_phases(struct instantiation *t, const struct peal_expr *e, struct part *p)
 {
     uint64_t offsets[PEAL_PLAN_MAX_PERIOD];
@@ -214,7 +214,8 @@ static bool set_phases(struct instantiation *t, const struct peal_expr *e, struc
             break;
         set_offset(t, &other);
         offsets[t->phase] = other.ref.offset;
-        if (other.ref.rank != p->ref.rank || other.ref.row != p->ref.row || other.rows != p->rows ||
+        bool same_row = other.ref.row == p->ref.row || !p->count;
+        if (other.ref.rank != p->ref.rank || !same_row || other.rows != p->rows ||
             other.count != p->count) {
             peal_inst_fail(t, e->pos, "only the place may depend on 'launch mod', not the shape");
             break;

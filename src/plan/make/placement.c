@@ -2,7 +2,7 @@
 /* Placements: derived tables, and the forms that people write. */
 #include "plan/make/placement.h"
 
-#include "plan/format.h"
+#include "plan/format/format.h"
 
 #include <stdlib.h>
 #include <string.h>

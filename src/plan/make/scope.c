@@ -28,12 +28,12 @@ static int by_cell_and_call(const void *x, const void *y)
 static uint32_t take_mark(struct peal_op *op)
 {
     uint32_t call;
-    if (op->kind == PEAL_OP_NOTIFY)
+    if (peal_op_is_notify(op))
         call = op->sync.after;
     else
         call = op->sync.reg;
     op->flags &= (uint8_t)~PEAL_OP_SCOPED;
-    if (op->kind == PEAL_OP_NOTIFY)
+    if (peal_op_is_notify(op))
         op->sync.after = 0;
     else
         op->sync.reg = 0;
@@ -51,13 +51,13 @@ static void move_cell(struct peal_assembler *a, const struct change *at, const s
             if (next->call != at->call)
                 break;
             struct peal_op *op = &a->ops.at[next->op];
-            if (op->kind == PEAL_OP_NOTIFY) {
+            if (peal_op_is_notify(op)) {
                 if (op->flags & PEAL_OP_SET)
                     added = op->sync.value;
                 else
                     added = added + op->sync.value;
             }
-            if (op->kind == PEAL_OP_WAIT || (op->flags & PEAL_OP_SET))
+            if (peal_op_is_wait(op) || (op->flags & PEAL_OP_SET))
                 op->sync.value += base;
         }
         base += added;

@@ -121,7 +121,7 @@ static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind,
     op->sync.value = 0;
     if (t->call && is_logical(t, cell->signal)) {
         op->flags |= PEAL_OP_SCOPED;
-        if (kind == PEAL_OP_NOTIFY)
+        if (peal_op_is_notify(op))
             op->sync.after = t->call;
         else
             op->sync.reg = (uint16_t)t->call;
@@ -320,15 +320,19 @@ static void walk_grid(struct instantiation *t, const struct peal_stmt *s)
     if (t->status != PEAL_OK)
         return;
     if (s->kind == PEAL_STMT_TREE) {
-        if (a < 1 || b < 0 || b >= t->bind->nranks)
+        if (a < 1 || b < 0 || b >= t->bind->nranks) {
+            peal_inst_exclude(t);
             peal_inst_fail(t, s->pos, "a tree with %" PRId64 " children from rank %" PRId64, a, b);
+        }
         t->grid.arity = a;
         t->grid.root = b;
         return;
     }
-    if (a < 1 || b < 1 || a > t->bind->nranks || b > t->bind->nranks || a * b != t->bind->nranks)
+    if (a < 1 || b < 1 || a > t->bind->nranks || b > t->bind->nranks || a * b != t->bind->nranks) {
+        peal_inst_exclude(t);
         peal_inst_fail(t, s->pos, "a grid of %" PRId64 " x %" PRId64 " does not have %u ranks", a,
                        b, t->bind->nranks);
+    }
     t->grid.rows = a;
     t->grid.cols = b;
     t->grid.torus = s->torus;
@@ -431,8 +435,8 @@ void peal_inst_lane_end(struct instantiation *t)
     };
     bool has_when = false, has_slot = false;
     for (size_t i = 0; i < t->now.ops.len; i++) {
-        has_when = has_when || t->now.ops.at[i].kind == PEAL_OP_WHEN;
-        has_slot = has_slot || t->now.ops.at[i].kind == PEAL_OP_RECV_SLOT;
+        has_when = has_when || peal_op_is_when(&t->now.ops.at[i]);
+        has_slot = has_slot || peal_op_holds(&t->now.ops.at[i]);
     }
     /* The last use of a slot could be in a `when`, and a chain could lead into or out of one. */
     if (t->status == PEAL_OK && has_when && has_slot)
@@ -552,8 +556,10 @@ static void walk_one(struct instantiation *t, const struct peal_stmt *s)
         walk_take(t, s);
         break;
     case PEAL_STMT_ASSERT:
-        if (!peal_inst_bool(t, s->a))
+        if (!peal_inst_bool(t, s->a)) {
+            peal_inst_exclude(t);
             peal_inst_fail(t, s->pos, "%s", s->name);
+        }
         break;
     case PEAL_STMT_LANE:
         walk_lane(t, s);

@@ -67,9 +67,7 @@ static void walk_lanes(struct peal_naive *n, const struct peal_stmt *s)
     }
     if (to > from && (uint64_t)to - (uint64_t)from > MAX_LANES)
         (void)peal_naive_fail(n, "too many lanes");
-    for (int64_t i = from; i < to; i++) {
-        if (n->why)
-            break;
+    for (int64_t i = from; i < to && !n->why; i++) {
         if (n->lane_open) {
             if (!peal_vec_push(&n->now->lanes, ((struct naive_lane){0}))) {
                 (void)peal_naive_fail(n, "out of memory");
@@ -309,9 +307,7 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
 
 static void walk(struct peal_naive *n, const struct peal_stmt *body)
 {
-    for (const struct peal_stmt *s = body; s; s = s->next) {
-        if (n->why)
-            break;
+    for (const struct peal_stmt *s = body; s && !n->why; s = s->next) {
         if (++n->steps > MAX_STEPS)
             (void)peal_naive_fail(n, "too many steps");
         walk_one(n, s);

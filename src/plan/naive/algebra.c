@@ -2,6 +2,7 @@
 /* Functions of data as functions on numbers modulo 2^61 - 1. See naive.h. */
 #include "plan/naive/naive.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -99,4 +100,38 @@ uint64_t peal_naive_apply(enum peal_fn fn, const uint64_t *operands, uint32_t n)
     for (uint32_t i = 1; i < n; i++)
         out = two(fn, out, operands[i]);
     return out;
+}
+
+uint64_t peal_naive_own(enum peal_op_kind kind, const uint64_t *operands)
+{
+    switch (kind) {
+    case PEAL_OP_MATMUL:
+        return peal_naive_apply(PEAL_FN_FMA, operands, 3);
+    case PEAL_OP_SELECT: /* decided if the mask is the constant 0 or 1 */
+        if (operands[0] == peal_naive_constant(0) || operands[1] == operands[2])
+            return operands[2];
+        if (operands[0] == peal_naive_constant(1))
+            return operands[1];
+        return peal_hash_u64(operands[2], peal_hash_u64(operands[1], operands[0] + 3000)) % PRIME;
+    case PEAL_OP_COPY:
+    case PEAL_OP_COMPUTE:
+    case PEAL_OP_ACCUMULATE:
+    case PEAL_OP_NOTIFY:
+    case PEAL_OP_WAIT:
+    case PEAL_OP_PEEK:
+    case PEAL_OP_FETCH_ADD:
+    case PEAL_OP_COMPARE_SWAP:
+    case PEAL_OP_TAKE:
+    case PEAL_OP_FLUSH:
+    case PEAL_OP_WHEN:
+    case PEAL_OP_END:
+    case PEAL_OP_SEND:
+    case PEAL_OP_RECV:
+    case PEAL_OP_RECV_SLOT:
+    case PEAL_OP_FREE:
+    case PEAL_OP_KIND_COUNT:
+        break;
+    }
+    assert(!"an op has a function of its own");
+    return 0;
 }

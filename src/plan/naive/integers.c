@@ -504,9 +504,7 @@ void peal_naive_bind(struct peal_naive *n)
         if (s->kind == PEAL_SYMBOL_INT || s->kind == PEAL_SYMBOL_INTS)
             bind_one(n, s);
     }
-    for (int i = 0; i < n->kernel->nparams; i++) {
-        if (n->why)
-            break;
+    for (int i = 0; i < n->kernel->nparams && !n->why; i++) {
         if (n->kernel->params[i]->kind == PEAL_SYMBOL_BUFFER)
             peal_naive_bind_buffer(n, n->kernel->params[i]);
     }

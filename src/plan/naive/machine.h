@@ -14,7 +14,7 @@
 #define PEAL_PLAN_NAIVE_MACHINE_H
 
 #include "lang/lang.h"
-#include "plan/format.h"
+#include "plan/format/format.h"
 #include "plan/naive/naive.h"
 
 /* What a name means on the current rank, by symbol->slot. */
@@ -42,7 +42,8 @@ enum naive_kind {
     NAIVE_APPLY,
     NAIVE_DIVIDE,
     NAIVE_MESSAGE,
-    NAIVE_MATMUL /* of the two operands; place: its shape */
+    NAIVE_MATMUL, /* of the two operands; place: its shape */
+    NAIVE_OWN     /* of the elements of the operands; own: the op */
 };
 
 struct naive_value {
@@ -51,6 +52,7 @@ struct naive_value {
     /* CONSTANT: the value; DIVIDE: the divisor; MATMUL: columns of the first operand */
     uint64_t word;
     enum peal_fn fn;
+    enum peal_op_kind own;
     struct naive_value *first, *next; /* operands */
     uint64_t *message;                /* MESSAGE: what was received */
 };

@@ -37,6 +37,9 @@ uint64_t peal_naive_input(uint32_t launch, uint32_t rank, uint32_t param, uint64
 uint64_t peal_naive_constant(double value);
 uint64_t peal_naive_undefined(void);
 uint64_t peal_naive_apply(enum peal_fn fn, const uint64_t *operands, uint32_t n);
+/* One element of an op with a function of its own, of one element of each source; matmul: one term
+ * of the sum, added to the third operand. */
+uint64_t peal_naive_own(enum peal_op_kind kind, const uint64_t *operands);
 uint64_t peal_naive_divide(uint64_t value, uint64_t by);
 
 #endif

@@ -75,7 +75,7 @@ static uint64_t dot(struct peal_naive *n, struct naive_lane *lane, const struct 
     for (uint64_t i = 0; i < inner; i++) {
         uint64_t terms[3] = {evaluate(n, lane, v->first, row * inner + i),
                              evaluate(n, lane, v->first->next, i * v->place.count + column), sum};
-        sum = peal_naive_apply(PEAL_FN_FMA, terms, 3);
+        sum = peal_naive_own(PEAL_OP_MATMUL, terms);
     }
     return sum;
 }
@@ -106,6 +106,10 @@ static uint64_t evaluate(struct peal_naive *n, struct naive_lane *lane, const st
         return out;
     case NAIVE_MATMUL:
         return dot(n, lane, v, k);
+    case NAIVE_OWN:
+        for (const struct naive_value *x = v->first; x; x = x->next)
+            few[count++] = evaluate(n, lane, x, k);
+        return peal_naive_own(v->own, few);
     case NAIVE_APPLY:
         break;
     }

@@ -129,6 +129,12 @@ bool peal_naive_place(struct peal_naive *n, const struct peal_expr *e, struct na
     return true;
 }
 
+static bool is_product(const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_OWN &&
+           peal_op_facts(e->own)->shape == PEAL_BY_MATRIX;
+}
+
 static bool matmul_shape(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out)
 {
     struct naive_place a, b;
@@ -168,7 +174,7 @@ bool peal_naive_shape(struct peal_naive *n, const struct peal_expr *e, struct na
                                     .stride = (uint64_t)cols};
         return true;
     }
-    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_MATMUL)
+    if (is_product(e))
         return matmul_shape(n, e, out);
     const struct peal_expr *arg = e->a;
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FINAL)
@@ -379,8 +385,15 @@ struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_exp
             v->first = peal_naive_value(n, e->a->next, shape);
         }
         return v;
-    case PEAL_BUILTIN_MATMUL:
-        return matmul(n, e);
+    case PEAL_BUILTIN_OWN:
+        if (is_product(e))
+            return matmul(n, e);
+        v = apply(n, PEAL_FN_ID, e, shape);
+        if (v) {
+            v->kind = NAIVE_OWN;
+            v->own = e->own;
+        }
+        return v;
     default:
         (void)peal_naive_fail(n, "a function of data that is not known here");
         return NULL;

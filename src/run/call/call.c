@@ -2,11 +2,11 @@
 /* See call.h, which opens with the design of this file. */
 #include "run/call/call.h"
 
-#include "run/call/collective.h"
+#include "run/algorithms/collective.h"
 #include "run/call/counting.h"
-#include "run/call/doctor.h"
 #include "run/call/under_way.h"
 #include "run/span/span.h"
+#include "run/wait/doctor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +26,8 @@ enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *te
 {
     *engine = (struct peal_calls){.team = team, .spins = team->policy.spins};
     enum peal_status status = peal_mail_init(&engine->mail, team);
+    if (status == PEAL_OK)
+        status = peal_rmas_init(&engine->rmas, team);
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++) {
         enum peal_status made = peal_frame_init(&engine->frames[c], team, c);
         status = status == PEAL_OK ? made : status;
@@ -64,6 +66,7 @@ void peal_calls_release(struct peal_calls *engine)
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         peal_frame_release(&engine->frames[c]);
     peal_mail_release(&engine->mail);
+    peal_rmas_release(&engine->rmas);
 }
 
 void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image)
@@ -108,7 +111,8 @@ static void begin_launch(struct peal_calls *engine, struct peal_frame *frame,
 struct waiter {
     struct peal_frame *frame; /* NULL: a message */
     const struct peal_calls *engine;
-    const struct peal_call *call;   /* NULL: a message */
+    const struct peal_call *call;   /* NULL: a message, or: */
+    const struct peal_rma *rma;     /* NULL: none of these */
     const enum peal_status *wanted; /* of a request; NULL: the call blocks */
 };
 
@@ -139,6 +143,8 @@ static void describe(void *context, struct peal_text *out)
         describe_agreement(waiter, out);
     else if (waiter->frame)
         peal_frame_describe(waiter->frame, out);
+    else if (waiter->rma)
+        peal_rma_describe(waiter->rma, out);
     else
         peal_mail_describe(waiter->wanted, out);
 }
@@ -147,7 +153,7 @@ static void describe(void *context, struct peal_text *out)
 static enum peal_status fail_mismatch(struct peal_calls *engine, struct peal_frame *frame,
                                       const struct peal_call *call, uint32_t context)
 {
-    struct waiter waiter = {frame, engine, call, context == 0 ? NULL : &call->status};
+    struct waiter waiter = {frame, engine, call, NULL, context == 0 ? NULL : &call->status};
     struct peal_backoff pause = {
         .describe = describe, .context = &waiter, .stream = context != 0, .seq = call->seq};
     return peal_doctor_mismatch(engine->team, &pause);
@@ -253,7 +259,7 @@ static __attribute__((noinline)) enum peal_status finish_waiting(struct peal_cal
     /* The peer may need this core even if there are as many cores as ranks. */
     if (engine->spins > MIN_SPINS)
         engine->spins = engine->spins / 2 > MIN_SPINS ? engine->spins / 2 : MIN_SPINS;
-    struct waiter waiter = {frame, engine, call, NULL};
+    struct waiter waiter = {.frame = frame, .engine = engine, .call = call};
     struct peal_backoff pause = {.describe = describe, .context = &waiter, .seq = call->seq};
     enum peal_status status = PEAL_OK;
     uint64_t since_ns = peal_now_ns();
@@ -301,7 +307,7 @@ static __attribute__((noinline)) enum peal_status
 load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_call *call)
 {
     enum peal_status status = load(engine, frame, call, 0);
-    struct waiter waiter = {frame, engine, call, NULL};
+    struct waiter waiter = {.frame = frame, .engine = engine, .call = call};
     struct peal_backoff pause = {.describe = describe, .context = &waiter, .seq = call->seq};
     while (status == PEAL_PENDING) {
         if (peal_calls_progress(engine))
@@ -351,6 +357,7 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     if (__builtin_expect(call->reached, 0) && status == PEAL_OK)
         status = peal_team_confirm(team);
     peal_team_leave(own);
+    peal_team_depart(team);
     end_count(engine, call, status);
     return status;
 }
@@ -427,7 +434,7 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
         if (progress == PEAL_RUN_BLOCKED)
             return moved;
         if (progress != PEAL_RUN_ENDED) {
-            struct waiter waiter = {frame, engine, call, &call->status};
+            struct waiter waiter = {frame, engine, call, NULL, &call->status};
             struct peal_backoff pause = {
                 .describe = describe, .context = &waiter, .stream = 1, .seq = call->seq};
             end_call(engine, call, fail_launch(frame, progress, &pause, engine->team));
@@ -479,6 +486,7 @@ bool peal_calls_move(struct peal_calls *engine)
     peal_team_progress(engine->team);
     bool moved = engine->active && advance_all(engine);
     moved |= peal_mail_progress(&engine->mail);
+    moved |= peal_rmas_move(engine->team, &engine->rmas);
     engine->nested--;
     return moved;
 }
@@ -496,13 +504,14 @@ static void fail_all(struct peal_calls *engine, enum peal_status status)
     while (engine->active)
         end_call(engine, engine->active, status);
     peal_mail_fail(&engine->mail, status);
+    peal_rmas_fail(engine->team, &engine->rmas, status);
 }
 
 enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
                                        struct peal_backoff *pause, uint64_t until_ns)
 {
     struct peal_team *team = engine->team;
-    struct waiter waiter = {NULL, engine, NULL, wanted};
+    struct waiter waiter = {.engine = engine, .wanted = wanted};
     enum peal_status status = team->failed;
     uint32_t spins = 0;
     peal_under_way_own(engine);
@@ -524,8 +533,9 @@ enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum pea
         waiter.frame = waiter.call ? &engine->frames[waiter.call->context] : NULL;
         pause->is_request = waiter.call != NULL;
         pause->is_message = !waiter.call;
+        waiter.rma = peal_rmas_find(&engine->rmas, wanted);
         if (pause->is_message)
-            pause->peer = peal_mail_peer(wanted);
+            pause->peer = waiter.rma ? waiter.rma->rank : peal_mail_peer(wanted);
         pause->max_sleep_ns = 0;
         if (until_ns != UINT64_MAX) {
             uint64_t now = peal_now_ns();
@@ -541,11 +551,13 @@ enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum pea
     }
     if (*wanted == PEAL_PENDING && status == PEAL_OK) {
         peal_backoff_leave(team, pause);
+        peal_team_depart(team);
         return PEAL_PENDING;
     }
     peal_backoff_reset(team, pause);
     if (status != PEAL_OK)
         fail_all(engine, status);
+    peal_team_depart(team);
     return *wanted;
 }
 
@@ -576,4 +588,5 @@ void peal_call_start(struct peal_calls *engine, struct peal_call *call)
     peal_team_enter(own, 1);
     peal_calls_move(engine);
     peal_team_leave(own);
+    peal_team_depart(engine->team);
 }

@@ -35,11 +35,12 @@
 #ifndef PEAL_RUN_CALL_H
 #define PEAL_RUN_CALL_H
 
-#include "run/exec/exec.h"
+#include "run/algorithms/collective.h"
 #include "run/call/mail.h"
-#include "run/call/backoff.h"
-#include "run/call/collective.h"
+#include "run/call/rma.h"
 #include "run/call/watch.h"
+#include "run/exec/exec.h"
+#include "run/wait/backoff.h"
 
 #include <pthread.h>
 
@@ -98,6 +99,7 @@ struct peal_calls {
     struct peal_call *active, *last;          /* started and not ended, oldest first */
     struct peal_call *running[PEAL_CONTEXTS]; /* that have begun */
     struct peal_mail mail;
+    struct peal_rmas rmas;
     struct peal_tally tallies[PEAL_CALL_COUNT];
     const struct peal_watch *watch; /* NULL: nothing is reported */
     /* See under_way.h. */

@@ -18,10 +18,10 @@
  *   - The length that a slot states is read once and checked: it is memory of another process. */
 #include "run/call/mail.h"
 
-#include "run/call/backoff.h"
 #include "run/call/boxes.h"
 #include "run/call/mail_far.h"
 #include "run/span/span.h"
+#include "run/wait/backoff.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -424,9 +424,7 @@ static bool see_aside(const struct peal_mail *mail, struct peal_letter *letter)
     const struct peal_aside *found = aside_queue(mail, letter->tag)->first;
     while (found && !is_wanted(letter, found))
         found = found->next;
-    for (uint32_t r = 0; r < mail->team->size; r++) {
-        if (found)
-            break;
+    for (uint32_t r = 0; r < mail->team->size && !found; r++) {
         if (mail->filling[r] && is_wanted(letter, mail->filling[r]))
             found = mail->filling[r];
     }

@@ -3,6 +3,7 @@
  * that no sender would write. */
 #include "base/tests/unit.h"
 #include "run/call/mail.h"
+#include "run/bootstrap/open.h"
 
 #include <stdint.h>
 #include <stdlib.h>

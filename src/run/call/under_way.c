@@ -41,7 +41,7 @@ void peal_under_way_unlist(struct peal_calls *engine)
 
 static bool has_work(const struct peal_calls *other)
 {
-    return other->active || other->mail.pending != 0;
+    return other->active || other->mail.pending != 0 || other->rmas.first;
 }
 
 bool peal_under_way_move_others(struct peal_calls *engine)

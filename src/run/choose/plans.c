@@ -5,12 +5,12 @@
  * There are three ways to it, the fastest first:
  *
  *   found in the cache             a key that was used before
- *   a template, resized            a key that differs in size, plain type or reduction (plan/resize.h)
+ *   a template, resized            a key that differs in size, plain type or reduction (resize.h)
  *   the kernel, instantiated       everything else
  *
  * Who owns what. The cache owns images, templates and what is known of cell writers. Images are cut
  * from `prefault` and are all freed together, by peal_plans_forget, when they take too much memory.
- * No call may be under way then, and pointers to images must be dropped (comm/resolve.c). Cell
+ * No call may be under way then, and pointers to images must be dropped (comm/core/resolve.c). Cell
  * writers are kept. A resized plan is built in `draft`, which the next one overwrites: an image
  * copies what it needs.
  *

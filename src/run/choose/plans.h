@@ -4,7 +4,7 @@
 #define PEAL_RUN_PLANS_H
 
 #include "lang/lang.h"
-#include "run/choose/select.h"
+#include "run/algorithms/select.h"
 #include "run/exec/image.h"
 #include "run/team/team.h"
 
@@ -39,7 +39,7 @@ struct peal_cell_writers {
 };
 
 /* The plan from which plans of other sizes, plain types and reductions are made: see
- * plan/resize.h. */
+ * plan/format/resize.h. */
 struct peal_template {
     struct peal_template *next; /* of the same algorithm */
     struct peal_plan_key key;   /* without sizes */

@@ -8,8 +8,8 @@
 #ifndef PEAL_RUN_SEGMENTS_H
 #define PEAL_RUN_SEGMENTS_H
 
+#include "run/algorithms/select.h"
 #include "run/choose/plans.h"
-#include "run/choose/select.h"
 
 struct peal_cutting {
     uint64_t segment; /* bytes of a launch */

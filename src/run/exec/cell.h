@@ -3,9 +3,9 @@
 #ifndef PEAL_RUN_CELL_H
 #define PEAL_RUN_CELL_H
 
-#include "run/call/backoff.h"
 #include "run/exec/exec.h"
 #include "run/span/span.h"
+#include "run/wait/backoff.h"
 
 /* The order is a constant at each store: for an order that is not constant the compiler emits a
  * seq_cst exchange, which would hold up everything after it until the cache line has arrived.

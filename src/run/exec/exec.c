@@ -24,9 +24,9 @@
 #include "run/exec/cell.h"
 #include "run/exec/far.h"
 #include "run/exec/operand.h"
-#include "run/call/backoff.h"
 #include "run/exec/remote.h"
 #include "run/span/span.h"
+#include "run/wait/backoff.h"
 
 enum {
     BARE_POLLS = 10, /* before the first pause, which lasts as long as a cache line's transfer */
@@ -170,23 +170,22 @@ static uint64_t row_stride(const struct peal_frame *frame, const struct peal_pla
     return (uint64_t)(peal_place_address(frame, place, 1) - first) >> place->shift;
 }
 
-static void multiply(struct peal_frame *frame, const struct peal_step *step)
+static void work_own(struct peal_frame *frame, const struct peal_step *step)
 {
+    const struct peal_op *op = &peal_plan_ops(frame->image->plan)[step->op];
     const struct peal_place *places = &frame->image->places[step->mem.first];
-    uint64_t rows = step->mem.rows, inner = step->mem.extra, columns = step->mem.count;
-    struct peal_product product = {
-        .dtype = (enum peal_dtype)step->dtype,
-        .rows = rows,
-        .inner = inner,
-        .columns = columns,
-        .a = peal_place_address(frame, &places[1], 0),
-        .b = peal_place_address(frame, &places[2], 0),
-        .c = peal_place_address(frame, &places[0], 0),
-        .a_stride = row_stride(frame, &places[1], rows, inner),
-        .b_stride = row_stride(frame, &places[2], inner, columns),
-        .c_stride = row_stride(frame, &places[0], rows, columns),
-    };
-    peal_product_run(&product);
+    struct peal_own own = {.kind = (enum peal_op_kind)op->kind,
+                           .rows = step->mem.rows,
+                           .count = step->mem.count,
+                           .inner = step->mem.extra};
+    for (uint32_t i = 0; i <= step->mem.nsrc; i++) {
+        struct peal_op shape = peal_op_of_operand(op, i);
+        own.operands[i] = (struct peal_own_operand){
+            .at = peal_place_address(frame, &places[i], 0),
+            .stride = row_stride(frame, &places[i], shape.mem.rows, shape.mem.count),
+            .dtype = (enum peal_dtype)peal_plan_refs(frame->image->plan)[op->mem.ref + i].dtype};
+    }
+    peal_own_run(&own);
 }
 
 /* ---- cells ---- */
@@ -373,8 +372,8 @@ static enum peal_step_end try_far(struct peal_frame *frame, struct peal_frame_la
             return peal_far_work(frame, lane, step);
         work(frame, step);
         return PEAL_STEP_DONE;
-    case PEAL_STEP_MATMUL:
-        multiply(frame, step);
+    case PEAL_STEP_OWN:
+        work_own(frame, step);
         return PEAL_STEP_DONE;
     case PEAL_STEP_NOTIFY:
     case PEAL_STEP_NOTIFY_SHARED:
@@ -488,8 +487,8 @@ run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t s
             else
                 work(frame, step);
             break;
-        case PEAL_STEP_MATMUL:
-            multiply(frame, step);
+        case PEAL_STEP_OWN:
+            work_own(frame, step);
             break;
         case PEAL_STEP_NOTIFY:
         case PEAL_STEP_NOTIFY_SHARED:

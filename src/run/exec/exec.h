@@ -15,10 +15,10 @@
 #ifndef PEAL_RUN_EXEC_H
 #define PEAL_RUN_EXEC_H
 
-#include "run/call/family.h"
+#include "run/exec/family.h"
 #include "run/exec/image.h"
-#include "run/team/team.h"
 #include "run/exec/trace.h"
+#include "run/team/team.h"
 
 struct peal_far_lane;
 

@@ -3,11 +3,11 @@
  * far_block.c and far_channel.c: sources that must not change yet, and flushes. See far.h. */
 #include "run/exec/far.h"
 
-#include "run/call/backoff.h"
 #include "run/exec/cell.h"
 #include "run/exec/image_layout.h"
 #include "run/exec/operand.h"
 #include "run/span/span.h"
+#include "run/wait/backoff.h"
 
 #include <errno.h>
 #include <stdlib.h>

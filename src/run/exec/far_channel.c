@@ -2,11 +2,11 @@
 /* Channels to and from ranks of other hosts. A message is one put: the slot's header after its
  * number, the payload, and the number as the put's signal. Only a message of many rows needs a put
  * for each row, and then one for the header. */
-#include "run/call/backoff.h"
 #include "run/exec/channel.h"
 #include "run/exec/far.h"
 #include "run/exec/operand.h"
 #include "run/span/span.h"
+#include "run/wait/backoff.h"
 
 #include <string.h>
 

@@ -94,10 +94,10 @@ static int64_t largest_count(const struct peal_plan *plan)
     int64_t largest = 0;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(plan)[i];
-        if ((op->kind != PEAL_OP_NOTIFY && op->kind != PEAL_OP_WAIT) ||
+        if ((!peal_op_is_notify(op) && !peal_op_is_wait(op)) ||
             peal_plan_signals(plan)[peal_op_signal(op)].kind != PEAL_SIGNAL_ONE_WRITER)
             continue;
-        int64_t value = op->kind == PEAL_OP_NOTIFY ? op->sync.after : op->sync.value;
+        int64_t value = peal_op_is_notify(op) ? op->sync.after : op->sync.value;
         largest = value > largest ? value : largest;
     }
     return largest;
@@ -194,7 +194,7 @@ static bool has_take(const struct peal_plan *plan)
     if (plan->monotone)
         return false;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (op[i].kind == PEAL_OP_TAKE)
+        if (peal_op_is_take(&op[i]))
             return true;
     }
     return false;

@@ -30,7 +30,7 @@ enum peal_step_kind {
     PEAL_STEP_REDUCE,  /* one dtype throughout, by a reducer */
     PEAL_STEP_COMBINE, /* everything else */
     PEAL_STEP_ACCUMULATE,
-    PEAL_STEP_MATMUL, /* mem.extra: columns of the first source */
+    PEAL_STEP_OWN,    /* compute/own.h; mem.extra: columns of the first of two matrices */
     PEAL_STEP_NOTIFY, /* one-writer cell: a release store */
     PEAL_STEP_NOTIFY_SHARED,
     PEAL_STEP_NOTIFY_RAW,

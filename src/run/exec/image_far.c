@@ -62,7 +62,7 @@ static enum peal_status mark_work(struct peal_image *image, struct peal_step *st
     if (count.sources + count.destinations == 0)
         return PEAL_OK;
     if (step->kind == PEAL_STEP_SEND || step->kind == PEAL_STEP_RECV ||
-        step->kind == PEAL_STEP_MATMUL ||
+        step->kind == PEAL_STEP_OWN ||
         (step->kind == PEAL_STEP_ACCUMULATE && !can_accumulate(image, step)))
         return PEAL_UNSUPPORTED;
     step->kind |= PEAL_STEP_FAR;
@@ -112,7 +112,7 @@ enum peal_status peal_image_mark_far(struct peal_image *image, const uint8_t *fa
         struct peal_step *step = &image->steps[i];
         enum peal_step_kind kind = (enum peal_step_kind)step->kind;
         bool sends = false, was_sent = sent;
-        if (kind <= PEAL_STEP_MATMUL || kind == PEAL_STEP_SEND || kind == PEAL_STEP_RECV) {
+        if (kind <= PEAL_STEP_OWN || kind == PEAL_STEP_SEND || kind == PEAL_STEP_RECV) {
             enum peal_status status = mark_work(image, step, far, &sends);
             if (status != PEAL_OK)
                 return status;
@@ -121,7 +121,7 @@ enum peal_status peal_image_mark_far(struct peal_image *image, const uint8_t *fa
             step->flags |= PEAL_STEP_NEAR;
         bool concerned = is_sync(kind) || (kind >= PEAL_STEP_SEND && kind <= PEAL_STEP_FREE &&
                                            is_far_channel(image, step, far));
-        bool writes = kind <= PEAL_STEP_MATMUL || kind == PEAL_STEP_RECV || kind == PEAL_STEP_END;
+        bool writes = kind <= PEAL_STEP_OWN || kind == PEAL_STEP_RECV || kind == PEAL_STEP_END;
         if (concerned || (was_sent && writes))
             step->kind |= PEAL_STEP_FAR;
         sends |= concerned && kind == PEAL_STEP_SEND;

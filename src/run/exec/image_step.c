@@ -94,38 +94,64 @@ static uint8_t flags_of(const struct peal_image *image, const struct peal_op *op
     return image->clip ? flags : flags & (uint8_t)~PEAL_STEP_CLIP;
 }
 
-static enum peal_step_kind mem_kind(const struct peal_plan *plan, const struct peal_op *op)
+static enum peal_step_kind data_kind(const struct peal_plan *plan, const struct peal_op *op)
 {
     const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
-    switch (op->kind) {
-    case PEAL_OP_COPY:
-        return refs[0].dtype == refs[1].dtype && refs[1].buf != PEAL_BUF_CONST ? PEAL_STEP_COPY
-                                                                               : PEAL_STEP_COMBINE;
-    case PEAL_OP_COMPUTE: {
-        bool plain = op->mem.divisor <= 1 && op->mem.nsrc >= 2 && !peal_fn_is_user(op->fn);
-        for (uint32_t i = 1; i <= op->mem.nsrc; i++)
-            plain = plain && refs[i].dtype == refs[0].dtype && refs[i].buf != PEAL_BUF_CONST;
-        return plain ? PEAL_STEP_REDUCE : PEAL_STEP_COMBINE;
-    }
-    case PEAL_OP_ACCUMULATE:
+    if (peal_op_is_own(op))
+        return PEAL_STEP_OWN;
+    if (peal_op_accumulates(op))
         return PEAL_STEP_ACCUMULATE;
-    case PEAL_OP_MATMUL:
-        return PEAL_STEP_MATMUL;
-    case PEAL_OP_SEND:
+    bool plain = true; /* all operands are memory of one type */
+    for (uint32_t i = 1; i <= op->mem.nsrc; i++)
+        plain = plain && refs[i].dtype == refs[0].dtype && refs[i].buf != PEAL_BUF_CONST;
+    if (peal_op_is_copy(op))
+        return plain ? PEAL_STEP_COPY : PEAL_STEP_COMBINE;
+    plain = plain && op->mem.divisor <= 1 && op->mem.nsrc >= 2 && !peal_fn_is_user(op->fn);
+    return plain ? PEAL_STEP_REDUCE : PEAL_STEP_COMBINE;
+}
+
+static enum peal_step_kind channel_kind(const struct peal_op *op)
+{
+    if (peal_op_sends(op))
         return PEAL_STEP_SEND;
-    case PEAL_OP_RECV:
-        return PEAL_STEP_RECV;
-    case PEAL_OP_RECV_SLOT:
-        return PEAL_STEP_RECV_SLOT;
-    case PEAL_OP_FLUSH:
-        return PEAL_STEP_FLUSH;
-    case PEAL_OP_WHEN:
-        return PEAL_STEP_WHEN;
-    case PEAL_OP_END:
-        return PEAL_STEP_PASS;
-    default:
+    if (!peal_op_receives(op))
         return PEAL_STEP_FREE;
+    return peal_op_frees(op) ? PEAL_STEP_RECV : PEAL_STEP_RECV_SLOT;
+}
+
+static enum peal_step_kind mem_kind(const struct peal_plan *plan, const struct peal_op *op)
+{
+    switch (peal_op_form(op)) {
+    case PEAL_FORM_DATA:
+        return data_kind(plan, op);
+    case PEAL_FORM_CHANNEL:
+        return channel_kind(op);
+    case PEAL_FORM_FLUSH:
+        return PEAL_STEP_FLUSH;
+    case PEAL_FORM_WHEN:
+        return PEAL_STEP_WHEN;
+    case PEAL_FORM_END:
+        return PEAL_STEP_PASS;
+    case PEAL_FORM_CELL:
+        break;
     }
+    assert(!"an op on a cell is a step of its own");
+    return PEAL_STEP_PASS;
+}
+
+static enum peal_step_kind sync_kind(const struct peal_op *op, const struct peal_signal *signal)
+{
+    static const enum peal_step_kind kinds[2][3] = {
+        {PEAL_STEP_NOTIFY, PEAL_STEP_NOTIFY_SHARED, PEAL_STEP_NOTIFY_RAW},
+        {PEAL_STEP_WAIT, PEAL_STEP_WAIT_SHARED, PEAL_STEP_WAIT_RAW}};
+    uint32_t column = signal->kind > PEAL_SIGNAL_RAW ? PEAL_SIGNAL_RAW : signal->kind;
+    if (peal_op_is_peek(op))
+        return PEAL_STEP_PEEK;
+    if (peal_op_is_take(op))
+        return PEAL_STEP_TAKE;
+    if (peal_op_is_atomic(op))
+        return peal_op_swaps(op) ? PEAL_STEP_COMPARE_SWAP : PEAL_STEP_FETCH_ADD;
+    return kinds[peal_op_is_wait(op)][column];
 }
 
 bool peal_image_must_split(const struct peal_image *image, const struct peal_op *op)
@@ -150,7 +176,7 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
     bool split = peal_image_must_split(image, op);
     uint32_t n = peal_op_nrefs(op);
     *step = (struct peal_step){.kind = (uint8_t)mem_kind(plan, op),
-                               .fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : op->fn,
+                               .fn = peal_op_is_copy(op) ? PEAL_FN_ID : op->fn,
                                .flags = flags_of(image, op),
                                .dtype = op->dtype,
                                .op = op_index,
@@ -171,7 +197,7 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
         }
         image->places[(*nplaces)++] = place;
     }
-    if (op->kind == PEAL_OP_COPY)
+    if (peal_op_is_copy(op))
         step->mem.extra = 0;
     if (step->kind == PEAL_STEP_REDUCE) {
         if (compute->reducer)
@@ -192,22 +218,15 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     uint32_t cell = peal_op_cell(plan, op, phase);
     const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
     uint32_t shared_by = image->writers ? image->writers[cell] : PEAL_NONE;
-    static const uint8_t kinds[2][3] = {
-        {PEAL_STEP_NOTIFY, PEAL_STEP_NOTIFY_SHARED, PEAL_STEP_NOTIFY_RAW},
-        {PEAL_STEP_WAIT, PEAL_STEP_WAIT_SHARED, PEAL_STEP_WAIT_RAW}};
-    uint32_t column = signal->kind > PEAL_SIGNAL_RAW ? PEAL_SIGNAL_RAW : signal->kind;
-    uint8_t kind = kinds[op->kind == PEAL_OP_WAIT][column];
-    if (op->kind >= PEAL_OP_PEEK) /* peek and the atomics have the same order in both enums */
-        kind = (uint8_t)(PEAL_STEP_PEEK + (op->kind - PEAL_OP_PEEK));
     bool multicast = shared_by < plan->nranks;
     *step =
-        (struct peal_step){.kind = kind,
+        (struct peal_step){.kind = (uint8_t)sync_kind(op, signal),
                            .op = op_index,
                            .sync = {.offset = peal_image_cell(plan, op->sync.rank, cell, multicast),
                                     .rank = op->sync.rank,
                                     .value = op->sync.value,
                                     .shared = PEAL_NONE}};
-    if (op->kind == PEAL_OP_NOTIFY && multicast)
+    if (peal_op_is_notify(op) && multicast)
         step->sync.rank = PEAL_NONE;
     if (signal->kind == PEAL_SIGNAL_SHARED)
         step->sync.shared = signal->first_total + cell - signal->first_cell;
@@ -222,7 +241,7 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
         return PEAL_OK;
     }
     step->sync.reg = op->sync.reg;
-    step->sync.back = op->kind == PEAL_OP_WAIT ? op->sync.back : 0;
+    step->sync.back = peal_op_is_wait(op) ? op->sync.back : 0;
     if (step->kind == PEAL_STEP_WAIT && op->sync.value <= 0 && !(op->flags & PEAL_OP_EQUAL)) {
         /* Cells are logically 0 at every launch, whatever they hold of earlier ones. */
         step->kind = PEAL_STEP_WAIT_RAW;
@@ -250,21 +269,21 @@ enum peal_status peal_image_add_phase(struct peal_image *image, const struct pea
                 enum peal_status status = add_sync(image, (uint32_t)i, phase, &image->steps[at++]);
                 if (status != PEAL_OK)
                     return status;
-                if (op->kind == PEAL_OP_NOTIFY && image->steps[at - 1].sync.rank == PEAL_NONE)
+                if (peal_op_is_notify(op) && image->steps[at - 1].sync.rank == PEAL_NONE)
                     i += plan->nranks - 2; /* the rest of the group */
                 continue;
             }
             /* Only library collectives are clipped or bound row by row. */
-            if (op->kind == PEAL_OP_MATMUL && (image->clip || image->rows_as_bases))
+            if (peal_op_is_own(op) && (image->clip || image->rows_as_bases))
                 return PEAL_UNSUPPORTED;
             uint32_t rows = 1;
             for (uint32_t row = 0; row < rows; row++)
                 rows =
                     add_mem(image, compute, (uint32_t)i, phase, row, &image->steps[at++], &places);
-            if (op->kind == PEAL_OP_WHEN) {
+            if (peal_op_is_when(op)) {
                 image->steps[at - 1].mem.first = open;
                 open = at - 1;
-            } else if (op->kind == PEAL_OP_END) {
+            } else if (peal_op_is_end(op)) {
                 struct peal_step *when = &image->steps[open];
                 when->mem.extra = at - 1 - open;
                 open = when->mem.first;

@@ -12,7 +12,7 @@ static bool begins_group(const struct peal_plan *plan, uint32_t rank, const stru
     const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(at)];
     for (uint32_t i = 0; i < peers; i++) {
         const struct peal_op *op = &at[i];
-        bool same = op->kind == PEAL_OP_NOTIFY && op->sync.cell == at->sync.cell &&
+        bool same = peal_op_is_notify(op) && op->sync.cell == at->sync.cell &&
                     op->sync.after == at->sync.after && op->sync.phases == PEAL_NONE &&
                     !(op->flags & (PEAL_OP_RELAXED | PEAL_OP_HAS_REG));
         if (!same || signal->kind != PEAL_SIGNAL_ONE_WRITER || op->sync.rank == rank)
@@ -22,7 +22,7 @@ static bool begins_group(const struct peal_plan *plan, uint32_t rank, const stru
                 return false;
         }
     }
-    return left == peers || at[peers].kind != PEAL_OP_NOTIFY ||
+    return left == peers || !peal_op_is_notify(&at[peers]) ||
            at[peers].sync.cell != at->sync.cell || at[peers].sync.rank != rank;
 }
 
@@ -42,7 +42,7 @@ static void find_groups(const struct peal_plan *plan, uint32_t rank, const struc
 {
     const struct peal_op *ops = peal_plan_ops(plan) + lane->first_op;
     for (uint64_t i = 0; i < lane->ops;) {
-        if (ops[i].kind != PEAL_OP_NOTIFY) {
+        if (!peal_op_is_notify(&ops[i])) {
             i++;
             continue;
         }
@@ -66,8 +66,7 @@ void peal_notifiers_find(const struct peal_plan *whole, uint32_t rank, uint32_t 
             const struct peal_lane *lane = peal_plan_lane(whole, r, l);
             const struct peal_op *op = peal_plan_ops(whole) + lane->first_op;
             for (uint64_t i = 0; i < lane->ops; i++, op++) {
-                if (op->kind == PEAL_OP_NOTIFY && op->sync.rank == rank &&
-                    op->sync.phases == PEAL_NONE)
+                if (peal_op_is_notify(op) && op->sync.rank == rank && op->sync.phases == PEAL_NONE)
                     notifiers[op->sync.cell] = r;
             }
         }
@@ -87,7 +86,7 @@ void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers)
      * which must find it at the same place: it is not multicast. */
     for (uint64_t i = 0; i < whole->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(whole)[i];
-        if (!peal_op_is_sync(op) || op->kind == PEAL_OP_NOTIFY)
+        if (!peal_op_is_sync(op) || peal_op_is_notify(op))
             continue;
         const struct peal_signal *signal = &peal_plan_signals(whole)[peal_op_signal(op)];
         bool one = op->sync.phases == PEAL_NONE;

@@ -7,8 +7,8 @@
 #include "run/exec/remote.h"
 
 #include "run/exec/operand.h"
-#include "run/call/backoff.h"
 #include "run/team/memory/windows.h"
+#include "run/wait/backoff.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -73,9 +73,7 @@ void peal_remote_probe(struct peal_team *team)
     uint32_t found = team->windows->probe && !team->span ? PEAL_READS_YES : PEAL_READS_NO;
     if (team->span) /* memory of another host cannot be read in this way */
         team->reads = PEAL_READS_NO;
-    for (uint32_t r = 0; r < team->size; r++) {
-        if (found != PEAL_READS_YES)
-            break;
+    for (uint32_t r = 0; r < team->size && found == PEAL_READS_YES; r++) {
         const struct peal_control *control = team->controls[r];
         uint64_t word = 0;
         if (r == team->rank)

@@ -11,6 +11,8 @@
 
 #include "run/net/frame.h"
 
+#include <stdalign.h>
+
 struct peal_net_segments {
     struct {
         uint8_t *base; /* NULL: not exposed */
@@ -54,7 +56,6 @@ struct peal_net_inbound {
     struct peal_net *net;
     uint32_t rank; /* the peer's */
     struct peal_net_segments *segments;
-    uint8_t *stage;   /* PEAL_NET_POST_MAX bytes: data that has no place of its own */
     uint8_t *started; /* where the data of the current frame goes */
     uint64_t refused; /* the peer's accesses that found no segment */
     bool ack_due;
@@ -68,6 +69,9 @@ struct peal_net_inbound {
     uint8_t answer_order[PEAL_NET_REQUESTS];
     struct peal_net_answer answers[PEAL_NET_REQUESTS];
     struct peal_net_request requests[PEAL_NET_REQUESTS];
+    /* Data that has no place of its own, until its frame is complete. Of this peer alone: frames of several peers may
+     * be half received at the same time. */
+    alignas(16) uint8_t stage[PEAL_NET_POST_MAX];
 };
 
 /* `begin` and `end` of a sink: for the parser, or for a member that receives whole frames. */

@@ -40,8 +40,8 @@ struct net_memory {
     struct board **boards;
     _Atomic uint32_t *users; /* of all boards; rank 0 makes it */
     bool *told;              /* which ranks' leaving was reported */
-    uint8_t *stage;
-    struct peal_net_inbound in; /* for accumulates: their effects are the same everywhere */
+    struct peal_net_inbound
+        in; /* of whole frames, and for accumulates: their effects are the same everywhere */
 };
 
 static struct net_memory *of(struct peal_net *net)
@@ -369,7 +369,7 @@ static bool take_frame(struct net_memory *memory, uint32_t rank, struct peal_net
     bool any = lane->bytes > 0;
     if (any) {
         memcpy(head, lane->at, sizeof *head);
-        memcpy(memory->stage, lane->at + sizeof *head, head->bytes);
+        memcpy(memory->in.stage, lane->at + sizeof *head, head->bytes);
     }
     pthread_mutex_unlock(&memory->own->lock);
     return any;
@@ -482,13 +482,18 @@ static void memory_close(struct peal_net *net, uint32_t linger_ms)
     }
     free(memory->boards);
     free(memory->told);
-    free(memory->stage);
     free(memory);
 }
 
 static void memory_abandon(struct peal_net *net)
 {
     memory_close(net, 0);
+}
+
+static bool memory_unsent(const struct peal_net *net)
+{
+    (void)net;
+    return false; /* what is accepted has arrived */
 }
 
 static const struct peal_net_ops ops = {
@@ -507,6 +512,7 @@ static const struct peal_net_ops ops = {
     .flushed = memory_flushed,
     .refused = memory_refused,
     .progress = memory_progress,
+    .unsent = memory_unsent,
     .arm = memory_arm,
     .health = memory_health,
     .release = memory_release,
@@ -534,19 +540,18 @@ enum peal_status peal_net_open_memory(const struct peal_net_config *config, cons
     own->lanes = calloc(config->size, sizeof *own->lanes);
     own->refused = calloc(config->size, sizeof *own->refused);
     own->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    memory->stage = malloc(PEAL_NET_POST_MAX);
     memory->boards = calloc(config->size, sizeof *memory->boards);
     memory->told = calloc(config->size, sizeof *memory->told);
-    bool all = own->event >= 0 && own->lanes && own->refused && memory->stage && memory->boards &&
-               memory->told && (users || config->rank != 0);
+    bool all = own->event >= 0 && own->lanes && own->refused && memory->boards && memory->told &&
+               (users || config->rank != 0);
     if (!all)
         goto release;
     pthread_mutex_init(&own->lock, NULL);
-    memory->net = (struct peal_net){&ops, config->rank, config->size, config->events};
+    memory->net = (struct peal_net){
+        .ops = &ops, .rank = config->rank, .size = config->size, .events = config->events};
     memory->own = own;
     memory->in.net = &memory->net;
     memory->in.segments = &own->segments;
-    memory->in.stage = memory->stage;
     if (users)
         atomic_init(users, config->size);
     const struct address mine = {getpid(), own, users};
@@ -562,7 +567,6 @@ release:
     }
     free(users);
     if (memory) {
-        free(memory->stage);
         free(memory->boards);
         free(memory->told);
     }

@@ -3,6 +3,7 @@
 #include "run/net/net.h"
 
 #include "run/net/meet.h"
+#include "run/net/crypto.h"
 #include "run/net/members.h"
 
 #include <stdlib.h>
@@ -29,11 +30,35 @@ static const struct peal_net_member *find_member(const char *text, const char **
 /* What each rank says when it has opened its side. */
 struct card {
     uint32_t status;
-    uint32_t zero;
+    uint32_t crypt;
     char member[8];
-    char why[240];
+    char why[208];
+    uint8_t secret[PEAL_MAC]; /* equal for equal secrets; tells nothing else about them */
     uint8_t address[PEAL_NET_ADDRESS];
 };
+
+/* What would otherwise be refused in the first connection, when the reason reaches one rank only. */
+static enum peal_status compare_settings(const struct card *cards, uint32_t size,
+                                         struct peal_text *why)
+{
+    for (uint32_t r = 1; r < size; r++) {
+        if (cards[r].crypt != cards[0].crypt) {
+            peal_text_printf(why,
+                             "PEAL_NET_CRYPT is %u on rank %u and %u on rank 0: it must be the "
+                             "same everywhere",
+                             cards[r].crypt, r, cards[0].crypt);
+            return PEAL_MISMATCH;
+        }
+        if (!peal_mac_is_equal(cards[r].secret, cards[0].secret)) {
+            peal_text_printf(why,
+                             "rank %u has another secret than rank 0: PEAL_SECRET_FILE must "
+                             "hold the same bytes everywhere",
+                             r);
+            return PEAL_MISMATCH;
+        }
+    }
+    return PEAL_OK;
+}
 
 /* PEAL_OK if every rank could, and by the same member; otherwise why the first could not. */
 static enum peal_status compare_cards(const struct card *cards, uint32_t size, const char *name,
@@ -52,7 +77,7 @@ static enum peal_status compare_cards(const struct card *cards, uint32_t size, c
             return PEAL_MISMATCH;
         }
     }
-    return PEAL_OK;
+    return compare_settings(cards, size, why);
 }
 
 /* The caller's word, or that of PEAL_NET_CRYPT. */
@@ -84,6 +109,13 @@ enum peal_status peal_net_open(const struct peal_net_config *config, struct peal
     }
     if (own.status != PEAL_OK && reason.len == 0)
         peal_text_puts(&reason, peal_status_text((enum peal_status)own.status));
+    static const char label[] = "peal secret";
+    own.crypt = settings.crypt;
+    /* A member that needs no cryptography may not have loaded it. */
+    struct peal_text missing = {0};
+    if (own.status == PEAL_OK && config->secret && peal_crypto_load(&missing) == PEAL_OK)
+        (void)peal_mac(config->secret, label, sizeof label, NULL, 0, own.secret);
+    peal_text_release(&missing);
     strncpy(own.member, member ? member->name : "?", sizeof own.member);
     strncpy(own.why, peal_text_get(&reason), sizeof own.why - 1);
     status = peal_meet_gather(meet, &own, sizeof own, cards, why);

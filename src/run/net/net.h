@@ -224,6 +224,7 @@ struct peal_net_ops {
     bool (*flushed)(struct peal_net *net, uint32_t rank, uint64_t ticket);
     uint64_t (*refused)(const struct peal_net *net, uint32_t rank);
     bool (*progress)(struct peal_net *net);
+    bool (*unsent)(const struct peal_net *net);
     int (*arm)(struct peal_net *net);
     enum peal_status (*health)(struct peal_net *net, uint32_t rank, const char **why);
     void (*release)(struct peal_net *net, struct peal_net_token *token);
@@ -235,6 +236,9 @@ struct peal_net {
     const struct peal_net_ops *ops;
     uint32_t rank, size;
     struct peal_net_events events;
+    /* A connection has not taken all that was to be sent: further progress has to send the rest. It may be false alarm; the
+     * member sets it, peal_net_is_stuck clears it. Relaxed: a hint, outside the caller's lock. */
+    _Atomic bool stuck;
 };
 
 /* Opens this rank's net. Collective over the meeting: addresses and versions are exchanged; connections
@@ -360,6 +364,15 @@ static inline void peal_net_release(struct peal_net *net, struct peal_net_token 
 static inline bool peal_net_progress(struct peal_net *net)
 {
     return net->ops->progress(net);
+}
+/* Is there anything that a connection has refused to take, and that has not been sent since? */
+static inline bool peal_net_is_stuck(struct peal_net *net)
+{
+    if (!atomic_load_explicit(&net->stuck, memory_order_relaxed))
+        return false;
+    bool unsent = net->ops->unsent(net);
+    atomic_store_explicit(&net->stuck, unsent, memory_order_relaxed);
+    return unsent;
 }
 /* A descriptor that becomes readable when progress has something to do, to be polled, not read: valid
  * until the next call of any function here, and for 100 ms at most, as time-outs of connections need a

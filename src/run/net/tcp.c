@@ -455,9 +455,20 @@ static void free_all(struct peal_tcp *tcp)
     free(tcp->peers);
     free(tcp->hands);
     free(tcp->ready);
-    free(tcp->stage);
     free(tcp->buffer);
     free(tcp);
+}
+
+/* What may leave later, with the next message, was not refused; nor is it of any use to try again after an error. */
+static bool tcp_unsent(const struct peal_net *net)
+{
+    const struct peal_tcp *tcp = (const struct peal_tcp *)(const void *)net;
+    for (uint32_t i = 0; i < tcp->nready; i++) {
+        const struct peal_tcp_link *link = tcp->peers[tcp->ready[i]].link;
+        if (peal_tcp_has_output(link) && !link->held && link->send_error == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool has_output(const struct peal_tcp *tcp)
@@ -525,6 +536,7 @@ const struct peal_net_ops peal_tcp_ops = {
     .flushed = tcp_flushed,
     .refused = tcp_refused,
     .progress = tcp_progress,
+    .unsent = tcp_unsent,
     .arm = tcp_arm,
     .health = tcp_health,
     .release = tcp_release,

@@ -132,6 +132,9 @@ struct peal_tcp_peer {
 
 /* A connection that has not been accepted by both sides. */
 enum peal_tcp_step { PEAL_HAND_CONNECT, PEAL_HAND_HELLO, PEAL_HAND_ANSWER };
+/* What follows when everything that this rank says in the handshake has left. Until then nothing is read: what comes behind
+ * the handshake belongs to the link. */
+enum peal_tcp_then { PEAL_HAND_GO_ON, PEAL_HAND_BEGIN, PEAL_HAND_END };
 struct peal_tcp_hand {
     int fd; /* -1: free */
     bool initiator;
@@ -143,6 +146,9 @@ struct peal_tcp_hand {
     struct peal_net_hello own, theirs;
     uint8_t in[sizeof(struct peal_net_hello)];
     uint32_t have;
+    uint8_t out[sizeof(struct peal_net_hello) + sizeof(struct peal_net_hello_answer)];
+    uint32_t out_len, out_done;
+    enum peal_tcp_then then;
 };
 
 struct peal_tcp {
@@ -165,7 +171,7 @@ struct peal_tcp {
     uint64_t silence_due_ms; /* when the watching connections are next examined */
     uint32_t complaints;     /* about strangers, on standard error */
     struct peal_net_segments segments;
-    uint8_t *stage, *buffer;
+    uint8_t *buffer; /* received bytes, which the parser of their link takes at once */
 };
 
 /* What an event of epoll belongs to. */

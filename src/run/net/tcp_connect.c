@@ -91,20 +91,6 @@ static struct peal_tcp_hand *find_try(struct peal_tcp *tcp, uint32_t rank)
     return NULL;
 }
 
-/* Messages of a handshake are smaller than any socket's buffer. */
-static bool say(struct peal_tcp_hand *hand, const void *bytes, size_t len)
-{
-    return send(hand->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
-}
-
-static void say_answer(struct peal_tcp_hand *hand, enum peal_hello_code code,
-                       enum peal_status status, const char *words)
-{
-    struct peal_net_hello_answer answer = {.code = code, .status = status};
-    snprintf(answer.words, sizeof answer.words, "%s", words);
-    (void)say(hand, &answer, sizeof answer);
-}
-
 /* ---- the end of an attempt ---- */
 
 /* A rank listens before its addresses are known to others, and until it ends. If its system refuses the connection and
@@ -151,19 +137,92 @@ static void fail_try(struct peal_tcp *tcp, struct peal_tcp_hand *hand, const cha
     try_later(tcp, hand->rank, words, reached);
 }
 
+/* The connection has failed; 0: it was closed. */
+static void lose_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int error)
+{
+    if (!hand->initiator) {
+        drop_hand(tcp, hand);
+        return;
+    }
+    note_refusal(tcp, hand, error);
+    if (hand->fd >= 0)
+        fail_try(tcp, hand, error ? strerror(error) : "the connection was closed");
+}
+
+/* The last word has been said. Unread bytes would make the system end the connection before it is read. */
+static void end_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
+{
+    uint8_t rest[512];
+    shutdown(hand->fd, SHUT_WR);
+    (void)!recv(hand->fd, rest, sizeof rest, MSG_DONTWAIT);
+    drop_hand(tcp, hand);
+}
+
+/* ---- what this rank says ---- */
+
+static void begin_either(struct peal_tcp *tcp, struct peal_tcp_hand *hand);
+
+/* Sends what the socket takes; when all has left, does what follows. */
+static void flush_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
+{
+    uint64_t source = peal_tcp_event(PEAL_TCP_HAND, hand_index(tcp, hand));
+    while (hand->out_done < hand->out_len) {
+        ssize_t sent = send(hand->fd, hand->out + hand->out_done, hand->out_len - hand->out_done,
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+            listen_for(tcp, hand->fd, source, EPOLLIN | EPOLLOUT | EPOLLRDHUP, true);
+            return;
+        }
+        if (sent <= 0) {
+            lose_hand(tcp, hand, errno);
+            return;
+        }
+        hand->out_done += (uint32_t)sent;
+    }
+    enum peal_tcp_then then = hand->then;
+    hand->out_len = hand->out_done = 0;
+    hand->then = PEAL_HAND_GO_ON;
+    if (then == PEAL_HAND_BEGIN)
+        begin_either(tcp, hand);
+    else if (then == PEAL_HAND_END)
+        end_hand(tcp, hand);
+    else
+        listen_for(tcp, hand->fd, source, EPOLLIN | EPOLLRDHUP, true);
+}
+
+/* Afterwards the hand may be gone. */
+static void say(struct peal_tcp *tcp, struct peal_tcp_hand *hand, const void *bytes, size_t len,
+                enum peal_tcp_then then)
+{
+    if (hand->out_len + len > sizeof hand->out) {
+        lose_hand(
+            tcp, hand,
+            EPROTO); /* a peer that has not read one hello and one answer yet has no more to ask */
+        return;
+    }
+    memcpy(hand->out + hand->out_len, bytes, len);
+    hand->out_len += (uint32_t)len;
+    hand->then = then;
+    flush_hand(tcp, hand);
+}
+
+/* The last word to a rank that this one does not connect with. */
+static void say_no(struct peal_tcp *tcp, struct peal_tcp_hand *hand, enum peal_hello_code code,
+                   enum peal_status status, const char *words)
+{
+    struct peal_net_hello_answer answer = {.code = code, .status = status};
+    snprintf(answer.words, sizeof answer.words, "%s", words);
+    say(tcp, hand, &answer, sizeof answer, PEAL_HAND_END);
+}
+
 /* A stranger, or a rank that does not fit: it is told why and forgotten. */
 static void refuse(struct peal_tcp *tcp, struct peal_tcp_hand *hand, enum peal_status status,
                    const char *words)
 {
-    uint8_t rest[512];
-    say_answer(hand, PEAL_HELLO_REFUSED, status, words);
     if (tcp->complaints++ < COMPLAINTS)
         fprintf(stderr, "peal: rank %u refused a connection from %s: %s\n", tcp->net.rank,
                 hand->from, words);
-    /* Unread bytes would make the system end the connection before the reason is read. */
-    shutdown(hand->fd, SHUT_WR);
-    (void)!recv(hand->fd, rest, sizeof rest, MSG_DONTWAIT);
-    drop_hand(tcp, hand);
+    say_no(tcp, hand, PEAL_HELLO_REFUSED, status, words);
 }
 
 /* ---- links ---- */
@@ -190,6 +249,10 @@ static void begin_link(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 {
     uint32_t rank = hand->rank;
     struct peal_tcp_peer *peer = &tcp->peers[rank];
+    if (peer->state == PEAL_TCP_READY || peer->state == PEAL_TCP_LOST) {
+        drop_hand(tcp, hand); /* that changed while the last word was under way */
+        return;
+    }
     struct peal_tcp_link *link = calloc(1, sizeof *link);
     bool ok = link && peal_tcp_link_init(link) == PEAL_OK &&
               (!tcp->crypt || set_ciphers(tcp, link, hand));
@@ -206,7 +269,6 @@ static void begin_link(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
     link->in.net = &tcp->net;
     link->in.rank = rank;
     link->in.segments = &tcp->segments;
-    link->in.stage = tcp->stage;
     peer->link = link;
     peer->state = PEAL_TCP_READY;
     peer->at = hand->at;
@@ -262,12 +324,19 @@ static void accept_hello(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
     hand->kind = hand->theirs.kind;
     set_options(hand->fd);
     if (!peal_hello_make(&tcp->identity, hand->rank, (enum peal_hello_kind)hand->kind,
-                         &hand->own) ||
-        !say(hand, &hand->own, sizeof hand->own)) {
+                         &hand->own)) {
         drop_hand(tcp, hand);
         return;
     }
     hand->step = PEAL_HAND_ANSWER;
+    say(tcp, hand, &hand->own, sizeof hand->own, PEAL_HAND_GO_ON);
+}
+
+/* The peer's connection is to come, so this rank begins none of its own for some time. */
+static void await_peer(struct peal_tcp *tcp, uint32_t rank)
+{
+    tcp->peers[rank].state = PEAL_TCP_YIELDED;
+    tcp->peers[rank].deadline_ms = peal_now_ms() + YIELD_MS;
 }
 
 /* True if this connection is kept of two that were begun at the same time. */
@@ -313,16 +382,16 @@ static void accept_answer(struct peal_tcp *tcp, struct peal_tcp_hand *hand,
         return;
     }
     if (!wins(tcp, hand)) {
-        say_answer(hand, PEAL_HELLO_YIELD, PEAL_PENDING, "");
+        say_no(tcp, hand, PEAL_HELLO_YIELD, PEAL_PENDING, "");
+        return;
+    }
+    if (!peal_hello_prove(&tcp->identity, &hand->theirs, &hand->own, false, own.proof)) {
         drop_hand(tcp, hand);
         return;
     }
-    if (!peal_hello_prove(&tcp->identity, &hand->theirs, &hand->own, false, own.proof) ||
-        !say(hand, &own, sizeof own)) {
-        drop_hand(tcp, hand);
-        return;
-    }
-    begin_either(tcp, hand);
+    if (hand->kind == PEAL_HELLO_DATA)
+        await_peer(tcp, hand->rank);
+    say(tcp, hand, &own, sizeof own, PEAL_HAND_BEGIN);
 }
 
 /* ---- the initiator's side ---- */
@@ -339,11 +408,11 @@ static void initiate_hello(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
     }
     if (status != PEAL_OK) {
         fail_try(tcp, hand, peal_text_get(&why));
-    } else if (!peal_hello_prove(&tcp->identity, &hand->own, &hand->theirs, true, own.proof) ||
-               !say(hand, &own, sizeof own)) {
-        fail_try(tcp, hand, "the connection was closed");
+    } else if (!peal_hello_prove(&tcp->identity, &hand->own, &hand->theirs, true, own.proof)) {
+        fail_try(tcp, hand, "this rank cannot prove itself");
     } else {
         hand->step = PEAL_HAND_ANSWER;
+        say(tcp, hand, &own, sizeof own, PEAL_HAND_GO_ON);
     }
     peal_text_release(&why);
 }
@@ -367,10 +436,8 @@ static void initiate_answer(struct peal_tcp *tcp, struct peal_tcp_hand *hand,
     uint32_t rank = hand->rank;
     if (answer->code == PEAL_HELLO_YIELD) {
         drop_hand(tcp, hand);
-        if (tcp->peers[rank].state != PEAL_TCP_CONNECTING)
-            return;
-        tcp->peers[rank].state = PEAL_TCP_YIELDED;
-        tcp->peers[rank].deadline_ms = peal_now_ms() + YIELD_MS;
+        if (tcp->peers[rank].state == PEAL_TCP_CONNECTING)
+            await_peer(tcp, rank);
         return;
     }
     if (!peal_hello_prove(&tcp->identity, &hand->own, &hand->theirs, false, proof) ||
@@ -415,21 +482,10 @@ static void take_message(struct peal_tcp *tcp, struct peal_tcp_hand *hand, bool 
         accept_answer(tcp, hand, &answer);
 }
 
-static void lose_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int error)
-{
-    if (!hand->initiator) {
-        drop_hand(tcp, hand);
-        return;
-    }
-    note_refusal(tcp, hand, error);
-    if (hand->fd >= 0)
-        fail_try(tcp, hand, error ? strerror(error) : "the connection was closed");
-}
-
 /* Reads no byte beyond the message: what follows the last one belongs to the link. */
 static void read_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
 {
-    while (hand->fd >= 0) {
+    while (hand->fd >= 0 && hand->then == PEAL_HAND_GO_ON) {
         uint32_t want = 4;
         bool is_hello = hand->have >= 4 && memcmp(hand->in, tcp->identity.hello.magic, 4) == 0;
         if (hand->have >= 4) {
@@ -475,11 +531,9 @@ void peal_tcp_hand_event(struct peal_tcp *tcp, uint32_t index)
         hand->step = PEAL_HAND_HELLO;
         hand->deadline_ms =
             UINT64_MAX; /* its system has answered; the process answers in its next progress */
-        listen_for(tcp, hand->fd, peal_tcp_event(PEAL_TCP_HAND, index), EPOLLIN | EPOLLRDHUP, true);
-        if (!say(hand, &hand->own, sizeof hand->own)) {
-            lose_hand(tcp, hand, errno);
-            return;
-        }
+        say(tcp, hand, &hand->own, sizeof hand->own, PEAL_HAND_GO_ON);
+    } else if (hand->out_len > 0) {
+        flush_hand(tcp, hand);
     }
     read_hand(tcp, hand);
 }
@@ -534,7 +588,7 @@ static void try_address(struct peal_tcp *tcp, uint32_t rank, enum peal_hello_kin
         fail_try(tcp, hand, "the system has no random bytes");
         return;
     }
-    if (connect(fd, (struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS) {
+    if (connect(fd, (struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS && errno != EINTR) {
         lose_hand(tcp, hand, errno);
         return;
     }
@@ -559,9 +613,10 @@ enum peal_status peal_tcp_reach(struct peal_tcp *tcp, uint32_t rank)
         return peer->status;
     if (peer->state != PEAL_TCP_IDLE)
         return PEAL_PENDING;
-    if (peer->deadline_ms == 0) {
-        peer->addresses = peal_address_order(&tcp->own, &tcp->blocks[rank], peer->to);
+    if (peer->deadline_ms == 0)
         peer->deadline_ms = now + tcp->connect_ms;
+    if (peer->addresses == 0) {
+        peer->addresses = peal_address_order(&tcp->own, &tcp->blocks[rank], peer->to);
         if (peer->addresses == 0)
             peal_tcp_lose(tcp, rank, PEAL_PEER_DEAD,
                           "rank %u cannot be reached: none of its addresses is routed from this "

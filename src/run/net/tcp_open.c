@@ -19,7 +19,6 @@ static enum peal_status allocate(struct peal_tcp *tcp)
     tcp->peers = calloc(size, sizeof *tcp->peers);
     tcp->hands = calloc(tcp->hands_cap, sizeof *tcp->hands);
     tcp->ready = calloc(size, sizeof *tcp->ready);
-    tcp->stage = malloc(PEAL_NET_POST_MAX);
     tcp->buffer = malloc(PEAL_TCP_RECEIVE);
     if (tcp->peers) {
         for (uint32_t r = 0; r < size; r++)
@@ -29,7 +28,7 @@ static enum peal_status allocate(struct peal_tcp *tcp)
         tcp->hands_cap = 0;
     for (uint32_t i = 0; i < tcp->hands_cap; i++)
         tcp->hands[i].fd = -1;
-    bool all = tcp->blocks && tcp->peers && tcp->hands && tcp->ready && tcp->stage && tcp->buffer;
+    bool all = tcp->blocks && tcp->peers && tcp->hands && tcp->ready && tcp->buffer;
     return all ? PEAL_OK : PEAL_NO_MEMORY;
 }
 
@@ -62,7 +61,8 @@ enum peal_status peal_net_open_tcp(const struct peal_net_config *config, const c
     struct peal_tcp *tcp = calloc(1, sizeof *tcp);
     if (!tcp)
         return PEAL_NO_MEMORY;
-    tcp->net = (struct peal_net){&peal_tcp_ops, config->rank, config->size, config->events};
+    tcp->net = (struct peal_net){
+        .ops = &peal_tcp_ops, .rank = config->rank, .size = config->size, .events = config->events};
     tcp->epoll = -1;
     tcp->crypt = config->crypt;
     tcp->connect_ms = config->connect_ms ? config->connect_ms : CONNECT_MS;

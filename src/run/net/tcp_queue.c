@@ -376,10 +376,13 @@ static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov
     bool later = error == EAGAIN || error == EINTR || error == ENOBUFS;
     if (is_end(error))
         link->send_error = error;
-    if (later || is_end(error))
-        link->blocked = true;
-    else
+    if (!later && !is_end(error)) {
         peal_tcp_lose_by(tcp, rank, error);
+        return 0;
+    }
+    link->blocked = true;
+    /* Relaxed: a hint; partner: peal_net_is_stuck. */
+    atomic_store_explicit(&tcp->net.stuck, true, memory_order_relaxed);
     return 0;
 }
 
@@ -447,6 +450,8 @@ bool peal_tcp_pump(struct peal_tcp *tcp, uint32_t rank)
         if (link->out_first == link->out_count)
             end_frame(link);
     }
+    if (peal_tcp_has_output(link)) /* relaxed: a hint; partner: peal_net_is_stuck */
+        atomic_store_explicit(&tcp->net.stuck, true, memory_order_relaxed);
     return moved;
 }
 

@@ -72,6 +72,8 @@ static void submit(struct peal_ucx *ucx, struct peal_ucx_slot *slot, uint32_t np
                              sizeof slot->head, slot->parts, nparts, &params);
     if (!UCS_PTR_IS_PTR(sent))
         end_slot(slot, UCS_PTR_STATUS(sent));
+    else /* relaxed: a hint; partner: peal_net_is_stuck */
+        atomic_store_explicit(&ucx->net.stuck, true, memory_order_relaxed);
 }
 
 static void on_error(void *context, ucp_ep_h endpoint, ucs_status_t status)
@@ -356,6 +358,17 @@ static bool ucx_progress(struct peal_net *net)
     return peal_net_progress(ucx->tcp) || moved;
 }
 
+/* UCX keeps what it has been given, and needs progress to send it. */
+static bool ucx_unsent(const struct peal_net *net)
+{
+    const struct peal_ucx *ucx = (const struct peal_ucx *)(const void *)net;
+    for (uint32_t i = 0; i < PEAL_UCX_SLOTS; i++) {
+        if (ucx->slots[i].busy)
+            return true;
+    }
+    return peal_net_is_stuck(ucx->tcp);
+}
+
 static int ucx_arm(struct peal_net *net)
 {
     struct peal_ucx *ucx = of(net);
@@ -472,7 +485,6 @@ void peal_ucx_free(struct peal_ucx *ucx)
     for (uint32_t i = 0; i < PEAL_UCX_SLOTS; i++)
         free(ucx->slots[i].captured);
     free(ucx->workers);
-    free(ucx->stage);
     free(ucx->peers);
     free(ucx);
 }
@@ -529,6 +541,7 @@ const struct peal_net_ops peal_ucx_ops = {
     .flushed = ucx_flushed,
     .refused = ucx_refused,
     .progress = ucx_progress,
+    .unsent = ucx_unsent,
     .arm = ucx_arm,
     .health = ucx_health,
     .release = ucx_release,

@@ -69,7 +69,6 @@ struct peal_ucx {
     ucp_context_h context;
     ucp_worker_h worker;
     int epoll;        /* of both */
-    uint8_t *stage;   /* PEAL_NET_POST_MAX bytes */
     uint8_t *workers; /* PEAL_UCX_WORKER bytes of each rank: length, address */
     struct peal_ucx_peer *peers;
     struct peal_ucx_slot slots[PEAL_UCX_SLOTS];

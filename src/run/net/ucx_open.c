@@ -76,7 +76,6 @@ static bool allocate(struct peal_ucx *ucx)
     bool ok = true;
     ucx->workers = calloc(ucx->net.size, PEAL_UCX_WORKER);
     ucx->peers = calloc(ucx->net.size, sizeof *ucx->peers);
-    ucx->stage = malloc(PEAL_NET_POST_MAX);
     ucx->epoll = epoll_create1(EPOLL_CLOEXEC);
     for (uint32_t i = 0; i < PEAL_UCX_SLOTS; i++) {
         size_t bytes = i < PEAL_UCX_LARGE_SLOTS ? PEAL_NET_POST_MAX : PEAL_UCX_SLOT;
@@ -90,9 +89,8 @@ static bool allocate(struct peal_ucx *ucx)
         ucx->peers[r].in.net = &ucx->net;
         ucx->peers[r].in.rank = r;
         ucx->peers[r].in.segments = &ucx->segments;
-        ucx->peers[r].in.stage = ucx->stage;
     }
-    return ok && ucx->workers && ucx->stage && ucx->epoll >= 0;
+    return ok && ucx->workers && ucx->epoll >= 0;
 }
 
 /* Behind the TCP net's address: the length of the worker's, and that. */
@@ -128,7 +126,8 @@ enum peal_status peal_net_open_ucx(const struct peal_net_config *config, const c
     if (!ucx)
         return PEAL_NO_MEMORY;
     ucx->epoll = -1;
-    ucx->net = (struct peal_net){&peal_ucx_ops, config->rank, config->size, config->events};
+    ucx->net = (struct peal_net){
+        .ops = &peal_ucx_ops, .rank = config->rank, .size = config->size, .events = config->events};
     ucx->events = config->events;
     if (!load(ucx, why) || !allocate(ucx))
         return refuse(ucx, PEAL_UNSUPPORTED);

@@ -33,7 +33,7 @@ static _Atomic uint64_t *word_of(struct peal_control *control, uint32_t number)
 struct status {
     uint64_t id;
     uint64_t waited_ns; /* a duration, as hosts' clocks differ; 0: it does not wait */
-    uint64_t life, stream, calls[PEAL_STREAMS], letters, dropped, ended;
+    uint64_t life, stream, calls[PEAL_STREAMS], letters, onesided, dropped, ended;
     uint64_t history[PEAL_STREAMS * PEAL_CALL_HISTORY][3];
     uint64_t labels[PEAL_LABELS][1 + PEAL_LABEL_WORDS];
     uint64_t wait[PEAL_WAIT_WORDS], wait_is_request;
@@ -55,6 +55,8 @@ static void mark(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t 
     if (!span->far[rank])
         return;
     span->unsent_ranks += span->dirty[rank] == 0 && span->unsent[rank] == 0;
+    /* Relaxed: a hint; partner: has_unsent in span.c. */
+    atomic_store_explicit(&span->endpoint->marked, true, memory_order_relaxed);
     span->dirty[rank] |= words;
     span->unsent[rank] |= kind;
 }
@@ -147,6 +149,28 @@ static void name_host(char out[static PEAL_LINE])
         (void)gethostname(out, PEAL_LINE - 1);
 }
 
+/* Where the rank waits: a seqlock, see shared.h. A text that is being written is read again, and left out if that does not
+ * help. */
+static void describe_wait(const struct peal_control *own, struct status *out)
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        /* Acquire, both; partner: put_wait in doctor.c. */
+        uint32_t before = atomic_load_explicit(&own->wait_version, memory_order_acquire);
+        uint64_t since = read_word(&own->wait_since);
+        out->wait_is_request = atomic_load_explicit(&own->wait_is_request, memory_order_acquire);
+        out->waited_ns = since ? peal_now_ns() - since : 0;
+        for (int w = 0; w < PEAL_WAIT_WORDS; w++)
+            out->wait[w] = read_word(&own->wait_text[w]);
+        if (before % 2 == 0 &&
+            before == atomic_load_explicit(&own->wait_version, memory_order_acquire))
+            return;
+    }
+    memset(out->wait, 0, sizeof out->wait);
+    out->wait_is_request = out->waited_ns = 0;
+}
+
+/* Beside the thread of PEAL_PROGRESS=thread, which calls this, the rank itself may be writing all of it: what changes meanwhile
+ * is left out, as in doctor.c. */
 static void describe_own(const struct peal_span *span, struct status *out)
 {
     const struct peal_control *own = peal_team_own(span->team);
@@ -155,13 +179,11 @@ static void describe_own(const struct peal_span *span, struct status *out)
         .life = atomic_load_explicit(&own->life, memory_order_acquire),
         .stream = atomic_load_explicit(&own->stream, memory_order_relaxed),
         .letters = read_word(&own->letters),
-        .wait_is_request = atomic_load_explicit(&own->wait_is_request, memory_order_relaxed),
+        .onesided = read_word(&own->onesided),
         .dropped = read_word(&own->dropped),
         .ended = read_word(&own->finished),
     };
     name_host(out->host);
-    uint64_t since = read_word(&own->wait_since);
-    out->waited_ns = since ? peal_now_ns() - since : 0;
     for (int s = 0; s < PEAL_STREAMS; s++) {
         out->calls[s] = read_word(&own->calls[s]);
         for (int i = 0; i < PEAL_CALL_HISTORY; i++) {
@@ -169,21 +191,28 @@ static void describe_own(const struct peal_span *span, struct status *out)
             row[0] = read_word(&own->history[s][i].seq);
             row[1] = read_word(&own->history[s][i].code);
             row[2] = read_word(&own->history[s][i].count);
+            if (read_word(&own->history[s][i].seq) != row[0])
+                row[0] = 0; /* written meanwhile: left out */
         }
     }
     for (int i = 0; i < PEAL_LABELS; i++) {
         out->labels[i][0] = read_word(&own->labels[i].key);
         for (int w = 0; w < PEAL_LABEL_WORDS; w++)
             out->labels[i][1 + w] = read_word(&own->labels[i].text[w]);
+        if (read_word(&own->labels[i].key) != out->labels[i][0])
+            out->labels[i][0] = 0; /* written meanwhile */
     }
-    for (int w = 0; w < PEAL_WAIT_WORDS; w++)
-        out->wait[w] = read_word(&own->wait_text[w]);
+    describe_wait(own, out);
 }
 
 static enum peal_status send_status(struct peal_span *span, struct peal_net *net, uint32_t rank)
 {
     struct status status;
     describe_own(span, &status);
+    /* Control messages pass data that is queued. A peer that reads that this rank has left must have all that it sent
+     * before. */
+    if (status.life == PEAL_LIFE_LEFT && peal_net_is_stuck(net))
+        return PEAL_PENDING;
     return peal_net_control(net, span->peers[rank].at, STATUS, &status, sizeof status);
 }
 
@@ -339,7 +368,7 @@ void peal_span_linger(struct peal_span *span, uint32_t limit_ms)
 
 void peal_control_leave(struct peal_span *span)
 {
-    enum { LIMIT_MS = 100 };
+    enum { LIMIT_MS = 1000 }; /* behind a slow connection, data goes first */
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++) {
         if (span->far[r] && peal_net_health(net, span->peers[r].at, NULL) == PEAL_OK)
@@ -390,6 +419,7 @@ static void mirror_status(struct peal_span *span, uint32_t rank, const struct st
     mirror->host[sizeof mirror->host - 1] = '\0';
     write_word(&mirror->heard_ns, peal_now_ns());
     write_word(&mirror->letters, from->letters);
+    write_word(&mirror->onesided, from->onesided);
     write_word(&mirror->dropped, from->dropped);
     write_word(&mirror->finished, from->ended);
     atomic_store_explicit(&mirror->stream, (uint32_t)from->stream, memory_order_relaxed);

@@ -30,10 +30,13 @@ struct peal_endpoint {
     struct peal_gather_note *notes;
     uint32_t nnotes;
     uint64_t gathers_over[PEAL_GATHERS_KEPT], ngathers;
-    uint32_t turns; /* calls of progress */
-    int32_t pid;    /* a forked child must not touch the net */
-    /* The thread that serves it (peal_endpoint_serve). */
-    bool serves;
+    uint32_t turns;      /* calls of progress */
+    int32_t pid;         /* a forked child must not touch the net */
+    _Atomic bool marked; /* some team may have control messages that are unsent. Relaxed: a hint */
+    /* The thread that serves it: always (peal_endpoint_serve), or while something is unsent and no rank's thread is in a
+     * call (peal_span_depart). */
+    bool serves, always;
+    bool busy; /* it has something to send. Under the lock */
     pthread_t thread;
     _Atomic bool stops;
     int wake_fds[2];

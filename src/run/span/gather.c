@@ -90,9 +90,7 @@ static void pass_time(const struct peal_span_gather *gather)
 {
     enum { MAX_TURNS = 1000 };
     struct peal_net *net = peal_endpoint_lock(gather->endpoint);
-    for (uint32_t turn = 0; turn < MAX_TURNS; turn++) {
-        if (!peal_net_progress(net))
-            break;
+    for (uint32_t turn = 0; turn < MAX_TURNS && peal_net_progress(net); turn++) {
     }
     peal_endpoint_send_unsent(gather->endpoint);
     peal_endpoint_unlock(gather->endpoint);
@@ -241,9 +239,7 @@ enum peal_status peal_span_gather(const struct peal_span_gather *gather, const v
     found->id = gather->id;
     enum peal_status status = run_gather(gather, own, found);
     forget(gather);
-    for (uint32_t m = 0; m < gather->size; m++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t m = 0; m < gather->size && status == PEAL_OK; m++) {
         came[m] = found->came[m];
         memcpy((char *)all + (size_t)m * gather->bytes, found->bytes[m], gather->bytes);
     }

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -210,30 +211,82 @@ static void progress_locked(struct peal_endpoint *endpoint)
     peal_endpoint_send_unsent(endpoint);
 }
 
+/* Is there anything that further progress has to send? Under the lock. */
+static bool has_unsent(struct peal_endpoint *endpoint)
+{
+    bool unsent = peal_net_is_stuck(endpoint->net);
+    /* Relaxed, both: a hint; partner: mark in control.c, under the same lock. */
+    if (!atomic_load_explicit(&endpoint->marked, memory_order_relaxed))
+        return unsent;
+    bool marked = false;
+    for (const struct peal_span *span = endpoint->spans; span; span = span->next)
+        marked |= span->unsent_ranks > 0;
+    atomic_store_explicit(&endpoint->marked, marked, memory_order_relaxed);
+    return unsent || marked;
+}
+
 /* The descriptor is armed under the lock and polled without it. If another thread takes what
  * arrived in between, the poll may sleep although more has come: the limit bounds that. */
 static void *serve(void *context)
 {
     enum { LIMIT_MS = 20 };
     struct peal_endpoint *endpoint = context;
+    char bytes[64];
     /* Relaxed: see peal_endpoint_drop. */
     while (!atomic_load_explicit(&endpoint->stops, memory_order_relaxed)) {
         struct peal_net *net = peal_endpoint_lock(endpoint);
-        progress_locked(endpoint);
-        struct pollfd fds[2] = {{peal_net_arm(net), POLLIN, 0}, {endpoint->wake_fds[0], POLLIN, 0}};
+        if (endpoint->always || endpoint->busy)
+            progress_locked(endpoint);
+        endpoint->busy = endpoint->busy && has_unsent(endpoint);
+        bool serving = endpoint->always || endpoint->busy;
+        struct pollfd fds[2] = {{serving ? peal_net_arm(net) : -1, POLLIN, 0},
+                                {endpoint->wake_fds[0], POLLIN, 0}};
         peal_endpoint_unlock(endpoint);
-        if (fds[0].fd >= 0)
-            (void)poll(fds, 2, LIMIT_MS);
+        if (serving && fds[0].fd < 0)
+            continue; /* there is work */
+        int ready = poll(fds, 2, serving ? LIMIT_MS : -1);
+        if (ready > 0 && fds[1].revents != 0)
+            (void)!read(endpoint->wake_fds[0], bytes, sizeof bytes);
     }
     return NULL;
 }
 
+/* Signals are for the program's own threads. */
+static enum peal_status start_thread(struct peal_endpoint *endpoint)
+{
+    sigset_t all, before;
+    if (pipe2(endpoint->wake_fds, O_CLOEXEC | O_NONBLOCK) != 0)
+        return PEAL_SYSTEM;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    endpoint->serves = pthread_create(&endpoint->thread, NULL, serve, endpoint) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return endpoint->serves ? PEAL_OK : PEAL_SYSTEM;
+}
+
 enum peal_status peal_endpoint_serve(struct peal_endpoint *endpoint)
 {
-    if (pipe2(endpoint->wake_fds, O_CLOEXEC) != 0)
-        return PEAL_SYSTEM;
-    endpoint->serves = pthread_create(&endpoint->thread, NULL, serve, endpoint) == 0;
-    return endpoint->serves ? PEAL_OK : PEAL_SYSTEM;
+    endpoint->always = true;
+    return start_thread(endpoint);
+}
+
+void peal_span_depart(struct peal_span *span)
+{
+    struct peal_endpoint *endpoint = span->endpoint;
+    /* Relaxed, both: hints that this thread has set, or finds set in its next call. */
+    if (!atomic_load_explicit(&endpoint->net->stuck, memory_order_relaxed) &&
+        !atomic_load_explicit(&endpoint->marked, memory_order_relaxed))
+        return;
+    (void)peal_endpoint_lock(endpoint);
+    if (!endpoint->always && !endpoint->busy && has_unsent(endpoint)) {
+        /* Without a thread it is sent in the next call. */
+        if (endpoint->serves || (endpoint->wake_fds[0] < 0 && start_thread(endpoint) == PEAL_OK)) {
+            endpoint->busy = true;
+            (void)!write(endpoint->wake_fds[1], "",
+                         1); /* if the pipe is full, the thread is awake */
+        }
+    }
+    peal_endpoint_unlock(endpoint);
 }
 
 /* ---- segments ---- */
@@ -470,6 +523,18 @@ void peal_endpoints_progress(const struct peal_endpoint *except)
             progress(endpoint);
     }
     pthread_mutex_unlock(&list_lock);
+}
+
+void peal_endpoints_assist(const struct peal_team *team)
+{
+    enum { REST = 4 };              /* times as long as the work */
+    static _Atomic uint64_t due_ns; /* relaxed: threads that take each other's turn do no harm */
+    uint64_t begin = peal_now_ns();
+    if (begin < atomic_load_explicit(&due_ns, memory_order_relaxed))
+        return;
+    peal_team_progress(team);
+    uint64_t end = peal_now_ns();
+    atomic_store_explicit(&due_ns, end + REST * (end - begin), memory_order_relaxed);
 }
 
 void peal_span_progress(struct peal_span *span)

@@ -89,6 +89,9 @@ enum peal_status peal_endpoint_use(struct peal_endpoint *endpoint, struct peal_n
 void peal_endpoint_drop(struct peal_endpoint *endpoint);
 /* PEAL_PROGRESS=thread: a thread serves the net while no rank's thread does. */
 enum peal_status peal_endpoint_serve(struct peal_endpoint *endpoint);
+/* At the end of a call: the caller may not come back for long. What it has sent and no connection has taken yet is then sent by
+ * a thread, which is started when that happens for the first time. */
+void peal_span_depart(struct peal_span *span);
 
 /* Locks the net and returns it; never NULL. */
 struct peal_net *peal_endpoint_lock(struct peal_endpoint *endpoint);
@@ -128,6 +131,12 @@ static inline bool peal_team_is_far(const struct peal_team *team, uint32_t rank)
     return team->span && team->span->far[rank];
 }
 
+static inline void peal_team_depart(const struct peal_team *team)
+{
+    if (team->span)
+        peal_span_depart(team->span);
+}
+
 /* Sends and receives what the network can without waiting. What arrives does not count as progress
  * of a call, since questions and answers for reports are part of it. */
 void peal_span_progress(struct peal_span *span);
@@ -145,6 +154,14 @@ static inline void peal_team_progress(const struct peal_team *team)
     }
     if (__builtin_expect(atomic_load_explicit(&peal_endpoints, memory_order_relaxed) > own, 0))
         peal_endpoints_progress(own ? team->span->endpoint : NULL);
+}
+/* The same in a call that does not wait: at most a fifth of the time of a thread that makes such calls in a loop. Ranks of other
+ * hosts may wait for this one however it spends its time in Peal. */
+void peal_endpoints_assist(const struct peal_team *team);
+static inline void peal_team_assist(const struct peal_team *team)
+{
+    if (__builtin_expect(atomic_load_explicit(&peal_endpoints, memory_order_relaxed) > 0, 0))
+        peal_endpoints_assist(team);
 }
 /* Sleeps until something arrives, for a millisecond at most, as near ranks cannot end this
  * sleep. */

@@ -69,6 +69,21 @@ enum peal_life {
     PEAL_LIFE_KEPT  /* reserved for a communicator that the rank makes when it needs it */
 };
 
+/* The calls of peal/onesided.h, for reports. */
+enum peal_onesided_kind {
+    PEAL_ONESIDED_NONE,
+    PEAL_ONESIDED_PUT,
+    PEAL_ONESIDED_GET,
+    PEAL_ONESIDED_NOTIFY,
+    PEAL_ONESIDED_PUT_NOTIFY,
+    PEAL_ONESIDED_FETCH_ADD,
+    PEAL_ONESIDED_COMPARE_SWAP,
+    PEAL_ONESIDED_WAIT_UNTIL,
+    PEAL_ONESIDED_FENCE,
+    PEAL_ONESIDED_QUIET,
+    PEAL_ONESIDED_KINDS
+};
+
 struct peal_control {
     /* Two lines that are written before the window is passed to peers. */
     _Alignas(PEAL_LINE) uint32_t magic;
@@ -146,6 +161,9 @@ struct peal_control {
     /* Of a mirror (span.h) only: when the owner last sent its status, by peal_now_ns of this host,
      * and the name of its host. 0: this is the owner's block itself. */
     _Alignas(PEAL_LINE) _Atomic uint64_t heard_ns;
+    /* One-sided calls of the owner: their number << 8 | enum peal_onesided_kind of the last one. For reports: in a line that
+     * no peer reads in a call, as the owner writes it in every such call. */
+    _Atomic uint64_t onesided;
     _Alignas(PEAL_LINE) char host[PEAL_LINE];
 
     /* Rank 0's: when a rank last warned that nothing progresses (peal_now_ns). The rank that sets

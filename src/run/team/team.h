@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A team: ranks that share windows, processes of one host or threads of one process; its failure,
- * and which ranks are still alive.
+ * and which ranks are still alive. bootstrap/ makes teams, wait/ has what is done about a failure.
  *
- *   open.c          opening: ranks meet (rendezvous.h, at a door that other users cannot use: door.h)
- *   derive.c        a team made from another, over the same windows; team_make.h: what both share
- *   shared.h        what lies in a window
- *   memory/         shared memory without a name (window.h), the windows of all ranks that have met
- *                   (windows.h), available memory (memory_limit.h), pages that exist before they are
- *                   used (prefault.h)
- *   topo.h          cores and binding              own_core.h  ranks that were put on one core
- *   failure.c       a failure and its report       survivors.h who remains after it
+ *   shared.h  what lies in a window         topo.h  cores and binding
+ *   memory/   shared memory without a name (window.h), the windows of all ranks that have met
+ *             (windows.h), available memory (memory_limit.h), pages that exist before they are used
+ *             (prefault.h)
  */
 #ifndef PEAL_RUN_TEAM_H
 #define PEAL_RUN_TEAM_H
@@ -73,13 +69,9 @@ struct peal_crowd {
 
 /* Largest size of the windows of a context: the limit of what a kernel can declare on a rank. */
 enum { PEAL_CONTEXT_SPAN = PEAL_MOST_WINDOW_BYTES };
-/* Bytes that opening takes on all ranks together. */
-uint64_t peal_team_need(uint32_t size, bool threads);
 
 struct peal_windows; /* windows.h */
 struct peal_span;
-struct peal_span_options;
-struct peal_span_hello;
 
 struct peal_team {
     uint32_t rank, size;
@@ -160,60 +152,6 @@ static inline char *peal_team_window(const struct peal_team *team, uint32_t rank
 char *peal_team_map(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes);
 void peal_team_unmap(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes);
 
-struct peal_team_options {
-    uint32_t rank, size;
-    const char *job;
-    uint32_t timeout_ms; /* of calls; 0: never */
-    uint32_t meet_ms;    /* of meetings */
-    bool quiet;
-    /* Whether a rank will not come: see rendezvous.h. */
-    int (*gone)(void *context, uint32_t rank, struct peal_text *ended);
-    void *context;
-    /* NULL: one host. Otherwise where the ranks are, and (out) what the others have to know of this
-     * one; peal_team_meet_far must follow. */
-    const struct peal_span_options *span;
-    struct peal_span_hello *hello;
-};
-
-/* Collective over a rendezvous. `why` gets a line on failure. Then comes peal_team_join. */
-enum peal_status peal_team_open(const struct peal_team_options *options, struct peal_text *why,
-                                struct peal_team **out);
-/* Of a team on several hosts: completes it with the hellos of all ranks, by rank. */
-enum peal_status peal_team_meet_far(struct peal_team *team, const struct peal_span_hello *all,
-                                    struct peal_text *why);
-/* Collective: reports that this rank has all it needs (or, by `status` and `reason`, that it does
- * not), and learns the same of the others. PEAL_OK if all have; otherwise one status for all and,
- * in `why`, the reason of the first that does not. */
-enum peal_status peal_team_join(struct peal_team *team, enum peal_status status, const char *reason,
-                                struct peal_text *why);
-/* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
-                                        struct peal_team **teams);
-
-/* Some ranks of a team, which are to form a team of their own over the same windows. */
-struct peal_team_group {
-    uint32_t rank, size;
-    const uint32_t *ranks;  /* of each, in the old team */
-    const uint32_t *places; /* of each: what it has reserved */
-    const char *job;
-    const struct peal_span_options *span; /* as in peal_team_options */
-    struct peal_span_hello *hello;
-};
-/* First each rank reserves a place for its window, on its own; the caller passes its number to the
- * others. `life` is what peers see until this rank makes the team. `why` gets a line on failure.
- * The place may be given up if no rank goes on to peal_team_derive. */
-enum peal_status peal_team_reserve(struct peal_team *team, enum peal_life life, uint32_t *place,
-                                   struct peal_text *why);
-void peal_team_give_up(struct peal_team *team, uint32_t place);
-/* Then the team, when all places are known. No rank may use it before all have made it, on which
- * the callers agree through the old team; only messages may be sent before, which wait in the
- * mailboxes of PEAL_LIFE_KEPT. On failure the place is lost: peers may be using it. */
-enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_group *group,
-                                  struct peal_text *why, struct peal_team **out);
-
-/* In a child that was forked after opening: only frees the child's memory; the other ranks do not
- * notice. NULL is ignored. */
-void peal_team_close(struct peal_team *team);
 /* What a closed communicator has instead: a team without ranks that has failed. */
 struct peal_team *peal_team_closed(void);
 static inline bool peal_team_is_closed(const struct peal_team *team)
@@ -298,6 +236,13 @@ static inline void peal_team_leave(struct peal_control *own)
 {
     /* Release: what was read of peers' memory was read before. Partner: peal_team_settle. */
     atomic_store_explicit(&own->life, PEAL_LIFE_OUTSIDE, memory_order_release);
+}
+
+/* A one-sided call begins. Relaxed: only the owner writes it, and reports read it. */
+static inline void peal_team_count_onesided(struct peal_control *own, enum peal_onesided_kind kind)
+{
+    uint64_t count = atomic_load_explicit(&own->onesided, memory_order_relaxed) >> 8;
+    atomic_store_explicit(&own->onesided, (count + 1) << 8 | kind, memory_order_relaxed);
 }
 
 /* A non-blocking call has ended. */

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <hwloc.h>
 #include <sched.h>
@@ -12,11 +13,19 @@
 #include <string.h>
 #include <unistd.h>
 
+/* hwloc asks with larger and larger sets, without end where the call itself is forbidden. EINVAL: the set is too small for this
+ * machine, and a larger one will do. */
+static bool may_ask_for_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 || errno == EINVAL;
+}
+
 /* The topology of this machine; NULL: hwloc cannot say. */
 static hwloc_topology_t load(void)
 {
     hwloc_topology_t topology;
-    if (hwloc_topology_init(&topology) != 0)
+    if (!may_ask_for_cores() || hwloc_topology_init(&topology) != 0)
         return NULL;
     if (hwloc_topology_load(topology) != 0) {
         hwloc_topology_destroy(topology);

@@ -51,7 +51,7 @@ bool peal_sim_replay_arrived(struct peal_sim *sim, const struct peal_xfer *write
 bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane,
                           const struct peal_op *op, uint64_t time)
 {
-    if (peal_op_is_sync(op) || op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END)
+    if (peal_op_is_sync(op) || peal_op_is_when(op) || peal_op_is_end(op))
         return true;
     if (!sim->replay)
         sim->replay = calloc(1, sizeof *sim->replay);
@@ -63,7 +63,7 @@ bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane
                         .lane = lane->number};
     if (sim->machine->keys.order && has_put(plan, op, lane->rank))
         note.part = POSTED;
-    if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
+    if (peal_op_receives(op))
         note.message = lane->instance->stalls[op->mem.channel].noted++;
     return sim->replay && peal_vec_push(&sim->replay->notes, note);
 }

@@ -155,9 +155,9 @@ static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, u
         assert(at && "a slot is used between recv_slot and free");
         operand[i].at = at + from * peal_dtype_size((enum peal_dtype)ref->dtype);
     }
-    if (op->kind == PEAL_OP_COPY)
+    if (peal_op_is_copy(op))
         compute->combine(PEAL_FN_ID, &operand[0], &operand[1], 1, count, 1);
-    else if (op->kind == PEAL_OP_ACCUMULATE)
+    else if (peal_op_accumulates(op))
         compute->accumulate((enum peal_fn)op->fn, &operand[0], &operand[1], count);
     else if (peal_fn_is_user(op->fn))
         peal_formula_combine(compute, peal_plan_formula(c->plan, op->fn), &operand[0], &operand[1],
@@ -201,26 +201,23 @@ static uint64_t row_stride(const struct context *c, const struct peal_op *op,
            peal_dtype_size((enum peal_dtype)ref->dtype);
 }
 
-/* Every element depends on rows and columns: samples would be wrong, so it is computed whole. */
-static void multiply(struct context *c, const struct peal_op *op)
+/* It is computed whole, without regard to samples: an element may depend on many. */
+static void work_own(struct context *c, const struct peal_op *op)
 {
-    const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
-    struct peal_op of_a = peal_op_of_operand(op, 1), of_b = peal_op_of_operand(op, 2);
     if (!op->mem.rows || !op->mem.count)
         return;
-    struct peal_product product = {
-        .dtype = (enum peal_dtype)op->dtype,
-        .rows = op->mem.rows,
-        .inner = op->mem.inner,
-        .columns = op->mem.count,
-        .a = address(c, &of_a, &refs[1], 0),
-        .b = address(c, &of_b, &refs[2], 0),
-        .c = address(c, op, &refs[0], 0),
-        .a_stride = row_stride(c, &of_a, &refs[1]),
-        .b_stride = row_stride(c, &of_b, &refs[2]),
-        .c_stride = row_stride(c, op, &refs[0]),
-    };
-    peal_product_run(&product);
+    struct peal_own own = {.kind = (enum peal_op_kind)op->kind,
+                           .rows = op->mem.rows,
+                           .count = op->mem.count,
+                           .inner = op->mem.inner};
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        const struct peal_ref *ref = peal_plan_refs(c->plan) + op->mem.ref + i;
+        struct peal_op shape = peal_op_of_operand(op, i);
+        own.operands[i] = (struct peal_own_operand){.at = address(c, &shape, ref, 0),
+                                                    .stride = row_stride(c, &shape, ref),
+                                                    .dtype = (enum peal_dtype)ref->dtype};
+    }
+    peal_own_run(&own);
 }
 
 /* One row of a message: all of it, or the elements that are carried. */
@@ -286,7 +283,7 @@ static void recv(struct context *c, const struct peal_op *op, uint64_t message)
         payload = payload->next;
     assert(payload && "a message is received after it was sent");
     payload->received = true;
-    if (op->kind == PEAL_OP_RECV_SLOT)
+    if (peal_op_holds(op))
         return;
     const struct peal_ref *dst = peal_op_dst(c->plan, op);
     uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)dst->dtype);
@@ -373,7 +370,7 @@ static bool post(struct context *c, const struct peal_op *op, const struct note 
 {
     const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
     uint32_t nrefs = peal_op_nrefs(op), all = 1 + op->mem.more_dsts;
-    if (op->kind == PEAL_OP_ACCUMULATE)
+    if (peal_op_accumulates(op))
         return true;
     char *before = malloc(put_bytes(op) * all);
     uint32_t done = 0;
@@ -403,7 +400,7 @@ static bool arrive(struct context *c, const struct peal_op *op, const struct not
 {
     struct peal_replay *replay = c->sim->replay;
     uint32_t to = replay->puts.at[note->message].to;
-    if (op->kind == PEAL_OP_ACCUMULATE)
+    if (peal_op_accumulates(op))
         return work(c, op);
     struct put *put = find_put(replay, note, to);
     if (!put)
@@ -425,7 +422,7 @@ static bool replay_one(struct peal_sim *sim, const struct note *note)
     const struct peal_op *op = peal_plan_ops(c.plan) + note->op;
     if (!c.space)
         return false;
-    if (op->kind == PEAL_OP_COMPUTE && op->flags & PEAL_OP_OUTSIDE) {
+    if (peal_op_is_compute(op) && op->flags & PEAL_OP_OUTSIDE) {
         if (sim->options.outside)
             sim->options.outside(sim->options.outside_context, note->op);
         return true;
@@ -434,26 +431,19 @@ static bool replay_one(struct peal_sim *sim, const struct note *note)
         return post(&c, op, note);
     if (note->part == ARRIVED)
         return arrive(&c, op, note);
-    switch ((enum peal_op_kind)op->kind) {
-    case PEAL_OP_COPY:
-    case PEAL_OP_COMPUTE:
-    case PEAL_OP_ACCUMULATE:
-        return work(&c, op);
-    case PEAL_OP_MATMUL:
-        multiply(&c, op);
-        return true;
-    case PEAL_OP_SEND:
-        return send(&c, op);
-    case PEAL_OP_RECV:
-    case PEAL_OP_RECV_SLOT:
-        recv(&c, op, note->message);
-        return true;
-    case PEAL_OP_FREE:
-        drop_received(&c.space->fifos[op->mem.channel]);
-        return true;
-    default:
+    if (peal_op_is_own(op)) {
+        work_own(&c, op);
         return true;
     }
+    if (peal_op_is_data(op))
+        return work(&c, op);
+    if (peal_op_sends(op))
+        return send(&c, op);
+    if (peal_op_receives(op))
+        recv(&c, op, note->message);
+    else if (peal_op_frees(op))
+        drop_received(&c.space->fifos[op->mem.channel]);
+    return true;
 }
 
 enum peal_status peal_sim_sync(struct peal_sim *sim)

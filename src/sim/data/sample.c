@@ -123,12 +123,11 @@ static void read_op(struct builder *b, const struct peal_op *op, uint64_t launch
 {
     const struct peal_plan *plan = b->plan;
     uint32_t wire = (uint32_t)plan->bufs.count;
-    if (peal_op_is_sync(op) || op->mem.rows != 1 || op->mem.count == 0 ||
-        op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE || op->kind == PEAL_OP_MATMUL)
+    bool is_message = peal_op_has_message(op) && !peal_op_holds(op);
+    if ((!peal_op_is_elementwise(op) && !is_message) || op->mem.rows != 1 || op->mem.count == 0)
         return;
     uint32_t nrefs = peal_op_nrefs(op);
     struct edge edge = {.len = op->mem.count, .a = wire, .at_a = 0};
-    bool is_message = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
     uint32_t first = 0;
     if (!is_message) {
         while (first < nrefs && !place(plan, peal_plan_refs(plan) + op->mem.ref + first, launch,

@@ -98,15 +98,16 @@ static struct peal_coded_op make_step(const struct peal_sim *sim, const struct s
     step.source = (uint8_t)key->where;
     step.target = (uint8_t)(key->where >> 8);
     step.bytes = elements * peal_dtype_size(dtype);
-    if (step.kind == PEAL_OP_SEND)
+    const struct peal_op_facts *row = peal_op_facts(step.kind);
+    if (row->channel & PEAL_CHANNEL_SEND)
         step.bytes += sim->machine->keys.header_bytes;
     if (key->shape >> 32 == OUTSIDE) { /* its count is its time */
         step.bytes = 1;
         step.work = elements;
-    } else if ((step.kind == PEAL_OP_COMPUTE || step.kind == PEAL_OP_ACCUMULATE) && step.bytes)
+    } else if (row->work >= PEAL_WORK_FN && row->shape == PEAL_BY_EACH && step.bytes)
         peal_sim_math_cost(sim, dtype, elements, key->shape >> 32, (uint32_t)(key->where >> 16),
                            &step);
-    else if (step.kind == PEAL_OP_MATMUL && step.bytes)
+    else if (row->shape == PEAL_BY_MATRIX && step.bytes)
         peal_sim_product_cost(sim, dtype,
                               &(struct peal_sim_product){(uint32_t)key->shape, key->shape >> 32,
                                                          key->count, (uint32_t)(key->where >> 16)},
@@ -190,10 +191,10 @@ struct op_operands {
 static struct op_operands operands_of(const struct coding *c, const struct peal_op *op)
 {
     const struct peal_ref *refs = c->lane->refs + op->mem.ref;
-    bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
+    bool computes = peal_op_applies(op) || peal_op_is_own(op);
     struct op_operands out = {0};
-    if (op->kind == PEAL_OP_MATMUL) {
-        for (uint32_t i = 0; i < 3; i++)
+    if (peal_op_has_matrices(op)) {
+        for (uint32_t i = 0; i < peal_op_nrefs(op); i++)
             out.where |= (uint64_t)peal_sim_code_memory(c->sim, c->buf_mem, &refs[i])
                          << (16 + 4 * i);
         return out;
@@ -218,10 +219,10 @@ static struct op_operands operands_of(const struct coding *c, const struct peal_
     /* What a compute loads or stores passes through the memory of tiles. */
     if (computes && out.reach == PEAL_REACH_LOAD)
         out.where |= c->sim->machine->keys.place_tile << 8;
-    if (op->kind == PEAL_OP_COMPUTE && out.reach == PEAL_REACH_STORE)
+    if (peal_op_is_compute(op) && out.reach == PEAL_REACH_STORE)
         out.where |= c->sim->machine->keys.place_tile;
     /* An accumulate on another rank computes nothing here: its source leaves from where it is. */
-    if (op->kind == PEAL_OP_ACCUMULATE && out.reach == PEAL_REACH_STORE)
+    if (peal_op_accumulates(op) && out.reach == PEAL_REACH_STORE)
         out.where |= peal_sim_code_memory(c->sim, c->buf_mem, &refs[1]);
     if (out.reach == PEAL_REACH_OP)
         out.where &= ~UINT64_C(0xffff);
@@ -231,7 +232,7 @@ static struct op_operands operands_of(const struct coding *c, const struct peal_
 static struct step_key sync_key(struct coding *c, const struct peal_op *op)
 {
     uint64_t port = 0;
-    if (op->kind == PEAL_OP_NOTIFY)
+    if (peal_op_is_notify(op))
         port = port_of(c->codes, PEAL_PORT_RANK | op->sync.rank, &c->last_port);
     return (struct step_key){op->kind | (uint64_t)op->flags << 16 | port << 32,
                              op->sync.cell | (uint64_t)op->sync.phases << 32, op->sync.after,
@@ -245,9 +246,9 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
         return sync_key(c, op);
     if (peal_op_has_channel(op))
         port = port_of(c->codes, op->mem.channel, &c->last_port);
-    if (op->kind == PEAL_OP_FLUSH)
+    if (peal_op_is_flush(op))
         port = port_of(c->codes, PEAL_PORT_RANK | op->mem.target, &c->last_port);
-    if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE) {
+    if (peal_op_applies(op)) {
         if (op->mem.nsrc > 1)
             combinations = op->mem.nsrc - 1;
         else
@@ -259,8 +260,8 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
         if (op->flags & PEAL_OP_OUTSIDE)
             combinations = OUTSIDE;
     }
-    if (op->kind == PEAL_OP_MATMUL)
-        combinations = op->mem.inner;
+    if (peal_op_is_own(op))
+        combinations = peal_op_has_matrices(op) ? op->mem.inner : 1;
     struct op_operands operands = operands_of(c, op);
     if (operands.reach == PEAL_REACH_LOAD || operands.reach == PEAL_REACH_STORE)
         port = port_of(c->codes, PEAL_PORT_RANK | operands.rank, &c->last_port);
@@ -284,10 +285,9 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
                          .more_dsts = op->mem.more_dsts,
                          .rows = op->mem.rows,
                          .count = op->mem.count};
-    bool is_short = peal_op_nrefs(op) <= RAW_REFS && op->kind != PEAL_OP_MATMUL;
-    bool is_plain =
-        op->kind != PEAL_OP_FLUSH && op->kind != PEAL_OP_WHEN && op->kind != PEAL_OP_END;
-    if (peal_op_is_sync(op) || !is_plain || !is_short)
+    bool is_short = peal_op_nrefs(op) <= RAW_REFS && !peal_op_has_matrices(op);
+    bool is_plain = peal_op_is_data(op) || peal_op_has_channel(op);
+    if (!is_plain || !is_short)
         return (struct raw_op){.kind = RAW_NONE};
     raw.nrefs = (uint8_t)peal_op_nrefs(op);
     for (uint32_t i = 0; i < raw.nrefs; i++) {
@@ -375,8 +375,9 @@ bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
     uint32_t step = 0;
     if (lane->lane == 0 && !peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
         return false;
-    /* Step 0 exists from the start: the follower of nothing. */
-    if (find_step(sim, codes, &(struct step_key){.head = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
+    /* Step 0 exists from the start: the follower of nothing. No op has its key. */
+    if (find_step(sim, codes, &(struct step_key){.head = PEAL_OP_END, .count = UINT64_MAX}) ==
+        PEAL_NONE)
         return false;
     codes->now.len = codes->now_ports.len = 0;
     if (!peal_vec_reserve(&codes->now, lane->count))

@@ -22,7 +22,7 @@ static bool notifies(const struct peal_lane_run *waiting, const struct peal_op *
                      const struct peal_op *end, uint64_t launch)
 {
     for (; op < end; op++) {
-        if (op->kind == PEAL_OP_NOTIFY && op->sync.rank == waiting->rank &&
+        if (peal_op_is_notify(op) && op->sync.rank == waiting->rank &&
             peal_op_cell(waiting->instance->plan, op, launch) == waiting->cell)
             return true;
     }

@@ -308,9 +308,7 @@ enum peal_status peal_sim_run(struct peal_sim *sim)
     bool stuck = false;
     if (sim->deadlock.blocked)
         return PEAL_CLOSED;
-    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
-        if (sim->status != PEAL_OK)
-            break;
+    for (uint32_t rank = 0; rank < sim->nranks && sim->status == PEAL_OK; rank++) {
         if (sim->ranks[rank].active == 0)
             start_next_launch(sim, rank);
     }

@@ -59,17 +59,10 @@ free_both:
 static enum peal_sim_cause work_cause(const struct peal_sim *sim, const struct peal_sim_op *op)
 {
     const struct peal_plan *plan = peal_sim_launch_plan(sim, op->launch);
-    switch ((enum peal_op_kind)(peal_plan_ops(plan) + op->op)->kind) {
-    case PEAL_OP_COMPUTE:
-    case PEAL_OP_ACCUMULATE:
-    case PEAL_OP_MATMUL:
+    const struct peal_op_facts *row = peal_op_row(peal_plan_ops(plan) + op->op);
+    if (row->work == PEAL_WORK_FN || row->work == PEAL_WORK_OWN)
         return PEAL_CAUSE_MATH;
-    case PEAL_OP_COPY:
-    case PEAL_OP_RECV:
-        return PEAL_CAUSE_MEMORY;
-    default:
-        return PEAL_CAUSE_ISSUE;
-    }
+    return row->dst == PEAL_EFFECT_NONE ? PEAL_CAUSE_ISSUE : PEAL_CAUSE_MEMORY;
 }
 
 /* The way of a message, with its parts in order. Returns its start. */

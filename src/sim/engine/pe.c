@@ -101,7 +101,7 @@ static bool load_each(struct peal_sim *sim, uint32_t index)
     const struct peal_ref *dst = peal_op_dst(instance->plan, op);
     /* A copy loads into its destination, a compute into where tiles are. */
     uint8_t target;
-    if (op->kind == PEAL_OP_COPY && !is_remote(lane, dst))
+    if (peal_op_is_copy(op) && !is_remote(lane, dst))
         target = peal_sim_code_memory(sim, instance->buf_mem, dst);
     else
         target = (uint8_t)sim->machine->keys.place_tile;
@@ -178,7 +178,7 @@ static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_r
     else
         dst = peal_op_more_dst(plan, op, i - 1);
     uint8_t source = (uint8_t)sim->machine->keys.place_tile;
-    if (op->kind == PEAL_OP_ACCUMULATE && !is_remote(lane, peal_op_src(plan, op, 0)))
+    if (peal_op_accumulates(op) && !is_remote(lane, peal_op_src(plan, op, 0)))
         source = peal_sim_code_memory(sim, lane->instance->buf_mem, peal_op_src(plan, op, 0));
     *out = (struct far){dst->rank, source, peal_sim_code_memory(sim, lane->instance->buf_mem, dst),
                         bytes_of(op, dst)};
@@ -221,6 +221,11 @@ static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
                                                                                   : PEAL_OP_BLOCKED;
 }
 
+static bool is_accumulate(const struct peal_coded_op *step)
+{
+    return peal_op_facts(step->kind)->dst == PEAL_EFFECT_UPDATE;
+}
+
 /* Posts the result to every destination on another rank, one after the other; `issued` says how
  * many have been handled. */
 static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step)
@@ -232,7 +237,7 @@ static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_c
     for (; lane->issued <= extra; lane->issued++) {
         struct far far;
         if (find_far_target(sim, lane, step, lane->issued, &far) &&
-            !store(sim, index, &far, step->kind == PEAL_OP_ACCUMULATE))
+            !store(sim, index, &far, is_accumulate(step)))
             return false;
     }
     lane->issued = 0;
@@ -262,7 +267,7 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
         if (step->reach != PEAL_REACH_OWN && !load_sources(sim, index, step))
             return PEAL_OP_BLOCKED;
         /* An accumulate on another rank is computed by the memory there. */
-        bool works = !(step->kind == PEAL_OP_ACCUMULATE && remote);
+        bool works = !(is_accumulate(step) && remote);
         if (works && !peal_sim_math_run(sim, index, step))
             return PEAL_OP_BLOCKED;
         lane->phase = PHASE_WORKED;
@@ -287,41 +292,31 @@ static enum peal_progress_kind flush(struct peal_sim *sim, uint32_t index,
 static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
                                       const struct peal_coded_op *step)
 {
-    switch ((enum peal_op_kind)step->kind) {
-    case PEAL_OP_COPY:
-        return copy(sim, index, step);
-    case PEAL_OP_COMPUTE:
-    case PEAL_OP_ACCUMULATE:
-    case PEAL_OP_MATMUL:
-        return compute(sim, index, step);
-    case PEAL_OP_NOTIFY:
-        return peal_sim_signal_notify(sim, index);
-    case PEAL_OP_WAIT:
-        return peal_sim_signal_wait(sim, index);
-    case PEAL_OP_PEEK:
-        return peal_sim_signal_peek(sim, index);
-    case PEAL_OP_FETCH_ADD:
-    case PEAL_OP_COMPARE_SWAP:
-    case PEAL_OP_TAKE:
-        return peal_sim_atomic(sim, index);
-    case PEAL_OP_FLUSH:
+    const struct peal_op_facts *row = peal_op_facts(step->kind);
+    switch ((enum peal_op_form)row->form) {
+    case PEAL_FORM_DATA:
+        return row->work == PEAL_WORK_MOVE ? copy(sim, index, step) : compute(sim, index, step);
+    case PEAL_FORM_CELL:
+        if (row->cell == PEAL_CELL_WRITE)
+            return peal_sim_signal_notify(sim, index);
+        if (row->cell != PEAL_CELL_READ)
+            return peal_sim_atomic(sim, index);
+        return row->blocks ? peal_sim_signal_wait(sim, index) : peal_sim_signal_peek(sim, index);
+    case PEAL_FORM_CHANNEL:
+        if (row->channel == PEAL_CHANNEL_SEND)
+            return peal_sim_ipcq_send(sim, index);
+        if (row->channel == PEAL_CHANNEL_RECEIVE)
+            return peal_sim_ipcq_recv(sim, index);
+        return row->channel == PEAL_CHANNEL_HOLD ? peal_sim_ipcq_recv_slot(sim, index)
+                                                 : peal_sim_ipcq_free(sim, index);
+    case PEAL_FORM_FLUSH:
         return flush(sim, index, step);
-    case PEAL_OP_WHEN:
+    case PEAL_FORM_WHEN:
         return peal_sim_when(sim, index);
-    case PEAL_OP_END:
+    case PEAL_FORM_END:
         return PEAL_OP_DONE;
-    case PEAL_OP_SEND:
-        return peal_sim_ipcq_send(sim, index);
-    case PEAL_OP_RECV:
-        return peal_sim_ipcq_recv(sim, index);
-    case PEAL_OP_RECV_SLOT:
-        return peal_sim_ipcq_recv_slot(sim, index);
-    case PEAL_OP_FREE:
-        return peal_sim_ipcq_free(sim, index);
-    case PEAL_OP_KIND_COUNT:
-        break;
     }
-    assert(!"every op has a handler");
+    assert(!"every form has a handler");
     return PEAL_OP_DONE;
 }
 
@@ -340,8 +335,9 @@ static void watch_end(struct peal_sim *sim, struct peal_lane_run *lane, enum pea
 {
     if (sim->options.log)
         peal_sim_oplog_end(sim, lane);
+    uint8_t use = peal_op_facts(kind)->channel;
     bool noted_elsewhere =
-        kind == PEAL_OP_SEND || (kind == PEAL_OP_RECV && sim->machine->keys.recv_async);
+        use == PEAL_CHANNEL_SEND || (use == PEAL_CHANNEL_RECEIVE && sim->machine->keys.recv_async);
     if (sim->options.data && !noted_elsewhere &&
         !peal_sim_replay_note(sim, lane, peal_sim_op(lane), lane->time))
         peal_sim_fail(sim, PEAL_NO_MEMORY);

@@ -74,11 +74,8 @@ static void insertion_sort(struct peal_event *at, size_t len)
     for (size_t i = 1; i < len; i++) {
         struct peal_event event = at[i];
         size_t j = i;
-        for (; j > 0; j--) {
-            if (at[j - 1].who <= event.who)
-                break;
+        for (; j > 0 && at[j - 1].who > event.who; j--)
             at[j] = at[j - 1];
-        }
         at[j] = event;
     }
 }

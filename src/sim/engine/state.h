@@ -20,7 +20,7 @@
 
 #include "plan/plan.h"
 #include "sim/engine/queue.h"
-#include "sim/simulation.h"
+#include "sim/engine/simulation.h"
 
 #define PEAL_NEVER UINT64_MAX
 

@@ -44,9 +44,7 @@ static void work(void *context, size_t i)
 {
     struct stream_worker *w = (struct stream_worker *)context + i;
     struct peal_sim_pace *pace = w->sim->options.pace;
-    for (uint32_t rank = w->first; rank < w->nranks; rank += w->stride) {
-        if (w->status != PEAL_OK)
-            break;
+    for (uint32_t rank = w->first; rank < w->nranks && w->status == PEAL_OK; rank += w->stride) {
         w->status = peal_parts_walk(w->parts, rank, visit, w);
         if (pace) /* relaxed: a number for display */
             atomic_fetch_add_explicit(&pace->made, 1, memory_order_relaxed);

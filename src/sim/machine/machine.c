@@ -137,9 +137,7 @@ static void read_map(struct machine_reader *r, const yaml_node_t *node, const ch
         return;
     }
     const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-    for (; pair < node->data.mapping.pairs.top; pair++) {
-        if (r->diags->errors >= PEAL_DIAG_LIMIT)
-            break;
+    for (; pair < node->data.mapping.pairs.top && r->diags->errors < PEAL_DIAG_LIMIT; pair++) {
         yaml_node_t *key_node = yaml_document_get_node(r->document, pair->key);
         yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
         const char *name = scalar_of(key_node);

@@ -19,9 +19,7 @@ static void suggest_names(const char *name, struct peal_diags *diags)
     char names[MAX_BUILTINS][64];
     const char *list[MAX_BUILTINS + 1] = {NULL};
     struct peal_text all = {0};
-    for (size_t i = 0; i < peal_machine_text_count; i++) {
-        if (i >= MAX_BUILTINS)
-            break;
+    for (size_t i = 0; i < peal_machine_text_count && i < MAX_BUILTINS; i++) {
         const char *base = strrchr(peal_machine_texts[i].name, '/') + 1;
         snprintf(names[i], sizeof names[i], "%.*s", (int)strcspn(base, "."), base);
         list[i] = names[i];

@@ -60,7 +60,7 @@ static const struct {
     {__LINE__, "topology: {pes: [4, 4]\n", "not YAML"},
     {__LINE__, "- 1\n- 2\n", "expected 'key: value' lines"},
     {__LINE__, "topology: {pes: [4, 4]}\nccl: {algorithm: &ring }\n" LINKS REST,
-     "expected a name of letters"},
+     "expected a name, a file"},
     {__LINE__, "topology: {pes: [4, 4], sips: \"2\\0\"}\n" LINKS REST, "takes plain values"},
 };
 

@@ -185,12 +185,35 @@ static bool parse_count(const struct row *row, const char *text, uint64_t *out, 
 }
 
 /* An algorithm's name, or a file with a kernel. */
-static bool is_algorithm(const char *text)
+static bool is_algorithm(const char *text, size_t len)
 {
-    size_t len = strlen(text);
-    if (len > 5 && len < 1024 && strcmp(text + len - 5, ".peal") == 0)
-        return strcspn(text, " \t\n\"'#") == len;
-    return len > 0 && len <= 40 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == len;
+    static const char ending[] = ".peal";
+    size_t end = sizeof ending - 1;
+    if (len > end && len < 1024 && strncmp(text + len - end, ending, end) == 0)
+        return strcspn(text, " \t\n\"'#") >= len;
+    return len > 0 && len <= 40 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") >= len;
+}
+
+/* Several, with or without the collective that each is for: "allreduce=ring,broadcast=b.peal". */
+static bool are_algorithms(const char *text)
+{
+    enum { MAX_BYTES = 4096 };
+    if (strlen(text) >= MAX_BYTES)
+        return false;
+    for (;;) {
+        size_t len = strcspn(text, ","), name = strcspn(text, "=,");
+        if (name < len) {
+            if (name == 0 || strspn(text, "abcdefghijklmnopqrstuvwxyz_") != name)
+                return false;
+            text += name + 1;
+            len -= name + 1;
+        }
+        if (!is_algorithm(text, len))
+            return false;
+        if (text[len] == '\0')
+            return true;
+        text += len + 1;
+    }
 }
 
 static bool parse_word(const char *words, const char *text, uint64_t *out)
@@ -249,8 +272,9 @@ static bool read_one(struct peal_machine *machine, const struct row *row, const 
         *(uint64_t *)field = strcmp(text, "true") == 0;
         return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case TEXT:
-        *why = "expected a name of letters, digits and _, or a file name that ends in .peal";
-        if (!is_algorithm(text))
+        *why = "expected a name, a file that ends in .peal, or a list such as "
+               "allreduce=ring,broadcast=mine.peal";
+        if (!are_algorithms(text))
             return false;
         *(const char **)field = peal_arena_copy(&machine->arena, text, strlen(text));
         *why = "out of memory";

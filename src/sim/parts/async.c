@@ -46,30 +46,23 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
 {
     const struct peal_instance *instance = lane->instance;
     const struct peal_plan *plan = instance->plan;
-    uint32_t early_refs = peal_op_nrefs(earlier);
-    uint32_t late_refs = peal_op_nrefs(later);
+    const struct peal_ref *refs = peal_plan_refs(plan);
+    struct peal_access x, y;
     /* The messages of a channel go to its recvs in order. */
-    if (later->kind == PEAL_OP_RECV_SLOT)
-        return earlier->kind == PEAL_OP_RECV && earlier->mem.channel == later->mem.channel;
-    if (later->kind == PEAL_OP_FREE) {
-        for (uint32_t i = 0; i < early_refs; i++) {
-            const struct peal_ref *ref = peal_plan_refs(plan) + earlier->mem.ref + i;
-            if (ref->buf == PEAL_BUF_SLOT && ref->row == later->mem.channel)
+    if (peal_op_holds(later))
+        return peal_op_is_recv(earlier) && earlier->mem.channel == later->mem.channel;
+    if (peal_op_is_free(later)) {
+        for (uint32_t i = 0; peal_op_access(refs, earlier, i, &x); i++) {
+            if (x.ref->buf == PEAL_BUF_SLOT && x.ref->row == later->mem.channel)
                 return true;
         }
         return false;
     }
-    for (uint32_t i = 0; i < early_refs; i++) {
-        struct peal_op seen = peal_op_of_operand(earlier, i);
-        struct async_range a =
-            range_of(sim, instance, lane, &seen, peal_plan_refs(plan) + earlier->mem.ref + i);
-        bool a_writes = peal_op_writes(earlier, i);
-        for (uint32_t j = 0; j < late_refs; j++) {
-            bool b_writes = peal_op_writes(later, j);
-            struct peal_op by_b = peal_op_of_operand(later, j);
-            struct async_range b =
-                range_of(sim, instance, lane, &by_b, peal_plan_refs(plan) + later->mem.ref + j);
-            if ((a_writes || b_writes) && overlap(a, b))
+    for (uint32_t i = 0; peal_op_access(refs, earlier, i, &x); i++) {
+        struct async_range a = range_of(sim, instance, lane, &x.shape, x.ref);
+        for (uint32_t j = 0; peal_op_access(refs, later, j, &y); j++) {
+            struct async_range b = range_of(sim, instance, lane, &y.shape, y.ref);
+            if (((x.effect | y.effect) & PEAL_EFFECT_WRITE) && overlap(a, b))
                 return true;
         }
     }
@@ -94,7 +87,7 @@ static bool is_shared(const struct peal_plan *plan, const struct peal_op *op)
 static bool publishes(const struct peal_lane_run *lane, const struct peal_op *earlier,
                       const struct peal_op *later)
 {
-    bool releases = later->kind == PEAL_OP_SEND || later->kind == PEAL_OP_FREE;
+    bool releases = peal_op_sends(later) || peal_op_is_free(later);
     return releases && is_shared(lane->instance->plan, earlier);
 }
 
@@ -114,7 +107,7 @@ static bool await(struct peal_sim *sim, struct peal_lane_run *lane, uint32_t ent
         return false;
     }
     if (p->end > lane->time) {
-        enum peal_sim_stall stall = p->op->kind == PEAL_OP_RECV ? PEAL_STALL_DATA : PEAL_STALL_MATH;
+        enum peal_sim_stall stall = peal_op_is_recv(p->op) ? PEAL_STALL_DATA : PEAL_STALL_MATH;
         lane->by = p->log;
         lane->message = PEAL_NONE;
         lane->stalls[stall] += p->end - lane->time;
@@ -130,11 +123,10 @@ static bool await(struct peal_sim *sim, struct peal_lane_run *lane, uint32_t ent
 bool peal_sim_async_check(struct peal_sim *sim, uint32_t index, const struct peal_op *op)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    if (op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_PEEK || op->kind == PEAL_OP_WHEN ||
-        op->kind == PEAL_OP_END)
+    if (peal_op_is_when(op) || peal_op_is_end(op))
         return true;
-    if (op->kind == PEAL_OP_NOTIFY || peal_op_is_atomic(op))
-        return peal_sim_async_drain(sim, index);
+    if (peal_op_is_sync(op)) /* a change of a cell publishes what was done before */
+        return !(peal_op_row(op)->cell & PEAL_EFFECT_WRITE) || peal_sim_async_drain(sim, index);
     for (uint32_t i = 0; i < lane->npending;) {
         const struct peal_pending *p = &lane->pending[i];
         if (p->end <= lane->time) {

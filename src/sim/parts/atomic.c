@@ -27,10 +27,10 @@ static uint32_t cell_number(const struct peal_sim *sim, const struct peal_lane_r
 static bool apply(struct peal_sim *sim, struct peal_lane_run *lane, const struct peal_op *op)
 {
     int64_t *value = cell_of(lane->instance, op, cell_number(sim, lane, op)), before = *value;
-    if (op->kind == PEAL_OP_TAKE && before != peal_swap_expected(op->sync.value))
+    if (peal_op_is_take(op) && before != peal_swap_expected(op->sync.value))
         return false;
-    *value = peal_atomic_after((enum peal_op_kind)op->kind, op->sync.value, before);
-    if (op->kind != PEAL_OP_TAKE)
+    *value = peal_op_after(op, before);
+    if (!peal_op_is_take(op))
         lane->regs[op->sync.reg] = before;
     return true;
 }

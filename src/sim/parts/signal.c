@@ -74,7 +74,7 @@ static struct sync sync_of(const struct peal_sim *sim, const struct peal_lane_ru
         op.sync.phases = step->sync.phases;
         op.sync.after = step->sync.after;
         op.sync.value = step->sync.value;
-        if (op.kind == PEAL_OP_NOTIFY)
+        if (peal_op_is_notify(&op))
             op.sync.rank = peal_sim_peer(lane, step);
         else
             op.sync.rank = lane->rank;

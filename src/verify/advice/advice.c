@@ -111,9 +111,7 @@ uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uin
     const struct peal_plan *plan = p->plans[0];
     const struct peal_op *op = peal_plan_ops(plan);
     uint32_t n = 0;
-    for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (n >= MAX_LINES)
-            break;
+    for (uint64_t i = 0; i < plan->ops.count && n < MAX_LINES; i++) {
         uint32_t k = 0;
         while (k < n && out[k] != op[i].pos)
             k++;
@@ -233,9 +231,8 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
         for (uint32_t t = 0; t < p->nthreads; t++) {
             int64_t target = 0;
             for (uint32_t l = 0; l < p->launches; l++) {
-                for (uint32_t op = p->threads[t].first_op[l]; pos != PEAL_NONE; op++) {
-                    if (op >= p->threads[t].first_op[l + 1])
-                        break;
+                for (uint32_t op = p->threads[t].first_op[l];
+                     pos != PEAL_NONE && op < p->threads[t].first_op[l + 1]; op++) {
                     if (peal_edit_line(p, t, op) == pos)
                         queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = op},
                                       p->ncells, target += p->nranks - 1);

@@ -97,7 +97,7 @@ static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool
         uint32_t k = 0;
         while (k < n && done[k] != ops[i].pos)
             k++;
-        if (ops[i].kind != PEAL_OP_WAIT || k < n || ops[i].pos == PEAL_NONE ||
+        if (!peal_op_is_wait(&ops[i]) || k < n || ops[i].pos == PEAL_NONE ||
             p->signal_of[0][peal_op_signal(&ops[i])] != signal)
             continue;
         done[n++] = ops[i].pos;

@@ -19,12 +19,12 @@ static bool stands_at(const struct peal_plan *plan, const struct peal_op *op,
 static bool is_cut(const struct peal_plan *plan, const struct peal_op *op,
                    const struct peal_verify_cut *cut)
 {
-    if (op->kind != PEAL_OP_NOTIFY && op->kind != PEAL_OP_WAIT)
+    if (!peal_op_is_notify(op) && !peal_op_is_wait(op))
         return false;
     const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
     if (cut->signal && strcmp(peal_plan_string(plan, signal->name), cut->signal) == 0)
         return true;
-    return stands_at(plan, op, op->kind == PEAL_OP_WAIT ? &cut->wait : &cut->notify);
+    return stands_at(plan, op, peal_op_is_wait(op) ? &cut->wait : &cut->notify);
 }
 
 /* Moves each lane up to the end of the previous one. False: the lanes are not in the order of their
@@ -64,7 +64,7 @@ static bool count_phase(struct peal_plan *plan, uint32_t phase, struct cell_coun
         const struct peal_lane *lane = &peal_plan_lanes(plan)[l];
         for (uint64_t i = lane->first_op; i < lane->first_op + lane->ops; i++) {
             struct peal_op *op = &ops[i];
-            if (op->kind != PEAL_OP_NOTIFY)
+            if (!peal_op_is_notify(op))
                 continue;
             const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
             uint32_t cell = peal_op_cell(plan, op, phase), index = cell - signal->first_cell;

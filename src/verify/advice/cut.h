@@ -3,7 +3,7 @@
 #ifndef PEAL_VERIFY_CUT_H
 #define PEAL_VERIFY_CUT_H
 
-#include "verify/verdict.h"
+#include "verify/verdict/verdict.h"
 
 /* Freed with free. NULL: out of memory, or no plan can have such counts. The plan is for the
  * verifier only: it has no hash. `old` must have all ranks. */

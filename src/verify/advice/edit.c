@@ -12,7 +12,7 @@
  */
 #include "verify/advice/edit.h"
 
-#include "verify/decide.h"
+#include "verify/decide/decide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,9 +197,7 @@ static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, u
         uint64_t place = UINT64_MAX;
         if (i < t->nsteps)
             place = place_of_step(p, thread, i);
-        for (; x < last; x++) {
-            if (e->insertions.at[x].place > place)
-                break;
+        for (; x < last && e->insertions.at[x].place <= place; x++) {
             const struct insertion *in = &e->insertions.at[x];
             steps[*end] = in->step;
             steps[*end].flags |= STEP_INSERTED;

@@ -283,14 +283,9 @@ bool peal_edit_move(struct edit *e, uint32_t line, uint32_t to, bool after)
 {
     struct program *p = &e->p;
     uint32_t moved = 0;
-    for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (e->failed)
-            break;
-        for (uint32_t l = 0; l < p->launches; l++) {
-            if (e->failed)
-                break;
+    for (uint32_t t = 0; t < p->nthreads && !e->failed; t++) {
+        for (uint32_t l = 0; l < p->launches && !e->failed; l++)
             moved += move_in_launch(e, t, l, line, to, after);
-        }
     }
     return moved && !e->failed;
 }

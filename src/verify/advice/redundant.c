@@ -78,19 +78,11 @@ void peal_advice_redundant(struct adviser *v)
     uint32_t waits[MAX_LINES], notifies[MAX_LINES];
     uint32_t nwaits = peal_adviser_lines(v->p, PEAL_OP_WAIT, waits);
     uint32_t nnotifies = peal_adviser_lines(v->p, PEAL_OP_NOTIFY, notifies);
-    for (uint32_t s = 0; s < v->p->signals.len; s++) {
-        if (v->count >= MAX_ADVICE)
-            break;
+    for (uint32_t s = 0; s < v->p->signals.len && v->count < MAX_ADVICE; s++)
         try_signal(v, s);
-    }
-    for (uint32_t i = 0; i < nwaits; i++) {
-        if (v->count >= MAX_ADVICE)
-            break;
+    for (uint32_t i = 0; i < nwaits && v->count < MAX_ADVICE; i++)
         try_wait(v, waits[i], notifies, nnotifies);
-    }
-    for (uint32_t i = 0; i < nnotifies; i++) {
-        if (v->count >= MAX_ADVICE)
-            break;
+    for (uint32_t i = 0; i < nnotifies && v->count < MAX_ADVICE; i++) {
         struct peal_verify_cut cut = {.notify = peal_adviser_place(v, notifies[i])};
         if (holds_without(v, &cut))
             peal_advise_cut(

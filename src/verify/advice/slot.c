@@ -47,12 +47,12 @@ struct slot_finder {
 
 /* --- operands -------------------------------------------------------------------------------- */
 
-/* Operands are visited in the order in which their accesses were listed: all sources of an op, then
- * its destination. */
+/* Accesses are visited in the order in which they were listed. */
 static void add_touch(struct slot_finder *f, uint32_t thread, uint32_t op,
-                      const struct peal_ref *ref, size_t *next)
+                      const struct peal_access *access, size_t *next)
 {
     const struct program *p = f->p;
+    const struct peal_ref *ref = access->ref;
     uint32_t launch;
     const struct peal_op *at = peal_program_op(p, thread, op, &launch);
     const struct peal_plan *plan = p->plans[launch];
@@ -61,17 +61,15 @@ static void add_touch(struct slot_finder *f, uint32_t thread, uint32_t op,
     uint32_t memory = p->memory_of[launch][ref->buf];
     if (!p->memory.at[memory].watched)
         return;
-    uint32_t operand = (uint32_t)(ref - peal_plan_refs(plan)) - at->mem.ref;
-    struct peal_op seen = peal_op_of_operand(at, operand);
-    uint32_t rows = peal_program_rows(plan, &seen, ref);
-    bool writes = peal_op_writes(at, operand);
+    uint32_t rows = peal_program_rows(plan, &access->shape, ref);
+    bool writes = access->effect != PEAL_EFFECT_READ;
     struct touch touch = {
         .first = (uint32_t)*next,
         .rows = rows,
         .number = (uint32_t)f->touches.len,
         .ref = (uint32_t)(ref - peal_plan_refs(plan)),
         .changes = writes,
-        .turns = writes && at->kind != PEAL_OP_ACCUMULATE,
+        .turns = writes && !peal_op_accumulates(at),
         .slot = SLOT_UNKNOWN,
     };
     *next += rows;
@@ -90,14 +88,9 @@ static void add_op(struct slot_finder *f, uint32_t thread, uint32_t op, size_t *
     uint32_t launch;
     const struct peal_op *at = peal_program_op(f->p, thread, op, &launch);
     const struct peal_plan *plan = f->p->plans[launch];
-    if (peal_op_is_sync(at) || at->kind == PEAL_OP_RECV_SLOT || at->kind == PEAL_OP_FREE)
-        return;
-    for (uint32_t i = 0; i < at->mem.nsrc; i++)
-        add_touch(f, thread, op, peal_op_src(plan, at, i), next);
-    if (peal_op_has_dst(at))
-        add_touch(f, thread, op, peal_op_dst(plan, at), next);
-    for (uint32_t i = 0; i < at->mem.more_dsts; i++)
-        add_touch(f, thread, op, peal_op_more_dst(plan, at, i), next);
+    struct peal_access access;
+    for (uint32_t i = 0; peal_op_access(peal_plan_refs(plan), at, i, &access); i++)
+        add_touch(f, thread, op, &access, next);
 }
 
 static void add_touches(struct slot_finder *f)

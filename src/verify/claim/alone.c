@@ -9,8 +9,8 @@
  */
 #include "verify/claim/task.h"
 
-#include "verify/cache.h"
-#include "verify/symmetry/symmetry.h"
+#include "verify/cache/cache.h"
+#include "verify/symmetry/roots.h"
 
 #include <stdlib.h>
 
@@ -49,6 +49,8 @@ struct peal_plan *peal_task_make_plan(const struct peal_claim *claim, struct pea
 {
     struct peal_plan_request request = request_of(claim, task, count, root, max_count);
     struct peal_plan *plan = NULL;
+    task->excluded = false;
+    request.bind.excluded = &task->excluded;
     task->status = peal_plan_make(&request, &task->diags, &plan);
     if (task->status == PEAL_OK && claim->flush)
         task->status = peal_plan_flush(&plan);
@@ -60,10 +62,10 @@ struct peal_plan *peal_task_make_plan(const struct peal_claim *claim, struct pea
 /* Does the plan do what the text says? A cached proof of the contract makes this check
  * unnecessary. */
 static void check_text(const struct peal_claim *claim, struct peal_claim_task *task,
-                       const struct peal_plan *plan, int64_t max_count)
+                       const struct peal_plan *plan)
 {
     struct peal_plan_request request =
-        request_of(claim, task, task->count, claim->request.bind.root, max_count);
+        request_of(claim, task, task->count, claim->request.bind.root, task->count);
     struct peal_arena arena;
     struct peal_diags diags;
     struct peal_bind bind;
@@ -118,12 +120,11 @@ bool peal_task_can_show_unfused(const struct peal_claim *claim, const struct pea
 
 /* Explains a refuted plan by the plan without fusion, whose accesses each stand at a line of the
  * text. */
-static void show_unfused(const struct peal_claim *claim, struct peal_claim_task *task,
-                         int64_t max_count)
+static void show_unfused(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     struct peal_verification *answer = NULL;
     struct peal_plan *plan =
-        peal_task_make_unfused(claim, task, task->count, claim->request.bind.root, max_count);
+        peal_task_make_unfused(claim, task, task->count, claim->request.bind.root, task->count);
     if (plan && peal_verify_plan(plan, &claim->verify, &answer) == PEAL_OK &&
         peal_task_take_over(task, answer)) {
         free(task->plan);
@@ -138,12 +139,13 @@ bool peal_claim_has_root(const struct peal_claim *claim)
     return claim->request.kernel && peal_request_has_root(claim->request.kernel);
 }
 
-int64_t peal_claim_largest_count(const struct peal_claim *claim)
+int64_t peal_claim_largest_count(const struct peal_claim *claim, uint32_t nranks)
 {
+    const struct peal_claim_counts *counts = peal_claim_counts(claim, nranks);
     int64_t largest = 1;
-    for (size_t i = 0; i < claim->ncounts; i++) {
-        if (claim->counts[i] > largest)
-            largest = claim->counts[i];
+    for (size_t i = 0; i < counts->len; i++) {
+        if (counts->at[i] > largest)
+            largest = counts->at[i];
     }
     return largest;
 }
@@ -153,7 +155,7 @@ static bool text_rotates(const struct peal_claim *claim, struct peal_claim_task 
                          int64_t count)
 {
     struct peal_plan_request request =
-        request_of(claim, task, count, 0, peal_claim_largest_count(claim));
+        request_of(claim, task, count, 0, peal_claim_largest_count(claim, task->nranks));
     struct peal_arena arena;
     struct peal_diags diags;
     struct peal_bind bind;
@@ -171,8 +173,9 @@ bool peal_task_roots_are_rotations(const struct peal_claim *claim, struct peal_c
     uint32_t few = claim->few_ranks ? claim->few_ranks : PEAL_FEW_RANKS;
     if (!peal_claim_has_root(claim) || task->nranks <= few || claim->flush || task->cut)
         return false;
-    for (size_t i = 0; i < claim->ncounts; i++) {
-        if (!text_rotates(claim, task, claim->counts[i]))
+    const struct peal_claim_counts *counts = peal_claim_counts(claim, task->nranks);
+    for (size_t i = 0; i < counts->len; i++) {
+        if (!text_rotates(claim, task, counts->at[i]))
             return false;
     }
     return true;
@@ -190,11 +193,8 @@ void peal_task_prove_alone(const struct peal_claim *claim, struct peal_claim_tas
         task->status = peal_verify_cached(claim->plan, &claim->verify, claim->cache, &task->answer);
         return;
     }
-    int64_t max_count = 1;
-    if (task->count)
-        max_count = task->count;
     struct peal_plan *plan =
-        peal_task_make_plan(claim, task, task->count, claim->request.bind.root, max_count);
+        peal_task_make_plan(claim, task, task->count, claim->request.bind.root, task->count);
     if (!plan)
         return;
     struct peal_verify_options options = claim->verify;
@@ -203,12 +203,12 @@ void peal_task_prove_alone(const struct peal_claim *claim, struct peal_claim_tas
         peal_verify_cached(plan, &options, options.compose ? NULL : claim->cache, &task->answer);
     if (task->answer && task->answer->verdict == PEAL_PROVED) {
         task->composition = task->answer->composition;
-        check_text(claim, task, plan, max_count);
+        check_text(claim, task, plan);
     }
     if (task->answer && (task->answer->verdict != PEAL_PROVED || claim->keep_plans))
         task->plan = plan;
     else
         free(plan);
     if (peal_task_can_show_unfused(claim, task->answer))
-        show_unfused(claim, task, max_count);
+        show_unfused(claim, task);
 }

@@ -11,7 +11,7 @@
  * made, for another reason than a refusal by the kernel, and a limit that was reached make the sum
  * undecided; a sample makes it sampled.
  */
-#include "verify/claim/claim.h"
+#include "verify/claim/task.h"
 
 #include "verify/order/compose.h"
 
@@ -67,7 +67,9 @@ static void add_task(struct peal_claim *claim, struct peal_claim_task task)
 /* A large number of pairs is divided into shares, so that several threads can work on them. */
 static void add_sequences(struct peal_claim *claim, uint32_t nranks, uint32_t shares)
 {
-    size_t variants = claim->ncounts * (peal_claim_has_root(claim) ? nranks : 1);
+    size_t variants = peal_claim_counts(claim, nranks)->len;
+    if (peal_claim_has_root(claim))
+        variants *= nranks;
     uint32_t parts = 1;
     if (variants > 8)
         parts = shares;
@@ -78,14 +80,16 @@ static void add_sequences(struct peal_claim *claim, uint32_t nranks, uint32_t sh
 
 enum peal_status peal_claim_begin(struct peal_claim *claim)
 {
-    bool differ = claim->ncounts > 1 || peal_claim_has_root(claim);
     uint32_t shares = 1;
     if (claim->workers > 1)
         shares = 2 * claim->workers;
-    size_t cap = 1;
-    if (!claim->plan)
-        cap = claim->nranks * (claim->ncounts + shares);
     claim->ntasks = 0;
+    claim->chosen = NULL;
+    if (!claim->plan && peal_claim_choose(claim) != PEAL_OK)
+        return PEAL_NO_MEMORY;
+    size_t cap = 1;
+    for (size_t i = 0; i < claim->nranks; i++)
+        cap += claim->chosen[i].len + shares;
     claim->tasks = calloc(cap + 1, sizeof *claim->tasks);
     if (!claim->tasks)
         return PEAL_NO_MEMORY;
@@ -95,8 +99,10 @@ enum peal_status peal_claim_begin(struct peal_claim *claim)
     }
     for (size_t i = 0; i < claim->nranks; i++) {
         uint32_t nranks = (uint32_t)claim->ranks[i];
-        for (size_t k = 0; k < claim->ncounts; k++)
-            add_task(claim, (struct peal_claim_task){.nranks = nranks, .count = claim->counts[k]});
+        const struct peal_claim_counts *counts = &claim->chosen[i];
+        for (size_t k = 0; k < counts->len; k++)
+            add_task(claim, (struct peal_claim_task){.nranks = nranks, .count = counts->at[k]});
+        bool differ = counts->len > 1 || peal_claim_has_root(claim);
         if (differ && !claim->alone && nranks > 1)
             add_sequences(claim, nranks, shares);
     }
@@ -194,7 +200,9 @@ void peal_claim_release(struct peal_claim *claim)
         peal_arena_release(&claim->tasks[i].arena);
     }
     free(claim->tasks);
+    free(claim->chosen);
     claim->tasks = NULL;
+    claim->chosen = NULL;
     claim->ntasks = 0;
 }
 
@@ -231,6 +239,19 @@ bool peal_claim_is_sampled(const struct peal_claim *claim, uint32_t nranks)
     return proved < all;
 }
 
+bool peal_claim_is_unknown(const struct peal_claim_task *task)
+{
+    bool refused = task->status == PEAL_INVALID && task->excluded;
+    return !task->answer && task->status != PEAL_OK && !refused;
+}
+
+/* Is this a plan of no elements, where other counts are claimed too? */
+static bool is_only_zero(const struct peal_claim *claim, const struct peal_claim_task *task)
+{
+    return !claim->plan && !task->sequences && !task->count &&
+           peal_claim_counts(claim, task->nranks)->len > 1;
+}
+
 struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
 {
     struct peal_claim_sum sum = {.reuse = PEAL_REUSE_CLOSED, .bits_same = true};
@@ -247,10 +268,11 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
             /* Plans that the kernel refuses are never launched. About plans that could not be made
              * for another reason, nothing is known. */
             sum.no_plan += task->status != PEAL_OK;
-            sum.unknown += task->status != PEAL_OK && task->status != PEAL_INVALID;
+            sum.unknown += peal_claim_is_unknown(task);
             continue;
         }
         sum.proved += v->verdict == PEAL_PROVED;
+        sum.proved_zero += v->verdict == PEAL_PROVED && is_only_zero(claim, task);
         sum.refuted += v->verdict == PEAL_REFUTED;
         sum.undecided += v->verdict == PEAL_UNDECIDED;
         sum.ops += v->ops;
@@ -285,7 +307,7 @@ enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum)
 {
     if (sum->refuted)
         return PEAL_REFUTED;
-    if (sum->undecided || sum->unknown || !sum->proved)
+    if (sum->undecided || sum->unknown || sum->proved == sum->proved_zero)
         return PEAL_UNDECIDED;
     return sum->sampled ? PEAL_SAMPLED : PEAL_PROVED;
 }

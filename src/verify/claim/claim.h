@@ -12,6 +12,7 @@
  * and the summary says that this is not a proof (two_only).
  *
  *   claim.c      tasks, the threads that share them, the summary
+ *   defaults.c   numbers of ranks and counts where the caller names none
  *   alone.c      one task: its plans, and the plan alone
  *   sequences.c  one task: sequences of two and three plans
  *   left_out.c   what could be left out of every plan and sequence of a claim
@@ -23,7 +24,7 @@
 #define PEAL_VERIFY_CLAIM_H
 
 #include "plan/plan.h"
-#include "verify/verdict.h"
+#include "verify/verdict/verdict.h"
 
 #include <stdatomic.h>
 
@@ -34,6 +35,9 @@
  * if the text shows that the plans of all other roots are rotations of theirs:
  * peal_symmetry_of_text. */
 #define PEAL_FEW_RANKS 32
+
+/* The largest of the default numbers of ranks. */
+enum { PEAL_CLAIM_MAX_RANKS = 8 };
 
 struct peal_claim_task {
     uint32_t nranks;
@@ -54,6 +58,8 @@ struct peal_claim_task {
     bool two_only;                        /* more than two different plans could show more */
     uint64_t all;                         /* how many sequences exist in all shares; share 0 only */
     const char *launched; /* sequences: the launches of the sequence that is not proved */
+    const int64_t *only;  /* sequences: of these counts alone, because all would be too much work */
+    size_t nonly;         /* 0: of all counts */
     const struct peal_verify_cut *cut; /* sequences: what is left out, or NULL */
     const char *piece;                 /* its name: the text of the advice */
     enum peal_reuse reuse; /* the least reuse that every root and count must have alone */
@@ -62,6 +68,7 @@ struct peal_claim_task {
     struct peal_plan *kept[3]; /* sequences: the plans of the sequence that is not proved, ... */
     const uint8_t *order;      /* ... and which of them each launch is of */
     enum peal_status status;
+    bool excluded;           /* by the kernel itself: see peal_bind */
     struct peal_diags diags; /* why there is no plan */
     struct peal_arena arena;
     /* Stored with release when all of the above is complete; loaded with acquire by a reader that
@@ -69,18 +76,26 @@ struct peal_claim_task {
     _Atomic bool finished;
 };
 
+/* The counts that are claimed for one number of ranks. */
+struct peal_claim_counts {
+    const int64_t *at;
+    size_t len;
+    bool fewer; /* than the default, because the plans are large */
+};
+
 /* The caller fills in the members down to done_with. Zero is a valid value for all of them except
- * the request and the two lists. */
+ * the request. */
 struct peal_claim {
     /* The kernel, and what holds for all plans. Number of ranks, count and root are set per plan.
      * Accesses out of bounds stay in the plan, for the verifier to find. */
     struct peal_plan_request request;
-    const struct peal_plan *plan; /* instead of request and lists: this plan alone; borrowed */
-    const int64_t *ranks, *counts;
+    const struct peal_plan *plan;  /* instead of request and lists: this plan alone; borrowed */
+    const int64_t *ranks, *counts; /* empty: those of defaults.c */
     size_t nranks, ncounts;
+    bool quick; /* of the defaults: fewer ranks, and one count */
     struct peal_verify_options verify;
     bool alone;             /* no sequences of different roots and counts */
-    bool flush;             /* plans have the flushes that a network needs: see plan/flush.h */
+    bool flush;             /* plans have the flushes that a network needs (flush.h) */
     bool keep_plans;        /* keep the plans of proofs too */
     uint64_t sequence_work; /* limit beyond which sequences are sampled; 0 = PEAL_SEQUENCE_WORK */
     uint32_t few_ranks;     /* 0 = PEAL_FEW_RANKS */
@@ -90,16 +105,20 @@ struct peal_claim {
                  const struct peal_claim_task *task); /* called after each task, by any thread */
     void *done_with;
 
-    struct peal_claim_task *tasks; /* smallest number of ranks first */
+    bool default_counts;              /* none were given */
+    struct peal_claim_counts *chosen; /* for every number of ranks; owned */
+    struct peal_claim_task *tasks;    /* smallest number of ranks first */
     size_t ntasks;
 };
 
 /* All answers of a claim, added up. */
 struct peal_claim_sum {
     uint64_t proved, refuted, undecided, no_plan; /* plans alone, and failed sequences */
-    /* part of no_plan: too large, or out of memory; the others are refused by the kernel */
+    /* part of no_plan: too large, out of memory, or an error in the text for these values; the
+     * others are refused by the kernel: by an assert, or by its grid */
     uint64_t unknown;
-    uint64_t sampled; /* numbers of ranks for which not all sequences were examined */
+    uint64_t proved_zero; /* part of proved: plans of no elements, where others were asked for */
+    uint64_t sampled;     /* numbers of ranks for which not all sequences were examined */
     uint64_t sequences, all_sequences; /* proved, and how many exist */
     uint64_t threes;
     bool two_only;
@@ -122,10 +141,16 @@ enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_su
 /* Frees answers and plans. Harmless after a begin that failed, and on a zeroed claim. */
 void peal_claim_release(struct peal_claim *claim);
 
+/* The counts of one number of ranks; after peal_claim_begin. */
+const struct peal_claim_counts *peal_claim_counts(const struct peal_claim *claim, uint32_t nranks);
+/* Could the kernel not even say no? There is no plan, and neither an assert nor a grid is the
+ * reason. */
+bool peal_claim_is_unknown(const struct peal_claim_task *task);
+
 /* Were some but not all sequences of that number of ranks proved, and none refuted or undecided? */
 bool peal_claim_is_sampled(const struct peal_claim *claim, uint32_t nranks);
-/* The verdict of the sum: refuted if any task is; undecided if any is, or if there is no plan;
- * sampled if not all sequences were examined; otherwise proved. */
+/* The verdict of the sum: refuted if any task is; undecided if any is, or if there is no plan, or
+ * none but of no elements; sampled if not all sequences were examined; otherwise proved. */
 enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum);
 /* The task to report: the first refuted one, else the first undecided one, else NULL. */
 const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim);

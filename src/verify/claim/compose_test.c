@@ -43,7 +43,8 @@
 /* Two slots. `notified`: which ranks a reader notifies; `guard`: what a root waits for before it
  * writes its slot again. */
 #define PIPE(guard, notified)                                                                      \
-    "kernel k(in x: T[n], out y: T[n], root: int, most: int = n) implements broadcast {\n"         \
+    "kernel k(in x: T[n], out y: T[n], root: int, capacity most: int = n) implements broadcast "   \
+    "{\n"                                                                                          \
     "    window slot: T[2 * most]\n"                                                               \
     "    signal done[nranks], ready[nranks]\n"                                                     \
     "    if rank == root {\n        " guard "\n"                                                   \

@@ -120,7 +120,7 @@ static size_t list_plans(const struct peal_claim *claim, const char *text, bool 
             continue;
         if (n == 0 || t->nranks != last)
             peal_text_printf(out, "%s%u", n ? ", " : "", t->nranks);
-        if (claim->ncounts > 1)
+        if (peal_claim_counts(claim, t->nranks)->len > 1)
             peal_text_printf(out, " (count %lld)", (long long)t->count);
         last = t->nranks;
         n++;
@@ -189,5 +189,6 @@ void peal_claim_judge_advice(struct peal_claim *claim)
     if (judge.ntasks)
         peal_claim_run(&judge);
     keep_what_holds(claim, &judge);
+    judge.chosen = NULL; /* the claim's own */
     peal_claim_release(&judge);
 }

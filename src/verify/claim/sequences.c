@@ -15,7 +15,7 @@
 
 #include "verify/advice/cut.h"
 #include "verify/order/compose.h"
-#include "verify/symmetry/symmetry.h"
+#include "verify/symmetry/roots.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -33,6 +33,10 @@ enum {
     MAX_EXTRA_LAUNCHES = 64,
     MAX_TRIPLES = 2000 /* sequences of three; even examining all of them would not be a proof */
 };
+
+/* The cost limit where counts are the default ones, per number of ranks: about half a second. Beyond
+ * it, sequences are claimed of fewer counts. */
+#define DEFAULT_WORK UINT64_C(25000000)
 
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
@@ -88,7 +92,7 @@ static void show_order_unfused(const struct peal_claim *claim, struct peal_claim
 {
     const struct peal_plan *list[MAX_LAUNCHES + MAX_EXTRA_LAUNCHES];
     struct peal_verification *answer = NULL;
-    int64_t max_count = peal_claim_largest_count(claim);
+    int64_t max_count = peal_claim_largest_count(claim, task->nranks);
     struct peal_plan *one = peal_task_make_unfused(claim, task, a->count, a->root, max_count);
     struct peal_plan *two = peal_task_make_unfused(claim, task, b->count, b->root, max_count);
     for (uint32_t i = 0; i < launches; i++) {
@@ -169,20 +173,20 @@ static size_t root_count(const struct peal_claim *claim, const struct peal_claim
 }
 
 /* Makes the plan of variant i: every root of the first count, then of the next. The plan is NULL
- * where the kernel's own assertions refuse it: it is never launched. Nothing is left out of it.
- * False: out of memory. */
+ * where the kernel itself refuses it: it is never launched. Nothing is left out of it. False: it
+ * could not be made, and the task's status says why. */
 static bool make_variant(const struct peal_claim *claim, struct peal_claim_task *task, size_t i,
                          struct variant *v)
 {
     size_t nroots = root_count(claim, task);
-    int64_t max_count = peal_claim_largest_count(claim);
-    v->count = claim->counts[i / nroots];
+    int64_t max_count = peal_claim_largest_count(claim, task->nranks);
+    v->count = peal_claim_counts(claim, task->nranks)->at[i / nroots];
     if (peal_claim_has_root(claim))
         v->root = (int64_t)(i % nroots);
     else
         v->root = claim->request.bind.root;
     v->plan = peal_task_make_plan(claim, task, v->count, v->root, max_count);
-    if (!v->plan && task->status != PEAL_INVALID)
+    if (peal_claim_is_unknown(task))
         return false;
     if (task->status == PEAL_INVALID) {
         peal_diags_release(&task->diags);
@@ -194,6 +198,8 @@ static bool make_variant(const struct peal_claim *claim, struct peal_claim_task 
     struct peal_plan *whole = v->plan;
     v->plan = peal_cut_plan(whole, task->cut);
     free(whole);
+    if (!v->plan)
+        task->status = PEAL_NO_MEMORY;
     return v->plan;
 }
 
@@ -226,10 +232,8 @@ static bool fits_depth(struct peal_claim_task *task, const struct peal_plan *pla
 static bool prove_closed(const struct peal_claim *claim, struct peal_claim_task *task, size_t i)
 {
     struct variant v = {0};
-    if (!make_variant(claim, task, i, &v)) {
-        task->status = PEAL_NO_MEMORY;
+    if (!make_variant(claim, task, i, &v))
         return false;
-    }
     if (!v.plan)
         return true;
     bool good = prove_order(claim, task, &v, &v, 0);
@@ -248,6 +252,7 @@ static bool prove_closed(const struct peal_claim *claim, struct peal_claim_task 
 static void prove_each(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     size_t roots = root_count(claim, task), shown = roots, first = 0;
+    size_t ncounts = peal_claim_counts(claim, task->nranks)->len;
     task->composes = !claim->verify.plain && !claim->verify.pairwise;
     if (task->composes && roots > 2 && peal_task_roots_are_rotations(claim, task)) {
         task->roots_rotate = true;
@@ -255,24 +260,24 @@ static void prove_each(const struct peal_claim *claim, struct peal_claim_task *t
         shown = task->shown_alone ? 1 : 2;
         first = task->shown_alone && claim->request.bind.root == 0;
     }
-    for (size_t i = task->share; i < claim->ncounts * shown; i += task->shares) {
+    for (size_t i = task->share; i < ncounts * shown; i += task->shares) {
         if (!task->composes)
             break;
         if (!prove_closed(claim, task, i / shown * roots + first + i % shown))
             task->composes = false;
     }
     if (task->roots_rotate)
-        task->plans = task->share == 0 ? claim->ncounts * roots : 0;
+        task->plans = task->share == 0 ? ncounts * roots : 0;
 }
 
 /* --- pairs and threes ------------------------------------------------------------------------ */
 
-/* Is there one variant per root, and are all of them rotations of each other? Then sequences that
+/* Is there one variant per root, of one count, and are all of them rotations of each other? Then sequences that
  * begin with root 0 stand for all. */
 static bool roots_rotate(const struct peal_claim *claim, const struct peal_claim_task *task,
                          const struct variant *v, size_t n)
 {
-    if (claim->verify.plain || claim->ncounts != 1 || n != task->nranks || n < 2)
+    if (claim->verify.plain || n != task->nranks || n < 2)
         return false;
     const struct peal_plan **plans = malloc(n * sizeof *plans);
     if (!plans)
@@ -382,9 +387,68 @@ static void prove_triples(const struct peal_claim *claim, struct peal_claim_task
     }
 }
 
+/* Frees the plans of one count: it is launched in no sequence. */
+static void drop_count(struct variant *v, size_t n, int64_t count)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].count != count)
+            continue;
+        free(v[i].plan);
+        v[i].plan = NULL;
+    }
+}
+
+static bool any_plan(const struct variant *v, size_t n, int64_t count)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].count == count && v[i].plan)
+            return true;
+    }
+    return false;
+}
+
+/* How many counts have plans. */
+static size_t count_planned(const struct peal_claim_counts *counts, const struct variant *v,
+                            size_t n)
+{
+    size_t planned = 0;
+    for (size_t i = 0; i < counts->len; i++)
+        planned += any_plan(v, n, counts->at[i]);
+    return planned;
+}
+
+/* Default counts: drops some, until the sequences of the others are at most DEFAULT_WORK, or
+ * one count is left. Every share drops the same. Returns the cost of what is left. */
+static uint64_t drop_counts(const struct peal_claim *claim, struct peal_claim_task *task,
+                            struct variant *v, size_t n, uint64_t work)
+{
+    const struct peal_claim_counts *counts = peal_claim_counts(claim, task->nranks);
+    size_t left = count_planned(counts, v, n);
+    if (!claim->default_counts || work <= DEFAULT_WORK || left < 2)
+        return work;
+    bool *dropped = peal_arena_alloc(&task->arena, counts->len * sizeof *dropped);
+    int64_t *only = peal_arena_alloc(&task->arena, counts->len * sizeof *only);
+    if (!dropped || !only)
+        return work;
+    while (work > DEFAULT_WORK && left > 1) {
+        int64_t k = peal_claim_next_to_drop(counts, task->nranks, dropped);
+        dropped[k] = true;
+        left -= any_plan(v, n, counts->at[k]);
+        drop_count(v, n, counts->at[k]);
+        task->all = 0;
+        work = count_pairs(claim, task, v, n);
+    }
+    for (size_t i = 0; i < counts->len; i++) {
+        if (!dropped[i])
+            only[task->nonly++] = counts->at[i];
+    }
+    task->only = only;
+    return work;
+}
+
 void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_task *task)
 {
-    size_t n = claim->ncounts * root_count(claim, task);
+    size_t n = peal_claim_counts(claim, task->nranks)->len * root_count(claim, task);
     if (task->status != PEAL_OK)
         return;
     bool refuted = task->answer; /* a plan alone is refuted: the pairs are only counted */
@@ -400,12 +464,11 @@ void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_ta
     if (make_variants(claim, task, v, n)) {
         task->rotated = roots_rotate(claim, task, v, n);
         uint64_t work = count_pairs(claim, task, v, n), limit = PEAL_SEQUENCE_WORK;
+        work = drop_counts(claim, task, v, n, work);
         if (claim->sequence_work)
             limit = claim->sequence_work;
         if (!refuted && prove_share(claim, task, v, n, work / limit + 1) && task->two_only)
             prove_triples(claim, task, v, n);
-    } else {
-        task->status = PEAL_NO_MEMORY;
     }
     if (task->share)
         task->all = 0;

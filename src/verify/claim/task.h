@@ -19,7 +19,14 @@ bool peal_task_can_show_unfused(const struct peal_claim *claim, const struct pea
  * the counterexample was freed. */
 bool peal_task_take_over(struct peal_claim_task *task, struct peal_verification *unfused);
 
-int64_t peal_claim_largest_count(const struct peal_claim *claim);
+/* defaults.c: fills in the lists that the caller left empty, and `chosen`. */
+enum peal_status peal_claim_choose(struct peal_claim *claim);
+/* Of the counts that are not dropped yet, the index of the one that sequences need least; -1: all
+ * are dropped. */
+int64_t peal_claim_next_to_drop(const struct peal_claim_counts *counts, uint32_t nranks,
+                                const bool *dropped);
+
+int64_t peal_claim_largest_count(const struct peal_claim *claim, uint32_t nranks);
 /* Does the text show, for every count, that two roots stand for all? See PEAL_FEW_RANKS. */
 bool peal_task_roots_are_rotations(const struct peal_claim *claim, struct peal_claim_task *task);
 /* Is the plan alone one of the two that stand for all roots? Then it is proved again, because

@@ -57,9 +57,7 @@ static void add_outside(struct copy *c, uint32_t owner)
     const struct program *p = &c->p;
     uint32_t t = p->thread_of_rank[owner], l = 0;
     const struct thread *th = &p->threads[t];
-    for (uint32_t s = 0; s <= th->nsteps; s++) {
-        if (c->failed)
-            break;
+    for (uint32_t s = 0; s <= th->nsteps && !c->failed; s++) {
         while (l + 1 < p->launches && s > th->enter[l + 1])
             l++;
         bool within = s > th->enter[l] && s < th->leave[l];
@@ -99,9 +97,7 @@ bool peal_explore_closed(struct program *p, const struct peal_verify_options *op
     c.failed = !reached || !c.origin;
     if (!c.failed)
         keep_accesses(&c, p, reached);
-    for (uint32_t r = 0; r < p->nranks; r++) {
-        if (c.failed)
-            break;
+    for (uint32_t r = 0; r < p->nranks && !c.failed; r++) {
         if (reached[r])
             add_outside(&c, r);
     }

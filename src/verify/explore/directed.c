@@ -59,18 +59,14 @@ bool peal_search_directed(struct search *s)
     uint32_t *priority = malloc((n + 1u) * sizeof *priority);
     uint64_t random = 1, budget = 20000000, spent = 0;
     bool found = false;
-    for (uint32_t l = 0; l < 2 * n; l++) {
-        if (!priority || found || spent >= budget)
-            break;
+    for (uint32_t l = 0; l < 2 * n && priority && !found && spent < budget; l++) {
         for (uint32_t t = 0; t < n; t++)
             priority[t] = 2 + (t + n - l % n) % n;
         priority[l % n] = l < n ? 1 : n + 5; /* lowest, then highest priority */
         found = run_by_priority(s, priority, 0, &random);
         spent += p->nsteps;
     }
-    for (uint32_t k = 0; k < 2000; k++) {
-        if (!priority || found || spent >= budget)
-            break;
+    for (uint32_t k = 0; k < 2000 && priority && !found && spent < budget; k++) {
         for (uint32_t t = 0; t < n; t++)
             priority[t] = (uint32_t)(next_random(&random) >> 34) + 1;
         found = run_by_priority(s, priority, k % 4 * 2 + 1, &random);

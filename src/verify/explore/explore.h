@@ -13,6 +13,8 @@
  *   space.h      one state that moves forward and back; which steps commute
  *   registers.c  which registers belong to a state
  *   closed.c     is a program that is not monotone closed?
+ *   shrink.h     leaves out the steps of a schedule that the fault does not need
+ *   relaxed.h    races with relaxed signals or peeked values, in monotone programs too
  */
 #ifndef PEAL_VERIFY_EXPLORE_H
 #define PEAL_VERIFY_EXPLORE_H

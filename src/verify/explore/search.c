@@ -8,7 +8,7 @@
 #include "verify/explore/search.h"
 
 #include "verify/explore/explore.h"
-#include "verify/story/shrink.h"
+#include "verify/explore/shrink.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,9 @@
  *                    tree?
  *   rounds.h         is the text a barrier in rounds of doubling distance?
  *   ../ring/ring.h   rings: neighbours at fixed distances, loops over the number of ranks
- *   forall.c         the list of calls, and the proofs for small numbers of ranks
+ *   ../forall.c      the list of calls, and the proofs for small numbers of ranks
+ *   normal.h         the text in the form that meshes and rings are read in; linear.h: its sums
+ *   hints.c          what to write instead of what is in no class
  *
  * docs/verifier-all-ranks.md has the theorem. The answer is never a guess: what is not in the
  * class, or fails one of the checks, is "not decided for all", with the reason.
@@ -33,6 +35,8 @@ struct peal_forall {
     bool in_place; /* proved: in place too; false: the contract has no such calls */
     enum peal_forall_class in;
     uint32_t cutoff;    /* proofs for up to this many ranks stand for all */
+    bool even;          /* the kernel asserts that nranks divides the count */
+    int64_t pieces;     /* into how many pieces it divides a rank's part, 0 or 1: it does not */
     char why[200];      /* not proved: the reason */
     struct peal_pos at; /* the position that it is about, or line 0 */
     /* for rings: */
@@ -47,12 +51,21 @@ struct peal_forall {
  * none. */
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel);
 
+/* The count that the proofs for few ranks start from: no part of a rank is empty, and they are
+ * uneven if they may be. */
+int64_t peal_forall_count(const struct peal_forall *forall);
+/* How many claims are proved in all, the one for 1 to cutoff ranks included: for progress. */
+uint32_t peal_forall_claims(const struct peal_forall *forall);
+
 /* Called after the claim for 1 to cutoff ranks was proved. Shows the rest, for further counts and
  * in place. `certificate`: that of a ring, to be checked instead of being searched for; or NULL.
  * Sets `proved` or `why`. */
 void peal_forall_finish(struct peal_forall *forall, const struct peal_claim *claim,
                         const char *certificate);
 void peal_forall_release(struct peal_forall *forall);
+
+/* hints.c: how to write it instead; NULL: there is nothing to say. */
+const char *peal_forall_hint(const char *why);
 
 const char *peal_forall_class_name(enum peal_forall_class in);
 

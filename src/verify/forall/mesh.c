@@ -10,6 +10,9 @@
  */
 #include "verify/forall/mesh.h"
 
+#include "verify/forall/linear.h"
+#include "verify/forall/words.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,25 +61,6 @@ bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e)
     if (is_builtin(e, PEAL_RANK))
         return true;
     return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_RANK;
-}
-
-bool peal_mesh_same(const struct peal_expr *a, const struct peal_expr *b)
-{
-    if (!a || !b)
-        return a == b;
-    if (a->kind != b->kind || a->op != b->op || a->builtin != b->builtin || a->value != b->value ||
-        a->symbol != b->symbol || a->nslices || b->nslices)
-        return false;
-    if (a->kind == PEAL_EXPR_CALL) {
-        const struct peal_expr *y = b->a;
-        for (const struct peal_expr *x = a->a; x; x = x->next) {
-            if (!peal_mesh_same(x, y))
-                return false;
-            y = y->next;
-        }
-        return !y;
-    }
-    return peal_mesh_same(a->a, b->a) && peal_mesh_same(a->b, b->b);
 }
 
 /* Equality of ranks, and combinations of such conditions by `and`, `or`, `not`. */
@@ -140,7 +124,7 @@ static void note_sync(struct mesh *m, const struct peal_stmt *s)
 {
     if (m->nsyncs < MESH_MAX_SYNCS)
         m->syncs[m->nsyncs] =
-            (struct mesh_sync){s->pos.line, s->pos.col, m->depth ? m->block : ++m->blocks};
+            (struct mesh_sync){s->pos.line, s->pos.col, m->via, m->depth ? m->block : ++m->blocks};
     m->nsyncs++;
 }
 
@@ -155,6 +139,17 @@ static bool is_cell_of(const struct peal_expr *e)
            e->slices[0].kind == PEAL_SLICE_INDEX && peal_mesh_is_nranks(e->a->symbol->shape[0]);
 }
 
+/* A call counts the cells that it uses from where it begins. So the cells of a signal are used in
+ * one call only, or outside all calls. */
+static bool is_at_home(struct mesh *m, const struct peal_stmt *s, const struct peal_symbol *signal)
+{
+    uint64_t here = m->via + 1;
+    if (m->home[signal->slot] && m->home[signal->slot] != here)
+        return peal_mesh_refuse(m, s->pos, "a signal of a call that is used elsewhere too");
+    m->home[signal->slot] = here;
+    return true;
+}
+
 static bool read_notify(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *at = s->a, *cell = at->a;
@@ -167,7 +162,7 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
     note_sync(m, s);
     if (is_cell_of(cell)) {
         if (is_builtin(cell->slices[0].a, PEAL_RANK))
-            return true;
+            return is_at_home(m, s, cell->a->symbol);
         return peal_mesh_refuse(m, s->pos, "a cell that is not indexed by its writer");
     }
     if (!is_signal(cell) || cell->symbol->shape[0])
@@ -178,7 +173,7 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
         return peal_mesh_refuse(m, s->pos,
                                 "a single cell that is not written by rank 0 or root alone");
     *writer = (uint8_t)m->pin;
-    return true;
+    return is_at_home(m, s, cell->symbol);
 }
 
 static bool read_wait(struct mesh *m, const struct peal_stmt *s)
@@ -189,9 +184,9 @@ static bool read_wait(struct mesh *m, const struct peal_stmt *s)
         return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");
     note_sync(m, s);
     if (is_signal(s->a) && !s->a->symbol->shape[0])
-        return true;
+        return is_at_home(m, s, s->a->symbol);
     if (is_cell_of(s->a) && peal_mesh_is_rank(m, s->a->slices[0].a))
-        return true;
+        return is_at_home(m, s, s->a->a->symbol);
     return peal_mesh_refuse(m, s->pos, "a wait for a cell that is not named by its writer");
 }
 
@@ -283,9 +278,12 @@ static bool read_if(struct mesh *m, const struct peal_stmt *s)
     pin = pin_of(s->a);
     if (pin != MESH_ANY)
         m->pin = pin;
+    m->conditions++;
     bool good = read_block(m, s->body);
     m->pin = before;
-    return good && (!s->other || read_block(m, s->other));
+    good = good && (!s->other || read_block(m, s->other));
+    m->conditions--;
+    return good;
 }
 
 static bool is_size(const struct mesh *m, const struct peal_expr *e)
@@ -293,17 +291,24 @@ static bool is_size(const struct mesh *m, const struct peal_expr *e)
     return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_SIZE;
 }
 
-/* Bounds of sizes: n <= most, cdiv(n, nranks) <= most. */
+/* Bounds of sizes: n <= most, cdiv(n, nranks) <= most. One in a branch or a loop is not believed:
+ * some rank, or the only one, may not execute it. */
 static bool read_assert(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *e = s->a, *n = e->a;
+    if (peal_word_is_even(e)) {
+        if (m->conditions || m->depth)
+            return peal_mesh_refuse(m, s->pos, "an assert that some ranks do not execute");
+        return m->even = true;
+    }
     bool order = e->kind == PEAL_EXPR_BINARY && e->op == PEAL_INT_LE && is_size(m, e->b);
     if (order && n->kind == PEAL_EXPR_CALL && n->builtin == PEAL_BUILTIN_CDIV && n->a->next &&
         peal_mesh_is_nranks(n->a->next))
         n = n->a;
     if (!order || !is_size(m, n) || m->nasserts == MESH_MAX_ASSERTS)
         return peal_mesh_refuse(m, s->pos, "an assert that does not bound one size by another");
-    m->asserts[m->nasserts++] = e;
+    if (!m->conditions && !m->depth)
+        m->asserts[m->nasserts++] = e;
     return true;
 }
 
@@ -352,6 +357,37 @@ static bool read_assign(struct mesh *m, const struct peal_stmt *s)
     return (is_tile(s->a) || peal_mesh_region(m, s->a)) && read_data(m, s->b);
 }
 
+/* A statement that no mesh has. */
+static const char *name_of(const struct peal_stmt *s)
+{
+    switch (s->kind) {
+    case PEAL_STMT_SEND:
+        return "a message, which a mesh has not";
+    case PEAL_STMT_LANE:
+        return "lanes, which a mesh has not";
+    case PEAL_STMT_VAR:
+        return "a variable that no loop counts up";
+    case PEAL_STMT_ACCUMULATE:
+        return "an accumulate into memory";
+    case PEAL_STMT_GRID:
+    case PEAL_STMT_TREE:
+        return "a grid or a tree";
+    default:
+        return "a statement of no class";
+    }
+}
+
+static bool read_call_statement(struct mesh *m, const struct peal_stmt *s)
+{
+    uint64_t outer = m->via;
+    if (m->depth)
+        return peal_mesh_refuse(m, s->pos, "a call inside a loop over ranks");
+    m->via = mesh_via(s->pos.line, s->pos.col, outer);
+    bool good = read_block(m, s->body);
+    m->via = outer;
+    return good;
+}
+
 static bool read_statement(struct mesh *m, const struct peal_stmt *s)
 {
     switch (s->kind) {
@@ -372,10 +408,10 @@ static bool read_statement(struct mesh *m, const struct peal_stmt *s)
         return read_if(m, s);
     case PEAL_STMT_ASSERT:
         return read_assert(m, s);
+    case PEAL_STMT_SCOPE:
+        return read_call_statement(m, s);
     default:
-        return peal_mesh_refuse(m, s->pos,
-                                "a statement that no mesh has: a channel, a lane, a "
-                                "variable, an accumulate, a grid, a tree or a call");
+        return peal_mesh_refuse(m, s->pos, name_of(s));
     }
 }
 
@@ -405,17 +441,41 @@ static bool read_params(struct mesh *m)
     return true;
 }
 
+/* In place, one parameter is the other's memory: pieces must lie alike in both. */
+static bool check_pieces(struct mesh *m)
+{
+    const struct mesh_layout *known = NULL;
+    for (const struct peal_symbol *s = m->kernel->symbols; s; s = s->next) {
+        const struct mesh_layout *layout = &m->layout[s->slot];
+        if (s->kind != PEAL_SYMBOL_BUFFER || s->place != PEAL_PLACE_PARAM ||
+            layout->cut != MESH_PARTS)
+            continue;
+        bool alike = !known || (known->inner == layout->inner &&
+                                (known->pieces == layout->pieces ||
+                                 (!layout->inner && (known->pieces == 1 || layout->pieces == 1))));
+        if (!alike)
+            return peal_mesh_refuse(m, s->pos, "parameters that are divided in two ways");
+        if (!known || known->pieces == 1)
+            known = layout;
+    }
+    return true;
+}
+
 bool peal_mesh_read(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
 {
+    *m = (struct mesh){.kernel = kernel, .out = out, .pieces = 1};
+    if (!peal_normal_make(kernel, true, &m->normal))
+        return peal_mesh_refuse(m, kernel->pos, "a text that is too large to be examined");
+    m->kernel = kernel = m->normal.kernel;
     size_t slots = kernel->nslots + 1u;
-    *m = (struct mesh){.kernel = kernel, .out = out};
     m->role = calloc(slots, sizeof *m->role);
     m->writer = calloc(slots, sizeof *m->writer);
     m->layout = calloc(slots, sizeof *m->layout);
     m->born = calloc(slots, sizeof *m->born);
-    if (!m->role || !m->writer || !m->layout || !m->born)
+    m->home = calloc(slots, sizeof *m->home);
+    if (!m->role || !m->writer || !m->layout || !m->born || !m->home)
         return peal_mesh_refuse(m, (struct peal_pos){0}, "out of memory");
-    if (!read_params(m) || !read_block(m, kernel->body))
+    if (!read_params(m) || !read_block(m, kernel->body) || !check_pieces(m))
         return false;
     if (m->nsyncs > MESH_MAX_SYNCS)
         return peal_mesh_refuse(m, kernel->pos, "more notifies and waits than are examined");
@@ -427,5 +487,7 @@ void peal_mesh_release(struct mesh *m)
     free(m->role);
     free(m->writer);
     free(m->born);
+    free(m->home);
     free(m->layout);
+    peal_normal_release(&m->normal);
 }

@@ -5,6 +5,7 @@
 
 #include "lang/lang.h"
 #include "verify/forall/forall.h"
+#include "verify/forall/normal.h"
 
 /* The role of a symbol in a mesh, by its slot. */
 enum mesh_role { MESH_OTHER, MESH_RANK, MESH_SIZE };
@@ -13,36 +14,53 @@ enum mesh_pin { MESH_ANY, MESH_ZERO, MESH_ROOT };
 
 /* How a buffer is divided. All accesses of one buffer agree on it, except those to the whole
  * buffer. */
-enum mesh_cut { MESH_WHOLE, MESH_PREFIX, MESH_PARTS, MESH_ROWS, MESH_SLOTS };
+enum mesh_cut { MESH_WHOLE, MESH_PREFIX, MESH_PARTS, MESH_SLOTS };
 
 struct mesh_layout {
     enum mesh_cut cut;          /* except for whole accesses */
-    int64_t phases;             /* SLOTS: k of `launch mod k`, 1 without */
+    int64_t phases;             /* SLOTS: how many there are for each rank: k of `launch mod k` */
     uint32_t ranks;             /* SLOTS: how many rank numbers the index contains */
     const struct peal_expr *of; /* SLOTS: length of a slot */
+    int64_t pieces;             /* PARTS: into how many pieces some parts are divided; 1: none */
+    bool inner;                 /* PARTS: parts of pieces, not pieces of parts */
     bool prefixes;              /* SLOTS: some accesses are as long as a rank's part */
     bool parts;                 /* SLOTS: some are a rank's part of a vector in the slot */
 };
 
 enum { MESH_MAX_DEPTH = 2, MESH_MAX_ASSERTS = 16, MESH_MAX_SYNCS = 256 };
 
-/* A notify or wait of the text: its position, and the outermost loop around it. */
+/* A notify or wait of the text: its position, the calls that it was inlined by (0: none), and the
+ * outermost loop around it. */
 struct mesh_sync {
     uint32_t line, col;
+    uint64_t via;
     uint32_t block;
 };
 
+/* The calls that something was inlined by, the innermost of them at that position. */
+static inline uint64_t mesh_via(uint32_t line, uint32_t col, uint64_t outer)
+{
+    return peal_hash_u64((uint64_t)line << 32 | col, peal_hash_u64(outer, 1)) | 1;
+}
+
 struct mesh {
-    const struct peal_kernel *kernel;
+    struct peal_normal normal;        /* the text that is read */
+    const struct peal_kernel *kernel; /* in it */
     struct peal_forall *out;
-    uint8_t *role;                                     /* [slot] enum mesh_role */
-    uint8_t *writer;                                   /* [slot] of scalar signals: enum mesh_pin */
-    struct mesh_layout *layout;                        /* [slot] of buffers */
-    const struct peal_expr *asserts[MESH_MAX_ASSERTS]; /* a <= b */
+    uint8_t *role;              /* [slot] enum mesh_role */
+    uint8_t *writer;            /* [slot] of scalar signals: enum mesh_pin */
+    struct mesh_layout *layout; /* [slot] of buffers */
+    /* a <= b, asserted so far by every rank, whatever the number of ranks */
+    const struct peal_expr *asserts[MESH_MAX_ASSERTS];
     uint32_t nasserts;
+    bool even;                                          /* nranks divides the dimension, likewise */
+    uint32_t conditions;                                /* enclosing branches */
     bool zero, root;                                    /* does the text name rank 0, the root? */
     uint32_t depth, max_depth;                          /* of loops over ranks */
     const struct peal_symbol *loop[MESH_MAX_DEPTH + 1]; /* their variables, outermost first */
+    uint64_t *home;         /* [slot] of signals: the calls in which it is used, see mesh_sync */
+    uint64_t via;           /* of the statement that is being read */
+    int64_t pieces;         /* the least common multiple of all numbers of pieces */
     uint8_t *born;          /* [slot] of tiles: depth of the loop in which they are made */
     uint32_t remote;        /* parts of buffers on other ranks that the text names */
     uint32_t block, blocks; /* see mesh_sync */
@@ -59,8 +77,6 @@ void peal_mesh_release(struct mesh *m);
 bool peal_mesh_refuse(struct mesh *m, struct peal_pos at, const char *why);
 /* Is it a rank: rank, root, 0, a peer, or the variable of a loop over all ranks? */
 bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e);
-/* Do the two expressions have the same text? */
-bool peal_mesh_same(const struct peal_expr *a, const struct peal_expr *b);
 bool peal_mesh_is_nranks(const struct peal_expr *e);
 /* region.c: is it a whole buffer, a part per rank, a row per rank or a slot? */
 bool peal_mesh_region(struct mesh *m, const struct peal_expr *e);

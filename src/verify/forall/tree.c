@@ -274,8 +274,8 @@ static bool has_edges_only(const struct peal_plan *plan)
                 continue;
             const struct peal_signal *s = &peal_plan_signals(plan)[peal_op_signal(&op[i])];
             uint32_t cell = op[i].sync.cell - s->first_cell;
-            bool notify = op[i].kind == PEAL_OP_NOTIFY && cell == rank;
-            if (!notify && op[i].kind != PEAL_OP_WAIT)
+            bool notify = peal_op_is_notify(&op[i]) && cell == rank;
+            if (!notify && !peal_op_is_wait(&op[i]))
                 return false;
             if (!are_linked(plan, rank, notify ? op[i].sync.rank : cell))
                 return false;
@@ -291,7 +291,7 @@ bool peal_tree_matches(const struct peal_plan_request *request)
         struct peal_plan_request r = *request;
         struct peal_plan *plan = NULL;
         struct peal_diags diags;
-        r.count = r.max_count = 4;
+        r.count = 4;
         r.invent = true;
         r.bind.nranks = sizes[i / 2];
         r.bind.rank = PEAL_NONE;

@@ -60,6 +60,22 @@ static inline const struct peal_expr *peal_word_distance(const struct peal_expr 
     return e->a->b;
 }
 
+/* The kernel's dimension divided by the number of ranks. */
+static inline bool peal_word_is_even_part(const struct peal_expr *e)
+{
+    return peal_word_is_binary(e, PEAL_INT_DIV) && peal_word_is_builtin(e->b, PEAL_NRANKS) &&
+           e->a->kind == PEAL_EXPR_NAME && e->a->symbol && e->a->symbol->kind == PEAL_SYMBOL_DIM;
+}
+
+/* n % nranks == 0: the assert that all parts are equally long */
+static inline bool peal_word_is_even(const struct peal_expr *e)
+{
+    const struct peal_expr *rest = peal_word_is_binary(e, PEAL_INT_EQ) ? e->a : NULL;
+    return rest && peal_word_is_int(e->b, 0) && peal_word_is_binary(rest, PEAL_INT_MOD) &&
+           peal_word_is_builtin(rest->b, PEAL_NRANKS) && rest->a->kind == PEAL_EXPR_NAME &&
+           rest->a->symbol && rest->a->symbol->kind == PEAL_SYMBOL_DIM;
+}
+
 /* 1 << name, 2 << name */
 static inline bool peal_word_is_shifted(const struct peal_expr *e, int64_t by,
                                         const struct peal_symbol *exponent)

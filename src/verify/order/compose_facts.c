@@ -173,20 +173,13 @@ static void note_all_unlisted(const struct program *p, struct peal_composition *
     const struct peal_plan *plan = p->plans[0];
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = peal_plan_ops(plan) + i;
-        bool has_operands = peal_op_is_elementwise(op);
-        if (!has_operands) {
-            bool moves =
-                op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_MATMUL;
-            c->phased = c->phased && !moves;
-            continue;
+        struct peal_access access;
+        for (uint32_t k = 0; peal_op_access(peal_plan_refs(plan), op, k, &access); k++) {
+            if (peal_op_is_elementwise(op))
+                note_unlisted(p, c, &access.shape, access.ref);
+            else
+                c->phased = false;
         }
-        for (uint32_t k = 0; k < op->mem.nsrc; k++) {
-            struct peal_op seen = peal_op_of_operand(op, 1 + k);
-            note_unlisted(p, c, &seen, peal_op_src(plan, op, k));
-        }
-        note_unlisted(p, c, op, peal_op_dst(plan, op));
-        for (uint32_t k = 0; k < op->mem.more_dsts; k++)
-            note_unlisted(p, c, op, peal_op_more_dst(plan, op, k));
     }
 }
 
@@ -241,7 +234,7 @@ static bool looks_back(const struct peal_plan *plan)
 {
     const struct peal_op *op = peal_plan_ops(plan);
     for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (op[i].kind == PEAL_OP_WAIT && op[i].sync.back > 0)
+        if (peal_op_is_wait(&op[i]) && op[i].sync.back > 0)
             return true;
     }
     return false;

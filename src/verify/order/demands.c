@@ -39,9 +39,7 @@ static struct demands ask_closed(struct finder *f)
     uint32_t *seen = peal_finder_take(f, n, sizeof *seen),
              *last = peal_finder_take(f, n, sizeof *last);
     PEAL_VEC(struct demand) list = {0};
-    for (size_t i = 0; i < p->accesses.len; i++) {
-        if (f->failed)
-            break;
+    for (size_t i = 0; i < p->accesses.len && !f->failed; i++) {
         const struct access *a = &p->accesses.at[i];
         const struct access *next = i + 1 < p->accesses.len ? a + 1 : NULL;
         uint32_t q = a->location % n;
@@ -60,9 +58,7 @@ static struct demands ask_closed(struct finder *f)
         }
         if (next && next->thread == a->thread && next->launch == a->launch)
             continue;
-        for (uint32_t r = 0; r < n; r++) {
-            if (f->failed)
-                break;
+        for (uint32_t r = 0; r < n && !f->failed; r++) {
             if (last[r]) {
                 struct demand end = {.above = p->accesses.at[last[r] - 1].step,
                                      .closed = {last[r] - 1, r, true}};
@@ -77,9 +73,7 @@ static struct demands ask_closed(struct finder *f)
     if (!f->failed && list.len)
         memcpy(d.at, list.at, list.len * sizeof *d.at);
     peal_vec_release(&list);
-    for (uint64_t i = 0; i < d.count; i++) {
-        if (f->failed)
-            break;
+    for (uint64_t i = 0; i < d.count && !f->failed; i++) {
         const struct access *a = &p->accesses.at[d.at[i].closed.access];
         uint32_t owner = p->thread_of_rank[d.at[i].closed.owner];
         if (d.at[i].closed.at_end)
@@ -99,9 +93,7 @@ static struct demands ask_barrier(struct finder *f)
     for (uint32_t l = 0; l < p->launches; l++)
         launches += p->plans[l]->contract == PEAL_CONTRACT_BARRIER;
     d.at = peal_finder_take(f, launches * p->nranks * p->nranks, sizeof *d.at);
-    for (uint32_t l = 0; l < p->launches; l++) {
-        if (f->failed)
-            break;
+    for (uint32_t l = 0; l < p->launches && !f->failed; l++) {
         if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
             continue;
         for (uint32_t r = 0; r < p->nranks; r++) {
@@ -157,9 +149,7 @@ static struct demands ask_cells(struct finder *f)
     if (writes.len)
         qsort(writes.at, writes.len, sizeof *writes.at, by_cell);
     d.at = peal_finder_take(f, writes.len, sizeof *d.at);
-    for (size_t i = 1; i < writes.len; i++) {
-        if (f->failed)
-            break;
+    for (size_t i = 1; i < writes.len && !f->failed; i++) {
         const struct cell_write *x = &writes.at[i - 1], *y = &writes.at[i];
         if (x->cell != y->cell || x->thread == y->thread)
             continue;

@@ -51,9 +51,7 @@ static uint32_t find_behind(const struct program *p, const struct lists *s, uint
 static void list_adds(const struct program *p, struct lists *s)
 {
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            if (s->failed)
-                break;
+        for (uint32_t i = 0; i < p->threads[t].nsteps && !s->failed; i++) {
             const struct step *step = peal_program_step(p, t, i);
             const struct cell *cell = &p->cells[step->cell];
             if (step->kind != STEP_ADD || cell->kind != CELL_SHARED || cell->writer != MANY_WRITERS)
@@ -83,12 +81,8 @@ static void list_adds(const struct program *p, struct lists *s)
  * launches. */
 static void ask_cell(struct lists *s, const struct adds *at, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (s->failed)
-            break;
-        for (size_t k = 0; k < n; k++) {
-            if (s->failed)
-                break;
+    for (size_t i = 0; i < n && !s->failed; i++) {
+        for (size_t k = 0; k < n && !s->failed; k++) {
             bool last =
                 k + 1 == n || at[k + 1].thread != at[k].thread || at[k + 1].launch >= at[i].launch;
             if (at[k].thread == at[i].thread || at[k].launch >= at[i].launch || !last)
@@ -137,9 +131,7 @@ bool peal_ahead_in_order(const struct program *p, uint32_t workers)
         s.accesses[p->threads[a->thread].first_step + a->thread + a->step] = true;
     }
     list_adds(p, &s);
-    for (size_t i = 0, end; i < s.adds.len; i = end) {
-        if (s.failed)
-            break;
+    for (size_t i = 0, end; i < s.adds.len && !s.failed; i = end) {
         end = i + 1;
         while (end < s.adds.len && s.adds.at[end].cell == s.adds.at[i].cell)
             end++;

@@ -23,13 +23,13 @@
  * Why not vector clocks along one run, as race detectors have: they show the order of that run. A
  * wait that either of two notifies can satisfy comes after both in some runs and after one in
  * others; what precedes it in all of them is found by holding a thread back. If each cell has one
- * writer the two are the same, and one pass is enough (symmetry/one_pass.c). Why a stack of ready
+ * writer the two are the same, and one pass is enough (order/one_pass.c). Why a stack of ready
  * threads and not a queue: any order gives the same answer, and a stack stays with one thread while
  * that thread can continue.
  */
 #include "verify/order/order.h"
 
-#include "verify/symmetry/symmetry.h"
+#include "verify/order/symmetry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -160,9 +160,7 @@ static void run_lazily(struct run *run, uint32_t l)
     memset(run->clock, 0xff, run->p->nsteps * sizeof *run->clock);
     run->limit[l] = 0;
     peal_run_go(run);
-    for (uint32_t i = 1; i <= nsteps; i++) {
-        if (run->at[l] != i - 1)
-            break;
+    for (uint32_t i = 1; i <= nsteps && run->at[l] == i - 1; i++) {
         run->now = i - 1; /* l's own step i-1 is taken with i-1 steps behind it */
         peal_run_allow(run, l, i);
         /* l comes first, so that what its step enables counts it. */
@@ -272,9 +270,7 @@ static void work(void *context, size_t i)
         bool mine = of % w->workers == w->number;
         if (mine)
             run_lazily(&run, of);
-        for (; q < w->count; q++) {
-            if (w->queries[q].of != of)
-                break;
+        for (; q < w->count && w->queries[q].of == of; q++) {
             const struct clock_query *query = &w->queries[q];
             if (mine)
                 *query->answer =

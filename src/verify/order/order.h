@@ -12,13 +12,11 @@
  * because no execution reaches b before l took the step that follows a. See
  * docs/verifier-method.md.
  *
- *   order.c        runs and lazy runs               causal_past.c  how far every thread must have gone
+ *   order.c        runs and lazy runs               symmetry.h     ranks that do the same
  *   race.h         accesses that nothing orders     chain.h        the same by fewer questions
  *   demands.c      closed, barrier, and cells that are handed over: asked together with races
- *   relaxed.h      races with relaxed signals or peeked values
  *   ahead.h        how many launches a proof needs  in_order.c     launches do not overtake on a cell
  *   compose.h      plans that may be launched in any sequence; compose_facts.h: what one plan says
- *   stops.h        what a rank that stops does to the others
  */
 #ifndef PEAL_VERIFY_ORDER_H
 #define PEAL_VERIFY_ORDER_H

@@ -22,8 +22,8 @@
 #include "verify/order/finder.h"
 
 #include "verify/order/chain.h"
+#include "verify/order/symmetry.h"
 #include "verify/program/sorted.h"
-#include "verify/symmetry/symmetry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,31 +193,23 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
     fill = calloc(m + 1, sizeof *fill);
     uint32_t **entry = calloc(m + 1, sizeof *entry);
     f->failed = f->failed || !fill || !entry;
-    for (uint32_t i = 0; i < n; i++) {
-        if (f->failed)
-            break;
+    for (uint32_t i = 0; i < n && !f->failed; i++) {
         for (size_t k = peal_sorted_find(points, m, accesses[order[i]].lo);
              points[k] < accesses[order[i]].hi; k++)
             fill[k]++;
     }
-    for (size_t k = 0; k + 1 < m; k++) {
-        if (f->failed)
-            break;
+    for (size_t k = 0; k + 1 < m && !f->failed; k++) {
         entry[k] = peal_finder_take(f, fill[k], sizeof **entry);
         fill[k] = 0;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        if (f->failed)
-            break;
+    for (uint32_t i = 0; i < n && !f->failed; i++) {
         const struct access *a = &accesses[order[i]];
         for (size_t k = peal_sorted_find(points, m, a->lo); points[k] < a->hi; k++) {
             if (fill[k] == 0 || !same_as(&accesses[entry[k][fill[k] - 1]], a))
                 entry[k][fill[k]++] = order[i];
         }
     }
-    for (size_t k = 0; k + 1 < m; k++) {
-        if (f->failed)
-            break;
+    for (size_t k = 0; k + 1 < m && !f->failed; k++) {
         keep_segment(f, (struct segment){.lo = points[k],
                                          .hi = points[k + 1],
                                          .location = location,
@@ -287,9 +279,7 @@ static void ask_broken(struct finder *f, uint32_t workers)
 
 static void check_segments(struct finder *f)
 {
-    for (size_t i = 0; i < f->segments.len; i++) {
-        if (f->failed)
-            break;
+    for (size_t i = 0; i < f->segments.len && !f->failed; i++) {
         const struct segment *s = &f->segments.at[i];
         if (!s->clock)
             continue;
@@ -311,11 +301,8 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t max_b
     out->unordered = calloc(locations + 1, sizeof *out->unordered);
     f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
     f.times = f.failed || p->plain ? NULL : peal_chain_times(p);
-    for (size_t l = 0; l < locations; l += f.symmetric ? p->nranks : 1) {
-        if (f.failed)
-            break;
+    for (size_t l = 0; l < locations && !f.failed; l += f.symmetric ? p->nranks : 1)
         cut_location(&f, (uint32_t)l, order + first[l], first[l + 1] - first[l]);
-    }
     free(first);
     free(order);
     free(f.times);

@@ -190,9 +190,7 @@ void peal_program_make_bases(struct program *p)
     if (!any)
         return;
     p->base = peal_program_take(p, (uint64_t)(p->launches + 1) * p->ncells, sizeof *p->base);
-    for (uint32_t l = 0; l < p->launches; l++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint32_t l = 0; l < p->launches && p->status == PEAL_OK; l++) {
         const struct peal_plan *plan = p->plans[l];
         int64_t *now = p->base + (uint64_t)l * p->ncells, *next = now + p->ncells;
         memcpy(next, now, p->ncells * sizeof *now);

@@ -180,7 +180,7 @@ int64_t peal_program_effect(const struct program *p, uint32_t thread, uint32_t s
         return by;
     case STEP_COMPARE_SWAP:
     case STEP_TAKE:
-        return peal_atomic_after(PEAL_OP_COMPARE_SWAP, s->value, before);
+        return peal_swap_after(s->value, before);
     default:
         return before;
     }

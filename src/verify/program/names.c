@@ -96,11 +96,8 @@ static void map_names(struct program *p, uint32_t **maps, uint32_t launch, uint6
         }
     }
     maps[launch] = peal_program_take(p, count, sizeof **maps);
-    for (uint64_t i = 0; i < count; i++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint64_t i = 0; i < count && p->status == PEAL_OK; i++)
         maps[launch][i] = find(p, launch, (uint32_t)i);
-    }
 }
 
 void peal_program_name(struct program *p)
@@ -108,9 +105,7 @@ void peal_program_name(struct program *p)
     p->memory_of = peal_program_take(p, p->launches, sizeof *p->memory_of);
     p->signal_of = peal_program_take(p, p->launches, sizeof *p->signal_of);
     p->channel_of = peal_program_take(p, p->launches, sizeof *p->channel_of);
-    for (uint32_t i = 0; i < p->launches; i++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint32_t i = 0; i < p->launches && p->status == PEAL_OK; i++) {
         const struct peal_plan *plan = p->plans[i];
         map_names(p, p->memory_of, i, plan->bufs.count, find_memory);
         map_names(p, p->signal_of, i, plan->signals.count, find_signal);

@@ -33,9 +33,7 @@ void *peal_program_take(struct program *p, uint64_t count, size_t size)
 static void make_threads(struct program *p)
 {
     p->thread_of_rank = peal_program_take(p, p->nranks + 1, sizeof *p->thread_of_rank);
-    for (uint32_t r = 0; r < p->nranks; r++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint32_t r = 0; r < p->nranks && p->status == PEAL_OK; r++) {
         uint32_t lanes = 1;
         for (uint32_t l = 0; l < p->launches; l++) {
             uint32_t n = peal_plan_lane_count(p->plans[l], r);
@@ -48,9 +46,7 @@ static void make_threads(struct program *p)
     p->nthreads = p->nlanes = p->thread_of_rank[p->nranks];
     p->threads =
         peal_program_take(p, p->nlanes + peal_wires_thread_count(p, p->nlanes), sizeof *p->threads);
-    for (uint32_t r = 0; r < p->nranks; r++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint32_t r = 0; r < p->nranks && p->status == PEAL_OK; r++) {
         for (uint32_t t = p->thread_of_rank[r]; t < p->thread_of_rank[r + 1]; t++) {
             p->threads[t].rank = r;
             p->threads[t].lane = t - p->thread_of_rank[r];

@@ -26,7 +26,7 @@
 #define PEAL_VERIFY_PROGRAM_H
 
 #include "base/base.h"
-#include "verify/verdict.h"
+#include "verify/verdict/verdict.h"
 
 /* FETCH_ADD, COMPARE_SWAP and TAKE read a cell and change it in one step. WHEN records in its
  * register whether the steps that follow take effect (see `guards`); END is a NOP where that

@@ -232,13 +232,13 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         step.flags |= STEP_HAS_REG;
     step.reg = peal_op_fetches(op) || (op->flags & PEAL_OP_HAS_REG) ? op->sync.reg : 0;
     int64_t epoch = ((int64_t)w->launch + 1) << 32;
-    if (op->kind == PEAL_OP_NOTIFY) {
+    if (peal_op_is_notify(op)) {
         step.kind = (op->flags & PEAL_OP_SET) ? STEP_SET : STEP_ADD;
         if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
             step.kind = STEP_SET;
             step.value = epoch | op->sync.after;
         }
-    } else if (op->kind == PEAL_OP_WAIT) {
+    } else if (peal_op_is_wait(op)) {
         step.kind = (op->flags & PEAL_OP_EQUAL) ? STEP_WAIT_EQUAL : STEP_WAIT;
         if (signal->kind <= PEAL_SIGNAL_SHARED && op->sync.back > w->launch)
             step.kind = STEP_NOP;
@@ -251,7 +251,9 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
             step.value = peal_wrap_add(
                 step.value, p->base[(uint64_t)(w->launch - op->sync.back) * p->ncells + cell]);
     } else if (peal_op_is_atomic(op)) {
-        step.kind = (uint8_t)(STEP_FETCH_ADD + (op->kind - PEAL_OP_FETCH_ADD));
+        step.kind = STEP_FETCH_ADD;
+        if (peal_op_swaps(op))
+            step.kind = peal_op_is_take(op) ? STEP_TAKE : STEP_COMPARE_SWAP;
     } else {
         step.kind = STEP_PEEK;
         step.value = 0;
@@ -260,7 +262,7 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         else if (signal->kind == PEAL_SIGNAL_SHARED)
             step.value = p->base[(uint64_t)w->launch * p->ncells + cell];
     }
-    if (op->kind == PEAL_OP_NOTIFY)
+    if (peal_op_is_notify(op))
         add_change(w, op->sync.rank, step);
     else
         add_step(w, step, w->op);
@@ -279,6 +281,17 @@ static void own_channel(struct walk *w, uint32_t *thread, uint32_t *op)
     }
 }
 
+static void add_accesses(struct walk *w, const struct peal_op *op)
+{
+    static const enum access_kind kinds[] = {[PEAL_EFFECT_READ] = ACCESS_READ,
+                                             [PEAL_EFFECT_WRITE] = ACCESS_WRITE,
+                                             [PEAL_EFFECT_UPDATE] = ACCESS_ACCUMULATE};
+    const struct peal_ref *refs = peal_plan_refs(plan_of(w->p, w->launch));
+    struct peal_access access;
+    for (uint32_t i = 0; peal_op_access(refs, op, i, &access); i++)
+        add_access(w, &access.shape, access.ref, kinds[access.effect]);
+}
+
 static void walk_channel(struct walk *w, const struct peal_op *op)
 {
     struct program *p = w->p;
@@ -286,28 +299,27 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
     uint32_t c = p->channel_of[w->launch][op->mem.channel];
     struct channel *ch = &p->channels.at[c];
     uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
-    if (op->kind != PEAL_OP_FREE && bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
+    if (peal_op_has_message(op) && bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
         early(w, PEAL_FAULT_CHANNEL, "a payload does not fit its slot");
-    if (op->kind == PEAL_OP_SEND) {
+    if (peal_op_sends(op)) {
         own_channel(w, &ch->sender_thread, &ch->sender_op);
         uint64_t k = ch->nsent++;
         struct step full = {.cell = ch->freed, .kind = STEP_WAIT};
         full.value = (int64_t)k - ch->depth + 1;
         add_step(w, full, w->op);
-        add_access(w, op, peal_op_src(plan, op, 0), ACCESS_READ);
+        add_accesses(w, op);
         add_change(w, ch->receiver, (struct step){.cell = ch->sent, .kind = STEP_ADD, .value = 1});
         return;
     }
     own_channel(w, &ch->receiver_thread, &ch->receiver_op);
-    if (op->kind != PEAL_OP_FREE) {
+    if (peal_op_receives(op)) {
         struct step empty = {.cell = ch->sent, .kind = STEP_WAIT};
         empty.value = (int64_t)++ch->nreceived;
         add_step(w, empty, w->op);
         w->unfreed[c]++;
     }
-    if (op->kind == PEAL_OP_RECV)
-        add_access(w, op, peal_op_dst(plan, op), ACCESS_WRITE);
-    if (op->kind != PEAL_OP_RECV_SLOT) {
+    add_accesses(w, op);
+    if (peal_op_frees(op)) {
         if (w->unfreed[c] == 0)
             early(w, PEAL_FAULT_CHANNEL, "a slot is freed that was not received");
         else
@@ -320,7 +332,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
 static void walk_when(struct walk *w, const struct peal_op *op)
 {
     struct thread *t = &w->p->threads[w->thread];
-    if (op->kind == PEAL_OP_END) {
+    if (peal_op_is_end(op)) {
         add_step(w, (struct step){.kind = STEP_NOP}, w->op);
         if (w->whens.len)
             w->whens.len--;
@@ -337,38 +349,29 @@ static void walk_when(struct walk *w, const struct peal_op *op)
 
 static void walk_op(struct walk *w, const struct peal_op *op)
 {
-    const struct peal_plan *plan = plan_of(w->p, w->launch);
-    if (peal_op_is_sync(op)) {
+    uint32_t own = w->p->threads[w->thread].rank;
+    switch (peal_op_form(op)) {
+    case PEAL_FORM_CELL:
         walk_sync(w, op);
-        return;
-    }
-    if (op->kind == PEAL_OP_FLUSH) {
-        uint32_t own = w->p->threads[w->thread].rank;
+        break;
+    case PEAL_FORM_FLUSH:
         if (peal_wires_separate(w->p, w->launch, own, op->mem.target))
             add_step(w, peal_wires_flush(w->p, w->thread, op->mem.target), w->op);
-        return;
-    }
-    if (op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END) {
+        break;
+    case PEAL_FORM_WHEN:
+    case PEAL_FORM_END:
         walk_when(w, op);
-        return;
-    }
-    if (peal_op_has_channel(op)) {
+        break;
+    case PEAL_FORM_CHANNEL:
         walk_channel(w, op);
-        return;
+        break;
+    case PEAL_FORM_DATA:
+        if (peal_op_overlaps(plan_of(w->p, w->launch), op, w->launch))
+            early(w, PEAL_FAULT_OVERLAP,
+                  "a source of an op overlaps its destination and is not the same place");
+        add_accesses(w, op);
+        break;
     }
-    if (peal_op_overlaps(plan, op, w->launch))
-        early(w, PEAL_FAULT_OVERLAP,
-              "a source of an op overlaps its destination and is not the same place");
-    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-        struct peal_op seen = peal_op_of_operand(op, 1 + i);
-        add_access(w, &seen, peal_op_src(plan, op, i), ACCESS_READ);
-    }
-    enum access_kind kind = op->kind == PEAL_OP_ACCUMULATE && !(op->flags & PEAL_OP_EXCLUSIVE)
-                                ? ACCESS_ACCUMULATE
-                                : ACCESS_WRITE;
-    add_access(w, op, peal_op_dst(plan, op), kind);
-    for (uint32_t i = 0; i < op->mem.more_dsts; i++)
-        add_access(w, op, peal_op_more_dst(plan, op, i), ACCESS_WRITE);
 }
 
 /* Between launches the caller may do anything with a parameter that peers can access. */
@@ -449,7 +452,7 @@ static uint64_t wire_step_bound(const struct peal_op *op)
 
 static uint64_t op_steps(const struct peal_op *op)
 {
-    if (peal_op_is_sync(op) || op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END)
+    if (peal_op_is_sync(op) || peal_op_is_when(op) || peal_op_is_end(op))
         return 1;
     return peal_op_has_channel(op) ? 2 : 0;
 }
@@ -474,8 +477,8 @@ static void count_registers(struct program *p, uint64_t cap)
         const struct peal_plan *plan = plan_of(p, l);
         const struct peal_op *op = peal_plan_ops(plan);
         for (uint64_t i = 0; i < plan->ops.count; i++) {
-            peeks = peeks || op[i].kind == PEAL_OP_PEEK;
-            whens = whens || op[i].kind == PEAL_OP_WHEN;
+            peeks = peeks || peal_op_is_peek(&op[i]);
+            whens = whens || peal_op_is_when(&op[i]);
             fetches = fetches || (peal_op_is_sync(&op[i]) && (op[i].flags & PEAL_OP_HAS_REG));
         }
         for (uint32_t t = 0; t < p->nlanes; t++) {

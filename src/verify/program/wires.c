@@ -119,19 +119,14 @@ static void write_wire(struct writer *w, const struct wire_item *const *items, u
     t->enter = peal_program_take(p, p->launches, sizeof *t->enter);
     t->leave = peal_program_take(p, p->launches, sizeof *t->leave);
     uint32_t i = 0;
-    for (uint32_t launch = 0; launch < p->launches; launch++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint32_t launch = 0; launch < p->launches && p->status == PEAL_OK; launch++) {
         t->enter[launch] = steps_so_far(w);
         while (i < count && items[i]->launch == launch && p->status == PEAL_OK) {
             uint32_t number = items[i]->number;
             add_step(w, (struct step){.cell = issued, .kind = STEP_WAIT, .value = number},
                      PEAL_NONE);
-            for (; i < count; i++) {
-                if (items[i]->number != number)
-                    break;
+            for (; i < count && items[i]->number == number; i++)
                 carry(w, items[i]);
-            }
             add_step(w, (struct step){.cell = issued + 1, .kind = STEP_ADD, .value = 1}, PEAL_NONE);
         }
         t->leave[launch] = steps_so_far(w);
@@ -149,20 +144,13 @@ uint64_t peal_wires_unroll(struct program *p, uint64_t end, uint64_t cap)
     uint64_t *first = calloc(wires + 2, sizeof *first);
     if (!sorted || !first)
         peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
-    for (uint64_t i = 0; i < wires; i++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint64_t i = 0; i < wires && p->status == PEAL_OK; i++)
         first[i + 2] = first[i + 1] + p->wires.at[i].items;
-    }
-    for (size_t i = 0; i < p->wires.items.len; i++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (size_t i = 0; i < p->wires.items.len && p->status == PEAL_OK; i++) {
         const struct wire_item *item = &p->wires.items.at[i];
         sorted[first[item->wire + 1]++] = item;
     }
-    for (uint64_t i = 0; i < wires; i++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (uint64_t i = 0; i < wires && p->status == PEAL_OK; i++) {
         if (p->wires.at[i].items == 0)
             continue;
         w.thread = p->nthreads++;

@@ -120,11 +120,14 @@ static void compute(struct text_check *c, const struct node *n, uint64_t index, 
     case NODE_FN:
     case NODE_CHANCE:
     case NODE_OPAQUE:
+    case NODE_OWN:
         for (uint64_t i = 0; i < len; i++) {
             uint64_t operand[3] = {0};
             for (uint32_t k = 0; k < n->nchildren; k++)
                 operand[k] = child[k][i];
-            out[i] = peal_naive_apply((enum peal_fn)n->fn, operand, n->nchildren);
+            out[i] = n->kind == NODE_OWN
+                         ? peal_naive_own((enum peal_op_kind)n->fn, operand)
+                         : peal_naive_apply((enum peal_fn)n->fn, operand, n->nchildren);
         }
         return;
     }

@@ -188,7 +188,7 @@ static bool has_unordered(const struct peal_plan *plan)
 {
     const struct peal_op *op = peal_plan_ops(plan);
     for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (op[i].kind == PEAL_OP_COMPUTE && (op[i].flags & PEAL_OP_UNORDERED))
+        if (peal_op_is_compute(&op[i]) && (op[i].flags & PEAL_OP_UNORDERED))
             return true;
     }
     return false;

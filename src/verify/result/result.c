@@ -9,7 +9,7 @@
  * which say what was executed, are part of the state.
  */
 #include "verify/explore/search.h"
-#include "verify/story/shrink.h"
+#include "verify/explore/shrink.h"
 #include "verify/result/symbolic.h"
 
 static const char too_many_orders[] =

@@ -2,10 +2,10 @@
 /* Counterexamples to results that depend on the schedule: they lead to the wrong value that they
  * report, and without any one of their steps they do not. They are replayed by an interpreter with
  * numbers that shares nothing with the verifier except the program. */
-#include "verify/verdict.h"
+#include "verify/verdict/verdict.h"
 
-#include "plan/plan.h"
 #include "base/tests/unit.h"
+#include "plan/plan.h"
 #include "plan/tests/by_hand.h"
 
 #include <stdio.h>

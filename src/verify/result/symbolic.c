@@ -79,7 +79,7 @@ static void take(struct symbolic *s, const struct step *step)
 /* Does the op have steps of its own? */
 static bool has_steps(const struct peal_op *op)
 {
-    return peal_op_is_sync(op) || op->kind >= PEAL_OP_WHEN;
+    return !peal_op_is_data(op) && !peal_op_is_flush(op);
 }
 
 /* Takes steps that an edit inserted before the thread's next op, or at the end of its launch. */
@@ -113,9 +113,9 @@ static bool go_op(struct symbolic *s, const struct peal_op *op)
         take(s, step);
         if (peal_op_has_channel(op))
             peal_symbolic_execute(s, op);
-        if (op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV)
+        if (peal_op_has_message(op) && !peal_op_holds(op))
             take(s, step + 1);
-    } else if (op->kind != PEAL_OP_FLUSH && done) {
+    } else if (!peal_op_is_flush(op) && done) {
         peal_symbolic_execute(s, op);
     }
     s->op[t]++;
@@ -255,6 +255,7 @@ static bool init(struct symbolic *s, struct program *p, const struct symbolic_ru
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
     peal_values_init(&s->values, run->max_bytes / 96);
+    s->values.as_written = run->text != NULL;
     s->undefined = peal_value_make(&s->values, (struct node){.kind = NODE_UNDEFINED});
     s->memory = calloc(locations + 1, sizeof *s->memory);
     s->queues = calloc(p->channels.len + 1, sizeof *s->queues);

@@ -12,8 +12,10 @@
  */
 #include "verify/result/symbolic.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct peal_plan *plan_now(const struct symbolic *s)
 {
@@ -161,6 +163,71 @@ static uint32_t combine(struct symbolic *s, const struct peal_op *op, const stru
     return peal_value_make(&s->values, node);
 }
 
+/* Is it that number, which every type can hold? */
+static bool is_constant(const struct symbolic *s, uint32_t node, double value)
+{
+    const struct node *n = &s->values.nodes.at[node];
+    double constant;
+    while (n->kind == NODE_CONVERT)
+        n = &s->values.nodes.at[n->child[0]];
+    memcpy(&constant, &n->word, sizeof constant);
+    return n->kind == NODE_CONST && constant == value;
+}
+
+/* One element of an op with a function of its own, of an element of each source. Matmul: one term of
+ * the sum, added to the third node if that exists. */
+static uint32_t own_function(struct symbolic *s, const struct peal_op *op, const uint32_t *in)
+{
+    struct node node = {.kind = NODE_FN, .dtype = op->dtype, .child = {in[0], in[1], in[2]}};
+    switch ((enum peal_op_kind)op->kind) {
+    case PEAL_OP_MATMUL:
+        node.fn = in[2] == NO_NODE ? PEAL_FN_MUL : PEAL_FN_FMA;
+        node.nchildren = in[2] == NO_NODE ? 2 : 3;
+        if (in[2] == NO_NODE)
+            node.child[2] = 0;
+        return peal_value_make(&s->values, node);
+    case PEAL_OP_SELECT:
+        if (in[1] == in[2] || is_constant(s, in[0], 0))
+            return in[2];
+        if (is_constant(s, in[0], 1))
+            return in[1];
+        node.kind = NODE_OWN;
+        node.fn = op->kind;
+        node.nchildren = 3;
+        return peal_value_make(&s->values, node);
+    case PEAL_OP_COPY:
+    case PEAL_OP_COMPUTE:
+    case PEAL_OP_ACCUMULATE:
+    case PEAL_OP_NOTIFY:
+    case PEAL_OP_WAIT:
+    case PEAL_OP_PEEK:
+    case PEAL_OP_FETCH_ADD:
+    case PEAL_OP_COMPARE_SWAP:
+    case PEAL_OP_TAKE:
+    case PEAL_OP_FLUSH:
+    case PEAL_OP_WHEN:
+    case PEAL_OP_END:
+    case PEAL_OP_SEND:
+    case PEAL_OP_RECV:
+    case PEAL_OP_RECV_SLOT:
+    case PEAL_OP_FREE:
+    case PEAL_OP_KIND_COUNT:
+        break;
+    }
+    assert(!"an op has a function of its own");
+    return NO_NODE;
+}
+
+static uint32_t own_each(struct symbolic *s, const struct peal_op *op, const struct piece *in,
+                         uint32_t n)
+{
+    uint32_t nodes[3] = {NO_NODE, NO_NODE, NO_NODE};
+    assert(n <= 3);
+    for (uint32_t i = 0; i < n; i++)
+        nodes[i] = in[i].node;
+    return own_function(s, op, nodes);
+}
+
 /* Adds in[1] to in[0], which is in that location. */
 static uint32_t accumulate(struct symbolic *s, const struct peal_op *op, const struct piece *in,
                            uint32_t location, enum peal_dtype wide)
@@ -200,7 +267,6 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
 {
     struct piece *in = malloc((n + 1u) * sizeof *in);
     enum peal_dtype dst = (enum peal_dtype)op->dtype, wide = precision(o, n, dst);
-    bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
     if (!in) {
         peal_symbolic_no_memory(s);
         return;
@@ -215,21 +281,21 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
         }
         if (s->done)
             break;
-        uint64_t index;
-        if (computes)
+        uint64_t index = in[0].index;
+        if (peal_op_applies(op) || peal_op_is_own(op))
             index = align(s, in, n);
-        else
-            index = in[0].index;
         if (s->values.failed) {
             peal_symbolic_no_memory(s);
             break;
         }
         uint32_t node = in[0].node;
-        if (op->kind == PEAL_OP_COMPUTE)
+        if (peal_op_is_compute(op))
             node = combine(s, op, in, n, wide);
-        else if (op->kind == PEAL_OP_ACCUMULATE)
+        else if (peal_op_accumulates(op))
             node = accumulate(s, op, in, o[0].location, wide);
-        if (node != NO_NODE && op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+        else if (peal_op_is_own(op))
+            node = own_each(s, op, in, n);
+        if (node != NO_NODE && peal_op_is_compute(op) && op->mem.divisor > 1)
             node = peal_value_make(&s->values, (struct node){.kind = NODE_DIVIDE,
                                                              .dtype = (uint8_t)wide,
                                                              .nchildren = 1,
@@ -271,17 +337,9 @@ static void multiply_row(struct symbolic *s, const struct peal_op *op, const str
             if (s->values.failed || s->done)
                 break;
             struct piece factor = look(s, &o[0], row, i, 1);
-            struct node term = {
-                .kind = NODE_FN,
-                .fn = PEAL_FN_MUL,
-                .dtype = op->dtype,
-                .nchildren = 2,
-                .child = {peal_value_at(&s->values, factor.node, factor.index), in[i].node}};
-            if (i > 0) {
-                term.fn = PEAL_FN_FMA;
-                term.child[term.nchildren++] = piece.node;
-            }
-            piece.node = peal_value_make(&s->values, term);
+            uint32_t term[] = {peal_value_at(&s->values, factor.node, factor.index), in[i].node,
+                               piece.node};
+            piece.node = own_function(s, op, term);
         }
         if (!s->done && (s->values.failed || !peal_vec_push(&s->scratch, piece)))
             peal_symbolic_no_memory(s);
@@ -337,7 +395,7 @@ static void execute(struct symbolic *s, const struct peal_op *op, const struct p
     struct operand dst, few[8], *o = few;
     uint32_t n = 0, nsrc = op->mem.nsrc;
     if (extra)
-        nsrc = op->kind == PEAL_OP_ACCUMULATE;
+        nsrc = peal_op_accumulates(op);
     if (op->mem.count == 0 || op->mem.rows == 0 || !make_operand(s, op, dst_ref, &dst))
         return;
     if (nsrc + 1 > 8 && !(o = malloc((nsrc + 1) * sizeof *o))) {
@@ -393,7 +451,7 @@ static void send(struct symbolic *s, const struct peal_op *op)
 static void receive(struct symbolic *s, const struct peal_op *op)
 {
     struct queue *queue = &s->queues[s->p->channel_of[s->launch[s->thread]][op->mem.channel]];
-    if (op->kind != PEAL_OP_FREE) {
+    if (peal_op_receives(op)) {
         struct message *m = &queue->list.at[queue->received++];
         uint64_t count = op->mem.count * op->mem.rows;
         if (m->count != count) {
@@ -414,10 +472,10 @@ static void receive(struct symbolic *s, const struct peal_op *op)
                             .stride = op->mem.count,
                             .location = PEAL_NONE,
                             .dtype = (enum peal_dtype)m->dtype};
-        if (op->kind == PEAL_OP_RECV)
+        if (peal_op_is_recv(op))
             execute(s, op, peal_op_dst(plan_now(s), op), &o);
     }
-    if (op->kind != PEAL_OP_RECV_SLOT) {
+    if (peal_op_frees(op)) {
         peal_vec_release(&queue->list.at[queue->freed].pieces.list);
         queue->freed++;
     }
@@ -442,13 +500,13 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op)
 {
     const struct peal_ref *dst = peal_op_dst(plan_now(s), op);
     struct operand old;
-    if (op->kind == PEAL_OP_MATMUL) {
+    if (peal_op_has_matrices(op)) {
         multiply(s, op);
-    } else if (op->kind == PEAL_OP_SEND) {
+    } else if (peal_op_sends(op)) {
         send(s, op);
-    } else if (op->kind > PEAL_OP_SEND) {
+    } else if (peal_op_has_channel(op)) {
         receive(s, op);
-    } else if (op->kind != PEAL_OP_ACCUMULATE) {
+    } else if (!peal_op_accumulates(op)) {
         execute(s, op, dst, NULL);
         copy_to_more_dsts(s, op);
     } else if (op->mem.count && make_operand(s, op, dst, &old)) {

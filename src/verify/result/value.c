@@ -75,6 +75,11 @@ uint32_t peal_value_make(struct values *v, struct node node)
 {
     if (v->failed)
         return NO_NODE;
+    uint32_t simpler = NO_NODE;
+    if (!v->as_written)
+        simpler = peal_value_simplify(v, &node);
+    if (simpler != NO_NODE)
+        return simpler;
     if (node.kind == NODE_FN && node.nchildren == 2 &&
         peal_fn_info((enum peal_fn)node.fn)->commutes && node.child[0] > node.child[1]) {
         uint32_t child = node.child[0];
@@ -109,8 +114,7 @@ uint32_t peal_value_input(struct values *v, uint32_t launch, uint32_t rank, uint
                                             .child = {launch, rank, memory}});
 }
 
-/* Can every value of `from` be held by `to`? */
-static bool fits(enum peal_dtype from, enum peal_dtype to)
+bool peal_value_fits(enum peal_dtype from, enum peal_dtype to)
 {
     if (from == to)
         return true;
@@ -137,7 +141,7 @@ uint32_t peal_value_convert(struct values *v, uint32_t n, enum peal_dtype dtype)
     if (v->failed)
         return NO_NODE;
     const struct node *node = &v->nodes.at[n];
-    if (node->kind == NODE_UNDEFINED || fits((enum peal_dtype)node->holds, dtype))
+    if (node->kind == NODE_UNDEFINED || peal_value_fits((enum peal_dtype)node->holds, dtype))
         return n;
     return peal_value_make(
         v,
@@ -312,11 +316,14 @@ static void print_node(const struct values *v, const struct program *p, uint32_t
     default:
         break;
     }
-    bool infix = (n->fn == PEAL_FN_ADD || n->fn == PEAL_FN_MUL) && n->nchildren == 2;
+    bool infix =
+        n->kind != NODE_OWN && (n->fn == PEAL_FN_ADD || n->fn == PEAL_FN_MUL) && n->nchildren == 2;
     if (n->kind == NODE_CONVERT)
         peal_text_printf(out, "%s(", peal_dtype_name((enum peal_dtype)n->dtype));
     else if (n->kind == NODE_OPAQUE)
         peal_text_printf(out, "%s(", peal_fn_info((enum peal_fn)n->fn)->name);
+    else if (n->kind == NODE_OWN)
+        peal_text_printf(out, "%s(", peal_op_info((enum peal_op_kind)n->fn)->name);
     else if (n->kind == NODE_DIVIDE)
         peal_text_puts(out, "(");
     else if (!infix)

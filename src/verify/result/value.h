@@ -20,6 +20,7 @@ enum node_kind {
     NODE_CONVERT, /* rounds its child to dtype */
     NODE_DIVIDE,  /* its child divided by word */
     NODE_OPAQUE,  /* a function of more than one index (softmax); word: a unique number */
+    NODE_OWN,     /* the function of an op of its own (enum peal_op_kind fn) of its children */
     NODE_AT       /* its child at index `word`, whatever the index is: a factor of a matmul's row */
 };
 
@@ -43,15 +44,20 @@ struct values {
     struct peal_index index; /* of nodes */
     struct moved *moved;     /* results of recent moves */
     bool failed;
+    bool as_written; /* trees are not simplified */
     uint64_t max_nodes;
 };
 
 void peal_values_init(struct values *v, uint64_t max_nodes);
 void peal_values_release(struct values *v);
-/* NO_NODE after a failure. */
+/* The node, or an older one that is equal to it in every bit. NO_NODE after a failure. */
 uint32_t peal_value_make(struct values *v, struct node node);
 uint32_t peal_value_input(struct values *v, uint32_t launch, uint32_t rank, uint32_t memory,
                           enum peal_dtype dtype);
+/* identity.c: the child, or grandchild, that a node is equal to in every bit; NO_NODE: none. */
+uint32_t peal_value_simplify(const struct values *v, const struct node *node);
+/* Can every value of `from` be held by `to`? */
+bool peal_value_fits(enum peal_dtype from, enum peal_dtype to);
 /* Rounds to dtype where that can change a bit. */
 uint32_t peal_value_convert(struct values *v, uint32_t node, enum peal_dtype dtype);
 /* Its value at that index, as a node that does not depend on the index. */

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAMILIES = 4 }; /* values of h that are tried, starting with the least */
+enum {
+    FAMILIES = 4, /* values of h that are tried, starting with the least */
+    MAX_CUTS = 2  /* of a group, one within the other */
+};
 
 enum target { WRITER_TURN, START, LENGTH, PART };
 
@@ -167,6 +170,64 @@ static bool claim_value(const struct group *g, struct ring_certificate *c)
     return true;
 }
 
+/* One way to divide a group: what lies within `width` of the first or last place or turn. */
+struct guess_cut {
+    bool place, from_end;
+    int64_t width;
+};
+
+static bool is_cut_off(const struct group *g, const struct ring_sample *s,
+                       const struct guess_cut *cut)
+{
+    int64_t bound = 0, at = coordinate(s, cut->place);
+    (void)bound_at(g, s->family, cut->place, cut->from_end, &bound);
+    return cut->from_end ? at > bound - cut->width : at < bound + cut->width;
+}
+
+static bool claim_group(const struct group *g, bool origins, uint32_t cuts,
+                        struct ring_certificate *out);
+
+/* Both sides of a cut become claims; otherwise none does. */
+static bool claim_sides(const struct group *g, const struct guess_cut *cut, bool origins,
+                        uint32_t cuts, struct ring_certificate *out)
+{
+    uint32_t norigins = out->norigins, nvalues = out->nvalues;
+    struct group side[2] = {{.m = g->m}, {.m = g->m}};
+    bool good = true;
+    for (int i = 0; i < 2; i++) {
+        side[i].at = calloc(g->len + 1, sizeof *g->at);
+        good = good && side[i].at;
+    }
+    for (size_t i = 0; good && i < g->len; i++) {
+        struct group *to = &side[is_cut_off(g, g->at[i], cut)];
+        to->at[to->len++] = g->at[i];
+    }
+    good = good && side[0].len && side[1].len && claim_group(&side[0], origins, cuts - 1, out) &&
+           claim_group(&side[1], origins, cuts - 1, out);
+    free(side[0].at);
+    free(side[1].at);
+    if (!good) {
+        out->norigins = norigins;
+        out->nvalues = nvalues;
+    }
+    return good;
+}
+
+/* What is not one affine function may be two: places are counted round the ring from this rank, so
+ * that a loop may begin a place or two away from where the count begins. */
+static bool claim_group(const struct group *g, bool origins, uint32_t cuts,
+                        struct ring_certificate *out)
+{
+    if (origins ? claim_origin(g, out) : claim_value(g, out))
+        return true;
+    for (uint32_t i = 0; cuts && i < 8; i++) {
+        struct guess_cut cut = {.place = !(i & 1), .from_end = i & 2, .width = 1 + (i >> 2)};
+        if (claim_sides(g, &cut, origins, cuts, out))
+            return true;
+    }
+    return false;
+}
+
 /* Each group once, in the order of their first samples. */
 static bool claim_all(const struct ring_model *m, const struct ring_samples *samples, bool origins,
                       struct ring_certificate *out)
@@ -186,7 +247,7 @@ static bool claim_all(const struct ring_model *m, const struct ring_samples *sam
             g.at[g.len++] = &samples->at[j];
             done[j] = true;
         }
-        if (!(origins ? claim_origin(&g, out) : claim_value(&g, out)))
+        if (!claim_group(&g, origins, MAX_CUTS, out))
             goto free_both;
     }
     good = true;
@@ -194,6 +255,18 @@ free_both:
     free(done);
     free(g.at);
     return good;
+}
+
+/* In a segment of one turn, which turn it is is known. */
+static struct ring_affine in_only_turn(const struct ring_model *m, const struct ring_op *op,
+                                       struct ring_affine a)
+{
+    const struct ring_segment *g = &m->segments[op->segment];
+    struct ring_affine turns = ring_add(g->end, g->first, -1), turn = a;
+    if (!ring_is_number(turns) || turns.one != 1)
+        return a;
+    a.turn = 0;
+    return ring_add(a, g->first, turn.turn);
 }
 
 /* Does the nth take wait for n, and does its taker post for the (n + 1)th time after it? */
@@ -205,9 +278,9 @@ static bool is_chain(const struct ring_model *m, uint32_t sync)
             continue;
         struct ring_affine one = ring_number(1);
         struct ring_affine nth = ring_add(peal_ring_before(m, i, RING_TAKE, sync), one, 1);
-        struct ring_affine off = ring_add(nth, op->threshold, -1);
+        struct ring_affine off = in_only_turn(m, op, ring_add(nth, op->threshold, -1));
         struct ring_affine posts = peal_ring_before(m, i, RING_POST, sync);
-        struct ring_affine late = ring_add(op->threshold, posts, -1);
+        struct ring_affine late = in_only_turn(m, op, ring_add(op->threshold, posts, -1));
         if (!ring_is_number(off) || off.one || !ring_is_number(late) || late.one < 0)
             return false;
     }

@@ -58,6 +58,7 @@ enum ring_storage {
 struct ring_buffer {
     const struct peal_symbol *symbol; /* NULL: messages */
     uint32_t sub, subs; /* the vector is part `sub` of `subs` of the buffer; 0, 1: all */
+    uint32_t phases;    /* there are this many, and launch i uses number i modulo it; 1: one */
     enum ring_storage storage;
     bool window;
     bool whole;    /* messages: whole vectors, not parts */
@@ -80,6 +81,7 @@ struct ring_sync {
     const struct peal_symbol *symbol; /* NULL: the channel without a name */
     uint32_t index;                   /* of the cell */
     uint32_t lane;
+    uint32_t call; /* signals: the call in which it is used, or 0 */
     int32_t shift;
     bool channel;
     uint32_t message; /* channels: the buffer */
@@ -129,6 +131,7 @@ struct ring_model {
     enum peal_contract contract;
     uint32_t depth; /* of channels */
     uint32_t lanes;
+    uint32_t phases; /* of all buffers that have several; 1: none has */
     struct ring_buffer buffers[RING_MAX_BUFFERS];
     uint32_t nbuffers;
     struct ring_sync syncs[RING_MAX_SYNCS];
@@ -157,6 +160,10 @@ struct ring_affine peal_ring_before(const struct ring_model *m, uint32_t op, enu
                                     uint32_t sync);
 /* The same for the whole launch. */
 struct ring_affine peal_ring_total(const struct ring_model *m, enum ring_kind kind, uint32_t sync);
+
+/* merge.c: cells that follow each other in the text become one. After plans were compared with the
+ * model, because they have the cells of the text. */
+void peal_ring_merge(struct ring_model *m);
 
 /* --- the certificate -------------------------------------------------------------------------- */
 

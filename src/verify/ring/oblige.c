@@ -255,10 +255,15 @@ static void oblige_source(struct ring_oblige *o, struct ring_event e, uint32_t s
     oblige_covered(o, e, source);
     if (!a->shift)
         return;
+    /* With several vectors in turn, the owner may leave before the read, but not the launch after
+     * it: there it hears from what the reader did after this launch. */
+    bool in_turn = o->m->buffers[a->buffer].phases > 1;
     begin_at(o, "the owner of the memory leaves the launch after the read", e);
-    peal_text_puts(o->out, "(assert (not ");
+    peal_text_puts(o->out, "(assert (not (or ");
     peal_ring_leaves_later(o, e, a->shift);
-    peal_text_puts(o->out, "))\n");
+    if (in_turn)
+        peal_ring_heard(o, o->m->segments[o->m->ops[e.op].segment].lane, a->shift);
+    peal_text_puts(o->out, ")))\n");
     peal_ring_end(o);
 }
 

@@ -49,6 +49,10 @@ void peal_ring_read_first(struct ring_oblige *o, struct ring_event read, struct 
  * read. */
 void peal_ring_leaves_later(struct ring_oblige *o, struct ring_event read, int32_t shift);
 
+/* What the rank at distance `shift` takes in a whole launch comes after this rank's first post in
+ * it, and so after all that this rank did in the launch before. */
+void peal_ring_heard(struct ring_oblige *o, uint32_t lane, int32_t shift);
+
 /* values.c: obligations about what ops write. */
 void peal_ring_oblige_values(struct ring_oblige *o);
 

@@ -113,6 +113,25 @@ void peal_ring_read_first(struct ring_oblige *o, struct ring_event read, struct 
     peal_text_puts(o->out, ")");
 }
 
+void peal_ring_heard(struct ring_oblige *o, uint32_t lane, int32_t shift)
+{
+    const struct ring_model *m = o->m;
+    peal_text_puts(o->out, "(or false");
+    for (uint32_t i = 0; i < m->nops; i++) {
+        const struct ring_op *take = &m->ops[i];
+        struct ring_affine hops;
+        if (take->kind != RING_TAKE || m->syncs[take->sync].lane != lane ||
+            m->syncs[take->sync].channel || !hops_between(o, take->sync, shift, &hops))
+            continue;
+        peal_text_puts(o->out, " (<= (+ 1 ");
+        peal_ring_term(o, hops, "0", "0");
+        peal_text_puts(o->out, ") ");
+        peal_ring_term(o, last_threshold(o, i), "0", "0");
+        peal_text_puts(o->out, ")");
+    }
+    peal_text_puts(o->out, ")");
+}
+
 void peal_ring_leaves_later(struct ring_oblige *o, struct ring_event read, int32_t shift)
 {
     const struct ring_model *m = o->m;

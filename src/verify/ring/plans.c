@@ -191,7 +191,7 @@ static uint32_t sync_of_cell(const struct view *v, const struct peal_op *op)
     const char *name = peal_plan_string(v->plan, signal->name);
     for (uint32_t i = 0; i < v->m->nsyncs; i++) {
         const struct ring_sync *s = &v->m->syncs[i];
-        int64_t owner = op->kind == PEAL_OP_NOTIFY ? (int64_t)v->rank + s->shift : v->rank;
+        int64_t owner = peal_op_is_notify(op) ? (int64_t)v->rank + s->shift : v->rank;
         if (!s->channel && strcmp(s->symbol->name, name) == 0 &&
             op->sync.cell == signal->first_cell + s->index &&
             modulo(owner, v->ranks) == (int64_t)op->sync.rank)
@@ -204,7 +204,7 @@ static uint32_t sync_of_channel(const struct view *v, const struct peal_op *op)
 {
     const struct peal_channel *c = &peal_plan_channels(v->plan)[op->mem.channel];
     const char *name = peal_plan_string(v->plan, c->name);
-    bool sends = op->kind == PEAL_OP_SEND;
+    bool sends = peal_op_sends(op);
     if (c->depth != v->m->depth || (sends ? c->sender : c->receiver) != v->rank)
         return PEAL_NONE;
     for (uint32_t i = 0; i < v->m->nsyncs; i++) {
@@ -217,6 +217,25 @@ static uint32_t sync_of_channel(const struct view *v, const struct peal_op *op)
     return PEAL_NONE;
 }
 
+/* Does the place move by a whole vector from launch to launch, if the model says so, and otherwise
+ * stay? */
+static bool has_phases(const struct view *v, const struct peal_ref *ref)
+{
+    const char *name = peal_plan_string(v->plan, peal_plan_bufs(v->plan)[ref->buf].name);
+    uint32_t phases = 1;
+    for (uint32_t i = 0; i < v->m->nbuffers; i++) {
+        const struct ring_buffer *b = &v->m->buffers[i];
+        if (b->symbol && !b->tile && strcmp(b->symbol->name, name) == 0)
+            phases = b->phases;
+    }
+    uint64_t vector = (uint64_t)v->count * peal_dtype_size((enum peal_dtype)ref->dtype);
+    for (uint32_t l = 0; l < v->plan->period; l++) {
+        if (peal_ref_offset(v->plan, ref, l) != ref->offset + l % phases * vector)
+            return false;
+    }
+    return true;
+}
+
 static void mark_ref(const struct view *v, struct marks *to, const struct peal_op *op,
                      const struct peal_ref *ref, bool writes)
 {
@@ -225,7 +244,7 @@ static void mark_ref(const struct view *v, struct marks *to, const struct peal_o
     const struct peal_buf *b = &peal_plan_bufs(v->plan)[ref->buf];
     if (b->kind == PEAL_BUF_TILE || (v->windows_only && b->kind != PEAL_BUF_WINDOW))
         return;
-    if (ref->phases != PEAL_NONE || ref->row || op->mem.rows > 1)
+    if (ref->row || op->mem.rows > 1 || !has_phases(v, ref))
         to->failed = true;
     add_mark(to, (struct mark){.kind = writes ? MARK_WRITE : MARK_READ,
                                .buf_or_sync = ref->buf,
@@ -244,38 +263,29 @@ static void mark_plan_op(const struct view *v, struct marks *to, const struct pe
                          uint32_t *slots)
 {
     struct mark mark = {0};
-    switch (op->kind) {
-    case PEAL_OP_NOTIFY:
-    case PEAL_OP_WAIT:
-        mark.kind = op->kind == PEAL_OP_NOTIFY ? MARK_NOTIFY : MARK_WAIT;
+    if (peal_op_is_notify(op) || peal_op_is_wait(op)) {
+        mark.kind = peal_op_is_notify(op) ? MARK_NOTIFY : MARK_WAIT;
         mark.buf_or_sync = sync_of_cell(v, op);
-        mark.count = op->kind == PEAL_OP_NOTIFY ? (int64_t)op->sync.after : op->sync.value;
+        mark.count = peal_op_is_notify(op) ? (int64_t)op->sync.after : op->sync.value;
         if (op->flags || op->sync.phases != PEAL_NONE || *slots)
             to->failed = true;
         add_sync(to, mark);
-        return;
-    case PEAL_OP_SEND:
-    case PEAL_OP_RECV:
-    case PEAL_OP_RECV_SLOT:
-        mark.kind = op->kind == PEAL_OP_SEND ? MARK_SEND : MARK_RECV;
+    } else if (peal_op_has_message(op)) {
+        mark.kind = peal_op_sends(op) ? MARK_SEND : MARK_RECV;
         mark.buf_or_sync = sync_of_channel(v, op);
         if (*slots)
             to->failed = true;
-        *slots += op->kind == PEAL_OP_RECV_SLOT;
-        if (op->kind == PEAL_OP_SEND)
+        *slots += peal_op_holds(op);
+        if (peal_op_sends(op))
             mark_refs(v, to, op);
         add_sync(to, mark);
-        if (op->kind == PEAL_OP_RECV)
+        if (peal_op_is_recv(op))
             mark_refs(v, to, op);
-        return;
-    case PEAL_OP_FREE:
+    } else if (peal_op_is_free(op)) {
         *slots -= *slots ? 1 : 0;
-        return;
-    case PEAL_OP_COPY:
-    case PEAL_OP_COMPUTE:
+    } else if (peal_op_is_copy(op) || peal_op_is_compute(op)) {
         mark_refs(v, to, op);
-        return;
-    default:
+    } else {
         to->failed = true;
     }
 }
@@ -304,7 +314,7 @@ static bool same_lane(const struct view *v)
 
 static bool same_plan(struct view v)
 {
-    if (v.plan->period != 1)
+    if (v.plan->period != v.m->phases)
         return false;
     for (v.rank = 0; v.rank < v.plan->nranks; v.rank++) {
         if (peal_plan_lane_count(v.plan, v.rank) != v.m->lanes)
@@ -325,7 +335,7 @@ static bool check_plan(const struct ring_model *m, const struct peal_plan_reques
     struct peal_plan *plan = NULL;
     struct peal_diags diags;
     v.ranks = ring_at(ring_ranks(m), 0, 0, family);
-    r.count = r.max_count = count;
+    r.count = count;
     r.invent = true;
     r.bind.nranks = (uint32_t)v.ranks;
     r.bind.rank = PEAL_NONE;

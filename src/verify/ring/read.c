@@ -69,6 +69,10 @@ uint32_t peal_ring_sync(struct ring_reader *r, struct ring_sync sync, struct pea
             continue;
         if (s->channel && (s->shift != sync.shift || s->lane != r->lane))
             continue;
+        if (!s->channel && s->call != r->call) {
+            (void)peal_ring_refuse(r, at, "a signal of a call that is used elsewhere too");
+            return PEAL_NONE;
+        }
         if (s->lane != r->lane || (s->shift && sync.shift && s->shift != sync.shift)) {
             (void)peal_ring_refuse(r, at, "a cell that has two writers or that two lanes wait for");
             return PEAL_NONE;
@@ -81,6 +85,7 @@ uint32_t peal_ring_sync(struct ring_reader *r, struct ring_sync sync, struct pea
         return PEAL_NONE;
     }
     sync.lane = r->lane;
+    sync.call = r->call;
     m->syncs[m->nsyncs] = sync;
     return m->nsyncs++;
 }
@@ -224,6 +229,18 @@ static bool read_decl(struct ring_reader *r, const struct peal_stmt *s)
     return true;
 }
 
+/* A call counts the cells that it uses from where it begins, so it has cells of its own. */
+static bool read_call(struct ring_reader *r, const struct peal_stmt *s)
+{
+    if (r->in_loop)
+        return peal_ring_refuse(r, s->pos, "a call inside a loop");
+    uint32_t outer = r->call;
+    r->call = ++r->calls;
+    bool good = read_block(r, s->body);
+    r->call = outer;
+    return good;
+}
+
 static bool read_statement(struct ring_reader *r, const struct peal_stmt *s)
 {
     switch (s->kind) {
@@ -243,10 +260,12 @@ static bool read_statement(struct ring_reader *r, const struct peal_stmt *s)
         return read_for(r, s);
     case PEAL_STMT_IF:
         return read_if(r, s);
+    case PEAL_STMT_SCOPE:
+        return read_call(r, s);
     default:
         return peal_ring_refuse(r, s->pos,
                                 "a statement that no ring has: an assert, a variable, an "
-                                "accumulate, a grid, a tree, a call or lanes in lanes");
+                                "accumulate, a grid, a tree or lanes in lanes");
     }
 }
 
@@ -317,7 +336,7 @@ static bool read_lane_statement(struct ring_reader *r, const struct peal_stmt *s
 static bool read_body(struct ring_reader *r, bool ends)
 {
     const struct peal_kernel *k = r->m->kernel;
-    r->m->nops = r->m->nsegments = r->lane = 0;
+    r->m->nops = r->m->nsegments = r->lane = r->call = r->calls = 0;
     r->m->lanes = 1;
     if (!first_lane(k))
         return read_lane(r, k->body, ends);
@@ -426,6 +445,7 @@ bool peal_ring_read(struct ring_model *m, const struct peal_kernel *kernel, stru
     struct ring_reader r = {.m = m, .out = out};
     m->kernel = kernel;
     m->nbuffers = m->nsyncs = 0;
+    m->phases = 1;
     r.names = calloc(slots, sizeof *r.names);
     r.tiles = calloc(slots, sizeof *r.tiles);
     bool good = r.names && r.tiles;

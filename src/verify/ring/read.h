@@ -21,7 +21,8 @@ struct ring_reader {
     uint32_t *tiles;        /* [slot] buffer of a tile, plus one; 0: none yet */
     const struct peal_symbol *x, *y, *dim, *op;
     uint32_t lane;
-    bool in_loop, single;          /* single: the open segment is one turn outside loops */
+    uint32_t call, calls; /* 0: outside all calls; they are numbered in the order of the text */
+    bool in_loop, single; /* single: the open segment is one turn outside loops */
     struct ring_affine first, end; /* the turns of the loop that is being read */
     bool cut;                      /* reading stopped because a condition changes at turn `at` */
     struct ring_affine at;

@@ -17,6 +17,16 @@ static bool is_tile(const struct peal_expr *e)
     return e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_TILE;
 }
 
+/* base, base@p, and slices of them. */
+struct read_place {
+    const struct peal_symbol *symbol;
+    int32_t shift;
+    uint32_t sub, subs;
+    uint32_t phases; /* 1: it is not chosen by the launch */
+    bool whole, prefix;
+    struct ring_affine part;
+};
+
 /* --- buffers --------------------------------------------------------------------------------- */
 
 static bool is_call(const struct peal_expr *e, enum peal_builtin which)
@@ -39,13 +49,34 @@ static bool is_own_rank(struct ring_reader *r, const struct peal_expr *e)
     return peal_ring_peer(r, e, &shift) && shift == 0;
 }
 
+/* T[k * n], T[k, n] */
+static bool has_phases(const struct ring_reader *r, const struct peal_symbol *s, uint32_t phases)
+{
+    const struct peal_expr *len = s->shape[0];
+    bool own = s->type.elem.generic && s->place != PEAL_PLACE_PARAM;
+    if (s->shape[1])
+        return own && len->kind == PEAL_EXPR_INT && len->value == phases &&
+               peal_ring_is_dim(r, s->shape[1]);
+    if (!own || len->kind != PEAL_EXPR_BINARY || len->op != PEAL_INT_MUL)
+        return false;
+    const struct peal_expr *k = peal_ring_is_dim(r, len->b) ? len->a : len->b;
+    const struct peal_expr *n = k == len->a ? len->b : len->a;
+    return k->kind == PEAL_EXPR_INT && k->value == phases && peal_ring_is_dim(r, n);
+}
+
 /* By its declared length. */
-static bool storage_of(struct ring_reader *r, const struct peal_symbol *s, enum ring_storage *out)
+static bool storage_of(struct ring_reader *r, const struct peal_symbol *s, uint32_t phases,
+                       enum ring_storage *out)
 {
     const struct peal_expr *len = s->shape[0];
     bool peers = s->place == PEAL_PLACE_PARAM && s->is_window;
     bool generic = s->type.elem.generic && !s->shape[1] && !peers;
     *out = peal_ring_is_dim(r, len) ? RING_PARTS : RING_SLOT;
+    if (phases > 1) {
+        *out = RING_PARTS;
+        return has_phases(r, s, phases) ||
+               peal_ring_refuse(r, s->pos, "a buffer that has not as many vectors as phases");
+    }
     if (generic && *out == RING_PARTS)
         return true;
     bool slot = is_call(len, PEAL_BUILTIN_CDIV) && peal_ring_is_dim(r, len->a) &&
@@ -70,24 +101,32 @@ static uint32_t add_buffer(struct ring_reader *r, struct ring_buffer buffer, str
     return m->nbuffers++;
 }
 
-static uint32_t find_buffer(struct ring_reader *r, const struct peal_symbol *s, uint32_t sub,
-                            uint32_t subs, struct peal_pos at)
+static uint32_t find_buffer(struct ring_reader *r, const struct read_place *p, uint32_t sub,
+                            struct peal_pos at)
 {
     struct ring_model *m = r->m;
+    const struct peal_symbol *s = p->symbol;
+    uint32_t subs = p->subs;
     for (uint32_t i = 0; i < m->nbuffers; i++) {
         const struct ring_buffer *b = &m->buffers[i];
         if (b->symbol != s)
             continue;
-        if (b->subs != subs) {
+        if (b->subs != subs || b->phases != p->phases) {
             (void)peal_ring_refuse(r, at, "a buffer that is divided in two ways");
             return PEAL_NONE;
         }
         if (b->sub == sub)
             return i;
     }
-    struct ring_buffer b = {.symbol = s, .sub = sub, .subs = subs};
-    if (!storage_of(r, s, &b.storage))
+    struct ring_buffer b = {.symbol = s, .sub = sub, .subs = subs, .phases = p->phases};
+    if (!storage_of(r, s, p->phases, &b.storage))
         return PEAL_NONE;
+    if (p->phases > 1 && m->phases > 1 && m->phases != p->phases) {
+        (void)peal_ring_refuse(r, at, "buffers with different numbers of phases");
+        return PEAL_NONE;
+    }
+    if (p->phases > 1)
+        m->phases = p->phases;
     if (subs > 1 && b.storage == RING_SLOT) {
         (void)peal_ring_refuse(r, at, "a slot for one part that is divided again");
         return PEAL_NONE;
@@ -97,15 +136,6 @@ static uint32_t find_buffer(struct ring_reader *r, const struct peal_symbol *s, 
 }
 
 /* --- accesses -------------------------------------------------------------------------------- */
-
-/* base, base@p, and slices of them. */
-struct read_place {
-    const struct peal_symbol *symbol;
-    int32_t shift;
-    uint32_t sub, subs;
-    bool whole, prefix;
-    struct ring_affine part;
-};
 
 static bool part_index(struct ring_reader *r, const struct peal_expr *e, struct ring_affine *out)
 {
@@ -120,11 +150,34 @@ static bool part_index(struct ring_reader *r, const struct peal_expr *e, struct 
     return true;
 }
 
+/* x[(launch mod k) * n +: n] of T[k * n], x[launch mod k] of T[k, n]: the k, or 0 */
+static uint32_t phases_of(const struct ring_reader *r, const struct peal_symbol *buffer,
+                          const struct peal_slice *s)
+{
+    const struct peal_expr *phase = s->a;
+    if (buffer->shape[1]) {
+        bool row = s->kind == PEAL_SLICE_INDEX && phase->kind == PEAL_EXPR_LAUNCH_MOD;
+        return row ? (uint32_t)phase->value : 0;
+    }
+    if (s->kind != PEAL_SLICE_RANGE || !peal_ring_is_dim(r, s->b) ||
+        phase->kind != PEAL_EXPR_BINARY || phase->op != PEAL_INT_MUL)
+        return 0;
+    const struct peal_expr *n = peal_ring_is_dim(r, phase->b) ? phase->b : phase->a;
+    phase = n == phase->b ? phase->a : phase->b;
+    bool in_turn = peal_ring_is_dim(r, n) && phase->kind == PEAL_EXPR_LAUNCH_MOD;
+    return in_turn ? (uint32_t)phase->value : 0;
+}
+
 static bool add_slice(struct ring_reader *r, const struct peal_expr *e, struct read_place *p)
 {
     const struct peal_slice *s = &e->slices[0];
     if (e->nslices != 1 || !p->whole)
         return peal_ring_refuse(r, e->pos, "a part of a part");
+    uint32_t phases = phases_of(r, p->symbol, s);
+    if (phases > 1 && p->phases == 1 && p->subs == 1) {
+        p->phases = phases;
+        return true;
+    }
     if (s->kind == PEAL_SLICE_PART && peal_ring_is_nranks(s->b)) {
         p->whole = false;
         return part_index(r, s->a, &p->part);
@@ -155,7 +208,7 @@ static bool read_place(struct ring_reader *r, const struct peal_expr *e, struct 
     case PEAL_EXPR_NAME:
         if (!e->symbol || e->symbol->kind != PEAL_SYMBOL_BUFFER)
             break;
-        *p = (struct read_place){.symbol = e->symbol, .subs = 1, .whole = true};
+        *p = (struct read_place){.symbol = e->symbol, .subs = 1, .phases = 1, .whole = true};
         return true;
     case PEAL_EXPR_AT:
         return read_place(r, e->a, p) && peal_ring_peer(r, e->b, &p->shift);
@@ -195,7 +248,7 @@ static bool read_access(struct ring_reader *r, const struct peal_expr *e, struct
     struct read_place p = {0};
     if (!read_place(r, e, &p) || !redirect(r, e, &p))
         return false;
-    uint32_t b = find_buffer(r, p.symbol, p.sub, p.subs, e->pos);
+    uint32_t b = find_buffer(r, &p, p.sub, e->pos);
     if (b == PEAL_NONE)
         return false;
     const struct ring_buffer *buffer = &r->m->buffers[b];
@@ -440,7 +493,7 @@ bool peal_ring_send(struct ring_reader *r, const struct peal_stmt *s)
 static bool param_access(struct ring_reader *r, const struct read_place *p, uint32_t sub,
                          struct ring_access *out)
 {
-    uint32_t b = find_buffer(r, p->symbol, sub, p->subs, p->symbol->pos);
+    uint32_t b = find_buffer(r, p, sub, p->symbol->pos);
     if (b == PEAL_NONE)
         return false;
     bool whole = p->whole && r->m->buffers[b].storage == RING_PARTS;
@@ -452,7 +505,7 @@ static bool param_access(struct ring_reader *r, const struct read_place *p, uint
 static bool param_place(struct ring_reader *r, const struct peal_symbol *s, struct read_place *out)
 {
     struct peal_expr name = {.kind = PEAL_EXPR_NAME, .pos = s->pos};
-    *out = (struct read_place){.symbol = s, .subs = 1, .whole = true};
+    *out = (struct read_place){.symbol = s, .subs = 1, .phases = 1, .whole = true};
     if (!redirect(r, &name, out))
         return false;
     for (uint32_t i = 0; i < r->m->nbuffers; i++) {

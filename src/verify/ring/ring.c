@@ -2,6 +2,8 @@
 /* A ring for every number of ranks: for each family, apart and in place, read, guess, check. */
 #include "verify/ring/ring.h"
 
+#include "verify/forall/normal.h"
+
 #include "verify/ring/model.h"
 
 #include <stdio.h>
@@ -29,18 +31,21 @@ static bool read_family(struct ring_model *m, const struct peal_kernel *kernel, 
 
 bool peal_ring_classify(const struct peal_kernel *kernel, struct peal_forall *out)
 {
-    int64_t scale = peal_ring_scale(kernel);
-    struct ring_model *m = calloc(1, sizeof *m);
-    int64_t rest = 0;
+    struct peal_normal normal;
     out->why[0] = '\0';
+    if (!peal_normal_make(kernel, false, &normal))
+        return refuse(out, "a text that is too large to be examined");
+    int64_t scale = peal_ring_scale(normal.kernel), rest = 0;
+    struct ring_model *m = calloc(1, sizeof *m);
     if (!m)
-        return refuse(out, "out of memory");
-    if (!scale)
+        (void)refuse(out, "out of memory");
+    else if (!scale)
         (void)refuse(out, "the number of ranks is divided by a number that is not small");
-    while (rest < scale && read_family(m, kernel, scale, rest, false, out) &&
-           read_family(m, kernel, scale, rest, true, out))
+    while (m && rest < scale && read_family(m, normal.kernel, scale, rest, false, out) &&
+           read_family(m, normal.kernel, scale, rest, true, out))
         rest++;
     free(m);
+    peal_normal_release(&normal);
     return scale && rest == scale;
 }
 
@@ -108,7 +113,10 @@ release:
 bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
                      struct peal_forall *out)
 {
-    int64_t scale = peal_ring_scale(request->kernel);
+    struct peal_normal normal;
+    if (!peal_normal_make(request->kernel, false, &normal))
+        return refuse(out, "a text that is too large to be examined");
+    int64_t scale = peal_ring_scale(normal.kernel);
     struct ring_model *m = calloc(1, sizeof *m);
     struct ring_certificate *c = calloc(1, sizeof *c);
     bool good = false;
@@ -121,12 +129,13 @@ bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
     for (int64_t i = 0; i < 2 * scale; i++) {
         const char *why = NULL;
         m->depth = out->depth;
-        if (!read_family(m, request->kernel, scale, i / 2, i % 2 != 0, out))
+        if (!read_family(m, normal.kernel, scale, i / 2, i % 2 != 0, out))
             goto free_both;
         if (!peal_ring_matches(m, request, &why)) {
             (void)refuse(out, why);
             goto free_both;
         }
+        peal_ring_merge(m);
         if (!prove_family(m, c, &given, out))
             goto free_both;
     }
@@ -134,5 +143,6 @@ bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
 free_both:
     free(m);
     free(c);
+    peal_normal_release(&normal);
     return good;
 }

@@ -178,7 +178,7 @@ void peal_follower_show_accesses(struct follower *t, uint32_t thread, bool leavi
 static bool ends_when(const struct program *p, uint32_t thread, uint32_t op)
 {
     uint32_t launch;
-    return peal_program_op(p, thread, op, &launch)->kind == PEAL_OP_END;
+    return peal_op_is_end(peal_program_op(p, thread, op, &launch));
 }
 
 /* Takes the thread's next step. */

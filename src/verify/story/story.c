@@ -101,9 +101,7 @@ static const struct race *choose(const struct program *p, const struct race_repo
     }
     qsort(bounds, report->races.len, sizeof *bounds, by_bound);
     *shortest = report->total == report->races.len;
-    for (uint32_t i = 0; i < report->races.len; i++) {
-        if (bounds[i].steps >= best_steps)
-            break;
+    for (uint32_t i = 0; i < report->races.len && bounds[i].steps < best_steps; i++) {
         const struct race *r = &report->races.at[bounds[i].race];
         bool unique;
         uint64_t steps = 0;

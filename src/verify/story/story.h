@@ -9,9 +9,8 @@
  *   story.c           schedules as steps: races, wrong results
  *   story_deadlock.c  waits that never pass, and the cycle
  *   follow.h          follows one schedule and records what matters
- *   shrink.h          leaves out the steps that the fault does not need
+ *   causal_past.c     how far every thread must have gone
  *   story_text.c      a step's data, and its one line of text
- *   explain.c, explain_json.c  the answer for people and for programs
  */
 #ifndef PEAL_VERIFY_STORY_H
 #define PEAL_VERIFY_STORY_H

@@ -120,9 +120,7 @@ static struct peal_verify_wait describe_wait(struct follower *t, uint32_t u)
 static uint32_t follow(struct peal_verify_wait *waits, uint32_t n, const uint32_t *number,
                        const uint32_t *next, uint32_t at, bool marks)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (at == PEAL_NONE || number[at] == PEAL_NONE)
-            break;
+    for (uint32_t i = 0; i < n && at != PEAL_NONE && number[at] != PEAL_NONE; i++) {
         waits[number[at]].in_cycle = marks;
         at = next[at];
     }

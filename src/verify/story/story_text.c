@@ -44,18 +44,17 @@ static void fill_sync(const struct program *p, const struct peal_op *op, struct 
     step->value = op->sync.value;
     step->relaxed = op->flags & PEAL_OP_RELAXED;
     step->peeked = op->flags & PEAL_OP_HAS_REG;
-    if (op->kind == PEAL_OP_NOTIFY)
+    if (peal_op_is_notify(op))
         step->relation = op->flags & PEAL_OP_SET ? "=" : "+=";
-    else if (op->kind == PEAL_OP_WAIT)
+    else if (peal_op_is_wait(op))
         step->relation = op->flags & PEAL_OP_EQUAL ? "==" : ">=";
-    else if (op->kind == PEAL_OP_FETCH_ADD)
-        step->relation = "+=";
-    else if (peal_op_is_atomic(op)) {
+    else if (peal_op_swaps(op)) {
         step->relation = "from";
         step->value = peal_swap_expected(op->sync.value);
         step->desired = peal_swap_desired(op->sync.value);
-    }
-    if (op->kind == PEAL_OP_WAIT && !step->peeked)
+    } else if (peal_op_is_atomic(op))
+        step->relation = "+=";
+    if (peal_op_is_wait(op) && !step->peeked)
         step->back = op->sync.back;
 }
 
@@ -82,19 +81,17 @@ void peal_story_fill(const struct program *p, const struct peal_op *op, struct a
     }
     step->operands = operands;
     step->noperands = n;
-    if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE)
+    if (peal_op_applies(op))
         step->function = peal_answer_text(a, "%s", peal_plan_fn_name(plan, op->fn));
-    if (op->kind == PEAL_OP_MATMUL)
-        step->function = peal_op_info(PEAL_OP_MATMUL)->name;
-    if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+    if (peal_op_is_own(op))
+        step->function = step->kind;
+    if (peal_op_is_compute(op) && op->mem.divisor > 1)
         step->divisor = op->mem.divisor;
-    if (op->kind == PEAL_OP_FLUSH)
-        step->peer = op->mem.target;
-    if (peal_op_has_channel(op)) {
-        const struct peal_channel *ch = &peal_plan_channels(plan)[op->mem.channel];
-        step->peer = op->kind == PEAL_OP_SEND ? ch->receiver : ch->sender;
-        step->channel = peal_answer_text(a, "%s", peal_plan_string(plan, ch->name));
-    }
+    struct peal_effects effects = peal_op_effects(plan, op);
+    step->peer = effects.peer;
+    if (effects.channel != PEAL_NONE)
+        step->channel = peal_answer_text(
+            a, "%s", peal_plan_string(plan, peal_plan_channels(plan)[effects.channel].name));
 }
 
 /* --- text ------------------------------------------------------------------------------------ */

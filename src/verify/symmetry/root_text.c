@@ -18,7 +18,7 @@
  */
 #include "verify/symmetry/root_text.h"
 
-#include "verify/symmetry/symmetry.h"
+#include "verify/symmetry/roots.h"
 
 #include <stdlib.h>
 #include <string.h>

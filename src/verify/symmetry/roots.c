@@ -23,7 +23,7 @@
  * per part, buffers that alias) means "no": then all pairs of roots are proved, which takes longer
  * and says the same.
  */
-#include "verify/symmetry/symmetry.h"
+#include "verify/symmetry/roots.h"
 
 #include "plan/plan.h"
 
@@ -133,7 +133,7 @@ static bool any_order(const struct peal_op *op)
     case PEAL_FN_XOR:
     case PEAL_FN_MINLOC:
     case PEAL_FN_MAXLOC:
-        return op->kind == PEAL_OP_COMPUTE;
+        return peal_op_is_compute(op);
     default:
         return false;
     }
@@ -196,9 +196,19 @@ static bool moves_alike(const struct rotation *r, const struct peal_op *op)
     return whole == 0 || (whole == nrefs && !peal_op_has_channel(op));
 }
 
+/* The channel, the rank that is flushed to, or the divisor. */
+static bool same_target(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
+{
+    if (peal_op_has_channel(a))
+        return same_channel(r, a->mem.channel, b->mem.channel);
+    if (peal_op_is_flush(a))
+        return rotate(r, a->mem.target) == b->mem.target;
+    return a->mem.divisor == b->mem.divisor;
+}
+
 static bool same_op(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
 {
-    if (a->kind == PEAL_OP_MATMUL) /* rows and columns are not parts */
+    if (peal_op_has_matrices(a)) /* rows and columns are not parts */
         return false;
     if (a->kind != b->kind || a->fn != b->fn || a->flags != b->flags || a->dtype != b->dtype)
         return false;
@@ -209,15 +219,8 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
         return false;
     if (r->fixed && !moves_alike(r, a))
         return false;
-    if (peal_op_has_channel(a)) {
-        if (!same_channel(r, a->mem.channel, b->mem.channel))
-            return false;
-    } else if (a->kind == PEAL_OP_FLUSH) {
-        if (rotate(r, a->mem.target) != b->mem.target)
-            return false;
-    } else if (a->mem.divisor != b->mem.divisor) {
+    if (!same_target(r, a, b))
         return false;
-    }
     if (peal_op_has_dst(a) && !same_ref(r, a, peal_op_dst(r->from, a), peal_op_dst(r->to, b)))
         return false;
     for (uint32_t i = 0; i < a->mem.more_dsts; i++) {

@@ -68,7 +68,7 @@ static int tune_and_call(uint32_t rank, const char *job, const char *const *path
 {
     setenv("PEAL_TUNE_FILE", paths[rank], 1);
     struct peal_open options = {
-        .size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 60000};
+        .size = 2, .rank = rank, .job = job, .quiet = 1, .timeout_ms = 600000};
     struct peal_comm *comm;
     if (peal_comm_open(&options, &comm) != PEAL_OK)
         return 1;

@@ -214,7 +214,10 @@ static int lose_peer(struct peal_comm *comm, const void *context)
     EXPECT(peal_symmetric_alloc(comm, 64, (void **)&signal) == PEAL_OK);
     if (peal_comm_rank(comm) == 1)
         raise(SIGKILL);
-    EXPECT(peal_wait_until(comm, signal, PEAL_GE, 1) == PEAL_PEER_DEAD);
+    /* A rank that comes later learns that the communicator is finished. */
+    enum peal_status status = peal_wait_until(comm, signal, PEAL_GE, 1);
+    EXPECT(status == PEAL_PEER_DEAD || status == PEAL_CLOSED);
+    EXPECT(strstr(peal_comm_error(comm), "is dead") != NULL);
     EXPECT(peal_put(comm, signal, signal, 8, 0) == PEAL_CLOSED);
     return 0;
 }
@@ -225,6 +228,8 @@ static int time_out(struct peal_comm *comm, const void *context)
     (void)context;
     EXPECT(peal_symmetric_alloc(comm, 64, (void **)&signal) == PEAL_OK);
     EXPECT(peal_notify(comm, signal, 2, peal_comm_rank(comm)) == PEAL_OK);
+    children_say_done();
+    children_wait_done(2); /* the first time-out is the end of all calls */
     peal_comm_set_timeout(comm, 300);
     enum peal_status status = peal_wait_until(comm, signal, PEAL_GE, 7);
     EXPECT(status == PEAL_TIMEOUT || status == PEAL_CLOSED);
@@ -251,6 +256,235 @@ TEST(waits_fail_cleanly)
     assert_true(children_finish(&c, 1));
     assert_true(children_run(2, time_out, NULL));
     assert_true(children_run(3, be_left, NULL));
+}
+
+/* ---- ranks that loop in calls which do not wait ---- */
+
+struct loop {
+    struct peal_comm *comm, *self;
+    uint64_t *words; /* [0] is set to 0 by rank 1; the others are this rank's to play with */
+};
+
+static enum peal_status put_near(const struct loop *loop)
+{
+    uint64_t x = 1;
+    return peal_put(loop->comm, loop->words + 1, &x, 8, 0);
+}
+
+static enum peal_status get_near(const struct loop *loop)
+{
+    uint64_t x;
+    return peal_get(loop->comm, &x, loop->words + 1, 8, 0);
+}
+
+static enum peal_status notify_near(const struct loop *loop)
+{
+    return peal_notify(loop->comm, loop->words + 1, 1, 0);
+}
+
+static enum peal_status add_near(const struct loop *loop)
+{
+    return peal_fetch_add(loop->comm, loop->words + 1, 1, 0, NULL);
+}
+
+static enum peal_status swap_near(const struct loop *loop)
+{
+    return peal_compare_swap(loop->comm, loop->words, 77, 78, 0, NULL);
+}
+
+static enum peal_status start_near(const struct loop *loop)
+{
+    struct peal_request *request;
+    uint64_t x = 1;
+    enum peal_status status = peal_iput(loop->comm, loop->words + 1, &x, 8, 0, &request);
+    return status == PEAL_OK ? peal_request_wait(request) : status;
+}
+
+static enum peal_status wait_for_nothing(const struct loop *loop)
+{
+    return peal_wait_until(loop->comm, loop->words + 1, PEAL_GE, 0);
+}
+
+static enum peal_status fence(const struct loop *loop)
+{
+    return peal_fence(loop->comm);
+}
+
+static enum peal_status look_for_own_mail(const struct loop *loop)
+{
+    return peal_iprobe(loop->comm, 0, 1, NULL, NULL); /* it is there */
+}
+
+static enum peal_status reduce_alone(const struct loop *loop)
+{
+    int32_t x = 1;
+    return peal_allreduce(loop->self, &x, &x, 1, PEAL_I32, PEAL_SUM);
+}
+
+typedef enum peal_status loop_step(const struct loop *loop);
+static loop_step *const steps[] = {put_near,          get_near,    notify_near,      add_near,
+                                   swap_near,         start_near,  wait_for_nothing, fence,
+                                   look_for_own_mail, reduce_alone};
+
+/* Rank 0 loops until rank 1, on another host, has reached it. */
+static int loop_in_calls(struct peal_comm *comm, const void *context)
+{
+    struct loop loop = {.comm = comm};
+    struct peal_request *sent;
+    char byte = 0;
+    (void)context;
+    uint32_t rank = peal_comm_rank(comm);
+    EXPECT(peal_symmetric_alloc(comm, 64, (void **)&loop.words) == PEAL_OK);
+    EXPECT(peal_comm_split(comm, (int)rank, 0, &loop.self) == PEAL_OK);
+    EXPECT(rank != 0 || peal_isend(comm, &byte, 1, 0, 1, &sent) == PEAL_OK);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        *(volatile uint64_t *)loop.words = 1;
+        EXPECT(peal_barrier(comm) == PEAL_OK);
+        while (rank == 0 && *(volatile uint64_t *)loop.words == 1)
+            EXPECT(steps[i](&loop) == PEAL_OK);
+        EXPECT(rank == 0 || peal_notify(comm, loop.words, UINT64_MAX, 0) == PEAL_OK);
+        EXPECT(rank == 0 || peal_quiet(comm) == PEAL_OK);
+        EXPECT(peal_barrier(comm) == PEAL_OK);
+    }
+    EXPECT(rank != 0 || peal_recv(comm, &byte, 1, 0, 1, NULL, NULL) == PEAL_OK);
+    EXPECT(rank != 0 || peal_request_wait(sent) == PEAL_OK);
+    peal_comm_close(loop.self);
+    return 0;
+}
+
+TEST(a_rank_that_loops_in_calls_is_reached)
+{
+    assert_true(children_run(2, loop_in_calls, NULL));
+}
+
+/* ---- requests ---- */
+
+enum {
+    LONG = 8 << 20,
+    GETS = 200
+}; /* more bytes than sockets hold, more gets than one peer answers at once */
+
+static bool is_filled(const uint8_t *bytes, size_t len, uint8_t value)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (bytes[i] != value)
+            return false;
+    }
+    return true;
+}
+
+/* Rank 1 comes to no call before rank 0 has started everything; then all of it is there, in order. */
+static int start_all(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    uint8_t *remote, *own = malloc(LONG);
+    uint64_t *signals, got[GETS];
+    struct peal_request *requests[GETS + 4];
+    size_t count = 0;
+    uint32_t rank = peal_comm_rank(comm);
+    EXPECT(peal_symmetric_alloc(comm, 2 * LONG, (void **)&remote) == PEAL_OK);
+    EXPECT(peal_symmetric_alloc(comm, 64, (void **)&signals) == PEAL_OK);
+    memset(own, 7, LONG);
+    memset(remote, rank == 1 ? 3 : 0, 2 * LONG);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    if (rank == 1) {
+        children_wait_done(1);
+        EXPECT(peal_wait_until(comm, signals, PEAL_GE, 3) == PEAL_OK);
+        EXPECT(is_filled(remote, LONG, 7) && is_filled(remote + LONG, 100, 7));
+        EXPECT(is_filled(remote + LONG + 100, LONG - 100, 3));
+    } else {
+        for (; count < GETS; count++)
+            EXPECT(peal_iget(comm, &got[count], remote + LONG + 200, 8, 1, &requests[count]) ==
+                   PEAL_OK);
+        EXPECT(peal_iput(comm, remote, own, LONG, 1, &requests[count++]) == PEAL_OK);
+        EXPECT(peal_iput_notify(comm, remote + LONG, own, 100, signals, 1, 1, &requests[count++]) ==
+               PEAL_OK);
+        EXPECT(peal_iput_notify(comm, NULL, NULL, 0, signals, 1, 1, &requests[count++]) == PEAL_OK);
+        children_say_done();
+        EXPECT(peal_notify(comm, signals, 1, 1) == PEAL_OK);
+        EXPECT(peal_quiet(comm) == PEAL_OK);
+        EXPECT(peal_request_wait_all(requests, count, NULL) == PEAL_OK);
+        EXPECT(is_filled((const uint8_t *)got, sizeof got, 3));
+    }
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    free(own);
+    return 0;
+}
+
+/* What is under way ends with the communicator, or because the target dies. */
+static int drop_requests(struct peal_comm *comm, const void *context)
+{
+    const bool dies = *(const bool *)context;
+    uint8_t *remote, *own = calloc(1, LONG);
+    struct peal_request *put, *get;
+    EXPECT(peal_symmetric_alloc(comm, LONG, (void **)&remote) == PEAL_OK);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    if (peal_comm_rank(comm) == 1) {
+        children_wait_done(1);
+        if (dies)
+            raise(SIGKILL);
+        children_wait_done(2);
+        return 0;
+    }
+    EXPECT(peal_iput(comm, remote, own, LONG, 1, &put) == PEAL_OK);
+    EXPECT(peal_iget(comm, own, remote, 8, 1, &get) == PEAL_OK);
+    children_say_done();
+    if (dies) {
+        enum peal_status status = peal_request_wait(get);
+        EXPECT(status == PEAL_PEER_DEAD || status == PEAL_OK); /* on one host it was done at once */
+        EXPECT(status == PEAL_OK || peal_request_wait(put) == PEAL_PEER_DEAD);
+        EXPECT(status != PEAL_OK || peal_request_wait(put) == PEAL_OK);
+        free(own);
+        return 0;
+    }
+    peal_comm_close(comm);
+    enum peal_status status = peal_request_wait(put);
+    bool right = status == PEAL_CLOSED || status == PEAL_OK;
+    status = peal_request_wait(get);
+    right = right && (status == PEAL_CLOSED || status == PEAL_OK);
+    children_say_done();
+    free(own);
+    _exit(right ? 0 : 1); /* the communicator is closed already */
+}
+
+TEST(starting_a_request_waits_for_no_rank)
+{
+    assert_true(children_run(2, start_all, NULL));
+}
+
+TEST(requests_under_way_end_with_the_communicator)
+{
+    bool dies = false;
+    assert_true(children_run(2, drop_requests, &dies));
+    struct children c;
+    dies = true;
+    children_start(&c, 2, drop_requests, &dies);
+    assert_true(children_finish(&c, 1));
+}
+
+/* Rank 0 never comes to the barrier. */
+static int be_reported(struct peal_comm *comm, const void *context)
+{
+    uint64_t *words;
+    (void)context;
+    EXPECT(peal_symmetric_alloc(comm, 64, (void **)&words) == PEAL_OK);
+    enum peal_status status = PEAL_OK;
+    while (peal_comm_rank(comm) == 0 && status == PEAL_OK)
+        status = peal_compare_swap(comm, words, 1, 2, 0, NULL);
+    if (peal_comm_rank(comm) == 0)
+        return status != PEAL_CLOSED;
+    peal_comm_set_timeout(comm, 1000);
+    EXPECT(peal_barrier(comm) == PEAL_TIMEOUT);
+    /* Over a bad network the answer may not come in time. */
+    bool silent = strstr(peal_comm_error(comm), "has not answered") != NULL;
+    EXPECT(silent || strstr(peal_comm_error(comm), "making one-sided calls (") != NULL);
+    EXPECT(silent || strstr(peal_comm_error(comm), "'compare_swap')") != NULL);
+    return 0;
+}
+
+TEST(reports_say_that_a_rank_makes_onesided_calls)
+{
+    assert_true(children_run(2, be_reported, NULL));
 }
 
 int main(void)

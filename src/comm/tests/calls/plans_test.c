@@ -3,11 +3,11 @@
  * not on counts, types, operations and whether it is in place; a resized plan is byte for byte the
  * block that instantiate makes, and its image is that plan's; and calls find the plans that were
  * made when the communicator was opened. */
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
+#include "base/tests/unit.h"
 #include "plan/plan.h"
 #include "run/run.h"
-#include "base/tests/unit.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* User-defined reductions in every collective, against a loop over the ranks, with threads as
  * ranks, here and on a simulated machine. The table of algorithms that keep the order of ranks,
  * against the verifier. */
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "comm/tests/threads_of.h"
 #include "lang/lang.h"
 #include "plan/plan.h"

@@ -35,6 +35,11 @@ static void wait_for(_Atomic int *word, int value)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
+static void say_calling(void *context)
+{
+    atomic_store(&((struct progress *)context)->calling, 1);
+}
+
 static int run_rank(uint32_t rank, struct progress *p)
 {
     struct peal_open options = {.rank = rank, .size = 2, .job = "reuse", .quiet = 1};
@@ -47,7 +52,7 @@ static int run_rank(uint32_t rank, struct progress *p)
     if (rank == 0)
         wait_for(&p->go, 1);
     else
-        atomic_store(&p->calling, 1);
+        peal_comm_set_idle(comm, say_calling, p); /* when it waits */
     enum peal_status status = peal_allreduce(comm, vector, sums, COUNT, PEAL_F32, PEAL_SUM);
     bool told = strstr(peal_comm_error(comm), "is dead") != NULL;
     if (status != PEAL_PEER_DEAD || !told)
@@ -100,7 +105,6 @@ static int run_namespace(void)
     }
     wait_for(&p->ready, 2);
     wait_for(&p->calling, 1);
-    nanosleep(&(struct timespec){0, 50000000}, NULL); /* it waits in the call by now */
     kill(ranks[1], SIGKILL);
     waitpid(ranks[1], NULL, 0);
     bool can = set_last_pid(ranks[1] - 1);

@@ -3,8 +3,10 @@
  * still reads its memory, which the caller may free next.
  *
  * The reader is stopped in the middle of a copy: the page that it copies to is closed, and the
- * handler of the fault opens it only when the owner of the data has come back, or after a while. */
+ * handler of the fault opens it when the owner of the data has given up and has come back, or has
+ * not for a while. */
 #include "base/tests/unit.h"
+#include "comm/core/communicator.h"
 
 #include <peal/peal.h>
 
@@ -19,7 +21,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { COUNT = 16 << 10, BYTES = COUNT * 4, TIMEOUT_MS = 150, PARKED_MS = 400 };
+enum { COUNT = 16 << 10, BYTES = COUNT * 4, TIMEOUT_MS = 50, PARKED_MS = 200 };
 
 /* What the two ranks do. The owner has started a broadcast, or is in the launch of a kernel. */
 enum act { WAITS, WAITS_A_LITTLE, TESTS, RECEIVES, MEETS, LAUNCHES };
@@ -44,10 +46,11 @@ static const char text[] = "kernel take(in x: window T[n], out y: T[n]) {\n"
 
 /* Of the one test that runs: a signal handler takes no argument of the program's. */
 static struct {
-    char *page;            /* where the reader copies to */
-    _Atomic bool parked;   /* the reader is in the handler */
-    _Atomic bool returned; /* the owner's call has returned */
-    _Atomic bool early;    /* ... while the reader was there */
+    char *page;             /* where the reader copies to */
+    struct peal_team *team; /* the owner's */
+    _Atomic bool parked;    /* the reader is in the handler */
+    _Atomic bool returned;  /* the owner's call has returned */
+    _Atomic bool early;     /* ... while the reader was there */
 } stage;
 
 static void pause_ms(long ms)
@@ -63,7 +66,9 @@ static void park(int number, siginfo_t *info, void *context)
         signal(number, SIG_DFL); /* a real fault */
         return;
     }
-    atomic_store(&stage.parked, true); /* partner: the owner's wait for it */
+    atomic_store(&stage.parked, true); /* partners: the owner's wait for it, stop_waiting */
+    while (peal_team_is_well(stage.team) && !atomic_load(&stage.returned))
+        pause_ms(1);
     for (int i = 0; i < PARKED_MS; i++) {
         if (atomic_load(&stage.returned)) { /* partner: run_owner */
             atomic_store(&stage.early, true);
@@ -120,6 +125,13 @@ static enum peal_status do_act(struct peal_comm *comm, enum act act, struct peal
     return status;
 }
 
+/* The owner waits as long as the reader needs to come to its copy. */
+static void stop_waiting(void *comm)
+{
+    if (atomic_load(&stage.parked)) /* partner: park */
+        peal_comm_set_timeout(comm, TIMEOUT_MS);
+}
+
 static void *run_owner(void *argument)
 {
     struct rank *me = argument;
@@ -129,15 +141,16 @@ static void *run_owner(void *argument)
     me->status = peal_comm_set_algo(me->comm, "broadcast", "read");
     if (me->status == PEAL_OK)
         me->status = peal_symmetric_alloc(me->comm, BYTES, &symmetric);
-    peal_comm_set_timeout(me->comm, TIMEOUT_MS);
     sem_wait(me->started);
     if (me->act == LAUNCHES) {
+        peal_comm_set_idle(me->comm, stop_waiting, me->comm);
         me->status = launch(me->comm, symmetric, y);
     } else {
         if (me->status == PEAL_OK)
             me->status = peal_ibroadcast(me->comm, x, COUNT, PEAL_F32, 0, &request);
         while (me->status == PEAL_OK && !atomic_load(&stage.parked)) /* partner: park */
             pause_ms(1);
+        peal_comm_set_timeout(me->comm, TIMEOUT_MS);
         if (me->status == PEAL_OK)
             me->status = do_act(me->comm, me->act, request);
     }
@@ -176,6 +189,7 @@ static void run_row(size_t row)
     atomic_store(&stage.early, false);
     sem_init(&started, 0, 0);
     assert_int_equal(peal_comm_open_threads(2, comms), PEAL_OK);
+    stage.team = comms[0]->team;
     struct rank owner = {.comm = comms[0], .act = rows[row].owner, .started = &started};
     struct rank reader = {.comm = comms[1], .act = rows[row].reader, .started = &started};
     assert_int_equal(pthread_create(&threads[0], NULL, run_owner, &owner), 0);

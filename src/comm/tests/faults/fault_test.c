@@ -160,8 +160,8 @@ static int disagree(struct peal_comm *comm, const void *context)
         status = peal_barrier(comm);
         break;
     default:
-        if (odd)
-            children_wait_done(2);
+        children_say_done();
+        children_wait_done(odd ? 5 : 3); /* all have left the sums; the others have timed out */
         peal_comm_set_timeout(comm, 300);
         status = peal_barrier(comm);
         children_say_done();

@@ -6,9 +6,9 @@
  * Windows are files of the system's memory without a name; such a file system has no size of its
  * own that a test could use up without using up the machine. So the system is made to answer as a
  * full one does: from a chosen moment on, every request for memory of a file fails with ENOSPC. */
-#include "comm/tests/children.h"
-#include "comm/communicator.h"
 #include "base/tests/unit.h"
+#include "comm/core/communicator.h"
+#include "comm/tests/children.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -359,7 +359,7 @@ CASE(a_shrink_without_memory_says_so_on_every_rank, shrink)
 static int open_poorly(uint32_t rank, uint32_t size, uint32_t poor, const char *job)
 {
     struct peal_open options = {
-        .rank = rank, .size = size, .job = job, .timeout_ms = 60000, .quiet = 1};
+        .rank = rank, .size = size, .job = job, .timeout_ms = 600000, .quiet = 1};
     struct peal_comm *comm = NULL;
     char words[64];
     snprintf(words, sizeof words, "rank %u: cannot make a window of 64 KiB: ", poor);

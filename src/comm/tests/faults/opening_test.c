@@ -19,33 +19,23 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 3, LONG_MS = 60000 };
+/* Nothing here is to end by the time-out, except where it is short. */
+enum { RANKS = 3, LONG_MS = 3600000 };
 
 struct result {
     int status;
     char why[300];
-    double seconds;
 };
 static struct result *results; /* shared with the ranks */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void open_and_note(uint32_t rank, uint32_t size, const char *job, uint32_t timeout_ms)
 {
     struct peal_open options = {
         .rank = rank, .size = size, .job = job, .quiet = 1, .timeout_ms = timeout_ms};
     struct peal_comm *comm = NULL;
-    double began = now();
     results[rank].status = (int)peal_comm_open(size ? &options : NULL, &comm);
-    results[rank].seconds = now() - began;
     snprintf(results[rank].why, sizeof results[rank].why, "%.280s", peal_comm_error(NULL));
     peal_comm_close(comm);
 }
@@ -106,9 +96,8 @@ static void one_cannot_finish(int resource, rlim_t limited, const char *words)
     }
     for (uint32_t r = 0; r < RANKS; r++) {
         if (results[r].status == PEAL_OK || results[r].status != results[0].status ||
-            !strstr(results[r].why, words) || results[r].seconds > 30)
-            fail_msg("rank %u: %s after %.1f s: '%s'", r,
-                     peal_status_text((enum peal_status)results[r].status), results[r].seconds,
+            !strstr(results[r].why, words))
+            fail_msg("rank %u: %s: '%s'", r, peal_status_text((enum peal_status)results[r].status),
                      results[r].why);
     }
 }
@@ -136,9 +125,8 @@ static int dup_without_space(struct peal_comm *comm, const void *context)
     EXPECT(getrlimit(RLIMIT_AS, &before) == 0);
     EXPECT(!limited || setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, 3}) == 0);
     EXPECT(!limited || setrlimit(RLIMIT_AS, &(struct rlimit){1 << 20, before.rlim_max}) == 0);
-    double began = now();
     enum peal_status status = peal_comm_dup(comm, &first);
-    EXPECT(status == PEAL_NO_MEMORY && !first && now() - began < 30);
+    EXPECT(status == PEAL_NO_MEMORY && !first);
     EXPECT(strstr(peal_comm_error(comm), "split: rank 1: no room for a window"));
     EXPECT(peal_barrier(comm) == PEAL_OK);
     EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
@@ -163,6 +151,7 @@ TEST(a_rank_that_has_ended_is_not_waited_for)
     pid_t pid = fork();
     if (pid == 0) {
         setenv("PEAL_STATUS_FD", number, 1);
+        setenv("PEAL_TIMEOUT_MS", "3600000", 1);
         setenv("PEAL_RANK", "0", 1);
         setenv("PEAL_SIZE", "2", 1);
         snprintf(number, sizeof number, "ended-%d", (int)getpid());
@@ -177,7 +166,6 @@ TEST(a_rank_that_has_ended_is_not_waited_for)
     assert_int_equal(results[0].status, PEAL_PEER_DEAD);
     assert_non_null(strstr(results[0].why, "rank 1"));
     assert_non_null(strstr(results[0].why, "killed by signal 9"));
-    assert_true(results[0].seconds < 20);
 }
 
 /* ---- other users ---- */
@@ -264,10 +252,9 @@ static void open_beside_a_squatter(bool folders, bool full)
         bool right =
             !fails ? status[r] != 0 || results[r].status == PEAL_OK
                    : results[r].status != PEAL_OK && strstr(results[r].why, "of another user");
-        if (!right || results[r].seconds > 30)
-            fail_msg("rank %u, folders %d, full %d: %s after %.1f s: '%s'", r, folders, full,
-                     peal_status_text((enum peal_status)results[r].status), results[r].seconds,
-                     results[r].why);
+        if (!right)
+            fail_msg("rank %u, folders %d, full %d: %s: '%s'", r, folders, full,
+                     peal_status_text((enum peal_status)results[r].status), results[r].why);
     }
 }
 
@@ -307,10 +294,7 @@ static int work_apart(uint32_t rank, const char *job, _Atomic int *go)
         for (;;)
             pause(); /* until it is killed */
     }
-    double began = now();
-    if (peal_barrier(comm) != PEAL_PEER_DEAD || now() - began > 30)
-        return 4;
-    return 0;
+    return peal_barrier(comm) == PEAL_PEER_DEAD ? 0 : 4;
 }
 
 TEST(ranks_in_other_pid_namespaces_are_ranks)
@@ -319,10 +303,16 @@ TEST(ranks_in_other_pid_namespaces_are_ranks)
     snprintf(job, sizeof job, "namespaces-%d", (int)getpid());
     _Atomic int *go = (_Atomic int *)results;
     memset(results, 0, RANKS * sizeof *results);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
     pid_t apart = fork(); /* its children are in a namespace of their own */
     if (apart == 0) {
         if (unshare(CLONE_NEWPID) != 0)
             _exit(77);
+        close(ends[0]);
+        if (write(ends[1], "", 1) != 1)
+            _exit(4);
+        close(ends[1]);
         pid_t inner = fork();
         if (inner == 0)
             _exit(work_apart(1, job, go));
@@ -336,9 +326,13 @@ TEST(ranks_in_other_pid_namespaces_are_ranks)
         waitpid(inner, NULL, 0);
         _exit(0);
     }
-    children_pause_us(20000);
-    int status, code = waitpid(apart, &status, WNOHANG) == apart ? WEXITSTATUS(status) : 0;
-    if (code == 77) {
+    char byte;
+    int status;
+    close(ends[1]);
+    bool is_apart = read(ends[0], &byte, 1) == 1;
+    close(ends[0]);
+    if (!is_apart) {
+        waitpid(apart, &status, 0);
         print_message("no pid namespaces for this user\n");
         skip();
     }

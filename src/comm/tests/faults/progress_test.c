@@ -65,7 +65,6 @@ static int wait_in_a_part(struct peal_comm *comm, const void *context)
     struct peal_comm *part;
     uint32_t rank = peal_comm_rank(comm), all[3];
     char byte = 7;
-    peal_comm_set_timeout(comm, 20000);
     EXPECT(peal_comm_split(comm, rank < 2 ? 0 : 1, 0, &part) == PEAL_OK);
     for (int i = 0; i < ROUNDS; i++) {
         EXPECT(peal_allgather(comm, &rank, all, 1, PEAL_U32) == PEAL_OK);
@@ -173,7 +172,6 @@ static int revoke_from_outside(struct peal_comm *comm, const void *context)
 {
     (void)context;
     struct peal_comm *again = NULL;
-    peal_comm_set_timeout(comm, 20000);
     if (peal_comm_rank(comm) == 0) {
         peal_comm_revoke(comm);
         children_say_done();
@@ -196,9 +194,16 @@ TEST(a_rank_outside_hears_in_its_next_call)
 static void *revoke_soon(void *comm)
 {
     children_wait_done(1);
-    children_pause_us(50000);
     peal_comm_revoke(comm);
     return NULL;
+}
+
+static void say_once(void *context)
+{
+    bool *said = context;
+    if (!*said)
+        children_say_done();
+    *said = true;
 }
 
 /* Rank 0 waits for a message that never comes; its other thread revokes. */
@@ -208,9 +213,10 @@ static int end_by_thread(struct peal_comm *comm, const void *context)
     char byte;
     uint32_t rank = peal_comm_rank(comm);
     pthread_t thread;
+    bool said = false;
     if (rank == 0) {
         EXPECT(pthread_create(&thread, NULL, revoke_soon, comm) == 0);
-        children_say_done();
+        peal_comm_set_idle(comm, say_once, &said); /* when it waits */
         EXPECT(peal_recv(comm, &byte, 1, 1, 1, NULL, NULL) == PEAL_REVOKED);
         pthread_join(thread, NULL);
     } else {
@@ -246,7 +252,8 @@ TEST(waits_warn_before_they_end)
         pids[rank] = fork();
         if (pids[rank] != 0)
             continue;
-        struct peal_open options = {.size = 2, .rank = rank, .job = path, .timeout_ms = 100000};
+        struct peal_open options = {
+            .size = 2, .rank = rank, .job = path, .timeout_ms = CHILDREN_TIMEOUT_MS};
         struct peal_comm *comm;
         if (peal_comm_open(&options, &comm) != PEAL_OK)
             _exit(1);

@@ -20,10 +20,11 @@ static bool wait_ready(int fd, short events, uint64_t deadline)
     uint64_t now = peal_now_ms();
     struct pollfd polled = {fd, events, 0};
     int left = now >= deadline ? 0 : (int)(deadline - now);
-    return poll(&polled, 1, left) > 0;
+    int ready = poll(&polled, 1, left);
+    return ready > 0 || (ready < 0 && errno == EINTR);
 }
 
-/* Reads all of it by the deadline, or returns false. */
+/* Sends all of it by the deadline, or returns false. */
 static bool send_all(int fd, const void *bytes, size_t len, uint64_t deadline)
 {
     const uint8_t *at = bytes;

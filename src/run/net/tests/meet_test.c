@@ -105,7 +105,7 @@ static void run(struct member members[static RANKS], void *(*body)(void *))
 static void open_local(struct member members[static RANKS])
 {
     struct peal_meet *meets[RANKS];
-    assert_int_equal(peal_meet_open_local(RANKS, 60000, meets), PEAL_OK);
+    assert_int_equal(peal_meet_open_local(RANKS, 600000, meets), PEAL_OK);
     for (uint32_t r = 0; r < RANKS; r++)
         members[r] = (struct member){.meet = meets[r]};
 }
@@ -140,7 +140,7 @@ static void a_store_will_do(void **state)
     const struct peal_meet_store store = {map, map_set, map_get};
     pthread_mutex_init(&map->lock, NULL);
     for (uint32_t r = 0; r < RANKS; r++)
-        assert_int_equal(peal_meet_open_store(&store, "job", r, RANKS, 60000, &members[r].meet),
+        assert_int_equal(peal_meet_open_store(&store, "job", r, RANKS, 600000, &members[r].meet),
                          PEAL_OK);
     run(members, exchange);
     for (uint32_t r = 0; r < RANKS; r++)

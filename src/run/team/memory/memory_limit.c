@@ -82,9 +82,7 @@ static void read_group(const struct version *version, const char *folder,
                        struct peal_memory_limit *available)
 {
     uint64_t limit = UINT64_MAX;
-    for (int i = 0; i < 2; i++) {
-        if (!version->limits[i])
-            break;
+    for (int i = 0; i < 2 && version->limits[i]; i++) {
         uint64_t found = read_number(folder, version->limits[i]);
         if (found < limit)
             limit = found;

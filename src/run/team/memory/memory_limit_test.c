@@ -180,11 +180,8 @@ TEST(the_smallest_limit_counts)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char root[] = "/tmp/peal-memory-XXXXXX";
         assert_non_null(mkdtemp(root));
-        for (int f = 0; f < MAX_FILES; f++) {
-            if (!rows[i].files[f].path)
-                break;
+        for (int f = 0; f < MAX_FILES && rows[i].files[f].path; f++)
             write_file(root, rows[i].files[f].path, rows[i].files[f].text);
-        }
         struct peal_memory_limit available;
         peal_memory_limit_find(root, &available);
         uint64_t bytes = rows[i].bytes - rows[i].bytes / 16;

@@ -3,7 +3,8 @@
 #include "base/tests/unit.h"
 #include "run/team/memory/window.h"
 
-#include "run/call/family.h"
+#include "run/exec/family.h"
+#include "run/bootstrap/open.h"
 
 #include <errno.h>
 #include <linux/filter.h>

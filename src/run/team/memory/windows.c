@@ -150,9 +150,7 @@ static uint32_t find_retired(struct peal_windows *windows, uint32_t file)
 {
     enum { LOOKS = 8 };
     struct peal_window_file *f = &windows->files[file];
-    for (uint32_t i = 0; i < LOOKS; i++) {
-        if (f->retired.len == 0)
-            break;
+    for (uint32_t i = 0; i < LOOKS && f->retired.len != 0; i++) {
         if (f->next_retired >= f->retired.len)
             f->next_retired = 0;
         uint32_t place = f->retired.at[f->next_retired];

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal verify --fix of kernels: every refuted kernel of a file gets the first change among its
+ * advice with which all that is claimed of it is proved. */
+#include "cli/verify/verify_kernel.h"
+
+#include "cli/verify/text_fix.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The verdict of one kernel of a text. advice: where its pieces are kept, or NULL. */
+struct tried {
+    struct peal_program *program;
+    const struct peal_kernel *kernel; /* as written */
+    struct peal_claim claim;
+    enum peal_outcome verdict;
+};
+
+static void release(struct tried *t)
+{
+    peal_claim_release(&t->claim);
+    peal_program_close(t->program);
+}
+
+/* False: the text cannot be read, or memory is exhausted. Release it in both cases. */
+static bool try_text(struct peal_cli *cli, const struct peal_verify_settings *o,
+                     const struct peal_source *source, const char *name, bool advice,
+                     struct tried *out)
+{
+    struct peal_diags diags;
+    struct peal_verify_settings settings = *o;
+    settings.advice = advice;
+    *out = (struct tried){.verdict = PEAL_UNDECIDED};
+    peal_diags_init(&diags);
+    const struct peal_kernel *lowered = NULL;
+    if (peal_program_text(source->name, source->text, source->len, &diags, &out->program) ==
+        PEAL_OK)
+        lowered = peal_program_kernel(out->program, name, &diags);
+    bool good = lowered && peal_verify_prove(cli, &settings, lowered, &out->claim);
+    if (lowered)
+        out->kernel = peal_module_find(peal_program_module(out->program), name);
+    if (good) {
+        struct peal_claim_sum sum = peal_claim_add_up(&out->claim);
+        out->verdict = peal_claim_verdict(&sum);
+    }
+    peal_diags_release(&diags);
+    return good;
+}
+
+/* Replaces *text by one with which the kernel is proved. False: there is no such change. */
+static bool fix_kernel(struct peal_cli *cli, const struct peal_verify_settings *o,
+                       struct peal_source *text, const char *name, const struct tried *refuted)
+{
+    const struct peal_claim_task *failure = peal_claim_failure(&refuted->claim);
+    for (uint32_t i = 0; failure && i < failure->answer->nadvice; i++) {
+        const struct peal_verify_advice *advice = &failure->answer->advice[i];
+        struct peal_text changed = {0};
+        struct tried now = {0};
+        bool good = peal_text_fix(text, refuted->kernel, advice, &changed);
+        if (good) {
+            struct peal_source with = {text->name, peal_text_get(&changed), changed.len};
+            good = try_text(cli, o, &with, name, false, &now) && now.verdict == PEAL_PROVED;
+            release(&now);
+        }
+        char *kept = NULL;
+        if (good)
+            kept = peal_arena_copy(cli->arena, peal_text_get(&changed), changed.len);
+        size_t len = changed.len;
+        peal_text_release(&changed);
+        if (!kept)
+            continue;
+        printf("%s: fixed: %s\n", name, advice->text);
+        *text = (struct peal_source){text->name, kept, len};
+        return true;
+    }
+    return false;
+}
+
+/* Returns the exit code of the kernel as it is now. */
+static int fix_one(struct peal_cli *cli, const struct peal_verify_settings *o,
+                   struct peal_source *text, const char *name)
+{
+    struct tried before;
+    int code = PEAL_EXIT_OTHER;
+    bool good = try_text(cli, o, text, name, true, &before);
+    if (good && before.verdict == PEAL_PROVED) {
+        printf("%s: proved; nothing to fix\n", name);
+        code = PEAL_EXIT_OK;
+    } else if (good && before.verdict == PEAL_REFUTED) {
+        code = PEAL_EXIT_NO;
+        if (fix_kernel(cli, o, text, name, &before))
+            code = PEAL_EXIT_OK;
+        else
+            printf("%s: refuted, and no change that was tried proves it\n", name);
+    } else {
+        printf("%s: not decided, so not fixed\n", name);
+    }
+    release(&before);
+    return code;
+}
+
+static int write_text(struct peal_cli *cli, const struct peal_verify_settings *o, const char *path,
+                      const struct peal_source *text)
+{
+    struct peal_text out = {0};
+    const char *where = o->output ? o->output : path;
+    int code = PEAL_EXIT_OK;
+    peal_text_add(&out, text->text, text->len);
+    if (o->output || strcmp(path, "-") == 0) {
+        code = peal_cli_write(cli, where, &out) ? PEAL_EXIT_OK : PEAL_EXIT_OTHER;
+    } else {
+        struct peal_text backup = {0};
+        peal_text_printf(&backup, "%s.orig", path);
+        if (peal_cli_replace(path, text->text, text->len, peal_text_get(&backup)))
+            printf("%s: changed; the file as it was is %s\n", path, peal_text_get(&backup));
+        else
+            code = peal_cli_fail(cli, "'%s' is not changed: %s%s", path, strerror(errno),
+                                 errno == EEXIST ? " (its backup .orig is there already)" : "");
+        peal_text_release(&backup);
+    }
+    peal_text_release(&out);
+    return code;
+}
+
+int peal_verify_fix(struct peal_cli *cli, const struct peal_verify_settings *o, const char *path,
+                    const char *const *names, size_t nnames)
+{
+    struct peal_source original;
+    int worst = PEAL_EXIT_OK;
+    if (!peal_cli_read(cli, path, &original))
+        return PEAL_EXIT_OTHER;
+    struct peal_source text = original;
+    for (size_t i = 0; i < nnames; i++) {
+        int code = fix_one(cli, o, &text, names[i]);
+        if (worst == PEAL_EXIT_OK || code == PEAL_EXIT_NO)
+            worst = code;
+    }
+    if (text.text != original.text) {
+        int code = write_text(cli, o, path, &text);
+        if (code != PEAL_EXIT_OK)
+            worst = code;
+    }
+    return worst;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of peal verify, and what it does with one kernel. */
+#ifndef PEAL_CLI_VERIFY_KERNEL_H
+#define PEAL_CLI_VERIFY_KERNEL_H
+
+#include "cli/kernel_args.h"
+#include "verify/verify.h"
+
+enum { PEAL_ORDER_WINDOWS, PEAL_ORDER_PAIRWISE };
+
+struct peal_verify_settings {
+    struct peal_kernel_options kernel;
+    int64_t launches, states, jobs;
+    uint64_t memory;
+    int order;
+    bool json, advice, alone, no_cache, plain, flush, allow_sample, fix, fix_all, quick;
+    const char *html, *require, *fault, *sarif, *certificate, *check, *output;
+    struct peal_json *results; /* of --sarif; set by the command, not by an option */
+};
+
+/* What is collected while the kernels of a file are verified: a line, or an object, for each. */
+struct peal_verify_lines {
+    struct peal_text lines;
+    struct peal_json *json; /* an open array, or NULL */
+    int worst;
+};
+
+/* Threads: -j, or one per core. */
+uint32_t peal_verify_workers(const struct peal_verify_settings *o);
+/* The claim that the options make about a kernel, proved without a word. False after a message;
+ * release the claim in both cases. */
+bool peal_verify_prove(struct peal_cli *cli, const struct peal_verify_settings *o,
+                       const struct peal_kernel *kernel, struct peal_claim *out);
+/* --fix: changes the file, or writes --output, if advice proves the kernels of these names. Returns
+ * the exit code. */
+int peal_verify_fix(struct peal_cli *cli, const struct peal_verify_settings *o, const char *path,
+                    const char *const *names, size_t nnames);
+/* Proves the kernel and reports; returns the exit code. several: NULL, or where the kernel of a file
+ * with others gets its line; a report then follows only if it is not proved. */
+int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *o,
+                       const struct peal_kernel *kernel, const char *file,
+                       struct peal_verify_lines *several);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Class, cutoff, and what has to be shown on plans for up to cutoff ranks. See
+ * docs/verifier-all-ranks.md, "Every number of ranks".
+ *
+ * The caller proves the kernel for 1 to cutoff ranks, all roots and pairs of roots, with one count
+ * that leaves no part empty. This file does the rest: other counts, in place, that no rank can get
+ * stuck, and that plans for cutoff ranks are made of those for fewer.
+ */
+#include "verify/forall/forall.h"
+
+#include "verify/forall/mesh.h"
+#include "verify/forall/rounds.h"
+#include "verify/forall/tree.h"
+#include "verify/ring/ring.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CUTOFF = 14, MAX_SUBSET = 6, MORE_COUNTS = 6 };
+
+const char *peal_forall_class_name(enum peal_forall_class in)
+{
+    static const char *const names[] = {"none", "mesh", "ring", "tree", "rounds"};
+    return names[in];
+}
+
+static bool refuse(struct peal_forall *f, const char *why)
+{
+    f->proved = false;
+    snprintf(f->why, sizeof f->why, "%s", why);
+    return false;
+}
+
+/* The ranks that matter: those of two accesses, or of a contribution, its target and its way there;
+ * and those that the text names. */
+static uint32_t cutoff_of(const struct mesh *m)
+{
+    uint32_t deep = m->max_depth ? m->max_depth : 1;
+    uint32_t pair = 2 * (1 + deep), value = 3 + m->remote * deep;
+    uint32_t named = m->zero + 2u * m->root;
+    return (pair > value ? pair : value) + named;
+}
+
+static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
+{
+    *out = (struct peal_forall){0};
+    if (!peal_mesh_read(m, kernel, out))
+        return false;
+    out->cutoff = cutoff_of(m);
+    if (out->cutoff > MAX_CUTOFF)
+        return peal_mesh_refuse(m, kernel->pos, "more ranks matter at once than can be verified");
+    out->even = m->even;
+    out->pieces = m->pieces;
+    out->in = PEAL_FORALL_MESH;
+    return true;
+}
+
+/* If neither class fits, the reason that comes later in the text belongs to the class that fits
+ * better. */
+static bool is_later(struct peal_pos a, struct peal_pos b)
+{
+    return a.line != b.line ? a.line > b.line : a.col > b.col;
+}
+
+/* Trees are chosen by contract; barriers may be in rounds. */
+static bool read_tree(const struct peal_kernel *kernel, struct peal_forall *out)
+{
+    struct peal_forall down = {0}, up = {0}, rounds = {0};
+    *out = (struct peal_forall){.in = PEAL_FORALL_TREE, .cutoff = PEAL_TREE_CUTOFF};
+    if (peal_tree_classify(kernel, &down) || peal_tree_classify_reduce(kernel, &up))
+        return true;
+    *out = (struct peal_forall){.in = PEAL_FORALL_ROUNDS, .cutoff = PEAL_ROUNDS_CUTOFF};
+    if (peal_rounds_classify(kernel, &rounds))
+        return true;
+    *out = is_later(up.at, down.at) ? up : down;
+    if (is_later(rounds.at, out->at))
+        *out = rounds;
+    return false;
+}
+
+struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
+{
+    struct peal_forall out, ring = {0}, tree = {0};
+    struct mesh m;
+    bool good = read_mesh(&m, kernel, &out);
+    peal_mesh_release(&m);
+    if (good)
+        return out;
+    if (peal_ring_classify(kernel, &ring)) {
+        ring.in = PEAL_FORALL_RING;
+        ring.cutoff = PEAL_RING_CUTOFF;
+        return ring;
+    }
+    if (read_tree(kernel, &tree))
+        return tree;
+    if (is_later(tree.at, ring.at) && is_later(tree.at, out.at))
+        return tree;
+    return is_later(ring.at, out.at) ? ring : out;
+}
+
+void peal_forall_release(struct peal_forall *forall)
+{
+    peal_text_release(&forall->certificate);
+}
+
+/* --- plans ----------------------------------------------------------------------------------- */
+
+static struct peal_plan *make_plan(const struct peal_claim *claim, uint32_t nranks, uint32_t root)
+{
+    struct peal_plan_request request = claim->request;
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    request.count = claim->counts[0];
+    request.invent = true;
+    request.bind.nranks = nranks;
+    request.bind.rank = PEAL_NONE;
+    request.bind.root = root;
+    request.bind.symmetric = request.bind.lenient = true;
+    peal_diags_init(&diags);
+    if (peal_plan_make(&request, &diags, &plan) != PEAL_OK)
+        plan = NULL;
+    peal_diags_release(&diags);
+    return plan;
+}
+
+/* Visits every set of this many ranks that contains the ranks that the text names. */
+static bool projects_everywhere(const struct mesh *m, const struct peal_claim *claim,
+                                const struct peal_plan *whole, uint32_t root, uint32_t size)
+{
+    bool good = false;
+    struct peal_plan *parts[MAX_SUBSET] = {NULL};
+    for (uint32_t set = 0; set < UINT32_C(1) << whole->nranks; set++) {
+        uint32_t keep[MAX_CUTOFF], n = 0, at = 0;
+        for (uint32_t r = 0; r < whole->nranks; r++) {
+            at = r == root ? n : at;
+            if (set >> r & 1)
+                keep[n++] = r;
+        }
+        if (n != size || (m->zero && !(set & 1)) || (m->root && !(set >> root & 1)))
+            continue;
+        uint32_t now = m->root ? at : 0;
+        if (!parts[now])
+            parts[now] = make_plan(claim, size, now);
+        if (!parts[now] || !peal_mesh_projects(whole, parts[now], keep))
+            goto free_parts;
+    }
+    good = true;
+free_parts:
+    for (uint32_t i = 0; i < MAX_SUBSET; i++)
+        free(parts[i]);
+    return good;
+}
+
+static bool check_plans(struct peal_forall *f, const struct mesh *m, const struct peal_claim *claim)
+{
+    uint32_t n = f->cutoff, roots = m->root ? n : 1;
+    uint32_t size = 3u + m->zero + m->root;
+    for (uint32_t root = 0; root < roots; root++) {
+        struct peal_plan *plan = make_plan(claim, n, root);
+        bool earlier = plan && peal_mesh_waits_for_earlier(m, plan);
+        bool projects = earlier && (size >= n || projects_everywhere(m, claim, plan, root, size));
+        free(plan);
+        if (!earlier)
+            return refuse(f, "a wait may need a notify that does not come earlier in the text");
+        if (!projects)
+            return refuse(f, "the plan for many ranks is not made of the plans for few");
+    }
+    return true;
+}
+
+/* --- proofs for few ranks -------------------------------------------------------------------- */
+
+/* Is everything that was asked for proved, for any number of launches and all sequences? With
+ * `some`, numbers of ranks without a plan are allowed. */
+static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum *sum, bool some)
+{
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
+        bool sequences_done = t->sequences && t->status == PEAL_OK && !t->answer;
+        if (some && !t->answer && t->status == PEAL_INVALID)
+            continue;
+        if (!sequences_done && (!t->answer || t->answer->verdict != PEAL_PROVED))
+            return false;
+        if (t->answer && t->nranks > 1 &&
+            (t->answer->reuse < PEAL_REUSE_REPEATABLE || !t->answer->in_order))
+            return false;
+    }
+    return (some || sum->proved) && !sum->two_only && sum->sequences == sum->all_sequences;
+}
+
+/* Is the claim the one that the theorem needs? */
+static bool is_the_base(const struct peal_forall *f, const struct peal_claim *claim)
+{
+    if (claim->alone || claim->verify.launches || claim->verify.no_result || claim->plan ||
+        claim->ncounts != 1 || claim->counts[0] < (int64_t)f->cutoff || claim->request.ngiven ||
+        claim->nranks != f->cutoff)
+        return false;
+    for (size_t i = 0; i < claim->nranks; i++) {
+        if (claim->ranks[i] != (int64_t)i + 1)
+            return false;
+    }
+    return true;
+}
+
+/* The least number that is divisible by all of 1 to n: with this many elements, all parts are
+ * equally long. */
+static int64_t common_multiple(uint32_t n)
+{
+    int64_t product = 1;
+    for (uint32_t i = 2; i <= n; i++) {
+        int64_t a = product, b = i;
+        while (b) {
+            int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        product = product / a * i;
+    }
+    return product;
+}
+
+/* Proves another count, or in place. In place there may be no plan for uneven parts, or none at
+ * all. */
+static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int64_t count,
+                       bool in_place)
+{
+    struct peal_claim claim = {.request = base->request,
+                               .ranks = base->ranks,
+                               .nranks = base->nranks,
+                               .counts = &count,
+                               .ncounts = 1,
+                               .verify = base->verify,
+                               .workers = base->workers,
+                               .done = base->done,
+                               .done_with = base->done_with};
+    struct peal_claim_sum sum;
+    claim.request.bind.in_place = in_place;
+    claim.verify.advice = false;
+    enum peal_status status = peal_claim_prove(&claim, &sum);
+    bool none = in_place && status == PEAL_INVALID;
+    bool uneven = !count || count % common_multiple(f->cutoff) != 0;
+    bool some = in_place && uneven;
+    bool good = none || (status == PEAL_OK && is_whole(&claim, &sum, some));
+    peal_claim_release(&claim);
+    if (!good)
+        snprintf(f->why, sizeof f->why, "not proved for %lld elements%s at 1 to %u ranks",
+                 (long long)count, in_place ? " in place" : "", f->cutoff);
+    return good;
+}
+
+/* Some collectives are never called in place: then nothing is promised for it. */
+static bool may_be_in_place(const struct peal_kernel *kernel)
+{
+    enum peal_contract contract;
+    if (!kernel->implements ||
+        !peal_contract_find(kernel->implements, strlen(kernel->implements), &contract))
+        return true;
+    return peal_contract_info(contract)->in_place != PEAL_IN_PLACE_NEVER;
+}
+
+uint32_t peal_forall_claims(const struct peal_forall *f)
+{
+    if (f->in == PEAL_FORALL_NONE)
+        return 1;
+    return 1 + 2 * MORE_COUNTS;
+}
+
+int64_t peal_forall_count(const struct peal_forall *f)
+{
+    int64_t pieces = f->pieces > 1 ? f->pieces : 1;
+    if (f->even)
+        return common_multiple(f->cutoff) * pieces;
+    return 3 * (int64_t)f->cutoff * pieces + 2;
+}
+
+/* Counts with empty, even and uneven parts. */
+static void choose_counts(const struct peal_forall *f, int64_t *out)
+{
+    int64_t base = peal_forall_count(f), n = f->cutoff, pieces = f->pieces > 1 ? f->pieces : 1;
+    const int64_t any[MORE_COUNTS] = {0,          1,    n - 1,
+                                      n * pieces, base, common_multiple(f->cutoff) * pieces};
+    const int64_t even[MORE_COUNTS] = {0, base, 2 * base, 3 * base, base, 0};
+    memcpy(out, f->even ? even : any, sizeof any);
+}
+
+/* Each in place and not. */
+static bool prove_counts(struct peal_forall *f, const struct peal_claim *claim)
+{
+    int64_t counts[MORE_COUNTS];
+    choose_counts(f, counts);
+    f->in_place = may_be_in_place(claim->request.kernel);
+    for (size_t i = 0; i < MORE_COUNTS; i++) {
+        if (!prove_more(f, claim, counts[i], false))
+            return false;
+        if (f->in_place && !prove_more(f, claim, counts[i], true))
+            return false;
+    }
+    return true;
+}
+
+static bool check_mesh(struct peal_forall *f, const struct peal_claim *claim)
+{
+    struct mesh m;
+    bool good = read_mesh(&m, claim->request.kernel, f) && check_plans(f, &m, claim);
+    peal_mesh_release(&m);
+    return good;
+}
+
+/* Is every access to a rank's window between its entry and its exit, with every root? */
+static bool is_closed(const struct peal_claim *claim)
+{
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_verification *v = claim->tasks[i].answer;
+        if (v && claim->tasks[i].nranks > 1 && v->reuse != PEAL_REUSE_CLOSED)
+            return false;
+    }
+    return true;
+}
+
+static bool check_tree(struct peal_forall *f, const struct peal_claim *claim)
+{
+    if (!is_closed(claim))
+        return refuse(f, "a rank's memory is used after it has left the launch");
+    if (!peal_tree_matches(&claim->request))
+        return refuse(f, "the plan for many ranks is not along the tree");
+    return true;
+}
+
+/* The order of the ranks is part of the contract, which no class can follow. */
+static bool has_formulas(const struct peal_claim *claim)
+{
+    return claim->request.kernel->nformulas || peal_reduce_is_user(claim->request.bind.reduce);
+}
+
+void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim,
+                        const char *certificate)
+{
+    struct peal_claim_sum sum = peal_claim_add_up(claim);
+    if (f->in == PEAL_FORALL_NONE || f->why[0])
+        return;
+    if (has_formulas(claim)) {
+        (void)refuse(f, "a user-defined reduction is proved for given numbers of ranks only");
+        return;
+    }
+    bool good = is_the_base(f, claim) && is_whole(claim, &sum, false);
+    if (!good)
+        (void)refuse(f, "not all of it is proved for few ranks");
+    switch (f->in) {
+    case PEAL_FORALL_MESH:
+        good = good && check_mesh(f, claim);
+        break;
+    case PEAL_FORALL_TREE:
+        good = good && check_tree(f, claim);
+        break;
+    case PEAL_FORALL_ROUNDS:
+        break;
+    default:
+        good = good && peal_ring_prove(&claim->request, certificate, f);
+    }
+    f->proved = good && prove_counts(f, claim);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel's text in the form that classes of texts are described in.
+ *
+ *   before                                    after
+ *   let right = (rank + nranks + 1) % nranks
+ *   notify s@right += 1                       notify s@((rank + 1) % nranks) += 1
+ *   x[0 +: len(x)]                            x
+ *   var k = 0; for i in 0 .. nranks - 1
+ *     { k = k + 1  wait s >= k }              for i in 0 .. nranks - 1 { wait s >= i + 1 }
+ *   for i in 1 .. nranks
+ *     { let p = (rank + i) % nranks ... p }   for p in peers { ... p }       (only with `rotations`)
+ *
+ * Names for integers are replaced by what they stand for, variables that a loop counts up by
+ * functions of its turn, lengths by shapes, slices that take everything by the whole; sums are put
+ * together, and multiples of nranks left out before % nranks. With `rotations`, a loop whose turns
+ * name each peer once, as a rotation of the own rank, becomes a loop over peers; likewise for all
+ * ranks. What is not understood stays as it is. Plans are made from the text as it was written; the
+ * normal form is read only.
+ */
+#ifndef PEAL_VERIFY_FORALL_NORMAL_H
+#define PEAL_VERIFY_FORALL_NORMAL_H
+
+#include "lang/lang.h"
+
+struct peal_normal {
+    struct peal_module *module;
+    struct peal_kernel *kernel; /* in the module */
+};
+
+/* False: out of memory, or too large; nothing is to be released. */
+bool peal_normal_make(const struct peal_kernel *kernel, bool rotations, struct peal_normal *out);
+void peal_normal_release(struct peal_normal *normal);
+
+#endif
