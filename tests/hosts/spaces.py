@@ -15,6 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import Failed, expect  # noqa: E402
 
 PATIENCE = 600  # seconds after which something that should happen never will
+# Settings of ranks that must survive a cut, however long a busy machine makes it.
+PATIENT = {"PEAL_NET_SILENCE": "3600"}
 INSIDE = "PEAL_HOSTS_TEST_INSIDE"
 
 
@@ -90,14 +92,11 @@ class Hosts:
         sure("ip", "link", "set", f"v{host}", state)
 
     def cut(self, host, seconds):
-        """Cuts the link for a moment, and lets it work for as long. False: the cut was longer, because the machine is busy."""
-        began = time.monotonic()
+        """Cuts the link for a moment, and lets it work for as long."""
         self.link(host, "down")
         time.sleep(seconds)
         self.link(host, "up")
-        took = time.monotonic() - began
         time.sleep(seconds)
-        return took < seconds + 0.4
 
     def close(self):
         for i, holder in enumerate(self.holders):

@@ -170,6 +170,12 @@ static bool is_switch(const char *text)
     return strcmp(text, "0") == 0 || strcmp(text, "1") == 0;
 }
 
+static bool is_silence(const char *text)
+{
+    return is_milliseconds(text) && strtoul(text, NULL, 10) >= PEAL_NET_MIN_SILENCE &&
+           strtoul(text, NULL, 10) <= PEAL_NET_MAX_SILENCE;
+}
+
 enum peal_status peal_env_check(struct peal_text *why)
 {
     static const struct {
@@ -187,6 +193,7 @@ enum peal_status peal_env_check(struct peal_text *why)
         {"PEAL_VERIFY", is_switch, "0 or 1"},
         {"PEAL_PROGRESS", is_progress, "wait or thread"},
         {"PEAL_NET_CRYPT", is_switch, "0 or 1"},
+        {"PEAL_NET_SILENCE", is_silence, "a number of seconds from 2 to 3600"},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const char *text = getenv(settings[i].name);

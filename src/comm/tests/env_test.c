@@ -21,7 +21,7 @@ static const char *const known[] = {
     "PEAL_TIMEOUT_MS",  "PEAL_WINDOW_POOL",
     "PEAL_CORES",       "PEAL_BIND",
     "PEAL_COMPUTE",     "PEAL_VERIFY",
-    "PEAL_SINGLE_COPY",
+    "PEAL_SINGLE_COPY", "PEAL_NET_SILENCE",
 };
 
 /* An environment with only these variables: "A=1 B=2". */
@@ -123,6 +123,11 @@ TEST(settings_that_are_not_understood_are_refused)
         {__LINE__, "PEAL_SINGLE_COPY=no", "0 or 1"},
         {__LINE__, "PEAL_VERIFY=1", NULL},
         {__LINE__, "PEAL_VERIFY=yes", "0 or 1"},
+        {__LINE__, "PEAL_NET_SILENCE=2", NULL},
+        {__LINE__, "PEAL_NET_SILENCE=3600", NULL},
+        {__LINE__, "PEAL_NET_SILENCE=1", "a number of seconds from 2 to 3600"},
+        {__LINE__, "PEAL_NET_SILENCE=3601", "a number of seconds from 2 to 3600"},
+        {__LINE__, "PEAL_NET_SILENCE=3s", "a number of seconds from 2 to 3600"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_text why = {0};

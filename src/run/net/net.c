@@ -87,6 +87,17 @@ static bool wants_crypt(const struct peal_net_config *config)
     return config->crypt || (text && strcmp(text, "1") == 0);
 }
 
+static uint32_t choose_silence(const struct peal_net_config *config)
+{
+    const char *text = getenv("PEAL_NET_SILENCE");
+    unsigned long seconds = config->silence_s;
+    if (seconds == 0 && text)
+        seconds = strtoul(text, NULL, 10);
+    if (seconds < PEAL_NET_MIN_SILENCE || seconds > PEAL_NET_MAX_SILENCE)
+        return PEAL_NET_SILENCE;
+    return (uint32_t)seconds;
+}
+
 enum peal_status peal_net_open(const struct peal_net_config *config, struct peal_meet *meet,
                                struct peal_text *why, struct peal_net **out)
 {
@@ -102,6 +113,7 @@ enum peal_status peal_net_open(const struct peal_net_config *config, struct peal
         goto release;
     if (member) {
         settings.crypt = wants_crypt(config);
+        settings.silence_s = choose_silence(config);
         own.status = member->open(&settings, where, &reason, &net, own.address);
     } else {
         own.status = PEAL_INVALID;

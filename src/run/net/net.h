@@ -63,6 +63,9 @@ enum {
     PEAL_NET_PROTOCOL = 1,           /* of frames and handshake: compared when ranks connect */
     PEAL_NET_SECRET = 32,            /* bytes of a job's secret */
     PEAL_NET_SEGMENTS = 1024,        /* numbers of exposed segments: 0 to 1023 */
+    PEAL_NET_SILENCE = 3,            /* seconds: see peal_net_config */
+    PEAL_NET_MIN_SILENCE = 2,
+    PEAL_NET_MAX_SILENCE = 3600,
     PEAL_NET_PARTS = 4,              /* pieces that a source is gathered from */
     PEAL_NET_EAGER = 2048,           /* bytes that are always captured */
     PEAL_NET_POST_MAX = 65536,       /* bytes of a post */
@@ -195,6 +198,9 @@ struct peal_net_config {
     const char *transport;
     bool crypt;          /* every frame is encrypted and authenticated: PEAL_NET_CRYPT */
     uint32_t connect_ms; /* for one connection, from the first try; 0: 10000 */
+    /* Seconds without an answer of a peer's system after which the peer is lost, PEAL_NET_MIN_SILENCE to
+     * PEAL_NET_MAX_SILENCE; 0: those of the variable PEAL_NET_SILENCE, or of the constant. */
+    uint32_t silence_s;
     struct peal_net_versions versions;
     struct peal_net_events events; /* callbacks may be NULL: what arrives for them is dropped */
 };

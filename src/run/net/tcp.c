@@ -16,7 +16,7 @@ enum {
     SERVICE_TURNS = 64, /* calls of progress between two calls of service ... */
     BUSY_TURNS = 4,     /* ... and while connections are being made */
     EVENTS = 64,
-    SILENCE_MS = 3200, /* of a peer's system: three unanswered probes */
+    ANSWER_MS = 200, /* for the answer to the last probe */
     SILENCE_EVERY_MS = 50
 };
 
@@ -71,8 +71,8 @@ void peal_tcp_lose_by(struct peal_tcp *tcp, uint32_t rank, int error)
     case ENETDOWN:
         peal_tcp_lose(
             tcp, rank, PEAL_PEER_DEAD,
-            "rank %u's host has not answered for 3 s: it is down, or the link is cut (%s)", rank,
-            strerror(error));
+            "rank %u's host has not answered for %u s: it is down, or the link is cut (%s)", rank,
+            tcp->silence_s, strerror(error));
         return;
     default:
         peal_tcp_lose(tcp, rank, PEAL_PEER_DEAD, "the connection to rank %u has failed: %s", rank,
@@ -295,16 +295,16 @@ static void watch_event(struct peal_tcp *tcp, uint32_t rank, bool own)
         peal_tcp_lose_by(tcp, rank, error);
 }
 
-/* The system probes the peer's system every second. A link that is cut for little more than a second loses two
- * probes, and must not be taken for dead; so the answer to the third one is waited for as well. If nothing calls
+/* The system probes the peer's system, by default every second. A link that is cut for little more than a second loses
+ * two probes, and must not be taken for dead; so the answer to the third one is waited for as well. If nothing calls
  * this, as in a thread that sleeps, the system itself ends the connection a little later. */
-static bool is_silent(int watch)
+static bool is_silent(const struct peal_tcp *tcp, int watch)
 {
     struct tcp_info info = {0};
     socklen_t len = sizeof info;
     if (watch < 0 || getsockopt(watch, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
         return false;
-    return info.tcpi_last_ack_recv >= SILENCE_MS;
+    return info.tcpi_last_ack_recv >= tcp->silence_s * 1000 + ANSWER_MS;
 }
 
 static void find_silent(struct peal_tcp *tcp)
@@ -317,7 +317,7 @@ static void find_silent(struct peal_tcp *tcp)
     for (uint32_t i = tcp->nready; i-- > 0;) {
         uint32_t rank = tcp->ready[i];
         const int *watches = tcp->peers[rank].watches;
-        if (is_silent(watches[0]) || is_silent(watches[1]))
+        if (is_silent(tcp, watches[0]) || is_silent(tcp, watches[1]))
             peal_tcp_lose_by(tcp, rank, ETIMEDOUT);
     }
 }

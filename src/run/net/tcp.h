@@ -9,7 +9,7 @@
  *
  * Connections. A pair of ranks has a watching connection and a data connection, made in this order by the
  * rank that first needs one. Nothing is ever sent on the watching connection: the system's keep-alive on it
- * shows when the peer's host has not answered for 3 s. The data connection cannot show that: with
+ * shows when the peer's host has not answered for `silence_s` seconds. The data connection cannot show that: with
  * TCP_USER_TIMEOUT the system also ends a connection whose peer is alive but has not read for that long, and
  * a rank that computes or is stopped reads nothing.
  *
@@ -155,6 +155,7 @@ struct peal_tcp {
     struct peal_net net; /* first: the caller's view */
     struct peal_net_identity identity;
     uint32_t connect_ms;
+    uint32_t silence_s; /* without an answer of its system, and a peer is lost */
     bool crypt;
     int epoll;
     int listeners[PEAL_LISTENERS];

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    SILENCE_MS = 3000, /* during a handshake */
+    PROBES = 100,      /* during a silence, at most: systems allow 127 */
     COMPLAINTS = 3,    /* about strangers; further ones are not printed */
     FAILURES = 50,     /* failed attempts that had reached a process */
     RETRY_MS = 20,  /* between two attempts at the same peer, longer by this after each failure */
@@ -30,15 +30,18 @@ static void set_option(int fd, int level, int name, int value)
     (void)setsockopt(fd, level, name, &value, sizeof value);
 }
 
-/* Keep-alive every second, 3 times, and a limit for unanswered data, which ends with the handshake: see tcp.h. */
-static void set_options(int fd)
+/* Keep-alive, every second unless that would be too often, and a limit for unanswered data, which ends with the
+ * handshake: see tcp.h. */
+static void set_options(const struct peal_tcp *tcp, int fd)
 {
+    uint32_t every_s = (tcp->silence_s + PROBES - 1) / PROBES;
+    uint32_t probes = (tcp->silence_s + every_s - 1) / every_s;
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)every_s);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)every_s);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)probes);
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)tcp->silence_s * 1000);
 }
 
 static void listen_for(struct peal_tcp *tcp, int fd, uint64_t source, uint32_t events, bool known)
@@ -322,7 +325,7 @@ static void accept_hello(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
     }
     hand->rank = hand->theirs.from;
     hand->kind = hand->theirs.kind;
-    set_options(hand->fd);
+    set_options(tcp, hand->fd);
     if (!peal_hello_make(&tcp->identity, hand->rank, (enum peal_hello_kind)hand->kind,
                          &hand->own)) {
         drop_hand(tcp, hand);
@@ -582,7 +585,7 @@ static void try_address(struct peal_tcp *tcp, uint32_t rank, enum peal_hello_kin
                                    .deadline_ms = peal_now_ms() + TRY_MS};
     peal_address_print(&to, hand->from);
     tcp->nhands++;
-    set_options(fd);
+    set_options(tcp, fd);
     tcp->peers[rank].state = PEAL_TCP_CONNECTING;
     if (!peal_hello_make(&tcp->identity, rank, kind, &hand->own)) {
         fail_try(tcp, hand, "the system has no random bytes");

@@ -66,6 +66,7 @@ enum peal_status peal_net_open_tcp(const struct peal_net_config *config, const c
     tcp->epoll = -1;
     tcp->crypt = config->crypt;
     tcp->connect_ms = config->connect_ms ? config->connect_ms : CONNECT_MS;
+    tcp->silence_s = config->silence_s;
     enum peal_status status = peal_identity_init(&tcp->identity, config, why);
     if (status == PEAL_OK)
         status = allocate(tcp);
