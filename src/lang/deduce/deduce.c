@@ -207,6 +207,7 @@ static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
 static void deduce_entry(struct peal_deducer *d, struct peal_kernel_entry *entry, int depth)
 {
     entry->state = PEAL_KERNEL_OPEN;
+    peal_deduce_rebinds(d, entry->kernel, entry->kernel->body);
     deduce_callees(d, entry->kernel->body, depth);
     if (!peal_deducer_goes_on(d))
         return;

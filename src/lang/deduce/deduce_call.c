@@ -4,6 +4,7 @@
  *   allreduce(g, sum)         allreduce_window: the collective without an algorithm
  *   allreduce(g, sum, ring)   allreduce_ring: the algorithm comes last
  *   allreduce(g, sig, sum)    sig replaces the kernel's only signal
+ *   scan(g, sum)              scan_relay: not all collectives have a kernel for windows
  *   step(g, 3)                any kernel of the module or the library
  */
 #include "lang/deduce/deducer.h"
@@ -60,8 +61,18 @@ struct peal_kernel *peal_deduce_callee(struct peal_deducer *d, const struct peal
         if (kernel)
             return kernel;
     }
-    join_names(stmt->name, "window", name);
-    return find_kernel(d, name);
+    static const char *const defaults[] = {"window", "relay"};
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults && !kernel; i++) {
+        join_names(stmt->name, defaults[i], name);
+        kernel = find_kernel(d, name);
+    }
+    return kernel;
+}
+
+/* Was the collective called without an algorithm, so that this kernel was chosen for the author? */
+static bool is_default(const struct peal_stmt *stmt, const struct peal_kernel *callee)
+{
+    return strcmp(stmt->name, callee->name) != 0 && !names_algorithm(stmt, callee);
 }
 
 static struct peal_symbol *only_signal(const struct peal_kernel *kernel, int *count)
@@ -90,10 +101,9 @@ static enum sort_result sort_args(const struct peal_stmt *stmt, struct peal_kern
     if (names_algorithm(stmt, callee))
         end = last_arg(stmt);
     int at = 0;
-    int position = 0;
-    for (struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next, position++) {
+    for (struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next) {
         int count;
-        if (arg->type.kind == PEAL_TYPE_SIGNAL && position <= 1 && !out->signal) {
+        if (arg->type.kind == PEAL_TYPE_SIGNAL && !out->signal) {
             out->signal = arg;
             out->replaced = only_signal(callee, &count);
             continue;
@@ -154,8 +164,28 @@ static void bind_dim(struct peal_deducer *d, struct dims *dims, const struct pea
     dims->from[dims->count++] = arg;
 }
 
-static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param,
-                         struct peal_expr *arg, const struct peal_value *shape, struct dims *dims)
+/* 'symbol' is private, and the callee's parameter a window. */
+static void needs_window(struct peal_deducer *d, const struct peal_stmt *stmt,
+                         const struct peal_symbol *param, const struct peal_expr *arg,
+                         const struct peal_symbol *symbol)
+{
+    if (!is_default(stmt, stmt->callee)) {
+        peal_deducer_error(d, arg->pos, "'%s' is private, and parameter '%s' needs a window",
+                           symbol->name, param->name);
+        peal_deducer_note(d, symbol->pos, "it is declared here");
+        peal_deducer_note(d, param->pos, "the parameter is declared here");
+        return;
+    }
+    peal_deducer_error(d, arg->pos,
+                       "'%s' is private, and '%s' without an algorithm works on a window",
+                       symbol->name, stmt->name);
+    peal_deducer_note(d, symbol->pos,
+                      "declare it as a window here, or name an algorithm as the last argument");
+}
+
+static void check_buffer(struct peal_deducer *d, const struct peal_stmt *stmt,
+                         const struct peal_symbol *param, struct peal_expr *arg,
+                         const struct peal_value *shape, struct dims *dims)
 {
     struct peal_symbol *symbol = peal_place_symbol(arg);
     const struct peal_type *type = &arg->type;
@@ -168,10 +198,7 @@ static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param
         return;
     }
     if (param->is_window && !type->is_window) {
-        peal_deducer_error(d, arg->pos, "'%s' is private, and parameter '%s' needs a window",
-                           symbol->name, param->name);
-        peal_deducer_note(d, symbol->pos, "it is declared here");
-        peal_deducer_note(d, param->pos, "the parameter is declared here");
+        needs_window(d, stmt, param, arg, symbol);
         return;
     }
     bool same = param->type.elem.generic ||
@@ -210,8 +237,9 @@ static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param
     }
 }
 
-static void check_arg(struct peal_deducer *d, const struct peal_symbol *param,
-                      struct peal_expr *arg, const struct peal_value *shape, struct dims *dims)
+static void check_arg(struct peal_deducer *d, const struct peal_stmt *stmt,
+                      const struct peal_symbol *param, struct peal_expr *arg,
+                      const struct peal_value *shape, struct dims *dims)
 {
     static const enum peal_type_kind wanted[] = {
         [PEAL_SYMBOL_INT] = PEAL_TYPE_INT,
@@ -221,7 +249,7 @@ static void check_arg(struct peal_deducer *d, const struct peal_symbol *param,
     if (arg->type.kind == PEAL_TYPE_NONE)
         return;
     if (param->kind == PEAL_SYMBOL_BUFFER) {
-        check_buffer(d, param, arg, shape, dims);
+        check_buffer(d, stmt, param, arg, shape, dims);
     } else if (arg->type.kind != wanted[param->kind]) {
         struct peal_type type = {.kind = wanted[param->kind]};
         peal_deducer_error(d, arg->pos, "parameter '%s' takes %s, and '%s' is %s", param->name,
@@ -237,7 +265,7 @@ static const char *signal_shape(const struct peal_symbol *signal)
 }
 
 /* The caller's signal must have the same form as the callee's own. */
-static void check_signal(struct peal_deducer *d, const struct peal_call_expr *call)
+static void check_signal(struct peal_deducer *d, const char *name, const struct peal_call_expr *call)
 {
     int count;
     const struct peal_expr *arg = call->signal;
@@ -254,14 +282,16 @@ static void check_signal(struct peal_deducer *d, const struct peal_call_expr *ca
                            peal_show_expr(arg).text);
     } else if (own->type.dims != given->type.dims || own->mode != given->mode) {
         static const char *const modes[] = {"of one writer", "shared", "raw", "raw uninitialised"};
-        const char *is = modes[given->mode];
-        const char *should_be = modes[own->mode];
         if (own->type.dims != given->type.dims) {
-            is = signal_shape(given);
-            should_be = signal_shape(own);
+            peal_deducer_error(d, arg->pos, "'%s' is %s, and '%s' needs %s", given->name,
+                               signal_shape(given), name, signal_shape(own));
+            if (own->type.dims)
+                peal_deducer_note(d, given->pos, "declare it here as 'signal %s[%s]'", given->name,
+                                  peal_show_expr(own->shape[0]).text);
+            return;
         }
         peal_deducer_error(d, arg->pos, "'%s' is %s, and signal '%s', which it replaces, is %s",
-                           given->name, is, own->name, should_be);
+                           given->name, modes[given->mode], own->name, modes[own->mode]);
         peal_deducer_note(d, own->pos, "'%s' is declared here", own->name);
     }
 }
@@ -309,6 +339,61 @@ static void check_reduce(struct peal_deducer *d, const struct peal_call_expr *ca
     }
 }
 
+static const char *param_kind(const struct peal_symbol *param)
+{
+    switch (param->kind) {
+    case PEAL_SYMBOL_BUFFER:
+        return "a buffer";
+    case PEAL_SYMBOL_INTS:
+        return "an array of integers";
+    case PEAL_SYMBOL_REDUCE:
+        return "a reduce operation";
+    default:
+        return "an integer";
+    }
+}
+
+static void too_few(struct peal_deducer *d, const struct peal_stmt *stmt,
+                    const struct peal_call_expr *call)
+{
+    const struct peal_kernel *callee = call->callee;
+    int at = 0;
+    while (call->args[at] || callee->params[at]->initial)
+        at++;
+    const struct peal_symbol *missing = callee->params[at];
+    peal_deducer_error(d, stmt->pos, "'%s' also takes %s, '%s'", stmt->name, param_kind(missing),
+                       missing->name);
+    peal_deducer_note(d, missing->pos, "the parameter is declared here");
+}
+
+/* A buffer or a signal that has no place in the call is named; otherwise they are counted. */
+static void too_many(struct peal_deducer *d, const struct peal_stmt *stmt,
+                     const struct peal_call_expr *call)
+{
+    const struct peal_kernel *callee = call->callee;
+    const struct peal_expr *second = stmt->args->next;
+    if (is_default(stmt, callee) && second && peal_type_is_data(&second->type)) {
+        peal_deducer_error(d, second->pos, "'%s' is not a signal: '%s' here works in place",
+                           peal_show_expr(second).text, stmt->name);
+        peal_deducer_note(d, (struct peal_pos){0},
+                          "with an output of its own: %s = %s(%s, ...), or an algorithm as the "
+                          "last argument",
+                          peal_show_expr(second).text, stmt->name,
+                          peal_show_expr(stmt->args).text);
+        return;
+    }
+    for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
+        if (arg->type.kind != PEAL_TYPE_SIGNAL || arg == call->signal)
+            continue;
+        peal_deducer_error(d, arg->pos, "'%s' is a second signal, and '%s' takes one",
+                           peal_show_expr(arg).text, stmt->name);
+        return;
+    }
+    peal_deducer_error(d, stmt->pos, "too many arguments for kernel '%s', which has %d parameter%s",
+                       callee->name, callee->nparams, peal_text_plural(callee->nparams));
+    peal_deducer_note(d, callee->pos, "it is declared here");
+}
+
 static void check_call(struct peal_deducer *d, struct peal_stmt *stmt, struct peal_value *shapes,
                        int nargs)
 {
@@ -316,14 +401,12 @@ static void check_call(struct peal_deducer *d, struct peal_stmt *stmt, struct pe
     struct dims dims = {.count = 0};
     struct peal_kernel *callee = stmt->callee;
     enum sort_result result = sort_args(stmt, callee, &call);
-    if (result != SORTED) {
-        peal_deducer_error(d, stmt->pos,
-                           "too %s arguments for kernel '%s', which has %d parameter%s",
-                           result == TOO_FEW ? "few" : "many", callee->name, callee->nparams,
-                           peal_text_plural(callee->nparams));
-        peal_deducer_note(d, callee->pos, "it is declared here");
+    if (result == TOO_FEW)
+        too_few(d, stmt, &call);
+    if (result == TOO_MANY)
+        too_many(d, stmt, &call);
+    if (result != SORTED)
         return;
-    }
     size_t errors = d->errors;
     for (int i = 0; i < callee->nparams; i++) {
         const struct peal_expr *at = stmt->args;
@@ -333,9 +416,9 @@ static void check_call(struct peal_deducer *d, struct peal_stmt *stmt, struct pe
             position++;
         }
         if (call.args[i] && position < nargs)
-            check_arg(d, callee->params[i], call.args[i], &shapes[position], &dims);
+            check_arg(d, stmt, callee->params[i], call.args[i], &shapes[position], &dims);
     }
-    check_signal(d, &call);
+    check_signal(d, stmt->name, &call);
     if (d->errors == errors) {
         check_dims(d, stmt, callee, &dims);
         check_reduce(d, &call);

@@ -388,6 +388,15 @@ static void deduce_builtin(struct peal_deducer *d, struct peal_expr *expr, struc
 static void unknown_function(struct peal_deducer *d, const struct peal_expr *expr)
 {
     const char *best = NULL;
+    enum peal_contract contract;
+    if (peal_contract_find(expr->name, strlen(expr->name), &contract)) {
+        peal_deducer_error(d, expr->pos, "the result of '%s' goes to memory, not into an expression",
+                           expr->name);
+        peal_deducer_note(d, (struct peal_pos){0},
+                          "write y = %s(x, ...) or %s(x, ...) as a statement, y and x being buffers",
+                          expr->name, expr->name);
+        return;
+    }
     peal_deducer_error(d, expr->pos, "unknown function '%s'", expr->name);
     for (size_t i = 0; peal_function_name(i); i++)
         best = peal_nearer(expr->name, best, peal_function_name(i));
@@ -397,6 +406,8 @@ static void unknown_function(struct peal_deducer *d, const struct peal_expr *exp
         best = peal_nearer(expr->name, best, peal_reduce_name((enum peal_reduction)i));
     for (const struct peal_reduce_decl *r = d->module->reductions; r; r = r->next)
         best = peal_nearer(expr->name, best, r->name);
+    for (int i = 1; i < PEAL_CONTRACT_COUNT; i++)
+        best = peal_nearer(expr->name, best, peal_contract_info((enum peal_contract)i)->name);
     if (best)
         peal_deducer_note(d, (struct peal_pos){0}, "did you mean '%s'?", best);
 }

@@ -230,6 +230,11 @@ void peal_deduce_stmts(struct peal_deducer *d, struct peal_stmt *stmt);
 struct peal_kernel *peal_deduce_callee(struct peal_deducer *d, const struct peal_stmt *stmt);
 void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt);
 
+/* deduce_rebind.c */
+/* Collectives whose result is assigned become calls: before the callees of a kernel are deduced. */
+void peal_deduce_rebinds(struct peal_deducer *d, const struct peal_kernel *kernel,
+                         struct peal_stmt *stmt);
+
 /* deduce_effect.c */
 /* `sound`: there was no error so far, so that anything missing really is missing. */
 void peal_deduce_effects(struct peal_deducer *d, bool sound);
