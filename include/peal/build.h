@@ -147,6 +147,10 @@ PEAL_API struct peal_expr *peal_build_recv(struct peal_builder *b, struct peal_e
                                            struct peal_expr *channel);
 PEAL_API struct peal_expr *peal_build_recv_slot(struct peal_builder *b, struct peal_expr *peer,
                                                 struct peal_expr *channel);
+/* A receive that is posted: the value of a let with a written type, or assigned to the tile of such
+ * a let, and of nothing else. peal_build_await waits for it. */
+PEAL_API struct peal_expr *peal_build_recv_async(struct peal_builder *b, struct peal_expr *peer,
+                                                 struct peal_expr *channel);
 PEAL_API struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell);
 /* Atomics on a cell of a raw signal, this rank's or a peer's (docs/language.md, "Atomics"). Their
  * value is what the cell held before, to be named by peal_build_let or peal_build_var. */
@@ -187,6 +191,9 @@ PEAL_API void peal_build_send(struct peal_builder *b, struct peal_expr *value,
                               struct peal_expr *peer, struct peal_expr *channel);
 /* flush to rank: see docs/language.md, "Several hosts" */
 PEAL_API void peal_build_flush(struct peal_builder *b, struct peal_expr *rank);
+/* wait tile [into place]: place may be NULL */
+PEAL_API void peal_build_await(struct peal_builder *b, struct peal_expr *tile,
+                               struct peal_expr *place);
 PEAL_API void peal_build_free(struct peal_builder *b, struct peal_expr *tile);
 PEAL_API void peal_build_assert(struct peal_builder *b, struct peal_expr *condition,
                                 const char *message);

@@ -339,6 +339,15 @@ struct peal_expr *peal_build_recv_slot(struct peal_builder *b, struct peal_expr 
     return build_recv(b, peer, channel, true);
 }
 
+struct peal_expr *peal_build_recv_async(struct peal_builder *b, struct peal_expr *peer,
+                                        struct peal_expr *channel)
+{
+    struct peal_expr *expr = build_recv(b, peer, channel, false);
+    if (expr)
+        expr->is_async = true;
+    return expr;
+}
+
 struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell)
 {
     struct peal_expr *expr = new_expr(b, PEAL_EXPR_PEEK);

@@ -100,6 +100,11 @@ void peal_build_tree(struct peal_builder *b, struct peal_expr *arity, struct pea
     stmt->b = peal_builder_use_optional(b, root);
 }
 
+static bool is_post(const struct peal_expr *value)
+{
+    return value && value->kind == PEAL_EXPR_RECV && value->is_async;
+}
+
 struct peal_expr *peal_build_let(struct peal_builder *b, const char *name,
                                  const struct peal_build_memory *type, struct peal_expr *value)
 {
@@ -107,6 +112,8 @@ struct peal_expr *peal_build_let(struct peal_builder *b, const char *name,
     if (!stmt)
         return NULL;
     stmt->a = peal_builder_use(b, value);
+    if (is_post(stmt->a))
+        stmt->kind = PEAL_STMT_POST;
     stmt->symbol = peal_builder_symbol(b, PEAL_SYMBOL_LET, name, false);
     if (!stmt->symbol)
         return NULL;
@@ -145,6 +152,12 @@ void peal_build_assign(struct peal_builder *b, struct peal_expr *place, struct p
         return;
     stmt->a = use_place(b, place);
     stmt->b = peal_builder_use(b, value);
+    if (!is_post(stmt->b))
+        return;
+    struct peal_expr *recv = stmt->b;
+    stmt->kind = PEAL_STMT_POST;
+    stmt->b = stmt->a;
+    stmt->a = recv;
 }
 
 void peal_build_accumulate(struct peal_builder *b, struct peal_expr *place, struct peal_expr *op,
@@ -226,6 +239,18 @@ void peal_build_send(struct peal_builder *b, struct peal_expr *value, struct pea
     stmt->a = peal_builder_use(b, value);
     stmt->b = peal_builder_use(b, peer);
     stmt->c = peal_builder_use_optional(b, channel);
+}
+
+void peal_build_await(struct peal_builder *b, struct peal_expr *tile, struct peal_expr *place)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_AWAIT);
+    if (!stmt)
+        return;
+    if (tile && tile->kind != PEAL_EXPR_NAME)
+        peal_builder_fail(b, "a tile is waited for by its name");
+    stmt->a = peal_builder_use(b, tile);
+    if (place)
+        stmt->b = use_place(b, place);
 }
 
 void peal_build_free(struct peal_builder *b, struct peal_expr *tile)

@@ -91,6 +91,32 @@ TEST(a_ring_allreduce_is_a_page)
                 true);
 }
 
+TEST(posted_receives_are_lets_assignments_and_waits)
+{
+    struct peal_builder *b = peal_builder_new();
+    const struct peal_build_memory vector = {.len = peal_build_name(b, "n")};
+    peal_build_kernel(b, "posted", NULL);
+    struct peal_expr *x = peal_build_param(b, "x", &vector);
+    struct peal_expr *y = peal_build_param(b, "y", &vector);
+    struct peal_expr *rank = peal_build_name(b, "rank");
+    struct peal_expr *f = peal_build_let(b, "f", &vector, peal_build_recv_async(b, rank, NULL));
+    peal_build_send(b, x, rank, NULL);
+    peal_build_await(b, f, NULL);
+    peal_build_assign(b, f, peal_build_recv_async(b, rank, NULL));
+    peal_build_send(b, x, rank, NULL);
+    peal_build_await(b, f, y);
+    check_built(b,
+                "kernel posted(x: T[n], y: T[n]) {\n"
+                "    let f: T[n] = recv_async from rank\n"
+                "    send x to rank\n"
+                "    wait f\n"
+                "    f = recv_async from rank\n"
+                "    send x to rank\n"
+                "    wait f into y\n"
+                "}\n",
+                true);
+}
+
 TEST(placement_is_built_by_name_and_call)
 {
     struct peal_builder *b = peal_builder_new();

@@ -109,6 +109,8 @@ static const char *refused(const struct peal_stmt *stmt)
         return "a declaration";
     case PEAL_STMT_SEND:
     case PEAL_STMT_FREE:
+    case PEAL_STMT_POST:
+    case PEAL_STMT_AWAIT:
         return "a message";
     case PEAL_STMT_CALL:
     case PEAL_STMT_SCOPE:

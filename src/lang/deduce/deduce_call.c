@@ -265,7 +265,8 @@ static const char *signal_shape(const struct peal_symbol *signal)
 }
 
 /* The caller's signal must have the same form as the callee's own. */
-static void check_signal(struct peal_deducer *d, const char *name, const struct peal_call_expr *call)
+static void check_signal(struct peal_deducer *d, const char *name,
+                         const struct peal_call_expr *call)
 {
     int count;
     const struct peal_expr *arg = call->signal;
@@ -378,8 +379,7 @@ static void too_many(struct peal_deducer *d, const struct peal_stmt *stmt,
         peal_deducer_note(d, (struct peal_pos){0},
                           "with an output of its own: %s = %s(%s, ...), or an algorithm as the "
                           "last argument",
-                          peal_show_expr(second).text, stmt->name,
-                          peal_show_expr(stmt->args).text);
+                          peal_show_expr(second).text, stmt->name, peal_show_expr(stmt->args).text);
         return;
     }
     for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {

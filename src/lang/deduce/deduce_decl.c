@@ -103,8 +103,11 @@ static void deduce_typed_let(struct peal_deducer *d, struct peal_stmt *stmt)
     }
     peal_deducer_declare_as(d, symbol, PEAL_SYMBOL_TILE, PEAL_TYPE_TILE);
     peal_deduce_keep_shape(d, symbol, &shape);
-    if (!d->no_memory)
-        peal_deducer_fact(d, symbol)->in_slot = stmt->a->kind == PEAL_EXPR_RECV && stmt->a->in_slot;
+    if (d->no_memory)
+        return;
+    struct peal_fact *fact = peal_deducer_fact(d, symbol);
+    fact->in_slot = stmt->a->kind == PEAL_EXPR_RECV && stmt->a->in_slot;
+    fact->is_posted = stmt->kind == PEAL_STMT_POST;
 }
 
 void peal_deduce_let(struct peal_deducer *d, struct peal_stmt *stmt)

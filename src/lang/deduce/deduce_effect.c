@@ -136,6 +136,10 @@ static void stmt_effects(struct peal_deducer *d, struct peal_stmt *stmt)
     case PEAL_STMT_WAIT:
         note_cell(d, stmt->a, peal_op_facts(PEAL_OP_WAIT)->cell);
         break;
+    case PEAL_STMT_AWAIT:
+        if (stmt->b)
+            touch(d, stmt->b, peal_op_facts(PEAL_OP_RECV)->dst);
+        break;
     case PEAL_STMT_CALL:
         call_effects(d, stmt);
         if (stmt->callee) {

@@ -390,11 +390,12 @@ static void unknown_function(struct peal_deducer *d, const struct peal_expr *exp
     const char *best = NULL;
     enum peal_contract contract;
     if (peal_contract_find(expr->name, strlen(expr->name), &contract)) {
-        peal_deducer_error(d, expr->pos, "the result of '%s' goes to memory, not into an expression",
-                           expr->name);
-        peal_deducer_note(d, (struct peal_pos){0},
-                          "write y = %s(x, ...) or %s(x, ...) as a statement, y and x being buffers",
-                          expr->name, expr->name);
+        peal_deducer_error(d, expr->pos,
+                           "the result of '%s' goes to memory, not into an expression", expr->name);
+        peal_deducer_note(
+            d, (struct peal_pos){0},
+            "write y = %s(x, ...) or %s(x, ...) as a statement, y and x being buffers", expr->name,
+            expr->name);
         return;
     }
     peal_deducer_error(d, expr->pos, "unknown function '%s'", expr->name);

@@ -214,3 +214,60 @@ void peal_deduce_free(struct peal_deducer *d, struct peal_stmt *stmt)
                               symbol->name);
     }
 }
+
+/* The tile of a recv_async; NULL after a report. */
+static struct peal_symbol *posted_tile(struct peal_deducer *d, const struct peal_expr *name)
+{
+    struct peal_symbol *symbol = NULL;
+    if (name->kind == PEAL_EXPR_NAME)
+        symbol = name->symbol;
+    if (symbol && symbol->kind == PEAL_SYMBOL_TILE && peal_deducer_fact(d, symbol)->is_posted)
+        return symbol;
+    if (name->type.kind == PEAL_TYPE_SIGNAL)
+        peal_deducer_error(d, name->pos, "a wait for signal '%s' needs a value: 'wait %s >= 1'",
+                           name->name, name->name);
+    else
+        peal_deducer_error(d, name->pos, "'%s' is not received by recv_async",
+                           peal_show_expr(name).text);
+    if (symbol && symbol->pos.line)
+        peal_deducer_note(d, symbol->pos, "it is declared here");
+    return NULL;
+}
+
+/* f = recv_async from p: the next message of the same shape. */
+void peal_deduce_repost(struct peal_deducer *d, struct peal_stmt *stmt)
+{
+    struct peal_value tile;
+    struct peal_value message;
+    peal_deduce_expr(d, stmt->b, &tile);
+    peal_deduce_expr(d, stmt->a, &message);
+    if (peal_expr_is_empty(stmt->b) || peal_expr_is_empty(stmt->a) || !posted_tile(d, stmt->b))
+        return;
+    struct peal_mix mix = {0};
+    peal_mix_add(d, &mix, stmt->b, &tile);
+    peal_mix_add(d, &mix, stmt->a, &message);
+    if (mix.bad)
+        return;
+    mix.type.elem = stmt->b->type.elem;
+    peal_mix_adopt(stmt->a, &mix);
+}
+
+/* wait f, wait f into place */
+void peal_deduce_await(struct peal_deducer *d, struct peal_stmt *stmt)
+{
+    struct peal_value tile;
+    struct peal_value place;
+    peal_deduce_expr(d, stmt->a, &tile);
+    if (stmt->b)
+        peal_deduce_expr(d, stmt->b, &place);
+    if (peal_expr_is_empty(stmt->a) || !posted_tile(d, stmt->a) || !stmt->b ||
+        peal_expr_is_empty(stmt->b))
+        return;
+    if (stmt->b->type.kind != PEAL_TYPE_BUFFER) {
+        not_assignable(d, stmt->b);
+        return;
+    }
+    struct peal_mix mix = {0};
+    peal_mix_add(d, &mix, stmt->b, &place);
+    peal_mix_add(d, &mix, stmt->a, &tile);
+}

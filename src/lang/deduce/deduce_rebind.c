@@ -20,8 +20,7 @@ static bool same_expr(const struct peal_expr *x, const struct peal_expr *y)
         x->name != y->name || x->op != y->op || x->nslices != y->nslices)
         return false;
     for (int i = 0; i < x->nslices; i++) {
-        if (x->slices[i].kind != y->slices[i].kind ||
-            !same_expr(x->slices[i].a, y->slices[i].a) ||
+        if (x->slices[i].kind != y->slices[i].kind || !same_expr(x->slices[i].a, y->slices[i].a) ||
             !same_expr(x->slices[i].b, y->slices[i].b))
             return false;
     }

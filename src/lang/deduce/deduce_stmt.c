@@ -100,6 +100,8 @@ static bool is_operation(const struct peal_stmt *stmt)
     case PEAL_STMT_WAIT:
     case PEAL_STMT_SEND:
     case PEAL_STMT_FREE:
+    case PEAL_STMT_POST:
+    case PEAL_STMT_AWAIT:
     case PEAL_STMT_FLUSH:
     case PEAL_STMT_CALL:
     case PEAL_STMT_TAKE:
@@ -143,6 +145,15 @@ static void deduce_stmt(struct peal_deducer *d, struct peal_stmt *stmt)
         break;
     case PEAL_STMT_FREE:
         peal_deduce_free(d, stmt);
+        break;
+    case PEAL_STMT_POST:
+        if (stmt->b)
+            peal_deduce_repost(d, stmt);
+        else
+            peal_deduce_let(d, stmt);
+        break;
+    case PEAL_STMT_AWAIT:
+        peal_deduce_await(d, stmt);
         break;
     case PEAL_STMT_FLUSH: {
         struct peal_poly ignored;

@@ -42,6 +42,7 @@ struct peal_fact {
     const struct peal_poly *shape[2]; /* of a buffer or tile */
     bool varies;                      /* may differ between ranks */
     bool in_slot;                     /* tile of recv_slot */
+    bool is_posted;                   /* tile of recv_async */
     bool notified, waited;
     int lane; /* number of the lane block that declares it, 0 = none */
     int when; /* how many when blocks it is declared in */
@@ -222,6 +223,8 @@ void peal_deduce_notify(struct peal_deducer *d, struct peal_stmt *stmt);
 void peal_deduce_wait(struct peal_deducer *d, struct peal_stmt *stmt);
 void peal_deduce_send(struct peal_deducer *d, struct peal_stmt *stmt);
 void peal_deduce_free(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_repost(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_await(struct peal_deducer *d, struct peal_stmt *stmt);
 
 /* deduce_stmt.c */
 void peal_deduce_stmts(struct peal_deducer *d, struct peal_stmt *stmt);

@@ -135,13 +135,13 @@ static struct peal_expr *parse_launch(struct peal_parser *p)
     return close_expr(p, expr);
 }
 
-/* recv from peer [on channel] */
-static struct peal_expr *parse_recv(struct peal_parser *p)
+struct peal_expr *peal_parse_recv(struct peal_parser *p)
 {
     struct peal_expr *expr = new_expr(p, PEAL_EXPR_RECV, p->token.pos);
     if (!expr)
         return NULL;
     expr->in_slot = peal_parser_at(p, "recv_slot");
+    expr->is_async = peal_parser_at(p, "recv_async");
     peal_parser_step(p);
     if (!peal_parser_want(p, "from") || !(expr->a = peal_parse_peer(p)))
         return NULL;
@@ -174,7 +174,10 @@ static struct peal_expr *parse_primary(struct peal_parser *p)
     bool is_recv = peal_parser_at(p, "recv") || peal_parser_at(p, "recv_slot");
     /* Elsewhere it is a name like any other; `recv form` is a typing error. */
     if (is_recv && peal_token_is_near(&p->ahead, "from"))
-        return parse_recv(p);
+        return peal_parse_recv(p);
+    if (peal_parser_at(p, "recv_async") && peal_parser_ahead(p, "from"))
+        return peal_parser_fail(p, p->token.pos,
+                                "recv_async stands alone: let t: T[n] = recv_async from ...");
     if (peal_parser_at(p, "peek")) {
         struct peal_expr *expr = new_expr(p, PEAL_EXPR_PEEK, p->token.pos);
         peal_parser_step(p);

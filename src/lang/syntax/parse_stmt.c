@@ -104,6 +104,18 @@ static bool parse_tree(struct peal_parser *p, struct peal_stmt *stmt)
     return !peal_parser_take(p, "from") || (stmt->b = peal_parse_expr(p));
 }
 
+static bool at_post(const struct peal_parser *p)
+{
+    return peal_parser_at(p, "recv_async") && peal_parser_ahead(p, "from");
+}
+
+/* recv_async from ..., after what it is for */
+static bool parse_post(struct peal_parser *p, struct peal_stmt *stmt)
+{
+    stmt->kind = PEAL_STMT_POST;
+    return (stmt->a = peal_parse_recv(p));
+}
+
 static bool parse_let(struct peal_parser *p, struct peal_stmt *stmt)
 {
     stmt->symbol = parse_symbol(p, PEAL_SYMBOL_LET, "a new name");
@@ -117,7 +129,11 @@ static bool parse_let(struct peal_parser *p, struct peal_stmt *stmt)
         if (!peal_parse_memory(p, stmt->symbol))
             return false;
     }
-    return peal_parser_want(p, "=") && (stmt->a = peal_parse_expr(p));
+    if (!peal_parser_want(p, "="))
+        return false;
+    if (at_post(p))
+        return parse_post(p, stmt);
+    return (stmt->a = peal_parse_expr(p));
 }
 
 static bool parse_var(struct peal_parser *p, struct peal_stmt *stmt)
@@ -145,6 +161,11 @@ static bool parse_wait(struct peal_parser *p, struct peal_stmt *stmt)
     stmt->a = peal_parse_place(p);
     if (!stmt->a)
         return false;
+    bool is_over = p->token.kind == PEAL_TOKEN_NAME || peal_parser_at(p, "}");
+    if (is_over && !stmt->relaxed && stmt->a->kind == PEAL_EXPR_NAME) {
+        stmt->kind = PEAL_STMT_AWAIT;
+        return !peal_parser_take(p, "into") || (stmt->b = peal_parse_place(p));
+    }
     if (peal_parser_take(p, "=="))
         stmt->is_equal = true;
     else if (!peal_parser_take(p, ">="))
@@ -331,6 +352,10 @@ static bool parse_assign(struct peal_parser *p, struct peal_stmt *stmt)
         return false;
     if (!stmt->exclusive && peal_parser_take(p, "=")) {
         stmt->kind = PEAL_STMT_ASSIGN;
+        if (at_post(p)) {
+            stmt->b = stmt->a;
+            return parse_post(p, stmt);
+        }
         return (stmt->b = peal_parse_expr(p));
     }
     stmt->kind = PEAL_STMT_ACCUMULATE;

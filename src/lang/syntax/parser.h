@@ -59,6 +59,8 @@ void peal_parser_leave(struct peal_parser *p);
 struct peal_pos peal_parser_span(const struct peal_parser *p, struct peal_pos start);
 
 struct peal_expr *peal_parse_expr(struct peal_parser *p);
+/* recv from peer [on channel]; also recv_slot and recv_async */
+struct peal_expr *peal_parse_recv(struct peal_parser *p);
 struct peal_expr *peal_parse_peer(struct peal_parser *p);
 struct peal_expr *peal_parse_place(struct peal_parser *p);
 /* Arguments up to and including the closing parenthesis; `ports`: N, S, ... are ports there. */

@@ -237,6 +237,20 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
     case PEAL_STMT_FREE:
         peal_text_printf(out, "free %s", stmt->a->name);
         break;
+    case PEAL_STMT_POST:
+        if (stmt->b) {
+            print_pair(stmt->b, " = ", stmt->a, out);
+            break;
+        }
+        print_let(stmt, out);
+        break;
+    case PEAL_STMT_AWAIT:
+        peal_text_printf(out, "wait %s", stmt->a->name);
+        if (stmt->b) {
+            peal_text_puts(out, " into ");
+            peal_print_expr(stmt->b, out);
+        }
+        break;
     case PEAL_STMT_ASSERT:
         peal_text_puts(out, "assert ");
         peal_print_expr(stmt->a, out);

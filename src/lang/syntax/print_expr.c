@@ -159,7 +159,10 @@ static void print_bare(const struct peal_expr *expr, struct peal_text *out)
         peal_text_printf(out, "launch mod %" PRId64, expr->value);
         break;
     case PEAL_EXPR_RECV:
-        peal_text_puts(out, expr->in_slot ? "recv_slot from " : "recv from ");
+        if (expr->is_async)
+            peal_text_puts(out, "recv_async from ");
+        else
+            peal_text_puts(out, expr->in_slot ? "recv_slot from " : "recv from ");
         peal_print_peer(expr->a, out);
         if (expr->b)
             peal_text_printf(out, " on %s", expr->b->name);

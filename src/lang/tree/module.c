@@ -186,7 +186,7 @@ void peal_expr_walk(struct peal_expr *expr, peal_expr_visit *visit, void *contex
 
 void peal_stmt_walk_exprs(struct peal_stmt *stmt, peal_expr_visit *visit, void *context)
 {
-    bool declares = stmt->kind == PEAL_STMT_DECL || (stmt->kind == PEAL_STMT_LET && stmt->typed);
+    bool declares = stmt->kind == PEAL_STMT_DECL || stmt->typed;
     if (declares && stmt->symbol) {
         for (int i = 0; i < 2; i++)
             peal_expr_walk(stmt->symbol->shape[i], visit, context);

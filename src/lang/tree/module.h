@@ -168,6 +168,7 @@ struct peal_expr {
     struct peal_slice slices[PEAL_MAX_SLICES];
     int nslices;
     bool in_slot;    /* RECV */
+    bool is_async;   /* RECV: of a post */
     uint16_t height; /* of the tree under this node, itself included; at most PEAL_MAX_HEIGHT */
 };
 
@@ -255,6 +256,9 @@ enum peal_stmt_kind {
     PEAL_STMT_WAIT,       /* wait [relaxed] a >= b, or == b (`is_equal`) [at launch - back] */
     PEAL_STMT_SEND,       /* send a to b [on channel c] */
     PEAL_STMT_FREE,       /* free a: ends a recv_slot tile */
+    /* let symbol: elem[shape] = recv_async ..., or b = recv_async ...: `a` is the recv */
+    PEAL_STMT_POST,
+    PEAL_STMT_AWAIT,     /* wait a [into b]: a was posted */
     PEAL_STMT_FLUSH,     /* flush to a: everything that this lane did to rank a has arrived there */
     PEAL_STMT_FOR,       /* for symbol in a .. b [step c] { body } */
     PEAL_STMT_FOR_PEERS, /* for symbol in peers { body }: the other ranks, starting with rank + 1 */

@@ -207,9 +207,10 @@ static void check_symbol(struct validation *v, const struct peal_stmt *stmt)
     static const bool declares[] = {
         [PEAL_STMT_DECL] = true,   [PEAL_STMT_LET] = true,       [PEAL_STMT_VAR] = true,
         [PEAL_STMT_FOR] = true,    [PEAL_STMT_FOR_PEERS] = true, [PEAL_STMT_LANE] = true,
-        [PEAL_STMT_SCOPE] = false,
+        [PEAL_STMT_POST] = true,   [PEAL_STMT_SCOPE] = false,
     };
-    bool wanted = declares[stmt->kind] && (stmt->kind != PEAL_STMT_LANE || stmt->symbol);
+    bool may_declare = stmt->kind == PEAL_STMT_LANE || stmt->kind == PEAL_STMT_POST;
+    bool wanted = declares[stmt->kind] && (!may_declare || stmt->symbol);
     if (wanted && !stmt->symbol)
         fail(v, stmt->pos, "a declaration has no symbol");
     else if (wanted)
@@ -218,7 +219,7 @@ static void check_symbol(struct validation *v, const struct peal_stmt *stmt)
 
 static void check_stmt(struct validation *v, const struct peal_stmt *stmt, int depth)
 {
-    bool shaped = stmt->kind == PEAL_STMT_DECL || (stmt->kind == PEAL_STMT_LET && stmt->typed);
+    bool shaped = stmt->kind == PEAL_STMT_DECL || stmt->typed;
     if (shaped && stmt->symbol) {
         for (int i = 0; i < 2; i++)
             check_expr(v, stmt->symbol->shape[i], 0);

@@ -437,6 +437,16 @@ void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s)
     bind_tile(t, symbol, &tile);
 }
 
+void peal_inst_post_tile(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct part shape;
+    if (!written_shape(t, s->symbol, &shape))
+        return;
+    struct part tile =
+        peal_inst_tile(t, s->symbol, peal_inst_dtype(t, s->symbol->type.elem), &shape);
+    bind_tile(t, s->symbol, &tile);
+}
+
 /* tile = value: a new value of the same shape. If the tile is in a slot or has another shape, a new
  * tile is made. */
 void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)

@@ -37,6 +37,7 @@ struct binding {
     bool in_slot; /* tile of recv_slot */
     uint32_t channel, message;
     bool freed;
+    bool is_posted; /* tile of recv_async: not received, or received elsewhere */
 };
 
 /* A part of a buffer or tile. */
@@ -69,6 +70,15 @@ struct tile_buf {
 struct channel_use {
     uint32_t channel;
     uint32_t received, freed;
+};
+
+/* A receive that was posted and is not waited for. Messages of a channel go to its receives in the
+ * order in which they were posted. */
+struct posted {
+    const struct peal_symbol *symbol;
+    const struct peal_expr *e;
+    uint32_t channel;
+    bool is_received; /* because a later one of the channel was waited for */
 };
 
 struct instantiation {
@@ -113,6 +123,7 @@ struct instantiation {
     struct peal_lane_ops scratch;
     PEAL_VEC(struct tile_buf) tiles;
     PEAL_VEC(struct channel_use) channel_uses;
+    PEAL_VEC(struct posted) posted; /* in the current lane, in order */
     /* By buffer, for fuse. */
     PEAL_VEC(uint8_t) kinds;
     PEAL_VEC(bool) stable;
@@ -178,6 +189,8 @@ bool peal_inst_cell(struct instantiation *t, const struct peal_expr *e, struct c
 void peal_inst_store(struct instantiation *t, const struct part *dst,
                      const struct peal_expr *value);
 void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s);
+/* A tile for a receive that is posted: bound, without a value. */
+void peal_inst_post_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s);
 /* A buffer, a tile or a part of one: what an op can name. */
@@ -219,6 +232,9 @@ void peal_inst_receive_in_slot(struct instantiation *t, const struct peal_expr *
 enum peal_dtype peal_inst_wire_dtype(const struct instantiation *t, const struct peal_expr *e);
 void peal_inst_send(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_free(struct instantiation *t, const struct peal_stmt *s);
+/* The tile of s is bound already. */
+void peal_inst_post(struct instantiation *t, const struct peal_stmt *s);
+void peal_inst_await(struct instantiation *t, const struct peal_stmt *s);
 
 /* walk.c */
 void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body);

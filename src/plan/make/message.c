@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements that move data between ranks through channels: send, recv, recv_slot, free. */
+/* Statements that move data between ranks through channels: send, recv, recv_slot, free; recv_async,
+ * which becomes a recv where it is waited for, because a message travels into its slot without the
+ * receiver. */
 #include "plan/make/maker.h"
 
 #include <inttypes.h>
@@ -118,12 +120,91 @@ static uint32_t recv_channel(struct instantiation *t, const struct peal_expr *e)
     return channel_of(t, e->b, peer.rank, peer.incoming_port, t->rank);
 }
 
+static void emit_message(struct instantiation *t, uint32_t channel, const struct part *dst,
+                         enum peal_dtype wire)
+{
+    if (wire == dst->ref.dtype) {
+        split(t, dst, emit_recv, channel);
+        return;
+    }
+    struct part tile = peal_inst_tile(t, NULL, wire, dst);
+    if (t->status == PEAL_OK) {
+        split(t, &tile, emit_recv, channel);
+        peal_inst_move(t, dst, &tile, 0);
+    }
+}
+
+/* Messages come in order: first those receives of the channel that were posted before `end`. */
+static void receive_posted(struct instantiation *t, uint32_t channel, size_t end)
+{
+    for (size_t i = 0; i < end && t->status == PEAL_OK; i++) {
+        struct posted *p = &t->posted.at[i];
+        if (p->channel != channel || p->is_received)
+            continue;
+        struct part tile;
+        peal_inst_tile_part(t, &t->env[p->symbol->slot], &tile);
+        emit_message(t, channel, &tile, peal_inst_wire_dtype(t, p->e));
+        p->is_received = true;
+    }
+}
+
+void peal_inst_post(struct instantiation *t, const struct peal_stmt *s)
+{
+    const struct peal_symbol *symbol = s->symbol;
+    if (s->b)
+        symbol = s->b->symbol;
+    for (size_t i = 0; i < t->posted.len; i++) {
+        if (t->posted.at[i].symbol == symbol) {
+            peal_inst_fail(t, s->pos, "'%s' is still to be waited for", symbol->name);
+            return;
+        }
+    }
+    if (!s->b)
+        peal_inst_post_tile(t, s);
+    uint32_t channel = recv_channel(t, s->a);
+    if (t->status != PEAL_OK)
+        return;
+    t->env[symbol->slot].is_posted = true;
+    if (!peal_vec_push(&t->posted, ((struct posted){symbol, s->a, channel, false})))
+        peal_inst_no_memory(t);
+}
+
+void peal_inst_await(struct instantiation *t, const struct peal_stmt *s)
+{
+    const struct peal_symbol *symbol = s->a->symbol;
+    struct binding *b = &t->env[symbol->slot];
+    size_t at = 0;
+    while (at < t->posted.len && t->posted.at[at].symbol != symbol)
+        at++;
+    if (at == t->posted.len) {
+        peal_inst_fail(t, s->pos, "'%s' is waited for without a recv_async", symbol->name);
+        return;
+    }
+    struct posted posted = t->posted.at[at];
+    struct part tile, place;
+    peal_inst_tile_part(t, b, &tile);
+    if (s->b && peal_inst_part(t, s->b, &place))
+        peal_inst_want_shape(t, s->b, &place, &tile);
+    receive_posted(t, posted.channel, at);
+    if (t->status != PEAL_OK)
+        return;
+    if (!posted.is_received)
+        emit_message(t, posted.channel, s->b ? &place : &tile, peal_inst_wire_dtype(t, posted.e));
+    else if (s->b)
+        peal_inst_move(t, &place, &tile, 0);
+    b->is_posted = s->b != NULL;
+    for (size_t i = at + 1; i < t->posted.len; i++)
+        t->posted.at[i - 1] = t->posted.at[i];
+    t->posted.len--;
+}
+
 /* recv_slot: the payload stays where it is; b becomes the tile that names it. */
 void peal_inst_receive_in_slot(struct instantiation *t, const struct peal_expr *e,
                                enum peal_dtype wire, const struct part *shape, struct binding *b)
 {
     uint32_t channel = recv_channel(t, e);
     struct channel_use *use = NULL;
+    receive_posted(t, channel, t->posted.len);
     if (t->status == PEAL_OK)
         use = use_of(t, channel);
     struct peal_op *op = NULL;
@@ -174,15 +255,8 @@ void peal_inst_receive(struct instantiation *t, const struct part *dst, const st
     uint32_t channel = recv_channel(t, e);
     if (t->status != PEAL_OK)
         return;
-    if (wire == dst->ref.dtype) {
-        split(t, dst, emit_recv, channel);
-        return;
-    }
-    struct part tile = peal_inst_tile(t, NULL, wire, dst);
-    if (t->status == PEAL_OK) {
-        split(t, &tile, emit_recv, channel);
-        peal_inst_move(t, dst, &tile, 0);
-    }
+    receive_posted(t, channel, t->posted.len);
+    emit_message(t, channel, dst, wire);
 }
 
 void peal_inst_send(struct instantiation *t, const struct peal_stmt *s)

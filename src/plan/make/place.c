@@ -164,6 +164,9 @@ static bool find_part(struct instantiation *t, const struct peal_expr *e, struct
             return peal_inst_fail(t, e->pos, "'%s' has no value here", e->symbol->name);
         if (b->freed)
             return peal_inst_fail(t, e->pos, "'%s' was freed", e->symbol->name);
+        if (b->is_posted)
+            return peal_inst_fail(t, e->pos, "'%s' has not been received: 'wait %s' comes first",
+                                  e->symbol->name, e->symbol->name);
         peal_inst_tile_part(t, b, out);
         return true;
     }

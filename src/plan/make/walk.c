@@ -434,6 +434,9 @@ void peal_inst_lane_end(struct instantiation *t)
         .out = &t->scratch,
     };
     bool has_when = false, has_slot = false;
+    if (t->posted.len)
+        peal_inst_fail(t, t->posted.at[0].e->pos, "'%s' is never waited for",
+                       t->posted.at[0].symbol->name);
     for (size_t i = 0; i < t->now.ops.len; i++) {
         has_when = has_when || peal_op_is_when(&t->now.ops.at[i]);
         has_slot = has_slot || peal_op_holds(&t->now.ops.at[i]);
@@ -464,7 +467,7 @@ void peal_inst_lane_end(struct instantiation *t)
         peal_assembler_append(t->a, op, peal_op_is_sync(op) ? NULL : t->now.refs.at + op->mem.ref);
     }
     t->now.ops.len = t->now.refs.len = 0;
-    t->channel_uses.len = 0;
+    t->channel_uses.len = t->posted.len = 0;
 }
 
 static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
@@ -538,6 +541,12 @@ static void walk_one(struct instantiation *t, const struct peal_stmt *s)
         break;
     case PEAL_STMT_FREE:
         peal_inst_free(t, s);
+        break;
+    case PEAL_STMT_POST:
+        peal_inst_post(t, s);
+        break;
+    case PEAL_STMT_AWAIT:
+        peal_inst_await(t, s);
         break;
     case PEAL_STMT_FLUSH:
         walk_flush(t, s);

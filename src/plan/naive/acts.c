@@ -145,6 +145,21 @@ static int64_t int_or_bool(struct peal_naive *n, const struct peal_expr *e)
     return peal_naive_int(n, e);
 }
 
+static bool written_shape(struct peal_naive *n, const struct peal_symbol *symbol,
+                          struct naive_place *out)
+{
+    int64_t rows = 1;
+    out->two_d = symbol->shape[1];
+    if (out->two_d)
+        rows = peal_naive_int(n, symbol->shape[0]);
+    int64_t cols = peal_naive_int(n, symbol->shape[out->two_d]);
+    if (rows < 0 || cols < 0)
+        return peal_naive_fail(n, "a tile of a negative size");
+    out->rows = (uint64_t)rows;
+    out->count = (uint64_t)cols;
+    return !n->why;
+}
+
 static void walk_let(struct peal_naive *n, const struct peal_stmt *s)
 {
     struct naive_place shape = {.rows = 1};
@@ -156,19 +171,10 @@ static void walk_let(struct peal_naive *n, const struct peal_stmt *s)
         set_int(n, s->symbol, int_or_bool(n, s->a));
         return;
     }
-    if (s->typed) {
-        shape.two_d = s->symbol->shape[1];
-        int64_t rows = 1;
-        if (shape.two_d)
-            rows = peal_naive_int(n, s->symbol->shape[0]);
-        int64_t cols = peal_naive_int(n, s->symbol->shape[shape.two_d]);
-        if (rows < 0 || cols < 0)
-            (void)peal_naive_fail(n, "a tile of a negative size");
-        shape.rows = (uint64_t)rows;
-        shape.count = (uint64_t)cols;
-    } else if (!peal_naive_shape(n, s->a, &shape)) {
+    if (s->typed)
+        (void)written_shape(n, s->symbol, &shape);
+    else if (!peal_naive_shape(n, s->a, &shape))
         (void)peal_naive_fail(n, "a tile of unknown shape");
-    }
     if (!n->why)
         set_tile(n, s->symbol, s->a, shape);
 }
@@ -229,6 +235,70 @@ static void walk_free(struct peal_naive *n, const struct peal_stmt *s)
         n, (struct naive_act){.kind = NAIVE_FREE, .channel = n->lane->slots.at[use - 1].channel});
 }
 
+void peal_naive_take_posts(struct peal_naive *n, uint32_t channel, size_t end)
+{
+    for (size_t i = 0; i < end && !n->why; i++) {
+        struct naive_post *post = &n->lane->posts.at[i];
+        if (post->is_taken || post->channel != channel)
+            continue;
+        struct naive_value *v = peal_naive_message(n, channel, &post->shape, false);
+        peal_naive_act(n, (struct naive_act){.kind = NAIVE_LET, .place = post->shape, .value = v});
+        post->is_taken = true;
+    }
+}
+
+static void walk_post(struct peal_naive *n, const struct peal_stmt *s)
+{
+    struct naive_post post = {.shape = {.rows = 1}};
+    const struct peal_symbol *symbol = s->symbol;
+    if (s->b) {
+        symbol = s->b->symbol;
+        if (!peal_naive_place(n, s->b, &post.shape))
+            return;
+    } else if (!written_shape(n, symbol, &post.shape)) {
+        return;
+    }
+    post.slot = symbol->slot;
+    post.shape.rank = n->rank;
+    post.shape.slot = symbol->slot;
+    post.shape.tile = true;
+    post.shape.base = 0;
+    post.shape.stride = post.shape.count;
+    struct naive_peer peer = peal_naive_peer(n, s->a->a);
+    if (n->why)
+        return;
+    post.channel = peal_naive_channel(n, s->a->b, peer.rank, n->rank, peer.in);
+    n->now->names[symbol->slot] = (struct naive_name){
+        .bound = true, .rows = post.shape.two_d ? post.shape.rows : 0, .cols = post.shape.count};
+    if (!peal_vec_push(&n->lane->posts, post))
+        (void)peal_naive_fail(n, "out of memory");
+}
+
+static void walk_await(struct peal_naive *n, const struct peal_stmt *s)
+{
+    size_t at = 0;
+    while (at < n->lane->posts.len && n->lane->posts.at[at].slot != s->a->symbol->slot)
+        at++;
+    if (at == n->lane->posts.len) {
+        (void)peal_naive_fail(n, "a wait for what was not posted");
+        return;
+    }
+    struct naive_act act = {.kind = NAIVE_ASSIGN};
+    if (s->b && !peal_naive_place(n, s->b, &act.place))
+        return;
+    peal_naive_take_posts(n, n->lane->posts.at[at].channel, s->b ? at : at + 1);
+    struct naive_post post = n->lane->posts.at[at];
+    if (s->b && post.is_taken)
+        act.value = peal_naive_held(n, &post.shape);
+    else if (s->b)
+        act.value = peal_naive_message(n, post.channel, &post.shape, false);
+    if (s->b)
+        peal_naive_act(n, act);
+    for (size_t i = at + 1; i < n->lane->posts.len; i++)
+        n->lane->posts.at[i - 1] = n->lane->posts.at[i];
+    n->lane->posts.len--;
+}
+
 static void walk_grid(struct peal_naive *n, const struct peal_stmt *s)
 {
     int64_t a = peal_naive_int(n, s->a), b = peal_naive_int_or(n, s->b, 0);
@@ -281,6 +351,12 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
         break;
     case PEAL_STMT_FREE:
         walk_free(n, s);
+        break;
+    case PEAL_STMT_POST:
+        walk_post(n, s);
+        break;
+    case PEAL_STMT_AWAIT:
+        walk_await(n, s);
         break;
     case PEAL_STMT_FLUSH: /* in this model everything takes effect at once */
         (void)peal_naive_int(n, s->a);

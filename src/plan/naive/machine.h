@@ -91,9 +91,17 @@ struct naive_slot {
     bool freed; /* freed by the text */
 };
 
+/* A recv_async that is not waited for. */
+struct naive_post {
+    uint32_t slot, channel; /* slot: of the tile's symbol */
+    struct naive_place shape;
+    bool is_taken; /* its message is in the tile */
+};
+
 struct naive_lane {
     PEAL_VEC(struct naive_act) acts;
     PEAL_VEC(struct naive_slot) slots;
+    PEAL_VEC(struct naive_post) posts; /* in order */
     size_t at;
     struct naive_memory *tiles; /* [symbol slot] */
 };
@@ -193,6 +201,13 @@ struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_exp
 /* recv or recv_slot: the act and its value. */
 struct naive_value *peal_naive_receive(struct peal_naive *n, const struct peal_expr *e,
                                        const struct naive_place *shape, uint32_t *slot_use);
+/* The next message of the channel: the act and its value. NULL after a failure. */
+struct naive_value *peal_naive_message(struct peal_naive *n, uint32_t channel,
+                                       const struct naive_place *shape, bool holds_slot);
+/* A value that is what the place holds. */
+struct naive_value *peal_naive_held(struct peal_naive *n, const struct naive_place *place);
+/* Takes the messages of the channel that the first `end` posts wait for, in order. */
+void peal_naive_take_posts(struct peal_naive *n, uint32_t channel, size_t end);
 uint32_t peal_naive_channel(struct peal_naive *n, const struct peal_expr *name, uint32_t sender,
                             uint32_t receiver, uint32_t port);
 

@@ -298,6 +298,7 @@ static void release_lanes(const struct peal_naive *n, struct naive_rank *r)
         free(lane->tiles);
         peal_vec_release(&lane->acts);
         peal_vec_release(&lane->slots);
+        peal_vec_release(&lane->posts);
     }
     r->lanes.len = 0;
 }

@@ -263,21 +263,42 @@ uint32_t peal_naive_channel(struct peal_naive *n, const struct peal_expr *name, 
     return row;
 }
 
+struct naive_value *peal_naive_message(struct peal_naive *n, uint32_t channel,
+                                       const struct naive_place *shape, bool holds_slot)
+{
+    struct naive_value *v = make(n, NAIVE_MESSAGE);
+    if (n->why || !v || !peal_naive_spend(n, shape->rows * shape->count))
+        return NULL;
+    v->message = peal_naive_take(n, (shape->rows * shape->count + 1) * sizeof *v->message);
+    peal_naive_act(n, (struct naive_act){.kind = NAIVE_RECV,
+                                         .place = *shape,
+                                         .value = v,
+                                         .channel = channel,
+                                         .holds_slot = holds_slot});
+    return v;
+}
+
+struct naive_value *peal_naive_held(struct peal_naive *n, const struct naive_place *place)
+{
+    struct naive_value *v = make(n, NAIVE_PLACE);
+    if (v)
+        v->place = *place;
+    return v;
+}
+
 struct naive_value *peal_naive_receive(struct peal_naive *n, const struct peal_expr *e,
                                        const struct naive_place *shape, uint32_t *slot_use)
 {
     struct naive_peer peer = peal_naive_peer(n, e->a);
-    struct naive_value *v = make(n, NAIVE_MESSAGE);
     *slot_use = 0;
-    if (n->why || !v || !peal_naive_spend(n, shape->rows * shape->count))
-        return NULL;
-    v->message = peal_naive_take(n, (shape->rows * shape->count + 1) * sizeof *v->message);
-    struct naive_act act = {.kind = NAIVE_RECV, .place = *shape, .value = v};
-    act.channel = peal_naive_channel(n, e->b, peer.rank, n->rank, peer.in);
-    act.holds_slot = e->in_slot;
-    peal_naive_act(n, act);
-    if (e->in_slot) {
-        struct naive_slot slot = {act.channel, n->lane->acts.len, false};
+    uint32_t channel = 0;
+    if (!n->why)
+        channel = peal_naive_channel(n, e->b, peer.rank, n->rank, peer.in);
+    if (!n->why)
+        peal_naive_take_posts(n, channel, n->lane->posts.len);
+    struct naive_value *v = peal_naive_message(n, channel, shape, e->in_slot);
+    if (v && e->in_slot) {
+        struct naive_slot slot = {channel, n->lane->acts.len, false};
         if (!peal_vec_push(&n->lane->slots, slot))
             (void)peal_naive_fail(n, "out of memory");
         *slot_use = (uint32_t)n->lane->slots.len;

@@ -362,6 +362,8 @@ static const char *name_of(const struct peal_stmt *s)
 {
     switch (s->kind) {
     case PEAL_STMT_SEND:
+    case PEAL_STMT_POST:
+    case PEAL_STMT_AWAIT:
         return "a message, which a mesh has not";
     case PEAL_STMT_LANE:
         return "lanes, which a mesh has not";

@@ -262,6 +262,9 @@ static bool read_statement(struct ring_reader *r, const struct peal_stmt *s)
         return read_if(r, s);
     case PEAL_STMT_SCOPE:
         return read_call(r, s);
+    case PEAL_STMT_POST:
+    case PEAL_STMT_AWAIT:
+        return peal_ring_refuse(r, s->pos, "a recv_async: write a recv where it is waited for");
     default:
         return peal_ring_refuse(r, s->pos,
                                 "a statement that no ring has: an assert, a variable, an "
