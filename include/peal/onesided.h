@@ -73,6 +73,14 @@ enum peal_compare { PEAL_EQ, PEAL_NE, PEAL_GE, PEAL_GT, PEAL_LE, PEAL_LT };
 PEAL_API enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
                                           enum peal_compare compare, uint64_t value);
 
+/* Blocks until `condition` returns nonzero: for what peal_wait_until cannot express, such as words of
+ * other sizes, or several words. It is called again and again in the waiting thread, must read the
+ * words anew each time (atomically, or as volatile), and must not use this communicator. What was
+ * put before the change that it saw can then be read. `what` names it in reports, and may be NULL.
+ * Fails like peal_wait_until. */
+PEAL_API enum peal_status peal_wait_for(struct peal_comm *comm, int (*condition)(void *context),
+                                        void *context, const char *what);
+
 /* Adds to the peer's word and stores its previous value in `old`, which may be NULL. The word may
  * be a signal. */
 PEAL_API enum peal_status peal_fetch_add(struct peal_comm *comm, uint64_t *remote, uint64_t add,

@@ -287,8 +287,9 @@ struct wait {
 static const char *const signs[] = {[PEAL_EQ] = "==", [PEAL_NE] = "!=", [PEAL_GE] = ">=",
                                     [PEAL_GT] = ">",  [PEAL_LE] = "<=", [PEAL_LT] = "<"};
 
-static bool holds(const struct wait *wait)
+static bool holds(void *context)
 {
+    const struct wait *wait = context;
     /* Partner: add_word and the atomic operations, of any rank. */
     uint64_t now = atomic_load_explicit(wait->signal, memory_order_acquire);
     switch (wait->compare) {
@@ -318,22 +319,39 @@ static void describe(void *context, struct peal_text *out)
                      wait->offset, now, signs[wait->compare], wait->value);
 }
 
-static enum peal_status wait_long(struct peal_comm *comm, struct wait *wait)
+/* What a wait is for. */
+struct condition {
+    bool (*holds)(void *context);
+    void (*describe)(void *context, struct peal_text *out);
+    void *context;
+    uint64_t max_sleep_ns; /* 0: whatever makes it hold wakes this rank */
+};
+
+static enum peal_status wait_for(struct peal_comm *comm, const struct condition *condition)
 {
     struct peal_team *team = comm->team;
-    struct peal_backoff pause = {.describe = describe,
-                                 .context = wait,
+    for (uint32_t polls = 0; polls < team->policy.spins; polls++) {
+        if (condition->holds(condition->context))
+            return PEAL_OK;
+        peal_relax();
+    }
+    struct peal_backoff pause = {.describe = condition->describe,
+                                 .context = condition->context,
                                  .stream = 1,
                                  .is_message = true, /* of any rank, and of no call */
-                                 .peer = UINT32_MAX};
+                                 .peer = UINT32_MAX,
+                                 .max_sleep_ns = condition->max_sleep_ns};
     enum peal_status status = PEAL_OK;
-    while (status == PEAL_OK && !holds(wait)) {
+    peal_team_enter(peal_team_own(team), 1);
+    while (status == PEAL_OK && !condition->holds(condition->context)) {
         if (peal_calls_progress(&comm->engine))
             peal_backoff_reset(team, &pause);
         status = peal_backoff_step(team, &pause);
     }
     peal_backoff_reset(team, &pause);
-    return status;
+    peal_team_leave(peal_team_own(team));
+    peal_team_depart(team);
+    return peal_comm_end(comm, status);
 }
 
 enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
@@ -352,16 +370,39 @@ enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
                         .compare = compare,
                         .value = value,
                         .offset = (uint64_t)(at - memory->at[comm->team->rank])};
-    for (uint32_t polls = 0; polls < comm->team->policy.spins; polls++) {
-        if (holds(&wait))
-            return PEAL_OK;
-        peal_relax();
-    }
-    peal_team_enter(peal_team_own(comm->team), 1);
-    status = wait_long(comm, &wait);
-    peal_team_leave(peal_team_own(comm->team));
-    peal_team_depart(comm->team);
-    return peal_comm_end(comm, status);
+    return wait_for(comm, &(struct condition){holds, describe, &wait, 0});
+}
+
+struct user_condition {
+    int (*holds)(void *context);
+    void *context;
+    const char *what;
+};
+
+static bool user_holds(void *context)
+{
+    const struct user_condition *condition = context;
+    bool held = condition->holds(condition->context) != 0;
+    atomic_thread_fence(memory_order_acquire); /* partner: the release of whoever made it hold */
+    return held;
+}
+
+static void describe_user(void *context, struct peal_text *out)
+{
+    peal_text_puts(out, ((const struct user_condition *)context)->what);
+}
+
+enum peal_status peal_wait_for(struct peal_comm *comm, int (*condition)(void *context),
+                               void *context, const char *what)
+{
+    enum { MAX_SLEEP_NS = 100000 }; /* a put wakes no rank */
+    enum peal_status status = begin(comm, PEAL_ONESIDED_WAIT_UNTIL);
+    if (status != PEAL_OK)
+        return status;
+    if (!condition)
+        return peal_comm_fail(comm, PEAL_INVALID, "no condition");
+    struct user_condition user = {condition, context, what ? what : "wait_for"};
+    return wait_for(comm, &(struct condition){user_holds, describe_user, &user, MAX_SLEEP_NS});
 }
 
 /* ---- completion ---- */

@@ -104,6 +104,27 @@ static int contend(struct peal_comm *comm, struct memory *own)
     return 0;
 }
 
+/* Both halves of the word are read: no comparison of one signal says that. */
+static int halves_are_equal(void *context)
+{
+    volatile uint32_t *halves = context;
+    return halves[0] == halves[1];
+}
+
+static int wait_for_condition(struct peal_comm *comm, struct memory *own)
+{
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm), half = 7;
+    own->counter = 7;
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(peal_put(comm, (uint32_t *)(void *)&own->counter + 1, &half, sizeof half,
+                    (rank + 1) % size) == PEAL_OK);
+    EXPECT(peal_wait_for(comm, halves_are_equal, &own->counter, "two halves") == PEAL_OK);
+    EXPECT(own->counter == 7 + (UINT64_C(7) << 32));
+    EXPECT(peal_wait_for(comm, NULL, NULL, NULL) == PEAL_INVALID);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    return 0;
+}
+
 static int compare(struct peal_comm *comm, struct memory *own)
 {
     own->counter = 5;
@@ -151,6 +172,8 @@ static int body(struct peal_comm *comm, const void *context)
         wrong = contend(comm, own);
     if (!wrong)
         wrong = compare(comm, own);
+    if (!wrong)
+        wrong = wait_for_condition(comm, own);
     if (!wrong)
         wrong = refuse(comm, own);
     EXPECT(!wrong && peal_barrier(comm) == PEAL_OK);
