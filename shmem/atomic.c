@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Atomic operations and locks. Peal adds and compares-and-swaps words of any PE; the others are made
+ * of these two. */
+#include "job.h"
+
+#include <sched.h>
+#include <string.h>
+
+enum change { ADD, AND, OR, XOR, SWAP, COMPARE_SWAP };
+
+static uint64_t changed(enum change change, uint64_t old, uint64_t operand)
+{
+    switch (change) {
+    case AND:
+        return old & operand;
+    case OR:
+        return old | operand;
+    case XOR:
+        return old ^ operand;
+    case ADD:
+        return old + operand;
+    case SWAP:
+    case COMPARE_SWAP:
+        break;
+    }
+    return operand;
+}
+
+/* The two operations that Peal has. */
+static uint64_t add(const struct peal_shmem_call *call, void *at, size_t width, uint64_t operand,
+                    uint32_t pe)
+{
+    struct peal_comm *world = peal_shmem_world(call);
+    uint64_t old64 = 0;
+    uint32_t old32 = 0;
+    if (width == sizeof old64)
+        peal_shmem_check(call, world, peal_fetch_add(world, at, operand, pe, &old64));
+    else
+        peal_shmem_check(call, world, peal_fetch_add32(world, at, (uint32_t)operand, pe, &old32));
+    return width == sizeof old64 ? old64 : old32;
+}
+
+static uint64_t compare_swap(const struct peal_shmem_call *call, void *at, size_t width,
+                             uint64_t expected, uint64_t desired, uint32_t pe)
+{
+    struct peal_comm *world = peal_shmem_world(call);
+    uint64_t old64 = 0;
+    uint32_t old32 = 0;
+    if (width == sizeof old64)
+        peal_shmem_check(call, world, peal_compare_swap(world, at, expected, desired, pe, &old64));
+    else
+        peal_shmem_check(
+            call, world,
+            peal_compare_swap32(world, at, (uint32_t)expected, (uint32_t)desired, pe, &old32));
+    return width == sizeof old64 ? old64 : old32;
+}
+
+/* Changes a word of 4 or 8 bytes, and returns its previous bits. */
+static uint64_t apply(const struct peal_shmem_call *call, enum change change, void *remote,
+                      size_t width, uint64_t operand, uint64_t compare, uint32_t pe)
+{
+    void *at = peal_shmem_symmetric(call, remote);
+    if (change == ADD)
+        return add(call, at, width, operand, pe);
+    if (change == COMPARE_SWAP)
+        return compare_swap(call, at, width, compare, operand, pe);
+    uint64_t mask = width == sizeof mask ? UINT64_MAX : UINT32_MAX;
+    uint64_t guess = add(call, at, width, 0, pe);
+    for (;;) {
+        uint64_t old =
+            compare_swap(call, at, width, guess, changed(change, guess, operand) & mask, pe);
+        if (old == guess)
+            return old;
+        guess = old;
+    }
+}
+
+/* ---- locks: the word of PE 0 is 0, or 1 + the PE that has the lock ---- */
+
+static bool try_lock(const struct peal_shmem_call *call, long *lock, uint32_t own)
+{
+    return compare_swap(call, peal_shmem_symmetric(call, lock), sizeof *lock, 0, 1 + own, 0) == 0;
+}
+
+void shmem_set_lock(long *lock)
+{
+    enum { CHECK = 4096 }; /* tries between two checks whether all PEs are alive */
+    struct peal_comm *world = peal_shmem_world(HERE);
+    for (uint32_t tries = 1; !try_lock(HERE, lock, peal_comm_rank(world)); tries++) {
+        sched_yield();
+        if (tries % CHECK == 0)
+            peal_shmem_quiet(HERE);
+    }
+}
+
+int shmem_test_lock(long *lock)
+{
+    return !try_lock(HERE, lock, peal_comm_rank(peal_shmem_world(HERE)));
+}
+
+void shmem_clear_lock(long *lock)
+{
+    uint32_t own = peal_comm_rank(peal_shmem_world(HERE));
+    peal_shmem_quiet(HERE); /* what was put under the lock is there when the next PE has it */
+    uint64_t old =
+        compare_swap(HERE, peal_shmem_symmetric(HERE, lock), sizeof *lock, 1 + own, 0, 0);
+    if (old != 1 + own)
+        peal_shmem_fail(HERE, "this PE does not have the lock");
+}
+
+/* ---- the functions ---- */
+
+/* The bits of a value, and back. */
+#define BITS(T, VALUE)                                                                             \
+    uint64_t bits = 0;                                                                             \
+    memcpy(&bits, &(T){VALUE}, sizeof(T));
+#define VALUE_OF(T, FROM)                                                                          \
+    uint64_t word = FROM;                                                                          \
+    T old;                                                                                         \
+    memcpy(&old, &word, sizeof old);
+#define TARGET(CTX) peal_shmem_target(HERE, CTX, pe)
+#define CHANGE(OP, CTX, OPERAND, COMPARE)                                                          \
+    apply(HERE, OP, (void *)(uintptr_t)dest, sizeof *dest, OPERAND, COMPARE, TARGET(CTX))
+
+/* P##NAME changes, P##fetch_NAME (F) also returns, and its _nbi form stores, the previous value. */
+#define DEFINE_CHANGE(P, PARAMETERS, CTX, T, NAME, F, OP)                                          \
+    void P##NAME PARAMETERS(T *dest, T value, int pe)                                              \
+    {                                                                                              \
+        BITS(T, value)                                                                             \
+        (void)CHANGE(OP, CTX, bits, 0);                                                            \
+    }                                                                                              \
+    T P##F PARAMETERS(T *dest, T value, int pe)                                                    \
+    {                                                                                              \
+        BITS(T, value)                                                                             \
+        VALUE_OF(T, CHANGE(OP, CTX, bits, 0))                                                      \
+        return old;                                                                                \
+    }                                                                                              \
+    void P##F##_nbi PARAMETERS(T *fetch, T *dest, T value, int pe)                                 \
+    {                                                                                              \
+        BITS(T, value)                                                                             \
+        VALUE_OF(T, CHANGE(OP, CTX, bits, 0))                                                      \
+        *fetch = old;                                                                              \
+    }
+#define DEFINE_EXTENDED(P, PARAMETERS, CTX, T)                                                     \
+    DEFINE_CHANGE(P, PARAMETERS, CTX, T, set, swap, SWAP)                                          \
+    T P##fetch PARAMETERS(const T *dest, int pe)                                                   \
+    {                                                                                              \
+        VALUE_OF(T, CHANGE(ADD, CTX, 0, 0))                                                        \
+        return old;                                                                                \
+    }                                                                                              \
+    void P##fetch_nbi PARAMETERS(T *fetch, const T *dest, int pe)                                  \
+    {                                                                                              \
+        VALUE_OF(T, CHANGE(ADD, CTX, 0, 0))                                                        \
+        *fetch = old;                                                                              \
+    }
+#define DEFINE_AMO(P, PARAMETERS, CTX, T)                                                          \
+    DEFINE_CHANGE(P, PARAMETERS, CTX, T, add, fetch_add, ADD)                                      \
+    void P##inc PARAMETERS(T *dest, int pe)                                                        \
+    {                                                                                              \
+        (void)CHANGE(ADD, CTX, 1, 0);                                                              \
+    }                                                                                              \
+    T P##fetch_inc PARAMETERS(T *dest, int pe)                                                     \
+    {                                                                                              \
+        return (T)CHANGE(ADD, CTX, 1, 0);                                                          \
+    }                                                                                              \
+    void P##fetch_inc_nbi PARAMETERS(T *fetch, T *dest, int pe)                                    \
+    {                                                                                              \
+        *fetch = (T)CHANGE(ADD, CTX, 1, 0);                                                        \
+    }                                                                                              \
+    T P##compare_swap PARAMETERS(T *dest, T cond, T value, int pe)                                 \
+    {                                                                                              \
+        return (T)CHANGE(COMPARE_SWAP, CTX, (uint64_t)value, (uint64_t)cond);                      \
+    }                                                                                              \
+    void P##compare_swap_nbi PARAMETERS(T *fetch, T *dest, T cond, T value, int pe)                \
+    {                                                                                              \
+        *fetch = (T)CHANGE(COMPARE_SWAP, CTX, (uint64_t)value, (uint64_t)cond);                    \
+    }
+#define DEFINE_BITWISE(P, PARAMETERS, CTX, T)                                                      \
+    DEFINE_CHANGE(P, PARAMETERS, CTX, T, and, fetch_and, AND)                                      \
+    DEFINE_CHANGE(P, PARAMETERS, CTX, T, or, fetch_or, OR)                                         \
+    DEFINE_CHANGE(P, PARAMETERS, CTX, T, xor, fetch_xor, XOR)
+#define X(DEFINE, NAME, T)                                                                         \
+    DEFINE(shmem_##NAME##_atomic_, PEAL_SHMEM_NO_CTX, SHMEM_CTX_DEFAULT, T)                        \
+    DEFINE(shmem_ctx_##NAME##_atomic_, PEAL_SHMEM_CTX, ctx, T)
+PEAL_SHMEM_EXTENDED_AMO(X, DEFINE_EXTENDED)
+PEAL_SHMEM_AMO(X, DEFINE_AMO)
+PEAL_SHMEM_BITWISE_AMO(X, DEFINE_BITWISE)
+#undef X
+
+/* Names of earlier versions. */
+#define X(A, NAME, T)                                                                              \
+    T shmem_##NAME##_fetch(const T *dest, int pe)                                                  \
+    {                                                                                              \
+        VALUE_OF(T, CHANGE(ADD, SHMEM_CTX_DEFAULT, 0, 0))                                          \
+        return old;                                                                                \
+    }                                                                                              \
+    void shmem_##NAME##_set(T *dest, T value, int pe)                                              \
+    {                                                                                              \
+        BITS(T, value)                                                                             \
+        (void)CHANGE(SWAP, SHMEM_CTX_DEFAULT, bits, 0);                                            \
+    }                                                                                              \
+    T shmem_##NAME##_swap(T *dest, T value, int pe)                                                \
+    {                                                                                              \
+        BITS(T, value)                                                                             \
+        VALUE_OF(T, CHANGE(SWAP, SHMEM_CTX_DEFAULT, bits, 0))                                      \
+        return old;                                                                                \
+    }
+PEAL_SHMEM_SIGNED_WORDS(X, )
+PEAL_SHMEM_REALS(X, )
+#undef X
+#define X(A, NAME, T)                                                                              \
+    T shmem_##NAME##_cswap(T *dest, T cond, T value, int pe)                                       \
+    {                                                                                              \
+        return (T)CHANGE(COMPARE_SWAP, SHMEM_CTX_DEFAULT, (uint64_t)value, (uint64_t)cond);        \
+    }                                                                                              \
+    T shmem_##NAME##_finc(T *dest, int pe)                                                         \
+    {                                                                                              \
+        return (T)CHANGE(ADD, SHMEM_CTX_DEFAULT, 1, 0);                                            \
+    }                                                                                              \
+    void shmem_##NAME##_inc(T *dest, int pe)                                                       \
+    {                                                                                              \
+        (void)CHANGE(ADD, SHMEM_CTX_DEFAULT, 1, 0);                                                \
+    }                                                                                              \
+    T shmem_##NAME##_fadd(T *dest, T value, int pe)                                                \
+    {                                                                                              \
+        return (T)CHANGE(ADD, SHMEM_CTX_DEFAULT, (uint64_t)value, 0);                              \
+    }                                                                                              \
+    void shmem_##NAME##_add(T *dest, T value, int pe)                                              \
+    {                                                                                              \
+        (void)CHANGE(ADD, SHMEM_CTX_DEFAULT, (uint64_t)value, 0);                                  \
+    }
+PEAL_SHMEM_SIGNED_WORDS(X, )
+#undef X

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The header's name in programs of earlier versions. */
+#include <shmem.h>

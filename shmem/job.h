@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libpeal_shmem.so: OpenSHMEM on Peal's public interface.
+ *
+ *   job.c          begin and end, failures, what a PE can reach
+ *   memory.c       symmetric memory: the program's own data, and the heap
+ *   team.c         teams, contexts, and active sets as teams
+ *   move.c         puts and gets; signals
+ *   atomic.c       atomic operations and locks
+ *   wait.c         waits and tests
+ *   collective.c   collectives of teams; those of active sets
+ *
+ * The exported functions are generated from the tables of shmem.h. Each of them passes what it is to
+ * one of the few functions below, which do the work. Errors have no status in OpenSHMEM: they are
+ * printed with the function's name, and end the job. */
+#ifndef PEAL_SHMEM_JOB_H
+#define PEAL_SHMEM_JOB_H
+
+#include <peal/onesided.h>
+#include <shmem.h>
+#include <stdbool.h>
+
+/* Which function the program called, and from where. */
+struct peal_shmem_call {
+    const char *name;
+    const void *from;
+};
+#define HERE (&(const struct peal_shmem_call){__func__, __builtin_return_address(0)})
+
+struct peal_shmem_team {
+    struct peal_comm *comm;
+    int size, rank;
+    int *pes; /* of each member, its number in the world */
+    int contexts;
+    long first, log_stride;       /* of an active set */
+    struct peal_shmem_team *next; /* the next active set */
+};
+
+/* A communicator of all PEs; fails before shmem_init and after shmem_finalize. */
+struct peal_comm *peal_shmem_world(const struct peal_shmem_call *call);
+/* Does nothing if the status is PEAL_OK; otherwise prints why, and ends the job. */
+void peal_shmem_check(const struct peal_shmem_call *call, struct peal_comm *comm,
+                      enum peal_status status);
+__attribute__((noreturn, format(printf, 2, 3))) void
+peal_shmem_fail(const struct peal_shmem_call *call, const char *format, ...);
+
+/* The address in Peal's symmetric memory that stands for an address of the program; NULL: it is not
+ * symmetric. */
+void *peal_shmem_find(const void *address);
+/* The same; fails if it is not. */
+void *peal_shmem_symmetric(const struct peal_shmem_call *call, const void *address);
+void peal_shmem_memory_begin(const struct peal_shmem_call *call, struct peal_comm *world);
+void peal_shmem_memory_end(void);
+
+void peal_shmem_teams_begin(const struct peal_shmem_call *call, struct peal_comm *world);
+void peal_shmem_teams_end(void);
+struct peal_shmem_team *peal_shmem_team(const struct peal_shmem_call *call, shmem_team_t team);
+/* The team of the PEs start, start + 2^log_stride, ... Its members make it at their first call. */
+struct peal_shmem_team *peal_shmem_active_set(const struct peal_shmem_call *call, int start,
+                                              int log_stride, int size);
+/* The number in the world of a PE of the context's team. */
+uint32_t peal_shmem_target(const struct peal_shmem_call *call, shmem_ctx_t ctx, int pe);
+
+void peal_shmem_quiet(const struct peal_shmem_call *call);
+/* All members have arrived. */
+void peal_shmem_sync(const struct peal_shmem_call *call, struct peal_shmem_team *team);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits and tests: of one word or of several, each compared with one value or with its own. */
+#include "job.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+/* Does the comparison hold for this word, which is read anew? One function per type. */
+typedef int holds_function(const volatile void *word, int cmp, const void *value);
+
+struct condition {
+    const struct peal_shmem_call *call;
+    holds_function *holds;
+    const volatile char *words;
+    size_t width, count;
+    const int *status; /* nonzero: this word does not count; NULL: all count */
+    int cmp;
+    const char *values;
+    size_t step;     /* from value to value; 0: one for all */
+    size_t *indices; /* of words for which it held; may be NULL */
+    bool needs_all;
+    size_t found, first; /* how many were found, and the one to return */
+    bool met;
+};
+
+static bool counts(const struct condition *condition, size_t i)
+{
+    return !condition->status || condition->status[i] == 0;
+}
+
+static size_t count_all(const struct condition *condition)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < condition->count; i++)
+        all += counts(condition, i);
+    return all;
+}
+
+/* Where the next wait or test for any word begins to look, so that each has its turn. */
+static _Thread_local size_t turn;
+
+/* Finds the words for which it holds. */
+static void look(struct condition *condition)
+{
+    condition->found = 0;
+    for (size_t i = 0; i < condition->count; i++) {
+        if (!counts(condition, i) ||
+            !condition->holds(condition->words + i * condition->width, condition->cmp,
+                              condition->values + i * condition->step))
+            continue;
+        if (condition->indices)
+            condition->indices[condition->found] = i;
+        if (condition->found == 0 || (i >= turn && condition->first < turn))
+            condition->first = i;
+        condition->found++;
+    }
+}
+
+static int is_met(void *context)
+{
+    struct condition *condition = context;
+    look(condition);
+    return condition->needs_all ? condition->found == count_all(condition) : condition->found > 0;
+}
+
+static void check(const struct condition *condition)
+{
+    (void)peal_shmem_world(condition->call);
+    if (condition->cmp < SHMEM_CMP_EQ || condition->cmp > SHMEM_CMP_GE)
+        peal_shmem_fail(condition->call, "there is no comparison %d", condition->cmp);
+}
+
+/* Waits until it is met; if no word counts, it is. */
+static struct condition wait_for(struct condition condition)
+{
+    check(&condition);
+    struct peal_comm *world = peal_shmem_world(condition.call);
+    if (count_all(&condition) > 0)
+        peal_shmem_check(condition.call, world,
+                         peal_wait_for(world, is_met, &condition, condition.call->name));
+    return condition;
+}
+
+/* Looks without waiting. */
+static struct condition test(struct condition condition)
+{
+    enum { CHECK = 4096 };
+    static _Thread_local uint32_t tests;
+    check(&condition);
+    struct peal_comm *world = peal_shmem_world(condition.call);
+    condition.met = is_met(&condition);
+    atomic_thread_fence(memory_order_acquire); /* partner: the put or signal that was seen */
+    /* Programs test in loops: these must leave the core to others, and end if a peer has died. */
+    if (!condition.met) {
+        sched_yield();
+        if (++tests % CHECK == 0)
+            peal_shmem_check(condition.call, world, peal_quiet(world));
+    }
+    return condition;
+}
+
+static size_t index_of(struct condition condition)
+{
+    if (condition.found == 0)
+        return SIZE_MAX;
+    turn = condition.first + 1;
+    return condition.first;
+}
+
+/* ---- the functions ---- */
+
+#define CONDITION(NAME, WORDS, COUNT, STATUS, VALUES, STEP, INDICES, ALL)                          \
+    ((struct condition){HERE, NAME##_holds, (const volatile char *)(WORDS), sizeof *(WORDS),       \
+                        COUNT, STATUS, cmp, (const char *)(VALUES), STEP, INDICES, ALL, 0, 0,      \
+                        false})
+#define DEFINE_HOLDS(NAME, T)                                                                      \
+    static int NAME##_holds(const volatile void *word, int cmp, const void *value)                 \
+    {                                                                                              \
+        /* Acquire; partner: a signal or an atomic operation of any PE. */                         \
+        T now = atomic_load_explicit((const volatile _Atomic T *)word, memory_order_acquire);      \
+        T then = *(const T *)value;                                                                \
+        switch (cmp) {                                                                             \
+        case SHMEM_CMP_EQ:                                                                         \
+            return now == then;                                                                    \
+        case SHMEM_CMP_NE:                                                                         \
+            return now != then;                                                                    \
+        case SHMEM_CMP_GT:                                                                         \
+            return now > then;                                                                     \
+        case SHMEM_CMP_LE:                                                                         \
+            return now <= then;                                                                    \
+        case SHMEM_CMP_LT:                                                                         \
+            return now < then;                                                                     \
+        default:                                                                                   \
+            return now >= then;                                                                    \
+        }                                                                                          \
+    }
+/* The forms of one value for all words (SUFFIX empty), or of a value per word (_vector). */
+#define DEFINE_SEVERAL(NAME, T, SUFFIX, VALUE, VALUES, STEP)                                       \
+    void shmem_##NAME##_wait_until_all##SUFFIX(volatile T *ivars, size_t nelems,                   \
+                                               const int *status, int cmp, T VALUE)                \
+    {                                                                                              \
+        (void)wait_for(CONDITION(NAME, ivars, nelems, status, VALUES, STEP, NULL, true));          \
+    }                                                                                              \
+    size_t shmem_##NAME##_wait_until_any##SUFFIX(volatile T *ivars, size_t nelems,                 \
+                                                 const int *status, int cmp, T VALUE)              \
+    {                                                                                              \
+        return index_of(                                                                           \
+            wait_for(CONDITION(NAME, ivars, nelems, status, VALUES, STEP, NULL, false)));          \
+    }                                                                                              \
+    size_t shmem_##NAME##_wait_until_some##SUFFIX(                                                 \
+        volatile T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T VALUE)    \
+    {                                                                                              \
+        return wait_for(CONDITION(NAME, ivars, nelems, status, VALUES, STEP, indices, false))      \
+            .found;                                                                                \
+    }                                                                                              \
+    int shmem_##NAME##_test_all##SUFFIX(volatile T *ivars, size_t nelems, const int *status,       \
+                                        int cmp, T VALUE)                                          \
+    {                                                                                              \
+        return test(CONDITION(NAME, ivars, nelems, status, VALUES, STEP, NULL, true)).met;         \
+    }                                                                                              \
+    size_t shmem_##NAME##_test_any##SUFFIX(volatile T *ivars, size_t nelems, const int *status,    \
+                                           int cmp, T VALUE)                                       \
+    {                                                                                              \
+        return index_of(test(CONDITION(NAME, ivars, nelems, status, VALUES, STEP, NULL, false)));  \
+    }                                                                                              \
+    size_t shmem_##NAME##_test_some##SUFFIX(volatile T *ivars, size_t nelems, size_t *indices,     \
+                                            const int *status, int cmp, T VALUE)                   \
+    {                                                                                              \
+        return test(CONDITION(NAME, ivars, nelems, status, VALUES, STEP, indices, false)).found;   \
+    }
+#define X(A, NAME, T)                                                                              \
+    DEFINE_HOLDS(NAME, T)                                                                          \
+    void shmem_##NAME##_wait(volatile T *ivar, T cmp_value)                                        \
+    {                                                                                              \
+        int cmp = SHMEM_CMP_NE;                                                                    \
+        (void)wait_for(CONDITION(NAME, ivar, 1, NULL, &cmp_value, 0, NULL, true));                 \
+    }                                                                                              \
+    void shmem_##NAME##_wait_until(volatile T *ivar, int cmp, T cmp_value)                         \
+    {                                                                                              \
+        (void)wait_for(CONDITION(NAME, ivar, 1, NULL, &cmp_value, 0, NULL, true));                 \
+    }                                                                                              \
+    int shmem_##NAME##_test(volatile T *ivar, int cmp, T cmp_value)                                \
+    {                                                                                              \
+        return test(CONDITION(NAME, ivar, 1, NULL, &cmp_value, 0, NULL, true)).met;                \
+    }                                                                                              \
+    DEFINE_SEVERAL(NAME, T, , cmp_value, &cmp_value, 0)                                            \
+    DEFINE_SEVERAL(NAME, T, _vector, *cmp_values, cmp_values, sizeof(T))
+PEAL_SHMEM_WAITS(X, )
+#undef X
+
+uint64_t shmem_signal_fetch(const uint64_t *sig_addr)
+{
+    (void)peal_shmem_world(HERE);
+    /* Acquire; partner: the signal of any PE. */
+    return atomic_load_explicit((const _Atomic uint64_t *)sig_addr, memory_order_acquire);
+}
+
+uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value)
+{
+    (void)wait_for(CONDITION(uint64, sig_addr, 1, NULL, &cmp_value, 0, NULL, true));
+    return shmem_signal_fetch(sig_addr);
+}
