@@ -341,6 +341,7 @@ enum peal_status peal_hosts_shrink(struct peal_comm *comm, const char *job, stru
     peal_hosts_cut(old, &part, &group);
     status = peal_team_derive(old, &group, why, &team);
     status = meet_rest(team, &rest, peal_hash_u64(1, id), status, &part.hello, why);
+    peal_team_depart(old); /* others may still need what this rank has sent */
     if (status != PEAL_OK) {
         peal_team_close(team);
         return status;

@@ -3,14 +3,16 @@
  * have. All find the same members, although any of them may die or leave meanwhile.
  *
  *   every member    sends its block to the leader, the lowest member that is not gone
- *   the leader      waits until each has come or is gone, and sends all blocks to all that came
- *   every member    sends these to all others as well, and only then goes on
+ *   the leader      waits until each has come or is gone, and decides: all blocks that came
+ *   every member    that has a decision sends it to all that came, and goes on when each of these has
+ *                   sent it the same one, or is gone
  *
- * Why all find the same: a leader decides only when every member that is not gone has sent it a
- * block. A member that has an earlier leader's decision sends no block, but passes that decision
- * on; so the next leader gets it before it can decide otherwise. A member that goes on or leaves
- * has passed it on to all others before. A member may be seen as gone before its last messages are
- * read, so these are read before that counts.
+ * Why all find the same. A leader decides only when every member that is not gone has sent it a block,
+ * and a member that has a decision sends no more blocks. If a leader dies, some members may have its
+ * decision and others go on to the next leader, which may decide otherwise: a decision takes the place
+ * of one by a lower leader. So a member goes on with a decision only when every living member that came
+ * has it too; no later leader can decide any more. A member that is seen to have left, or to be dead,
+ * before its last messages have arrived does no harm: if it went on, all others have its decision.
  *
  * Messages may arrive before this rank takes part in their gathering: a bounded number of them is
  * kept. Those of a gathering that is over are dropped.
@@ -30,7 +32,7 @@ struct gather_block {
 
 struct all {
     uint64_t id;
-    uint32_t status, pad;
+    uint32_t status, leader; /* leader: the member that decided */
     uint8_t came[PEAL_SPAN_MEMBERS];
     char bytes[PEAL_SPAN_MEMBERS][PEAL_SPAN_BLOCK];
 };
@@ -120,28 +122,6 @@ static void sort_blocks(const struct peal_span_gather *gather, struct all *all)
     }
 }
 
-/* True if a decision has arrived, from any member. */
-static bool take_decision(const struct peal_span_gather *gather, struct all *all)
-{
-    struct peal_gather_note *note = take_note(gather, ALL);
-    bool whole = note && note->len == sizeof *all;
-    if (whole)
-        memcpy(all, note->bytes, sizeof *all);
-    free(note);
-    return whole;
-}
-
-/* Sends the decision to all members that came, as far as that is possible before the end. */
-static void pass_on(const struct peal_span_gather *gather, const struct all *all, uint64_t end)
-{
-    for (uint32_t m = 0; m < gather->size; m++) {
-        if (m == gather->self || !all->came[m])
-            continue;
-        while (try_send(gather, m, ALL, all, sizeof *all) == PEAL_PENDING && peal_now_ms() < end)
-            pass_time(gather);
-    }
-}
-
 /* Members of one host, too, send each other messages through the network: one that cannot be
  * reached there will not come. */
 static bool is_lost(const struct peal_span_gather *gather, uint32_t member)
@@ -152,8 +132,7 @@ static bool is_lost(const struct peal_span_gather *gather, uint32_t member)
     return status != PEAL_OK && status != PEAL_PENDING;
 }
 
-/* Which members are gone now. The network is served afterwards, so that what they sent before has
- * arrived. */
+/* Which members are gone now. The network is served afterwards. */
 static void find_gone(const struct peal_span_gather *gather, uint8_t *gone)
 {
     for (uint32_t m = 0; m < gather->size; m++)
@@ -183,36 +162,93 @@ static enum peal_status decide(const struct peal_span_gather *gather, const stru
     return missing && !gather->optional ? PEAL_PEER_DEAD : PEAL_OK;
 }
 
+/* A member's way through a gathering. */
+struct course {
+    const struct peal_span_gather *gather;
+    struct all *all; /* the decision, or the blocks so far */
+    bool decided;
+    uint32_t asked; /* the leader that has this rank's block */
+    uint8_t gone[PEAL_SPAN_MEMBERS];
+    uint8_t sent[PEAL_SPAN_MEMBERS];  /* the decision, to that member */
+    uint8_t heard[PEAL_SPAN_MEMBERS]; /* the same one, from that member */
+};
+
+static void begin_decision(struct course *course)
+{
+    course->decided = true;
+    memset(course->sent, 0, sizeof course->sent);
+    memset(course->heard, 0, sizeof course->heard);
+}
+
+/* Takes the decisions that have arrived: the first, and any by a later leader. */
+static void take_decisions(struct course *course)
+{
+    const struct peal_span_gather *gather = course->gather;
+    for (struct peal_gather_note *note; (note = take_note(gather, ALL)) != NULL; free(note)) {
+        struct all found;
+        if (note->len != sizeof found)
+            continue;
+        memcpy(&found, note->bytes, sizeof found);
+        if (!course->decided || found.leader > course->all->leader) {
+            *course->all = found;
+            begin_decision(course);
+        }
+        for (uint32_t m = 0; m < gather->size && found.leader == course->all->leader; m++)
+            course->heard[m] |= gather->members[m] == note->at;
+    }
+}
+
+/* Decides as the leader, or sends the leader this rank's block. */
+static void move_on(struct course *course, const struct gather_block *block)
+{
+    uint32_t leader = find_leader(course->gone), self = course->gather->self;
+    if (leader == self) {
+        enum peal_status status = decide(course->gather, course->all, course->gone);
+        if (status == PEAL_PENDING)
+            return;
+        course->all->status = (uint32_t)status;
+        course->all->leader = self;
+        begin_decision(course);
+    } else if (leader != course->asked &&
+               try_send(course->gather, leader, BLOCK, block, sizeof *block) == PEAL_OK) {
+        course->asked = leader;
+    }
+}
+
+/* Sends the decision to members that came and have not got it from this rank. True: each of them has it, and has said so. */
+static bool pass_on(struct course *course)
+{
+    const struct peal_span_gather *gather = course->gather;
+    bool all_have_it = true;
+    for (uint32_t m = 0; m < gather->size; m++) {
+        if (m == gather->self || !course->all->came[m] || course->gone[m])
+            continue;
+        if (!course->sent[m])
+            course->sent[m] = try_send(gather, m, ALL, course->all, sizeof *course->all) == PEAL_OK;
+        all_have_it &= course->sent[m] && course->heard[m];
+    }
+    return all_have_it;
+}
+
 static enum peal_status run_gather(const struct peal_span_gather *gather, const void *own,
                                    struct all *all)
 {
     uint64_t end = peal_now_ms() + gather->timeout_ms;
-    uint32_t asked = UINT32_MAX; /* the leader that has this rank's block */
-    uint8_t gone[PEAL_SPAN_MEMBERS];
+    struct course course = {.gather = gather, .all = all, .asked = UINT32_MAX};
     struct gather_block block = {.id = gather->id};
     memcpy(block.bytes, own, gather->bytes);
     memcpy(all->bytes[gather->self], own, gather->bytes);
     all->came[gather->self] = 1;
     while (peal_now_ms() < end) {
-        find_gone(gather, gone);
-        sort_blocks(gather, all);
-        uint32_t leader = find_leader(gone);
-        struct all decision;
-        if (take_decision(gather, &decision)) {
-            *all = decision;
-            pass_on(gather, all, end);
+        find_gone(gather, course.gone);
+        take_decisions(&course);
+        if (!course.decided) {
+            sort_blocks(gather, all);
+            move_on(&course, &block);
+        }
+        /* A member that is not in the decision was taken for gone: the others do not wait for it. */
+        if (course.decided && (!all->came[gather->self] || pass_on(&course)))
             return (enum peal_status)all->status;
-        }
-        if (leader == gather->self) {
-            enum peal_status status = decide(gather, all, gone);
-            if (status == PEAL_PENDING)
-                continue;
-            all->status = (uint32_t)status;
-            pass_on(gather, all, end);
-            return status;
-        }
-        if (leader != asked && try_send(gather, leader, BLOCK, &block, sizeof block) == PEAL_OK)
-            asked = leader;
     }
     return PEAL_TIMEOUT;
 }
