@@ -360,7 +360,7 @@ static inline uint64_t peal_net_refused(const struct peal_net *net, uint32_t ran
 
 /* Gives up what shares this token, after a failure: from now on neither the token nor any source or
  * destination of those operations is touched. What has not left does not arrive, nor do its signals;
- * of a transfer that is under way, the target may get zeros. */
+ * of a transfer that is under way, a part may arrive, without its signal. */
 static inline void peal_net_release(struct peal_net *net, struct peal_net_token *token)
 {
     net->ops->release(net, token);

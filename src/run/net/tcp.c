@@ -237,8 +237,12 @@ static void tcp_retract(struct peal_net *net, uint32_t segment)
     struct peal_tcp *tcp = of(net);
     if (!peal_net_segments_clear(&tcp->segments, segment))
         return;
-    for (uint32_t i = 0; i < tcp->nready; i++)
-        peal_tcp_link_retract(tcp->peers[tcp->ready[i]].link, segment);
+    /* Backwards, as a link that is lost is taken out. */
+    for (uint32_t i = tcp->nready; i-- > 0;) {
+        uint32_t rank = tcp->ready[i];
+        if (!peal_tcp_link_retract(tcp->peers[rank].link, segment))
+            peal_tcp_lose_by(tcp, rank, ENOMEM);
+    }
 }
 
 static enum peal_status tcp_expose(struct peal_net *net, uint32_t segment, void *base,
@@ -269,8 +273,11 @@ static enum peal_status tcp_attach(struct peal_net *net, uint32_t rank, uint32_t
 static void tcp_release(struct peal_net *net, struct peal_net_token *token)
 {
     struct peal_tcp *tcp = of(net);
-    for (uint32_t i = 0; i < tcp->nready; i++)
-        peal_tcp_link_drop(tcp->peers[tcp->ready[i]].link, token);
+    for (uint32_t i = tcp->nready; i-- > 0;) { /* backwards, as above */
+        uint32_t rank = tcp->ready[i];
+        if (!peal_tcp_link_drop(tcp->peers[rank].link, token))
+            peal_tcp_lose_by(tcp, rank, ENOMEM);
+    }
 }
 
 /* ---- progress ---- */

@@ -91,7 +91,8 @@ struct peal_tcp_link {
     struct iovec out_iov[1 + PEAL_NET_PARTS];
     uint32_t out_first, out_count;
     uint32_t out_bytes; /* of the frame's data, or of the run */
-    bool blocked;       /* the socket took no more */
+    uint8_t *kept; /* a copy of its data, whose memory has gone away; NULL until that happens */
+    bool blocked;  /* the socket took no more */
     int send_error; /* why it never will again; 0: it may. What has arrived is read before the peer is lost */
     bool wants_out; /* epoll is asked for that */
     /* Bytes of the send buffer (0: the system chooses), and how often in a row the socket soon accepted bytes again:
@@ -213,10 +214,11 @@ void peal_tcp_link_tune(struct peal_tcp_link *link);
 void peal_tcp_link_release(struct peal_tcp_link *link);
 /* The peer is lost: what is queued is dropped, tokens fail. */
 void peal_tcp_link_fail(struct peal_tcp_link *link, enum peal_status status);
-/* A segment is retracted: nothing more is read from it or written to it. */
-void peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment);
+/* A segment is retracted: nothing more is read from it or written to it. False, as in the next function: there is no memory for
+ * what has to be sent of it, so the connection must end. */
+bool peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment);
 /* Gives up the operations that share the token. */
-void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token);
+bool peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token);
 /* Takes a frame with up to PEAL_NET_POST_MAX bytes of data, captured. */
 enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
                                const struct peal_net_part *parts, uint32_t nparts);

@@ -6,8 +6,9 @@
  * borrows it until its token ends or peal_tcp_link_drop gives it up. Answers are read from the exposed segment.
  *
  * What never changes:
- *   - A frame whose first byte has left is sent whole, and no other comes in between: the peer counts bytes. If its
- *     memory goes away meanwhile (retract, drop), zeros are sent instead.
+ *   - A frame whose first byte has left is sent whole, and no other comes in between: the peer counts bytes, and takes
+ *     the last one as the end of a get or as what a signal announces. If its memory goes away meanwhile (retract, drop),
+ *     the rest of the frame is copied first.
  *   - The run under way gets no further bytes (open_run), because next_frame has fixed its length.
  *   - No piece of a frame is empty: the socket would take 0 bytes of it, which means that it takes none now.
  *   - The signal of a long transfer is in its last chunk.
@@ -19,9 +20,6 @@
 #include <linux/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Sent in place of memory that was retracted while it was being sent. Never written. */
-static uint8_t zeros[PEAL_NET_CHUNK];
 
 enum peal_status peal_tcp_link_init(struct peal_tcp_link *link)
 {
@@ -103,6 +101,7 @@ void peal_tcp_link_release(struct peal_tcp_link *link)
     peal_cipher_free(link->open);
     free(link->sealed);
     free(link->incoming);
+    free(link->kept);
 }
 
 /* ---- rings ---- */
@@ -294,24 +293,40 @@ static const struct peal_net_head *arriving(const struct peal_tcp_link *link)
     return link->parser.have == PEAL_NET_HEAD ? &link->parser.head : NULL;
 }
 
-void peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment)
+/* Copies the data of the frame under way that has not left: its memory is about to go away. */
+static bool keep_rest(struct peal_tcp_link *link)
+{
+    uint32_t len = 0;
+    if (!link->kept)
+        link->kept = malloc(PEAL_NET_CHUNK);
+    if (!link->kept)
+        return false;
+    /* The first piece is the head, which is the link's own. */
+    for (uint32_t piece = 1; piece < link->out_count; piece++) {
+        struct iovec *iov = &link->out_iov[piece];
+        if (piece < link->out_first)
+            continue;
+        memmove(link->kept + len, iov->iov_base, iov->iov_len);
+        iov->iov_base = link->kept + len;
+        len += (uint32_t)iov->iov_len;
+    }
+    return true;
+}
+
+bool peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment)
 {
     uint32_t id = 0;
     if (peal_net_inbound_retract(&link->in, segment, arriving(link)))
         link->parser.to = NULL;
     if (link->out != PEAL_TCP_ANSWER)
-        return;
-    struct peal_net_answer *answer = peal_net_inbound_answer(&link->in, &id);
-    if (answer->atomic || answer->segment != segment || link->out_count < 2)
-        return;
-    /* Its length has been announced. The peer learns by the count of refusals that it is nothing. */
-    link->out_iov[1].iov_base = zeros;
-    link->in.refused++;
-    link->in.ack_due = true;
+        return true;
+    const struct peal_net_answer *answer = peal_net_inbound_answer(&link->in, &id);
+    return answer->atomic || answer->segment != segment || keep_rest(link);
 }
 
-void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token)
+bool peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token)
 {
+    bool kept = true;
     if (peal_net_inbound_release(&link->in, token, arriving(link)))
         link->parser.to = NULL;
     for (uint64_t i = link->first; i < link->last; i++) {
@@ -320,12 +335,10 @@ void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token 
             continue;
         item->released = true;
         item->token = NULL;
-        if (i > link->first || link->out != PEAL_TCP_ITEM)
-            continue;
-        /* A chunk is under way, its length announced. The head is not the caller's. */
-        for (uint32_t piece = 1; piece < link->out_count; piece++)
-            link->out_iov[piece].iov_base = zeros;
+        if (i == link->first && link->out == PEAL_TCP_ITEM)
+            kept = keep_rest(link);
     }
+    return kept;
 }
 
 /* ---- sending ---- */
@@ -548,6 +561,9 @@ enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_
         (void)next_frame(link); /* a part of it is sent: no other frame may come in between */
     if (link->seal || link->held)
         peal_tcp_pump(tcp, rank);
+    /* The socket may have taken a part without refusing anything. Relaxed: a hint; partner: peal_net_is_stuck. */
+    if (peal_tcp_has_output(link))
+        atomic_store_explicit(&tcp->net.stuck, true, memory_order_relaxed);
     return PEAL_OK;
 }
 

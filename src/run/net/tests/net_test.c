@@ -339,6 +339,83 @@ static void retracted_memory_is_not_touched(void **state)
     free(copy);
 }
 
+/* Gets whose segment is retracted while their answers are under way, at any moment, bring what was there or an error. */
+static void a_get_of_retracted_memory_is_right_or_refused(void **state)
+{
+    enum { GETS = 24, EACH = 200000, TURNS = 8 };
+    struct peal_rank_pair *pair = peal_pair_ready(state);
+    /* UCX waits in retract until its peer has taken the answers. */
+    if (strncmp(pair->transport, "ucx", 3) == 0)
+        skip();
+    uint8_t *to = malloc((size_t)GETS * EACH), *was = malloc((size_t)GETS * EACH);
+    peal_pair_fill(was, (size_t)GETS * EACH, 3);
+    for (int turns = 0; turns < TURNS; turns++) {
+        struct peal_net_token tokens[GETS] = {0};
+        memcpy(pair->memory[1], was, (size_t)GETS * EACH);
+        assert_int_equal(peal_net_expose(pair->nets[1], SEGMENT, pair->memory[1], BYTES), PEAL_OK);
+        for (uint32_t i = 0; i < GETS; i++) {
+            uint64_t at = (uint64_t)i * EACH;
+            const struct peal_net_get get = {1, SEGMENT, at, EACH, to + at};
+            TAKEN(pair, peal_net_get(pair->nets[0], &get, &tokens[i]));
+        }
+        for (int i = 0; i < turns; i++)
+            (void)peal_net_progress(pair->nets[1]);
+        peal_net_retract(pair->nets[1], SEGMENT);
+        memset(pair->memory[1], 0xdd, BYTES);
+        for (uint32_t i = 0; i < GETS; i++) {
+            UNTIL(pair, peal_net_token_is_done(&tokens[i]));
+            enum peal_status status = peal_net_token_status(&tokens[i]);
+            assert_true(status == PEAL_OK || status == PEAL_INVALID);
+            if (status == PEAL_OK)
+                assert_memory_equal(to + (size_t)i * EACH, was + (size_t)i * EACH, EACH);
+        }
+    }
+    free(to);
+    free(was);
+}
+
+/* Puts that are given up while they are under way, at any moment: where the signal arrives, the data has. */
+static void a_released_put_is_not_announced_without_its_data(void **state)
+{
+    enum { PUTS = 24, EACH = 200000, TURNS = 8 };
+    struct peal_rank_pair *pair = peal_pair_ready(state);
+    if (strncmp(pair->transport, "ucx", 3) == 0)
+        skip();
+    uint8_t *from = malloc((size_t)PUTS * EACH), *was = malloc((size_t)PUTS * EACH);
+    peal_pair_fill(was, (size_t)PUTS * EACH, 4);
+    for (uint64_t turns = 1; turns <= TURNS; turns++) {
+        struct peal_net_token token = {0};
+        const struct peal_net_signal after = {CELLS, PEAL_NET_SET, 8 * PUTS, turns};
+        memcpy(from, was, (size_t)PUTS * EACH);
+        memset(pair->memory[1], 0, BYTES);
+        for (uint32_t i = 0; i < PUTS; i++) {
+            uint64_t at = (uint64_t)i * EACH;
+            const struct peal_net_part parts[] = {{from + at, 1000},
+                                                  {from + at + 1000, EACH - 1000}};
+            const struct peal_net_put put = {.rank = 1,
+                                             .segment = SEGMENT,
+                                             .offset = at,
+                                             .parts = parts,
+                                             .nparts = 2,
+                                             .signal = {CELLS, PEAL_NET_SET, 8 * i, turns}};
+            TAKEN(pair, peal_net_put(pair->nets[0], &put, &token));
+        }
+        for (uint64_t i = 1; i < turns; i++)
+            (void)peal_net_progress(pair->nets[0]);
+        peal_net_release(pair->nets[0], &token);
+        memset(from, 0xdd, (size_t)PUTS * EACH);
+        TAKEN(pair, peal_net_signal(pair->nets[0], 1, &after));
+        UNTIL(pair, peal_pair_cell(pair, 1, PUTS) == turns);
+        for (uint32_t i = 0; i < PUTS; i++) {
+            if (peal_pair_cell(pair, 1, i) == turns)
+                assert_memory_equal(pair->memory[1] + (size_t)i * EACH, was + (size_t)i * EACH,
+                                    EACH);
+        }
+    }
+    free(from);
+    free(was);
+}
+
 static void what_is_released_is_not_touched(void **state)
 {
     struct peal_rank_pair *pair = peal_pair_ready(state);
@@ -480,6 +557,8 @@ static int run_all(const char *title, struct peal_rank_pair *model)
         TEST(wrong_arguments_are_refused),
         TEST(a_full_queue_is_pending),
         TEST(retracted_memory_is_not_touched),
+        TEST(a_get_of_retracted_memory_is_right_or_refused),
+        TEST(a_released_put_is_not_announced_without_its_data),
         TEST(what_is_released_is_not_touched),
         TEST(random_programs_end_as_written),
         TEST(who_closes_is_known_to_have),
