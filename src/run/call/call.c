@@ -5,6 +5,7 @@
 #include "run/algorithms/collective.h"
 #include "run/call/counting.h"
 #include "run/call/under_way.h"
+#include "run/exec/far.h"
 #include "run/span/span.h"
 #include "run/wait/doctor.h"
 
@@ -321,6 +322,13 @@ load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_c
     return status;
 }
 
+/* After a failure the network touches the caller's buffers no more. Of a team that is well, nothing is in transit. */
+static void let_go(const struct peal_team *team, struct peal_frame *frame)
+{
+    if (team->span && !peal_team_is_well(team))
+        peal_far_let_go(frame);
+}
+
 enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_team *team = engine->team;
@@ -356,6 +364,8 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     }
     if (__builtin_expect(call->reached, 0) && status == PEAL_OK)
         status = peal_team_confirm(team);
+    if (__builtin_expect(status != PEAL_OK, 0))
+        let_go(team, frame);
     peal_team_leave(own);
     peal_team_depart(team);
     end_count(engine, call, status);
@@ -375,8 +385,11 @@ static void end_call(struct peal_calls *engine, struct peal_call *call, enum pea
         engine->active = call->next;
     if (engine->last == call)
         engine->last = before;
-    if (engine->running[call->context] == call)
+    if (engine->running[call->context] == call) {
         engine->running[call->context] = NULL;
+        if (status != PEAL_OK)
+            let_go(engine->team, &engine->frames[call->context]);
+    }
     call->active = false;
     call->status = status;
     peal_team_count_ended(engine->team);

@@ -42,25 +42,31 @@ enum peal_status peal_far_prepare(struct peal_frame *frame, const struct peal_im
     return bytes == 0 || frame->far_bounce ? PEAL_OK : PEAL_NO_MEMORY;
 }
 
-void peal_far_release(struct peal_frame *frame)
+void peal_far_let_go(struct peal_frame *frame)
 {
     const struct peal_span *span = frame->team->span;
+    if (!frame->far || !span)
+        return;
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    for (uint32_t l = 0; l < frame->far_cap; l++) {
+        struct peal_far_lane *far = &frame->far[l];
+        peal_net_release(net, &far->sources);
+        peal_net_release(net, &far->own);
+        peal_net_release(net, &far->atomic);
+        for (int i = 0; i < PEAL_FAR_DEPTH; i++) {
+            peal_net_release(net, &far->gets[i]);
+            peal_net_release(net, &far->puts[i]);
+        }
+        *far = (struct peal_far_lane){.tickets = far->tickets};
+    }
+    peal_endpoint_unlock(span->endpoint);
+}
+
+void peal_far_release(struct peal_frame *frame)
+{
     if (!frame->far)
         return;
-    if (span) {
-        struct peal_net *net = peal_endpoint_lock(span->endpoint);
-        for (uint32_t l = 0; l < frame->far_cap; l++) {
-            struct peal_far_lane *far = &frame->far[l];
-            peal_net_release(net, &far->sources);
-            peal_net_release(net, &far->own);
-            peal_net_release(net, &far->atomic);
-            for (int i = 0; i < PEAL_FAR_DEPTH; i++) {
-                peal_net_release(net, &far->gets[i]);
-                peal_net_release(net, &far->puts[i]);
-            }
-        }
-        peal_endpoint_unlock(span->endpoint);
-    }
+    peal_far_let_go(frame);
     free(frame->far[0].tickets);
     free(frame->far);
     frame->far = NULL;

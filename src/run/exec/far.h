@@ -71,7 +71,9 @@ uint64_t peal_far_bounce_bytes(const struct peal_image *image, const struct peal
                                uint32_t sources);
 /* Allocates what an image's lanes need. */
 enum peal_status peal_far_prepare(struct peal_frame *frame, const struct peal_image *image);
-/* Releases what is in transit: after a failure, or when the frame is released. */
+/* Gives up what is in transit: after a failure, the network touches no memory of the call any more. */
+void peal_far_let_go(struct peal_frame *frame);
+/* The same when the frame is released. */
 void peal_far_release(struct peal_frame *frame);
 
 /* A cell of a rank on this host. */

@@ -158,6 +158,8 @@ enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_fram
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     enum peal_status status = (later ? peal_net_signal_later : peal_net_signal)(net, at, &signal);
     peal_endpoint_unlock(span->endpoint);
+    if (status == PEAL_PEER_DEAD) /* it needs no slot any more, and its message is here */
+        status = PEAL_OK;
     enum peal_step_end end = peal_far_judge(frame, status, channel->sender);
     far->begun = end == PEAL_STEP_BLOCKS; /* so that the message is not received again */
     if (end == PEAL_STEP_DONE)

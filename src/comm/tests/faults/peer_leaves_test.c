@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -51,6 +52,53 @@ TEST(a_split_sees_a_rank_die)
     children_start(&group, 3, split_without_one, NULL);
     assert_true(children_finish(&group, CHILDREN_NOBODY));
     assert_true(children_left_nothing(group.job));
+}
+
+/* Called only while the rank waits. */
+static void stop_waiting(void *comm)
+{
+    peal_comm_set_timeout(comm, 1);
+}
+
+/* Rank 1 is outside any call when rank 0 gives up a call, and unmaps its buffers. */
+static int unmap_after_failure(struct peal_comm *comm, const void *context)
+{
+    enum { COUNT = 1 << 17 };
+    (void)context;
+    const size_t bytes = COUNT * sizeof(float);
+    struct peal_comm *smaller = NULL;
+    float *x = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    float *y = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(x != MAP_FAILED && y != MAP_FAILED);
+    for (uint32_t i = 0; i < COUNT; i++)
+        x[i] = 1;
+    EXPECT(peal_allreduce(comm, x, y, COUNT, PEAL_F32, PEAL_SUM) == PEAL_OK); /* they have what it needs */
+    if (peal_comm_rank(comm) == 0) {
+        peal_comm_set_idle(comm, stop_waiting, comm);
+        EXPECT(peal_allreduce(comm, x, y, COUNT, PEAL_F32, PEAL_SUM) == PEAL_TIMEOUT);
+        peal_comm_set_timeout(comm, CHILDREN_TIMEOUT_MS);
+        EXPECT(munmap(x, bytes) == 0 && munmap(y, bytes) == 0);
+        children_say_done();
+    } else {
+        children_wait_done(1);
+        /* What rank 0 has sent may be all that this rank needs. */
+        enum peal_status status = peal_allreduce(comm, x, y, COUNT, PEAL_F32, PEAL_SUM);
+        for (uint32_t i = 0; i < COUNT && status == PEAL_OK; i++)
+            EXPECT(y[i] == 2);
+    }
+    EXPECT(peal_comm_shrink(comm, &smaller) == PEAL_OK);
+    EXPECT(peal_comm_size(smaller) == 2);
+    EXPECT(peal_barrier(smaller) == PEAL_OK);
+    peal_comm_close(smaller);
+    return 0;
+}
+
+TEST(buffers_are_the_callers_after_a_failure)
+{
+    assert_true(children_run(2, unmap_after_failure, NULL));
+    setenv("PEAL_NET_CRYPT", "1", 1);
+    assert_true(children_run(2, unmap_after_failure, NULL));
+    unsetenv("PEAL_NET_CRYPT");
 }
 
 /* Rank 0 never waits: it tests, or waits for zero time. */
