@@ -168,7 +168,7 @@ void peal_accumulate(enum peal_fn fn, const struct peal_operand *dst,
 {
     assert(peal_fn_accumulates(fn, dst->dtype) && peal_fn_takes(fn, dst->dtype));
     if (peal_dtype_is_record(dst->dtype)) {
-        peal_record_accumulate(fn, dst, src, count);
+        peal_struct_accumulate(fn, dst, src, count);
         return;
     }
     assert((uintptr_t)dst->at % peal_dtype_size(dst->dtype) == 0);

@@ -198,7 +198,7 @@ static void combine(enum peal_fn fn, const struct peal_operand *dst, const struc
     assert(dst->at && nsrc >= 1 && (operands == 0 || nsrc == (uint32_t)operands));
     (void)operands;
     if (peal_dtype_is_record(dst->dtype)) {
-        peal_record_combine(fn, dst, src, nsrc, count, divisor);
+        peal_struct_combine(fn, dst, src, nsrc, count, divisor);
         return;
     }
     enum peal_dtype work = peal_compute_work(dst, src, nsrc);
@@ -238,7 +238,7 @@ static void spread_records(const struct peal_spread *job)
         memcpy(sum, (const char *)job->src[0] + i * size, size);
         for (uint32_t s = 1; s < job->nsrc; s++) {
             memcpy(next, (const char *)job->src[s] + i * size, size);
-            peal_record_combine(job->fn, &pair[0], pair, 2, 1, 1);
+            peal_struct_combine(job->fn, &pair[0], pair, 2, 1, 1);
         }
         for (uint32_t d = 0; d < job->ndst; d++)
             memcpy((char *)job->dst[d] + i * size, sum, size);

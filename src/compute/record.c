@@ -148,7 +148,7 @@ COMBINE(f64_i64)
 COMBINE(i32_i32)
 COMBINE(i64_i64)
 
-void peal_record_combine(enum peal_fn fn, const struct peal_operand *dst,
+void peal_struct_combine(enum peal_fn fn, const struct peal_operand *dst,
                          const struct peal_operand *src, uint32_t nsrc, size_t count,
                          uint32_t divisor)
 {
@@ -194,7 +194,7 @@ static void add_parts(const struct peal_operand *dst, const struct peal_operand 
     }
 }
 
-void peal_record_accumulate(enum peal_fn fn, const struct peal_operand *dst,
+void peal_struct_accumulate(enum peal_fn fn, const struct peal_operand *dst,
                             const struct peal_operand *src, size_t count)
 {
     size_t size = peal_dtype_size(dst->dtype);
@@ -212,7 +212,7 @@ void peal_record_accumulate(enum peal_fn fn, const struct peal_operand *dst,
         if (src->at)
             pair[1].at = (char *)src->at + i * size;
         do
-            peal_record_combine(fn, &out, pair, 2, 1, 1);
+            peal_struct_combine(fn, &out, pair, 2, 1, 1);
         while (!__atomic_compare_exchange_n(cell, &old[0], new[0], false, __ATOMIC_RELAXED,
                                             __ATOMIC_RELAXED));
     }

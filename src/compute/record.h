@@ -18,11 +18,11 @@
 #include "compute/functions.h"
 
 /* As peal_compute.combine, for destinations and sources of one dtype of these. */
-void peal_record_combine(enum peal_fn fn, const struct peal_operand *dst,
+void peal_struct_combine(enum peal_fn fn, const struct peal_operand *dst,
                          const struct peal_operand *src, uint32_t nsrc, size_t count,
                          uint32_t divisor);
 /* As peal_accumulate: peal_fn_accumulates(fn, dtype) holds. */
-void peal_record_accumulate(enum peal_fn fn, const struct peal_operand *dst,
+void peal_struct_accumulate(enum peal_fn fn, const struct peal_operand *dst,
                             const struct peal_operand *src, size_t count);
 
 #endif

@@ -422,7 +422,7 @@ static void free_tables(struct peal_host *host)
     free(host->first_text);
     peal_vec_release(&host->frees);
     peal_vec_release(&host->scratch);
-    peal_record_release(host);
+    peal_history_release(host);
 }
 
 static void free_memory(struct peal_host *host)

@@ -53,7 +53,7 @@ static void note_before(struct peal_host *host, uint32_t worker, const uint64_t 
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
         if (!marks[q])
             continue;
-        uint64_t id = peal_record_task_at(host, worker * PEAL_HOST_QUEUES + q, marks[q] - 1);
+        uint64_t id = peal_history_task_at(host, worker * PEAL_HOST_QUEUES + q, marks[q] - 1);
         if (id != 0 && !is_before(host, id))
             peal_vec_push(&host->before, id);
     }

@@ -109,7 +109,7 @@ enum peal_status peal_host_write_path(struct peal_host *host, const char *path)
                      host->records.len, peal_page_time(length, time), length);
     for (size_t i = 0; i < count; i++) {
         const struct peal_host_recorded *row = &host->records.at[rows[i]];
-        uint64_t ps = peal_record_time(host, row);
+        uint64_t ps = peal_history_time(host, row);
         peal_text_printf(&text, "  task %" PRIu64 "  %-24s  %-13s  worker %u%s  %s\n", row->id,
                          row->name, queue_names[row->queue], parts_of(host, row)->worker,
                          row->members > 1 ? " and others" : "", peal_page_time(ps, time));
@@ -146,7 +146,7 @@ static bool lay_out(struct layout *layout)
         const struct peal_host_recorded *row = &host->records.at[i];
         for (size_t b = 0; b < row->nbefore; b++) {
             const struct peal_host_recorded *other =
-                peal_record_find(host, host->record_before.at[row->first_before + b]);
+                peal_history_find(host, host->record_before.at[row->first_before + b]);
             size_t index = n;
             if (other)
                 index = (size_t)(other - host->records.at);
@@ -188,7 +188,7 @@ static void draw_edges(const struct layout *layout, size_t i, struct peal_text *
     uint32_t y = layout->line[i] * (BOX_HEIGHT + GAP_Y) + 10 + BOX_HEIGHT / 2;
     for (size_t b = 0; b < row->nbefore; b++) {
         const struct peal_host_recorded *other =
-            peal_record_find(host, host->record_before.at[row->first_before + b]);
+            peal_history_find(host, host->record_before.at[row->first_before + b]);
         size_t from;
         if (other)
             from = (size_t)(other - host->records.at);
@@ -221,7 +221,7 @@ static void draw_box(const struct layout *layout, size_t i, struct peal_text *ou
     peal_text_printf(
         out, "</text>\n<text class=\"small\" x=\"%u\" y=\"%u\">worker %u%s, %s</text>\n", x + 6,
         y + 28, parts_of(layout->host, row)->worker, row->members > 1 ? " ..." : "",
-        peal_page_time(peal_record_time(layout->host, row), time));
+        peal_page_time(peal_history_time(layout->host, row), time));
 }
 
 enum peal_status peal_host_write_graph(struct peal_host *host, const char *path)

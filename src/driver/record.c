@@ -29,14 +29,14 @@ static bool note_position(struct peal_host *host, uint32_t index, uint64_t posit
     return true;
 }
 
-uint64_t peal_record_task_at(const struct peal_host *host, uint32_t index, uint64_t position)
+uint64_t peal_history_task_at(const struct peal_host *host, uint32_t index, uint64_t position)
 {
     if (position < host->ids_cap[index])
         return host->ids[index][position];
     return 0;
 }
 
-void peal_record_submit(struct peal_host *host, const struct peal_host_block *block)
+void peal_history_submit(struct peal_host *host, const struct peal_host_block *block)
 {
     bool own = block->kind != PEAL_HOST_RUN_KERNEL && block->kind != PEAL_HOST_RUN_FUNCTION;
     struct peal_host_recorded made = {.id = block->id,
@@ -62,15 +62,15 @@ void peal_record_submit(struct peal_host *host, const struct peal_host_block *bl
     host->records.at[host->records.len++] = made;
 }
 
-struct peal_host_recorded *peal_record_find(const struct peal_host *host, uint64_t id)
+struct peal_host_recorded *peal_history_find(const struct peal_host *host, uint64_t id)
 {
     return peal_row_find(host->records.at, host->records.len, sizeof *host->records.at, id);
 }
 
-void peal_record_end(struct peal_host *host, const struct peal_host_block *block,
+void peal_history_end(struct peal_host *host, const struct peal_host_block *block,
                      enum peal_status status)
 {
-    struct peal_host_recorded *row = peal_record_find(host, block->id);
+    struct peal_host_recorded *row = peal_history_find(host, block->id);
     if (!row)
         return;
     row->status = status;
@@ -85,7 +85,7 @@ void peal_record_end(struct peal_host *host, const struct peal_host_block *block
     }
 }
 
-void peal_record_release(struct peal_host *host)
+void peal_history_release(struct peal_host *host)
 {
     uint32_t nids = 0;
     if (host->ids)
@@ -102,7 +102,7 @@ void peal_record_release(struct peal_host *host)
 
 /* ---- the critical path ---- */
 
-uint64_t peal_record_time(const struct peal_host *host, const struct peal_host_recorded *row)
+uint64_t peal_history_time(const struct peal_host *host, const struct peal_host_recorded *row)
 {
     uint64_t longest = 0;
     for (uint32_t m = 0; m < row->members; m++) {
@@ -161,7 +161,7 @@ static void chain(struct chains *c, size_t i)
     c->before[i] = PEAL_NONE;
     for (size_t b = 0; b < row->nbefore; b++) {
         const struct peal_host_recorded *other =
-            peal_record_find(host, host->record_before.at[row->first_before + b]);
+            peal_history_find(host, host->record_before.at[row->first_before + b]);
         if (other)
             consider(c, i, (uint32_t)(other - host->records.at));
     }

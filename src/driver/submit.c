@@ -148,7 +148,7 @@ static void put(struct peal_host *host, struct peal_host_block *block)
     struct peal_host_shared *shared = host->shared;
     uint64_t offset = (uint64_t)((char *)block - shared->blocks) / 64;
     if (host->record)
-        peal_record_submit(host, block);
+        peal_history_submit(host, block);
     for (uint32_t m = 0; m < block->members; m++) {
         uint32_t index = block->parts[m].worker * PEAL_HOST_QUEUES + block->queue;
         uint64_t entry = block->id << PEAL_HOST_BLOCK_BITS | offset;

@@ -173,7 +173,7 @@ void peal_host_retire(struct peal_host *host)
         if (status != PEAL_OK)
             note_failure(host, block, status);
         if (host->record)
-            peal_record_end(host, block, status);
+            peal_history_end(host, block, status);
         host->block_tail = host->block_ends[host->oldest % PEAL_MOST_QUEUED];
         host->oldest++;
     }

@@ -117,6 +117,8 @@ uint32_t peal_verify_launches(const struct peal_plan *plan)
 {
     uint32_t back = 1, period = plan->period;
     const struct peal_op *op = peal_plan_ops(plan);
+    if (plan->flags & PEAL_PLAN_ONE_LAUNCH)
+        return 1;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         if (peal_op_is_wait(&op[i]) && !(op[i].flags & PEAL_OP_HAS_REG) && op[i].sync.back > back)
             back = op[i].sync.back;
@@ -158,11 +160,25 @@ static void verify_more(const struct peal_plan *plan, const struct peal_verify_o
     *out = more;
 }
 
+/* Does the kernel read memory that the caller zeroed before the first launch? What it finds there in
+ * a later launch than those examined is not known: launch 3 may be the first to read what launch 1
+ * wrote. */
+static bool needs_zeros(const struct peal_plan *plan, const struct peal_verify_options *options,
+                        const struct peal_verification *v)
+{
+    bool zeroed = false;
+    for (uint64_t i = 0; i < plan->bufs.count; i++)
+        zeroed |= peal_plan_bufs(plan)[i].flags & PEAL_BUF_ZEROED;
+    return zeroed && (v->reads_zeroed || options->no_result);
+}
+
 enum peal_status peal_verify_plan(const struct peal_plan *plan,
                                   const struct peal_verify_options *options,
                                   struct peal_verification **out)
 {
     uint32_t launches = options->launches ? options->launches : peal_verify_launches(plan);
+    if (launches > 1 && (plan->flags & PEAL_PLAN_ONE_LAUNCH))
+        return PEAL_INVALID;
     enum peal_status status = verify_launches(plan, launches, options, out);
     if (status != PEAL_OK || (*out)->verdict != PEAL_PROVED)
         return status;
@@ -172,7 +188,8 @@ enum peal_status peal_verify_plan(const struct peal_plan *plan,
         verify_more(plan, options, out);
     /* A proof of fewer launches than a sound proof needs says nothing about more of them. */
     if ((*out)->verdict == PEAL_PROVED &&
-        (launches < peal_verify_launches(plan) || (*out)->needs_launches))
+        (launches < peal_verify_launches(plan) || (*out)->needs_launches ||
+         needs_zeros(plan, options, *out)))
         (*out)->reuse = PEAL_REUSE_SINGLE_SHOT;
     return PEAL_OK;
 }

@@ -581,11 +581,11 @@ void peal_native_stop(struct peal_host *host);
 enum peal_status peal_simulated_flush(struct peal_host *host);
 
 /* record.c: rows for tasks; see also record.h. Called before the task's positions are taken. */
-void peal_record_submit(struct peal_host *host, const struct peal_host_block *block);
-void peal_record_end(struct peal_host *host, const struct peal_host_block *block,
+void peal_history_submit(struct peal_host *host, const struct peal_host_block *block);
+void peal_history_end(struct peal_host *host, const struct peal_host_block *block,
                      enum peal_status status);
-uint64_t peal_record_task_at(const struct peal_host *host, uint32_t index, uint64_t position);
-void peal_record_release(struct peal_host *host);
+uint64_t peal_history_task_at(const struct peal_host *host, uint32_t index, uint64_t position);
+void peal_history_release(struct peal_host *host);
 
 enum peal_status peal_check_variant(struct peal_host *host, uint64_t index);
 

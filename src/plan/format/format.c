@@ -466,6 +466,17 @@ bool peal_plan_check(const void *block, size_t len, const char **why)
     return false;
 }
 
+const char *peal_plan_unfit(const struct peal_plan *plan)
+{
+    if (plan->flags & PEAL_PLAN_PARTIAL)
+        return "it has an operation whose result is not known";
+    for (uint64_t i = 0; i < plan->bufs.count; i++) {
+        if (peal_plan_bufs(plan)[i].flags & PEAL_BUF_ZEROED)
+            return "it needs a window that is zeroed before the first launch";
+    }
+    return NULL;
+}
+
 uint64_t peal_plan_hash(const struct peal_plan *plan)
 {
     uint64_t from = plan->ranks.offset, to = plan->positions.offset;

@@ -181,7 +181,8 @@ enum peal_buf_flags {
     PEAL_BUF_SYMMETRIC =
         1, /* parameter: peers may address it (a window parameter in symmetric memory) */
     PEAL_BUF_PEER_READ = 2, /* some rank's ops read another rank's copy */
-    PEAL_BUF_PEER_WRITE = 4 /* some rank's ops write another rank's copy */
+    PEAL_BUF_PEER_WRITE = 4, /* some rank's ops write another rank's copy */
+    PEAL_BUF_ZEROED = 8      /* scratch: 0 before the first launch, not unknown */
 };
 
 /* A buffer, the same on all ranks except for its length (lens). The window scratch of all buffers
@@ -269,8 +270,16 @@ struct peal_table {
 
 enum peal_plan_flags {
     PEAL_PLAN_OWN_LENS =
-        1 /* windows may have a different length on each rank: bounds are the owner's */
+        1, /* windows may have a different length on each rank: bounds are the owner's */
+    PEAL_PLAN_PARTIAL = 2, /* some constants are PEAL_PLAN_UNKNOWN: the plan cannot be run */
+    /* cells are 0 before one launch because the caller has zeroed memory; what a second launch would
+     * find is not part of the plan */
+    PEAL_PLAN_ONE_LAUNCH = 4
 };
+
+/* A constant of which only is known that it is some number: the bits of a NaN that no arithmetic
+ * produces. It stands for the result of a function that a plan cannot express. */
+#define PEAL_PLAN_UNKNOWN UINT64_C(0x7ff8706561726c3f)
 
 /* The header. In a plan for one rank, rank_first is that rank and rank_count is 1. */
 struct peal_plan {
@@ -316,6 +325,9 @@ bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, ui
 /* True if the block is a whole, consistent plan: every offset, index, rank and range is checked.
  * Reads only within len. On false, *why is a static text. */
 bool peal_plan_check(const void *block, size_t len, const char **why);
+
+/* Why a plan that is right cannot be run: a static text. NULL: it can. */
+const char *peal_plan_unfit(const struct peal_plan *plan);
 
 #define PEAL_PLAN_TABLE(type, table)                                                               \
     static inline const type *peal_plan_##table(const struct peal_plan *plan)                      \

@@ -244,6 +244,7 @@ static bool take_values(struct values_ahead *ahead, bool wanted, struct answer *
     if (good) {
         a->v.verdict = PEAL_PROVED;
         a->v.bits = v->bits;
+        a->v.reads_zeroed = v->reads_zeroed;
         a->v.same_order = v->same_order;
         a->v.order_hash = v->order_hash;
         if (v->bits_why)

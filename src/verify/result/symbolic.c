@@ -181,10 +181,16 @@ static bool init_memory(struct symbolic *s)
             uint32_t b = i / p->nranks, r = i % p->nranks;
             struct pieces *pieces = &s->memory[p->memory_of[l][b] * p->nranks + r];
             uint64_t len = peal_plan_len(plan, r, b);
+            const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+            uint32_t node = s->undefined;
             if (len <= (pieces->list.len ? pieces->list.at[0].hi : 0))
                 continue;
             pieces->list.len = 0;
-            if (!peal_vec_push(&pieces->list, ((struct piece){0, len, 0, s->undefined})))
+            if (buf->flags & PEAL_BUF_ZEROED)
+                node = peal_value_make(
+                    &s->values,
+                    (struct node){.kind = NODE_CONST, .dtype = buf->dtype, .child = {1}});
+            if (node == NO_NODE || !peal_vec_push(&pieces->list, ((struct piece){0, len, 0, node})))
                 return false;
         }
     }
@@ -209,11 +215,12 @@ static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *
     qsort(points, count, sizeof *points, peal_sorted_compare);
     uint64_t lo = 0;
     bool good = false;
+    uint32_t before = pieces->list.at[0].node;
     pieces->list.len = 0;
     for (size_t i = 0; i < count; i++) {
         if (points[i] <= lo || points[i] > end)
             continue;
-        if (!peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, s->undefined})))
+        if (!peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, before})))
             goto free_points;
         lo = points[i];
     }

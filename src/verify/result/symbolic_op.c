@@ -113,6 +113,9 @@ static struct piece look(struct symbolic *s, const struct operand *o, uint32_t r
         piece.hi = at + left;
     if (piece.node == s->undefined)
         undefined_read(s, o, piece.lo, piece.hi);
+    const struct node *node = &s->values.nodes.at[piece.node];
+    if (node->kind == NODE_CONST && node->child[0] == 1)
+        s->a->v.reads_zeroed = true;
     return piece;
 }
 

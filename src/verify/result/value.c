@@ -60,12 +60,14 @@ static void describe(const struct values *v, struct node *node)
                    (node->fn == PEAL_FN_MAXIMUM || node->fn == PEAL_FN_MINIMUM);
     node->height = 0;
     node->uniform = node->kind != NODE_INPUT && node->kind != NODE_OPAQUE;
+    node->unknown = node->kind == NODE_CONST && node->word == PEAL_PLAN_UNKNOWN;
     bool fixed = node->kind == NODE_AT;
     node->holds = chooses ? v->nodes.at[node->child[0]].holds : node->dtype;
     for (uint32_t i = 0; i < node->nchildren; i++) {
         const struct node *child = &v->nodes.at[node->child[i]];
         node->height = child->height >= node->height ? child->height + 1 : node->height;
         node->uniform = node->uniform && (child->uniform || fixed);
+        node->unknown = node->unknown || child->unknown;
         if (chooses && child->holds != node->holds)
             node->holds = node->dtype;
     }

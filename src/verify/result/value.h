@@ -13,7 +13,7 @@
 
 enum node_kind {
     NODE_UNDEFINED,
-    NODE_CONST,   /* word: the bits of a double */
+    NODE_CONST,   /* word: the bits of a double; child[0] 1: memory that the caller zeroed */
     NODE_INPUT,   /* launch, rank, memory; word: delta */
     NODE_FN,      /* fn of up to three children, in the precision of dtype */
     NODE_CHANCE,  /* fn of two children, by accumulates in an arbitrary order; word: location */
@@ -33,6 +33,7 @@ struct node {
     uint32_t height; /* at most MAX_HEIGHT: trees are walked recursively */
     uint8_t holds; /* a type that all its values fit: the dtype, or a narrower one (see value.c) */
     bool uniform;  /* does not depend on the index */
+    bool unknown;  /* depends on PEAL_PLAN_UNKNOWN */
 };
 
 enum { MAX_HEIGHT = 20000 };

@@ -166,6 +166,7 @@ struct peal_verification {
     bool pairwise;    /* the verdict is also about the order of a network */
     bool monotone;    /* exact polynomial analysis; false: exploration */
     bool has_relaxed; /* there are relaxed ops */
+    bool reads_zeroed; /* memory is read that no rank wrote and the caller zeroed */
     enum peal_reuse reuse;
     const char *open_why; /* not closed: the access that is outside the launch */
     /* proved, but this many launches could show more (PEAL_NONE: any number); 0: more would show
