@@ -289,6 +289,10 @@ static int body(struct peal_comm *comm, void *context)
     if (status == PEAL_OK)
         status = peal_run_data_init(&me.data, comm, me.run->whole);
     if (status == PEAL_OK)
+        status = peal_barrier(comm); /* --timeout is for launches: a busy host may start ranks late */
+    if (status == PEAL_OK && me.run->options->timeout)
+        peal_comm_set_timeout(comm, (uint32_t)me.run->options->timeout * 1000);
+    if (status == PEAL_OK)
         status = run_all(&me, &wrong);
     if (status != PEAL_OK && peal_comm_rank(comm) == 0 && !me.reported)
         report(&me, status);
@@ -335,7 +339,6 @@ static int run_plan(struct peal_cli *cli, struct run_command *run)
     struct peal_ranks start = {.count = whole->nranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,
-                               .timeout_ms = (uint32_t)o->timeout * 1000,
                                .warn_ms = WARN_MS,
                                .bytes =
                                    peal_size_add_capped(peal_run_data_need(whole), trace_need(run)),

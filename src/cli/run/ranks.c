@@ -96,8 +96,6 @@ int peal_ranks_ended(uint32_t rank, pid_t pid, int wait_status)
 static void set_patience(const struct peal_ranks *ranks)
 {
     setenv("PEAL_TIMEOUT_MS", "60000", 0);
-    if (ranks->timeout_ms)
-        set_number("PEAL_TIMEOUT_MS", ranks->timeout_ms);
     if (ranks->warn_ms && !getenv("PEAL_WARN_MS"))
         set_number("PEAL_WARN_MS", ranks->warn_ms);
 }

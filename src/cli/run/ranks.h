@@ -13,9 +13,9 @@ struct peal_ranks {
     bool threads;
     bool bind;  /* to cores, if there is one for each */
     bool quiet; /* reports are not printed */
-    /* Milliseconds without progress before ranks fail, and before they report what they wait for; 0:
-     * what the environment says, or a minute for both. */
-    uint32_t timeout_ms, warn_ms;
+    /* Milliseconds without progress before ranks report what they wait for; 0: what the environment
+     * says, or a minute. */
+    uint32_t warn_ms;
     /* The memory of all bodies together: without it no rank is started. */
     uint64_t bytes;
     /* What each rank does; returns its exit code. */
