@@ -79,10 +79,28 @@ static bool read_tree(const struct peal_kernel *kernel, struct peal_forall *out)
     return false;
 }
 
+static const struct peal_stmt *find_ensures(const struct peal_stmt *s)
+{
+    for (; s; s = s->next) {
+        const struct peal_stmt *found = s->kind == PEAL_STMT_ENSURES ? s : find_ensures(s->body);
+        if (!found)
+            found = find_ensures(s->other);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
 {
     struct peal_forall out, ring = {0}, tree = {0};
     struct mesh m;
+    const struct peal_stmt *ensures = find_ensures(kernel->body);
+    if (ensures) { /* the classes know the contracts of the collectives alone */
+        out = (struct peal_forall){.at = ensures->pos};
+        (void)refuse(&out, "an ensures is proved for given numbers of ranks only");
+        return out;
+    }
     bool good = read_mesh(&m, kernel, &out);
     peal_mesh_release(&m);
     if (good)

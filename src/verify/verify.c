@@ -64,6 +64,7 @@ static void describe(const struct program *p, struct answer *a)
     v->kernel = peal_answer_text(a, "%s", peal_plan_string(plan, plan->kernel));
     v->plan_hash = plan->hash;
     v->contract = (enum peal_contract)plan->contract;
+    peal_answer_promised(plan, a);
     v->monotone = p->status == PEAL_OK ? p->monotone : plan->monotone;
     v->has_relaxed = p->has_relaxed;
     v->ops = p->ops;

@@ -441,6 +441,8 @@ static void put_proved(struct peal_page *page, const struct peal_verification *v
     if (v->contract != PEAL_CONTRACT_NONE)
         peal_text_printf(&contract, "; every element is what the contract says: %s",
                          peal_contract_name(v->contract));
+    if (v->promises)
+        peal_text_puts(&contract, "; outputs are what the kernel ensures");
     peal_page_headline(page,
                        "no deadlock, no race, no uninitialised read over all schedules of %u "
                        "launch%s%s",

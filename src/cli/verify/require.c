@@ -41,7 +41,7 @@ const char *peal_require_lacks(uint32_t require, const struct peal_verification 
         return "it is not closed";
     if ((require & PEAL_REQUIRE_REPEATABLE) && v->reuse < PEAL_REUSE_REPEATABLE)
         return "it is not repeatable";
-    if ((require & PEAL_REQUIRE_RESULT) && v->contract == PEAL_CONTRACT_NONE)
+    if ((require & PEAL_REQUIRE_RESULT) && v->contract == PEAL_CONTRACT_NONE && !v->promises)
         return "it has no contract, so the result is not checked";
     return NULL;
 }

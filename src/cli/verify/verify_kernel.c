@@ -156,6 +156,8 @@ static int report(struct peal_cli *cli, const struct peal_verify_settings *o,
     int code = exit_code(peal_claim_verdict(&sum), o->allow_sample);
     if (all && code == PEAL_EXIT_OK && !all->proved)
         code = PEAL_EXIT_OTHER;
+    if (peal_claim_is_unmet(&sum))
+        code = PEAL_EXIT_NO;
     if (several && o->json) {
         peal_verify_report_json(claim, &sum, all, several->json);
     } else if (several) {

@@ -130,9 +130,14 @@ static void put_coverage(const struct peal_claim *claim, const struct peal_claim
     peal_text_printf(
         out,
         "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
-        "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
-        "here stands for, ",
+        "uninitialised reads%s.\n",
         t->has_contract ? ", result" : "; no contract, so the result is not checked");
+    if (t->required)
+        peal_text_printf(out, "  requires of the caller: %s.\n", t->required);
+    peal_text_puts(out, "  does not cover: other numbers of ranks, counts that no plan here stands "
+                        "for, ");
+    if (t->unconstrained)
+        peal_text_printf(out, "output that no ensures is about (%s), ", t->unconstrained);
     if (claim->request.bind.no_fuse)
         peal_text_puts(out,
                        "plans with fusion, which are the ones that run (advice is about lines, "
@@ -235,6 +240,8 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
             peal_text_printf(out, "; channels: depth %u suffices, proved with %u", t->least_depth,
                              t->depth);
     }
+    if (peal_claim_is_unmet(t))
+        peal_text_puts(out, "; nothing here satisfies what it requires of the caller");
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (proved)
         put_coverage(claim, t, out);
@@ -256,6 +263,12 @@ void peal_verify_report_line(struct peal_arena *arena, const struct peal_claim *
     }
     if (t->proved && !t->refuted && !t->has_contract)
         peal_text_puts(out, "; no contract, so the result is not checked");
+    if (peal_claim_is_unmet(t))
+        peal_text_puts(out, "; nothing here satisfies what it requires of the caller");
+    if (t->proved && !t->refuted && t->unconstrained)
+        peal_text_puts(out, "; some output is unconstrained");
+    if (t->proved && t->required)
+        peal_text_printf(out, "; requires %s", t->required);
     peal_text_puts(out, "\n");
     peal_text_fold(out, start, 2, 80);
 }

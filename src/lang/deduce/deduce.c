@@ -186,7 +186,7 @@ static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
     d->has_tree = contains(kernel->body, PEAL_STMT_TREE, NULL);
     contains(kernel->body, PEAL_STMT_LANE, &d->first_lane);
     d->lane = d->lanes = d->nesting = 0;
-    d->has_generic = d->launch_ok = false;
+    d->has_generic = d->launch_ok = d->clause = false;
     peal_arena_init(&d->scratch, PEAL_MODULE_LIMIT);
     peal_intern_init(&d->atoms, &d->scratch);
     size_t errors = d->errors;
@@ -196,6 +196,7 @@ static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
         peal_deduce_effects(d, d->errors == errors && sound_calls(kernel->body));
     if (d->errors == errors && peal_deducer_goes_on(d)) {
         peal_deduce_contract(d);
+        peal_deduce_promises(d, kernel->body);
         peal_deduce_wide(d);
     }
     kernel->deduced = d->errors == errors && !d->no_memory && sound_calls(kernel->body);

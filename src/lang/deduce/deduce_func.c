@@ -436,6 +436,8 @@ static bool starts_with_data(struct peal_deducer *d, const struct peal_expr *exp
         case PEAL_EXPR_RECV:
             return true;
         case PEAL_EXPR_CALL: {
+            if (expr->over)
+                return true;
             const struct peal_symbol *symbol = peal_deducer_find(d, expr->name);
             if (symbol && symbol->kind == PEAL_SYMBOL_REDUCE)
                 return true;
@@ -468,6 +470,18 @@ void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct pea
     int found = find_builtin(expr->name);
     bool is_fn = peal_fn_find(expr->name, len, &fn);
     bool is_reduce = peal_deducer_reduction(d, expr->name, &expr->reduce);
+    if (expr->over) {
+        expr->symbol = is_reduce ? NULL : peal_deducer_find(d, expr->name);
+        if (is_reduce || (expr->symbol && expr->symbol->kind == PEAL_SYMBOL_REDUCE))
+            peal_deduce_over(d, expr, out);
+        else
+            peal_deducer_error(d, expr->pos, "'%s' is not a reduce operation", expr->name);
+        return;
+    }
+    if (strcmp(expr->name, "old") == 0 && !peal_deducer_find(d, "old")) {
+        peal_deduce_old(d, expr, out);
+        return;
+    }
     if (found >= 0 && (is_fn || is_reduce)) {
         for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
             if (starts_with_data(d, arg)) {

@@ -220,7 +220,7 @@ static void deduce_at(struct peal_deducer *d, struct peal_expr *expr, const stru
                            peal_show_expr(expr->a).text, peal_type_text(type));
     else if (peal_place_is_remote(expr->a))
         peal_deducer_error(d, expr->pos, "'%s' names a peer already", peal_show_expr(expr->a).text);
-    else if (peal_type_is_data(type) && !type->is_window)
+    else if (peal_type_is_data(type) && !type->is_window && !d->clause)
         private_buffer(d, expr, symbol);
     else if (peal_poly_is_int(&peer, &rank) && rank < 0)
         peal_deducer_error(d, expr->b->pos, "rank %lld does not exist", (long long)rank);

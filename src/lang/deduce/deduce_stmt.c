@@ -174,7 +174,10 @@ static void deduce_stmt(struct peal_deducer *d, struct peal_stmt *stmt)
         peal_deduce_take(d, stmt);
         break;
     case PEAL_STMT_ASSERT:
-        peal_deduce_bool(d, stmt->a, "what is asserted");
+        peal_deduce_bool(d, stmt->a, stmt->required ? "what is required" : "what is asserted");
+        break;
+    case PEAL_STMT_ENSURES:
+        peal_deduce_ensures(d, stmt);
         break;
     case PEAL_STMT_LANE:
         deduce_lane(d, stmt);

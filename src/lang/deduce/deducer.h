@@ -16,6 +16,7 @@
  *   deduce_atomic.c   fetch_add, compare_swap, take, and what a `when` may contain
  *   deduce_effect.c   directions, signals with both sides
  *   deduce_wide.c     wide tiles
+ *   deduce_ensures.c  ensures, old, reductions over ranges
  *   deduce_rules.c    contracts
  *
  * A wrong expression gets type NONE, and nothing more is reported about expressions that contain
@@ -84,6 +85,7 @@ struct peal_deducer {
     int nesting;      /* of for, if and when */
     int when;         /* number of enclosing `when` blocks */
     bool in_params;   /* unknown names become dimensions */
+    bool clause;      /* an ensures is deduced: private parameters have a peer's copy */
     bool launch_ok;   /* `launch mod` is allowed here */
     bool has_generic; /* some buffer is of T */
 };
@@ -244,6 +246,13 @@ void peal_deduce_effects(struct peal_deducer *d, bool sound);
 
 /* deduce_wide.c */
 void peal_deduce_wide(struct peal_deducer *d);
+
+/* deduce_ensures.c */
+void peal_deduce_ensures(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_old(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
+void peal_deduce_over(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
+/* Of all ensures in the list, once directions are known. */
+void peal_deduce_promises(struct peal_deducer *d, const struct peal_stmt *stmt);
 
 /* deduce_rules.c */
 void peal_deduce_contract(struct peal_deducer *d);

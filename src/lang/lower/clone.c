@@ -341,6 +341,9 @@ struct peal_stmt *peal_clone_body(struct peal_clone *clone, const struct peal_st
         /* A signal that an argument replaces needs no declaration. */
         if (body->kind == PEAL_STMT_DECL && clone->map[body->symbol->slot].expr)
             continue;
+        /* What a called kernel promises is no promise of its caller. */
+        if (body->kind == PEAL_STMT_ENSURES && clone->into_kernel)
+            continue;
         *tail = clone_stmt(clone, body);
         if (*tail)
             tail = &(*tail)->next;

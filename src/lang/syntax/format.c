@@ -66,7 +66,7 @@ static bool is_word(const struct peal_token *token)
         "and",  "or",     "not",  "in",       "of",      "to",        "from",  "mod",  "step",
         "on",   "if",     "when", "else",     "wait",    "take",      "send",  "free", "grid",
         "tree", "notify", "peek", "assert",   "relaxed", "exclusive", "flush", "let",  "var",
-        "for",  "lane",   "recv", "requires", "ensures", NULL};
+        "for",  "lane",   "recv", "requires", "ensures", "where",     NULL};
     return is_any_name(token, words);
 }
 
@@ -136,7 +136,7 @@ static bool continues(const struct formatter *f, const struct peal_token *token)
 {
     static const char *const closes[] = {"{", "}", ")", "]", NULL};
     static const char *const opens[] = {"(", "{", "}", NULL};
-    static const char *const clauses[] = {"implements", "requires", "ensures", NULL};
+    static const char *const clauses[] = {"implements", "where", NULL};
     bool open =
         is_joint(&f->last) || (f->last.kind == PEAL_TOKEN_PUNCT && !is_any_mark(&f->last, closes));
     bool binary = token->kind == PEAL_TOKEN_PUNCT && !is_any_mark(token, opens);

@@ -92,6 +92,27 @@ bool peal_parse_args(struct peal_parser *p, bool ports, struct peal_expr **out)
     return peal_parser_want(p, ")");
 }
 
+/* q in a .. b [where c]: value ")"; the arguments become q, a, b, value, c. */
+static bool parse_over(struct peal_parser *p, struct peal_expr *call)
+{
+    struct peal_expr *q = new_expr(p, PEAL_EXPR_NAME, p->token.pos), *lo, *hi, *value,
+                     *where = NULL;
+    if (!q || !(q->name = peal_parser_name(p, "a name", NULL)) || !peal_parser_want(p, "in") ||
+        !(lo = peal_parse_expr(p)) || !peal_parser_want(p, "..") || !(hi = peal_parse_expr(p)))
+        return false;
+    if (peal_parser_take(p, "where") && !(where = peal_parse_expr(p)))
+        return false;
+    if (!peal_parser_want(p, ":") || !(value = peal_parse_expr(p)) || !peal_parser_want(p, ")"))
+        return false;
+    call->over = true;
+    call->a = q;
+    q->next = lo;
+    lo->next = hi;
+    hi->next = value;
+    value->next = where;
+    return true;
+}
+
 static struct peal_expr *parse_name(struct peal_parser *p)
 {
     struct peal_expr *expr = new_expr(p, PEAL_EXPR_NAME, p->token.pos);
@@ -113,7 +134,8 @@ static struct peal_expr *parse_name(struct peal_parser *p)
         return expr;
     expr->kind = PEAL_EXPR_CALL;
     bool ports = strcmp(expr->name, "has") == 0 || strcmp(expr->name, "peer") == 0;
-    if (!peal_parse_args(p, ports, &expr->a))
+    bool over = p->token.kind == PEAL_TOKEN_NAME && peal_parser_ahead(p, "in");
+    if (!(over ? parse_over(p, expr) : peal_parse_args(p, ports, &expr->a)))
         return NULL;
     return close_expr(p, expr);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statements: one function per form, found by the word that starts it. */
 #include "lang/syntax/parser.h"
+#include "lang/syntax/print.h"
 
 #include <string.h>
 
@@ -207,8 +208,9 @@ static bool parse_free(struct peal_parser *p, struct peal_stmt *stmt)
 
 /* The words of `forms`, and those that are not forms of their own. */
 static const char *const first_words[] = {
-    "window", "private", "signal", "channel", "grid",      "tree", "let",  "var",  "notify", "wait",
-    "send",   "for",     "if",     "assert",  "exclusive", "lane", "free", "else", NULL,
+    "window",    "private", "signal", "channel", "grid",     "tree",    "let",
+    "var",       "notify",  "wait",   "send",    "for",      "if",      "assert",
+    "exclusive", "lane",    "free",   "else",    "requires", "ensures", NULL,
 };
 
 static bool parse_bounds(struct peal_parser *p, struct peal_stmt *stmt)
@@ -314,6 +316,40 @@ static bool parse_assert(struct peal_parser *p, struct peal_stmt *stmt)
 {
     stmt->a = peal_parse_expr(p);
     return stmt->a && peal_parser_want(p, ",") && (stmt->name = read_string(p));
+}
+
+/* The message is what is required, in canonical form. */
+static bool parse_requires(struct peal_parser *p, struct peal_stmt *stmt)
+{
+    struct peal_text text = {0};
+    stmt->required = true;
+    stmt->a = peal_parse_expr(p);
+    if (!stmt->a)
+        return false;
+    peal_print_expr(stmt->a, &text);
+    if (!text.failed)
+        stmt->name = peal_intern_text(&p->module->names, text.at, text.len);
+    peal_text_release(&text);
+    if (!stmt->name)
+        (void)peal_parser_out_of_memory(p);
+    return stmt->name != NULL;
+}
+
+static bool parse_ensures(struct peal_parser *p, struct peal_stmt *stmt)
+{
+    struct peal_expr *both = peal_parse_expr(p);
+    if (!both)
+        return false;
+    if (both->kind != PEAL_EXPR_BINARY || both->op != PEAL_INT_EQ) {
+        (void)peal_parser_fail(p, both->pos,
+                               "an ensures has the form 'y[i] == value', with one '=='");
+        return false;
+    }
+    stmt->a = both->a;
+    stmt->b = both->b;
+    if (peal_parser_take(p, "where"))
+        return (stmt->c = peal_parse_expr(p)) != NULL;
+    return true;
 }
 
 static bool parse_lane(struct peal_parser *p, struct peal_stmt *stmt)
@@ -442,6 +478,17 @@ static bool parse_by_word(struct peal_parser *p, struct peal_stmt *stmt)
         peal_parser_step(p);
         stmt->kind = PEAL_STMT_WHEN;
         return parse_when(p, stmt);
+    }
+    bool has_value = p->ahead.kind == PEAL_TOKEN_NAME || p->ahead.kind == PEAL_TOKEN_INT;
+    if (peal_parser_at(p, "requires") && has_value) {
+        peal_parser_step(p);
+        stmt->kind = PEAL_STMT_ASSERT;
+        return parse_requires(p, stmt);
+    }
+    if (peal_parser_at(p, "ensures") && p->ahead.kind == PEAL_TOKEN_NAME) {
+        peal_parser_step(p);
+        stmt->kind = PEAL_STMT_ENSURES;
+        return parse_ensures(p, stmt);
     }
     if (peal_parser_at(p, "flush") && peal_parser_ahead(p, "to")) {
         peal_parser_step(p);

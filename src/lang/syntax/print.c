@@ -177,6 +177,15 @@ static void print_send(const struct peal_stmt *stmt, struct peal_text *out)
         peal_text_printf(out, " on %s", stmt->c->name);
 }
 
+void peal_print_ensured(const struct peal_stmt *stmt, struct peal_text *out)
+{
+    print_pair(stmt->a, " == ", stmt->b, out);
+    if (stmt->c) {
+        peal_text_puts(out, " where ");
+        peal_print_expr(stmt->c, out);
+    }
+}
+
 /* The forms without a body. */
 static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
 {
@@ -251,9 +260,15 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
             peal_print_expr(stmt->b, out);
         }
         break;
+    case PEAL_STMT_ENSURES:
+        peal_text_puts(out, "ensures ");
+        peal_print_ensured(stmt, out);
+        break;
     case PEAL_STMT_ASSERT:
-        peal_text_puts(out, "assert ");
+        peal_text_puts(out, stmt->required ? "requires " : "assert ");
         peal_print_expr(stmt->a, out);
+        if (stmt->required)
+            break;
         peal_text_puts(out, ", ");
         print_string(stmt->name, out);
         break;

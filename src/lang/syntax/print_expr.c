@@ -99,8 +99,28 @@ void peal_print_peer(const struct peal_expr *peer, struct peal_text *out)
         peal_text_puts(out, ")");
 }
 
+static void print_over(const struct peal_expr *expr, struct peal_text *out)
+{
+    const struct peal_expr *q = expr->a, *lo = q->next, *hi = lo->next, *value = hi->next;
+    peal_text_printf(out, "%s(%s in ", expr->name, q->name);
+    peal_print_expr(lo, out);
+    peal_text_puts(out, " .. ");
+    peal_print_expr(hi, out);
+    if (value->next) {
+        peal_text_puts(out, " where ");
+        peal_print_expr(value->next, out);
+    }
+    peal_text_puts(out, ": ");
+    peal_print_expr(value, out);
+    peal_text_puts(out, ")");
+}
+
 static void print_call(const struct peal_expr *expr, struct peal_text *out)
 {
+    if (expr->over) {
+        print_over(expr, out);
+        return;
+    }
     bool ports = strcmp(expr->name, "has") == 0 || strcmp(expr->name, "peer") == 0;
     peal_text_printf(out, "%s(", expr->name);
     for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {

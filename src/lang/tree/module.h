@@ -123,7 +123,11 @@ enum peal_builtin {
     PEAL_BUILTIN_FETCH_ADD,    /* fetch_add(cell, amount): a counter */
     PEAL_BUILTIN_COMPARE_SWAP, /* compare_swap(cell, expected, desired): a counter */
     PEAL_BUILTIN_FN,           /* an elementwise function: `fn` */
-    PEAL_BUILTIN_REDUCE /* op(a, b, ...): a reduce parameter (`symbol`) or constant (`reduce`) */
+    PEAL_BUILTIN_OLD,          /* old(place), in an ensures: its value when the launch began */
+    /* op(a, b, ...): a reduce parameter (`symbol`) or constant (`reduce`) */
+    PEAL_BUILTIN_REDUCE,
+    /* op(q in a .. b where c: value), in an ensures: `over`; the arguments are q, a, b, value, c */
+    PEAL_BUILTIN_OVER
 };
 
 enum peal_slice_kind {
@@ -169,6 +173,7 @@ struct peal_expr {
     int nslices;
     bool in_slot;    /* RECV */
     bool is_async;   /* RECV: of a post */
+    bool over;       /* CALL: a reduction over a range of integers */
     uint16_t height; /* of the tree under this node, itself included; at most PEAL_MAX_HEIGHT */
 };
 
@@ -265,7 +270,8 @@ enum peal_stmt_kind {
     PEAL_STMT_IF,        /* if a { body } else { other } */
     PEAL_STMT_WHEN,      /* when a { body }: a compares a counter with an integer, at run time */
     PEAL_STMT_TAKE,      /* take a from b to c */
-    PEAL_STMT_ASSERT,    /* assert a, "message" */
+    PEAL_STMT_ASSERT,    /* assert a, "message"; requires a (`required`) */
+    PEAL_STMT_ENSURES,   /* ensures a == b [where c]; symbol: the index of all elements, or NULL */
     PEAL_STMT_LANE,      /* lane { body }, lane symbol in a .. b { body } */
     PEAL_STMT_CALL,      /* name(args): a composite or another kernel */
     /* body of an inlined call (`name`): one instance of cells that start at logical 0 */
@@ -280,13 +286,13 @@ struct peal_stmt {
     struct peal_expr *a, *b, *c;
     struct peal_stmt *body;
     struct peal_stmt *other; /* IF: else; an `else if` is an IF alone in here */
-    const char *name;        /* CALL, SCOPE: kernel; ASSERT: message; ACCUMULATE: the reduce name */
+    const char *name;        /* CALL, SCOPE: kernel; ASSERT: message, or what is required; ACCUMULATE: the reduce name */
     struct peal_expr *args;  /* CALL */
     struct peal_kernel *callee;        /* CALL: deduced */
     struct peal_symbol *reduce_symbol; /* ACCUMULATE with a reduce parameter: deduced */
     enum peal_reduction reduce;        /* ACCUMULATE otherwise: deduced */
     uint32_t back;                     /* WAIT */
-    bool relaxed, is_set, is_equal, exclusive, torus;
+    bool relaxed, is_set, is_equal, exclusive, torus, required;
     bool typed; /* LET: the type was written; its shape is symbol->shape */
 };
 

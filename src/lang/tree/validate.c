@@ -154,13 +154,18 @@ static void check_expr(struct validation *v, const struct peal_expr *expr, int d
     if (expr->kind == PEAL_EXPR_NAME)
         check_name(v, expr);
     if (expr->kind == PEAL_EXPR_CALL) {
+        size_t scope = v->scope.len;
         check_call(v, expr);
+        if (expr->over)
+            declare(v, expr->a->symbol, expr->pos);
         int count = 0;
         for (const struct peal_expr *arg = expr->a; arg && !v->failed; arg = arg->next) {
             check_expr(v, arg, depth + 1);
             if (++count > 1 << 20)
                 fail(v, expr->pos, "a list of arguments has no end");
         }
+        if (expr->over && !v->failed)
+            end_scope(v, scope);
     } else {
         check_expr(v, expr->a, depth + 1);
         check_expr(v, expr->b, depth + 1);
@@ -224,9 +229,15 @@ static void check_stmt(struct validation *v, const struct peal_stmt *stmt, int d
         for (int i = 0; i < 2; i++)
             check_expr(v, stmt->symbol->shape[i], 0);
     }
+    size_t outer = v->scope.len;
+    bool has_index = stmt->kind == PEAL_STMT_ENSURES && stmt->symbol;
+    if (has_index)
+        declare(v, stmt->symbol, stmt->pos);
     check_expr(v, stmt->a, 0);
     check_expr(v, stmt->b, 0);
     check_expr(v, stmt->c, 0);
+    if (has_index && !v->failed)
+        end_scope(v, outer);
     if (stmt->kind == PEAL_STMT_CALL) {
         if (v->kernel->lowered)
             fail(v, stmt->pos, "it is lowered, and a call of '%s' is left", stmt->name);

@@ -61,6 +61,10 @@ void peal_assembler_free(struct peal_assembler *a)
     peal_vec_release(&a->params);
     peal_vec_release(&a->values);
     peal_vec_release(&a->formulas);
+    peal_vec_release(&a->terms);
+    peal_vec_release(&a->promises);
+    peal_vec_release(&a->clauses);
+    peal_index_release(&a->term_index);
     peal_vec_release(&a->positions);
     peal_vec_release(&a->sources);
     peal_vec_release(&a->strings);

@@ -55,8 +55,15 @@ void peal_assembler_param(
     struct peal_assembler *a, const char *name, bool is_local, uint32_t count,
     const int64_t *values); /* local: count values for each of the plan's ranks */
 /* Copies what another plan with the same buffers and ranks promises: its kernel's name, parameters,
- * contract, type, reduction, root and flags. */
+ * contract, promises, type, reduction, root and flags. */
 void peal_assembler_take_over(struct peal_assembler *a, const struct peal_plan *plan);
+/* A term of the kernel's own contract; equal ones share a place. */
+uint32_t peal_assembler_term(struct peal_assembler *a, const struct peal_promise_term *term);
+/* A clause, the same for all ranks; found by its place in the text. pos: PEAL_NONE: none. */
+uint32_t peal_assembler_clause(struct peal_assembler *a, bool requires, const char *text,
+                               uint32_t pos);
+/* One that continues the promise before it becomes part of that. */
+void peal_assembler_promise(struct peal_assembler *a, const struct peal_promise *promise);
 /* Adds a user-defined reduction: function PEAL_FN_USER, PEAL_FN_USER + 1, ...; at most
  * PEAL_FORMULAS. */
 void peal_assembler_formula(struct peal_assembler *a, const struct peal_formula *formula);

@@ -33,10 +33,13 @@ struct peal_assembler {
     PEAL_VEC(struct peal_param) params;
     PEAL_VEC(int64_t) values;
     PEAL_VEC(struct peal_formula) formulas;
+    PEAL_VEC(struct peal_promise_term) terms;
+    PEAL_VEC(struct peal_promise) promises;
+    PEAL_VEC(struct peal_clause) clauses;
     PEAL_VEC(struct peal_position) positions;
     PEAL_VEC(const struct peal_source *) sources; /* one per position, for diagnostics */
     PEAL_VEC(char) strings;
-    struct peal_index string_index, channel_index, position_index, phase_index;
+    struct peal_index string_index, channel_index, position_index, phase_index, term_index;
 };
 
 void peal_assembler_fail(struct peal_assembler *a, enum peal_status status, const char *why);

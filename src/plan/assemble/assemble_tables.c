@@ -174,6 +174,72 @@ void peal_assembler_param(struct peal_assembler *a, const char *name, bool is_lo
     PUSH(a, params, param);
 }
 
+static bool same_term(const struct peal_assembler *a, uint32_t row, const void *key)
+{
+    return memcmp(&a->terms.at[row], key, sizeof(struct peal_promise_term)) == 0;
+}
+
+static uint64_t hash_term(const void *assembler, uint32_t row)
+{
+    const struct peal_assembler *a = assembler;
+    return peal_hash_bytes(&a->terms.at[row], sizeof a->terms.at[row], 0);
+}
+
+uint32_t peal_assembler_term(struct peal_assembler *a, const struct peal_promise_term *term)
+{
+    uint64_t hash = peal_hash_bytes(term, sizeof *term, 0);
+    uint32_t row = find_row(a, &a->term_index, hash, same_term, term);
+    if (row != PEAL_NONE || a->status != PEAL_OK)
+        return row == PEAL_NONE ? 0 : row;
+    PUSH(a, terms, *term);
+    if (a->status != PEAL_OK)
+        return 0;
+    add_row(a, &a->term_index, (uint32_t)a->terms.len - 1, hash_term);
+    return (uint32_t)a->terms.len - 1;
+}
+
+uint32_t peal_assembler_clause(struct peal_assembler *a, bool requires, const char *text,
+                               uint32_t pos)
+{
+    struct peal_clause clause = {requires, peal_assembler_string(a, text), pos, 0};
+    for (uint32_t i = 0; i < a->clauses.len; i++) {
+        if (memcmp(&a->clauses.at[i], &clause, sizeof clause) == 0)
+            return i;
+    }
+    PUSH(a, clauses, clause);
+    return a->clauses.len ? (uint32_t)a->clauses.len - 1 : 0;
+}
+
+void peal_assembler_promise(struct peal_assembler *a, const struct peal_promise *promise)
+{
+    if (a->promises.len) {
+        struct peal_promise *last = &a->promises.at[a->promises.len - 1];
+        if (last->rank == promise->rank && last->buf == promise->buf &&
+            last->term == promise->term && last->clause == promise->clause &&
+            last->first + last->count == promise->first) {
+            last->count += promise->count;
+            return;
+        }
+    }
+    PUSH(a, promises, *promise);
+}
+
+/* Terms and clauses keep their numbers: nothing was added before. */
+static void take_over_promises(struct peal_assembler *a, const struct peal_plan *plan)
+{
+    assert(a->terms.len == 0 && a->clauses.len == 0);
+    for (uint64_t i = 0; i < plan->terms.count; i++)
+        (void)peal_assembler_term(a, &peal_plan_terms(plan)[i]);
+    for (uint64_t i = 0; i < plan->clauses.count; i++) {
+        struct peal_clause clause = peal_plan_clauses(plan)[i];
+        clause.text = peal_assembler_string(a, peal_plan_string(plan, clause.text));
+        clause.pos = PEAL_NONE;
+        PUSH(a, clauses, clause);
+    }
+    for (uint64_t i = 0; i < plan->promises.count; i++)
+        PUSH(a, promises, peal_plan_promises(plan)[i]);
+}
+
 void peal_assembler_take_over(struct peal_assembler *a, const struct peal_plan *plan)
 {
     struct peal_plan *h = peal_assembler_header(a);
@@ -190,6 +256,7 @@ void peal_assembler_take_over(struct peal_assembler *a, const struct peal_plan *
     h->reduce = plan->reduce;
     h->root = plan->root;
     h->flags = plan->flags;
+    take_over_promises(a, plan);
 }
 
 void peal_assembler_formula(struct peal_assembler *a, const struct peal_formula *formula)

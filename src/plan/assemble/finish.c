@@ -338,6 +338,9 @@ static void place_all(struct peal_assembler *a, struct block_writer *w, const ui
     PLACE(params, a->params);
     PLACE(values, a->values);
     PLACE(formulas, a->formulas);
+    PLACE(terms, a->terms);
+    PLACE(promises, a->promises);
+    PLACE(clauses, a->clauses);
     PLACE(positions, a->positions);
     PLACE(strings, a->strings);
 #undef PLACE

@@ -54,6 +54,9 @@ static bool check_tables(struct check *c)
         table_fits(c, p->channels, sizeof(struct peal_channel)) && table_fits(c, p->phases, 8) &&
         table_fits(c, p->params, sizeof(struct peal_param)) && table_fits(c, p->values, 8) &&
         table_fits(c, p->formulas, sizeof(struct peal_formula)) &&
+        table_fits(c, p->terms, sizeof(struct peal_promise_term)) &&
+        table_fits(c, p->promises, sizeof(struct peal_promise)) &&
+        table_fits(c, p->clauses, sizeof(struct peal_clause)) &&
         table_fits(c, p->positions, sizeof(struct peal_position)) && table_fits(c, p->strings, 1);
     return fits && expect(c,
                           p->strings.count > 0 && peal_plan_strings(p)[0] == '\0' &&
@@ -154,6 +157,73 @@ static bool check_formulas(struct check *c)
     return true;
 }
 
+static bool is_param(const struct peal_plan *p, uint32_t buf)
+{
+    return buf < p->bufs.count && peal_plan_bufs(p)[buf].kind == PEAL_BUF_PARAM;
+}
+
+static bool check_term(struct check *c, uint64_t i)
+{
+    const struct peal_plan *p = c->plan;
+    const struct peal_promise_term *term = &peal_plan_terms(p)[i];
+    if (!expect(c, term->kind <= PEAL_TERM_DIVIDE, "bad term"))
+        return false;
+    switch ((enum peal_term_kind)term->kind) {
+    case PEAL_TERM_CONST:
+        return true;
+    case PEAL_TERM_INPUT:
+        return expect(c, term->a < p->nranks && is_param(p, term->b), "bad input of a term");
+    case PEAL_TERM_DIVIDE:
+        return expect(c, term->a < i && term->word > 1, "bad divisor of a term");
+    case PEAL_TERM_FN:
+        break;
+    }
+    if (!expect(c, term->a < i && (term->b == PEAL_NONE || term->b < i), "bad operand of a term") ||
+        !expect(c, term->fn < PEAL_FN_END, "bad function of a term"))
+        return false;
+    int wanted = peal_fn_info((enum peal_fn)term->fn)->operands;
+    bool fits = peal_fn_is_user(term->fn) ? term->fn - (uint32_t)PEAL_FN_USER < p->formulas.count
+                                          : wanted == 0 || wanted == 1 + (term->b != PEAL_NONE);
+    return expect(c, fits && (wanted == 1 || term->b != PEAL_NONE), "bad function of a term");
+}
+
+/* After positions: clauses name them. */
+static bool check_promises(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    uint32_t rank = 0;
+    if (!expect(c, p->terms.count < PEAL_NONE && p->clauses.count < PEAL_NONE, "too many terms") ||
+        !expect(c, p->promises.count == 0 || p->rank_count == p->nranks, "promises of one rank"))
+        return false;
+    for (uint64_t i = 0; i < p->terms.count; i++) {
+        if (!check_term(c, i))
+            return false;
+    }
+    for (uint64_t i = 0; i < p->clauses.count; i++) {
+        const struct peal_clause *clause = &peal_plan_clauses(p)[i];
+        if (!expect(c,
+                    clause->text < p->strings.count &&
+                        (clause->pos == PEAL_NONE || clause->pos < p->positions.count),
+                    "bad clause"))
+            return false;
+    }
+    for (uint64_t i = 0; i < p->promises.count; i++) {
+        const struct peal_promise *promise = &peal_plan_promises(p)[i];
+        if (!expect(c,
+                    promise->rank >= rank && promise->rank < p->nranks &&
+                        is_param(p, promise->buf) && promise->term < p->terms.count &&
+                        promise->clause < p->clauses.count,
+                    "bad promise"))
+            return false;
+        uint64_t len = peal_plan_len(p, promise->rank, promise->buf);
+        if (!expect(c, promise->first <= len && promise->count <= len - promise->first,
+                    "a promise is outside its buffer"))
+            return false;
+        rank = promise->rank;
+    }
+    return true;
+}
+
 static bool check_rest(struct check *c)
 {
     const struct peal_plan *p = c->plan;
@@ -195,7 +265,7 @@ static bool check_rest(struct check *c)
                     "bad source position"))
             return false;
     }
-    return true;
+    return check_promises(c);
 }
 
 static bool check_ref(struct check *c, const struct peal_ref *ref)

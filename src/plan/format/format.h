@@ -6,7 +6,7 @@
  * peal_plan_check before anything else.
  *
  *   header | ranks | lanes | ops | refs | bufs | lens | signals | totals | channels | phases
- *          | params | values | formulas | positions | strings
+ *          | params | values | formulas | terms | promises | clauses | positions | strings
  *
  * A plan is for one launch; launches of it follow each other without a barrier. It is made for all
  * ranks, or for one rank alone (rank_count 1): the tables keep their form, but contain only that
@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define PEAL_PLAN_MAGIC UINT32_C(0x6c616570) /* "peal" */
-#define PEAL_PLAN_VERSION UINT32_C(5)
+#define PEAL_PLAN_VERSION UINT32_C(6)
 
 enum {
     PEAL_PLAN_MAX_RANKS = 65536,
@@ -255,6 +255,42 @@ struct peal_param {
     uint32_t count;
 };
 
+/* A contract of the kernel's own, as data. A promise says of `count` elements of a parameter on a
+ * rank, from `first` on, what they hold when the rank leaves the launch: the value of a term.
+ *
+ * A term is a function of the element e of which the promise is: INPUT is element e + word of
+ * another parameter, or of the same one, as it was when that rank entered the launch. Terms are
+ * shared, and a term's operands come before it. A plan of one rank has no promises. */
+enum peal_term_kind {
+    PEAL_TERM_INPUT, /* a: rank, b: buffer, word: what is added to the element */
+    PEAL_TERM_CONST, /* word: the bits of a double */
+    PEAL_TERM_FN,    /* fn of terms a and b; of a alone if b is PEAL_NONE */
+    PEAL_TERM_DIVIDE /* term a divided by word, which is above 1 */
+};
+
+struct peal_promise_term {
+    uint32_t kind;
+    uint32_t fn; /* enum peal_fn */
+    uint32_t a, b;
+    int64_t word;
+};
+
+struct peal_promise {
+    uint32_t rank; /* never below that of the promise before it */
+    uint32_t buf;  /* a parameter */
+    uint32_t term;
+    uint32_t clause;
+    uint64_t first, count;
+};
+
+/* Where promises come from, and what the caller promises, which holds for the plan. */
+struct peal_clause {
+    uint32_t requires; /* 1: of the caller; 0: of the kernel */
+    uint32_t text;     /* strings: without the first word */
+    uint32_t pos;      /* or PEAL_NONE */
+    uint32_t pad;
+};
+
 struct peal_position {
     uint32_t source; /* strings: file name */
     uint32_t line;
@@ -313,7 +349,7 @@ struct peal_plan {
      * one node */
     uint32_t placement;
     struct peal_table ranks, lanes, ops, refs, bufs, lens, signals, totals, channels, phases,
-        params, values, formulas, positions, strings;
+        params, values, formulas, terms, promises, clauses, positions, strings;
 };
 
 /* Do a destination of a copy, compute, accumulate or matmul and another operand of it have bytes in
@@ -347,6 +383,9 @@ PEAL_PLAN_TABLE(uint64_t, phases) /* groups of `period` offsets or cell numbers 
 PEAL_PLAN_TABLE(struct peal_param, params)
 PEAL_PLAN_TABLE(int64_t, values)
 PEAL_PLAN_TABLE(struct peal_formula, formulas) /* user-defined reductions */
+PEAL_PLAN_TABLE(struct peal_promise_term, terms)
+PEAL_PLAN_TABLE(struct peal_promise, promises)
+PEAL_PLAN_TABLE(struct peal_clause, clauses)
 PEAL_PLAN_TABLE(struct peal_position, positions)
 PEAL_PLAN_TABLE(char, strings) /* NUL-terminated texts; indices are byte offsets */
 #undef PEAL_PLAN_TABLE
@@ -380,6 +419,26 @@ static inline const char *peal_plan_reduce_name(const struct peal_plan *plan)
 {
     const struct peal_formula *formula = peal_plan_reduction(plan);
     return formula ? formula->name : peal_reduce_name((enum peal_reduction)plan->reduce);
+}
+
+/* Is there something that the result can be compared with: a contract, or promises? */
+static inline bool peal_plan_has_contract(const struct peal_plan *plan)
+{
+    return plan->contract != PEAL_CONTRACT_NONE || plan->promises.count > 0;
+}
+
+/* The first promise of a rank, or of the ranks after it. */
+static inline uint64_t peal_plan_first_promise(const struct peal_plan *plan, uint32_t rank)
+{
+    uint64_t lo = 0, hi = plan->promises.count;
+    while (lo < hi) {
+        uint64_t mid = lo + (hi - lo) / 2;
+        if (peal_plan_promises(plan)[mid].rank < rank)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
 }
 
 /* The name of the parameter that holds the placement: no parameter of a text can have it. */

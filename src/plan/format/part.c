@@ -70,6 +70,10 @@ static void place_all(struct part_cutter *c, uint32_t index)
     place(c, &h->params, peal_plan_params(p), p->params.count, sizeof(struct peal_param));
     place(c, &h->values, peal_plan_values(p), p->values.count, 8);
     place(c, &h->formulas, peal_plan_formulas(p), p->formulas.count, sizeof(struct peal_formula));
+    /* Promises are of all ranks together: a part has none. */
+    place(c, &h->terms, NULL, 0, sizeof(struct peal_promise_term));
+    place(c, &h->promises, NULL, 0, sizeof(struct peal_promise));
+    place(c, &h->clauses, NULL, 0, sizeof(struct peal_clause));
     place(c, &h->positions, peal_plan_positions(p), p->positions.count,
           sizeof(struct peal_position));
     place(c, &h->strings, peal_plan_strings(p), p->strings.count, 1);

@@ -60,7 +60,7 @@ bool peal_plan_is_template(const struct peal_plan *plan)
         if (peal_plan_params(plan)[i].is_local)
             return false;
     }
-    return true;
+    return plan->clauses.count == 0; /* which depend on the count in their own way */
 }
 
 struct resizing {

@@ -35,7 +35,7 @@ const struct peal_expr *peal_inst_chosen(struct instantiation *t, const struct p
     return e;
 }
 
-static double scalar(struct instantiation *t, const struct peal_expr *e)
+double peal_inst_scalar(struct instantiation *t, const struct peal_expr *e)
 {
     if (e->type.kind == PEAL_TYPE_INT)
         return (double)peal_inst_int(t, e);
@@ -43,9 +43,9 @@ static double scalar(struct instantiation *t, const struct peal_expr *e)
     case PEAL_EXPR_FLOAT:
         return e->real;
     case PEAL_EXPR_UNARY:
-        return -scalar(t, e->a);
+        return -peal_inst_scalar(t, e->a);
     case PEAL_EXPR_BINARY: {
-        double a = scalar(t, e->a), b = scalar(t, e->b);
+        double a = peal_inst_scalar(t, e->a), b = peal_inst_scalar(t, e->b);
         if (e->op == PEAL_INT_ADD)
             return a + b;
         if (e->op == PEAL_INT_SUB)
@@ -197,7 +197,7 @@ struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e
     struct part p = {.any_shape = true};
     e = peal_inst_chosen(t, e);
     if (is_scalar(e)) {
-        p.ref = peal_ref_const(scalar(t, e), dtype);
+        p.ref = peal_ref_const(peal_inst_scalar(t, e), dtype);
         return p;
     }
     if (peal_inst_is_place(e)) {
@@ -340,7 +340,7 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
     if (t->status != PEAL_OK)
         return;
     if (is_scalar(e)) {
-        src = (struct part){.ref = peal_ref_const(scalar(t, e), (enum peal_dtype)dst->ref.dtype)};
+        src = (struct part){.ref = peal_ref_const(peal_inst_scalar(t, e), (enum peal_dtype)dst->ref.dtype)};
         peal_inst_move(t, dst, &src, divisor);
     } else if (peal_inst_is_place(e)) {
         if (!peal_inst_part(t, e, &src))

@@ -26,10 +26,10 @@ bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *fo
     return false;
 }
 
-void peal_inst_exclude(struct instantiation *t)
+void peal_inst_exclude(struct instantiation *t, enum peal_exclusion why)
 {
     if (t->bind->excluded && t->status == PEAL_OK)
-        *t->bind->excluded = true;
+        *t->bind->excluded = why;
 }
 
 /* Rounds down, as % is Euclidean for positive divisors. */

@@ -72,7 +72,7 @@ static void bind_int(struct instantiation *t, const struct peal_symbol *symbol)
         return;
     }
     if (is_root && (b->value < 0 || b->value >= t->bind->nranks)) {
-        peal_inst_exclude(t);
+        peal_inst_exclude(t, PEAL_EXCLUDED);
         peal_inst_fail(t, symbol->pos, "root %" PRId64 " is not a rank of %u", b->value,
                        t->bind->nranks);
     }
@@ -261,7 +261,7 @@ static void bind_buffers(struct instantiation *t, const struct peal_ends *ends)
     part->buf = whole->buf;
     bool own_part = x_part || peal_contract_scatters(ends->contract);
     if (!own_part && length_of(part) != length_of(whole)) {
-        peal_inst_exclude(t);
+        peal_inst_exclude(t, PEAL_EXCLUDED);
         peal_inst_fail(t, ends->y->pos,
                        "in place, '%s' and '%s' are one buffer, but rank %u has %" PRIu64
                        " and %" PRIu64 " elements of them",
@@ -276,6 +276,26 @@ static void bind_buffers(struct instantiation *t, const struct peal_ends *ends)
         part->whole = whole->cols;
     if (!whole->rows && own_part)
         part->base = peal_inst_part_start(t, t->rank, whole->cols);
+}
+
+bool peal_inst_sizes_on(struct instantiation *t, uint32_t rank, const struct peal_symbol *symbol,
+                        struct sizes *out)
+{
+    uint32_t own = t->rank;
+    bool found = true;
+    for (int turn = 0; turn < 2; turn++) { /* to that rank, and back */
+        t->rank = turn == 0 ? rank : own;
+        for (int i = 0; i < t->kernel->nparams && rank != own; i++) {
+            const struct peal_symbol *s = t->kernel->params[i];
+            if (s->is_local && s->kind == PEAL_SYMBOL_INT)
+                bind_int(t, s);
+            else if (s->is_local && s->kind == PEAL_SYMBOL_INTS)
+                bind_ints(t, s);
+        }
+        if (turn == 0)
+            found = peal_inst_sizes(t, symbol, out);
+    }
+    return found && t->status == PEAL_OK;
 }
 
 /* Stores parameters in the plan as bound, for contracts and reports. */

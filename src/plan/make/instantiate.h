@@ -23,6 +23,13 @@ struct peal_bind_value {
     bool all_ranks;
 };
 
+enum peal_exclusion {
+    PEAL_EXCLUDED_NOT,
+    /* by an assert or the kernel's grid, or root or in_place does not fit */
+    PEAL_EXCLUDED,
+    PEAL_EXCLUDED_UNMET /* by a `requires`, which the caller has to keep */
+};
+
 struct peal_bind {
     uint32_t nranks;
     uint32_t rank; /* PEAL_NONE: all ranks; otherwise that rank's part alone */
@@ -45,9 +52,8 @@ struct peal_bind {
      * in the plan, for the verifier to find */
     bool lenient;
     bool no_fuse; /* leave out the fusion step */
-    /* Set to true if it is no fault of the text that there is no plan: an assert or the kernel's grid
-     * excludes these values, or root or in_place does not fit them. May be NULL. */
-    bool *excluded;
+    /* Set if it is no fault of the text that there is no plan. May be NULL. */
+    enum peal_exclusion *excluded;
 };
 
 /* The reduction that `op: reduce` is bound to, as a plan of the kernel numbers it: user-defined

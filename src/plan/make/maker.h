@@ -5,7 +5,7 @@
  *   walk.c         statements: control flow, signals              place.c  buffers, parts and tiles
  *   data.c         data: copies, computes                         scope.c  logical zero of inlined
  *   message.c      data through channels: send, recv, free                 calls
- *   parts.c        ranks one by one, nothing kept
+ *   parts.c        ranks one by one, nothing kept                ensures.c  promises
  */
 #ifndef PEAL_PLAN_INTERNAL_H
 #define PEAL_PLAN_INTERNAL_H
@@ -138,7 +138,7 @@ bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *fo
     __attribute__((format(printf, 3, 4)));
 
 /* Before peal_inst_fail: see peal_bind.excluded. */
-void peal_inst_exclude(struct instantiation *t);
+void peal_inst_exclude(struct instantiation *t, enum peal_exclusion why);
 
 /* eval.c. On failure these report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
@@ -186,6 +186,8 @@ struct cell_ref {
 bool peal_inst_cell(struct instantiation *t, const struct peal_expr *e, struct cell_ref *out);
 
 /* data.c */
+/* The number that an integer or floating-point expression is. */
+double peal_inst_scalar(struct instantiation *t, const struct peal_expr *e);
 void peal_inst_store(struct instantiation *t, const struct part *dst,
                      const struct peal_expr *value);
 void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s);
@@ -223,6 +225,11 @@ bool peal_inst_own_shape(struct instantiation *t, const struct peal_expr *e, str
 void peal_inst_own(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
                    uint32_t divisor);
 
+/* ensures.c */
+void peal_inst_ensures(struct instantiation *t, const struct peal_stmt *s);
+/* A `requires` that holds. */
+void peal_inst_required(struct instantiation *t, const struct peal_stmt *s);
+
 /* message.c */
 void peal_inst_receive(struct instantiation *t, const struct part *dst, const struct peal_expr *e);
 /* recv_slot: the payload stays where it is; b becomes the tile that names it. */
@@ -237,6 +244,10 @@ void peal_inst_post(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_await(struct instantiation *t, const struct peal_stmt *s);
 
 /* walk.c */
+/* The current statement's position in the plan. */
+uint32_t peal_inst_position(struct instantiation *t);
+/* Counts a step of the kernel. False: there were too many, and it is reported. */
+bool peal_inst_step(struct instantiation *t, struct peal_pos pos);
 void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body);
 void peal_inst_lane_end(struct instantiation *t);
 /* Adds an op to the current lane, with n refs. */
@@ -245,6 +256,9 @@ struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
 void peal_inst_no_memory(struct instantiation *t);
 
 /* instantiate.c */
+/* The sizes of a buffer parameter on any rank, in a plan of all ranks. False: reported. */
+bool peal_inst_sizes_on(struct instantiation *t, uint32_t rank, const struct peal_symbol *symbol,
+                        struct sizes *out);
 bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel *kernel,
                           struct peal_diags *diags);
 /* Can a rank's part be made without the other ranks? */

@@ -22,8 +22,8 @@
 
 enum { MAX_LANES = 4096 }; /* of one statement */
 
-/* The current statement's position in the plan. A loop returns to the same few. */
-static uint32_t position(struct instantiation *t)
+/* A loop returns to the same few. */
+uint32_t peal_inst_position(struct instantiation *t)
 {
     struct known_position *known = &t->known[t->pos.line % 64];
     if (known->pos.source != t->pos.source || known->pos.line != t->pos.line ||
@@ -45,6 +45,13 @@ static void refuse_size(struct instantiation *t, struct peal_pos pos, const char
         t->status = PEAL_NO_MEMORY;
 }
 
+bool peal_inst_step(struct instantiation *t, struct peal_pos pos)
+{
+    if (++t->steps > t->max_steps)
+        refuse_size(t, pos, "the kernel runs more than", t->max_steps, "steps");
+    return t->status == PEAL_OK;
+}
+
 struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
                              const struct peal_ref *refs, uint32_t n)
 {
@@ -59,7 +66,7 @@ struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
         return NULL;
     }
     struct peal_op *op = &t->now.ops.at[t->now.ops.len++];
-    *op = (struct peal_op){.kind = (uint8_t)kind, .pos = position(t)};
+    *op = (struct peal_op){.kind = (uint8_t)kind, .pos = peal_inst_position(t)};
     op->mem.ref = (uint32_t)t->now.refs.len;
     for (uint32_t i = 0; i < n; i++)
         t->now.refs.at[t->now.refs.len++] = refs[i];
@@ -321,7 +328,7 @@ static void walk_grid(struct instantiation *t, const struct peal_stmt *s)
         return;
     if (s->kind == PEAL_STMT_TREE) {
         if (a < 1 || b < 0 || b >= t->bind->nranks) {
-            peal_inst_exclude(t);
+            peal_inst_exclude(t, PEAL_EXCLUDED);
             peal_inst_fail(t, s->pos, "a tree with %" PRId64 " children from rank %" PRId64, a, b);
         }
         t->grid.arity = a;
@@ -329,7 +336,7 @@ static void walk_grid(struct instantiation *t, const struct peal_stmt *s)
         return;
     }
     if (a < 1 || b < 1 || a > t->bind->nranks || b > t->bind->nranks || a * b != t->bind->nranks) {
-        peal_inst_exclude(t);
+        peal_inst_exclude(t, PEAL_EXCLUDED);
         peal_inst_fail(t, s->pos, "a grid of %" PRId64 " x %" PRId64 " does not have %u ranks", a,
                        b, t->bind->nranks);
     }
@@ -566,9 +573,15 @@ static void walk_one(struct instantiation *t, const struct peal_stmt *s)
         break;
     case PEAL_STMT_ASSERT:
         if (!peal_inst_bool(t, s->a)) {
-            peal_inst_exclude(t);
-            peal_inst_fail(t, s->pos, "%s", s->name);
+            peal_inst_exclude(t, s->required ? PEAL_EXCLUDED_UNMET : PEAL_EXCLUDED);
+            peal_inst_fail(t, s->pos, "%s%s", s->required ? "the caller must ensure: " : "",
+                           s->name);
+        } else if (s->required) {
+            peal_inst_required(t, s);
         }
+        break;
+    case PEAL_STMT_ENSURES:
+        peal_inst_ensures(t, s);
         break;
     case PEAL_STMT_LANE:
         walk_lane(t, s);
@@ -587,8 +600,7 @@ void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body)
     for (const struct peal_stmt *s = body; s; s = s->next) {
         if (t->status != PEAL_OK)
             break;
-        if (++t->steps > t->max_steps)
-            refuse_size(t, s->pos, "the kernel runs more than", t->max_steps, "steps");
+        (void)peal_inst_step(t, s->pos);
         t->pos = s->pos;
         walk_one(t, s);
         for (size_t i = 0; i < t->tiles.len; i++) /* temporaries live as long as their statement */

@@ -137,6 +137,7 @@ static struct peal_verification *from_cache(const struct peal_plan *plan, uint32
     a->v.kernel = peal_answer_text(a, "%s", peal_plan_string(plan, plan->kernel));
     a->v.plan_hash = plan->hash;
     a->v.contract = (enum peal_contract)plan->contract;
+    peal_answer_promised(plan, a);
     a->v.pairwise = pairwise;
     a->v.milliseconds = peal_ms_since(start);
     return &a->v;

@@ -297,7 +297,7 @@ static bool is_stretches(const struct peal_plan *plan, const struct peal_op *op)
     return true;
 }
 
-/* Parts given by counts, and matrices of blocks, belong to the contract: such plans have no
+/* Parts given by counts, matrices of blocks, and clauses belong to the contract: such plans have no
  * shape. */
 static bool has_shape(const struct peal_plan *plan)
 {
@@ -310,7 +310,7 @@ static bool has_shape(const struct peal_plan *plan)
         if (peal_plan_params(plan)[i].count > 1 && !is_placement)
             return false;
     }
-    return plan->rank_count == plan->nranks;
+    return plan->rank_count == plan->nranks && plan->clauses.count == 0;
 }
 
 bool peal_plan_shape(const struct peal_plan *plan, char out[PEAL_SHA256_HEX + 1])

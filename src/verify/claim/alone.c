@@ -49,7 +49,7 @@ struct peal_plan *peal_task_make_plan(const struct peal_claim *claim, struct pea
 {
     struct peal_plan_request request = request_of(claim, task, count, root, max_count);
     struct peal_plan *plan = NULL;
-    task->excluded = false;
+    task->excluded = PEAL_EXCLUDED_NOT;
     request.bind.excluded = &task->excluded;
     task->status = peal_plan_make(&request, &task->diags, &plan);
     if (task->status == PEAL_OK && claim->flush)
@@ -69,7 +69,7 @@ static void check_text(const struct peal_claim *claim, struct peal_claim_task *t
     struct peal_arena arena;
     struct peal_diags diags;
     struct peal_bind bind;
-    if (task->answer->cached && plan->contract != PEAL_CONTRACT_NONE)
+    if (task->answer->cached && peal_plan_has_contract(plan))
         return;
     peal_arena_init(&arena, 0);
     peal_diags_init(&diags);

@@ -268,6 +268,7 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
             /* Plans that the kernel refuses are never launched. About plans that could not be made
              * for another reason, nothing is known. */
             sum.no_plan += task->status != PEAL_OK;
+            sum.unmet += task->status != PEAL_OK && task->excluded == PEAL_EXCLUDED_UNMET;
             sum.unknown += peal_claim_is_unknown(task);
             continue;
         }
@@ -279,7 +280,11 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
         sum.ms += v->milliseconds;
         if (v->launches > sum.launches)
             sum.launches = v->launches;
-        sum.has_contract = v->contract != PEAL_CONTRACT_NONE;
+        sum.has_contract = v->contract != PEAL_CONTRACT_NONE || v->promises;
+        if (v->required)
+            sum.required = v->required;
+        if (v->unconstrained && !sum.unconstrained)
+            sum.unconstrained = v->unconstrained;
         if (v->verdict == PEAL_PROVED && v->nranks > 1)
             add_proof(&sum, v);
     }
@@ -301,6 +306,12 @@ enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_su
             return claim->tasks[i].status;
     }
     return PEAL_OK;
+}
+
+bool peal_claim_is_unmet(const struct peal_claim_sum *sum)
+{
+    return sum->unmet && sum->unmet == sum->no_plan && !sum->proved && !sum->refuted &&
+           !sum->undecided;
 }
 
 enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum)

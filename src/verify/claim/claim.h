@@ -68,8 +68,8 @@ struct peal_claim_task {
     struct peal_plan *kept[3]; /* sequences: the plans of the sequence that is not proved, ... */
     const uint8_t *order;      /* ... and which of them each launch is of */
     enum peal_status status;
-    bool excluded;           /* by the kernel itself: see peal_bind */
-    struct peal_diags diags; /* why there is no plan */
+    enum peal_exclusion excluded; /* by the kernel itself: see peal_bind */
+    struct peal_diags diags;      /* why there is no plan */
     struct peal_arena arena;
     /* Stored with release when all of the above is complete; loaded with acquire by a reader that
      * does not wait for peal_claim_run to return. */
@@ -125,6 +125,9 @@ struct peal_claim_sum {
     uint32_t launches; /* the largest number in any proof */
     enum peal_reuse reuse;
     bool closed_undecided, more_launches, bits_known, bits_same, has_contract;
+    /* of the kernel's own contract, see peal_verification; NULL: none */
+    const char *required, *unconstrained;
+    uint64_t unmet; /* tasks without a plan because of what the kernel requires */
     const char *bits_why;
     uint32_t least_depth, depth;
     uint64_t ops;
@@ -149,6 +152,8 @@ bool peal_claim_is_unknown(const struct peal_claim_task *task);
 
 /* Were some but not all sequences of that number of ranks proved, and none refuted or undecided? */
 bool peal_claim_is_sampled(const struct peal_claim *claim, uint32_t nranks);
+/* Was there no plan at all, because of what the kernel requires of its caller? */
+bool peal_claim_is_unmet(const struct peal_claim_sum *sum);
 /* The verdict of the sum: refuted if any task is; undecided if any is, or if there is no plan, or
  * none but of no elements; sampled if not all sequences were examined; otherwise proved. */
 enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum);

@@ -25,12 +25,18 @@ struct sampler {
     const struct sample_question *q;
     uint64_t index;
     uint64_t seed;
-    uint32_t odd; /* the rank whose contribution is far from all others; PEAL_NONE: no rank */
-    bool above;   /* it is above them, otherwise below */
+    /* the input that is far from all others, if there is one */
+    struct input {
+        uint32_t launch, rank, memory;
+        uint64_t element;
+    } odd;
+    bool has_odd;
+    bool above; /* it is above them, otherwise below */
     bool integer;
     long double *value; /* [node] */
     uint8_t *state;     /* [node] 1: needed */
     bool failed;
+    bool rounds; /* a copy that is compared was rounded on its way */
 };
 
 /* Integers wrap; floating point is not rounded. */
@@ -47,18 +53,18 @@ static long double wrap(const struct sampler *s, long double value)
 /* A whole number, another one for every element, rank and launch: of all that the integer type has,
  * if it is of at most 32 bits, otherwise of two digits. Where one contribution is to be far from
  * all others, all are small and it, or the others, have one more bit. */
-static long double input_of(const struct sampler *s, uint64_t launch, uint32_t rank,
+static long double input_of(const struct sampler *s, uint32_t launch, uint32_t rank,
                             uint32_t memory, uint64_t element)
 {
-    const struct sample_question *q = s->q;
-    size_t bytes = peal_dtype_size(q->dtype);
+    size_t bytes = peal_dtype_size(s->q->dtype);
     uint64_t h = peal_hash_u64(element, peal_hash_u64((uint64_t)rank << 32 | memory, s->seed));
     h = peal_hash_u64(launch, h);
-    if (s->integer && s->odd == PEAL_NONE && bytes <= 4)
+    if (s->integer && !s->has_odd && bytes <= 4)
         return wrap(s, (long double)(uint32_t)h);
     uint64_t number = 3 + h % 50;
-    bool odd = rank == s->odd && launch == q->launch && memory == q->x && element == q->element;
-    if (s->odd != PEAL_NONE && odd == s->above)
+    bool odd = rank == s->odd.rank && launch == s->odd.launch && memory == s->odd.memory &&
+               element == s->odd.element;
+    if (s->has_odd && odd == s->above)
         number += UINT64_C(1) << (bytes == 1 ? 6 : 20);
     return (long double)number;
 }
@@ -157,7 +163,8 @@ static long double value_of(struct sampler *s, const struct node *n)
         return wrap(s, compute_node(s, n));
     case NODE_CONVERT:
         /* Rounding is part of a reduction in narrow types; a copy is not rounded. */
-        s->failed = s->failed || !s->q->reduces;
+        s->failed = s->failed || (!s->q->reduces && !s->q->compares);
+        s->rounds = s->rounds || !s->q->reduces;
         return s->value[n->child[0]];
     case NODE_DIVIDE:
         return s->value[n->child[0]] / (long double)n->word;
@@ -170,6 +177,8 @@ static long double value_of(struct sampler *s, const struct node *n)
 static long double expected_value(struct sampler *s)
 {
     const struct sample_question *q = s->q;
+    if (q->compares)
+        return s->value[q->want];
     if (!q->reduces)
         return input_of(s, q->launch, q->from, q->x, q->element);
     long double sum = input_of(s, q->launch, 0, q->x, q->element);
@@ -193,7 +202,8 @@ static void mark(struct sampler *s, uint32_t node)
 
 static bool agrees_once(struct sampler *s, uint32_t node)
 {
-    for (uint32_t i = 0; i <= node; i++) {
+    uint32_t last = s->q->compares && s->q->want > node ? s->q->want : node;
+    for (uint32_t i = 0; i <= last; i++) {
         if (s->state[i])
             s->value[i] = value_of(s, &s->v->nodes.at[i]);
     }
@@ -329,11 +339,7 @@ const char *peal_sample_identity(const struct values *v, uint32_t node, uint64_t
 {
     enum { SAMPLES = 8, MAX_WORK = 100000000 };
     const char *name = NULL;
-    struct sampler s = {.v = v,
-                        .q = q,
-                        .index = index,
-                        .odd = PEAL_NONE,
-                        .integer = !peal_dtype_is_float(q->dtype)};
+    struct sampler s = {.v = v, .q = q, .index = index, .integer = !peal_dtype_is_float(q->dtype)};
     uint32_t odds = q->reduces ? q->ranks : 1;
     if ((uint64_t)(node + 1) * odds > MAX_WORK)
         return NULL;
@@ -345,7 +351,8 @@ const char *peal_sample_identity(const struct values *v, uint32_t node, uint64_t
     for (s.seed = 1; agrees && s.seed <= SAMPLES; s.seed++)
         agrees = agrees_once(&s, node);
     for (uint32_t i = 0; agrees && i < 2 * odds; i++) {
-        s.odd = q->reduces ? i / 2 : q->from;
+        s.has_odd = true;
+        s.odd = (struct input){q->launch, q->reduces ? i / 2 : q->from, q->x, q->element};
         s.above = i % 2;
         agrees = agrees_once(&s, node);
     }
@@ -356,4 +363,56 @@ const char *peal_sample_identity(const struct values *v, uint32_t node, uint64_t
     free(s.value);
     free(s.state);
     return name;
+}
+
+/* Inputs of both sides, each once far above all others and once far below. */
+static bool agrees_oddly(struct sampler *s, uint32_t node, uint32_t last)
+{
+    enum { MAX_ODD = 64 };
+    uint32_t odds = 0;
+    for (uint32_t i = 0; i <= last && odds < MAX_ODD; i++) {
+        const struct node *n = &s->v->nodes.at[i];
+        if (!s->state[i] || n->kind != NODE_INPUT)
+            continue;
+        odds++;
+        s->has_odd = true;
+        s->odd = (struct input){n->child[0], n->child[1], n->child[2], s->index + n->word};
+        for (int above = 0; above < 2; above++) {
+            s->above = above;
+            if (!agrees_once(s, node))
+                return false;
+        }
+    }
+    return true;
+}
+
+enum peal_sample_result peal_sample_compare(const struct values *v, uint32_t node, uint64_t index,
+                                            const struct sample_question *q)
+{
+    enum { SAMPLES = 8, MAX_NODES = 1000000 };
+    uint32_t last = node > q->want ? node : q->want;
+    struct sampler s = {.v = v, .q = q, .index = index, .integer = !peal_dtype_is_float(q->dtype)};
+    bool undefined = v->nodes.at[node].kind == NODE_UNDEFINED;
+    if (undefined)
+        return PEAL_SAMPLE_DIFFERS;
+    if (last > MAX_NODES || peal_dtype_is_record(q->dtype))
+        return PEAL_SAMPLE_UNKNOWN;
+    s.value = calloc(last + 1u, sizeof *s.value);
+    s.state = calloc(last + 1u, sizeof *s.state);
+    bool agrees = s.value && s.state;
+    s.failed = !agrees;
+    if (agrees) {
+        mark(&s, node);
+        mark(&s, q->want);
+    }
+    for (s.seed = 1; agrees && s.seed <= SAMPLES; s.seed++)
+        agrees = agrees_once(&s, node);
+    agrees = agrees && agrees_oddly(&s, node, last);
+    free(s.value);
+    free(s.state);
+    if (s.failed)
+        return PEAL_SAMPLE_UNKNOWN;
+    if (s.rounds && v->nodes.at[q->want].kind != NODE_CONVERT)
+        return PEAL_SAMPLE_DIFFERS;
+    return agrees ? PEAL_SAMPLE_AGREES : PEAL_SAMPLE_DIFFERS;
 }

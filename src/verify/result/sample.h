@@ -15,7 +15,11 @@ struct sample_question {
     bool averages;
     uint32_t ranks, from;
     enum peal_fn fn;
+    bool compares; /* with node `want`, of the same index, instead of all this but the type */
+    uint32_t want;
 };
+
+enum peal_sample_result { PEAL_SAMPLE_DIFFERS, PEAL_SAMPLE_AGREES, PEAL_SAMPLE_UNKNOWN };
 
 /* Integers wrap, so sums, differences and multiples by numbers are exact: is the node the sum (or
  * copy) that is expected, after all that cancels is left out? This is a proof. */
@@ -25,5 +29,9 @@ bool peal_sample_is_exact(const struct values *v, uint32_t node, uint64_t index,
  * something else. */
 const char *peal_sample_identity(const struct values *v, uint32_t node, uint64_t index,
                                  const struct sample_question *q);
+
+/* The same question about any two nodes (q->want); unknown: some function is not understood. */
+enum peal_sample_result peal_sample_compare(const struct values *v, uint32_t node, uint64_t index,
+                                            const struct sample_question *q);
 
 #endif

@@ -133,6 +133,12 @@ static bool go_edge(struct symbolic *s)
     return true;
 }
 
+static void leave(struct symbolic *s, uint32_t rank, uint32_t launch)
+{
+    peal_contract_leave(s, rank, launch);
+    peal_promise_leave(s, rank, launch);
+}
+
 /* Executes the rest of the launch that the thread is in. False: it blocks on the way. */
 static bool go_launch(struct symbolic *s)
 {
@@ -155,7 +161,7 @@ static bool go_launch(struct symbolic *s)
     if (th->lane == 0 && s->text)
         peal_text_leave(s, th->rank, l);
     else if (th->lane == 0 && !s->watched)
-        peal_contract_leave(s, th->rank, l);
+        leave(s, th->rank, l);
     s->launch[t]++;
     if (!lanes && s->launch[t] < s->until)
         enter(s, th->rank, s->launch[t]);
@@ -314,6 +320,10 @@ static void release(struct symbolic *s)
     peal_vec_release(&s->written);
     peal_vec_release(&s->reductions);
     peal_vec_release(&s->begins);
+    for (uint32_t l = 0; s->terms && l < s->p->launches; l++)
+        free(s->terms[l]);
+    free(s->terms);
+    peal_canon_release(&s->canon);
     peal_values_release(&s->values);
 }
 

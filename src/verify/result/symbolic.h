@@ -11,6 +11,7 @@
 #define PEAL_VERIFY_SYMBOLIC_H
 
 #include "verify/story/story.h"
+#include "verify/result/canon.h"
 #include "verify/result/value.h"
 
 struct message {
@@ -82,6 +83,8 @@ struct symbolic {
     PEAL_VEC(struct written) written;      /* lost.c */
     struct watched *watched;               /* or NULL */
     PEAL_VEC(struct reduction) reductions; /* [node], as far as they were needed */
+    uint32_t **terms;   /* [launch] the nodes of its plan's terms, or NULL; promise.c */
+    struct canon canon; /* forms of nodes */
     uint64_t opaque;
     const struct peal_plan *begins_of; /* the plan that `begins` belongs to */
     PEAL_VEC(uint64_t) begins; /* where its parts begin, if it has `counts`; otherwise empty */
@@ -120,6 +123,8 @@ uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint3
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
+/* promise.c. The same, for what its plan promises. */
+void peal_promise_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
 /* lost.c. Records a write to a parameter, and a write that removes the watched element. */
 void peal_lost_note(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t hi);
 void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *with, size_t n);

@@ -49,6 +49,8 @@ static inline void peal_answer_give_up(struct answer *a, const char *why)
 /* A copy that lives as long as the answer; never NULL. */
 const char *peal_answer_text(struct answer *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Sets promises, required and unconstrained. */
+void peal_answer_promised(const struct peal_plan *plan, struct answer *a);
 
 /* The steps that every thread has to take so that each thread t with goal[t] != PEAL_NONE can reach
  * goal[t]. False: out of memory. *shortest: the past is unique. */

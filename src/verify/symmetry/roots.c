@@ -314,6 +314,8 @@ static bool same_totals(const struct rotation *r)
 static bool carries_contract(const struct rotation *r)
 {
     const struct peal_plan *plan = r->from;
+    if (plan->promises.count)
+        return false; /* of any ranks and elements */
     if (plan->contract == PEAL_CONTRACT_NONE || plan->contract == PEAL_CONTRACT_BARRIER)
         return true;
     if (plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)

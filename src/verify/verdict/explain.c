@@ -240,7 +240,13 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
     if (v->contract != PEAL_CONTRACT_NONE)
         peal_text_printf(out, "  result: %s, every element on every rank\n",
                          peal_contract_name(v->contract));
-    else
+    if (v->promises)
+        peal_text_puts(out, "  result: what the kernel ensures, on every rank\n");
+    if (v->unconstrained)
+        peal_text_printf(out, "  not checked, no ensures is about it: %s\n", v->unconstrained);
+    if (v->required)
+        peal_text_printf(out, "  required of the caller: %s\n", v->required);
+    if (v->contract == PEAL_CONTRACT_NONE && !v->promises)
         peal_text_puts(out, "  result: not checked, the kernel has no contract\n");
     peal_text_printf(out, "  reuse: %s", peal_reuse_name(v->reuse));
     if (v->needs_launches == PEAL_NONE)

@@ -229,6 +229,9 @@ void peal_verification_put(const struct peal_verification *v, struct peal_json *
     peal_json_put_string(json, "contract",
                          v->contract == PEAL_CONTRACT_NONE ? NULL
                                                            : peal_contract_name(v->contract));
+    peal_json_put_bool(json, "ensures", v->promises > 0);
+    peal_json_put_string(json, "requires", v->required);
+    peal_json_put_string(json, "unconstrained", v->unconstrained);
     peal_json_put_string(json, "analysis", v->monotone ? "exact" : "exploration");
     peal_json_put_bool(json, "relaxed", v->has_relaxed);
     peal_json_put_string(json, "reuse", peal_reuse_name(v->reuse));

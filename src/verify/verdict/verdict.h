@@ -163,6 +163,9 @@ struct peal_verification {
     const char *kernel;
     uint64_t plan_hash;
     enum peal_contract contract;
+    uint64_t promises;         /* of the kernel's own contract; 0: it has none */
+    const char *required;      /* what the caller promises: "n > 0; n % 2 == 0", or NULL */
+    const char *unconstrained; /* output elements that its own contract says nothing of, or NULL */
     bool pairwise;    /* the verdict is also about the order of a network */
     bool monotone;    /* exact polynomial analysis; false: exploration */
     bool has_relaxed; /* there are relaxed ops */
