@@ -72,6 +72,9 @@ struct peal_record_args {
     enum peal_reduction op; /* of contracts that reduce */
     uint32_t root;          /* of contracts that have one */
 
+    uint32_t depth;      /* slots of each queue between two ranks; 0: 2 */
+    uint64_t slot_bytes; /* of a slot; 0: the largest message */
+
     uint64_t max_ops;   /* of all ranks; 0: 4 million */
     uint64_t max_bytes; /* of memory for the recording; 0: 1 GiB */
 };
@@ -207,6 +210,14 @@ PEAL_API void peal_record_flag_wait(struct peal_record *record, uint32_t from, u
                                     uint32_t id);
 /* All lanes of the rank wait for each other here. */
 PEAL_API void peal_record_join(struct peal_record *record);
+
+/* Messages from one rank to another go through a queue of `depth` slots, in order. A send blocks
+ * while all slots are full, and may reuse its data when it is done; a receive blocks until the next
+ * message is there, and has to have its length. One lane of each rank uses a queue. */
+PEAL_API void peal_record_send(struct peal_record *record, uint32_t to,
+                               const struct peal_record_span *src);
+PEAL_API void peal_record_recv(struct peal_record *record, uint32_t from,
+                               const struct peal_record_span *dst);
 
 /* The kernel does something here that no plan can express. */
 PEAL_API void peal_record_refuse(struct peal_record *record, const char *why);

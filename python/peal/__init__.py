@@ -3,9 +3,11 @@
 
     Comm        communicators and collectives          verify    a kernel over all schedules
     Host        tensors, domains and tasks             simulate  a kernel on a modelled machine
+    record      tile kernels in Python, recorded as they are
 
 The library is libpeal.so.0; PEAL_LIBRARY names another file. Nothing is compiled. numpy is used where it is installed.
 """
+from . import record
 from ._library import DTYPES, REDUCTIONS, STATUS, PealError
 from .comm import ANY_SOURCE, Comm, Request
 from .host import Domain, Function, Host, Task, Tensor
@@ -14,4 +16,4 @@ from .verify import Access, Counterexample, Step, Verdict, verify
 
 __version__ = "0.2.0"
 __all__ = ["ANY_SOURCE", "Access", "Comm", "Counterexample", "DTYPES", "Domain", "Function", "Host", "PealError", "REDUCTIONS",
-           "Request", "STATUS", "Simulation", "Step", "Task", "Tensor", "Verdict", "simulate", "verify"]
+           "Request", "STATUS", "Simulation", "Step", "Task", "Tensor", "Verdict", "record", "simulate", "verify"]

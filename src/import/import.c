@@ -14,6 +14,8 @@ enum peal_format peal_import_format(const char *text, size_t len)
         return PEAL_FORMAT_NONE;
     if (text[i] == '<')
         return PEAL_FORMAT_MSCCL;
+    if (len - i >= 15 && memcmp(text + i, "peal recording ", 15) == 0)
+        return PEAL_FORMAT_RECORDING;
     return text[i] == '{' ? PEAL_FORMAT_MSCCLPP : PEAL_FORMAT_NONE;
 }
 
@@ -24,6 +26,9 @@ static const struct peal_import_reader readers[] = {
     [PEAL_FORMAT_MSCCLPP] = {"MSCCL++ JSON", peal_mscclpp_read, peal_mscclpp_make,
                              peal_mscclpp_count, peal_mscclpp_rank_pos, peal_mscclpp_judge,
                              peal_mscclpp_propose},
+    [PEAL_FORMAT_RECORDING] = {"a recording", peal_recording_read, peal_recording_make,
+                               peal_recording_count, peal_recording_rank_pos, peal_recording_judge,
+                               NULL},
 };
 
 static const struct peal_import_reader *reader_of(const struct peal_import *import)

@@ -5,6 +5,7 @@
  *              engine.c what RCCL will do with the file
  *   mscclpp/   MSCCL++ JSON (its executor): json.c text -> tree, read.c and read_ops.c tree ->
  *              model, scan.c, make.c and make_op.c model -> plan
+ *   recording/ the calls of peal/record.h as text, which front ends in other processes write
  *   reader.h   what a format provides: a table of functions, one row per format in import.c
  *   fix.h      proposed edits for a fault (propose.c of each format), and edits applied
  *   finding.h  what else a reader should know besides the verdict, with places and fixes
@@ -23,12 +24,17 @@
 #include "import/fix.h"
 #include "plan/plan.h"
 
-enum peal_format { PEAL_FORMAT_NONE, PEAL_FORMAT_MSCCL, PEAL_FORMAT_MSCCLPP };
+enum peal_format {
+    PEAL_FORMAT_NONE,
+    PEAL_FORMAT_MSCCL,
+    PEAL_FORMAT_MSCCLPP,
+    PEAL_FORMAT_RECORDING
+};
 
 /* The format of the text, decided by the first byte that is neither blank nor part of a byte order
  * mark. */
 enum peal_format peal_import_format(const char *text, size_t len);
-/* "MSCCL XML", "MSCCL++ JSON". */
+/* "MSCCL XML", "MSCCL++ JSON", "a recording". */
 const char *peal_format_name(enum peal_format format);
 
 /* How a file is to be launched. Zero: as the file says. */

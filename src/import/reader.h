@@ -53,6 +53,14 @@ void peal_msccl_propose(const struct peal_import *import, const struct peal_fix_
                         struct peal_findings *out);
 void peal_mscclpp_propose(const struct peal_import *import, const struct peal_fix_site *site,
                           struct peal_findings *out);
+enum peal_status peal_recording_read(struct peal_import *import, struct peal_diags *diags);
+enum peal_status peal_recording_make(const struct peal_import *import,
+                                     const struct peal_import_options *options,
+                                     struct peal_diags *diags, struct peal_plan **out);
+uint64_t peal_recording_count(const struct peal_import *import);
+struct peal_pos peal_recording_rank_pos(const struct peal_import *import, uint32_t rank);
+void peal_recording_judge(const struct peal_import *import, uint32_t least_depth,
+                          struct peal_findings *out);
 void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
                         struct peal_findings *out);
 

@@ -211,6 +211,7 @@ static void declare(struct emitter *e)
     if (r->max_flags)
         e->order = peal_assembler_signal(e->a, "order", PEAL_SIGNAL_ONE_WRITER, r->max_flags);
     declare_contract(e);
+    peal_assembler_channel_shape(e->a, r->args.depth ? r->args.depth : 2, r->args.slot_bytes);
     for (size_t i = 0; i < r->positions.len; i++) {
         struct peal_source *source = PEAL_ARENA_NEW(&r->arena, struct peal_source);
         if (!source) {
@@ -418,6 +419,26 @@ static void copy(struct emitter *e)
     }
 }
 
+/* A message is one payload: rows follow each other without gaps. */
+static void message(struct emitter *e)
+{
+    bool sends = e->op->kind == RECORD_SEND;
+    struct span span = as_stored(e, &e->r->spans.at[e->op->span]);
+    struct record_run run = run_at(&span, 0);
+    if (run.left != elements(&span)) {
+        peal_record_fail_at(e->r, e->op->pos, PEAL_UNSUPPORTED,
+                            "a message of rows with gaps between them");
+        return;
+    }
+    uint32_t channel = peal_assembler_channel(e->a, "", sends ? e->rank : e->op->cell,
+                                              PEAL_PORT_PEER, sends ? e->op->cell : e->rank);
+    if (sends)
+        peal_assembler_send(e->a, channel, ref_at(e, &span, run.offset), 1, run.left);
+    else
+        peal_assembler_recv(e->a, channel, ref_at(e, &span, run.offset), 1, run.left);
+    mark(e);
+}
+
 static void notify(struct emitter *e, const struct record_cell *cell, int64_t value, uint32_t flags)
 {
     const struct span *span = &e->r->spans.at[e->op->span];
@@ -496,6 +517,10 @@ static void emit_op(struct emitter *e)
         break;
     case RECORD_OPAQUE:
         opaque(e);
+        break;
+    case RECORD_SEND:
+    case RECORD_RECV:
+        message(e);
         break;
     case RECORD_READ:
     case RECORD_WRITE:

@@ -556,6 +556,27 @@ void peal_record_write(struct peal_record *r, const struct peal_record_span *dst
     add_op(r, (struct record_op){.kind = RECORD_WRITE}, dst, 1, &src, value ? 1 : 0);
 }
 
+static void add_message(struct peal_record *r, struct record_op op,
+                        const struct peal_record_span *data)
+{
+    if (r->status != PEAL_OK)
+        return;
+    if (op.cell >= r->args.ranks || op.cell == r->rank || data->constant)
+        peal_record_fail(r, PEAL_INVALID, "a message between ranks %u and %u", r->rank, op.cell);
+    bool sends = op.kind == RECORD_SEND;
+    add_op(r, op, data, !sends, data, sends);
+}
+
+void peal_record_send(struct peal_record *r, uint32_t to, const struct peal_record_span *src)
+{
+    add_message(r, (struct record_op){.kind = RECORD_SEND, .cell = to}, src);
+}
+
+void peal_record_recv(struct peal_record *r, uint32_t from, const struct peal_record_span *dst)
+{
+    add_message(r, (struct record_op){.kind = RECORD_RECV, .cell = from}, dst);
+}
+
 static void add_cell_op(struct peal_record *r, uint64_t address, uint32_t bytes,
                         struct record_op op)
 {

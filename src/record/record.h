@@ -59,6 +59,8 @@ enum record_kind {
     RECORD_COMPUTE,
     RECORD_OPAQUE,
     RECORD_ACCUMULATE,
+    RECORD_SEND, /* `cell` is the other rank */
+    RECORD_RECV,
     RECORD_READ,
     RECORD_WRITE, /* of a constant, or of a value that is not known (no source) */
     RECORD_NOTIFY,
@@ -77,7 +79,7 @@ struct record_op {
     uint32_t pos;
     uint32_t span;
     uint16_t ndst, nsrc;
-    uint32_t cell; /* of RELEASE and ACQUIRE */
+    uint32_t cell; /* of RELEASE and ACQUIRE; of SEND and RECV the peer */
     int64_t value;
 };
 

@@ -2,6 +2,7 @@
 /* peal sim KERNEL -m MACHINE: how long it takes on a modelled machine, and why. */
 #include "lang/lang.h"
 #include "cli/import/import_args.h"
+#include "cli/import/python.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_sim.h"
 #include "cli/progress.h"
@@ -117,7 +118,12 @@ static bool take_file(const struct peal_cli *cli, const struct peal_sim_setup *s
                       struct peal_sim_job *job, int *code)
 {
     struct peal_import_file file;
-    bool opened = peal_import_file_open(cli, setup->file, &setup->kernel_options, &file, code);
+    struct peal_kernel_options options = setup->kernel_options;
+    const struct peal_machine_keys *k = &setup->machine->keys;
+    int64_t ranks = k->ranks ? (int64_t)k->ranks : (int64_t)setup->machine->pes;
+    if (peal_python_names_file(setup->file) && options.ranks.len == 0)
+        options.ranks = (struct peal_ints){.at = &ranks, .len = 1};
+    bool opened = peal_import_file_open(cli, setup->file, &options, &file, code);
     if (opened) {
         job->plan = file.plan;
         job->bind.nranks = file.plan->nranks;

@@ -2,6 +2,7 @@
 /* peal verify: prove a kernel over all schedules, or show how it goes wrong. */
 #include "lang/lang.h"
 #include "cli/import/files.h"
+#include "cli/import/python.h"
 #include "cli/kernel_args.h"
 #include "cli/verify/require.h"
 #include "cli/verify/sarif.h"
@@ -198,9 +199,9 @@ static bool check_root(const struct peal_cli *cli, const struct peal_kernel_opti
     return true;
 }
 
-/* Files of other formats, one or many. */
+/* Files of other formats, one or many; `origin` is what they were made from, or NULL. */
 static int verify_files(struct peal_cli *cli, const struct peal_verify_settings *o, char **args,
-                        int nargs)
+                        int nargs, const char *origin)
 {
     uint32_t require = 0;
     (void)peal_require_parse(cli, o->require, &require); /* run() has checked it */
@@ -219,6 +220,7 @@ static int verify_files(struct peal_cli *cli, const struct peal_verify_settings 
                    .advice = o->advice},
         .require = require,
         .workers = peal_verify_workers(o),
+        .origin = origin,
         .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
     };
     if (o->fix && !o->fix_all && nargs > 1)
@@ -227,6 +229,22 @@ static int verify_files(struct peal_cli *cli, const struct peal_verify_settings 
     job.find_fixes = job.fix || nargs == 1 || o->sarif || o->advice;
     struct peal_files_out out = {.json = o->json, .sarif = o->sarif};
     return peal_verify_files(cli, &job, &out, args, nargs);
+}
+
+/* A kernel in Python: its recordings, one for each number of ranks and count. */
+static int verify_python(struct peal_cli *cli, const struct peal_verify_settings *o,
+                         const char *path)
+{
+    struct peal_python_recordings recordings;
+    struct peal_verify_settings recorded = *o;
+    int code = PEAL_EXIT_OTHER;
+    recorded.kernel.ranks.len = recorded.kernel.counts.len = 0;
+    if (o->kernel.ranks.all || o->fix || o->fix_all)
+        return peal_cli_usage(cli, "-n all and --fix are for kernels in Peal's language");
+    if (peal_python_record(cli, path, &o->kernel, o->quick ? "2,3,4" : "2,3,4,5,8", &recordings))
+        code = verify_files(cli, &recorded, recordings.paths, recordings.npaths, path);
+    peal_python_release(&recordings);
+    return code;
 }
 
 /* A built-in kernel from the library that an earlier argument has opened. NULL: it must be
@@ -426,10 +444,12 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return PEAL_EXIT_USAGE;
     if (o->fault && strcmp(o->fault, "stop") != 0)
         return peal_cli_usage(cli, "--fault knows 'stop', not '%s'", o->fault);
+    if (nargs == 1 && peal_python_names_file(args[0]))
+        return verify_python(cli, o, args[0]);
     for (int i = 0; i < nargs; i++)
         files = files || peal_import_names_file(args[i]);
     if (files)
-        return verify_files(cli, o, args, nargs);
+        return verify_files(cli, o, args, nargs, NULL);
     if (o->output && !o->fix)
         return peal_cli_usage(cli, "--output goes with --fix");
     if (o->fix && !o->fix_all && nargs > 1)

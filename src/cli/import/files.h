@@ -26,7 +26,8 @@ struct peal_file_run {
 };
 
 struct peal_file_task {
-    const char *path;
+    const char *file; /* what is read */
+    const char *path; /* as reports name it */
     struct peal_source source; /* the name is kept, the text only while the task runs */
     uint64_t bytes;
     struct peal_import_facts facts; /* texts copied */
@@ -48,6 +49,7 @@ struct peal_files_job {
     uint32_t workers;
     const char *cache;
     bool find_fixes, fix; /* fix: apply them to the file */
+    const char *origin; /* of all files: what reports name instead; NULL: each its own */
     struct peal_file_task *tasks;
     size_t ntasks;
 };
@@ -84,6 +86,7 @@ void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_tas
 /* files_sarif.c */
 void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out);
 /* The place that a refutation is about, or line 0. The run must have an answer. */
-struct peal_verify_place peal_fault_place(const struct peal_file_run *run);
+struct peal_verify_place peal_fault_place(const struct peal_file_task *task,
+                                          const struct peal_file_run *run);
 
 #endif

@@ -86,12 +86,16 @@ void peal_files_report_table(const struct peal_files_job *job, struct peal_text 
     peal_report_table_free(table);
 }
 
-struct peal_verify_place peal_fault_place(const struct peal_file_run *run)
+struct peal_verify_place peal_fault_place(const struct peal_file_task *task,
+                                          const struct peal_file_run *run)
 {
     struct peal_verify_place at = peal_sarif_place(run->answer);
-    if (at.line)
-        return at;
-    return (struct peal_verify_place){.file = "", .line = run->gpu_line, .col = run->gpu_col};
+    if (!at.line)
+        at = (struct peal_verify_place){.line = run->gpu_line, .col = run->gpu_col};
+    /* Only a recording speaks of other files than its own. */
+    if (task->facts.format != PEAL_FORMAT_RECORDING || !at.line)
+        at.file = task->path;
+    return at;
 }
 
 static void put_place(const char *path, uint32_t line, uint32_t col, struct peal_text *out)
@@ -114,8 +118,8 @@ static void put_problem(const struct peal_files_job *job, const struct peal_file
     const char *lacks = peal_require_lacks(job->require, v);
     if (v->verdict == PEAL_PROVED && !lacks)
         return;
-    struct peal_verify_place at = peal_fault_place(run);
-    put_place(t->path, at.line, at.col, out);
+    struct peal_verify_place at = peal_fault_place(t, run);
+    put_place(at.file, at.line, at.col, out);
     if (lacks) {
         peal_text_printf(out, "error: required, but %s", lacks);
         if (v->bits_why)

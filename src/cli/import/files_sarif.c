@@ -28,7 +28,7 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
         r.rule = PEAL_SARIF_REQUIRED;
         peal_text_printf(&text, "required, but %s", lacks);
     } else {
-        struct peal_verify_place at = peal_fault_place(run);
+        struct peal_verify_place at = peal_fault_place(task, run);
         bool refuted = v->verdict == PEAL_REFUTED;
         r.rule = PEAL_SARIF_UNDECIDED;
         if (refuted)
@@ -36,6 +36,7 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
         r.level = "warning";
         if (refuted)
             r.level = "error";
+        r.path = at.file;
         r.line = at.line;
         r.col = at.col;
         peal_text_puts(&text, refuted ? peal_fault_name(v->fault) : peal_outcome_name(v->verdict));

@@ -2,6 +2,8 @@
 /* See import_args.h. */
 #include "cli/import/import_args.h"
 
+#include "cli/import/python.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ bool peal_import_names_file(const char *argument)
     if ((len > 5 && strcmp(argument + len - 5, ".peal") == 0) || !strpbrk(argument, "./"))
         return false;
     if ((len > 4 && strcmp(argument + len - 4, ".xml") == 0) ||
-        (len > 5 && strcmp(argument + len - 5, ".json") == 0))
+        (len > 5 && strcmp(argument + len - 5, ".json") == 0) || peal_python_names_file(argument))
         return true;
     FILE *file = fopen(argument, "rb");
     if (!file)
@@ -53,10 +55,35 @@ static bool bind_options(const struct peal_cli *cli, const struct peal_kernel_op
     return true;
 }
 
+/* A kernel in Python: one recording is opened, for one number of ranks and one count. */
+static bool open_python(const struct peal_cli *cli, const char *path,
+                        const struct peal_kernel_options *options, struct peal_import_file *out,
+                        int *code)
+{
+    struct peal_python_recordings recordings;
+    struct peal_kernel_options recorded = *options;
+    bool ok = false;
+    *out = (struct peal_import_file){0};
+    peal_diags_init(&out->diags);
+    *code = PEAL_EXIT_OTHER;
+    if (options->ranks.len > 1 || options->counts.len > 1)
+        *code = peal_cli_usage(cli, "--ranks and --count take one value here");
+    else if (peal_python_record(cli, path, options, "4", &recordings)) {
+        recorded.ranks.len = recorded.counts.len = 0;
+        ok = peal_import_file_open(cli, recordings.paths[0], &recorded, out, code);
+        peal_python_release(&recordings);
+    } else {
+        peal_python_release(&recordings);
+    }
+    return ok;
+}
+
 bool peal_import_file_open(const struct peal_cli *cli, const char *path,
                            const struct peal_kernel_options *options, struct peal_import_file *out,
                            int *code)
 {
+    if (peal_python_names_file(path))
+        return open_python(cli, path, options, out, code);
     struct peal_import_options import_options;
     *out = (struct peal_import_file){0};
     peal_diags_init(&out->diags);

@@ -6,7 +6,8 @@
 #include "cli/kernel_args.h"
 #include "import/import.h"
 
-/* Does this argument name a file that contains XML or JSON? The content decides. Files that end in
+/* Does this argument name a file that contains XML, JSON or a recording, or a kernel in Python (which
+ * is recorded when it is opened)? The content decides. Files that end in
  * .peal are Peal text, those that end in .xml or .json are not, and a name without dot and slash is
  * a built-in kernel. */
 bool peal_import_names_file(const char *argument);

@@ -46,7 +46,7 @@ static const char *keep_diags(struct peal_file_task *task, enum peal_status stat
 static char *read_text(struct peal_file_task *task)
 {
     char why[256], *text = NULL;
-    FILE *file = fopen(task->path, "rb");
+    FILE *file = fopen(task->file, "rb");
     struct stat info;
     size_t got = 0;
     if (file && fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) &&
@@ -281,8 +281,9 @@ static bool make_tasks(struct peal_cli *cli, struct peal_files_job *job, char **
     for (size_t i = 0; i < job->ntasks; i++) {
         struct peal_file_task *task = &job->tasks[i];
         struct stat info;
-        task->path = paths[i];
-        task->source.name = paths[i];
+        task->file = paths[i];
+        task->path = job->origin ? job->origin : paths[i];
+        task->source.name = task->path;
         task->bytes = 1;
         if (stat(paths[i], &info) == 0)
             task->bytes = (uint64_t)info.st_size;

@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tile kernels in Python, recorded as they are: kernel(t_ptr, n_elem, world_size, tl) is called once per rank with a `tl` that
+writes down what the kernel does. The result is a recording (docs/record.md), which `peal verify`, `peal sim` and `peal run` read.
+
+    peal.record.record("ring_allreduce.py", ranks=4)     the recording as text
+    peal verify ring_allreduce.py -n 2..8                 the command does the same for each number of ranks
+
+The file is a program of yours, and it runs: record only what you would run. It needs nothing but Python: this module imports
+nothing of Peal, and the command runs it without the package.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import math
+import os
+import sys
+import traceback
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+
+SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
+         "f8e4m3": 1, "f8e5m2": 1}
+NAMES = {"fp16": "f16", "float16": "f16", "half": "f16", "bfloat16": "bf16", "fp32": "f32", "float32": "f32", "float": "f32",
+         "fp64": "f64", "float64": "f64", "double": "f64", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16",
+         "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64"}
+DATA, SCRATCH = 0x1000_0000, 0x10_0000_0000  # addresses of the tensor and of tiles: any that are apart
+GRAIN = 64
+CONTRACTS = ("reduce_scatter", "all_to_all", "allreduce", "all_reduce", "allgather", "all_gather", "broadcast")
+
+
+class Refused(Exception):
+    """The kernel does what no plan can express; the text has its file and line."""
+
+
+def _place() -> Tuple[str, int]:
+    """The line of the kernel, or of what it calls, from which this module was entered."""
+    frame = sys._getframe(1)  # pylint: disable=protected-access
+    while frame and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    if not frame:
+        return ("", 0)
+    file = os.path.relpath(frame.f_code.co_filename)
+    return (frame.f_code.co_filename if file.startswith("..") else file, frame.f_lineno)
+
+
+def _refuse(why: str) -> Refused:
+    file, line = _place()
+    return Refused(f"{file}:{line}: {why}")
+
+
+def _dtype(given: Any) -> str:
+    name = str(getattr(given, "name", given)).rsplit(".", maxsplit=1)[-1]
+    name = NAMES.get(name, name)
+    if name not in SIZES:
+        raise _refuse(f"'{given}' is not a type that Peal has")
+    return name
+
+
+def _count(shape: Any) -> int:
+    parts = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not parts or any(not isinstance(part, int) or part < 0 for part in parts):
+        raise _refuse(f"{shape!r} is not a shape")
+    return math.prod(parts)
+
+
+class Pointer:
+    """An address of the rank's tensor, in bytes, as addresses are."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __add__(self, offset: int) -> Pointer:
+        if not isinstance(offset, int):
+            raise _refuse("an address is moved by a number that the kernel does not know here")
+        return Pointer(self.address + offset)
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: int) -> Pointer:
+        return self + -offset
+
+
+class Handle:
+    """A tile: a value that the kernel has, but does not see."""
+
+    def __init__(self, tl: TL, shape: Any, dtype: str) -> None:
+        self.tl, self.shape, self.dtype = tl, shape, dtype
+        self.count = _count(shape)
+        self.address = tl.allocate(self.count * SIZES[dtype])
+
+    def __del__(self) -> None:
+        if hasattr(self, "address"):
+            self.tl.release(self.address, self.count * SIZES[self.dtype])
+
+    def __str__(self) -> str:
+        return f"{self.dtype}@{self.address:#x}*{self.count}"
+
+    def __bool__(self, *_: Any) -> bool:
+        raise _refuse("data decides what the kernel does next")
+
+    __int__ = __float__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__  # type: ignore[assignment]
+
+    def _binary(self, name: str, other: Any, swapped: bool = False) -> Handle:
+        return self.tl.compute(name, *((other, self) if swapped else (self, other)))
+
+    def __add__(self, other: Any) -> Handle:
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> Handle:
+        return self._binary("add", other, True)
+
+    def __sub__(self, other: Any) -> Handle:
+        return self._binary("sub", other)
+
+    def __rsub__(self, other: Any) -> Handle:
+        return self._binary("sub", other, True)
+
+    def __mul__(self, other: Any) -> Handle:
+        return self._binary("mul", other)
+
+    def __rmul__(self, other: Any) -> Handle:
+        return self._binary("mul", other, True)
+
+    def __truediv__(self, other: Any) -> Handle:
+        return self._binary("div", other)
+
+    def __rtruediv__(self, other: Any) -> Handle:
+        return self._binary("div", other, True)
+
+    def __neg__(self) -> Handle:
+        return self.tl.compute("neg", self)
+
+
+class Future:
+    """A receive that was posted."""
+
+    def __init__(self, peer: int, shape: Any, dtype: str, dst: Optional[Pointer]) -> None:
+        self.peer, self.shape, self.dtype, self.dst = peer, shape, dtype, dst
+        self.place = _place()
+        self.value: Any = None
+
+
+class TL:
+    """What a kernel gets as `tl`, for one rank."""
+
+    def __init__(self, rank: int, ranks: int, n_elem: int, dtype: str, neighbours: Callable[[str], Optional[int]]) -> None:
+        self.rank, self.ranks, self.n_elem, self.dtype = rank, ranks, n_elem, dtype
+        self.neighbours = neighbours
+        self.lines: List[str] = []
+        self.last: Tuple[str, int] = ("", 0)
+        self.free: Dict[int, List[int]] = {}
+        self.scratch = 0
+        self.posted: Dict[int, List[Future]] = {}
+        self.used_dtype: Optional[str] = None
+
+    # ---- memory of tiles ----
+
+    def allocate(self, size: int) -> int:
+        size = -(-max(size, 1) // GRAIN) * GRAIN
+        if self.free.get(size):
+            return self.free[size].pop()
+        self.scratch += size
+        return SCRATCH + self.scratch - size
+
+    def release(self, address: int, size: int) -> None:
+        self.free.setdefault(-(-max(size, 1) // GRAIN) * GRAIN, []).append(address)
+
+    # ---- writing down ----
+
+    def say(self, text: str) -> None:
+        place = _place()
+        if place != self.last:
+            self.lines.append(f"at {place[1]} {place[0]}")
+            self.last = place
+        self.lines.append(text)
+
+    def compute(self, name: str, *operands: Any) -> Handle:
+        tiles = [o for o in operands if isinstance(o, Handle)]
+        if not tiles:
+            raise _refuse(f"'{name}' of numbers alone")
+        texts = []
+        for operand in operands:
+            if isinstance(operand, Handle):
+                if (operand.count, operand.dtype) != (tiles[0].count, tiles[0].dtype):
+                    raise _refuse(f"'{name}' of {tiles[0].count} {tiles[0].dtype} and {operand.count} {operand.dtype}")
+                texts.append(str(operand))
+            elif isinstance(operand, (int, float)):
+                texts.append(f"{tiles[0].dtype}={float(operand)!r}")
+            else:
+                raise _refuse(f"'{name}' of a {type(operand).__name__}")
+        out = Handle(self, tiles[0].shape, tiles[0].dtype)
+        self.say(f"compute {name} {out} < {' '.join(texts)}")
+        return out
+
+    def span(self, pointer: Pointer, count: int, dtype: str) -> str:
+        self.used_dtype = self.used_dtype or dtype
+        return f"{dtype}@{pointer.address:#x}*{count}"
+
+    def peer(self, where: Any) -> int:
+        """A direction's name, or a rank."""
+        found = where if isinstance(where, int) else self.neighbours(str(where))
+        if found is None or not 0 <= found < self.ranks:
+            raise _refuse(f"rank {self.rank} has no neighbour {where!r}")
+        return found
+
+    # ---- what kernels call ----
+
+    def program_id(self, axis: int = 0) -> int:
+        return self.rank if axis == 0 else 0
+
+    def num_programs(self, axis: int = 0) -> int:
+        return self.ranks if axis == 0 else 1
+
+    def cdiv(self, a: int, b: int) -> int:
+        return -(-a // b)
+
+    def load(self, ptr: Pointer, shape: Any = None, dtype: Any = None) -> Handle:
+        tile = Handle(self, self.n_elem if shape is None else shape, _dtype(dtype or self.dtype))
+        self.say(f"copy {tile} {self.span(self.pointer(ptr), tile.count, tile.dtype)}")
+        return tile
+
+    def store(self, ptr: Pointer, value: Handle) -> None:
+        if not isinstance(value, Handle):
+            raise _refuse(f"a {type(value).__name__} is stored; a tile is wanted")
+        self.say(f"copy {self.span(self.pointer(ptr), value.count, value.dtype)} {value}")
+
+    def copy_to_dst(self, dst: Pointer, src: Handle) -> None:
+        self.store(dst, src) if isinstance(dst, Pointer) else self.store(src, dst)  # type: ignore[arg-type]
+
+    def pointer(self, given: Any) -> Pointer:
+        if not isinstance(given, Pointer):
+            raise _refuse(f"a {type(given).__name__} is used as an address")
+        return given
+
+    def send(self, dir: Any, src: Any = None, shape: Any = None, dtype: Any = None) -> None:  # pylint: disable=redefined-builtin
+        if isinstance(dir, (Handle, Pointer)):  # the data first
+            dir, src = src, dir
+        if isinstance(src, Pointer):
+            src = self.load(src, shape, dtype)
+        if not isinstance(src, Handle):
+            raise _refuse(f"a {type(src).__name__} is sent; a tile is wanted")
+        self.say(f"send {self.peer(dir)} {src}")
+
+    def recv(self, dir: Any, shape: Any = None, dtype: Any = None,  # pylint: disable=redefined-builtin
+             dst: Optional[Pointer] = None) -> Any:
+        return self.wait(self.recv_async(dir, shape, dtype, dst))
+
+    def recv_async(self, dir: Any, shape: Any = None, dtype: Any = None,  # pylint: disable=redefined-builtin
+                   dst: Optional[Pointer] = None) -> Future:
+        future = Future(self.peer(dir), self.n_elem if shape is None else shape, _dtype(dtype or self.dtype), dst)
+        self.posted.setdefault(future.peer, []).append(future)
+        return future
+
+    def wait(self, future: Future) -> Any:
+        """Messages of a queue come in the order in which receives were posted: earlier ones are taken first."""
+        if not isinstance(future, Future):
+            raise _refuse(f"a {type(future).__name__} is waited for; what recv_async returned is wanted")
+        queue = self.posted.get(future.peer, [])
+        while future in queue:
+            first = queue.pop(0)
+            tile = Handle(self, first.shape, first.dtype)
+            self.say(f"recv {first.peer} {tile}")
+            if first.dst is not None:
+                self.store(first.dst, tile)
+            first.value = tile
+        return future.value
+
+    def maximum(self, a: Any, b: Any) -> Handle:
+        return self.compute("maximum", a, b)
+
+    def minimum(self, a: Any, b: Any) -> Handle:
+        return self.compute("minimum", a, b)
+
+    def fma(self, a: Any, b: Any, c: Any) -> Handle:
+        return self.compute("fma", a, b, c)
+
+    def clamp(self, x: Any, lo: Any, hi: Any) -> Handle:
+        return self.compute("clamp", x, lo, hi)
+
+    def softmax(self, x: Handle, axis: int = -1) -> Handle:
+        if axis not in (-1, 0):
+            raise _refuse(f"softmax along axis {axis}")
+        return self.compute("softmax", x)
+
+    def exp(self, x: Handle) -> Handle:
+        return self.compute("exp", x)
+
+    def log(self, x: Handle) -> Handle:
+        return self.compute("log", x)
+
+    def sqrt(self, x: Handle) -> Handle:
+        return self.compute("sqrt", x)
+
+    def abs(self, x: Handle) -> Handle:
+        return self.compute("abs", x)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise _refuse(f"tl.{name} is not known")
+
+    def finish(self) -> None:
+        for queue in self.posted.values():
+            if queue:
+                file, line = queue[0].place
+                raise Refused(f"{file}:{line}: rank {self.rank} posts a receive from {queue[0].peer} and never waits for it")
+
+
+# ---- neighbours ----
+
+def _neighbours(module: Any, topology: str, rank: int, ranks: int) -> Callable[[str], Optional[int]]:
+    """What directions mean: the module's own function `neighbors`, or the topology."""
+    own = getattr(module, "neighbors", None) or getattr(module, "neighbours", None)
+    if own:
+        table = own(**{name: value for name, value in {"rank": rank, "world_size": ranks}.items()
+                       if name in inspect.signature(own).parameters})
+        return lambda where: table.get(where)
+    columns = math.isqrt(ranks)
+    if topology == "mesh" and columns * columns != ranks:
+        raise Refused(f"a mesh of {ranks} ranks: their number has to be a square")
+    row, column = divmod(rank, columns)
+    tables: Dict[str, Dict[str, Optional[int]]] = {
+        "ring": {"E": (rank + 1) % ranks, "W": (rank - 1) % ranks},
+        "mesh": {"E": row * columns + (column + 1) % columns, "W": row * columns + (column - 1) % columns,
+                 "S": (row + 1) % columns * columns + column, "N": (row - 1) % columns * columns + column},
+        "tree": {"parent": (rank - 1) // 2 if rank else None, "child_left": 2 * rank + 1, "child_right": 2 * rank + 2}}
+    return lambda where: tables[topology].get(where)
+
+
+def _topology(config: Dict[str, Any], path: str) -> str:
+    given = str(config.get("topology", ""))
+    for name in ("ring", "mesh", "tree"):
+        if given.startswith(name):
+            return name
+    if given:
+        raise Refused(f"topology '{given}' is none of ring, mesh, tree")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if any(f"{quote}child_left{quote}" in text or f"{quote}parent{quote}" in text for quote in "'\""):
+        return "tree"
+    return "mesh" if any(f"{quote}N{quote}" in text for quote in "'\"") else "ring"
+
+
+# ---- modules and configurations ----
+
+def _load(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    if not spec or not spec.loader:
+        raise Refused(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _scalar(text: str) -> Any:
+    text = text.strip().strip("'\"")
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def read_config(path: str, algorithm: Optional[str] = None) -> Dict[str, Any]:
+    """One algorithm of a ccl.yaml: its own keys, then the defaults. The file is two levels of `key: value` by indentation."""
+    tree: Dict[str, Any] = {}
+    stack: List[Tuple[int, Dict[str, Any]]] = [(-1, tree)]
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            body = line.split("#")[0].rstrip()
+            if not body.strip():
+                continue
+            indent = len(body) - len(body.lstrip())
+            key, colon, value = body.strip().partition(":")
+            if not colon or body.lstrip().startswith("- "):
+                raise Refused(f"{path}:{number}: 'key: value' is wanted")
+            while stack[-1][0] >= indent:
+                stack.pop()
+            if value.strip():
+                stack[-1][1][key.strip()] = _scalar(value)
+            else:
+                stack[-1][1][key.strip()] = {}
+                stack.append((indent, stack[-1][1][key.strip()]))
+    defaults = tree.get("defaults") or {k: v for k, v in tree.items() if not isinstance(v, dict)}
+    name = algorithm or defaults.get("algorithm")
+    own = (tree.get("algorithms") or {}).get(name)
+    if own is None:
+        raise Refused(f"{path}: there is no algorithm '{name}'")
+    return {**defaults, **own, "algorithm": name}
+
+
+def _module_path(config: Dict[str, Any], folder: str) -> str:
+    """`module: package.sub.ring` or a file, searched beside the configuration and upwards."""
+    name = str(config.get("module", ""))
+    parts = name[:-3].split("/") if name.endswith(".py") else name.split(".")
+    for skip in range(len(parts)):
+        path = os.path.join(folder, *parts[skip:]) + ".py"
+        if os.path.exists(path):
+            return path
+    raise Refused(f"module '{name}' is not below {folder}")
+
+
+def _arguments(module: Any, kernel: Callable[..., None], known: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
+    """What the kernel is called with: what kernel_args returns after the address, and what it asks for by name."""
+    names = list(inspect.signature(kernel).parameters)
+    positional: List[Any] = [Pointer(DATA)]
+    make = getattr(module, "kernel_args", None)
+    if make:
+        given = make(**{name: known[name] for name in inspect.signature(make).parameters if name in known})
+        if isinstance(given, dict):
+            known = {**known, **given}
+        else:
+            positional += list(given) if isinstance(given, (list, tuple)) else [given]
+    named = {}
+    for name in names[len(positional):]:
+        if name in known:
+            named[name] = known[name]
+        elif inspect.signature(kernel).parameters[name].default is inspect.Parameter.empty:
+            raise Refused(f"{inspect.getsourcefile(kernel)}:{kernel.__code__.co_firstlineno}: nothing is known for parameter "
+                          f"'{name}'")
+    return positional, named
+
+
+def _contract(config: Dict[str, Any], module: Any, path: str) -> Optional[str]:
+    given = config.get("implements") or getattr(module, "IMPLEMENTS", None)
+    names = [given] if given else [name for name in CONTRACTS if name in os.path.basename(path).lower()]
+    if not names or names[0] == "none":
+        return None
+    return {"all_reduce": "allreduce", "all_gather": "allgather"}.get(names[0], names[0])
+
+
+def record(path: str, ranks: int, count: int = 256, dtype: str = "f32", op: str = "sum",
+           config: Optional[Dict[str, Any]] = None) -> str:
+    """The recording of a kernel's file, or of the algorithm that a ccl.yaml names, for one number of ranks."""
+    config = config or {}
+    if path.endswith((".yaml", ".yml")):
+        config = {**read_config(path, config.get("algorithm")), **config}
+        path = _module_path(config, os.path.dirname(os.path.abspath(path)))
+    count, dtype = int(config.get("n_elem", count)), _dtype(config.get("dtype", dtype))
+    module = _load(path)
+    kernel = getattr(module, str(config.get("kernel", "kernel")), None)
+    if not callable(kernel):
+        raise Refused(f"{path}: there is no function 'kernel'")
+    topology, scratch, body, used = _topology(config, path), 1, [], None
+    for rank in range(ranks):
+        tl = TL(rank, ranks, count, dtype, _neighbours(module, topology, rank, ranks))
+        positional, named = _arguments(module, kernel, {"n_elem": count, "world_size": ranks, "rank": rank, "tl": tl})
+        kernel(*positional, **named)
+        tl.finish()
+        body += [f"rank {rank}", *tl.lines]
+        scratch, used = max(scratch, tl.scratch), used or tl.used_dtype
+    used = used or dtype
+    contract = _contract(config, module, path)
+    head = ["peal recording 1", f"ranks {ranks}", f"kernel {os.path.splitext(os.path.basename(path))[0]}", "launches 0"]
+    if "n_slots" in config or "slots" in config:
+        head.append(f"slots {config.get('n_slots', config.get('slots'))}")
+    if contract:
+        head.append(f"implements {contract} input t output t op {op}")
+    head.append(f"note recorded for {ranks} ranks and {count} elements of {used}: {topology}")
+    for rank in range(ranks):
+        head.append(f"region inout t {rank} {DATA:#x} {count * SIZES[used]} {used}")
+        head.append(f"region private scratch {rank} {SCRATCH:#x} {scratch} {used}")
+    return "\n".join(head + body) + "\n"
+
+
+def _numbers(text: str) -> List[int]:
+    return [int(part) for part in text.split(",") if part]
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Writes a recording for each number of ranks and each count into a folder, and prints their names."""
+    parser = argparse.ArgumentParser(prog="peal.record")
+    parser.add_argument("file")
+    parser.add_argument("--ranks", type=_numbers, required=True)
+    parser.add_argument("--counts", type=_numbers, default=[])
+    parser.add_argument("--dtype", default="f32")
+    parser.add_argument("--op", default="sum")
+    parser.add_argument("--folder", required=True)
+    given = parser.parse_args(arguments)
+    sys.setrecursionlimit(10000)
+    name = os.path.splitext(os.path.basename(given.file))[0]
+    try:
+        for ranks in given.ranks:
+            for count in given.counts or [256]:
+                where = os.path.join(given.folder, f"{name}-{ranks}-{count}.rec")
+                text = record(given.file, ranks, count, given.dtype, given.op)
+                with open(where, "w", encoding="utf-8") as file:
+                    file.write(text)
+                print(where)
+    except Refused as error:
+        print(f"peal: {error}", file=sys.stderr)
+        return 2
+    except Exception as error:  # of the kernel: its own line, not this module's
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
+        place = f"{os.path.relpath(own[-1].filename)}:{own[-1].lineno}: " if own else f"{given.file}: "
+        print(f"peal: {place}{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
