@@ -57,9 +57,13 @@ void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *f
 
 void *peal_parser_out_of_memory(struct peal_parser *p)
 {
-    if (!p->no_memory)
+    /* The arena asks for less than this at a time: with more left, it was the system that refused. */
+    enum { MAX_BLOCK = 2 << 20 };
+    if (!p->no_memory && p->module->arena.total > PEAL_MODULE_LIMIT - MAX_BLOCK)
         peal_parser_fail(p, p->token.pos, "the text needs more than %zu MiB of memory",
                          PEAL_MODULE_LIMIT >> 20);
+    else if (!p->no_memory)
+        peal_parser_fail(p, p->token.pos, "the system has no memory for the text");
     p->gave_up = p->no_memory = p->panic = true;
     return NULL;
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* The diagnostics of a text that must be refused. Released by the caller. */
 static struct peal_text errors_of(const char *text, size_t len, enum peal_status *status)
@@ -88,6 +90,49 @@ TEST(errors_are_reported_with_their_place)
             fail_msg("row at line %d: status %d\n%s", rows[i].line, status, peal_text_get(&out));
         peal_text_release(&out);
     }
+}
+
+/* Sanitizers take terabytes of address space. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TAKES_TERABYTES true
+#else
+#define TAKES_TERABYTES false
+#endif
+
+static char *repeat(const char *head, const char *unit, size_t len);
+
+/* With little address space, the reason is not the limit of a text. */
+TEST(a_system_without_memory_is_not_a_long_text)
+{
+    enum { MORE = 8 << 20 };
+    if (TAKES_TERABYTES)
+        skip();
+    char *text = repeat("kernel k() {\n", "let a = 1\n", (size_t)10 << 20);
+    const struct peal_source source = {"t.peal", text, strlen(text)};
+    struct peal_diags diags;
+    struct peal_module *module = NULL;
+    struct peal_text out = {0};
+    struct rlimit before;
+    unsigned long pages = 0;
+    peal_diags_init(&diags);
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    /* There is room for one message more. */
+    peal_diag_error(&diags, (struct peal_pos){.source = &source}, "another one");
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MORE;
+    assert_int_equal(setrlimit(RLIMIT_AS, &(struct rlimit){bytes, before.rlim_max}), 0);
+    enum peal_status status = peal_parse(&source, &diags, &module);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    peal_diags_print(&diags, false, &out);
+    assert_int_equal(status, PEAL_NO_MEMORY);
+    assert_non_null(strstr(peal_text_get(&out), "the system has no memory for the text"));
+    peal_text_release(&out);
+    peal_module_free(module);
+    peal_diags_release(&diags);
+    free(text);
 }
 
 /* `head`, then `unit` repeated up to len bytes. */

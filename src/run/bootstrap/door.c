@@ -268,13 +268,13 @@ static bool same_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == getuid();
 }
 
-bool peal_door_is_starved(void)
+int peal_door_error(void)
 {
-    int spare = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool starved = spare < 0 && (errno == EMFILE || errno == ENFILE);
-    if (spare >= 0)
-        close(spare);
-    return starved;
+    int spare = new_socket();
+    if (spare < 0)
+        return errno;
+    close(spare);
+    return 0;
 }
 
 int peal_door_knock(const char *job, uint32_t leader, bool *stranger)

@@ -37,8 +37,8 @@ void peal_door_close(struct peal_door *door);
  * has). */
 int peal_door_accept(const struct peal_door *door, int patience_ms);
 
-/* Is no descriptor left for a socket? Then a leader that listens could not be told from none. */
-bool peal_door_is_starved(void);
+/* Why this process cannot make a socket (errno), or 0. Without one, a leader that listens could not be told from none. */
+int peal_door_error(void);
 /* Connects to the leader if it listens; -1 otherwise. *stranger is set if another user does. */
 int peal_door_knock(const char *job, uint32_t leader, bool *stranger);
 

@@ -444,11 +444,17 @@ enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *meet, struct
 {
     enum { REFUSAL_MS = 5000 }; /* limit for a rank that only reports that it cannot take part */
     uint64_t patience = meet->timeout_ms;
-    if (peal_door_is_starved()) {
-        out->starved = true;
+    int error = peal_door_error();
+    out->starved = error == EMFILE || error == ENFILE;
+    if (out->starved) {
         peal_text_puts(why,
                        "no file descriptor is left to meet the other ranks (allow more: ulimit "
                        "-n)");
+        return PEAL_SYSTEM;
+    }
+    if (error != 0) {
+        peal_text_printf(why, "rank %u cannot make a socket to meet the other ranks: %s",
+                         meet->rank, strerror(error));
         return PEAL_SYSTEM;
     }
     if (meet->rank == LEADER)

@@ -7,16 +7,21 @@
 #include "base/tests/unit.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,6 +104,36 @@ static void one_cannot_finish(int resource, rlim_t limited, const char *words)
             !strstr(results[r].why, words))
             fail_msg("rank %u: %s: '%s'", r, peal_status_text((enum peal_status)results[r].status),
                      results[r].why);
+    }
+}
+
+/* Where sockets are forbidden, the leader and the others learn it at once, and not by the time-out. */
+TEST(a_rank_without_sockets_says_so)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof code / sizeof *code, code};
+    for (uint32_t r = 0; r < 2; r++) {
+        memset(results, 0, RANKS * sizeof *results);
+        pid_t child = fork();
+        if (child == 0) {
+            if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+                _exit(77);
+            open_and_note(r, 2, "no-sockets", LONG_MS);
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+            skip();
+        assert_int_equal(status, 0);
+        assert_int_equal(results[r].status, PEAL_SYSTEM);
+        assert_non_null(strstr(results[r].why, "cannot make a socket to meet the other ranks"));
     }
 }
 
