@@ -7,6 +7,7 @@
 #include <peal/choose.h>
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 static_assert(sizeof(struct peal_algorithm) == PEAL_ALGORITHM_FIRST_BYTES, "0.2.0 has this size");
@@ -177,10 +178,12 @@ static void explain(struct peal_comm *comm, uint32_t collective, uint64_t bytes,
     struct peal_wish wish;
     char size[24], segment[24];
     wish_of(comm, &wish);
+    const char *described = getenv("PEAL_CORES") ? NULL : peal_topo_described();
     peal_text_printf(
-        out, "%s of %s bytes on %u ranks and %u cores: '%s' (%s), segments of %s bytes: %s",
+        out, "%s of %s bytes on %u ranks and %u cores%s%s: '%s' (%s), segments of %s bytes: %s",
         peal_collective_name(collective), peal_size_format(bytes, size), wish.ranks, wish.cores,
-        chosen.algo, chosen.kernel, peal_size_format(chosen.segment, segment), chosen.why);
+        described ? " of " : "", described ? described : "", chosen.algo, chosen.kernel,
+        peal_size_format(chosen.segment, segment), chosen.why);
     if (in_place.kernel != chosen.kernel)
         peal_text_printf(out, "; in place '%s' (%s)", in_place.algo, in_place.kernel);
     if (!wish.reads && !wish.hosts)

@@ -57,6 +57,17 @@ static hwloc_obj_t allowed_core(hwloc_topology_t topology, int index, uint32_t *
     return found;
 }
 
+const char *peal_topo_described(void)
+{
+    static const char *const names[] = {"HWLOC_SYNTHETIC", "HWLOC_XMLFILE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && text[0])
+            return names[i];
+    }
+    return NULL;
+}
+
 uint32_t peal_topo_cores(void)
 {
     hwloc_topology_t topology = load();

@@ -20,7 +20,9 @@ void peal_host_identify(char out[static 112]);
 /* False if the two identify different hosts for certain. */
 bool peal_host_may_be(const char *a, const char *b);
 
-/* Cores that this process may use, hyperthreads not counted. */
+/* The variable by which hwloc is given another machine than this one (HWLOC_SYNTHETIC, HWLOC_XMLFILE); NULL: it is not. */
+const char *peal_topo_described(void);
+/* Cores that this process may use, hyperthreads not counted; or those of the machine that hwloc is given. */
 uint32_t peal_topo_cores(void);
 
 /* Used if neither hwloc nor the C library knows of a second-level cache. */

@@ -30,6 +30,7 @@
 #include "run/wait/backoff.h"
 
 #include "run/span/span.h"
+#include "run/team/topo.h"
 #include "run/wait/doctor.h"
 #include "run/wait/own_core.h"
 
@@ -63,6 +64,8 @@ uint32_t peal_cores(void)
     long given = wish ? strtol(wish, NULL, 10) : 0;
     if (given > 0 && given <= CPU_SETSIZE)
         return (uint32_t)given;
+    if (peal_topo_described())
+        return peal_topo_cores();
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;

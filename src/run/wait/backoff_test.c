@@ -5,6 +5,7 @@
 #include "run/bootstrap/open.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 enum { RANKS = 2, NEVER = 0 };
 static const uint64_t ms = 1000000;
@@ -31,6 +32,18 @@ TEST(test_tries_again_later_and_later)
     /* After a long time without long yields, it starts over. */
     peal_crowd_note(&crowd, now + 100000 * ms, took);
     assert_int_equal(crowd.rest_ns, took);
+}
+
+/* Choices for another machine can be tried on this one. */
+TEST(test_cores_are_those_of_the_machine_that_is_described)
+{
+    unsetenv("PEAL_CORES");
+    setenv("HWLOC_SYNTHETIC", "pack:2 core:48 pu:2", 1);
+    assert_int_equal(peal_cores(), 96);
+    setenv("PEAL_CORES", "3", 1);
+    assert_int_equal(peal_cores(), 3);
+    unsetenv("PEAL_CORES");
+    unsetenv("HWLOC_SYNTHETIC");
 }
 
 static bool sleeps(const struct peal_team *team)
