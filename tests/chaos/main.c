@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs against peal.h, on ranks that are processes or threads.
  *
- *   chaos processes|threads|hosts|faults|thread-faults|host-faults|soak SECONDS [SEED [PROGRAMS]]
+ *   chaos processes|threads|hosts|faults|thread-faults|host-faults|soak|soak-hosts SECONDS [SEED [PROGRAMS]]
  *
  * Runs the programs of seeds SEED, SEED + 1, ... until the time is over or PROGRAMS have run. Without
  * SEED, the clock gives one, which is printed. The first program that goes wrong ends the run.
@@ -12,7 +12,9 @@
  * soak takes all kinds in turn, two programs at a time (or CHAOS_SERIES of them), goes on after
  * failures, and ends with a table: calls checked, faults injected, programs wrong, hung or leaking.
  * Its programs are longer and have several faults each (CHAOS_LASTS=1), because a short one spends
- * most of its time on starting processes and reading the library.
+ * most of its time on starting processes and reading the library. Between hosts, the network of half
+ * of them is bad (comm/tests/bad_network.h); some encrypt, some have a thread that serves the network.
+ * soak-hosts takes programs between hosts only.
  */
 #include "chaos.h"
 #include "comm/tests/hosts_of.h"
@@ -333,6 +335,17 @@ static void choose_hosts(bool hosts, uint64_t seed)
     set_variable("TEST_HOSTS", hosts ? kinds[mix(seed, 16) % 4] : NULL);
 }
 
+/* The links between the hosts of a soak. */
+static void choose_links(uint64_t seed)
+{
+    uint64_t random = mix(seed, 17);
+    char network[32];
+    snprintf(network, sizeof network, "bad:%llu", (unsigned long long)(random >> 40));
+    set_variable("TEST_NETWORK", random % 2 == 0 ? network : NULL);
+    set_variable("PEAL_NET_CRYPT", (random >> 8) % 3 == 0 ? "1" : NULL);
+    set_variable("PEAL_PROGRESS", (random >> 16) % 3 == 0 ? "thread" : NULL);
+}
+
 /* Prints the command that runs one program again. */
 static void print_failed(const struct mode *mode, uint64_t seed)
 {
@@ -346,6 +359,8 @@ static bool run_program(const struct mode *mode, uint64_t seed, struct board *bo
     atomic_store(&tally->struck_ns[series], 0);
     set_environment(seed);
     choose_hosts(mode->hosts, seed);
+    if (getenv("CHAOS_LASTS"))
+        choose_links(seed);
     bool ok = mode->threads ? run_threads(seed, mode->faults, board)
                             : run_processes(seed, mode->faults, board);
     atomic_fetch_add(&tally->programs, 1);
@@ -386,16 +401,35 @@ static const struct mode *find_mode(const char *name)
     return NULL;
 }
 
+/* The kinds in a soak. Those with faults are more frequent, because one without has hundreds of
+ * calls. */
+enum { TURNS = 8 };
+static const struct soak {
+    const char *name;
+    const char *turns[TURNS];
+} soaks[] = {
+    {"soak",
+     {"processes", "faults", "thread-faults", "threads", "host-faults", "faults", "thread-faults",
+      "hosts"}},
+    {"soak-hosts",
+     {"host-faults", "host-faults", "host-faults", "hosts", "host-faults", "host-faults",
+      "host-faults", "hosts"}},
+};
+
+static const struct soak *find_soak(const char *name)
+{
+    for (size_t i = 0; i < sizeof soaks / sizeof *soaks; i++) {
+        if (strcmp(soaks[i].name, name) == 0)
+            return &soaks[i];
+    }
+    return NULL;
+}
+
 struct limits {
     double until;
     uint64_t seed, programs;
+    const struct soak *soak; /* NULL: programs of one kind */
 };
-
-/* The kinds in a soak. Those with faults are more frequent, because one without has hundreds of
- * calls. */
-static const char *const turns[] = {"processes",   "faults", "thread-faults", "threads",
-                                    "host-faults", "faults", "thread-faults", "hosts"};
-enum { TURNS = sizeof turns / sizeof *turns };
 
 /* Runs one program after the other, until the time or their number is over. Returns how many
  * failed. */
@@ -407,7 +441,7 @@ static uint64_t soak_series(const struct limits *limits)
         uint64_t n = atomic_fetch_add(&tally->next, 1);
         if (n >= limits->programs)
             break;
-        failed += !run_apart(find_mode(turns[n % TURNS]), limits->seed + n, board);
+        failed += !run_apart(find_mode(limits->soak->turns[n % TURNS]), limits->seed + n, board);
     }
     return failed + !board;
 }
@@ -438,14 +472,17 @@ static bool soak(const struct limits *limits)
 
 int main(int argc, char **argv)
 {
-    bool soaks = argc > 1 && strcmp(argv[1], "soak") == 0;
-    const struct mode *mode = argc > 1 ? find_mode(argv[1]) : NULL;
-    if (argc < 3 || (!mode && !soaks))
+    if (argc < 3)
+        return 2;
+    const struct mode *mode = find_mode(argv[1]);
+    const struct soak *kinds = find_soak(argv[1]);
+    if (!mode && !kinds)
         return 2;
     double began = now();
     struct limits limits = {.until = began + atof(argv[2]),
                             .seed = (uint64_t)time(NULL) * 100000,
-                            .programs = UINT64_MAX};
+                            .programs = UINT64_MAX,
+                            .soak = kinds};
     if (argc > 3)
         limits.seed = strtoull(argv[3], NULL, 0);
     if (argc > 4)
@@ -456,7 +493,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("%s from seed %llu\n", argv[1], (unsigned long long)limits.seed);
     bool ok = true;
-    if (soaks) {
+    if (kinds) {
         ok = soak(&limits);
         tally_print(now() - began);
         return ok ? 0 : 1;
