@@ -48,6 +48,23 @@ static const struct row rows[] = {
     {__LINE__,
      "kernel k(in x: T[n], out y: T[n]) { assert n < 4, \"n is too large for this\" y = x }",
      "n is too large for this", ON(2)},
+    {__LINE__, "kernel k(in x: T[n], out y: T[n]) { requires n < 4 y = x }",
+     "the caller must ensure: n < 4", ON(2)},
+    {__LINE__, "kernel k(in x: T[n], out y: T[n]) { ensures y[i] == x[i + 1] y = x }",
+     "1 elements from 4 on are outside 4", ON(2)},
+    {__LINE__, "kernel k(in x: T[n], out y: T[n]) { ensures y[i] == x@(rank + i)[i] y = x }",
+     "rank 2 does not exist", ON(2)},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { ensures y[i] == sum(q in n .. n: x@q[i]) y = x }",
+     "'sum' over nothing has no value", ON(2)},
+    {__LINE__, "kernel k(in x: T[n], out y: T[n]) { ensures y[0 +: n / 2] == x y = x }",
+     "this has 4 elements where 2 are wanted", ON(2)},
+    {__LINE__, "kernel k(in x: T[n], out y: T[n]) { ensures y[i] == exp(x[i]) y = x }",
+     "'exp' does not take i8", .nranks = 2, .n = 4, .dtype = PEAL_I8},
+    {__LINE__, "kernel k(in x: T[n], out y: T[n]) { ensures y == softmax(x) y = softmax(x) }",
+     "'softmax' is a function of rows and cannot stand in an ensures", ON(2)},
+    {__LINE__, "kernel k(in x: T[n], out y: T[n]) { ensures y[i] == x[i] where i < 9 y = x }", NULL,
+     ON(2)},
     {__LINE__,
      "kernel k(in x: T[n], out y: T[n]) { " RING "window w: T[n] w@(rank + 1) = x y = x }",
      "rank 2 does not exist", ON(2)},
@@ -141,6 +158,61 @@ TEST(impossible_plans_are_refused_with_a_message)
         peal_diags_release(&diags);
     }
     assert_int_equal(failures, 0);
+}
+
+static struct peal_plan *make_promises(struct peal_program **program, struct peal_diags *diags,
+                                       uint32_t rank)
+{
+    static const char text[] = "kernel k(in x: T[n], out y: T[n]) { requires n > 1 "
+                               "ensures y[i] == sum(q in 0 .. nranks: x@q[i]) * 2 where i < n - 1 "
+                               "ensures y[n - 1] == x[0] y = x }";
+    int64_t n = 4;
+    struct peal_bind_value value = {"n", &n, 1, false};
+    struct peal_bind bind = {
+        .nranks = 3, .rank = rank, .dtype = PEAL_F32, .values = &value, .nvalues = 1};
+    struct peal_plan *plan = NULL;
+    assert_int_equal(peal_program_text("k.peal", text, strlen(text), diags, program), PEAL_OK);
+    const struct peal_kernel *kernel = peal_program_kernel(*program, "k", diags);
+    assert_int_equal(peal_instantiate(kernel, &bind, diags, &plan), PEAL_OK);
+    return plan;
+}
+
+TEST(clauses_become_ranges_over_shared_terms)
+{
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    const char *why = NULL;
+    peal_diags_init(&diags);
+    struct peal_plan *plan = make_promises(&program, &diags, PEAL_NONE);
+    assert_true(peal_plan_check(plan, plan->block_len, &why));
+    assert_int_equal(plan->clauses.count, 3);
+    assert_int_equal(plan->promises.count, 2 * 3); /* two ranges on each rank */
+    /* x of three ranks, two sums, the number and the product; then x[0] of each, as it lies. */
+    assert_int_equal(plan->terms.count, 3 + 2 + 2 + 3);
+    const struct peal_promise *promise = &peal_plan_promises(plan)[2];
+    assert_true(promise->rank == 1 && promise->first == 0 && promise->count == 3);
+    assert_int_equal(peal_plan_first_promise(plan, 1), 2);
+
+    struct peal_promise *made = (struct peal_promise *)((char *)plan + plan->promises.offset);
+    struct peal_promise_term *terms =
+        (struct peal_promise_term *)((char *)plan + plan->terms.offset);
+    uint32_t *const fields[] = {&made[0].rank, &made[0].buf, &made[0].term, &made[0].clause,
+                                &terms[0].a,   &terms[0].b,  &terms[2].a,   &terms[0].kind};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        uint32_t was = *fields[i];
+        *fields[i] = 1000;
+        assert_false(peal_plan_check(plan, plan->block_len, &why));
+        *fields[i] = was;
+    }
+    made[0].count = UINT64_MAX;
+    assert_false(peal_plan_check(plan, plan->block_len, &why));
+    free(plan);
+    peal_program_close(program);
+    plan = make_promises(&program, &diags, 1);
+    assert_true(plan->promises.count == 0 && plan->clauses.count == 0); /* of one rank: none */
+    free(plan);
+    peal_program_close(program);
+    peal_diags_release(&diags);
 }
 
 TEST(one_rank_made_alone_has_the_ops_of_the_whole_plan)

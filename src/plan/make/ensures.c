@@ -122,7 +122,11 @@ static uint32_t add_fn(struct instantiation *t, const struct peal_expr *e, enum 
                        uint32_t a, uint32_t b)
 {
     struct peal_promise_term term = {.kind = PEAL_TERM_FN, .fn = fn, .a = a, .b = b};
-    if (t->status != PEAL_OK || !peal_inst_step(t, e->pos))
+    enum peal_dtype dtype = peal_inst_dtype(t, e->type.elem);
+    if (fn == PEAL_FN_SOFTMAX)
+        peal_inst_fail(t, e->pos, "'softmax' is a function of rows and cannot stand in an ensures");
+    if (t->status != PEAL_OK || !peal_inst_fn_takes(t, e->pos, fn, dtype) ||
+        !peal_inst_step(t, e->pos))
         return 0;
     return peal_assembler_term(t->a, &term);
 }

@@ -222,7 +222,7 @@ static int by_form(const void *a, const void *b)
 }
 
 /* Joins equal operands, and drops those that an integer sum does not have after all. */
-static void merge(struct flat *f, uint64_t mask)
+static void merge(struct flat *f)
 {
     size_t n = 0;
     if (f->operands.len)
@@ -239,7 +239,7 @@ static void merge(struct flat *f, uint64_t mask)
     for (size_t i = 0; i < f->operands.len; i++) {
         struct occurrence o = f->operands.at[i];
         if (f->sums && f->integer) {
-            o.plus = (o.plus - o.minus) & mask;
+            o.plus -= o.minus;
             o.minus = 0;
         }
         if (f->once)
@@ -248,7 +248,6 @@ static void merge(struct flat *f, uint64_t mask)
             f->operands.at[n++] = o;
     }
     f->operands.len = n;
-    f->number &= mask;
 }
 
 static bool takes_once(enum peal_fn fn)
@@ -264,7 +263,6 @@ static uint32_t flatten(struct canon *c, uint32_t node, const struct node *n, bo
                      .sums = sums,
                      .integer = sums && is_integer(n),
                      .once = !sums && takes_once((enum peal_fn)n->fn)};
-    unsigned bits = 8 * (unsigned)peal_dtype_size((enum peal_dtype)n->dtype);
     add_part(&f, node, 1, 0);
     while (f.open.len && !c->failed) {
         if (++c->work > MAX_WORK)
@@ -272,7 +270,7 @@ static uint32_t flatten(struct canon *c, uint32_t node, const struct node *n, bo
         else
             open_part(&f, take_highest(&f));
     }
-    merge(&f, bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX);
+    merge(&f);
     const struct occurrence *o = f.operands.at;
     uint32_t form = 0;
     if (!c->failed && f.operands.len == 1 && o->plus == 1 && o->minus == 0 && f.number == 0) {

@@ -4,7 +4,8 @@
  * contracts, as a reduction is right in any order of its operands.
  *
  * Integers wrap, so their sums, differences and multiples by numbers are exact: there the form is
- * that of the sum after all that cancels is left out.
+ * that of the sum after all that cancels is left out. Multiples are counted modulo 2^64, not modulo
+ * the type: within a larger value a sum may not be wrapped yet.
  */
 #ifndef PEAL_VERIFY_CANON_H
 #define PEAL_VERIFY_CANON_H

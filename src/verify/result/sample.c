@@ -208,6 +208,8 @@ static bool agrees_once(struct sampler *s, uint32_t node)
             s->value[i] = value_of(s, &s->v->nodes.at[i]);
     }
     long double have = s->value[node], want = expected_value(s);
+    if (s->q->compares && (!isfinite(have) || !isfinite(want)))
+        s->failed = true; /* nothing is seen */
     return !s->failed && fabsl(have - want) <= 1e-12L * (1 + fabsl(want));
 }
 
