@@ -154,13 +154,11 @@ static void walk_plan(struct flusher *f, struct peal_lane *lanes)
 /* Everything after the ops moves by `more` bytes, a multiple of 16. */
 static void move_tables(struct peal_plan *plan, uint64_t behind, uint64_t more)
 {
-    struct peal_table *tables[] = {&plan->ranks,  &plan->lanes,   &plan->refs,   &plan->bufs,
-                                   &plan->lens,   &plan->signals, &plan->totals, &plan->channels,
-                                   &plan->phases, &plan->params,  &plan->values, &plan->positions,
-                                   &plan->strings};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        if (tables[i]->offset >= behind)
-            tables[i]->offset += more;
+    static_assert(offsetof(struct peal_plan, strings) + sizeof plan->strings == sizeof *plan,
+                  "tables are the last members of the header");
+    for (struct peal_table *table = &plan->ranks; table <= &plan->strings; table++) {
+        if (table->offset >= behind)
+            table->offset += more;
     }
     plan->block_len += more;
 }
