@@ -9,6 +9,7 @@
 #include "cli/page/page_file.h"
 #include "cli/page/page_run.h"
 #include "cli/run/ranks.h"
+#include "cli/run/promise_check.h"
 #include "cli/run/run_data.h"
 #include "verify/verify.h"
 
@@ -166,6 +167,19 @@ static enum peal_status show(struct rank *me, const struct peal_page_run_facts *
 
 /* ---- figures ---- */
 
+/* What the data is compared with. */
+static const char *contract_of(const struct peal_plan *plan)
+{
+    if (plan->contract == PEAL_CONTRACT_NONE && peal_promise_is_checkable(plan))
+        return "ensures";
+    return peal_contract_info((enum peal_contract)plan->contract)->name;
+}
+
+static bool is_checked(const struct peal_plan *plan)
+{
+    return plan->contract != PEAL_CONTRACT_NONE || peal_promise_is_checkable(plan);
+}
+
 static void print_json(const struct rank *me, double median, double gbs, uint64_t wrong)
 {
     const struct peal_plan *plan = me->run->whole;
@@ -179,8 +193,7 @@ static void print_json(const struct rank *me, double median, double gbs, uint64_
     peal_json_put_uint(&json, "bytes", peal_run_data_largest(&me->data));
     peal_json_put_fixed(&json, "time_us", median, 3);
     peal_json_put_fixed(&json, "gb_per_s", gbs, 3);
-    peal_json_put_string(&json, "contract",
-                         peal_contract_info((enum peal_contract)plan->contract)->name);
+    peal_json_put_string(&json, "contract", contract_of(plan));
     peal_json_put_uint(&json, "wrong", wrong);
     peal_json_object_end(&json);
     puts(peal_text_get(&text));
@@ -200,10 +213,10 @@ static void print(const struct rank *me, double median, uint64_t wrong)
 {
     const struct peal_plan *plan = me->run->whole;
     uint64_t bytes = peal_run_data_largest(&me->data);
-    bool checked = plan->contract != PEAL_CONTRACT_NONE;
+    bool checked = is_checked(plan);
     const char *contract = "no contract";
     if (checked)
-        contract = peal_contract_info((enum peal_contract)plan->contract)->name;
+        contract = contract_of(plan);
     double gbs = 0;
     if (median > 0)
         gbs = (double)bytes / (median * 1e3);
@@ -225,18 +238,31 @@ static void print(const struct rank *me, double median, uint64_t wrong)
 static enum peal_status launch_all(struct rank *me, double *times, uint64_t n, uint64_t *wrong)
 {
     bool has_data = peal_contract_has_data((enum peal_contract)me->run->whole->contract);
-    uint64_t first = 0;
+    bool promises = peal_promise_is_checkable(me->run->whole);
+    uint64_t first = 0, broken = 0;
     for (uint64_t i = 0; i < n; i++) {
+        struct peal_text why = {0};
         peal_run_data_fill(&me->data);
         enum peal_status status = launch(me, &times[i]);
         if (status != PEAL_OK)
             return status;
         if (has_data)
             *wrong += peal_run_data_check(&me->data, &first);
+        uint64_t more = promises ? peal_run_data_promised(&me->data, &why) : 0;
+        if (more == UINT64_MAX)
+            status = PEAL_NO_MEMORY;
+        else if (more && !broken)
+            fprintf(stderr, "peal run: rank %u: %s\n", peal_comm_rank(me->comm),
+                    peal_text_get(&why));
+        peal_text_release(&why);
+        if (status != PEAL_OK)
+            return status;
+        broken += more;
     }
     if (*wrong)
         fprintf(stderr, "peal run: rank %u: %llu elements are wrong, the first is %llu\n",
                 peal_comm_rank(me->comm), (unsigned long long)*wrong, (unsigned long long)first);
+    *wrong += broken;
     return PEAL_OK;
 }
 
@@ -263,7 +289,7 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
                                         .bytes = peal_run_data_largest(&me->data),
                                         .launches = n,
                                         .wrong = *all_wrong,
-                                        .checked = me->run->whole->contract != PEAL_CONTRACT_NONE,
+                                        .checked = is_checked(me->run->whole),
                                         .ranks_are = o->threads ? "threads" : "processes"};
     return show(me, &facts);
 }
@@ -289,7 +315,8 @@ static int body(struct peal_comm *comm, void *context)
     if (status == PEAL_OK)
         status = peal_run_data_init(&me.data, comm, me.run->whole);
     if (status == PEAL_OK)
-        status = peal_barrier(comm); /* --timeout is for launches: a busy host may start ranks late */
+        status =
+            peal_barrier(comm); /* --timeout is for launches: a busy host may start ranks late */
     if (status == PEAL_OK && me.run->options->timeout)
         peal_comm_set_timeout(comm, (uint32_t)me.run->options->timeout * 1000);
     if (status == PEAL_OK)

@@ -3,6 +3,7 @@
 #include "cli/run/run_data.h"
 
 #include "cli/run/contract_check.h"
+#include "cli/run/promise_check.h"
 #include "compute/compute.h"
 
 #include <stdlib.h>
@@ -172,6 +173,22 @@ void peal_run_data_release(struct peal_run_data *d)
     free(d->right);
 }
 
+static const void *param_data(void *context, uint32_t buf)
+{
+    const struct peal_run_data *d = context;
+    return d->args[param_of(d, buf)].data;
+}
+
+uint64_t peal_run_data_promised(struct peal_run_data *d, struct peal_text *why)
+{
+    struct peal_promise_data data = {.context = d, .at = param_data};
+    struct peal_promise_wrong first;
+    uint64_t wrong = peal_promise_check(d->plan, d->rank, &data, &first);
+    if (first.promise)
+        peal_promise_say(d->plan, &first, why);
+    return wrong;
+}
+
 uint64_t peal_run_data_largest(const struct peal_run_data *d)
 {
     uint64_t maximum = 0;
@@ -231,7 +248,7 @@ static void fill_one(struct peal_run_data *d, uint32_t i)
         return;
     }
     for (uint64_t k = 0; k < len; k++)
-        peal_sample_put(at, dtype, k, peal_sample_input(d->rank, k));
+        peal_sample_put(at, dtype, k, peal_promise_input(d->plan, d->rank, d->bufs[i], k));
     d->inputs[i] = malloc(bytes + 1);
     if (d->inputs[i])
         memcpy(d->inputs[i], at, bytes);

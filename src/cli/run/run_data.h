@@ -33,6 +33,9 @@ void peal_run_data_release(struct peal_run_data *d);
 void peal_run_data_fill(struct peal_run_data *d);
 /* The number of output elements that differ from the contract, and the first of them. */
 uint64_t peal_run_data_check(struct peal_run_data *d, uint64_t *first);
+/* The number of elements that differ from what the kernel ensures; `why`: the first of them. Only if
+ * peal_promise_is_checkable. UINT64_MAX: out of memory. */
+uint64_t peal_run_data_promised(struct peal_run_data *d, struct peal_text *why);
 /* Bytes of the largest parameter: the size for which bandwidths are reported. */
 uint64_t peal_run_data_largest(const struct peal_run_data *d);
 

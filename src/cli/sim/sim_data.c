@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs for a simulated run, and a check of the outputs against the contract. */
 #include "cli/run/contract_check.h"
+#include "cli/run/promise_check.h"
 #include "cli/sim/sim_job.h"
 
 #include "base/base.h"
@@ -56,10 +57,13 @@ static void *buffer_of(const struct peal_job_data *data, uint32_t rank, uint32_t
     return data->buffers[rank * (size_t)data->params + peal_plan_bufs(data->plan)[buf].param];
 }
 
-static void put_inputs(void *at, enum peal_dtype dtype, uint32_t rank, struct data_place place)
+/* What parameter `buf` begins with, at that place. */
+static void put_inputs(const struct peal_job_data *data, void *at, uint32_t rank, uint32_t buf,
+                       struct data_place place)
 {
+    enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(data->plan)[place.buf].dtype;
     for (uint64_t i = 0; i < place.len; i++)
-        peal_sample_put(at, dtype, place.first + i, peal_sample_input(rank, i));
+        peal_sample_put(at, dtype, place.first + i, peal_promise_input(data->plan, rank, buf, i));
 }
 
 /* Makes a buffer; one that is read but is not the contract's gets numbers. */
@@ -75,15 +79,14 @@ static bool make(struct peal_job_data *data, uint32_t rank, uint32_t index, uint
     void *at = calloc(1, bytes + 64);
     data->buffers[rank * (size_t)data->params + buf->param] = at;
     if (at && buf->dir & PEAL_DIR_IN && index != plan->contract_in)
-        put_inputs(at, dtype, rank, (struct data_place){index, 0, len});
+        put_inputs(data, at, rank, index, (struct data_place){index, 0, len});
     return at != NULL;
 }
 
 static void put_contract_input(struct peal_job_data *data, uint32_t rank)
 {
     struct data_place place = place_of(data->plan, rank, true);
-    put_inputs(buffer_of(data, rank, place.buf),
-               (enum peal_dtype)peal_plan_bufs(data->plan)[place.buf].dtype, rank, place);
+    put_inputs(data, buffer_of(data, rank, place.buf), rank, data->plan->contract_in, place);
 }
 
 struct peal_job_data *peal_job_data_new(const struct peal_plan *plan)
@@ -170,8 +173,57 @@ static bool is_checkable(const struct peal_plan *plan)
     return true;
 }
 
-enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
-                                        const struct peal_sim *sim, char *wrong, size_t size)
+/* One rank's parameters after the run. */
+struct rank_data {
+    const struct peal_job_data *data;
+    const struct peal_sim *sim;
+    uint32_t rank;
+};
+
+/* In place, a parameter is where the other one is. */
+static uint32_t memory_of(const struct rank_data *r, uint32_t buf)
+{
+    const struct peal_plan *plan = r->data->plan;
+    return is_within(plan, r->rank, buf) ? peal_plan_bufs(plan)[buf].alias : buf;
+}
+
+static const void *param_data(void *context, uint32_t buf)
+{
+    const struct rank_data *r = context;
+    return buffer_of(r->data, r->rank, memory_of(r, buf));
+}
+
+static bool was_carried(void *context, uint32_t buf, uint64_t element)
+{
+    const struct rank_data *r = context;
+    return peal_sim_carried(r->sim, r->data->plan, memory_of(r, buf), element);
+}
+
+static enum peal_job_check check_promises(const struct peal_job_data *data,
+                                          const struct peal_sim *sim, char *wrong, size_t size)
+{
+    const struct peal_plan *plan = data->plan;
+    struct peal_promise_wrong first;
+    if (!peal_promise_is_checkable(plan))
+        return PEAL_CHECK_NONE;
+    for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+        struct rank_data r = {data, sim, rank};
+        struct peal_promise_data after = {&r, param_data, was_carried};
+        struct peal_text why = {0};
+        if (peal_promise_check(plan, rank, &after, &first) == 0)
+            continue;
+        if (!first.promise) /* out of memory */
+            return PEAL_CHECK_NONE;
+        peal_promise_say(plan, &first, &why);
+        snprintf(wrong, size, "rank %u, %s", rank, peal_text_get(&why));
+        peal_text_release(&why);
+        return PEAL_CHECK_WRONG;
+    }
+    return PEAL_CHECK_RIGHT;
+}
+
+static enum peal_job_check check_contract(const struct peal_job_data *data,
+                                          const struct peal_sim *sim, char *wrong, size_t size)
 {
     const struct peal_plan *plan = data->plan;
     if (!is_checkable(plan))
@@ -196,4 +248,14 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
         }
     }
     return PEAL_CHECK_RIGHT;
+}
+
+enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
+                                        const struct peal_sim *sim, char *wrong, size_t size)
+{
+    enum peal_job_check own = check_promises(data, sim, wrong, size);
+    if (own == PEAL_CHECK_WRONG)
+        return own;
+    enum peal_job_check contract = check_contract(data, sim, wrong, size);
+    return contract == PEAL_CHECK_NONE ? own : contract;
 }
