@@ -17,6 +17,7 @@
  *             results are what the contract says (contract_check.h)
  *   sim/      simulations as jobs, their reports        verify/  reports of verdicts
  *   import/   files of other engines as arguments       graph/   files of task graphs
+ *   record/   kernels in C++ as arguments: compiled, run, recorded
  *   page/     what --html writes: results as report's neutral description, one file per kind
  *
  * To add a command: a line in commands.def and a file cmd/NAME.c that defines peal_cmd_NAME. Start

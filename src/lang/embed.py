@@ -14,8 +14,14 @@ def quoted(line):
     return f'"{out}\\n"'
 
 
+def shown(path):
+    """The name of a text: its folder and its file; of a recording header, what includes call it."""
+    parts = os.path.normpath(path).split(os.sep)
+    return "/".join(parts[parts.index("record") + 1:] if "record" in parts else parts[-2:])
+
+
 def main(out, header, array, paths):
-    names = [(os.path.basename(path).split(".")[0], path) for path in paths]
+    names = [(f"file{i}", path) for i, path in enumerate(paths)]
     text = f"/* Made by src/lang/embed.py. */\n#include \"{header}\"\n\n"
     text += "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n"
     for name, path in names:
@@ -23,8 +29,7 @@ def main(out, header, array, paths):
             lines = file.read().splitlines()
         body = "\n    ".join(quoted(line) for line in lines) or '""'
         text += f"static const char {name}_text[] =\n    {body};\n\n"
-    rows = "\n".join(f'    {{"{"/".join(path.split(os.sep)[-2:])}", {name}_text, sizeof {name}_text - 1}},'
-                     for name, path in names)
+    rows = "\n".join(f'    {{"{shown(path)}", {name}_text, sizeof {name}_text - 1}},' for name, path in names)
     text += f"const struct peal_source {array}s[] = {{\n{rows}\n}};\n"
     text += f"const size_t {array}_count = {len(names)};\n"
     with open(out, "w", encoding="utf-8") as file:

@@ -4,6 +4,7 @@
 #include "cli/import/files.h"
 #include "cli/import/python.h"
 #include "cli/kernel_args.h"
+#include "cli/verify/verify_recorded.h"
 #include "cli/verify/require.h"
 #include "cli/verify/sarif.h"
 #include "cli/verify/fault_report.h"
@@ -62,6 +63,7 @@ static const struct peal_option options_table[] = {
      "with --fix of a kernel: write the changed text there", 0, 0},
     {"fix-all", 0, PEAL_OPTION_FLAG, offsetof(struct peal_verify_settings, fix_all), NULL,
      "the same for several files", 0, 0},
+    PEAL_RECORDED_ROWS(struct peal_verify_settings, recorded),
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct peal_verify_settings, json), NULL, "print JSON",
      0, 0},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct peal_verify_settings, html), "FILE",
@@ -406,6 +408,8 @@ static int verify_one(struct peal_cli *cli, const struct peal_verify_settings *o
     struct peal_program *program = NULL;
     const struct peal_kernel *kernel = NULL;
     int code = PEAL_EXIT_USAGE;
+    if (peal_recorded_names_file(name))
+        return peal_verify_recorded(cli, o, name);
     bool all = peal_program_is_path(name) && !o->kernel.kernel;
     if (!o->kernel.kernel)
         kernel = find_builtin(*library, name);
@@ -521,6 +525,10 @@ const struct peal_command peal_cmd_verify = {
         "many: "
         "ranks, chunks, in place or not and the FIFO depth come from the file. The exit code is "
         "then 1 if any is refuted, else 3 if any is not decided or unreadable.\n\n"
+        "KERNEL.cpp is a kernel in C++ for a tile accelerator (docs/record.md). It is compiled with "
+        "$CXX (default c++) and run, once per rank, in processes with limits of time and memory: "
+        "verify only code that you would run. By default it is proved at 2, 3, 4 and 8 ranks, in "
+        "the order of its text and with hardware pipes that run at the same time.\n\n"
         "  peal verify allreduce_ring -n 2..16\n"
         "  peal verify plans/*.xml --require same-bits\n"
         "  peal verify my.peal -n 4 --count 0,1,100 --advice\n"

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the blocks of a launch this is.
+#pragma once
+
+#include "peal/record.hpp"
+
+static inline int32_t get_block_idx(const int64_t *) { return rec_block; }
+static inline int32_t get_block_num(const int64_t *) { return rec_blocks; }
+static inline int32_t get_sub_block_id(const int64_t *) { return 0; }

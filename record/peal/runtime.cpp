@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a recording process that is not the kernel: it writes events, lays out arguments, and is
+// what the kernel's scalar loads and stores report to. The kernel is compiled with -fsanitize=thread,
+// which puts a call before every load and store; this file has those calls, and is compiled without.
+#include "peal/record.hpp"
+#include "platform_comm/comm_context.h"
+#include "tensor.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <csignal>
+#include <initializer_list>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace {
+
+const rec_job *job;
+alignas(8) unsigned char buffer[1 << 16];
+size_t used;
+uint64_t text_begin;
+
+void flush() {
+    for (size_t done = 0; done < used;) {
+        ssize_t n = write(job->fd, buffer + done, used - done);
+        if (n <= 0) _exit(3);
+        done += static_cast<size_t>(n);
+    }
+    used = 0;
+}
+
+void put(const void *bytes, size_t n) {
+    if (used + n > sizeof buffer) flush();
+    std::memcpy(buffer + used, bytes, n);
+    used += n;
+}
+
+struct name {
+    const char *text;
+    uint32_t number;
+};
+name names[4096];
+uint32_t nnames;
+
+// Strings are literals: their address tells them apart, and equal ones may be sent twice.
+uint32_t intern(const char *text) {
+    if (!text) return 0;
+    for (uint32_t i = nnames; i-- > 0;) {
+        if (names[i].text == text) return names[i].number;
+    }
+    if (nnames == sizeof names / sizeof *names) return 0;
+    size_t len = std::strlen(text);
+    if (len > 4000) len = 4000;
+    rec_event e = {};
+    char padded[4008] = {};
+    e.kind = REC_STRING;
+    e.a = static_cast<int64_t>(len);
+    std::memcpy(padded, text, len);
+    put(&e, sizeof e);
+    put(padded, (len + 7) / 8 * 8);
+    names[nnames] = {text, nnames + 1};
+    return names[nnames++].number;
+}
+
+// A store that the compiler announced and that has not happened yet: its value is read when the next
+// thing happens.
+struct {
+    bool waits;
+    uint64_t address, pc;
+    uint32_t bytes;
+} store;
+
+// TTEST said no, and nothing happened since.
+struct {
+    bool open;
+    uint64_t address;
+    int64_t value;
+    int compare;
+    uint32_t line;
+} test;
+
+struct {
+    uint64_t address, pc, often;
+} load;
+
+const rec_region *find(uint64_t address) {
+    for (uint32_t i = 0; i < job->nregions; i++) {
+        if (address - job->regions[i].address < job->regions[i].bytes) return &job->regions[i];
+    }
+    return nullptr;
+}
+
+// The type of a scalar of this size: that of its region, or an integer.
+uint8_t scalar_type(const rec_region *region, uint32_t bytes) {
+    static const uint8_t integers[] = {0, REC_U8, REC_I16, 0, REC_I32, 0, 0, 0, REC_I64};
+    return rec_size(static_cast<uint8_t>(region->dtype)) == bytes ? static_cast<uint8_t>(region->dtype)
+                                                                   : integers[bytes];
+}
+
+double value_at(uint64_t address, uint8_t dtype) {
+    const void *at = reinterpret_cast<const void *>(address);
+    switch (dtype) {
+#define CASE(type, c)                    \
+    case type: {                         \
+        c v;                             \
+        std::memcpy(&v, at, sizeof v);   \
+        return static_cast<double>(v);   \
+    }
+        CASE(REC_F32, float)
+        CASE(REC_F64, double)
+        CASE(REC_I8, int8_t)
+        CASE(REC_U8, uint8_t)
+        CASE(REC_I16, int16_t)
+        CASE(REC_U16, uint16_t)
+        CASE(REC_I32, int32_t)
+        CASE(REC_U32, uint32_t)
+        CASE(REC_I64, int64_t)
+        CASE(REC_U64, uint64_t)
+#undef CASE
+    }
+    return 0;
+}
+
+void end_store() {
+    if (!store.waits) return;
+    store.waits = false;
+    const rec_region *region = find(store.address);
+    rec_event e = {};
+    e.kind = REC_WRITE;
+    e.pc = store.pc;
+    e.ndst = e.nsrc = 1;
+    uint8_t dtype = scalar_type(region, store.bytes);
+    rec_span dst = rec_flat(store.address, 1, dtype);
+    rec_span src = rec_number(value_at(store.address, dtype), dtype);
+    put(&e, sizeof e);
+    put(&dst, sizeof dst);
+    put(&src, sizeof src);
+}
+
+void begin_event() {
+    end_store();
+    load = {};
+    if (test.open) {
+        test.open = false;
+        rec_refuse("TTEST", "its answer steers the kernel: only a loop that does nothing but TTEST can be recorded, as a wait",
+                   "", test.line);
+    }
+}
+
+// A load that one instruction repeats while nothing else happens is recorded once.
+void access(uint64_t address, uint32_t bytes, bool writes, void *caller) {
+    enum { MANY = 10000 };
+    const rec_region *region = job ? find(address) : nullptr;
+    if (!region) return;
+    uint64_t pc = reinterpret_cast<uint64_t>(caller) - job->base - 1;
+    if (writes) {
+        begin_event();
+        store = {true, address, pc, bytes};
+        return;
+    }
+    bool again = load.address == address && load.pc == pc && !store.waits && !test.open;
+    rec_event e = {};
+    e.pc = pc;
+    if (again && ++load.often > MANY) {
+        e.kind = REC_REFUSE;
+        e.c = intern("this loop waits for memory by plain loads, and what it waits for cannot be seen: TWAIT and TTEST can be recorded");
+        put(&e, sizeof e);
+        flush();
+        _exit(0);
+    }
+    if (again) return;
+    begin_event();
+    load = {address, pc, 1};
+    e.kind = REC_READ;
+    e.nsrc = 1;
+    e.a = region->known;
+    rec_span src = rec_flat(address, 1, scalar_type(region, bytes));
+    put(&e, sizeof e);
+    put(&src, sizeof src);
+}
+
+void crashed(int signal, siginfo_t *info, void *context) {
+    rec_event e = {};
+    (void)info;
+    used = used / 8 * 8;
+    e.kind = REC_REFUSE;
+#if defined(__x86_64__)
+    e.pc = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]) - job->base;
+#elif defined(__aarch64__)
+    e.pc = static_cast<ucontext_t *>(context)->uc_mcontext.pc - job->base;
+#endif
+    e.c = intern(signal == SIGFPE ? "the kernel divides by zero here"
+                                  : "the kernel uses memory here that it was not given");
+    put(&e, sizeof e);
+    flush();
+    _exit(0);
+}
+
+} // namespace
+
+void rec_put(rec_event e, const char *op, const char *text, const char *file, const rec_span *spans) {
+    begin_event();
+    e.op = intern(op);
+    if (text) e.c = intern(text);
+    e.file = intern(file);
+    put(&e, sizeof e);
+    put(spans, (size_t(e.ndst) + e.nsrc) * sizeof *spans);
+}
+
+void rec_refuse(const char *op, const char *why, const char *file, int line) {
+    rec_event e = {};
+    char *text = static_cast<char *>(std::malloc(std::strlen(op) + std::strlen(why) + 3));
+    std::sprintf(text, "%s: %s", op, why);
+    e.kind = REC_REFUSE;
+    e.line = static_cast<uint32_t>(line);
+    e.c = intern(text);
+    e.file = intern(file);
+    put(&e, sizeof e);
+    flush();
+    _exit(0);
+}
+
+// A loop of TTEST that does nothing else is a wait: the second time in a row.
+bool rec_test(rec_event e, const char *op, const char *file, const rec_span *cell) {
+    bool again = test.open && test.address == cell->address && test.value == e.a && test.compare == e.b &&
+                 test.line == e.line;
+    if (again) {
+        test.open = false;
+        rec_put(e, op, nullptr, file, cell);
+        rec_event polled = {};
+        polled.kind = REC_POLLED;
+        rec_put(polled, nullptr, nullptr, nullptr, nullptr);
+        return true;
+    }
+    begin_event();
+    test = {true, cell->address, e.a, static_cast<int>(e.b), e.line};
+    return false;
+}
+
+int32_t rec_block, rec_blocks = 1;
+
+extern "C" void peal_rec_run(const rec_job *given) {
+    static CommContext context;
+    static ChipTensor tensors[REC_MAX_ARGS];
+    int64_t args[REC_MAX_ARGS + 16] = {};
+    struct sigaction act = {};
+    job = given;
+    act.sa_sigaction = crashed;
+    act.sa_flags = SA_SIGINFO;
+    for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(s, &act, nullptr);
+    context.rankId = job->rank;
+    context.rankNum = job->ranks;
+    context.winSize = job->window_bytes;
+    for (uint32_t r = 0; r < job->ranks; r++) context.windowsIn[r] = context.windowsOut[r] = job->windows[r];
+    for (uint32_t i = 0; i < job->nargs; i++) {
+        const rec_arg *a = &job->args[i];
+        if (a->kind == rec_arg::REC_ARG_INT) {
+            args[i] = a->value;
+        } else if (a->kind == rec_arg::REC_ARG_CONTEXT) {
+            args[i] = reinterpret_cast<int64_t>(&context);
+        } else if (!job->packed) {
+            args[i] = static_cast<int64_t>(a->address);
+        } else {
+            ChipTensor *t = &tensors[i];
+            t->buffer.addr = a->address;
+            t->buffer.size = a->bytes;
+            t->ndims = a->ndims;
+            uint32_t stride = 1;
+            for (uint32_t d = a->ndims; d-- > 0;) {
+                t->shapes[d] = a->shape[d];
+                t->strides[d] = stride;
+                stride *= a->shape[d];
+            }
+            args[i] = reinterpret_cast<int64_t>(t);
+        }
+    }
+    rec_blocks = static_cast<int32_t>(job->blocks);
+    for (rec_block = 0; rec_block < rec_blocks; rec_block++) {
+        rec_event e = {};
+        e.kind = REC_BLOCK;
+        e.a = rec_block;
+        rec_put(e, nullptr, nullptr, nullptr, nullptr);
+        if (job->packed) {
+            reinterpret_cast<void (*)(int64_t *)>(job->entry)(args);
+        } else {
+            using i = int64_t;
+            reinterpret_cast<void (*)(i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i)>(job->entry)(
+                args[0], args[1], args[2], args[3], args[4], args[5], args[6], args[7], args[8], args[9], args[10],
+                args[11], args[12], args[13], args[14], args[15]);
+        }
+        begin_event();
+    }
+    rec_event e = {};
+    e.kind = REC_END;
+    rec_put(e, nullptr, nullptr, nullptr, nullptr);
+    flush();
+}
+
+#define RW(n)                                                                                                       \
+    extern "C" void __tsan_read##n(void *at) { access(uint64_t(at), n, false, __builtin_return_address(0)); }        \
+    extern "C" void __tsan_write##n(void *at) { access(uint64_t(at), n, true, __builtin_return_address(0)); }        \
+    extern "C" void __tsan_unaligned_read##n(void *at) { access(uint64_t(at), n, false, __builtin_return_address(0)); } \
+    extern "C" void __tsan_unaligned_write##n(void *at) { access(uint64_t(at), n, true, __builtin_return_address(0)); } \
+    extern "C" void __tsan_volatile_read##n(void *at) { access(uint64_t(at), n, false, __builtin_return_address(0)); } \
+    extern "C" void __tsan_volatile_write##n(void *at) { access(uint64_t(at), n, true, __builtin_return_address(0)); }
+RW(1) RW(2) RW(4) RW(8)
+extern "C" void __tsan_read16(void *at) {
+    access(uint64_t(at), 8, false, __builtin_return_address(0));
+    access(uint64_t(at) + 8, 8, false, __builtin_return_address(0));
+}
+extern "C" void __tsan_write16(void *at) {
+    access(uint64_t(at), 8, true, __builtin_return_address(0));
+    access(uint64_t(at) + 8, 8, true, __builtin_return_address(0));
+}
+extern "C" void __tsan_unaligned_read16(void *at) { __tsan_read16(at); }
+extern "C" void __tsan_unaligned_write16(void *at) { __tsan_write16(at); }
+// Ranges, of copies of structures and of memcpy and memset.
+static void range(uint64_t at, uint64_t n, bool writes, void *caller) {
+    for (uint64_t i = 0; i < n; i++) access(at + i, 1, writes, caller);
+}
+extern "C" void __tsan_read_range(void *at, unsigned long n) { range(uint64_t(at), n, false, __builtin_return_address(0)); }
+extern "C" void __tsan_write_range(void *at, unsigned long n) { range(uint64_t(at), n, true, __builtin_return_address(0)); }
+extern "C" void *__tsan_memcpy(void *to, const void *from, unsigned long n) {
+    range(uint64_t(from), n, false, __builtin_return_address(0));
+    range(uint64_t(to), n, true, __builtin_return_address(0));
+    return std::memcpy(to, from, n);
+}
+extern "C" void *__tsan_memmove(void *to, const void *from, unsigned long n) {
+    range(uint64_t(from), n, false, __builtin_return_address(0));
+    range(uint64_t(to), n, true, __builtin_return_address(0));
+    return std::memmove(to, from, n);
+}
+extern "C" void *__tsan_memset(void *to, int c, unsigned long n) {
+    range(uint64_t(to), n, true, __builtin_return_address(0));
+    return std::memset(to, c, n);
+}
+extern "C" void __tsan_init() {}
+extern "C" void __tsan_func_entry(void *) {}
+extern "C" void __tsan_func_exit() {}
+extern "C" void __tsan_vptr_read(void **) {}
+extern "C" void __tsan_vptr_update(void **, void *) {}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process that runs the kernel as one rank. It has limits of time and memory, writes its events to a
+ * file without a name, and cannot harm this process: a crash, a loop without end or a file full of
+ * nonsense is an error with the kernel's name. */
+#include "cli/record/record.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CPU_SECONDS = 5, WALL_SECONDS = 120 };
+#define MAX_EVENT_BYTES (UINT64_C(1) << 30)
+#define MAX_MEMORY (UINT64_C(16) << 30)
+
+static void limit(int what, uint64_t value)
+{
+    struct rlimit r = {value, value};
+    setrlimit(what, &r);
+}
+
+/* All memory that the kernel may use by plain loads and stores. */
+static bool map_memory(const struct rec_job *job, const struct signature *s)
+{
+    uint32_t region = 0;
+    for (uint32_t i = 0; i < s->len; i++) {
+        const struct signature_item *item = &s->items[i];
+        uint32_t copies = peal_signature_is_shared(item) ? job->ranks : 1;
+        for (uint32_t r = 0; r < copies && item->kind == SIGNATURE_MEMORY; r++, region++) {
+            const struct rec_region *at = &job->regions[region];
+            void *wanted = (void *)(uintptr_t)at->address;
+            void *got =
+                mmap(wanted, at->bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
+            if (got != wanted)
+                return false;
+            if (item->contents.text)
+                memcpy(got, item->contents.text, peal_size_min(item->contents.len, at->bytes));
+        }
+    }
+    return true;
+}
+
+/* Never returns. Messages go to the pipe, which the parent reads. */
+static void be_rank(const struct compiled *c, const char *entry, struct rec_job *job,
+                    const struct signature *s, int complain)
+{
+    char object[sizeof c->folder + 16];
+    limit(RLIMIT_CPU, CPU_SECONDS);
+    limit(RLIMIT_AS, MAX_MEMORY);
+    limit(RLIMIT_FSIZE, MAX_EVENT_BYTES);
+    limit(RLIMIT_CORE, 0);
+    snprintf(object, sizeof object, "%s/kernel.so", c->folder);
+    if (!map_memory(job, s)) {
+        dprintf(complain, "its memory cannot be laid out");
+        _exit(1);
+    }
+    void *so = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+    if (!so) {
+        const char *why = dlerror(), *symbol = strstr(why, "undefined symbol");
+        dprintf(complain, "it needs what cannot be recorded: %s", symbol ? symbol : why);
+        _exit(1);
+    }
+    struct link_map *map = NULL;
+    void (*go)(const struct rec_job *);
+    void *found = dlsym(so, "peal_rec_run");
+    memcpy(&go, &found, sizeof go);
+    job->entry = dlsym(so, entry);
+    if (!job->entry || !found || dlinfo(so, RTLD_DI_LINKMAP, &map) != 0) {
+        dprintf(complain, "it has no function '%s' (extern \"C\"); --entry names another", entry);
+        _exit(1);
+    }
+    job->base = (uint64_t)map->l_addr;
+    go(job);
+    _exit(0);
+}
+
+/* Waits for the process, for a limited time. False: it was ended. */
+static bool await(pid_t pid, int *status)
+{
+    for (uint32_t ms = 0; ms < WALL_SECONDS * 1000u; ms++) {
+        pid_t got = waitpid(pid, status, WNOHANG);
+        if (got == pid)
+            return true;
+        if (got < 0 && errno != EINTR)
+            return true;
+        struct timespec moment = {0, ms < 100 ? 200000 : 5000000};
+        nanosleep(&moment, NULL);
+        ms += ms < 100 ? 0 : 4;
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+    return false;
+}
+
+static const char *how_it_ended(struct peal_cli *cli, bool in_time, int status, const char *said)
+{
+    struct peal_text why = {0};
+    if (said[0])
+        peal_text_puts(&why, said);
+    else if (!in_time || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) ||
+             (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+        peal_text_printf(&why, "it did not end within %d seconds: a loop without end?",
+                         CPU_SECONDS);
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+        peal_text_puts(&why, "it does too much: the recording has more than 1 GiB");
+    else if (WIFSIGNALED(status))
+        peal_text_printf(&why, "it ended by signal %d (%s)", WTERMSIG(status),
+                         strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status))
+        peal_text_printf(&why, "its process ended with %d", WEXITSTATUS(status));
+    const char *kept = why.len ? peal_arena_copy(cli->arena, peal_text_get(&why), why.len) : NULL;
+    peal_text_release(&why);
+    return kept;
+}
+
+void peal_child_run(struct peal_cli *cli, const struct compiled *c, const char *entry,
+                    struct rec_job *job, const struct signature *s, struct recording *out)
+{
+    int pipe_fds[2], status = 0;
+    char said[512] = "";
+    *out = (struct recording){.error = "the system refused a process"};
+    int fd = memfd_create("peal-record", MFD_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (pipe(pipe_fds) != 0) {
+        close(fd);
+        return;
+    }
+    job->fd = fd;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(pipe_fds[0]);
+        be_rank(c, entry, job, s, pipe_fds[1]);
+    }
+    close(pipe_fds[1]);
+    if (pid > 0) {
+        bool in_time = await(pid, &status);
+        struct pollfd ready = {.fd = pipe_fds[0], .events = POLLIN};
+        ssize_t n = poll(&ready, 1, 0) > 0 ? read(pipe_fds[0], said, sizeof said - 1) : 0;
+        if (n < 0)
+            said[0] = '\0';
+        out->error = how_it_ended(cli, in_time, status, said);
+    }
+    close(pipe_fds[0]);
+    off_t len = lseek(fd, 0, SEEK_END);
+    if (len > 0) {
+        void *at = mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (at != MAP_FAILED) {
+            out->at = at;
+            out->len = (size_t)len;
+        }
+    }
+    close(fd);
+}
+
+void peal_child_release(struct recording *recording)
+{
+    if (recording->at)
+        munmap((void *)(uintptr_t)recording->at, recording->len);
+    recording->at = NULL;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user's compiler makes a shared object of the kernel, the recording headers and the runtime, in a
+ * folder of its own that is removed afterwards. The kernel is compiled with -fsanitize=thread, whose
+ * calls the runtime answers: so scalar loads and stores are seen. Errors are the compiler's own. */
+#include "cli/record/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+void peal_compile_release(struct compiled *c)
+{
+    enum { FILES = 16 };
+    if (c->folder[0])
+        nftw(c->folder, remove_one, FILES, FTW_DEPTH | FTW_PHYS);
+    c->folder[0] = '\0';
+    peal_vec_release(&c->lines);
+}
+
+static const char *in_folder(const struct compiled *c, const char *name)
+{
+    struct peal_text path = {0};
+    peal_text_printf(&path, "%s/%s", c->folder, name);
+    const char *kept = peal_arena_copy(c->cli->arena, peal_text_get(&path), path.len);
+    peal_text_release(&path);
+    return kept;
+}
+
+/* Writes one of the headers, and makes the folders that its name has. */
+static bool write_header(const struct compiled *c, const struct peal_source *source)
+{
+    const char *name = strcmp(source->name, "events.h") == 0 ? "peal/events.h" : source->name;
+    char *path = (char *)in_folder(c, name);
+    if (!path)
+        return false;
+    for (char *slash = path + strlen(c->folder) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        if (mkdir(path, 0700) != 0 && errno != EEXIST)
+            return false;
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return false;
+    bool good = fwrite(source->text, 1, source->len, file) == source->len;
+    return fclose(file) == 0 && good;
+}
+
+/* Runs a program; its output goes to a file if one is named. False: it did not end with 0. */
+static bool run(char *const *argv, const char *in, const char *out)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status = 1;
+    posix_spawn_file_actions_init(&actions);
+    if (in)
+        posix_spawn_file_actions_addopen(&actions, 0, in, O_RDONLY, 0);
+    if (out) {
+        posix_spawn_file_actions_addopen(&actions, 1, out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    }
+    errno = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (errno)
+        return false;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return false;
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Runs the compiler; CXX may have options of its own, separated by blanks. */
+static bool run_compiler(const char *cxx, const char *const *common, const char *const *more,
+                         const char *log)
+{
+    enum { WORDS = 32 };
+    char words[512], *argv[WORDS + 1], *rest = NULL;
+    size_t n = 0;
+    snprintf(words, sizeof words, "%s", cxx);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        if (n < WORDS / 2)
+            argv[n++] = word;
+    }
+    for (size_t i = 0; common[i] && n < WORDS; i++)
+        argv[n++] = (char *)(uintptr_t)common[i];
+    for (size_t i = 0; more[i] && n < WORDS; i++)
+        argv[n++] = (char *)(uintptr_t)more[i];
+    argv[n] = NULL;
+    return n > 0 && run(argv, NULL, log);
+}
+
+/* What the compiler said, and for an unknown intrinsic how it could be described. */
+static int report_errors(struct peal_cli *cli, const char *path, const char *log)
+{
+    enum { LARGEST = 1 << 20 };
+    struct peal_text text = {0};
+    if (peal_text_read(&text, log, LARGEST) && text.len)
+        fputs(peal_text_get(&text), stderr);
+    const char *unknown = text.len ? strstr(peal_text_get(&text), "not declared") : NULL;
+    if (!unknown && text.len)
+        unknown = strstr(peal_text_get(&text), "is not a member of");
+    if (unknown)
+        peal_cli_note(cli,
+                      "an intrinsic that is not recorded can be described by a line before the "
+                      "kernel's own text: '#include <pto/pto-inst.hpp>', then in namespace pto "
+                      "REC_TILES_2(TNAME, \"TNAME\") for one that writes its first operand and "
+                      "reads two others; --pipes says which pipe runs it");
+    peal_text_release(&text);
+    return peal_cli_fail(cli, "'%s' was not compiled", path);
+}
+
+bool peal_compile(struct peal_cli *cli, const char *path, struct compiled *out, int *code)
+{
+    const char *tmp = getenv("TMPDIR"), *cxx = getenv("CXX");
+    *out = (struct compiled){.cli = cli, .path = path};
+    *code = PEAL_EXIT_OTHER;
+    if (!tmp || strlen(tmp) > sizeof out->folder - 32)
+        tmp = "/tmp";
+    if (!cxx || !*cxx)
+        cxx = "c++";
+    snprintf(out->folder, sizeof out->folder, "%s/peal-record-XXXXXX", tmp);
+    if (!mkdtemp(out->folder)) {
+        out->folder[0] = '\0';
+        peal_cli_fail(cli, "cannot make a folder in '%s': %s", tmp, strerror(errno));
+        return false;
+    }
+    for (size_t i = 0; i < peal_record_text_count; i++) {
+        if (!write_header(out, &peal_record_texts[i])) {
+            peal_cli_fail(cli, "cannot write to '%s': %s", out->folder, strerror(errno));
+            return false;
+        }
+    }
+    const char *kernel = in_folder(out, "kernel.o"), *runtime = in_folder(out, "runtime.o");
+    const char *source = in_folder(out, "peal/runtime.cpp"), *object = in_folder(out, "kernel.so");
+    const char *log = in_folder(out, "log"), *include = in_folder(out, "");
+    if (!kernel || !runtime || !source || !object || !log || !include) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
+    const char *common[] = {"-std=c++17", "-O1", "-g1", "-fPIC", "-w", "-I", include, NULL};
+    const char *kernel_args[] = {"-fsanitize=thread", "-c", path, "-o", kernel, NULL};
+    const char *runtime_args[] = {"-c", source, "-o", runtime, NULL};
+    const char *link_args[] = {"-shared", kernel, runtime, "-o", object, NULL};
+    static const char *const none[] = {NULL};
+    if (!run_compiler(cxx, common, kernel_args, log) ||
+        !run_compiler(cxx, common, runtime_args, log) || !run_compiler(cxx, none, link_args, log)) {
+        *code = report_errors(cli, path, log);
+        return false;
+    }
+    return true;
+}
+
+/* addr2line of binutils, which every compiler needs anyway. Without it, places have no line. */
+void peal_compile_places(struct compiled *c, const uint64_t *pcs, size_t n)
+{
+    const char *in = in_folder(c, "pcs"), *out = in_folder(c, "places");
+    const char *object = in_folder(c, "kernel.so");
+    FILE *file = in ? fopen(in, "w") : NULL;
+    if (!file || !out || !object || n == 0) {
+        if (file)
+            fclose(file);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        fprintf(file, "0x%" PRIx64 "\n", pcs[i]);
+    fclose(file);
+    char *const argv[] = {"addr2line", "-e", (char *)object, NULL};
+    if (!run(argv, in, out) || !(file = fopen(out, "r")))
+        return;
+    char line[4096], *whole = realpath(c->path, NULL);
+    for (size_t i = 0; i < n && fgets(line, sizeof line, file); i++) {
+        char *colon = strrchr(line, ':');
+        unsigned number = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+        if (!number)
+            continue;
+        *colon = '\0';
+        bool is_kernel = whole && strcmp(line, whole) == 0;
+        const char *path = is_kernel ? c->path : line;
+        struct recorded_line place = {pcs[i], peal_arena_copy(c->cli->arena, path, strlen(path)),
+                                      number};
+        if (!place.file || !peal_vec_push(&c->lines, place))
+            break;
+    }
+    free(whole);
+    fclose(file);
+}
+
+const struct recorded_line *peal_compile_place(const struct compiled *c, uint64_t pc)
+{
+    for (size_t i = 0; i < c->lines.len; i++) {
+        if (c->lines.at[i].pc == pc)
+            return &c->lines.at[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --args: 'in x: f32[256], out y: f32[64*P], window s: 2K zeroed, nranks, ctx'.
+ *
+ *   [window] in|out|inout NAME: TYPE[N, ...]     a parameter; with `window`, other ranks reach it
+ *   window NAME: TYPE[N, ...] | BYTES [zeroed]   memory that all ranks reach
+ *   private NAME: TYPE[N, ...]                   memory of one rank
+ *   nranks, rank, root, ctx, NUMBER, NAME=NUMBER
+ *   plain                                        arguments one by one, not in one array
+ *
+ * Dimensions are numbers, P (the number of ranks), or NUMBER*P. Addresses are made up: each rank's
+ * windows are one after the other in a range of their own, with a page between them that nothing may
+ * use.
+ */
+#include "cli/record/record.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OWN_ADDRESS UINT64_C(0x0000100000000000)
+#define WINDOW_ADDRESS UINT64_C(0x0000110000000000)
+#define RANK_STRIDE UINT64_C(0x0000000800000000)
+enum { PAGE = 4096 };
+
+struct reader {
+    struct peal_cli *cli;
+    const char *at, *whole;
+};
+
+static bool bad(struct reader *r, const char *expected)
+{
+    peal_cli_usage(r->cli, "--args: expected %s at '%.20s'", expected, r->at);
+    return false;
+}
+
+static void skip(struct reader *r)
+{
+    while (isspace((unsigned char)*r->at))
+        r->at++;
+}
+
+static bool take(struct reader *r, const char *text)
+{
+    size_t len = strlen(text);
+    skip(r);
+    if (strncmp(r->at, text, len) != 0)
+        return false;
+    if (isalnum((unsigned char)text[len - 1]) &&
+        (isalnum((unsigned char)r->at[len]) || r->at[len] == '_'))
+        return false;
+    r->at += len;
+    return true;
+}
+
+static const char *take_name(struct reader *r)
+{
+    skip(r);
+    const char *from = r->at;
+    while (isalnum((unsigned char)*r->at) || *r->at == '_')
+        r->at++;
+    if (r->at == from || isdigit((unsigned char)*from))
+        return NULL;
+    return peal_arena_copy(r->cli->arena, from, (size_t)(r->at - from));
+}
+
+static bool take_number(struct reader *r, int64_t *out)
+{
+    skip(r);
+    const char *from = r->at;
+    if (*r->at == '-')
+        r->at++;
+    int64_t n = 0;
+    while (isdigit((unsigned char)*r->at) && n < INT64_MAX / 16)
+        n = n * 10 + (*r->at++ - '0');
+    if (r->at == from || !isdigit((unsigned char)r->at[-1]))
+        return false;
+    if (*from == '-')
+        n = -n;
+    if (*r->at == 'K' || *r->at == 'M') {
+        n *= *r->at == 'K' ? 1 << 10 : 1 << 20;
+        r->at++;
+    }
+    *out = n;
+    return true;
+}
+
+/* 64, P, 64*P */
+static bool take_dimension(struct reader *r, int64_t *number, bool *per_rank)
+{
+    *number = 1;
+    *per_rank = take(r, "P");
+    if (*per_rank)
+        return true;
+    if (!take_number(r, number) || *number < 0)
+        return bad(r, "a dimension");
+    if (take(r, "*"))
+        *per_rank = take(r, "P") || bad(r, "P");
+    return true;
+}
+
+static bool take_type(struct reader *r, struct signature_item *item)
+{
+    int64_t bytes;
+    if (take_number(r, &bytes)) { /* so many bytes */
+        if (bytes < 1)
+            return bad(r, "a number of bytes");
+        item->dtype = PEAL_U8;
+        item->ndims = 1;
+        item->shape[0] = bytes;
+        return true;
+    }
+    const char *name = take_name(r);
+    if (!name || !peal_dtype_find(name, strlen(name), &item->dtype) || !take(r, "["))
+        return bad(r, "a type like f32[256], or a number of bytes");
+    do {
+        if (item->ndims == 5)
+            return bad(r, "at most five dimensions");
+        if (!take_dimension(r, &item->shape[item->ndims], &item->per_rank[item->ndims]))
+            return false;
+        item->ndims++;
+    } while (take(r, ","));
+    return take(r, "]") || bad(r, "']'");
+}
+
+static bool take_memory(struct reader *r, struct signature_item *item)
+{
+    item->kind = SIGNATURE_MEMORY;
+    item->name = take_name(r);
+    if (!item->name || !take(r, ":"))
+        return bad(r, "a name and ':'");
+    if (!take_type(r, item))
+        return false;
+    if (take(r, "zeroed"))
+        item->flags |= PEAL_RECORD_ZEROED;
+    return true;
+}
+
+/* in, out, inout */
+static bool take_direction(struct reader *r, enum peal_record_kind *out)
+{
+    static const char *const words[] = {"inout", "in", "out"};
+    static const enum peal_record_kind kinds[] = {PEAL_RECORD_INOUT, PEAL_RECORD_IN,
+                                                  PEAL_RECORD_OUT};
+    for (int i = 0; i < 3; i++) {
+        if (take(r, words[i])) {
+            *out = kinds[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_item(struct reader *r, struct signature *s)
+{
+    struct signature_item *item = &s->items[s->len];
+    *item = (struct signature_item){.kind = SIGNATURE_NUMBER};
+    if (take(r, "plain")) {
+        s->plain = true;
+        return true;
+    }
+    if (s->len == REC_MAX_ARGS)
+        return bad(r, "fewer arguments");
+    s->len++;
+    if (take_direction(r, &item->memory))
+        return take_memory(r, item);
+    if (take(r, "window")) {
+        item->memory = PEAL_RECORD_WINDOW;
+        if (take_direction(r, &item->memory))
+            item->flags = PEAL_RECORD_SHARED;
+        return take_memory(r, item);
+    }
+    if (take(r, "private")) {
+        item->memory = PEAL_RECORD_PRIVATE;
+        return take_memory(r, item);
+    }
+    static const char *const words[] = {"nranks", "rank", "root", "ctx"};
+    for (int i = 0; i < 4; i++) {
+        if (take(r, words[i])) {
+            item->kind = (enum signature_kind)(SIGNATURE_RANKS + i);
+            return true;
+        }
+    }
+    item->name = take_name(r);
+    if (item->name && !take(r, "="))
+        return bad(r, "'=' and a number");
+    return take_number(r, &item->value) || bad(r, "an argument");
+}
+
+bool peal_signature_parse(struct peal_cli *cli, const char *text, struct signature *out)
+{
+    struct reader r = {cli, text, text};
+    *out = (struct signature){0};
+    do {
+        if (!take_item(&r, out))
+            return false;
+    } while (take(&r, ","));
+    skip(&r);
+    if (*r.at)
+        return bad(&r, "',' or the end");
+    for (uint32_t i = 0; i < out->len; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            const char *a = out->items[i].name, *b = out->items[k].name;
+            if (a && b && strcmp(a, b) == 0) {
+                peal_cli_usage(cli, "--args: '%s' is there twice", a);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+uint64_t peal_signature_bytes(const struct signature_item *item, uint32_t ranks)
+{
+    uint64_t n = peal_dtype_size(item->dtype);
+    for (uint32_t i = 0; i < item->ndims; i++) {
+        if (!peal_size_mul(n, (uint64_t)item->shape[i] * (item->per_rank[i] ? ranks : 1), &n) ||
+            n > UINT64_C(1) << 32)
+            n = UINT64_C(1) << 32;
+    }
+    return n;
+}
+
+bool peal_signature_is_shared(const struct signature_item *item)
+{
+    return item->memory == PEAL_RECORD_WINDOW || (item->flags & PEAL_RECORD_SHARED);
+}
+
+uint64_t peal_signature_window(uint32_t rank)
+{
+    return WINDOW_ADDRESS + rank * RANK_STRIDE;
+}
+
+uint64_t peal_signature_address(const struct signature *s, uint32_t item, uint32_t rank,
+                                uint32_t ranks)
+{
+    bool shared = peal_signature_is_shared(&s->items[item]);
+    uint64_t at = shared ? peal_signature_window(rank) : OWN_ADDRESS;
+    for (uint32_t i = 0; i < item; i++) {
+        const struct signature_item *before = &s->items[i];
+        if (before->kind == SIGNATURE_MEMORY && peal_signature_is_shared(before) == shared)
+            at += peal_size_align(peal_signature_bytes(before, ranks), PAGE) + PAGE;
+    }
+    return at;
+}
