@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes from a peer that may send anything: only exposed memory changes, and a refusal has a reason.
- * Pieces of any size give the same result as the whole. */
+ * Pieces of any size give the same result as the whole; so do those of two and three peers that arrive in turns. */
 #include "run/net/inbound.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { BYTES = 4096, CELLS = 64 };
+enum { BYTES = 4096, CELLS = 64, PEERS = 3 };
 
 struct side {
     struct peal_net net;
@@ -59,14 +59,30 @@ static struct side *new_side(void)
     return side;
 }
 
-static void feed(struct side *side, const uint8_t *data, size_t size, size_t piece)
+/* The next piece of what a peer sends; false: there is none, or the last one was refused. */
+static bool feed_piece(struct side *side, const uint8_t *data, size_t size, size_t *at,
+                       size_t piece)
 {
     const struct peal_net_sink sink = {&side->in, peal_net_inbound_begin, peal_net_inbound_end};
-    for (size_t at = 0; at < size; at += piece) {
-        size_t len = size - at < piece ? size - at : piece;
-        if (!peal_net_parser_feed(&side->parser, &sink, data + at, len))
-            break;
-    }
+    size_t len = size - *at < piece ? size - *at : piece;
+    const uint8_t *from = data + *at;
+    *at += len;
+    return len > 0 && peal_net_parser_feed(&side->parser, &sink, from, len);
+}
+
+static void feed(struct side *side, const uint8_t *data, size_t size, size_t piece)
+{
+    size_t at = 0;
+    while (feed_piece(side, data, size, &at, piece))
+        continue;
+}
+
+static bool is_same(const struct side *a, const struct side *b)
+{
+    return (a->parser.bad == NULL) == (b->parser.bad == NULL) &&
+           memcmp(a->memory, b->memory, BYTES) == 0 && memcmp(a->cells, b->cells, CELLS) == 0 &&
+           memcmp(a->reply, b->reply, BYTES) == 0 && a->sum == b->sum &&
+           a->in.nanswers == b->in.nanswers && a->in.acked == b->in.acked;
 }
 
 static void free_side(struct side *side)
@@ -80,19 +96,44 @@ static void free_side(struct side *side)
     free(side);
 }
 
+/* Each of `peers` connections gets a part of the bytes: in turns with the others, and alone. */
+static void check_together(const uint8_t *data, size_t size, size_t peers)
+{
+    struct side *together[PEERS], *alone[PEERS];
+    size_t at[PEERS] = {0}, part = size / peers;
+    bool more = true;
+    for (size_t p = 0; p < peers; p++) {
+        together[p] = new_side();
+        alone[p] = new_side();
+        feed(alone[p], data + p * part, part, part ? part : 1);
+    }
+    bool open[PEERS] = {true, true, true};
+    while (more) {
+        more = false;
+        for (size_t p = 0; p < peers; p++) {
+            open[p] = open[p] &&
+                      feed_piece(together[p], data + p * part, part, &at[p], (size + p) % 61 + 1);
+            more |= open[p];
+        }
+    }
+    for (size_t p = 0; p < peers; p++) {
+        if (!is_same(together[p], alone[p]))
+            abort();
+        free_side(together[p]);
+        free_side(alone[p]);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct side *whole = new_side(), *pieces = new_side();
     feed(whole, data, size, size ? size : 1);
     feed(pieces, data, size, size % 7 + 1);
-    bool same = (whole->parser.bad == NULL) == (pieces->parser.bad == NULL) &&
-                memcmp(whole->memory, pieces->memory, BYTES) == 0 &&
-                memcmp(whole->cells, pieces->cells, CELLS) == 0 &&
-                memcmp(whole->reply, pieces->reply, BYTES) == 0 && whole->sum == pieces->sum &&
-                whole->in.nanswers == pieces->in.nanswers && whole->in.acked == pieces->in.acked;
-    if (!same)
+    if (!is_same(whole, pieces))
         abort();
     free_side(whole);
     free_side(pieces);
+    check_together(data, size, 2);
+    check_together(data, size, PEERS);
     return 0;
 }
