@@ -46,13 +46,15 @@ static uint64_t read_env_size(const char *name, uint64_t otherwise)
 }
 
 /* Pools hold the regions of the usual calls: all collectives in all sizes need 7 to 10 MiB with 5
- * to 16 ranks. */
+ * to 16 ranks. A crowd shares few cores, and its windows would fill the machine. */
 void peal_layout_open(uint32_t size, struct peal_layout *out)
 {
-    enum { UNIT = 8 << 20, FEW_RANKS = 4, MANY_RANKS = 16 };
+    enum { UNIT = 8 << 20, FEW_RANKS = 4, MANY_RANKS = 16, CROWD = 64 };
     bool many = size > FEW_RANKS && size <= MANY_RANKS;
     uint64_t wanted = read_env_size("PEAL_WINDOW_POOL", 0);
-    uint64_t unit = wanted ? wanted : UNIT;
+    uint64_t unit = size > CROWD ? UNIT / 2 : UNIT;
+    if (wanted)
+        unit = wanted;
     uint64_t pool = many && !wanted ? 2 * unit : unit;
     if (unit < 64 << 10)
         pool = unit = 64 << 10;
