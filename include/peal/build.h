@@ -114,6 +114,15 @@ PEAL_API struct peal_expr *peal_build_op(struct peal_builder *b, const char *op,
 /* A reduce parameter applied to data. */
 PEAL_API struct peal_expr *peal_build_apply(struct peal_builder *b, struct peal_expr *op,
                                             struct peal_expr *x, struct peal_expr *y);
+/* A reduction over integers, in an ensures: op(name in from .. to where condition: value). The
+ * condition and the value use the name by peal_build_name; where NULL = all. */
+struct peal_build_over {
+    const char *name;
+    struct peal_expr *from, *to, *where;
+};
+PEAL_API struct peal_expr *peal_build_reduced(struct peal_builder *b, struct peal_expr *op,
+                                              const struct peal_build_over *over,
+                                              struct peal_expr *value);
 /* x[i], x[from +: len], x[c of k] */
 PEAL_API struct peal_expr *peal_build_index(struct peal_builder *b, struct peal_expr *x,
                                             struct peal_expr *i);
@@ -197,6 +206,12 @@ PEAL_API void peal_build_await(struct peal_builder *b, struct peal_expr *tile,
 PEAL_API void peal_build_free(struct peal_builder *b, struct peal_expr *tile);
 PEAL_API void peal_build_assert(struct peal_builder *b, struct peal_expr *condition,
                                 const char *message);
+/* requires condition: what the caller promises */
+PEAL_API void peal_build_requires(struct peal_builder *b, struct peal_expr *condition);
+/* ensures place == value where condition: what the kernel promises. An index of the place that is a
+ * new name stands for all elements; where NULL = all of them. See docs/contracts.md. */
+PEAL_API void peal_build_ensures(struct peal_builder *b, struct peal_expr *place,
+                                 struct peal_expr *value, struct peal_expr *where);
 /* Calls a kernel or collective, by its name: peal_build_run(b, "allreduce", g, sum). */
 #define peal_build_run(b, ...)                                                                     \
     peal_build_run_list((b), PEAL_BUILD_LIST(__VA_ARGS__), PEAL_BUILD_COUNT(__VA_ARGS__))

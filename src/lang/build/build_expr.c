@@ -171,6 +171,21 @@ struct peal_expr *peal_build_call_list(struct peal_builder *b, const void *const
     return close_expr(b, expr);
 }
 
+struct peal_expr *peal_build_reduced(struct peal_builder *b, struct peal_expr *op,
+                                     const struct peal_build_over *over, struct peal_expr *value)
+{
+    if (op && op->kind != PEAL_EXPR_NAME)
+        return peal_builder_fail(b, "only a reduce parameter or operation reduces a range");
+    if (!op)
+        return NULL;
+    const void *words[] = {op->name,   peal_build_name(b, over->name), over->from, over->to, value,
+                           over->where};
+    struct peal_expr *expr = peal_build_call_list(b, words, over->where ? 6 : 5);
+    if (expr)
+        expr->over = true;
+    return expr;
+}
+
 struct peal_expr *peal_build_apply(struct peal_builder *b, struct peal_expr *op,
                                    struct peal_expr *x, struct peal_expr *y)
 {

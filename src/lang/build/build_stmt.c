@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statements and declarations of the builder. */
 #include "lang/build/builder.h"
+#include "lang/syntax/print.h"
 
 #include <string.h>
 
@@ -279,6 +280,34 @@ void peal_build_assert(struct peal_builder *b, struct peal_expr *condition, cons
     stmt->name = peal_arena_copy(&b->module->arena, message, strlen(message));
     if (!stmt->name)
         peal_builder_out_of_memory(b);
+}
+
+void peal_build_requires(struct peal_builder *b, struct peal_expr *condition)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_ASSERT);
+    struct peal_text text = {0};
+    if (!stmt)
+        return;
+    stmt->required = true;
+    stmt->a = peal_builder_use(b, condition);
+    if (stmt->a) {
+        peal_print_expr(stmt->a, &text);
+        stmt->name = peal_arena_copy(&b->module->arena, peal_text_get(&text), text.len);
+        if (!stmt->name)
+            peal_builder_out_of_memory(b);
+    }
+    peal_text_release(&text);
+}
+
+void peal_build_ensures(struct peal_builder *b, struct peal_expr *place, struct peal_expr *value,
+                        struct peal_expr *where)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_ENSURES);
+    if (!stmt)
+        return;
+    stmt->a = use_place(b, place);
+    stmt->b = peal_builder_use(b, value);
+    stmt->c = peal_builder_use_optional(b, where);
 }
 
 void peal_build_run_list(struct peal_builder *b, const void *const *words, size_t count)

@@ -117,6 +117,35 @@ TEST(posted_receives_are_lets_assignments_and_waits)
                 true);
 }
 
+TEST(contracts_are_built_by_ensures_and_requires)
+{
+    struct peal_builder *b = peal_builder_new();
+    struct peal_expr *n = peal_build_name(b, "n"), *rank = peal_build_name(b, "rank");
+    struct peal_expr *i = peal_build_name(b, "i"), *q = peal_build_name(b, "q");
+    peal_build_kernel(b, "own", NULL);
+    struct peal_expr *x = peal_build_param(b, "x", &(struct peal_build_memory){.len = n, .dir = 1});
+    struct peal_expr *t = peal_build_param(b, "t", &(struct peal_build_memory){.len = n, .dir = 3});
+    peal_build_requires(b, peal_build_less(b, peal_build_int(b, 1), n));
+    const struct peal_build_over others = {"q", peal_build_int(b, 0), peal_build_name(b, "nranks"),
+                                           peal_build_not_equal(b, q, rank)};
+    struct peal_expr *sum = peal_build_reduced(b, peal_build_name(b, "sum"), &others,
+                                               peal_build_index(b, peal_build_at(b, x, q), i));
+    struct peal_expr *old = peal_build_call(b, "old", peal_build_index(b, t, i));
+    peal_build_ensures(b, peal_build_index(b, t, i), peal_build_add(b, sum, old),
+                       peal_build_less(b, i, rank));
+    peal_build_ensures(b, t, x, NULL);
+    peal_build_assign(b, t, peal_build_add(b, t, x));
+    check_built(b,
+                "kernel own(in x: T[n], inout t: T[n]) {\n"
+                "    requires 1 < n\n"
+                "    ensures t[i] == sum(q in 0 .. nranks where q != rank: x@q[i]) + old(t[i])"
+                " where i < rank\n"
+                "    ensures t == x\n"
+                "    t = t + x\n"
+                "}\n",
+                true);
+}
+
 TEST(placement_is_built_by_name_and_call)
 {
     struct peal_builder *b = peal_builder_new();
