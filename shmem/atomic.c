@@ -3,6 +3,7 @@
  * of these two. */
 #include "job.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
 
@@ -55,15 +56,45 @@ static uint64_t compare_swap(const struct peal_shmem_call *call, void *at, size_
     return width == sizeof old64 ? old64 : old32;
 }
 
-/* Changes a word of 4 or 8 bytes, and returns its previous bits. */
-static uint64_t apply(const struct peal_shmem_call *call, enum change change, void *remote,
-                      size_t width, uint64_t operand, uint64_t compare, uint32_t pe)
+/* One call, whatever its type: of a word of 4 or 8 bytes. */
+struct atomic {
+    shmem_ctx_t ctx;
+    enum change change;
+    void *remote;
+    size_t width;
+    uint64_t operand, compare;
+    uint32_t pe;
+    void *fetch; /* see CHANGE */
+};
+
+static void log_atomic(const struct peal_shmem_call *call, const struct atomic *atomic)
 {
-    void *at = peal_shmem_symmetric(call, remote);
+    static const char *const names[] = {"add", "and", "or", "xor", "swap", "compare_swap"};
+    bool only_reads = atomic->change == ADD && atomic->operand == 0 && atomic->fetch;
+    if (!peal_shmem_is_logged())
+        return;
+    if (atomic->fetch && atomic->fetch != (void *)-1)
+        peal_shmem_log_local(atomic->fetch, atomic->width);
+    int64_t value =
+        atomic->width == sizeof(int32_t) ? (int32_t)atomic->operand : (int64_t)atomic->operand;
+    peal_shmem_log(call, "atomic %p %u %p %zu %s %" PRId64 " %p %s", (void *)atomic->ctx,
+                   atomic->pe, atomic->remote, atomic->width,
+                   only_reads ? "fetch" : names[atomic->change], value, atomic->fetch,
+                   peal_shmem_domain(atomic->ctx));
+}
+
+/* Returns the previous bits. */
+static uint64_t change_word(const struct peal_shmem_call *call, const struct atomic *atomic)
+{
+    enum change change = atomic->change;
+    size_t width = atomic->width;
+    uint64_t operand = atomic->operand;
+    uint32_t pe = atomic->pe;
+    void *at = peal_shmem_symmetric(call, atomic->remote);
     if (change == ADD)
         return add(call, at, width, operand, pe);
     if (change == COMPARE_SWAP)
-        return compare_swap(call, at, width, compare, operand, pe);
+        return compare_swap(call, at, width, atomic->compare, operand, pe);
     uint64_t mask = width == sizeof mask ? UINT64_MAX : UINT32_MAX;
     uint64_t guess = add(call, at, width, 0, pe);
     for (;;) {
@@ -73,6 +104,14 @@ static uint64_t apply(const struct peal_shmem_call *call, enum change change, vo
             return old;
         guess = old;
     }
+}
+
+static uint64_t apply(const struct peal_shmem_call *call, const struct atomic *atomic)
+{
+    log_atomic(call, atomic);
+    uint64_t old = change_word(call, atomic);
+    /* In the second run of peal record: does the program notice another value? */
+    return atomic->fetch && peal_shmem_is_other() ? old + 1 : old;
 }
 
 /* ---- locks: the word of PE 0 is 0, or 1 + the PE that has the lock ---- */
@@ -89,19 +128,26 @@ void shmem_set_lock(long *lock)
     for (uint32_t tries = 1; !try_lock(HERE, lock, peal_comm_rank(world)); tries++) {
         sched_yield();
         if (tries % CHECK == 0)
-            peal_shmem_quiet(HERE);
+            peal_shmem_check(HERE, world, peal_quiet(world));
     }
+    peal_shmem_log(HERE, "lock %p", (void *)lock);
 }
 
 int shmem_test_lock(long *lock)
 {
-    return !try_lock(HERE, lock, peal_comm_rank(peal_shmem_world(HERE)));
+    bool has = try_lock(HERE, lock, peal_comm_rank(peal_shmem_world(HERE)));
+    peal_shmem_log(HERE,
+                   has ? "lock %p" : "refuse the lock at %p was not free: that depends on time",
+                   (void *)lock);
+    return !has;
 }
 
 void shmem_clear_lock(long *lock)
 {
     uint32_t own = peal_comm_rank(peal_shmem_world(HERE));
-    peal_shmem_quiet(HERE); /* what was put under the lock is there when the next PE has it */
+    /* What was put under the lock is there when the next PE has it. */
+    peal_shmem_quiet(HERE, SHMEM_CTX_DEFAULT);
+    peal_shmem_log(HERE, "unlock %p", (void *)lock);
     uint64_t old =
         compare_swap(HERE, peal_shmem_symmetric(HERE, lock), sizeof *lock, 1 + own, 0, 0);
     if (old != 1 + own)
@@ -119,61 +165,64 @@ void shmem_clear_lock(long *lock)
     T old;                                                                                         \
     memcpy(&old, &word, sizeof old);
 #define TARGET(CTX) peal_shmem_target(HERE, CTX, pe)
-#define CHANGE(OP, CTX, OPERAND, COMPARE)                                                          \
-    apply(HERE, OP, (void *)(uintptr_t)dest, sizeof *dest, OPERAND, COMPARE, TARGET(CTX))
+/* FETCH: where the previous value goes; NULL: nowhere, and the call need not wait. */
+#define RESULT ((void *)-1)
+#define CHANGE(OP, CTX, OPERAND, COMPARE, FETCH)                                                   \
+    apply(HERE, &(const struct atomic){CTX, OP, (void *)(uintptr_t)dest, sizeof *dest, OPERAND,    \
+                                       COMPARE, TARGET(CTX), FETCH})
 
 /* P##NAME changes, P##fetch_NAME (F) also returns, and its _nbi form stores, the previous value. */
 #define DEFINE_CHANGE(P, PARAMETERS, CTX, T, NAME, F, OP)                                          \
     void P##NAME PARAMETERS(T *dest, T value, int pe)                                              \
     {                                                                                              \
         BITS(T, value)                                                                             \
-        (void)CHANGE(OP, CTX, bits, 0);                                                            \
+        (void)CHANGE(OP, CTX, bits, 0, NULL);                                                      \
     }                                                                                              \
     T P##F PARAMETERS(T *dest, T value, int pe)                                                    \
     {                                                                                              \
         BITS(T, value)                                                                             \
-        VALUE_OF(T, CHANGE(OP, CTX, bits, 0))                                                      \
+        VALUE_OF(T, CHANGE(OP, CTX, bits, 0, RESULT))                                              \
         return old;                                                                                \
     }                                                                                              \
     void P##F##_nbi PARAMETERS(T *fetch, T *dest, T value, int pe)                                 \
     {                                                                                              \
         BITS(T, value)                                                                             \
-        VALUE_OF(T, CHANGE(OP, CTX, bits, 0))                                                      \
+        VALUE_OF(T, CHANGE(OP, CTX, bits, 0, fetch))                                               \
         *fetch = old;                                                                              \
     }
 #define DEFINE_EXTENDED(P, PARAMETERS, CTX, T)                                                     \
     DEFINE_CHANGE(P, PARAMETERS, CTX, T, set, swap, SWAP)                                          \
     T P##fetch PARAMETERS(const T *dest, int pe)                                                   \
     {                                                                                              \
-        VALUE_OF(T, CHANGE(ADD, CTX, 0, 0))                                                        \
+        VALUE_OF(T, CHANGE(ADD, CTX, 0, 0, RESULT))                                                \
         return old;                                                                                \
     }                                                                                              \
     void P##fetch_nbi PARAMETERS(T *fetch, const T *dest, int pe)                                  \
     {                                                                                              \
-        VALUE_OF(T, CHANGE(ADD, CTX, 0, 0))                                                        \
+        VALUE_OF(T, CHANGE(ADD, CTX, 0, 0, fetch))                                                 \
         *fetch = old;                                                                              \
     }
 #define DEFINE_AMO(P, PARAMETERS, CTX, T)                                                          \
     DEFINE_CHANGE(P, PARAMETERS, CTX, T, add, fetch_add, ADD)                                      \
     void P##inc PARAMETERS(T *dest, int pe)                                                        \
     {                                                                                              \
-        (void)CHANGE(ADD, CTX, 1, 0);                                                              \
+        (void)CHANGE(ADD, CTX, 1, 0, NULL);                                                        \
     }                                                                                              \
     T P##fetch_inc PARAMETERS(T *dest, int pe)                                                     \
     {                                                                                              \
-        return (T)CHANGE(ADD, CTX, 1, 0);                                                          \
+        return (T)CHANGE(ADD, CTX, 1, 0, RESULT);                                                  \
     }                                                                                              \
     void P##fetch_inc_nbi PARAMETERS(T *fetch, T *dest, int pe)                                    \
     {                                                                                              \
-        *fetch = (T)CHANGE(ADD, CTX, 1, 0);                                                        \
+        *fetch = (T)CHANGE(ADD, CTX, 1, 0, fetch);                                                 \
     }                                                                                              \
     T P##compare_swap PARAMETERS(T *dest, T cond, T value, int pe)                                 \
     {                                                                                              \
-        return (T)CHANGE(COMPARE_SWAP, CTX, (uint64_t)value, (uint64_t)cond);                      \
+        return (T)CHANGE(COMPARE_SWAP, CTX, (uint64_t)value, (uint64_t)cond, RESULT);              \
     }                                                                                              \
     void P##compare_swap_nbi PARAMETERS(T *fetch, T *dest, T cond, T value, int pe)                \
     {                                                                                              \
-        *fetch = (T)CHANGE(COMPARE_SWAP, CTX, (uint64_t)value, (uint64_t)cond);                    \
+        *fetch = (T)CHANGE(COMPARE_SWAP, CTX, (uint64_t)value, (uint64_t)cond, fetch);             \
     }
 #define DEFINE_BITWISE(P, PARAMETERS, CTX, T)                                                      \
     DEFINE_CHANGE(P, PARAMETERS, CTX, T, and, fetch_and, AND)                                      \
@@ -191,18 +240,18 @@ PEAL_SHMEM_BITWISE_AMO(X, DEFINE_BITWISE)
 #define X(A, NAME, T)                                                                              \
     T shmem_##NAME##_fetch(const T *dest, int pe)                                                  \
     {                                                                                              \
-        VALUE_OF(T, CHANGE(ADD, SHMEM_CTX_DEFAULT, 0, 0))                                          \
+        VALUE_OF(T, CHANGE(ADD, SHMEM_CTX_DEFAULT, 0, 0, RESULT))                                  \
         return old;                                                                                \
     }                                                                                              \
     void shmem_##NAME##_set(T *dest, T value, int pe)                                              \
     {                                                                                              \
         BITS(T, value)                                                                             \
-        (void)CHANGE(SWAP, SHMEM_CTX_DEFAULT, bits, 0);                                            \
+        (void)CHANGE(SWAP, SHMEM_CTX_DEFAULT, bits, 0, NULL);                                      \
     }                                                                                              \
     T shmem_##NAME##_swap(T *dest, T value, int pe)                                                \
     {                                                                                              \
         BITS(T, value)                                                                             \
-        VALUE_OF(T, CHANGE(SWAP, SHMEM_CTX_DEFAULT, bits, 0))                                      \
+        VALUE_OF(T, CHANGE(SWAP, SHMEM_CTX_DEFAULT, bits, 0, RESULT))                              \
         return old;                                                                                \
     }
 PEAL_SHMEM_SIGNED_WORDS(X, )
@@ -211,23 +260,24 @@ PEAL_SHMEM_REALS(X, )
 #define X(A, NAME, T)                                                                              \
     T shmem_##NAME##_cswap(T *dest, T cond, T value, int pe)                                       \
     {                                                                                              \
-        return (T)CHANGE(COMPARE_SWAP, SHMEM_CTX_DEFAULT, (uint64_t)value, (uint64_t)cond);        \
+        return (T)CHANGE(COMPARE_SWAP, SHMEM_CTX_DEFAULT, (uint64_t)value, (uint64_t)cond,         \
+                         RESULT);                                                                  \
     }                                                                                              \
     T shmem_##NAME##_finc(T *dest, int pe)                                                         \
     {                                                                                              \
-        return (T)CHANGE(ADD, SHMEM_CTX_DEFAULT, 1, 0);                                            \
+        return (T)CHANGE(ADD, SHMEM_CTX_DEFAULT, 1, 0, RESULT);                                    \
     }                                                                                              \
     void shmem_##NAME##_inc(T *dest, int pe)                                                       \
     {                                                                                              \
-        (void)CHANGE(ADD, SHMEM_CTX_DEFAULT, 1, 0);                                                \
+        (void)CHANGE(ADD, SHMEM_CTX_DEFAULT, 1, 0, NULL);                                          \
     }                                                                                              \
     T shmem_##NAME##_fadd(T *dest, T value, int pe)                                                \
     {                                                                                              \
-        return (T)CHANGE(ADD, SHMEM_CTX_DEFAULT, (uint64_t)value, 0);                              \
+        return (T)CHANGE(ADD, SHMEM_CTX_DEFAULT, (uint64_t)value, 0, RESULT);                      \
     }                                                                                              \
     void shmem_##NAME##_add(T *dest, T value, int pe)                                              \
     {                                                                                              \
-        (void)CHANGE(ADD, SHMEM_CTX_DEFAULT, (uint64_t)value, 0);                                  \
+        (void)CHANGE(ADD, SHMEM_CTX_DEFAULT, (uint64_t)value, 0, NULL);                            \
     }
 PEAL_SHMEM_SIGNED_WORDS(X, )
 #undef X

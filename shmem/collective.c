@@ -19,12 +19,13 @@ static void *take_memory(const struct peal_shmem_call *call, size_t count, size_
 
 void peal_shmem_sync(const struct peal_shmem_call *call, struct peal_shmem_team *team)
 {
+    peal_shmem_log_sync(call, team);
     peal_shmem_check(call, team->comm, peal_barrier(team->comm));
 }
 
 void shmem_barrier_all(void)
 {
-    peal_shmem_quiet(HERE);
+    peal_shmem_quiet(HERE, SHMEM_CTX_DEFAULT);
     peal_shmem_sync(HERE, peal_shmem_team(HERE, SHMEM_TEAM_WORLD));
 }
 
@@ -44,7 +45,7 @@ int shmem_team_sync(shmem_team_t team)
 void shmem_barrier(int PE_start, int logPE_stride, int PE_size, long *pSync)
 {
     (void)pSync;
-    peal_shmem_quiet(HERE);
+    peal_shmem_quiet(HERE, SHMEM_CTX_DEFAULT);
     peal_shmem_sync(HERE, peal_shmem_active_set(HERE, PE_start, logPE_stride, PE_size));
 }
 
@@ -65,11 +66,24 @@ struct collective {
     size_t bytes; /* of a PE's part */
 };
 
+/* dest_bytes and source_bytes: what the call reads and writes on this PE. root: -1 for all. */
+static void log_collective(const struct collective *this, int root, size_t dest_bytes,
+                           size_t source_bytes)
+{
+    if (!peal_shmem_is_logged())
+        return;
+    peal_shmem_log(this->call, "collective %d %p %zu %p %zu", root < 0 ? -1 : this->team->pes[root],
+                   this->dest, dest_bytes, this->source, source_bytes);
+    peal_shmem_log_sync(this->call, this->team);
+}
+
 static int broadcast(const struct collective *this, int root, bool to_root)
 {
     const struct peal_shmem_team *team = this->team;
     if (root < 0 || root >= team->size)
         peal_shmem_fail(this->call, "there is no root %d among %d", root, team->size);
+    log_collective(this, root, team->rank == root && !to_root ? 0 : this->bytes,
+                   team->rank == root ? this->bytes : 0);
     /* The root's source is only read. */
     void *buffer = team->rank == root ? (void *)(uintptr_t)this->source : this->dest;
     peal_shmem_check(this->call, team->comm,
@@ -93,6 +107,7 @@ static int collect(const struct collective *this)
 static int fcollect(const struct collective *this)
 {
     struct peal_comm *comm = this->team->comm;
+    log_collective(this, -1, this->bytes * (size_t)this->team->size, this->bytes);
     peal_shmem_check(this->call, comm,
                      peal_allgather(comm, this->source, this->dest, this->bytes, PEAL_U8));
     return 0;
@@ -101,6 +116,8 @@ static int fcollect(const struct collective *this)
 static int alltoall(const struct collective *this)
 {
     struct peal_comm *comm = this->team->comm;
+    log_collective(this, -1, this->bytes * (size_t)this->team->size,
+                   this->bytes * (size_t)this->team->size);
     peal_shmem_check(this->call, comm,
                      peal_all_to_all(comm, this->source, this->dest, this->bytes, PEAL_U8));
     return 0;
@@ -118,6 +135,8 @@ static void copy_strided(void *to, ptrdiff_t to_stride, const void *from, ptrdif
 static int alltoalls(const struct collective *this, ptrdiff_t dst, ptrdiff_t sst, size_t width)
 {
     size_t all = this->bytes / width * (size_t)this->team->size;
+    if (peal_shmem_is_logged() && (dst != 1 || sst != 1))
+        peal_shmem_log(this->call, "refuse a strided collective");
     char *packed = take_memory(this->call, 2 * all, width);
     struct collective plain = *this;
     copy_strided(packed, 1, this->source, sst, width, all);
@@ -233,6 +252,8 @@ static int reduce(const struct collective *this, size_t count, struct number num
                   enum peal_reduction op)
 {
     struct peal_comm *comm = this->team->comm;
+    if (number.dtype >= 0)
+        log_collective(this, -1, this->bytes, this->bytes);
     if (number.dtype < 0)
         reduce_here(this, count, &number, op);
     else

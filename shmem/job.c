@@ -79,11 +79,13 @@ static int start(const struct peal_shmem_call *call, int requested, int *provide
     job.rank = (int)peal_comm_rank(job.world);
     job.size = (int)peal_comm_size(job.world);
     job.threads = threads;
+    peal_shmem_log_begin(call, job.rank);
     void *end = NULL;
     peal_shmem_check(call, job.world, peal_symmetric_alloc(job.world, sizeof *job.end, &end));
     job.end = end;
     peal_shmem_memory_begin(call, job.world);
     peal_shmem_teams_begin(call, job.world);
+    peal_shmem_sync(call, peal_shmem_team(call, SHMEM_TEAM_WORLD));
     return 0;
 }
 
@@ -91,8 +93,10 @@ static void finish(const struct peal_shmem_call *call)
 {
     if (!job.world)
         return;
-    peal_shmem_quiet(call);
-    peal_shmem_check(call, job.world, peal_barrier(job.world));
+    peal_shmem_quiet(call, SHMEM_CTX_DEFAULT);
+    peal_shmem_sync(call, peal_shmem_team(call, SHMEM_TEAM_WORLD));
+    peal_shmem_log(call, "end");
+    peal_shmem_log_end();
     peal_shmem_teams_end();
     peal_shmem_memory_end();
     job.end = NULL;
@@ -185,7 +189,10 @@ void *shmem_ptr(const void *dest, int pe)
     void *at = peal_shmem_find(dest);
     if (!at || !shmem_pe_accessible(pe))
         return NULL;
-    return pe == job.rank ? (void *)(uintptr_t)dest : peal_symmetric_at(world, at, (uint32_t)pe);
+    if (pe == job.rank)
+        return (void *)(uintptr_t)dest;
+    peal_shmem_log(HERE, "refuse memory of another PE is accessed directly");
+    return peal_symmetric_at(world, at, (uint32_t)pe);
 }
 
 void shmem_info_get_version(int *major, int *minor)

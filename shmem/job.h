@@ -8,6 +8,8 @@
  *   atomic.c       atomic operations and locks
  *   wait.c         waits and tests
  *   collective.c   collectives of teams; those of active sets
+ *   log.c          what the program does, for peal record
+ *   plain.c        its loads and stores, if it was compiled by peal cc
  *
  * The exported functions are generated from the tables of shmem.h. Each of them passes what it is to
  * one of the few functions below, which do the work. Errors have no status in OpenSHMEM: they are
@@ -60,7 +62,25 @@ struct peal_shmem_team *peal_shmem_active_set(const struct peal_shmem_call *call
 /* The number in the world of a PE of the context's team. */
 uint32_t peal_shmem_target(const struct peal_shmem_call *call, shmem_ctx_t ctx, int pe);
 
-void peal_shmem_quiet(const struct peal_shmem_call *call);
+/* Completes what was put; of a context in recordings, of all otherwise. */
+void peal_shmem_quiet(const struct peal_shmem_call *call, shmem_ctx_t ctx);
+
+/* The team of a context, by name: which atomic operations are atomic with each other. */
+const char *peal_shmem_domain(shmem_ctx_t ctx);
+
+/* Recording: see log.c. Without PEAL_RECORD they do nothing. */
+void peal_shmem_log_begin(const struct peal_shmem_call *call, int rank);
+void peal_shmem_log_end(void);
+bool peal_shmem_is_logged(void);
+bool peal_shmem_is_other(void); /* PEAL_RECORD_OTHER: the second run of peal record */
+/* A poll that was made twice already, with nothing logged since. */
+bool peal_shmem_log_repeats(const struct peal_shmem_call *call, const void *word, uint64_t value);
+__attribute__((format(printf, 2, 3))) void peal_shmem_log(const struct peal_shmem_call *call,
+                                                          const char *format, ...);
+void peal_shmem_log_sync(const struct peal_shmem_call *call, const struct peal_shmem_team *team);
+/* Local memory that an operation under way uses: plain accesses to it are logged too. */
+void peal_shmem_log_local(const void *at, size_t bytes);
+bool peal_shmem_is_local(const void *at, size_t bytes);
 /* All members have arrived. */
 void peal_shmem_sync(const struct peal_shmem_call *call, struct peal_shmem_team *team);
 

@@ -3,6 +3,7 @@
  * done their work when they return, which is allowed. */
 #include "job.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct move {
     size_t width; /* of an element */
     size_t count;
     int pe;
+    bool nbi;
 };
 
 static void check_count(const struct move *move)
@@ -23,11 +25,43 @@ static void check_count(const struct move *move)
         peal_shmem_fail(move->call, "%zu elements", move->count);
 }
 
+/* Values of words are kept: others may wait for them. */
+static void log_put(const struct move *move, uint32_t pe)
+{
+    int64_t value = 0;
+    int32_t word;
+    size_t bytes = move->count * move->width;
+    if (!peal_shmem_is_logged() || bytes == 0)
+        return;
+    if (bytes == sizeof word) {
+        memcpy(&word, move->source, sizeof word);
+        value = word;
+    }
+    if (bytes == sizeof value)
+        memcpy(&value, move->source, sizeof value);
+    if (move->nbi)
+        peal_shmem_log_local(move->source, bytes);
+    peal_shmem_log(move->call, "put %p %u %p %p %zu %d %" PRId64, (void *)move->ctx, pe, move->dest,
+                   move->source, bytes, move->nbi, value);
+}
+
+static void log_get(const struct move *move, uint32_t pe)
+{
+    size_t bytes = move->count * move->width;
+    if (!peal_shmem_is_logged() || bytes == 0)
+        return;
+    if (move->nbi)
+        peal_shmem_log_local(move->dest, bytes);
+    peal_shmem_log(move->call, "get %p %u %p %p %zu %d", (void *)move->ctx, pe, move->dest,
+                   move->source, bytes, move->nbi);
+}
+
 static void put(const struct move *move)
 {
     struct peal_comm *world = peal_shmem_world(move->call);
     uint32_t pe = peal_shmem_target(move->call, move->ctx, move->pe);
     check_count(move);
+    log_put(move, pe);
     if (move->count > 0)
         peal_shmem_check(move->call, world,
                          peal_put(world, peal_shmem_symmetric(move->call, move->dest), move->source,
@@ -39,6 +73,7 @@ static void get(const struct move *move)
     struct peal_comm *world = peal_shmem_world(move->call);
     uint32_t pe = peal_shmem_target(move->call, move->ctx, move->pe);
     check_count(move);
+    log_get(move, pe);
     if (move->count > 0)
         peal_shmem_check(move->call, world,
                          peal_get(world, move->dest, peal_shmem_symmetric(move->call, move->source),
@@ -67,6 +102,8 @@ static void put_signal(const struct move *move, uint64_t *signal, uint64_t value
     if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD)
         peal_shmem_fail(move->call, "there is no signal operation %d", op);
     put(move);
+    peal_shmem_log(move->call, "signal %p %u %p %" PRIu64 " %d", (void *)move->ctx, pe,
+                   (void *)signal, value, op);
     if (op == SHMEM_SIGNAL_ADD) {
         peal_shmem_check(move->call, world, peal_notify(world, word, value, pe));
         return;
@@ -83,91 +120,92 @@ static void put_signal(const struct move *move, uint64_t *signal, uint64_t value
 
 /* ---- order ---- */
 
-static void fence(const struct peal_shmem_call *call)
+static void fence(const struct peal_shmem_call *call, shmem_ctx_t ctx)
 {
     struct peal_comm *world = peal_shmem_world(call);
+    peal_shmem_log(call, "fence %p", (void *)ctx);
     peal_shmem_check(call, world, peal_fence(world));
 }
 
-void peal_shmem_quiet(const struct peal_shmem_call *call)
+void peal_shmem_quiet(const struct peal_shmem_call *call, shmem_ctx_t ctx)
 {
     struct peal_comm *world = peal_shmem_world(call);
+    peal_shmem_log(call, "quiet %p", (void *)ctx);
     peal_shmem_check(call, world, peal_quiet(world));
 }
 
 void shmem_fence(void)
 {
-    fence(HERE);
+    fence(HERE, SHMEM_CTX_DEFAULT);
 }
 
 void shmem_ctx_fence(shmem_ctx_t ctx)
 {
-    (void)ctx;
-    fence(HERE);
+    fence(HERE, ctx);
 }
 
 void shmem_quiet(void)
 {
-    peal_shmem_quiet(HERE);
+    peal_shmem_quiet(HERE, SHMEM_CTX_DEFAULT);
 }
 
 void shmem_ctx_quiet(shmem_ctx_t ctx)
 {
-    (void)ctx;
-    peal_shmem_quiet(HERE);
+    peal_shmem_quiet(HERE, ctx);
 }
 
 /* ---- the functions: P is the prefix, PARAMETERS adds the context, CTX is it ---- */
 
-#define MOVE(CTX, WIDTH) (&(const struct move){HERE, CTX, dest, source, WIDTH, nelems, pe})
+#define MOVE(CTX, WIDTH, NBI)                                                                      \
+    (&(const struct move){HERE, CTX, dest, source, WIDTH, nelems, pe, NBI})
 #define DEFINE_MOVES(P, PARAMETERS, CTX, NAME, T, WIDTH)                                           \
     void P##put##NAME PARAMETERS(T *dest, const T *source, size_t nelems, int pe)                  \
     {                                                                                              \
-        put(MOVE(CTX, WIDTH));                                                                     \
+        put(MOVE(CTX, WIDTH, false));                                                              \
     }                                                                                              \
     void P##get##NAME PARAMETERS(T *dest, const T *source, size_t nelems, int pe)                  \
     {                                                                                              \
-        get(MOVE(CTX, WIDTH));                                                                     \
+        get(MOVE(CTX, WIDTH, false));                                                              \
     }                                                                                              \
     void P##put##NAME##_nbi PARAMETERS(T *dest, const T *source, size_t nelems, int pe)            \
     {                                                                                              \
-        put(MOVE(CTX, WIDTH));                                                                     \
+        put(MOVE(CTX, WIDTH, true));                                                               \
     }                                                                                              \
     void P##get##NAME##_nbi PARAMETERS(T *dest, const T *source, size_t nelems, int pe)            \
     {                                                                                              \
-        get(MOVE(CTX, WIDTH));                                                                     \
+        get(MOVE(CTX, WIDTH, true));                                                               \
     }                                                                                              \
     void P##put##NAME##_signal PARAMETERS(T *dest, const T *source, size_t nelems,                 \
                                           uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) \
     {                                                                                              \
-        put_signal(MOVE(CTX, WIDTH), sig_addr, signal, sig_op);                                    \
+        put_signal(MOVE(CTX, WIDTH, false), sig_addr, signal, sig_op);                             \
     }                                                                                              \
     void P##put##NAME##_signal_nbi PARAMETERS(T *dest, const T *source, size_t nelems,             \
                                               uint64_t *sig_addr, uint64_t signal, int sig_op,     \
                                               int pe)                                              \
     {                                                                                              \
-        put_signal(MOVE(CTX, WIDTH), sig_addr, signal, sig_op);                                    \
+        put_signal(MOVE(CTX, WIDTH, true), sig_addr, signal, sig_op);                              \
     }
 #define DEFINE_STRIDED(P, PARAMETERS, CTX, NAME, T, WIDTH)                                         \
     void P##iput##NAME PARAMETERS(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst,          \
                                   size_t nelems, int pe)                                           \
     {                                                                                              \
-        move_strided(MOVE(CTX, WIDTH), dst, sst, put);                                             \
+        move_strided(MOVE(CTX, WIDTH, false), dst, sst, put);                                      \
     }                                                                                              \
     void P##iget##NAME PARAMETERS(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst,          \
                                   size_t nelems, int pe)                                           \
     {                                                                                              \
-        move_strided(MOVE(CTX, WIDTH), dst, sst, get);                                             \
+        move_strided(MOVE(CTX, WIDTH, false), dst, sst, get);                                      \
     }
 #define DEFINE_ONE(P, PARAMETERS, CTX, T)                                                          \
     void P##p PARAMETERS(T *dest, T value, int pe)                                                 \
     {                                                                                              \
-        put(&(const struct move){HERE, CTX, dest, &value, sizeof(T), 1, pe});                      \
+        put(&(const struct move){HERE, CTX, dest, &value, sizeof(T), 1, pe, false});               \
     }                                                                                              \
     T P##g PARAMETERS(const T *source, int pe)                                                     \
     {                                                                                              \
         T value;                                                                                   \
-        get(&(const struct move){HERE, CTX, &value, source, sizeof(T), 1, pe});                    \
+        get(&(const struct move){HERE, CTX, &value, source, sizeof(T), 1, pe, false});             \
         return value;                                                                              \
     }
 

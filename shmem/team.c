@@ -291,7 +291,7 @@ void shmem_ctx_destroy(shmem_ctx_t ctx)
         return;
     if (ctx == SHMEM_CTX_DEFAULT)
         peal_shmem_fail(HERE, "the default context cannot be destroyed");
-    peal_shmem_quiet(HERE);
+    peal_shmem_quiet(HERE, ctx);
     free(ctx);
 }
 
@@ -303,6 +303,19 @@ uint32_t peal_shmem_target(const struct peal_shmem_call *call, shmem_ctx_t ctx, 
     if (pe < 0 || pe >= team->size)
         peal_shmem_fail(call, "there is no PE %d among %d", pe, team->size);
     return (uint32_t)team->pes[pe];
+}
+
+const char *peal_shmem_domain(shmem_ctx_t ctx)
+{
+    static char name[64];
+    shmem_team_t team = team_of(ctx);
+    if (team == SHMEM_TEAM_WORLD)
+        return "world";
+    if (team == SHMEM_TEAM_SHARED)
+        return "shared";
+    snprintf(name, sizeof name, "%d+%d*%d", team->pes[0], team->size,
+             team->size > 1 ? team->pes[1] - team->pes[0] : 0);
+    return name;
 }
 
 /* ---- begin and end ---- */

@@ -2,8 +2,10 @@
 /* Waits and tests: of one word or of several, each compared with one value or with its own. */
 #include "job.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <string.h>
 
 /* Does the comparison hold for this word, which is read anew? One function per type. */
 typedef int holds_function(const volatile void *word, int cmp, const void *value);
@@ -70,6 +72,48 @@ static void check(const struct condition *condition)
         peal_shmem_fail(condition->call, "there is no comparison %d", condition->cmp);
 }
 
+/* The value as a number, whatever its size. */
+static int64_t value_of(const struct condition *condition, size_t i)
+{
+    const char *at = condition->values + i * condition->step;
+    int64_t value = 0;
+    int32_t word;
+    int16_t half;
+    memcpy(&value, at, condition->width);
+    if (condition->width == sizeof word) {
+        memcpy(&word, at, sizeof word);
+        value = word;
+    } else if (condition->width == sizeof half) {
+        memcpy(&half, at, sizeof half);
+        value = half;
+    }
+    return value;
+}
+
+/* A wait, or a test and its outcome. Which of several words came first depends on time. */
+static void log_condition(const struct condition *condition, const char *event)
+{
+    static const char *const signs[] = {"==", "!=", ">", "<=", "<", ">="};
+    if (!peal_shmem_is_logged())
+        return;
+    if (!condition->needs_all && count_all(condition) > 1) {
+        peal_shmem_log(condition->call,
+                       "refuse which of several words comes first depends on time");
+        return;
+    }
+    if (strcmp(event, "test") == 0 &&
+        peal_shmem_log_repeats(condition->call, (const void *)(uintptr_t)condition->words,
+                               condition->met))
+        return;
+    for (size_t i = 0; i < condition->count; i++) {
+        if (counts(condition, i))
+            peal_shmem_log(condition->call, "%s %p %zu %s %" PRId64 " %d", event,
+                           (const void *)(uintptr_t)(condition->words + i * condition->width),
+                           condition->width, signs[condition->cmp], value_of(condition, i),
+                           condition->met);
+    }
+}
+
 /* Waits until it is met; if no word counts, it is. */
 static struct condition wait_for(struct condition condition)
 {
@@ -78,6 +122,8 @@ static struct condition wait_for(struct condition condition)
     if (count_all(&condition) > 0)
         peal_shmem_check(condition.call, world,
                          peal_wait_for(world, is_met, &condition, condition.call->name));
+    condition.met = true;
+    log_condition(&condition, "wait");
     return condition;
 }
 
@@ -89,6 +135,7 @@ static struct condition test(struct condition condition)
     check(&condition);
     struct peal_comm *world = peal_shmem_world(condition.call);
     condition.met = is_met(&condition);
+    log_condition(&condition, "test");
     atomic_thread_fence(memory_order_acquire); /* partner: the put or signal that was seen */
     /* Programs test in loops: these must leave the core to others, and end if a peer has died. */
     if (!condition.met) {
@@ -192,11 +239,14 @@ uint64_t shmem_signal_fetch(const uint64_t *sig_addr)
 {
     (void)peal_shmem_world(HERE);
     /* Acquire; partner: the signal of any PE. */
-    return atomic_load_explicit((const _Atomic uint64_t *)sig_addr, memory_order_acquire);
+    uint64_t now = atomic_load_explicit((const _Atomic uint64_t *)sig_addr, memory_order_acquire);
+    if (peal_shmem_is_logged() && !peal_shmem_log_repeats(HERE, sig_addr, now))
+        peal_shmem_log(HERE, "poll %p %" PRIu64, (const void *)sig_addr, now);
+    return now;
 }
 
 uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value)
 {
     (void)wait_for(CONDITION(uint64, sig_addr, 1, NULL, &cmp_value, 0, NULL, true));
-    return shmem_signal_fetch(sig_addr);
+    return atomic_load_explicit((const _Atomic uint64_t *)sig_addr, memory_order_acquire);
 }

@@ -87,14 +87,20 @@ static void take_names(struct peal_python_recordings *out, int input)
         fclose(file);
 }
 
-static bool write_script(const char *path)
+static bool write_script(const char *path, int number)
 {
     FILE *file = fopen(path, "wx");
-    const struct peal_source *text = &peal_python_texts[0];
+    const struct peal_source *text = &peal_python_texts[number];
     bool ok = file && fwrite(text->text, 1, text->len, file) == text->len;
     if (file && fclose(file) != 0)
         ok = false;
     return ok;
+}
+
+static const char *python_name(void)
+{
+    const char *given = getenv("PEAL_PYTHON");
+    return given ? given : "python3";
 }
 
 static bool wait_for(const struct peal_cli *cli, pid_t child, const char *path)
@@ -129,8 +135,7 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
     peal_text_printf(&script, "%s/record.py", out->folder);
     list_numbers(&options->ranks, fallback, &ranks);
     list_numbers(&options->counts, "256", &counts);
-    const char *python = getenv("PEAL_PYTHON");
-    const char *args[] = {python ? python : "python3",
+    const char *args[] = {python_name(),
                           peal_text_get(&script),
                           path,
                           "--ranks",
@@ -144,7 +149,7 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                           "--folder",
                           out->folder,
                           NULL};
-    if (write_script(peal_text_get(&script)) && pipe(ends) == 0) {
+    if (write_script(peal_text_get(&script), 0) && pipe(ends) == 0) {
         fflush(NULL);
         pid_t child = fork();
         if (child == 0) {
@@ -175,4 +180,28 @@ void peal_python_release(struct peal_python_recordings *recordings)
         rmdir(recordings->folder);
     }
     *recordings = (struct peal_python_recordings){0};
+}
+
+int peal_python_run(const char *folder, int number, const char *const *args)
+{
+    char script[4096];
+    const char *words[3 + 4096] = {python_name(), script};
+    size_t n = 2;
+    int status = 0;
+    snprintf(script, sizeof script, "%s/script.py", folder);
+    for (; *args && n + 1 < sizeof words / sizeof *words; args++)
+        words[n++] = *args;
+    if (*args || !write_script(script, number))
+        return PEAL_EXIT_OTHER;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        execvp(words[0], (char **)(uintptr_t)words);
+        fprintf(stderr, "peal: cannot run '%s': %s\n", words[0], strerror(errno));
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    unlink(script);
+    return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : PEAL_EXIT_OTHER;
 }

@@ -23,7 +23,11 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                         struct peal_python_recordings *out);
 void peal_python_release(struct peal_python_recordings *recordings);
 
-/* record.py; made by the build. */
+/* Runs script `number` with these arguments (ended by NULL), which write to this program's output;
+ * `folder` is for its text. Returns its exit code. */
+int peal_python_run(const char *folder, int number, const char *const *args);
+
+/* record.py and shmem.py; made by the build. */
 extern const struct peal_source peal_python_texts[];
 extern const size_t peal_python_text_count;
 

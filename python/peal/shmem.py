@@ -1,0 +1,519 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the PEs of an OpenSHMEM program did, made a recording (docs/record.md): `peal record` calls this after the run.
+
+    python3 shmem.py record PROGRAM FOLDER OTHER OUT   FOLDER has the events of each PE: pe0, pe1, ... (shmem/log.c writes them);
+                                                       OTHER those of a second run, in which atomic operations returned other values
+    python3 shmem.py cc LIBRARY INCLUDE ARGUMENT...    the compiler, with the flags that report loads and stores (`peal cc`)
+
+A PE is lane 0 of its rank. An operation that has not ended when its call returns has a lane of its own: it begins after its call,
+ends before the next quiet of its context, and is ordered with others of its PE by nothing else but fences. A blocking put reads its
+source in lane 0 and writes in its own lane; a get does both in lane 0; the non-blocking forms do both in their own. Words that
+some PE waits for are signals, and what changes them notifies. Atomic operations on other words are atomic additions, whatever they
+are: they race with plain accesses and with nothing else. A barrier is a signal from every member to every other one.
+
+What a recording of one run cannot show is refused with its line: which of several words came first, a test that came out false, a
+poll that was not repeated.
+"""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+SYMMETRIC, SYNC = 1 << 56, 2 << 56
+MAX_LANES = 250
+BARRIERS = ("barrier", "finalize", "alloc", "align", "free", "exit")  # in the names of calls
+# Atomic operations are atomic with others of the same type and team: each such domain is a function of its own in the recording.
+FUNCTIONS = ("add", "maximum", "minimum", "and", "or", "xor")
+TYPES = {"int32": "int", "uint32": "uint", "longlong": "long", "int64": "long", "ptrdiff": "long", "ulonglong": "ulong",
+         "uint64": "ulong", "size": "ulong"}
+PAGE = 4096
+RELATIONS = (">=", "==", ">", "!=")
+
+
+class Event:
+    """One line of a PE's events."""
+
+    def __init__(self, line: str) -> None:
+        words = line.split()
+        self.pc, self.call, self.kind, self.args = int(words[0], 16), words[1], words[2], words[3:]
+
+    def number(self, i: int) -> int:
+        text = self.args[i]
+        return 0 if text == "(nil)" else int(text, 0)
+
+
+class Operation:
+    """One that may still be under way."""
+
+    def __init__(self, lane: int, ctx: str, pe: int, is_get: bool) -> None:
+        self.lane, self.ctx, self.pe, self.is_get, self.fenced = lane, ctx, pe, is_get, False
+        self.ranges: Optional[List[Tuple[int, int]]] = None  # of plain puts that share a lane
+
+
+class Program:
+    """All PEs, and what is known of all of them together."""
+
+    def __init__(self, path: str, folder: str) -> None:
+        self.path = path
+        self.events: List[List[Event]] = []
+        while os.path.exists(os.path.join(folder, f"pe{len(self.events)}")):
+            with open(os.path.join(folder, f"pe{len(self.events)}"), encoding="utf-8") as file:
+                self.events.append([Event(line) for line in file if line.count(" ") >= 2 and line.endswith("\n")])
+        self.memory = [[(e.number(0), e.number(1)) for e in events if e.kind == "memory"] for events in self.events]
+        self.teams: Dict[Tuple[int, ...], int] = {}
+        self.cells: Set[Tuple[int, int, int]] = set()   # segment, offset, bytes: somebody waits there
+        self.words: Dict[Tuple[int, int], int] = {}     # segment, offset: bytes of atomic words
+        self.updated: Set[Tuple[int, int]] = set()
+        self.domains: Dict[Tuple[int, int], List[Tuple[str, str]]] = {}
+        self.barriers: Set[int] = set()  # places of barriers that are taken to complete other contexts too
+        self.varying: Set[int] = set()                  # places whose value may differ from run to run
+        self.lines = self.find_lines()
+        for pe, events in enumerate(self.events):
+            for event in events:
+                self.note(pe, event)
+        for cell in self.cells:
+            self.words.pop(cell[:2], None)
+
+    def find_lines(self) -> Dict[int, Tuple[str, int]]:
+        """The file and line of each place: by addr2line, if it is there."""
+        places = sorted({event.pc for events in self.events for event in events})
+        try:
+            done = subprocess.run(["addr2line", "-e", self.path], input="".join(f"{pc:#x}\n" for pc in places), text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        except OSError:
+            return {}
+        lines = {}
+        for pc, text in zip(places, done.stdout.splitlines()):
+            file, _, line = text.partition(" ")[0].rpartition(":")
+            if line.isdigit() and int(line) > 0:
+                short = os.path.relpath(file)
+                lines[pc] = (file if short.startswith("..") else short, int(line))
+        return lines
+
+    def find(self, pe: int, address: int) -> Optional[Tuple[int, int]]:
+        """Segment and offset, or None: it is local memory."""
+        for segment, (base, size) in enumerate(self.memory[pe]):
+            if base <= address < base + size:
+                return segment, address - base
+        return None
+
+    def note(self, pe: int, event: Event) -> None:
+        if event.kind in ("wait", "test"):
+            place = self.find(pe, event.number(0))
+            if place:
+                self.cells.add((*place, event.number(1)))
+        elif event.kind == "poll":
+            place = self.find(pe, event.number(0))
+            if place:
+                self.cells.add((*place, 8))
+        elif event.kind in ("lock", "unlock"):
+            place = self.find(pe, event.number(0))
+            if place:
+                self.cells.add((*place, 8))
+        elif event.kind == "atomic":
+            place = self.find(pe, event.number(2))
+            if place:
+                self.words[place] = event.number(3)
+                if event.args[4] != "fetch":
+                    self.updated.add(place)
+                if self.domain(event) not in self.domains.setdefault(place, []):
+                    self.domains[place].append(self.domain(event))
+            if event.args[6] != "(nil)":
+                self.varying.add(event.pc)
+
+    @staticmethod
+    def domain(event: Event) -> Tuple[str, str]:
+        name = event.call.replace("shmem_ctx_", "shmem_").split("_")[1]
+        return TYPES.get(name, name), event.args[7]
+
+    def at(self, pe: int, place: Tuple[int, int]) -> int:
+        return SYMMETRIC + (pe << 48) + (place[0] << 40) + place[1]
+
+
+class Translator:
+    """One PE's events as calls of a recording."""
+
+    def __init__(self, program: Program, pe: int) -> None:
+        self.program, self.pe = program, pe
+        self.out: List[str] = []
+        self.lane, self.place = 0, -1
+        self.operations: List[Operation] = []
+        self.next_lane = 1
+        self.episodes: Dict[int, int] = {}
+        self.locals: Set[int] = set()   # pages
+        self.seen: Set[Tuple[int, int, int]] = set()
+        self.pending: Optional[Event] = None
+        self.looped: Set[int] = set()
+        self.assumes: Set[int] = set()
+        self.refused = False
+        self.last_put = 0
+        self.result: Optional[Tuple[int, int]] = None  # of the collective that a sync belongs to
+
+    # ---- writing ----
+
+    def say(self, lane: int, text: str) -> None:
+        if lane != self.lane:
+            self.out.append(f"lane {lane}")
+            self.lane = lane
+        self.out.append(text)
+
+    def go_to(self, pc: int) -> None:
+        if pc == self.place:
+            return
+        self.place = pc
+        file, line = self.program.lines.get(pc, (None, 0))
+        self.out.append(f"at {line} {file}" if file else "at 0")
+
+    def refuse(self, why: str) -> None:
+        if not self.refused:
+            self.out.append(f"refuse {why}")
+        self.refused = True
+
+    # ---- memory ----
+
+    def spans(self, pe: int, address: int, size: int) -> List[str]:
+        """A range of this PE's addresses, on any PE, in parts: words of atomic operations keep their type."""
+        place = self.program.find(self.pe, address)
+        if place is None:
+            self.locals.update(range(address // PAGE, (address + max(size, 1) - 1) // PAGE + 1))
+            return [f"u8@{address:#x}*{size}"]
+        segment, offset = place
+        base, parts, at = self.program.at(pe, (segment, 0)), [], offset
+        words = sorted((o, n) for (s, o), n in self.program.words.items() if s == segment and o < offset + size and o + n > offset)
+        words += [(o, n) for s, o, n in self.program.cells if s == segment and o < offset + size and o + n > offset]
+        for start, count in sorted(words):
+            if start > at:
+                parts.append(f"u8@{base + at:#x}*{start - at}")
+            parts.append(f"i{8 * count}@{base + start:#x}*1")
+            at = start + count
+        if at < offset + size:
+            parts.append(f"u8@{base + at:#x}*{offset + size - at}")
+        return parts
+
+    def read(self, lane: int, pe: int, address: int, size: int) -> None:
+        for span in self.spans(pe, address, size):
+            self.say(lane, f"read {span}")
+
+    def write(self, lane: int, pe: int, address: int, size: int) -> None:
+        for span in self.spans(pe, address, size):
+            self.say(lane, f"write {span}")
+
+    def cell(self, pe: int, address: int, size: int) -> Optional[int]:
+        place = self.program.find(self.pe, address)
+        if place and (*place, size) in self.program.cells:
+            return self.program.at(pe, place)
+        return None
+
+    # ---- operations under way ----
+
+    def start(self, event: Event, pe: int, is_get: bool = False, plain: Optional[Tuple[int, int]] = None) -> int:
+        """A lane for an operation that begins here."""
+        ctx = event.args[0]
+        for operation in self.operations:
+            # Plain puts whose memory is apart are ordered by nothing and show nothing: they may share a lane.
+            if plain and operation.ranges is not None and (operation.ctx, operation.pe, operation.fenced) == (ctx, pe, False) and \
+                    all(plain[1] <= lo or hi <= plain[0] for lo, hi in operation.ranges):
+                operation.ranges.append(plain)
+                self.say(0, f"order 0 {operation.lane}")
+                return operation.lane
+        if self.next_lane > MAX_LANES:
+            self.refuse(f"more than {MAX_LANES} operations are under way at once")
+            return MAX_LANES
+        operation = Operation(self.next_lane, ctx, pe, is_get)
+        operation.ranges = [plain] if plain else None
+        self.next_lane += 1
+        self.say(0, f"order 0 {operation.lane}")
+        for earlier in self.operations:
+            if earlier.fenced and (earlier.ctx, earlier.pe) == (ctx, pe):
+                self.say(0, f"order {earlier.lane} {operation.lane}")
+        self.operations.append(operation)
+        return operation.lane
+
+    def quiet(self, event: Event) -> None:
+        """Of one context. A barrier is taken to complete all, as implementations do; the verdict says so where it matters."""
+        ended = [o for o in self.operations if o.ctx == event.args[0] or any(word in event.call for word in BARRIERS)]
+        for operation in ended:
+            self.say(0, f"order {operation.lane} 0")
+            if operation.ctx != event.args[0]:
+                self.program.barriers.add(event.pc)
+        self.operations = [o for o in self.operations if o not in ended]
+        if not self.operations:
+            self.next_lane = 1
+
+    # ---- events ----
+
+    def put(self, event: Event) -> None:
+        pe, dest, source, size, nbi = (event.number(i) for i in range(1, 6))
+        cell = self.cell(pe, dest, size)
+        place = self.program.find(self.pe, dest)
+        start = self.program.at(pe, place) if place else 0
+        if not nbi:
+            self.read(0, self.pe, source, size)
+        lane = self.start(event, pe, plain=(start, start + size) if not nbi and cell is None else None)
+        if nbi:
+            self.read(lane, self.pe, source, size)
+        if cell is not None:
+            self.say(lane, f"notify {cell:#x} {size} set {event.args[6]}")
+        else:
+            self.write(lane, pe, dest, size)
+        self.last_put = lane
+
+    def get(self, event: Event) -> None:
+        pe, dest, source, size, nbi = (event.number(i) for i in range(1, 6))
+        lane = self.start(event, pe, is_get=True) if nbi else 0
+        self.read(lane, pe, source, size)
+        self.write(lane, self.pe, dest, size)
+
+    def signal(self, event: Event) -> None:
+        """Of the put before it."""
+        pe, address = event.number(1), event.number(2)
+        cell = self.cell(pe, address, 8)
+        lane = self.last_put
+        for operation in self.operations:
+            if operation.lane == lane:
+                operation.ranges = None  # it shows its put: no other may share its lane
+        if cell is not None:
+            self.say(lane, f"notify {cell:#x} 8 {'add' if event.number(4) else 'set'} {event.args[3]}")
+        else:
+            self.write(lane, pe, address, 8)
+
+    def atomic(self, event: Event) -> None:
+        pe, address, width, change, value, fetch = (event.number(1), event.number(2), event.number(3), event.args[4],
+                                                    event.args[5], event.args[6])
+        blocks = fetch == "0xffffffffffffffff"
+        lane = 0 if blocks else self.start(event, pe)
+        cell = self.cell(pe, address, width)
+        place = self.program.find(self.pe, address)
+        if cell is not None:
+            if change in ("add", "swap"):
+                self.say(lane, f"notify {cell:#x} {width} {'add' if change == 'add' else 'set'} {value}")
+            elif change == "fetch" and pe == self.pe:
+                self.say(lane, f"read i{8 * width}@{cell:#x}*1")
+            else:
+                self.refuse(f"an atomic {change} of a word that a PE waits for")
+        elif change == "fetch" and place not in self.program.updated:
+            self.read(lane, pe, address, width)
+        elif place:
+            domain = self.program.domains[place].index(self.program.domain(event))
+            if domain >= len(FUNCTIONS):
+                self.refuse("atomic operations of so many types and teams on one word")
+            else:
+                self.say(lane, f"accumulate {FUNCTIONS[domain]} i{8 * width}@{self.program.at(pe, place):#x}*1 i{8 * width}=1")
+        if not blocks and fetch != "(nil)":
+            self.write(lane, self.pe, int(fetch, 0), width)
+
+    def sync(self, event: Event) -> None:
+        members = tuple(int(word) for word in event.args)
+        team = self.program.teams.setdefault(members, len(self.program.teams))
+        self.episodes[team] = episode = self.episodes.get(team, 0) + 1
+        own = members.index(self.pe)
+        for index, pe in enumerate(members):
+            if pe != self.pe:
+                self.say(0, f"notify {SYNC + (team << 32) + (pe << 16) + 8 * own:#x} 8 add 1")
+        for index, pe in enumerate(members):
+            if pe != self.pe:
+                self.say(0, f"wait {SYNC + (team << 32) + (self.pe << 16) + 8 * index:#x} 8 >= {episode}")
+        if self.result:
+            self.write(0, self.pe, *self.result)
+            self.result = None
+
+    def collective(self, event: Event, members: Tuple[int, ...]) -> None:
+        """Each member may write to the others' results as soon as it has come: a part of each, or all of it if it is the root.
+        The last part of its own result comes when it leaves."""
+        root, dest, dest_size, source, source_size = event.number(0), *(event.number(i) for i in range(1, 5))
+        size, n, own = max(dest_size, source_size) if root >= 0 else dest_size, len(members), members.index(self.pe)
+        if source_size:
+            self.read(0, self.pe, source, source_size)
+        self.result = (dest, dest_size) if dest_size else None
+        for pe in members:
+            if root >= 0 and self.pe == root and (pe != root or dest_size):
+                self.write(0, pe, dest, size)
+            elif root < 0 and size * (own + 1) // n > size * own // n:
+                self.write(0, pe, dest + size * own // n, size * (own + 1) // n - size * own // n)
+
+    def wait(self, address: int, width: int, relation: str, value: int) -> None:
+        place = self.program.find(self.pe, address)
+        if not place:
+            self.refuse("a wait for memory that is not symmetric")
+        elif width not in (4, 8) or relation not in RELATIONS or (relation == "!=" and value != 0):
+            self.refuse(f"a wait for a word of {width} bytes {relation} {value}")
+        else:
+            self.say(0, f"wait {self.program.at(self.pe, place):#x} {width} {relation} {value}")
+
+    def poll(self, event: Event) -> None:
+        """A test, or a look at a signal. The same call again, with nothing in between, is a loop: it is a wait."""
+        is_test = event.kind == "test"
+        before, self.pending = self.pending, None
+        if before and (before.pc, before.args[0]) == (event.pc, event.args[0]):
+            self.looped.add(event.pc)
+        if is_test and event.number(4) == 0:
+            self.pending = event
+            return
+        if event.pc not in self.looped and not (not is_test and event.number(1) == 0):
+            self.refuse("the outcome depends on time, and it was not asked for again: a loop would be a wait")
+            return
+        if is_test:
+            self.wait(event.number(0), event.number(1), event.args[2], int(event.args[3]))
+        elif event.number(1) == 0:
+            self.pending = event
+            return
+        else:
+            self.wait(event.number(0), 8, ">=", event.number(1))
+        self.assumes.add(event.pc)
+
+    def access(self, event: Event) -> None:
+        key = (event.pc, event.number(0), event.number(1))
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        (self.read if event.kind == "load" else self.write)(0, self.pe, event.number(0), event.number(1))
+
+    def lock(self, event: Event) -> None:
+        place = self.program.find(self.pe, event.number(0))
+        if place:
+            at = self.program.at(0, place)
+            self.say(0, f"take {at:#x} 8 0 1" if event.kind == "lock" else f"notify {at:#x} 8 set 0")
+
+    def run(self) -> None:
+        events = self.program.events[self.pe]
+        if not events or events[-1].kind != "end":
+            self.refuse(f"PE {self.pe} did not come to shmem_finalize")
+        for i, event in enumerate(events):
+            if self.refused:
+                break
+            if event.kind in ("memory", "end"):
+                continue
+            if self.pending and event.kind not in ("test", "poll"):
+                self.go_to(self.pending.pc)
+                self.refuse("what follows a test that came out false depends on time")
+                break
+            self.go_to(event.pc)
+            if event.kind in ("load", "store"):
+                self.access(event)
+                continue
+            self.seen.clear()
+            if event.kind == "quiet":
+                self.quiet(event)
+            elif event.kind == "fence":
+                for operation in self.operations:
+                    operation.fenced |= operation.ctx == event.args[0] and not operation.is_get
+            elif event.kind == "wait":
+                self.wait(event.number(0), event.number(1), event.args[2], int(event.args[3]))
+            elif event.kind in ("test", "poll"):
+                self.poll(event)
+            elif event.kind in ("lock", "unlock"):
+                self.lock(event)
+            elif event.kind == "collective":
+                self.collective(event, tuple(int(word) for word in events[i + 1].args))
+            elif event.kind == "refuse":
+                self.refuse(" ".join(event.args))
+            else:
+                {"put": self.put, "get": self.get, "signal": self.signal, "atomic": self.atomic, "sync": self.sync}[event.kind](event)
+
+
+def _regions(program: Program, parts: List[Translator]) -> List[str]:
+    out = []
+    for pe, part in enumerate(parts):
+        for segment, (_, size) in enumerate(program.memory[pe]):
+            out.append(f"region window {'variables' if segment == 0 else f'heap{segment}'} {pe} "
+                       f"{program.at(pe, (segment, 0)):#x} {size} u8 zeroed")
+        for members, team in program.teams.items():
+            if pe in members:
+                out.append(f"region window sync{team} {pe} {SYNC + (team << 32) + (pe << 16):#x} {8 * len(members)} i64 zeroed")
+        pages, count = sorted(part.locals), 0
+        for i, page in enumerate(pages):
+            if i == 0 or pages[i - 1] != page - 1:
+                end = page
+                while end + 1 in part.locals:
+                    end += 1
+                out.append(f"region private local{count} {pe} {page * PAGE:#x} {(end + 1 - page) * PAGE} u8 zeroed")
+                count += 1
+    return out
+
+
+def _outline(program: Program) -> List[List[Tuple[Any, ...]]]:
+    """What each PE did, without values and without addresses that differ from run to run."""
+    def place(pe: int, word: str) -> Any:
+        return (program.find(pe, int(word, 16)) or "local") if word.startswith("0x") else word
+    return [[(e.pc, e.kind, *(place(pe, word) for word in e.args[:5 if e.kind in ("put", "get") else 4])) for e in events
+             if e.kind not in ("memory", "poll", "test", "load", "store")] for pe, events in enumerate(program.events)]
+
+
+def _steers(program: Program, other: Program) -> bool:
+    """Does the program do something else if atomic operations return other values?"""
+    return _outline(program) != _outline(other)
+
+
+def translate(path: str, folder: str, second: Optional[str] = None) -> str:
+    """The recording of the program's run."""
+    program = Program(path, folder)
+    parts = [Translator(program, pe) for pe in range(len(program.events))]
+    for part in parts:
+        part.run()
+    head = ["peal recording 1", f"ranks {len(parts)}", f"kernel {os.path.basename(path)}", "launches 1"]
+    plain = any(event.kind in ("load", "store") for events in program.events for event in events)
+    head.append("note one run of the program, with the arguments and inputs that it had")
+    if plain:
+        head.append("note loads and stores of the program were seen, those of libraries that it calls were not")
+    else:
+        head.append("note the program's own loads and stores were not seen (peal cc compiles it so that they are): this speaks of "
+                    "its calls only")
+    def where(pc: int) -> str:
+        return "{}:{}".format(*program.lines.get(pc, ("?", 0)))
+    steers = bool(program.varying) and (not second or _steers(program, Program(path, second)))
+    for pc in sorted(program.varying):
+        head.append(f"note {where(pc)}: the value that it returns may differ from run to run; the program did the same with another")
+    for pc in sorted({event.pc for events in program.events for event in events if event.kind == "lock"}):
+        head.append(f"note {where(pc)}: what is read under the lock may differ from run to run; it is assumed not to decide what the "
+                    "program does next")
+    for pc in sorted(program.barriers):
+        head.append(f"note {where(pc)}: a barrier is taken to complete the operations of all contexts; the standard promises that of "
+                    "the default context")
+    for pc in sorted(set().union(*(part.assumes for part in parts))):
+        head.append(f"note {where(pc)}: taken as a wait; nothing else is assumed to end the loop earlier")
+    body: List[str] = []
+    for pe, part in enumerate(parts):
+        body += [f"rank {pe}", *part.out]
+        if steers and pe == 0:
+            pc = min(program.varying)
+            file, line = program.lines.get(pc, ("", 0))
+            body += [f"at {line} {file}" if file else "at 0",
+                     "refuse the value that it returns may differ from run to run, and the program then does something else"]
+    return "\n".join(head + _regions(program, parts) + body) + "\n"
+
+
+def compile_program(library: str, include: str, arguments: List[str]) -> int:
+    """Sources are compiled one by one and then linked, because the sanitizer's own library must not be linked."""
+    sources = [a for a in arguments if a.endswith((".c", ".cc", ".cpp", ".cxx"))]
+    compiler = os.environ.get("CXX", "c++") if any(not s.endswith(".c") for s in sources) else os.environ.get("CC", "cc")
+    report = ["-g", "-fsanitize=thread", f"-I{include}"]
+    link = [f"-L{library}", "-lpeal_shmem", f"-Wl,-rpath,{library}", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"]
+    if any(a in ("-c", "-S", "-E", "-fsyntax-only") for a in arguments):
+        return subprocess.run([compiler, *report, *arguments], check=False).returncode
+    own = [a for i, a in enumerate(arguments) if a not in sources and not a.startswith(("-o", "-l", "-L", "-Wl,")) and
+           (i == 0 or arguments[i - 1] != "-o") and a.startswith("-")]
+    with tempfile.TemporaryDirectory() as folder:
+        objects = {}
+        for i, source in enumerate(sources):
+            objects[source] = os.path.join(folder, f"{i}.o")
+            done = subprocess.run([compiler, *own, *report, "-c", source, "-o", objects[source]], check=False)
+            if done.returncode:
+                return done.returncode
+        return subprocess.run([compiler, *(objects.get(a, a) for a in arguments), *link], check=False).returncode
+
+
+def main(arguments: List[str]) -> int:
+    if arguments[0] == "cc":
+        return compile_program(arguments[1], arguments[2], arguments[3:])
+    path, folder, second, out = arguments[1:]
+    text = translate(path, folder, second if os.path.exists(os.path.join(second, "pe0")) else None)
+    with open(out, "w", encoding="utf-8") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

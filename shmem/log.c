@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this PE does, for peal record: a file per PE in the folder that PEAL_RECORD names, one line
+ * per event: its name, the place in the program (the address of the call, as in the file of the
+ * program), and its numbers. python/peal/shmem.py says what they mean. */
+#include "job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LOCALS = 4096 };
+
+static struct {
+    FILE *file;
+    bool is_other;
+    uint64_t lines;
+    uintptr_t base, end; /* of the program: what is outside has no place */
+    struct {
+        const char *from, *to;
+    } locals[MAX_LOCALS];
+    size_t nlocals;
+} event_log;
+
+static int find_program(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size, (void)context;
+    event_log.base = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t end = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && end > event_log.end)
+            event_log.end = end;
+    }
+    return 1;
+}
+
+void peal_shmem_log_begin(const struct peal_shmem_call *call, int rank)
+{
+    const char *folder = getenv("PEAL_RECORD");
+    char path[4096];
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/pe%d", folder, rank);
+    event_log.file = fopen(path, "wx");
+    if (!event_log.file)
+        peal_shmem_fail(call, "cannot record to %s: %s", path, strerror(errno));
+    event_log.is_other = getenv("PEAL_RECORD_OTHER") != NULL;
+    dl_iterate_phdr(find_program, NULL);
+}
+
+void peal_shmem_log_end(void)
+{
+    if (event_log.file)
+        fclose(event_log.file);
+    event_log.file = NULL;
+}
+
+bool peal_shmem_is_logged(void)
+{
+    return event_log.file != NULL;
+}
+
+bool peal_shmem_is_other(void)
+{
+    return event_log.file && event_log.is_other;
+}
+
+static void put_head(const struct peal_shmem_call *call)
+{
+    uintptr_t from = (uintptr_t)call->from;
+    bool inside = from > event_log.base && from <= event_log.end;
+    event_log.lines++;
+    fprintf(event_log.file, "%" PRIxPTR " %s ", inside ? from - event_log.base - 1 : 0, call->name);
+}
+
+/* The third poll of a loop says no more than the second. */
+bool peal_shmem_log_repeats(const struct peal_shmem_call *call, const void *word, uint64_t value)
+{
+    static struct {
+        const void *from, *word;
+        uint64_t value, times, lines;
+    } last;
+    bool same = last.from == call->from && last.word == word && last.value == value &&
+                last.lines == event_log.lines;
+    last.times = same ? last.times + 1 : 1;
+    last.from = call->from;
+    last.word = word;
+    last.value = value;
+    last.lines = event_log.lines + (last.times <= 2);
+    return last.times > 2;
+}
+
+void peal_shmem_log(const struct peal_shmem_call *call, const char *format, ...)
+{
+    va_list args;
+    if (!event_log.file)
+        return;
+    put_head(call);
+    va_start(args, format);
+    vfprintf(event_log.file, format, args);
+    va_end(args);
+    fputc('\n', event_log.file);
+}
+
+void peal_shmem_log_sync(const struct peal_shmem_call *call, const struct peal_shmem_team *team)
+{
+    if (!event_log.file)
+        return;
+    put_head(call);
+    fputs("sync", event_log.file);
+    for (int i = 0; i < team->size; i++)
+        fprintf(event_log.file, " %d", team->pes[i]);
+    fputc('\n', event_log.file);
+}
+
+void peal_shmem_log_local(const void *at, size_t bytes)
+{
+    if (!event_log.file || bytes == 0)
+        return;
+    if (event_log.nlocals == MAX_LOCALS) /* the oldest has most likely ended */
+        event_log.nlocals = 0;
+    event_log.locals[event_log.nlocals].from = at;
+    event_log.locals[event_log.nlocals].to = (const char *)at + bytes;
+    event_log.nlocals++;
+}
+
+bool peal_shmem_is_local(const void *at, size_t bytes)
+{
+    const char *from = at, *to = from + bytes;
+    for (size_t i = 0; i < event_log.nlocals; i++) {
+        if (from < event_log.locals[i].to && event_log.locals[i].from < to)
+            return true;
+    }
+    return false;
+}
