@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import tempfile
 from ctypes import c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, List, Optional, Sequence
 
 from ._library import (PENDING, Buffer, PealError, dtype_number, function, new_array, reduction_number, text)
+from .onesided import Symmetric
+from .user import UserKernel
 
 ANY_SOURCE = 0xFFFFFFFF
 
@@ -35,6 +39,8 @@ _set_timeout = function("peal_comm_set_timeout", [_P, c_uint32], None)
 _set_algo = function("peal_comm_set_algo", [_P, c_char_p, c_char_p])
 _explain = function("peal_comm_explain", [_P, c_char_p, c_uint64, c_int], c_char_p)
 _error = function("peal_comm_error", [_P], c_char_p)
+_fence = function("peal_fence", [_P])
+_quiet = function("peal_quiet", [_P])
 _simulated_ps = function("peal_comm_simulated_ps", [_P], c_uint64)
 _test = function("peal_request_test", [_P])
 _wait = function("peal_request_wait", [_P])
@@ -176,9 +182,36 @@ class Comm:
     def set_timeout(self, milliseconds: int) -> None:
         _set_timeout(self._comm, milliseconds)
 
-    def set_algorithm(self, collective: str, algorithm: Optional[str]) -> None:
-        """Forces an algorithm (see `peal list`); None gives the choice back."""
-        self._check(_set_algo(self._comm, text(collective), text(algorithm)))
+    def set_algorithm(self, collective: str, algorithm: Any) -> None:
+        """Forces an algorithm: a name (see `peal list`), a file FILE.peal, or a kernel of one's own as Peal text or as a function
+        that peal.kernel has traced. None gives the choice back."""
+        words = None if algorithm is None else str(algorithm)
+        if words is None or "{" not in words:
+            self._check(_set_algo(self._comm, text(collective), text(words)))
+            return
+        with tempfile.TemporaryDirectory(prefix="peal-") as folder:
+            path = os.path.join(folder, "kernel.peal")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(words)
+            self._check(_set_algo(self._comm, text(collective), text(path)))
+
+    def kernel(self, source: Any, name: Optional[str] = None) -> UserKernel:
+        """A kernel to be launched on this communicator's ranks: Peal text, a traced function, or a library kernel's name."""
+        return UserKernel(self, source, name)
+
+    # ---- one-sided calls ----
+
+    def symmetric(self, count: int, dtype: str = "f32") -> Symmetric:
+        """Collective: memory that peers address."""
+        return Symmetric(self, count, dtype)
+
+    def fence(self) -> None:
+        """Later puts and signals of this thread to each rank become visible after earlier ones."""
+        self._check(_fence(self._comm))
+
+    def quiet(self) -> None:
+        """Waits until all puts and signals of this thread have arrived."""
+        self._check(_quiet(self._comm))
 
     def explain(self, collective: str, size: int, symmetric: bool = False) -> str:
         """Which algorithm a call of that many bytes takes, and why."""

@@ -7,6 +7,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Union
 
+from . import command
 from ._library import REDUCTIONS, PealError, dtype_number, function, reduction_number, text
 
 
@@ -112,6 +113,9 @@ class Verdict:
     plans: int
     milliseconds: float
     counterexample: Optional[Counterexample] = None
+    bits: str = "unknown"  # of ranks with the same result: "same", "different"
+    least_depth: int = 0  # the fewest slots per channel that are enough; 0: it has no channels
+    all_ranks: Optional[Dict[str, Any]] = None  # ranks="all": class, cutoff, why, line, instead, ...
 
     def __bool__(self) -> bool:
         return self.outcome == "proved"
@@ -129,19 +133,45 @@ def _read(c: _Counterexample) -> Counterexample:
     return result
 
 
-def verify(kernel: str, ranks: Union[int, Sequence[int], None] = None, counts: Union[int, Sequence[int], None] = None,
+_BITS = ("unknown", "same", "different")
+_SHOWN_BITS = {"same": "same", "differ": "different", "different": "different"}
+
+
+def _verify_all(kernel: str, name: Optional[str], counts: Any, values: Optional[Dict[str, int]], **options: Any) -> Verdict:
+    if counts is not None or values:
+        raise ValueError("a proof for all ranks is for all counts: leave counts and values out")
+    found = command.verify_all(kernel, name, **options)
+    every = found["all_ranks"]
+    answers = [entry["answer"] for entry in found["answers"]]
+    last = answers[-1] if answers else {}
+    outcome = {"proved": "proved", "refuted": "refuted"}.get(found["verdict"], "not decided")
+    why = every.get("why") or next((a["why"] for a in answers if a["why"]), None) or ""
+    return Verdict(outcome, why, f"{found['kernel']}: {every['verdict']}", found["kernel"], last.get("reuse") or "none", len(answers),
+                   sum(a["milliseconds"] for a in answers), None, _SHOWN_BITS.get(last.get("bits") or "", "unknown"),
+                   max((a["least_depth"] for a in answers), default=0), every)
+
+
+def verify(kernel: Any, ranks: Union[int, str, Sequence[int], None] = None, counts: Union[int, Sequence[int], None] = None,
            dtype: str = "f32", op: str = "sum", values: Optional[Dict[str, int]] = None, name: Optional[str] = None,
-           advice: bool = False) -> Verdict:
-    """Proves a kernel (Peal text, or a library kernel's name) over all schedules, or refutes it.
+           advice: bool = False, depth: int = 0, launches: int = 0, in_place: bool = False, root: int = 0, pairwise: bool = False,
+           nodes: Optional[Sequence[int]] = None) -> Verdict:
+    """Proves a kernel (Peal text, a traced function, or a library kernel's name) over all schedules, or refutes it.
 
         verdict = peal.verify(text, ranks=range(2, 9))
         if not verdict: print(verdict.counterexample.why)
 
+    ranks="all" asks for every number of ranks, which the command `peal` decides; the verdict's all_ranks says how.
     ranks, counts: one or several; None: 2 to 5 and 8 ranks, and for P of them 0, 1, P - 1, P, P + 1, 3P + 2 and 256P elements.
     op: an operation's name, or a user-defined reduction: "reduce mine(a, b) = a / 2 + b", or the name of one that the text declares.
     """
     if _verify is None:
         raise PealError(7, "this libpeal has no peal_verify")
+    kernel = str(kernel)
+    if ranks == "all":
+        return _verify_all(kernel, name, counts, values, dtype=dtype, op=op, depth=depth or None, advice=advice,
+                           launches=launches or None, in_place=in_place)
+    if isinstance(ranks, str):
+        raise ValueError("ranks is a number, several, or \"all\"")
     numbers = [ranks] if isinstance(ranks, int) else list(ranks or ())
     sizes = [counts] if isinstance(counts, int) else list(counts or ())
     rank_array = (c_uint32 * max(len(numbers), 1))(*numbers)
@@ -150,7 +180,11 @@ def verify(kernel: str, ranks: Union[int, Sequence[int], None] = None, counts: U
     given = [_Value(text(key), cells, 1) for key, cells in zip(values or {}, single)]
     value_array = (_Value * max(len(given), 1))(*given)
     args = _Args(struct_size=ctypes.sizeof(_Args), ranks=rank_array, nranks=len(numbers), counts=count_array, ncounts=len(sizes),
-                 values=value_array, nvalues=len(given), dtype=dtype_number(dtype), advice=int(advice))
+                 values=value_array, nvalues=len(given), dtype=dtype_number(dtype), advice=int(advice),
+                 depth=depth, launches=launches, in_place=int(in_place), root=root, pairwise=int(pairwise))
+    if nodes is not None:
+        node_array = (c_uint32 * max(len(nodes), 1))(*nodes)
+        args.nodes, args.nnodes = node_array, len(nodes)
     if op in REDUCTIONS:
         args.op = reduction_number(op)
     else:
@@ -169,6 +203,6 @@ def verify(kernel: str, ranks: Union[int, Sequence[int], None] = None, counts: U
             raise PealError(status, _str(v.text) or _str(v.why))
         found = _read(v.counterexample.contents) if v.counterexample else None
         return Verdict(_str(_outcome(v.outcome)), _str(v.why), _str(v.text), _str(v.kernel), _str(_reuse(v.reuse)),
-                       v.proved + v.refuted + v.undecided, v.milliseconds, found)
+                       v.proved + v.refuted + v.undecided, v.milliseconds, found, _BITS[v.bits], v.least_depth)
     finally:
         _free(out)

@@ -3,6 +3,7 @@
 import array
 import multiprocessing
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -270,6 +271,255 @@ class Proofs(unittest.TestCase):
     def test_bad_text(self):
         with self.assertRaises(peal.PealError):
             peal.verify("kernel broken(in x: T[n]) { y = x }", ranks=2)
+
+
+@peal.kernel(implements="allreduce")
+def traced(k, x: "in T[n]", y: "out T[n]", op: "reduce"):
+    """Every vector travels once round."""
+    right = k.let((k.rank + 1) % k.nranks)
+    left = k.let((k.rank - 1) % k.nranks)
+    acc = k.let(x)
+    cur = k.let(x)
+    for s in k.range(1, k.nranks):
+        k.send(cur, right)
+        cur[:] = k.recv(left)
+        acc[:] = op(acc, cur)
+    y[:] = k.final(op, acc)
+
+
+TRACED = """// Every vector travels once round.
+kernel traced(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    let right = (rank + 1) % nranks
+    let left = (rank - 1) % nranks
+    let acc = x
+    let cur = x
+    for s in 1 .. nranks {
+        send cur to right
+        cur = recv from left
+        acc = op(acc, cur)
+    }
+    y = final(op, acc)
+}
+"""
+
+
+class Traced(unittest.TestCase):
+    """Python functions as kernels."""
+
+    def test_text(self):
+        self.assertEqual(traced.text, TRACED)
+        self.assertEqual((traced.name, str(traced)), ("traced", TRACED))
+
+    def test_every_statement(self):
+        @peal.kernel
+        def every(k, g: "inout window T[n]", m: "f32[r, c]", counts: "int[nranks]", most: "int = 2 * n", here: "local int"):
+            slot = k.window(k.nranks * k.n)
+            mine = k.private(k.n, dtype="f32", wide=False)
+            s = k.signal(k.nranks)
+            all_ = k.signal(mode="shared")
+            up = k.channel()
+            k.require(most >= k.n, "room")
+            for p in k.peers:
+                (slot @ p)[k.part(k.rank, k.nranks)] = g
+                k.notify(s[k.rank] @ p)
+                k.notify(all_ @ p, 1)
+            for q in k.range(1, k.nranks):
+                k.wait(s[q % k.nranks], 1)
+            k.wait(all_, k.nranks - 1)
+            with k.if_(k.and_(k.rank == 0, here > counts[0])):
+                g[0:2] += slot[0:2]
+            with k.else_():
+                m[:, 0] = 0.5
+            i = k.var(3)
+            i[:] = i + 1
+            f = k.let(k.recv_async(k.rank, on=up), k.n)
+            k.send(-g, k.rank, on=up)
+            k.wait(f, into=g)
+            mine[:] = k.select(k.rank > 1, g * 2, k.fill(0, k.n))
+            g[:] = mine
+            k.run("allreduce", g, "max")
+        self.assertEqual(every.text, """kernel every(
+        inout g: window T[n],
+        m: f32[r, c],
+        counts: int[nranks],
+        most: int = 2 * n,
+        local here: int) {
+    window slot: T[nranks * n]
+    private mine: f32[n]
+    signal s[nranks]
+    signal shared all_
+    channel up
+    assert most >= n, "room"
+    for p in peers {
+        slot@p[rank of nranks] = g
+        notify s[rank]@p += 1
+        notify all_@p += 1
+    }
+    for q in 1 .. nranks {
+        wait s[q % nranks] >= 1
+    }
+    wait all_ >= nranks - 1
+    if rank == 0 and here > counts[0] {
+        g[0 +: 2] += slot[0 +: 2]
+    } else {
+        m[:, 0] = 0.5
+    }
+    var i = 3
+    i = i + 1
+    let f: T[n] = recv_async from rank on up
+    send -g to rank on up
+    wait f into g
+    mine = select(rank > 1, g * 2, fill(0, n))
+    g = mine
+    allreduce(g, max)
+}
+""")
+
+    def test_mistakes(self):
+        def branches(k, x: "inout T[n]"):
+            if k.rank == 0:
+                x[:] = 0
+        def nameless(k, x: "inout T[n]"):
+            x[:] = k.other
+        def shapeless(k, x: "inout T"):
+            x[:] = 0
+        def deep(k, x: "inout T[n]"):
+            for i in k.range(2):
+                x[:] = k.launch_mod(9)
+        for body, error, words in ((branches, TypeError, "k.if_"), (nameless, AttributeError, "no 'other'"),
+                                   (shapeless, TypeError, "no shape"), (deep, peal.PealError, "launch mod")):
+            with self.subTest(body.__name__), self.assertRaisesRegex(error, words):
+                peal.kernel(body)
+
+    def test_proved_simulated_exported(self):
+        verdict = peal.verify(traced, ranks=[2, 3], counts=8)
+        self.assertEqual((verdict.outcome, verdict.bits, verdict.least_depth), ("proved", "different", 1))
+        self.assertEqual(peal.verify(RACY, ranks=3, depth=4, advice=True).outcome, "refuted")
+        every = peal.verify(traced, ranks="all")
+        self.assertEqual((every.outcome, every.all_ranks["class"]), ("proved", "ring"))
+        undecided = peal.verify("allreduce_doubling", ranks="all")
+        self.assertEqual(undecided.outcome, "not decided")
+        self.assertTrue(undecided.all_ranks["line"] and undecided.all_ranks["instead"])
+        x = np.arange(64, dtype="f4").reshape(4, 16)
+        y = np.zeros_like(x)
+        peal.simulate(traced, x, y, "sum", machine="mesh4x4", ranks=4)
+        np.testing.assert_array_equal(y[2], x.sum(0))
+        with tempfile.TemporaryDirectory() as folder:
+            files = peal.export(traced, "msccl", 4, folder)
+            self.assertEqual([os.path.basename(file) for file in files], ["traced.xml"])
+            with self.assertRaisesRegex(peal.PealError, "msccl"):
+                peal.export(traced, "nonesuch", 4, folder)
+
+
+class Own(unittest.TestCase):
+    """A kernel of one's own on a communicator, and in the place of a collective."""
+
+    def test_launched(self):
+        def body(comm):
+            y = np.zeros(5, "i4")
+            with comm.kernel(traced) as kernel:
+                kernel(np.full(5, comm.rank + 1, "i4"), y, "max")
+            g = comm.symmetric(4, "f64")
+            g.array[:] = comm.rank
+            with comm.kernel("allreduce_window") as kernel:
+                kernel(g, "sum")
+            total = float(g.array[3])
+            comm.barrier()
+            g.free()
+            return int(y[4]), total
+        self.assertEqual(in_threads(3, body), [(3, 3.0)] * 3)
+
+    def test_one_sided(self):
+        def body(comm):
+            r, size = comm.rank, comm.size
+            memory, words = comm.symmetric(4, "f32"), comm.symmetric(3, "u64")
+            memory.put(np.full(4, r + 1, "f4"), (r + 1) % size, signal=(words, 0))
+            words.wait_until(">=", 1)
+            got = float(memory.array[2])
+            words.notify(0, at=1)
+            drawn = words.fetch_add(0, 1, at=2)
+            comm.fence()
+            comm.quiet()
+            comm.barrier()
+            swapped = words.compare_swap(0, size, 77, at=2) if r == 1 else None
+            comm.barrier()
+            seen = words.get(0, 3)
+            with self.assertRaises(ValueError):
+                memory.notify(0)
+            with self.assertRaises(ValueError):
+                memory.put(np.zeros(5, "f4"), 0)
+            with self.assertRaises(peal.PealError):
+                memory.put(np.zeros(4, "f4"), 99)
+            comm.barrier()
+            memory.free()
+            words.free()
+            return got, drawn, swapped, list(map(int, seen))
+        results = in_threads(3, body)
+        self.assertEqual([r[0] for r in results], [3.0, 1.0, 2.0])
+        self.assertEqual(sorted(r[1] for r in results), [0, 1, 2])
+        self.assertEqual(results[1][2], 3)
+        self.assertTrue(all(r[3] == [1, 3, 77] for r in results))
+
+    def check_calls(self, comm, collective):
+        """Two calls of it on this rank, in numpy's words."""
+        r, size = comm.rank, comm.size
+        every = np.array([np.arange(3 * size) + 100 * q for q in range(size)], "i4")
+        x, total, root = every[r].copy(), every.sum(0), size - 1
+        for _ in range(2):
+            if collective == "barrier":
+                comm.barrier()
+                continue
+            if collective == "broadcast":
+                got, want = comm.broadcast(x.copy(), root), every[root]
+            elif collective in ("allreduce", "scan", "exscan"):
+                got = getattr(comm, collective)(x)
+                want = {"allreduce": total, "scan": every[:r + 1].sum(0), "exscan": every[:r].sum(0)}[collective]
+            elif collective == "reduce":
+                got, want = comm.reduce(x, root=root), total if r == root else None
+            elif collective == "allgather":
+                got, want = comm.allgather(x), every
+            elif collective == "gather":
+                got, want = comm.gather(x, root), every if r == root else None
+            elif collective == "scatter":
+                got, want = comm.scatter(x if r == root else None, np.zeros(3, "i4"), root, "i32"), every[root].reshape(size, 3)[r]
+            elif collective == "reduce_scatter":
+                got, want = comm.reduce_scatter(x), total.reshape(size, 3)[r]
+            else:
+                got, want = comm.all_to_all(x), every.reshape(size, size, 3)[:, r].reshape(-1)
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(x, every[r])
+
+    @unittest.skipUnless("PEAL_OWN_TEST" in os.environ, "the kernels of comm/own are written by its program")
+    def test_in_the_place_of_collectives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([os.environ["PEAL_OWN_TEST"], "kernels", folder], check=True)
+            files = sorted(os.listdir(folder))
+            self.assertGreater(len(files), 100)
+
+            def body(comm):
+                for file in files:
+                    collective, form = file.split("-")
+                    with open(os.path.join(folder, file), encoding="utf-8") as text:
+                        kernel = text.read()
+                    if form.startswith("misses"):
+                        with self.assertRaisesRegex(peal.PealError, "nothing in a call"):
+                            comm.set_algorithm(collective, kernel)
+                        continue
+                    comm.set_algorithm(collective, kernel)
+                    self.assertIn("of a file", comm.explain(collective, 12))
+                    try:
+                        self.check_calls(comm, collective)
+                    except Exception as error:
+                        raise AssertionError(file) from error
+                    comm.set_algorithm(collective, None)
+                return True
+            for platform in ("native", "sim:mesh4x4"):
+                with self.subTest(platform):
+                    os.environ["PEAL_PLATFORM"] = platform
+                    try:
+                        self.assertEqual(in_threads(3, body), [True] * 3)
+                    finally:
+                        del os.environ["PEAL_PLATFORM"]
 
 
 class Hosts(unittest.TestCase):

@@ -3,7 +3,11 @@
  *
  * Every form of a kernel, times every collective, times every way to name it to a communicator,
  * times threads, processes, a modelled machine and (TEST_HOSTS) two hosts. The results are compared
- * with what the calls promise, computed here; what a call may not change must be as it was. */
+ * with what the calls promise, computed here; what a call may not change must be as it was.
+ *
+ *   own_test threads|processes|machine short|all
+ *   own_test kernels FOLDER    writes the kernels of the matrix, COLLECTIVE-FORM.peal, for the suites of
+ *                              Python, PyTorch and MPI, which have ways of their own to name one */
 #include "comm/tests/any_call.h"
 #include "comm/tests/children.h"
 #undef EXPECT
@@ -431,10 +435,73 @@ static void write_files(struct cell *cell, char *folder)
     write_file(cell->machine, machine);
 }
 
+static bool has_form(const struct algorithm *a, enum form form)
+{
+    bool uneven = a->x_shape[0] == 'p' || a->y_shape[0] == 'p';
+    if (form == COUNTS)
+        return uneven;
+    return a->kind != BARRIER || form == SEPARATE || form == SCALAR || form == SCALAR_MISSES ||
+           form == LOCAL_MISSES;
+}
+
+static void write_kernels(const char *folder)
+{
+    for (int i = 0; i < ALGORITHMS * FORMS; i++) {
+        const struct algorithm *a = &algorithms[i / FORMS];
+        enum form form = (enum form)(i % FORMS);
+        struct words text;
+        char path[512];
+        if (!has_form(a, form))
+            continue;
+        write_kernel(a, form, &text);
+        int len = snprintf(path, sizeof path, "%s/%s-%s%d.peal", folder, kind_name(a->kind),
+                           form >= SCALAR_MISSES ? "misses" : "form", (int)form);
+        EXPECT(len > 0 && len < (int)sizeof path);
+        write_file(path, text.at);
+    }
+}
+
+/* ---- the text counts, not its path ---- */
+
+static char same_text[2][64];
+static bool differ;
+
+static void *use_copy(void *comm)
+{
+    int32_t x = 1, y = 0;
+    uint32_t rank = peal_comm_rank(comm);
+    EXPECT(peal_comm_set_algo(comm, "allreduce", same_text[rank]) == PEAL_OK);
+    enum peal_status status = peal_allreduce(comm, &x, &y, 1, PEAL_I32, PEAL_SUM);
+    EXPECT(differ ? status == PEAL_MISMATCH : status == PEAL_OK && y == 2);
+    return NULL;
+}
+
+/* Two ranks have a kernel at different places: it is one kernel if its text is. */
+static void compare_texts(const char *folder)
+{
+    struct words text;
+    set_up(&(struct cell){.algorithm = &algorithms[1], .way = BY_CALL}, false);
+    for (int round = 0; round < 2; round++) {
+        differ = round == 1;
+        for (int i = 0; i < 2; i++) {
+            write_kernel(&algorithms[1], differ && i ? OUTPUT_FIRST : SEPARATE, &text);
+            snprintf(same_text[i], sizeof same_text[i], "%s/%d.peal", folder, i);
+            write_file(same_text[i], text.at);
+        }
+        threads_run(2, use_copy);
+    }
+    EXPECT(unlink(same_text[0]) == 0 && unlink(same_text[1]) == 0);
+}
+
 int main(int argc, char **argv)
 {
     char folder[] = "/tmp/peal-own-XXXXXX", path[64];
-    EXPECT(argc == 3 && mkdtemp(folder));
+    EXPECT(argc == 3);
+    if (strcmp(argv[1], "kernels") == 0) {
+        write_kernels(argv[2]);
+        return 0;
+    }
+    EXPECT(mkdtemp(folder));
     const char *mode = argv[1];
     bool all = strcmp(argv[2], "all") == 0;
     int failed = 0, cells = 0;
@@ -444,13 +511,9 @@ int main(int argc, char **argv)
                             .form = (enum form)(i / WAYS % FORMS),
                             .way = (enum way)(i % WAYS)};
         bool modelled = strcmp(mode, "machine") == 0;
-        bool has_form = cell.algorithm->kind != BARRIER || cell.form == SEPARATE ||
-                        cell.form == SCALAR || cell.form == SCALAR_MISSES ||
-                        cell.form == LOCAL_MISSES;
-        bool uneven = cell.algorithm->x_shape[0] == 'p' || cell.algorithm->y_shape[0] == 'p';
         if ((cell.way == BY_MACHINE) != modelled && (cell.way == BY_MACHINE || !all))
             continue;
-        if (!has_form || (cell.form == COUNTS && !uneven))
+        if (!has_form(cell.algorithm, cell.form))
             continue;
         if (!all && !modelled && (i / WAYS) % 2 != (int)cell.way)
             continue; /* every form of every collective, one way each */
@@ -465,6 +528,8 @@ int main(int argc, char **argv)
             failed++;
         }
     }
+    if (strcmp(mode, "threads") == 0)
+        compare_texts(folder);
     snprintf(path, sizeof path, "%s/own.peal", folder);
     EXPECT(unlink(path) == 0);
     snprintf(path, sizeof path, "%s/m.yaml", folder);

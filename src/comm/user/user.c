@@ -61,7 +61,11 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
         status = kernel->kernel ? PEAL_OK : PEAL_INVALID;
     }
     if (status == PEAL_OK) {
+        /* What a file holds, not its path: ranks may have it at different places, and different
+         * texts at the same one. */
         const char *source = text ? text : name;
+        if (!text && peal_program_is_path(name))
+            source = peal_program_module(kernel->program)->source->text;
         kernel->text_hash = peal_hash_bytes(source, strlen(source), 7);
         kernel->text_hash =
             peal_hash_bytes(kernel->kernel->name, strlen(kernel->kernel->name), kernel->text_hash);
