@@ -42,6 +42,8 @@ void peal_assembler_free(struct peal_assembler *a);
 struct peal_plan *peal_assembler_header(struct peal_assembler *a);
 uint32_t peal_assembler_string(struct peal_assembler *a, const char *text);
 
+/* Is there a buffer of that name, or a tile of that lane? */
+bool peal_assembler_has_name(const struct peal_assembler *a, const char *name, uint32_t lane);
 uint32_t peal_assembler_buf(struct peal_assembler *a, const struct peal_buf_spec *spec);
 void peal_assembler_len(struct peal_assembler *a, uint32_t rank, uint32_t buf, uint64_t len);
 /* Makes the buffer at least this long on every rank. */

@@ -67,6 +67,18 @@ uint32_t peal_assembler_string(struct peal_assembler *a, const char *text)
     return row;
 }
 
+bool peal_assembler_has_name(const struct peal_assembler *a, const char *name, uint32_t lane)
+{
+    uint64_t hash = peal_hash_bytes(name, strlen(name), 0);
+    uint32_t row = find_row(a, &a->string_index, hash, same_string, name);
+    for (size_t i = 0; i < a->bufs.len && row != PEAL_NONE; i++) {
+        const struct peal_buf *buf = &a->bufs.at[i];
+        if (buf->name == row && (buf->kind != PEAL_BUF_TILE || buf->lane == lane))
+            return true;
+    }
+    return false;
+}
+
 uint32_t peal_assembler_buf(struct peal_assembler *a, const struct peal_buf_spec *spec)
 {
     if (a->bufs.len >= PEAL_BUF_SLOT) {

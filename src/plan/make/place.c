@@ -3,6 +3,7 @@
 #include "plan/make/maker.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void peal_inst_no_memory(struct instantiation *t)
@@ -256,6 +257,24 @@ static struct tile_buf *find_tile(struct instantiation *t, uint32_t slot, enum p
     return NULL;
 }
 
+enum { PEAL_TILE_NAME = 256 };
+
+/* `tmp`, `tmp_1`, ...: unlike every other name in the lane. */
+static void name_tile(const struct instantiation *t, const struct peal_symbol *symbol,
+                      char out[static PEAL_TILE_NAME])
+{
+    const char *base = symbol ? symbol->name : "tmp";
+    uint32_t slot = symbol ? symbol->slot : PEAL_NONE;
+    uint32_t number = 0;
+    for (size_t i = 0; i < t->tiles.len; i++)
+        number += t->tiles.at[i].slot == slot && t->tiles.at[i].lane == t->lane;
+    snprintf(out, PEAL_TILE_NAME, "%s", base);
+    if (number)
+        snprintf(out, PEAL_TILE_NAME, "%.240s_%u", base, number);
+    while (peal_assembler_has_name(t->a, out, t->lane))
+        snprintf(out, PEAL_TILE_NAME, "%.240s_%u", base, ++number);
+}
+
 struct part peal_inst_tile(struct instantiation *t, const struct peal_symbol *symbol,
                            enum peal_dtype dtype, const struct part *shape)
 {
@@ -268,8 +287,10 @@ struct part peal_inst_tile(struct instantiation *t, const struct peal_symbol *sy
     struct part p = {.rows = shape->rows, .count = shape->count, .dims = shape->dims};
     struct tile_buf *tile = find_tile(t, slot, dtype, cols);
     if (!tile) {
+        char name[PEAL_TILE_NAME];
+        name_tile(t, symbol, name);
         struct peal_buf_spec spec = {
-            .name = symbol ? symbol->name : "tmp",
+            .name = name,
             .kind = PEAL_BUF_TILE,
             .dtype = dtype,
             .param = PEAL_NONE,
