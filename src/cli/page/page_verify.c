@@ -109,9 +109,9 @@ static void add_cell(struct counterexample *s, const struct peal_verify_step *st
         return;
     const char *at = strrchr(step->cell, '@');
     uint32_t rank = at ? (uint32_t)strtoul(at + 1, NULL, 10) : step->rank;
-    char name[128], value[32];
+    char name[128], value[48];
     snprintf(name, sizeof name, "%.*s", at ? (int)(at - step->cell) : 100, step->cell);
-    snprintf(value, sizeof value, "%" PRId64, step->before);
+    snprintf(value, sizeof value, "%s", peal_verify_cell_words(step->before).text);
     if (s->cells.len == s->cells.cap && !peal_vec_grow((void **)&s->cells.at, &s->cells.cap,
                                                        s->cells.len, 1, sizeof *s->cells.at)) {
         s->page->failed = true;
@@ -125,10 +125,11 @@ static uint32_t step_detail(const struct counterexample *s, const struct peal_ve
 {
     struct peal_text text = {0};
     if (step->cell && step->before != step->after)
-        peal_text_printf(&text, "%s: %" PRId64 " -> %" PRId64, step->cell, step->before,
-                         step->after);
+        peal_text_printf(&text, "%s: %s -> %s", step->cell,
+                         peal_verify_cell_words(step->before).text,
+                         peal_verify_cell_words(step->after).text);
     else if (step->cell)
-        peal_text_printf(&text, "%s is %" PRId64, step->cell, step->before);
+        peal_text_printf(&text, "%s is %s", step->cell, peal_verify_cell_words(step->before).text);
     if (step->blocked)
         peal_text_printf(&text, "%swaits for ever", text.len ? "; " : "");
     if (step->collides)
@@ -301,8 +302,9 @@ static void add_waits(struct peal_page *page, const struct peal_verification *v)
         for (uint32_t k = 0; k < w->nnotifiers; k++)
             peal_text_printf(&who, "%srank %u", k ? ", " : "", w->notifiers[k]);
         peal_report_table_cell(table, "%u", w->rank);
-        peal_report_table_cell(table, "%s %s %" PRId64, w->cell, w->relation, w->expected);
-        peal_report_table_cell(table, "%" PRId64, w->actual);
+        peal_report_table_cell(table, "%s %s %s", w->cell, w->relation,
+                               peal_verify_cell_words(w->expected).text);
+        peal_report_table_cell(table, "%s", peal_verify_cell_words(w->actual).text);
         peal_report_table_cell(table, "%s", w->nnotifiers ? peal_text_get(&who) : "no rank");
         peal_report_table_cell(table, "%s", w->in_cycle ? "in the cycle" : "");
         peal_text_release(&who);

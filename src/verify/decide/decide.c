@@ -26,9 +26,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Stands for any value in a cell that was never initialised. */
-#define ANY_HIGH (INT64_C(1) << 60)
-
 static void set_uninitialised(struct program *p, int64_t value)
 {
     for (uint32_t c = 0; c < p->ncells; c++) {
@@ -117,7 +114,7 @@ free_writer:
 static bool check_deadlock(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct run run;
-    set_uninitialised(p, -ANY_HIGH);
+    set_uninitialised(p, -PEAL_VERIFY_ANY);
     if (!peal_run_init(&run, p)) {
         peal_answer_give_up(a, "out of memory");
         return false;
@@ -259,7 +256,7 @@ static bool take_values(struct values_ahead *ahead, bool wanted, struct answer *
 static bool check_races(struct program *p, const struct peal_verify_options *o, struct answer *a,
                         struct race_report *r, struct values_ahead *ahead)
 {
-    set_uninitialised(p, ANY_HIGH);
+    set_uninitialised(p, PEAL_VERIFY_ANY);
     if (ahead)
         start_values(p, o, ahead);
     enum peal_status status = peal_race_find(p, o->workers, o->max_bytes, r);

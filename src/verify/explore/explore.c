@@ -192,7 +192,7 @@ static bool decide(struct search *s)
  * (`few` is false), all states are visited from these. False: not proved. */
 static bool try_some_starts(struct search *s, const struct unknown *list, uint32_t count, bool few)
 {
-    static const int64_t guess[] = {INT64_C(1) << 60, -(INT64_C(1) << 60), 0};
+    static const int64_t guess[] = {PEAL_VERIFY_ANY, -PEAL_VERIFY_ANY, 0};
     for (size_t i = 0; i < (count ? 3 : 1); i++) {
         for (uint32_t k = 0; k < count; k++) {
             const int64_t known[] = {list[k].last, list[k].first, 0};

@@ -47,12 +47,13 @@ static const char *reason_of(struct answer *a, const struct peal_verify_wait *wa
         if (w->nnotifiers > 0)
             continue;
         if (w->actual == PEAL_VERIFY_LATER)
-            return peal_answer_text(
-                a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on", w->rank,
-                w->cell, w->relation, w->expected);
+            return peal_answer_text(a, "rank %u waits for %s %s %s, but its writer has gone on",
+                                    w->rank, w->cell, w->relation,
+                                    peal_verify_cell_words(w->expected).text);
         return peal_answer_text(
-            a, "rank %u waits for %s %s %" PRId64 ", it is %" PRId64 ", and no rank will change it",
-            w->rank, w->cell, w->relation, w->expected, w->actual);
+            a, "rank %u waits for %s %s %s, it is %s, and no rank will change it", w->rank, w->cell,
+            w->relation, peal_verify_cell_words(w->expected).text,
+            peal_verify_cell_words(w->actual).text);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (waits[i].in_cycle)

@@ -3,6 +3,7 @@
 #include "verify/verdict/verdict.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The following three are public: a caller may pass any number. */
@@ -79,12 +80,26 @@ static void put_place(const struct peal_verification *v, const struct peal_verif
     peal_text_printf(out, "%u:%u", at->line, at->col);
 }
 
+struct peal_cell_words peal_verify_cell_words(int64_t value)
+{
+    struct peal_cell_words words;
+    bool is_unknown = value >= PEAL_VERIFY_ANY / 2 || value <= -PEAL_VERIFY_ANY / 2;
+    int64_t more = value - (value > 0 ? PEAL_VERIFY_ANY : -PEAL_VERIFY_ANY);
+    if (value == PEAL_VERIFY_LATER)
+        snprintf(words.text, sizeof words.text, "a later launch's");
+    else if (!is_unknown)
+        snprintf(words.text, sizeof words.text, "%" PRId64, value);
+    else if (more)
+        snprintf(words.text, sizeof words.text, "unknown %c %" PRId64, more > 0 ? '+' : '-',
+                 more > 0 ? more : -more);
+    else
+        snprintf(words.text, sizeof words.text, "unknown");
+    return words;
+}
+
 static void put_value(int64_t value, struct peal_text *out)
 {
-    if (value == PEAL_VERIFY_LATER)
-        peal_text_puts(out, "a later launch's");
-    else
-        peal_text_printf(out, "%" PRId64, value);
+    peal_text_puts(out, peal_verify_cell_words(value).text);
 }
 
 /* What a step does to its cell, and what is special about it. */
@@ -181,8 +196,9 @@ static void put_accesses(const struct peal_verification *v, struct peal_text *ou
 
 static void put_wait(const struct peal_verify_wait *w, struct peal_text *out)
 {
-    peal_text_printf(out, "rank %u%s waits for %s %s %" PRId64 "; it is ", w->rank,
-                     w->in_cycle ? " (in the cycle)" : "", w->cell, w->relation, w->expected);
+    peal_text_printf(out, "rank %u%s waits for %s %s %s; it is ", w->rank,
+                     w->in_cycle ? " (in the cycle)" : "", w->cell, w->relation,
+                     peal_verify_cell_words(w->expected).text);
     put_value(w->actual, out);
     peal_text_puts(out, "; ");
     if (w->nnotifiers == 0)

@@ -39,6 +39,13 @@ struct peal_verify_place {
 
 /* Stands for the value of a cell whose writer is already in a later launch. */
 #define PEAL_VERIFY_LATER ((int64_t)UINT32_MAX)
+/* This, or minus this, stands for the value of a cell that was never initialised. */
+#define PEAL_VERIFY_ANY (INT64_C(1) << 60)
+/* What a cell holds, in words: a number, "unknown", "unknown + 1", "a later launch's". */
+struct peal_cell_words {
+    char text[48];
+};
+struct peal_cell_words peal_verify_cell_words(int64_t value);
 
 enum peal_operand_kind { PEAL_OPERAND_BUFFER, PEAL_OPERAND_CONSTANT, PEAL_OPERAND_SLOT };
 
