@@ -144,6 +144,16 @@ static void mark_access(const struct view *v, struct marks *to, const struct rin
     add_mark(to, mark);
 }
 
+/* y = x in place, or y = y: the model has a copy of a place to itself, and a plan has none. */
+static bool is_left_out(const struct view *v, const struct ring_op *op)
+{
+    const struct ring_access *a = &op->source[0], *b = &op->dest;
+    bool divides = op->final && v->plan->reduce == PEAL_AVG;
+    return op->nsources == 1 && !divides && a->buffer == b->buffer && a->shift == b->shift &&
+           a->whole == b->whole && a->named == b->named &&
+           memcmp(&a->part, &b->part, sizeof a->part) == 0;
+}
+
 static void mark_op(const struct view *v, struct marks *to, uint32_t op, int64_t turn)
 {
     const struct ring_op *at = &v->m->ops[op];
@@ -161,7 +171,7 @@ static void mark_op(const struct view *v, struct marks *to, uint32_t op, int64_t
         add_sync(to, mark);
         return;
     }
-    if (at->kind != RING_MOVE)
+    if (at->kind != RING_MOVE || is_left_out(v, at))
         return;
     for (uint32_t i = 0; i < at->nsources; i++)
         mark_access(v, to, &at->source[i], turn, false);
