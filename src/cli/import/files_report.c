@@ -24,14 +24,16 @@ static const char *verdict_name(const struct peal_verification *v)
     return peal_outcome_name(v->verdict);
 }
 
-static void put_row(const struct peal_file_task *t, const struct peal_file_run *run,
+/* `one`: there is one file, and no column for its path, which would take most of a line. */
+static void put_row(const struct peal_file_task *t, const struct peal_file_run *run, bool one,
                     struct peal_report_table *table)
 {
     static const char *const bits[] = {"-", "same", "differ"};
     const struct peal_verification *v = NULL;
     if (run)
         v = run->answer;
-    peal_report_table_cell(table, "%s", t->path);
+    if (!one)
+        peal_report_table_cell(table, "%s", t->path);
     if (t->facts.nranks)
         peal_report_table_cell(table, "%u", t->facts.nranks);
     else
@@ -69,7 +71,8 @@ void peal_files_report_table(const struct peal_files_job *job, struct peal_text 
     struct peal_report_table *table = peal_report_table_new();
     static const char *const titles[] = {"file",  "ranks", "place", "count", "verdict",
                                          "reuse", "bits",  "depth", "ops",   "ms"};
-    for (int i = 0; i < 10; i++)
+    bool one = job->ntasks == 1;
+    for (int i = one; i < 10; i++)
         peal_report_table_column(table, titles[i],
                                  i == 1 || i == 3 || i == 7 || i == 8 ? PEAL_ALIGN_RIGHT
                                                                       : PEAL_ALIGN_LEFT);
@@ -78,9 +81,9 @@ void peal_files_report_table(const struct peal_files_job *job, struct peal_text 
         if (!has_finished(t))
             continue;
         for (size_t k = 0; k < t->runs.len; k++)
-            put_row(t, &t->runs.at[k], table);
+            put_row(t, &t->runs.at[k], one, table);
         if (!t->runs.len)
-            put_row(t, NULL, table);
+            put_row(t, NULL, one, table);
     }
     peal_report_table_text(table, out);
     peal_report_table_free(table);
@@ -147,9 +150,11 @@ static void put_findings(const struct peal_file_task *t, enum peal_finding_level
         const struct peal_finding *f = &t->findings.list.at[i];
         if (f->level < least)
             continue;
+        size_t from = out->len;
         put_place(t->path, f->pos.line, f->pos.col, out);
         peal_text_printf(out, "%s: %s [%s]\n", peal_finding_level_name(f->level), f->message,
                          f->rule);
+        peal_text_fold(out, from, 2, PEAL_TEXT_WIDTH);
     }
 }
 
@@ -182,8 +187,10 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
         if (task->wrong_ranks)
             peal_text_printf(out, "%s: is for %u ranks; --ranks cannot change that\n", task->path,
                              task->facts.nranks);
+        size_t from = out->len;
         for (size_t k = 0; k < task->runs.len; k++)
             put_problem(job, task, &task->runs.at[k], out);
+        peal_text_fold(out, from, 2, PEAL_TEXT_WIDTH);
         put_findings(task, one ? PEAL_FINDING_NOTE : PEAL_FINDING_WARNING, out);
         if (task->patch)
             peal_text_printf(out, "\n%s\n", task->patch);

@@ -224,8 +224,12 @@ static bool ask_for_all(struct peal_cli *cli, const struct peal_kernel *kernel,
 {
     enum { FEW_STATES = 200000 };
     if (all->in == PEAL_FORALL_NONE) {
-        fprintf(stderr, "peal verify: no proof of '%s' for all\n  line %u: %s\n", kernel->name,
-                all->at.line, all->why);
+        struct peal_text said = {0};
+        peal_text_printf(&said, "peal verify: no proof of '%s' for all\n  line %u: %s\n",
+                         kernel->name, all->at.line, all->why);
+        peal_text_fold(&said, 0, 4, PEAL_TEXT_WIDTH);
+        fputs(peal_text_get(&said), stderr);
+        peal_text_release(&said);
         if (!claim->verify.max_states)
             claim->verify.max_states = FEW_STATES;
         return true;
