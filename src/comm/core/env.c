@@ -259,26 +259,29 @@ enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why)
 
 enum peal_status peal_env_force(struct peal_comm *comm)
 {
+    enum { MAX_BYTES = 64 << 10 }; /* paths of files for all collectives, and no more */
     const char *text = getenv("PEAL_ALGO");
-    char copy[512];
     if (!text)
         return PEAL_OK;
-    if (strlen(text) >= sizeof copy)
-        return peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO has more than %zu bytes",
-                              sizeof copy - 1);
-    snprintf(copy, sizeof copy, "%s", text);
+    if (strlen(text) > MAX_BYTES)
+        return peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO has more than %d bytes", MAX_BYTES);
+    char *copy = strdup(text);
+    if (!copy)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for PEAL_ALGO");
     char *rest = copy;
-    for (char *item; (item = strsep(&rest, ",")) != NULL;) {
+    enum peal_status status = PEAL_OK;
+    for (char *item; status == PEAL_OK && (item = strsep(&rest, ",")) != NULL;) {
         char *algo = strchr(item, '=');
         if (item[0] == '\0')
             continue;
-        if (!algo)
-            return peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO: '%s' is not COLLECTIVE=ALGO",
-                                  item);
-        *algo++ = '\0';
-        enum peal_status status = peal_comm_set_algo(comm, item, algo);
-        if (status != PEAL_OK)
-            return status;
+        if (algo) {
+            *algo++ = '\0';
+            status = peal_comm_set_algo(comm, item, algo);
+        } else {
+            status =
+                peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO: '%s' is not COLLECTIVE=ALGO", item);
+        }
     }
-    return PEAL_OK;
+    free(copy);
+    return status;
 }
