@@ -12,6 +12,73 @@
 #include "plan/plan.h"
 #include "cli/cli.h"
 
+enum peal_record_level { PEAL_LEVEL_BOTH, PEAL_LEVEL_CORE, PEAL_LEVEL_PIPE };
+
+/* Options of commands that take such kernels. */
+struct peal_recorded_options {
+    const char *entry, *args, *implements, *pipes;
+    int level; /* enum peal_record_level */
+    int64_t blocks;
+    struct peal_pairs inputs; /* NAME=FILE: contents that the kernel may act on */
+};
+
+#define PEAL_RECORDED_ROWS(type, member)                                                           \
+    {"entry",                                                                                      \
+     0,                                                                                            \
+     PEAL_OPTION_STRING,                                                                           \
+     offsetof(type, member.entry),                                                                 \
+     "NAME",                                                                                       \
+     "KERNEL.cpp: the function to record (default kernel_entry)",                                  \
+     0,                                                                                            \
+     0},                                                                                           \
+        {"args",                                                                                   \
+         0,                                                                                        \
+         PEAL_OPTION_STRING,                                                                       \
+         offsetof(type, member.args),                                                              \
+         "LIST",                                                                                   \
+         "KERNEL.cpp: what it is called with: 'in x: f32[256], out y: f32[256], window s: 2K "     \
+         "zeroed, nranks, ctx'",                                                                   \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"implements",                                                                             \
+         0,                                                                                        \
+         PEAL_OPTION_STRING,                                                                       \
+         offsetof(type, member.implements),                                                        \
+         "NAME",                                                                                   \
+         "KERNEL.cpp: what it promises: allreduce, ... (default: nothing)",                        \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"level",                                                                                  \
+         0,                                                                                        \
+         PEAL_OPTION_CHOICE,                                                                       \
+         offsetof(type, member.level),                                                             \
+         "both|core|pipe",                                                                         \
+         "KERNEL.cpp: the order of ops is that of the text (core), or of hardware pipes",          \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"pipes",                                                                                  \
+         0,                                                                                        \
+         PEAL_OPTION_STRING,                                                                       \
+         offsetof(type, member.pipes),                                                             \
+         "FILE",                                                                                   \
+         "KERNEL.cpp: the table of pipes: a file, or pto-a2a3 (default) or pto-a5",                \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"blocks",                                                                                 \
+         0,                                                                                        \
+         PEAL_OPTION_INT,                                                                          \
+         offsetof(type, member.blocks),                                                            \
+         "B",                                                                                      \
+         "KERNEL.cpp: blocks per rank (default 1)",                                                \
+         1,                                                                                        \
+         32},                                                                                      \
+    {                                                                                              \
+        "input", 0, PEAL_OPTION_PAIRS, offsetof(type, member.inputs), "NAME=FILE",                 \
+            "KERNEL.cpp: contents of a parameter or window on all ranks, as bytes, for kernels "   \
+            "that act on data; the verdict is then for these contents",                            \
+            0, 0                                                                                   \
+    }
+
 struct peal_kernel_options {
     struct peal_ints ranks;  /* -n; empty = not given */
     struct peal_ints counts; /* --count; empty = not given */
@@ -24,6 +91,7 @@ struct peal_kernel_options {
     bool in_place;
     const char *nodes; /* --nodes; NULL = not given */
     struct peal_pairs set;
+    struct peal_recorded_options recorded;
 };
 
 /* The count where none is given: a kilobyte of f32. */

@@ -372,11 +372,14 @@ static void elementwise(struct emitter *e, enum peal_fn fn)
     bool known = n < MAX_OPERANDS;
     for (uint32_t i = 0; i <= n && known; i++)
         known = !is_mixed(e, &spans[i]) && (i == 0 || !overlap(&spans[0], &spans[i]));
+    bool accumulates = e->op->kind == RECORD_ACCUMULATE;
+    if (!known && accumulates)
+        peal_record_fail_at(e->r, e->op->pos, PEAL_UNSUPPORTED,
+                            "an atomic operation on memory that is also used with another type");
     if (!known) {
         opaque(e);
         return;
     }
-    bool accumulates = e->op->kind == RECORD_ACCUMULATE;
     bool copies = e->op->kind == RECORD_COPY && spans[1].region != PEAL_NONE;
     for (uint64_t i = 0; i < elements(&spans[0]) && e->r->status == PEAL_OK;) {
         struct peal_ref refs[MAX_OPERANDS];

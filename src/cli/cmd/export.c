@@ -22,6 +22,7 @@ static const struct peal_option options_table[] = {
      "what it is written for: msccl, mscclpp or pto (must be given)", 0, 0},
     {"output", 'o', PEAL_OPTION_STRING, offsetof(struct export_options, folder), "DIR",
      "the folder that gets the files (default: the current one)", 0, 0},
+    PEAL_RECORDED_ROWS(struct export_options, kernel.recorded),
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 

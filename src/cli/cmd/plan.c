@@ -28,6 +28,7 @@ static const struct peal_option options_table[] = {
     {"flush", 0, PEAL_OPTION_FLAG, AT(flush), NULL,
      "with the flushes that make notifies between nodes release everything", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    PEAL_RECORDED_ROWS(struct plan_options, kernel.recorded),
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 

@@ -496,6 +496,7 @@ static const struct peal_option table[] = {
     {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
      "write a page that shows one more launch, op by op (or a picture: FILE.svg)", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    PEAL_RECORDED_ROWS(struct run_options, kernel.recorded),
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 

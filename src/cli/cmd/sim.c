@@ -46,6 +46,7 @@ static const struct peal_option options_table[] = {
     {"strict", 0, PEAL_OPTION_FLAG, AT(strict), NULL,
      "every op at its own event: slower, the same times", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    PEAL_RECORDED_ROWS(struct sim_options, kernel.recorded),
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 

@@ -4,6 +4,7 @@
 #include "cli/import/files.h"
 #include "cli/import/python.h"
 #include "cli/kernel_args.h"
+#include "cli/record/record.h"
 #include "cli/verify/verify_recorded.h"
 #include "cli/verify/require.h"
 #include "cli/verify/sarif.h"
@@ -63,7 +64,7 @@ static const struct peal_option options_table[] = {
      "with --fix of a kernel: write the changed text there", 0, 0},
     {"fix-all", 0, PEAL_OPTION_FLAG, offsetof(struct peal_verify_settings, fix_all), NULL,
      "the same for several files", 0, 0},
-    PEAL_RECORDED_ROWS(struct peal_verify_settings, recorded),
+    PEAL_RECORDED_ROWS(struct peal_verify_settings, kernel.recorded),
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct peal_verify_settings, json), NULL, "print JSON",
      0, 0},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct peal_verify_settings, html), "FILE",
@@ -451,7 +452,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (nargs == 1 && peal_python_names_file(args[0]))
         return verify_python(cli, o, args[0]);
     for (int i = 0; i < nargs; i++)
-        files = files || peal_import_names_file(args[i]);
+        files = files || (!peal_recorded_names_file(args[i]) && peal_import_names_file(args[i]));
     if (files)
         return verify_files(cli, o, args, nargs, NULL);
     if (o->output && !o->fix)

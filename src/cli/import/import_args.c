@@ -3,6 +3,7 @@
 #include "cli/import/import_args.h"
 
 #include "cli/import/python.h"
+#include "cli/record/record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,8 @@ bool peal_import_names_file(const char *argument)
     if ((len > 5 && strcmp(argument + len - 5, ".peal") == 0) || !strpbrk(argument, "./"))
         return false;
     if ((len > 4 && strcmp(argument + len - 4, ".xml") == 0) ||
-        (len > 5 && strcmp(argument + len - 5, ".json") == 0) || peal_python_names_file(argument))
+        (len > 5 && strcmp(argument + len - 5, ".json") == 0) || peal_python_names_file(argument) ||
+        peal_recorded_names_file(argument))
         return true;
     FILE *file = fopen(argument, "rb");
     if (!file)
@@ -88,6 +90,8 @@ bool peal_import_file_open(const struct peal_cli *cli, const char *path,
     *out = (struct peal_import_file){0};
     peal_diags_init(&out->diags);
     *code = PEAL_EXIT_OTHER;
+    if (peal_recorded_names_file(path))
+        return peal_recorded_open(cli, path, options, &out->plan, code);
     if (!peal_cli_read(cli, path, &out->source))
         return false;
     if (options->counts.len > 1) {

@@ -43,8 +43,12 @@ static bool map_memory(const struct rec_job *job, const struct signature *s)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
             if (got != wanted)
                 return false;
+            uint64_t skip = at->bytes * (copies > 1 ? r : job->rank);
+            if (item->contents.len < at->bytes * job->ranks)
+                skip = 0; /* the same on all ranks */
             if (item->contents.text)
-                memcpy(got, item->contents.text, peal_size_min(item->contents.len, at->bytes));
+                memcpy(got, item->contents.text + skip,
+                       peal_size_min(item->contents.len - skip, at->bytes));
         }
     }
     return true;
@@ -103,7 +107,8 @@ static bool await(pid_t pid, int *status)
     return false;
 }
 
-static const char *how_it_ended(struct peal_cli *cli, bool in_time, int status, const char *said)
+static const char *how_it_ended(const struct peal_cli *cli, bool in_time, int status,
+                                const char *said)
 {
     struct peal_text why = {0};
     if (said[0])
@@ -124,7 +129,7 @@ static const char *how_it_ended(struct peal_cli *cli, bool in_time, int status, 
     return kept;
 }
 
-void peal_child_run(struct peal_cli *cli, const struct compiled *c, const char *entry,
+void peal_child_run(const struct peal_cli *cli, const struct compiled *c, const char *entry,
                     struct rec_job *job, const struct signature *s, struct recording *out)
 {
     int pipe_fds[2], status = 0;

@@ -107,15 +107,24 @@ static bool run_compiler(const char *cxx, const char *const *common, const char 
 }
 
 /* What the compiler said, and for an unknown intrinsic how it could be described. */
-static int report_errors(struct peal_cli *cli, const char *path, const char *log)
+static int report_errors(const struct peal_cli *cli, const char *path, const char *log)
 {
     enum { LARGEST = 1 << 20 };
     struct peal_text text = {0};
     if (peal_text_read(&text, log, LARGEST) && text.len)
         fputs(peal_text_get(&text), stderr);
-    const char *unknown = text.len ? strstr(peal_text_get(&text), "not declared") : NULL;
-    if (!unknown && text.len)
-        unknown = strstr(peal_text_get(&text), "is not a member of");
+    bool unknown = false; /* "'TNAME' was not declared", in the quotes of the user's language */
+    for (const char *at = text.len ? peal_text_get(&text) : NULL; at && !unknown; at++) {
+        at = strchr(at, 'T');
+        if (!at)
+            break;
+        size_t len = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+        const char *rest = at + len;
+        unknown = len > 3 && (strncmp(rest, "\xe2\x80\x99 was not declared", 20) == 0 ||
+                              strncmp(rest, "' was not declared", 18) == 0 ||
+                              strncmp(rest, "\xe2\x80\x99 is not a member of", 21) == 0 ||
+                              strncmp(rest, "' is not a member of", 20) == 0);
+    }
     if (unknown)
         peal_cli_note(cli,
                       "an intrinsic that is not recorded can be described by a line before the "
@@ -126,7 +135,7 @@ static int report_errors(struct peal_cli *cli, const char *path, const char *log
     return peal_cli_fail(cli, "'%s' was not compiled", path);
 }
 
-bool peal_compile(struct peal_cli *cli, const char *path, struct compiled *out, int *code)
+bool peal_compile(const struct peal_cli *cli, const char *path, struct compiled *out, int *code)
 {
     const char *tmp = getenv("TMPDIR"), *cxx = getenv("CXX");
     *out = (struct compiled){.cli = cli, .path = path};
@@ -154,7 +163,8 @@ bool peal_compile(struct peal_cli *cli, const char *path, struct compiled *out, 
         peal_cli_fail(cli, "out of memory");
         return false;
     }
-    const char *common[] = {"-std=c++17", "-O1", "-g1", "-fPIC", "-w", "-I", include, NULL};
+    const char *common[] = {"-std=c++17", "-O1",       "-g1",           "-fPIC",     "-w", "-I",
+                            include,      "-D__gm__=", "-D__aicore__=", "-DAICORE=", NULL};
     const char *kernel_args[] = {"-fsanitize=thread", "-c", path, "-o", kernel, NULL};
     const char *runtime_args[] = {"-c", source, "-o", runtime, NULL};
     const char *link_args[] = {"-shared", kernel, runtime, "-o", object, NULL};

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STRINGS = 8192 };
+enum { MAX_STRINGS = 8192, MAX_SPANS = 64 };
 
 struct decoder {
     struct recorded *all;
@@ -27,6 +27,7 @@ struct decoder {
     const char **strings;
     uint32_t nstrings;
     const struct rec_event *event;
+    uint64_t first_addresses[MAX_SPANS]; /* of its spans, before a block's own memory was chosen */
 };
 
 static const char *string(const struct decoder *d, int64_t number)
@@ -78,6 +79,21 @@ static void refuse(struct decoder *d, const char *why)
     d->ended = true;
 }
 
+/* Is it in core memory, but beyond its end? Refuses that. */
+static bool leaves_core(struct decoder *d, uint64_t address)
+{
+    uint64_t offset = (address - REC_CORE_ADDRESS) % REC_CORE_STRIDE;
+    uint64_t space = (address - REC_CORE_ADDRESS) / REC_CORE_STRIDE;
+    char why[128];
+    if (address < REC_CORE_ADDRESS || space >= REC_SPACES || offset < d->all->pipes->memory[space])
+        return false;
+    snprintf(why, sizeof why,
+             "a tile begins at 0x%" PRIx64 " of '%s', which has 0x%" PRIx64 " bytes", offset,
+             peal_space_names[space], d->all->pipes->memory[space]);
+    refuse(d, why);
+    return true;
+}
+
 /* Where a core's own memory is: that of each block is its own. */
 static uint64_t core_address(const struct decoder *d, uint64_t address)
 {
@@ -95,6 +111,7 @@ static bool take_spans(struct decoder *d, const struct rec_span *from, uint32_t 
         memcpy(&s, from + i, sizeof s);
         if (s.dtype > PEAL_U64)
             return false;
+        d->first_addresses[i] = s.address;
         out[i] = (struct peal_record_span){.address = core_address(d, s.address),
                                            .count = s.count,
                                            .stride = s.stride,
@@ -250,6 +267,10 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
 {
     const struct rec_event *e = d->event;
     set_position(d);
+    for (uint32_t i = 0; i < (uint32_t)e->ndst + e->nsrc; i++) {
+        if (!spans[i].constant && leaves_core(d, d->first_addresses[i]))
+            return;
+    }
     for (uint32_t i = 0; i < e->ndst; i++)
         note_bytes(d, &spans[i], false);
     if (d->all->barrier_line && e->line == d->all->barrier_line && string(d, e->file) &&
@@ -325,7 +346,6 @@ static bool take_string(struct decoder *d, const struct recording *from, int64_t
 /* Takes one event and its spans. False: it is not whole. */
 static bool take_event(struct decoder *d, const struct recording *from)
 {
-    enum { MAX_SPANS = 64 };
     struct peal_record_span spans[MAX_SPANS] = {{0}};
     struct rec_event e;
     if (from->len - d->at < sizeof e)

@@ -57,7 +57,7 @@ static bool read_row(struct pipe_table *t, char word[3][32], int n)
     return false;
 }
 
-static bool read_text(struct peal_cli *cli, const struct peal_source *source,
+static bool read_text(const struct peal_cli *cli, const struct peal_source *source,
                       struct pipe_table *out)
 {
     uint32_t line = 1;
@@ -78,7 +78,7 @@ static bool read_text(struct peal_cli *cli, const struct peal_source *source,
     return true;
 }
 
-bool peal_pipes_read(struct peal_cli *cli, const char *name, struct pipe_table *out)
+bool peal_pipes_read(const struct peal_cli *cli, const char *name, struct pipe_table *out)
 {
     struct peal_source source;
     struct peal_text built_in = {0};

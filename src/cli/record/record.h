@@ -16,7 +16,7 @@
 #ifndef PEAL_CLI_RECORD_RECORD_H
 #define PEAL_CLI_RECORD_RECORD_H
 
-#include "cli/cli.h"
+#include "cli/kernel_args.h"
 #include "cli/record/events.h"
 #include "plan/plan.h"
 
@@ -25,73 +25,6 @@
 /* The recording headers, embedded; the name has '+' for '/'. */
 extern const struct peal_source peal_record_texts[];
 extern const size_t peal_record_text_count;
-
-enum peal_record_level { PEAL_LEVEL_BOTH, PEAL_LEVEL_CORE, PEAL_LEVEL_PIPE };
-
-/* Options of commands that take such kernels. */
-struct peal_recorded_options {
-    const char *entry, *args, *implements, *pipes;
-    int level; /* enum peal_record_level */
-    int64_t blocks;
-    struct peal_pairs inputs; /* NAME=FILE: contents that the kernel may act on */
-};
-
-#define PEAL_RECORDED_ROWS(type, member)                                                           \
-    {"entry",                                                                                      \
-     0,                                                                                            \
-     PEAL_OPTION_STRING,                                                                           \
-     offsetof(type, member.entry),                                                                 \
-     "NAME",                                                                                       \
-     "KERNEL.cpp: the function to record (default kernel_entry)",                                  \
-     0,                                                                                            \
-     0},                                                                                           \
-        {"args",                                                                                   \
-         0,                                                                                        \
-         PEAL_OPTION_STRING,                                                                       \
-         offsetof(type, member.args),                                                              \
-         "LIST",                                                                                   \
-         "KERNEL.cpp: what it is called with: 'in x: f32[256], out y: f32[256], window s: 2K "     \
-         "zeroed, nranks, ctx'",                                                                   \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"implements",                                                                             \
-         0,                                                                                        \
-         PEAL_OPTION_STRING,                                                                       \
-         offsetof(type, member.implements),                                                        \
-         "NAME",                                                                                   \
-         "KERNEL.cpp: what it promises: allreduce, ... (default: nothing)",                        \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"level",                                                                                  \
-         0,                                                                                        \
-         PEAL_OPTION_CHOICE,                                                                       \
-         offsetof(type, member.level),                                                             \
-         "both|core|pipe",                                                                         \
-         "KERNEL.cpp: the order of ops is that of the text (core), or of hardware pipes",          \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"pipes",                                                                                  \
-         0,                                                                                        \
-         PEAL_OPTION_STRING,                                                                       \
-         offsetof(type, member.pipes),                                                             \
-         "FILE",                                                                                   \
-         "KERNEL.cpp: the table of pipes: a file, or pto-a2a3 (default) or pto-a5",                \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"blocks",                                                                                 \
-         0,                                                                                        \
-         PEAL_OPTION_INT,                                                                          \
-         offsetof(type, member.blocks),                                                            \
-         "B",                                                                                      \
-         "KERNEL.cpp: blocks per rank (default 1)",                                                \
-         1,                                                                                        \
-         32},                                                                                      \
-    {                                                                                              \
-        "input", 0, PEAL_OPTION_PAIRS, offsetof(type, member.inputs), "NAME=FILE",                 \
-            "KERNEL.cpp: contents of a parameter or window on all ranks, as bytes, for kernels "   \
-            "that act on data; the verdict is then for these contents",                            \
-            0, 0                                                                                   \
-    }
 
 /* Does the argument name a C++ file? */
 bool peal_recorded_names_file(const char *argument);
@@ -126,8 +59,6 @@ struct signature {
     bool plain; /* the kernel takes its arguments one by one, not in one array */
 };
 
-/* False after a message. */
-bool peal_signature_parse(struct peal_cli *cli, const char *text, struct signature *out);
 /* The bytes of a memory item. */
 uint64_t peal_signature_bytes(const struct signature_item *item, uint32_t ranks);
 /* Where it is on a rank: windows and shared parameters have an address per rank. */
@@ -152,14 +83,14 @@ struct pipe_table {
 extern const char *const peal_pipe_names[REC_PIPES];
 extern const char *const peal_space_names[REC_SPACES];
 /* `name` is a file or a built-in table. False after a message. */
-bool peal_pipes_read(struct peal_cli *cli, const char *name, struct pipe_table *out);
+bool peal_pipes_read(const struct peal_cli *cli, const char *name, struct pipe_table *out);
 uint8_t peal_pipes_find(const struct pipe_table *t, const char *op);
 
 /* --- compile.c, child.c --- */
 
 /* A kernel that was compiled. Release it in every case. */
 struct compiled {
-    struct peal_cli *cli;
+    const struct peal_cli *cli;
     char folder[64]; /* "" : none */
     const char *path;
     PEAL_VEC(struct recorded_line) lines; /* of scalar accesses, by pc */
@@ -170,7 +101,7 @@ struct recorded_line {
     uint32_t line;
 };
 /* False after a message; *code is the exit code. */
-bool peal_compile(struct peal_cli *cli, const char *path, struct compiled *out, int *code);
+bool peal_compile(const struct peal_cli *cli, const char *path, struct compiled *out, int *code);
 void peal_compile_release(struct compiled *c);
 /* Looks up the places of these offsets in the object, as far as the system can. */
 void peal_compile_places(struct compiled *c, const uint64_t *pcs, size_t n);
@@ -182,7 +113,7 @@ struct recording {
     size_t len;
     const char *error; /* the process did not end as it should; in the arena */
 };
-void peal_child_run(struct peal_cli *cli, const struct compiled *c, const char *entry,
+void peal_child_run(const struct peal_cli *cli, const struct compiled *c, const char *entry,
                     struct rec_job *job, const struct signature *s, struct recording *out);
 void peal_child_release(struct recording *recording);
 
@@ -198,7 +129,7 @@ struct used_bytes {
 
 /* The recordings of all ranks of a kernel. */
 struct recorded {
-    struct peal_cli *cli;
+    const struct peal_cli *cli;
     const char *path, *entry;
     const struct peal_recorded_options *options;
     const struct signature *signature;
@@ -230,5 +161,14 @@ bool peal_recorded_run(struct recorded *all);
 struct peal_plan *peal_recorded_plan(struct recorded *all, bool by_pipe, char *error,
                                      size_t error_cap);
 void peal_recorded_release(struct recorded *all);
+
+/* A kernel in C++ as a plan, for commands that take plans of files: by pipe with --level pipe. False
+ * after a message; *code is the exit code. The plan is freed with free. */
+bool peal_recorded_open(const struct peal_cli *cli, const char *path,
+                        const struct peal_kernel_options *options, struct peal_plan **out,
+                        int *code);
+/* False after a message: --args is missing or wrong, or --input names no memory. */
+bool peal_signature_read(const struct peal_cli *cli, const struct peal_recorded_options *options,
+                         struct signature *out);
 
 #endif

@@ -212,3 +212,44 @@ void peal_recorded_release(struct recorded *all)
     peal_vec_release(&all->known);
     peal_vec_release(&all->written);
 }
+
+bool peal_recorded_open(const struct peal_cli *cli, const char *path,
+                        const struct peal_kernel_options *options, struct peal_plan **out,
+                        int *code)
+{
+    struct signature *signature = peal_arena_alloc(cli->arena, sizeof *signature);
+    struct pipe_table *pipes = peal_arena_alloc(cli->arena, sizeof *pipes);
+    const struct peal_recorded_options *o = &options->recorded;
+    struct compiled compiled = {0};
+    char error[1024] = "";
+    *code = PEAL_EXIT_USAGE;
+    if (!signature || !pipes || !peal_signature_read(cli, o, signature))
+        return false;
+    if (options->ranks.len != 1) {
+        peal_cli_usage(cli, "-n gives the number of ranks that '%s' is recorded for", path);
+        return false;
+    }
+    *code = PEAL_EXIT_OTHER;
+    if (!peal_pipes_read(cli, o->pipes ? o->pipes : "pto-a2a3", pipes))
+        return false;
+    struct recorded all = {.cli = cli,
+                           .path = path,
+                           .entry = o->entry ? o->entry : "kernel_entry",
+                           .options = o,
+                           .signature = signature,
+                           .pipes = pipes,
+                           .compiled = &compiled,
+                           .ranks = (uint32_t)options->ranks.at[0],
+                           .root = (uint32_t)peal_kernel_root(options),
+                           .op = options->op.reduce,
+                           .launches = 1,
+                           .has_contents = o->inputs.len > 0};
+    if (peal_compile(cli, path, &compiled, code) && peal_recorded_run(&all)) {
+        *out = peal_recorded_plan(&all, o->level == PEAL_LEVEL_PIPE, error, sizeof error);
+        if (!*out)
+            *code = peal_cli_fail(cli, "%s", error);
+    }
+    peal_recorded_release(&all);
+    peal_compile_release(&compiled);
+    return *out != NULL;
+}

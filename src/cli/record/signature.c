@@ -23,7 +23,7 @@
 enum { PAGE = 4096 };
 
 struct reader {
-    struct peal_cli *cli;
+    const struct peal_cli *cli;
     const char *at, *whole;
 };
 
@@ -186,7 +186,7 @@ static bool take_item(struct reader *r, struct signature *s)
     return take_number(r, &item->value) || bad(r, "an argument");
 }
 
-bool peal_signature_parse(struct peal_cli *cli, const char *text, struct signature *out)
+static bool parse(const struct peal_cli *cli, const char *text, struct signature *out)
 {
     struct reader r = {cli, text, text};
     *out = (struct signature){0};
@@ -241,4 +241,31 @@ uint64_t peal_signature_address(const struct signature *s, uint32_t item, uint32
             at += peal_size_align(peal_signature_bytes(before, ranks), PAGE) + PAGE;
     }
     return at;
+}
+
+static bool read_input(const struct peal_cli *cli, const struct peal_pair *input,
+                       struct signature *s)
+{
+    for (uint32_t i = 0; i < s->len; i++) {
+        struct signature_item *item = &s->items[i];
+        if (item->kind == SIGNATURE_MEMORY && strcmp(item->name, input->key) == 0)
+            return peal_cli_read(cli, input->value, &item->contents);
+    }
+    peal_cli_usage(cli, "--input: the arguments have no memory '%s'", input->key);
+    return false;
+}
+
+bool peal_signature_read(const struct peal_cli *cli, const struct peal_recorded_options *options,
+                         struct signature *out)
+{
+    if (!options->args) {
+        peal_cli_usage(cli, "a kernel in C++ needs --args: what it is called with, for example "
+                            "--args 'in x: f32[256], out y: f32[256], window s: 2K zeroed, "
+                            "nranks, ctx'");
+        return false;
+    }
+    bool good = parse(cli, options->args, out);
+    for (size_t i = 0; i < options->inputs.len && good; i++)
+        good = read_input(cli, &options->inputs.at[i], out);
+    return good;
 }

@@ -71,8 +71,12 @@ static void put_step(const struct story_view *view, struct story_files *files,
         peal_text_puts(out, " ");
     if (view->launches > 1)
         peal_text_printf(out, " launch %u", s->launch);
-    peal_text_printf(out, " %s:%u: ", s->place.file, s->place.line);
-    put_source(files, s->place.file, s->place.line, out);
+    if (s->place.line) {
+        peal_text_printf(out, " %s:%u: ", s->place.file, s->place.line);
+        put_source(files, s->place.file, s->place.line, out);
+    } else {
+        peal_text_printf(out, " %s", peal_text_or_empty(s->text));
+    }
     if (s->cell && !peal_story_is_order(s)) {
         if (s->kind && strcmp(s->kind, "wait") == 0)
             peal_text_printf(out, "   (%s is %" PRId64 ")", s->cell, s->before);

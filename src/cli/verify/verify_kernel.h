@@ -4,14 +4,12 @@
 #define PEAL_CLI_VERIFY_KERNEL_H
 
 #include "cli/kernel_args.h"
-#include "cli/record/record.h"
 #include "verify/verify.h"
 
 enum { PEAL_ORDER_WINDOWS, PEAL_ORDER_PAIRWISE };
 
 struct peal_verify_settings {
     struct peal_kernel_options kernel;
-    struct peal_recorded_options recorded;
     int64_t launches, states, jobs;
     uint64_t memory;
     int order;

@@ -2,6 +2,7 @@
 /* peal verify KERNEL.cpp. */
 #include "cli/verify/verify_recorded.h"
 
+#include "cli/record/record.h"
 #include "cli/record/story.h"
 #include "cli/verify/sarif.h"
 
@@ -42,27 +43,6 @@ static bool has_zeroed(const struct signature *s)
     for (uint32_t i = 0; i < s->len; i++)
         zeroed |= s->items[i].flags & PEAL_RECORD_ZEROED;
     return zeroed;
-}
-
-static bool read_inputs(struct verify_job *job)
-{
-    const struct peal_pairs *inputs = &job->o->recorded.inputs;
-    for (size_t i = 0; i < inputs->len; i++) {
-        struct signature_item *found = NULL;
-        for (uint32_t k = 0; k < job->signature.len; k++) {
-            struct signature_item *item = &job->signature.items[k];
-            if (item->kind == SIGNATURE_MEMORY && strcmp(item->name, inputs->at[i].key) == 0)
-                found = item;
-        }
-        if (!found) {
-            peal_cli_usage(job->cli, "--input: the arguments have no memory '%s'",
-                           inputs->at[i].key);
-            return false;
-        }
-        if (!peal_cli_read(job->cli, inputs->at[i].value, &found->contents))
-            return false;
-    }
-    return true;
 }
 
 /* Proves the plan of one level. */
@@ -135,18 +115,19 @@ static void find_fix(struct verify_job *job, struct recorded *all)
 static bool prove_ranks(struct verify_job *job, uint32_t ranks)
 {
     const struct peal_verify_settings *o = job->o;
-    int level = o->recorded.level;
+    int level = o->kernel.recorded.level;
     struct recorded all = {.cli = job->cli,
                            .path = job->path,
-                           .entry = o->recorded.entry ? o->recorded.entry : "kernel_entry",
-                           .options = &o->recorded,
+                           .entry =
+                               o->kernel.recorded.entry ? o->kernel.recorded.entry : "kernel_entry",
+                           .options = &o->kernel.recorded,
                            .signature = &job->signature,
                            .pipes = &job->pipes,
                            .compiled = &job->compiled,
                            .ranks = ranks,
                            .op = o->kernel.op.reduce,
                            .launches = job->launches};
-    all.has_contents = o->recorded.inputs.len > 0;
+    all.has_contents = o->kernel.recorded.inputs.len > 0;
     if (o->kernel.roots.len)
         all.root = (uint32_t)o->kernel.roots.at[0];
     bool good = peal_recorded_run(&all);
@@ -208,7 +189,7 @@ static void put_assumptions(const struct verify_job *job, struct peal_text *out)
 {
     const struct signature *s = &job->signature;
     struct peal_text words = {0};
-    const char *implements = job->o->recorded.implements;
+    const char *implements = job->o->kernel.recorded.implements;
     peal_text_printf(&words, "for %s", implements ? implements : "any result (no --implements)");
     for (uint32_t i = 0; i < s->len; i++) {
         const struct signature_item *item = &s->items[i];
@@ -219,7 +200,7 @@ static void put_assumptions(const struct verify_job *job, struct peal_text *out)
     }
     if (job->launches)
         peal_text_printf(&words, "; %u launch%s", job->launches, job->launches == 1 ? "" : "es");
-    if (job->o->recorded.level != PEAL_LEVEL_CORE)
+    if (job->o->kernel.recorded.level != PEAL_LEVEL_CORE)
         peal_text_printf(&words, "; pipes as in %s", job->pipes.name);
     if (job->polls)
         peal_text_puts(&words, "; a loop of TTEST is taken as a wait: nothing else ends it");
@@ -247,7 +228,8 @@ static void put_answers(const struct verify_job *job, struct peal_text *out)
 static void put_text(const struct verify_job *job, const struct level_answer *worst,
                      struct peal_text *out)
 {
-    const char *entry = job->o->recorded.entry ? job->o->recorded.entry : "kernel_entry";
+    const char *entry =
+        job->o->kernel.recorded.entry ? job->o->kernel.recorded.entry : "kernel_entry";
     peal_text_printf(out, "%s, %s: ", job->path, entry);
     if (worst)
         peal_text_printf(out, "%s on %u ranks by %s: %s\n",
@@ -263,7 +245,8 @@ static void put_text(const struct verify_job *job, const struct level_answer *wo
         struct story_files files = {0};
         struct story_view view = {
             .by_pipe = worst->by_pipe,
-            .blocks = (uint32_t)(job->o->recorded.blocks ? job->o->recorded.blocks : 1),
+            .blocks =
+                (uint32_t)(job->o->kernel.recorded.blocks ? job->o->kernel.recorded.blocks : 1),
             .launches = worst->v->launches};
         peal_text_puts(out, "\n");
         peal_story_put(&view, &files, worst->v, out);
@@ -350,11 +333,7 @@ static bool check(struct peal_cli *cli, const struct peal_verify_settings *o)
     if (other)
         peal_cli_usage(cli, "a kernel in C++ takes -n, --op, --root, --launches, --states, "
                             "--memory, --json, --sarif and the options that name KERNEL.cpp");
-    else if (!o->recorded.args)
-        peal_cli_usage(cli, "a kernel in C++ needs --args: what it is called with, for example "
-                            "--args 'in x: f32[256], out y: f32[256], window s: 2K zeroed, "
-                            "nranks, ctx'");
-    return !other && o->recorded.args;
+    return !other;
 }
 
 int peal_verify_recorded(struct peal_cli *cli, const struct peal_verify_settings *o,
@@ -366,10 +345,10 @@ int peal_verify_recorded(struct peal_cli *cli, const struct peal_verify_settings
     if (!job)
         return peal_cli_fail(cli, "out of memory");
     *job = (struct verify_job){.cli = cli, .o = o, .path = path};
-    if (!check(cli, o) || !peal_signature_parse(cli, o->recorded.args, &job->signature) ||
-        !read_inputs(job))
+    if (!check(cli, o) || !peal_signature_read(cli, &o->kernel.recorded, &job->signature))
         return code;
-    if (!peal_pipes_read(cli, o->recorded.pipes ? o->recorded.pipes : "pto-a2a3", &job->pipes))
+    if (!peal_pipes_read(cli, o->kernel.recorded.pipes ? o->kernel.recorded.pipes : "pto-a2a3",
+                         &job->pipes))
         return PEAL_EXIT_OTHER;
     job->launches = (uint32_t)o->launches;
     if (!job->launches && has_zeroed(&job->signature))
