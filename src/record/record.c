@@ -464,6 +464,10 @@ static void add_op(struct peal_record *r, struct record_op op, const struct peal
         peal_record_fail(r, PEAL_UNSUPPORTED, "an op of more than %u operands", UINT16_MAX);
         return;
     }
+    for (uint32_t i = 0; i < ndsts; i++) {
+        if (dsts[i].constant)
+            peal_record_fail(r, PEAL_INVALID, "a number is written to, which is no memory");
+    }
     if (push_spans(r, dsts, ndsts) && push_spans(r, srcs, nsrcs))
         peal_record_append(r, r->lane, op);
 }

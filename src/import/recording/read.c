@@ -304,7 +304,7 @@ static void read_compute(struct recording_reader *r)
     struct peal_record_span spans[MAX_SPANS];
     uint32_t n = 0, ndsts = UINT32_MAX;
     for (uint32_t i = 2; i < r->nwords; i++) {
-        if (is_word(r, i, "<"))
+        if (is_word(r, i, "<") && ndsts == UINT32_MAX)
             ndsts = n;
         else
             spans[n++] = span(r, i);
