@@ -180,6 +180,35 @@ static void note_bytes(struct decoder *d, const struct peal_record_span *span, b
         refuse(d, "out of memory");
 }
 
+/* Contents of a window are known to the kernel's own loads only. In proofs memory is zero at first: an
+ * op that uses bytes of other contents is refused. */
+static void check_contents(struct decoder *d, const struct peal_record_span *span)
+{
+    const struct signature *s = d->all->signature;
+    uint64_t row = span->count * peal_dtype_size(span->dtype);
+    uint64_t rows = span->rows ? span->rows : 1, stride = span->stride ? span->stride : row;
+    uint64_t lo = span->address, hi = lo + (rows - 1) * stride + row;
+    for (uint32_t i = 0; i < s->len * d->all->ranks && !span->constant; i++) {
+        const struct signature_item *item = &s->items[i / d->all->ranks];
+        uint32_t rank = i % d->all->ranks;
+        if (item->kind != SIGNATURE_MEMORY || item->memory != PEAL_RECORD_WINDOW ||
+            !item->contents.text)
+            continue;
+        uint64_t bytes = peal_signature_bytes(item, d->all->ranks);
+        uint64_t at = peal_signature_address(s, i / d->all->ranks, rank, d->all->ranks);
+        uint64_t skip = item->contents.len < bytes * d->all->ranks ? 0 : bytes * rank;
+        if (lo < at || lo - at >= bytes)
+            continue;
+        for (uint64_t k = lo - at; k < hi - at && k < bytes; k++) {
+            if (skip + k < item->contents.len && item->contents.text[skip + k]) {
+                refuse(d, "an operation uses contents that --input gives: only the kernel's own "
+                          "loads may");
+                return;
+            }
+        }
+    }
+}
+
 static int compare_bytes(const void *a, const void *b)
 {
     const struct used_bytes *x = a, *y = b;
@@ -273,6 +302,12 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
     }
     for (uint32_t i = 0; i < e->ndst; i++)
         note_bytes(d, &spans[i], false);
+    for (uint32_t i = 0; d->all->has_contents && e->kind != REC_READ && !d->ended &&
+                         i < (uint32_t)e->ndst + e->nsrc;
+         i++)
+        check_contents(d, &spans[i]);
+    if (d->ended)
+        return;
     if (d->all->barrier_line && e->line == d->all->barrier_line && string(d, e->file) &&
         strcmp(string(d, e->file), d->all->barrier_file) == 0)
         drain(d);
