@@ -464,7 +464,7 @@ def translate(path: str, folder: str, second: Optional[str] = None) -> str:
     def where(pc: int) -> str:
         return "{}:{}".format(*program.lines.get(pc, ("?", 0)))
     steers = bool(program.varying) and (not second or _steers(program, Program(path, second)))
-    for pc in sorted(program.varying):
+    for pc in sorted(program.varying if not steers else ()):
         head.append(f"note {where(pc)}: the value that it returns may differ from run to run; the program did the same with another")
     for pc in sorted({event.pc for events in program.events for event in events if event.kind == "lock"}):
         head.append(f"note {where(pc)}: what is read under the lock may differ from run to run; it is assumed not to decide what the "
