@@ -61,9 +61,12 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
     }
     peal_text_toned(out, PEAL_TONE_UNSURE, undecided);
     peal_verify_report_proved(claim, out);
-    peal_text_puts(out, ".\n  ");
+    peal_text_puts(out, ".\n");
+    size_t from = out->len;
+    peal_text_puts(out, "  ");
     put_reason(all, out);
     peal_text_puts(out, "\n");
+    peal_text_fold(out, from, 4, PEAL_TEXT_WIDTH);
     const char *instead = peal_forall_hint(all->why);
     if (instead)
         peal_text_printf(out, "  instead:\n  %s\n", instead);

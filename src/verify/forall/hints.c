@@ -38,6 +38,15 @@ static const struct {
      "T[n], T[nranks * n], T[k * nranks * n] with a number k, or T[nranks, m]"},
     {"a message, which a mesh has not",
      "rings: peers (rank + 1) % nranks and (rank - 1) % nranks; meshes: windows"},
+    {"a grid or a tree",
+     "a mesh of windows, or a ring; the library's broadcast_binomial and\n"
+     "  reduce_binomial are decided (peal show broadcast_binomial)"},
+    {"a statement that no tree has",
+     "windows instead of messages, as the library's broadcast_binomial and\n"
+     "  reduce_binomial (peal show broadcast_binomial)"},
+    {"an operand that is neither a part of a buffer, a tile nor a reduction of them",
+     "messages are decided in rings, where no condition depends on the rank; with a\n"
+     "  root, put into a window: y = slot@root"},
     {"a peer that is not at a distance of one or two ranks",
      "rings: peers (rank + c) % nranks with a number c from -2 to 2"},
     {"an accumulate into memory", "a slot per rank, and a sum over the slots by their reader"},
@@ -56,6 +65,7 @@ static const struct {
     {"a write to another rank's memory", "rings read their neighbour's window: w = w@left"},
     {"more than one dimension", "one dimension; the others as numbers"},
     {"a nested loop, or one with a step", "one loop from a to b"},
+    {"a recv_async", "the recv where it is waited for"},
     {"a number that the caller gives, besides one count", "a number in the text"},
 };
 
