@@ -156,7 +156,8 @@ static void verify_more(const struct peal_plan *plan, const struct peal_verify_o
         peal_verification_free(more);
         return;
     }
-    more->needs_launches = 0;
+    if (more->needs_launches != PEAL_NONE)
+        more->needs_launches = 0;
     peal_verification_free(*out);
     *out = more;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-atomics FIRST COUNT: the verifier against brute force, on random kernels with fetch_add,
- * compare_swap, take and when.
+/* random-atomics FIRST COUNT [cells]: the verifier against brute force, on random kernels with
+ * fetch_add, compare_swap, take and when; with `cells`, on random ways to use cells that fall:
+ * credits, resets, flags, epochs and hand-shakes, right and wrong ones.
  *
  * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole
  * front end to the verifier; and it is run here, act by act, in every possible order. Of a race, a
  * deadlock and a read of memory that no rank has written, both must find the same. There is a race
- * here if two ranks can do conflicting accesses next. Nothing is shared with src/verify.
+ * here if two ranks can do conflicting accesses next. Nothing is shared with src/verify. A kernel
+ * that is proved repeatable is run for more launches than the proof took.
  */
 #include "base/base.h"
 #include "lang/lang.h"
@@ -18,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RANKS = 3, MAX_ACTS = 16, CELLS = 3, PLACES = 2, SLOTS = 1 << 20, SPARE_CELL = 2 };
+enum { MAX_RANKS = 3, MAX_ACTS = 24, CELLS = 3, PLACES = 2, SLOTS = 1 << 20, SPARE_CELL = 2 };
 
 enum act_kind {
     ACT_ADD,
@@ -26,6 +28,7 @@ enum act_kind {
     ACT_WAIT,
     ACT_WAIT_EQUAL,
     ACT_FETCH,
+    ACT_PEEK,
     ACT_SWAP,
     ACT_TAKE,
     ACT_READ,
@@ -41,6 +44,7 @@ struct act {
     uint32_t rank, at; /* cell or place `at` of `rank` */
     int a, b;          /* amount, value; expected and desired */
     enum relation relation;
+    bool plus_t; /* add, set, wait: t more than that */
 };
 
 struct kernel {
@@ -128,24 +132,157 @@ static struct kernel make(uint64_t seed)
     return k;
 }
 
+/* --- ways to use cells ------------------------------------------------------------------------ */
+
+/* Every rank adds to a cell of every other and waits for all; then the cell is taken from, set back,
+ * or left to count on. */
+static void add_barrier(uint64_t *dice, struct kernel *k, uint32_t cell)
+{
+    bool by_set = below(dice, 3) == 0, equal = below(dice, 3) == 0;
+    for (uint32_t r = 0; r < k->ranks; r++) {
+        int others = (int)k->ranks - 1;
+        struct act wait = {.kind = equal ? ACT_WAIT_EQUAL : ACT_WAIT, .rank = r, .at = cell};
+        wait.a = others;
+        for (uint32_t q = 0; q < k->ranks; q++) {
+            if (q != r)
+                add(k, r, (struct act){.kind = ACT_ADD, .rank = q, .at = cell, .a = 1});
+        }
+        add(k, r, wait);
+        struct act back = {.kind = ACT_SET, .rank = r, .at = cell};
+        if (!by_set)
+            back = (struct act){.kind = ACT_ADD, .rank = r, .at = cell, .a = -others};
+        add(k, r, back);
+    }
+}
+
+/* One rank fills a place of another, and both turn a cell of one of them: by swaps, or by sets and
+ * waits. */
+static void add_handshake(uint64_t *dice, struct kernel *k, uint32_t cell)
+{
+    uint32_t from = below(dice, k->ranks), to = (from + 1) % k->ranks, place = below(dice, PLACES);
+    bool swaps = below(dice, 2);
+    struct act empty = {.kind = ACT_TAKE, .rank = to, .at = cell, .a = 0, .b = swaps ? 2 : 0};
+    struct act full = {.kind = swaps ? ACT_TAKE : ACT_SET, .rank = to, .at = cell, .a = 1, .b = 1};
+    if (swaps)
+        full.a = 2;
+    struct act got = {.kind = ACT_WAIT_EQUAL, .rank = to, .at = cell, .a = 1};
+    struct act back = {.kind = ACT_SET, .rank = to, .at = cell, .a = 0};
+    if (below(dice, 2))
+        back = (struct act){.kind = ACT_TAKE, .rank = to, .at = cell, .a = 1, .b = 0};
+    add(k, from, empty);
+    add(k, from, (struct act){.kind = ACT_WRITE, .rank = to, .at = place});
+    add(k, from, full);
+    add(k, to, got);
+    add(k, to, (struct act){.kind = ACT_READ, .rank = to, .at = place});
+    add(k, to, back);
+}
+
+/* t is the number of the launch, or a little less; every rank sets a flag of its neighbour to it. */
+static void add_epoch(uint64_t *dice, struct kernel *k, uint32_t cell)
+{
+    bool equal = below(dice, 3) == 0;
+    for (uint32_t r = 0; r < k->ranks; r++) {
+        uint32_t next = (r + 1) % k->ranks;
+        add(k, r, (struct act){.kind = ACT_SET, .rank = next, .at = cell, .a = 1, .plus_t = true});
+        add(k, r,
+            (struct act){.kind = equal ? ACT_WAIT_EQUAL : ACT_WAIT,
+                         .rank = r,
+                         .at = cell,
+                         .a = 1,
+                         .plus_t = true});
+    }
+}
+
+static void add_data(uint64_t *dice, struct kernel *k)
+{
+    uint32_t r = below(dice, k->ranks), place = below(dice, PLACES);
+    add(k, r, (struct act){.kind = ACT_WRITE, .rank = r, .at = place});
+    if (below(dice, 2))
+        add(k, (r + 1) % k->ranks, (struct act){.kind = ACT_READ, .rank = r, .at = place});
+}
+
+/* Something is wrong in every other kernel. */
+static void spoil(uint64_t *dice, struct kernel *k)
+{
+    uint32_t r = below(dice, k->ranks);
+    if (k->count[r] < 2)
+        return;
+    uint32_t i = 1 + below(dice, k->count[r] - 1);
+    struct act *act = &k->acts[r][i];
+    switch (below(dice, 5)) {
+    case 0: /* it is left out */
+        for (; i + 1 < k->count[r]; i++)
+            k->acts[r][i] = k->acts[r][i + 1];
+        k->count[r]--;
+        break;
+    case 1: /* two change places */
+        if (i + 1 < k->count[r]) {
+            struct act swap = *act;
+            *act = act[1];
+            act[1] = swap;
+        }
+        break;
+    case 2:
+        act->a += act->kind <= ACT_WAIT_EQUAL ? 1 - 2 * (int)below(dice, 2) : 0;
+        break;
+    case 3:
+        if (act->kind == ACT_ADD)
+            act->kind = ACT_SET;
+        else if (act->kind == ACT_WAIT_EQUAL)
+            act->kind = ACT_WAIT;
+        break;
+    default:
+        if (act->kind <= ACT_TAKE)
+            act->at = below(dice, SPARE_CELL);
+        break;
+    }
+}
+
+static struct kernel make_cells(uint64_t seed)
+{
+    uint64_t dice = seed * 9769 + 5;
+    struct kernel k = {.ranks = 2 + below(&dice, 3) / 2, .launches = 2};
+    bool peeks = below(&dice, 2);
+    for (uint32_t r = 0; r < k.ranks; r++) {
+        add(&k, r, (struct act){.kind = ACT_FETCH, .rank = r, .at = SPARE_CELL, .a = 1});
+        if (peeks)
+            add(&k, r, (struct act){.kind = ACT_PEEK, .rank = r, .at = SPARE_CELL});
+    }
+    uint32_t pieces = 1 + below(&dice, k.ranks == 2 ? 3 : 2);
+    for (uint32_t i = 0; i < pieces; i++) {
+        static void (*const ways[])(uint64_t *, struct kernel *,
+                                    uint32_t) = {add_barrier, add_handshake, add_epoch};
+        if (below(&dice, 2))
+            add_data(&dice, &k);
+        ways[below(&dice, 3)](&dice, &k, below(&dice, SPARE_CELL));
+    }
+    for (uint32_t i = below(&dice, 4); i > 1; i--)
+        spoil(&dice, &k);
+    return k;
+}
+
 static void put_act(const struct act *act, struct peal_text *out)
 {
     static const char *const relations[] = {"==", "!=", "<", ">="};
+    const char *more = peal_text_if(act->plus_t, "t + ");
     switch (act->kind) {
     case ACT_ADD:
-        peal_text_printf(out, "notify s[%u]@%u += %d\n", act->at, act->rank, act->a);
+        peal_text_printf(out, "notify s[%u]@%u += %s%d\n", act->at, act->rank, more, act->a);
         break;
     case ACT_SET:
-        peal_text_printf(out, "notify s[%u]@%u = %d\n", act->at, act->rank, act->a);
+        peal_text_printf(out, "notify s[%u]@%u = %s%d\n", act->at, act->rank, more, act->a);
         break;
     case ACT_WAIT:
-        peal_text_printf(out, "wait s[%u] >= %d\n", act->at, act->a);
+        peal_text_printf(out, "wait s[%u] >= %s%d\n", act->at, more, act->a);
         break;
     case ACT_WAIT_EQUAL:
-        peal_text_printf(out, "wait s[%u] == %d\n", act->at, act->a);
+        peal_text_printf(out, "wait s[%u] == %s%d\n", act->at, more, act->a);
         break;
     case ACT_FETCH:
         peal_text_printf(out, "t = fetch_add(s[%u]@%u, %d)\n", act->at, act->rank, act->a);
+        break;
+    case ACT_PEEK:
+        peal_text_printf(out, "t = peek s[%u]\n", act->at);
         break;
     case ACT_SWAP:
         peal_text_printf(out, "t = compare_swap(s[%u]@%u, %d, %d)\n", act->at, act->rank, act->a,
@@ -219,12 +356,17 @@ static const struct act *next_of(const struct brute *b, const struct state *s, u
     return s->launch[r] < b->k->launches ? &b->k->acts[r][s->at[r]] : NULL;
 }
 
-static bool can(const struct state *s, const struct act *act)
+static int amount(const struct state *s, uint32_t r, const struct act *act)
+{
+    return act->a + (act->plus_t ? s->t[r] : 0);
+}
+
+static bool can(const struct state *s, uint32_t r, const struct act *act)
 {
     int value = s->cell[act->rank][act->at];
     if (act->kind == ACT_WAIT)
-        return value >= act->a;
-    return (act->kind != ACT_WAIT_EQUAL && act->kind != ACT_TAKE) || value == act->a;
+        return value >= amount(s, r, act);
+    return (act->kind != ACT_WAIT_EQUAL && act->kind != ACT_TAKE) || value == amount(s, r, act);
 }
 
 /* The act after the end of the when at `at`. */
@@ -245,10 +387,13 @@ static void move(struct brute *b, struct state *s, uint32_t r)
     uint8_t next = (uint8_t)(s->at[r] + 1);
     switch (act->kind) {
     case ACT_ADD:
-        *cell = (int8_t)(*cell + act->a);
+        *cell = (int8_t)(*cell + amount(s, r, act));
         break;
     case ACT_SET:
-        *cell = (int8_t)act->a;
+        *cell = (int8_t)amount(s, r, act);
+        break;
+    case ACT_PEEK:
+        s->t[r] = *cell;
         break;
     case ACT_FETCH:
         s->t[r] = *cell;
@@ -308,7 +453,7 @@ static void enumerate(struct brute *b, const struct state *from)
         const struct act *act = next_of(b, from, r);
         struct state s = *from;
         ended = ended && !act;
-        if (!act || !can(from, act))
+        if (!act || !can(from, r, act))
             continue;
         moved = true;
         move(b, &s, r);
@@ -342,6 +487,33 @@ static struct peal_plan *plan_of(const struct kernel *k, const struct peal_text 
     return plan;
 }
 
+static void search(struct brute *b, const struct kernel *k)
+{
+    b->k = k;
+    b->race = b->deadlock = b->unwritten = false;
+    seen_clear(&b->seen);
+    enumerate(b, &(struct state){0});
+}
+
+/* Launched more often than the proof says, the kernel must still be good. */
+static bool repeats_well(struct brute *b, struct kernel k, const struct peal_plan *plan,
+                         unsigned *repeatable)
+{
+    struct peal_verify_options options = {.no_story = true, .max_states = 300000};
+    struct peal_verification *v = NULL;
+    bool good = true;
+    if (peal_verify_plan(plan, &options, &v) != PEAL_OK)
+        exit(3);
+    if (v->verdict == PEAL_PROVED && v->reuse >= PEAL_REUSE_REPEATABLE) {
+        ++*repeatable;
+        k.launches = (v->launches < 4 ? v->launches : 4) + 2;
+        search(b, &k);
+        good = b->seen.full || (!b->race && !b->deadlock && !b->unwritten);
+    }
+    peal_verification_free(v);
+    return good;
+}
+
 static bool agree(const struct brute *b, const struct peal_verification *v)
 {
     if (v->verdict == PEAL_UNDECIDED || v->has_race != b->race || v->has_deadlock != b->deadlock)
@@ -353,16 +525,18 @@ static bool agree(const struct brute *b, const struct peal_verification *v)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    if (argc != 3 && (argc != 4 || strcmp(argv[3], "cells") != 0))
         return 2;
+    bool cells = argc == 4;
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     unsigned wrong = 0, good = 0, races = 0, deadlocks = 0, unwritten = 0, skipped = 0;
+    unsigned counted = 0, repeatable = 0;
     struct peal_text text = {0};
     static struct brute b;
     if (!seen_new(&b.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
-        struct kernel k = make(seed);
+        struct kernel k = cells ? make_cells(seed) : make(seed);
         struct peal_verification *v = NULL;
         put_text(&k, &text);
         struct peal_plan *plan = plan_of(&k, &text);
@@ -370,10 +544,8 @@ int main(int argc, char **argv)
             .launches = k.launches, .no_story = true, .all_faults = true};
         if (!plan || peal_verify_plan(plan, &options, &v) != PEAL_OK)
             return 3;
-        b.k = &k;
-        b.race = b.deadlock = b.unwritten = false;
-        seen_clear(&b.seen);
-        enumerate(&b, &(struct state){0});
+        search(&b, &k);
+        counted += v->monotone && !plan->monotone;
         if (b.seen.full) {
             skipped++;
         } else if (!agree(&b, v)) {
@@ -401,14 +573,23 @@ int main(int argc, char **argv)
                    peal_outcome_name(v->verdict));
         }
         peal_verification_free(v);
+        if (cells && is_good && !repeats_well(&b, k, plan, &repeatable)) {
+            wrong++;
+            printf("kernel %llu, %u ranks: proved repeatable, but goes wrong\n%s\n",
+                   (unsigned long long)seed, k.ranks, text.at);
+        }
         free(plan);
     }
+    if (cells)
+        printf("%u counted, %u repeatable\n", counted, repeatable);
     printf("seeds %llu to %llu: %u sound, %u with a race, %u with a deadlock, %u that read what no "
            "rank wrote, %u too large: %u differ\n",
            (unsigned long long)first, (unsigned long long)(first + count - 1), good, races,
            deadlocks, unwritten, skipped, wrong);
     seen_free(&b.seen);
     peal_text_release(&text);
+    if (cells)
+        return wrong || counted < count / 10 || repeatable < count / 20 || races < count / 50;
     return wrong || good < count / 50 || races < count / 50 || deadlocks < count / 50 ||
            unwritten < count / 200;
 }

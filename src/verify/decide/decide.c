@@ -21,6 +21,7 @@
 #include "verify/explore/relaxed.h"
 #include "verify/order/ahead.h"
 #include "verify/order/compose.h"
+#include "verify/order/counted.h"
 #include "verify/result/symbolic.h"
 
 #include <pthread.h>
@@ -484,8 +485,6 @@ static void explore_closed(struct program *p, const struct peal_verify_options *
 
 static void decide_explore(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
-    if (!check_writers(p, a) || !check_totals(p, a))
-        return;
     peal_explore(p, o, a);
     if (a->v.verdict == PEAL_PROVED && o->pairwise)
         peal_answer_give_up(a, "the order of a network is decided for monotone kernels only");
@@ -503,16 +502,77 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     }
 }
 
+/* Where exploration looks first: where a condition of the counted program fails, or where two
+ * accesses race in it. */
+static void note_holds(struct program *p, const struct counted_program *counted,
+                       const struct race_report *r)
+{
+    p->nholds = counted->nholds;
+    for (uint32_t i = 0; i < counted->nholds; i++)
+        p->holds[i] = counted->holds[i];
+    for (size_t i = 0; r && i < r->races.len && p->nholds < MAX_HOLDS; i++) {
+        const struct access *x = &p->accesses.at[r->races.at[i].a],
+                            *y = &p->accesses.at[r->races.at[i].b];
+        p->holds[p->nholds++] = (struct hold){{x->thread, y->thread}, {x->step, y->step}};
+    }
+}
+
+/* A program whose cells fall, decided as the monotone one that has the same executions. True: no
+ * schedule stops short or races, and the values have been judged. */
+static bool decide_counted(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    struct counted_program counted;
+    struct race_report r = {0};
+    struct answer scratch = {.v.verdict = PEAL_PROVED};
+    struct peal_verify_options quiet = *o;
+    quiet.no_story = true;
+    quiet.all_faults = false;
+    peal_arena_init(&scratch.arena, 0);
+    bool good = peal_counted_make(&counted, p) && check_deadlock(&counted.p, &quiet, &scratch);
+    if (good) {
+        /* A wait that passes at once orders nothing: what is ordered then always is. */
+        set_uninitialised(&counted.p, PEAL_VERIFY_ANY);
+        good = peal_counted_ask(&counted, o->workers) &&
+               check_races(&counted.p, &quiet, &scratch, &r, NULL);
+        note_holds(p, &counted, good ? NULL : &r);
+    }
+    if (good) {
+        a->v.monotone = true;
+        a->v.reuse = r.closed ? PEAL_REUSE_CLOSED : PEAL_REUSE_REPEATABLE;
+        if (p->launches < 2)
+            a->v.reuse = PEAL_REUSE_SINGLE_SHOT;
+        note_open(p, &r, a);
+        p->counted = &counted.p;
+        finish_proof(p, o, r.unordered, a);
+        p->counted = NULL;
+        if (a->v.verdict == PEAL_PROVED && p->launches > 1 && !o->all_faults) {
+            const struct program *judged = counted.launches ? &counted.p : p;
+            a->v.needs_launches = peal_ahead_launches(judged, o->workers);
+            if (a->v.needs_launches < counted.launches)
+                a->v.needs_launches = counted.launches;
+            a->v.in_order = peal_ahead_in_order(p, o->workers);
+        }
+    }
+    peal_race_release(&r);
+    peal_counted_release(&counted);
+    peal_arena_release(&scratch.arena);
+    return good;
+}
+
 void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
-    if (p->monotone && o->engine != PEAL_ENGINE_EXPLORE)
+    bool counted = false;
+    if (p->monotone && o->engine != PEAL_ENGINE_EXPLORE) {
         decide_monotone(p, o, a);
-    else if (o->engine == PEAL_ENGINE_ORDER)
+    } else if (o->engine == PEAL_ENGINE_ORDER) {
         peal_answer_give_up(a, p->not_monotone);
-    else
-        decide_explore(p, o, a);
+    } else if (check_writers(p, a) && check_totals(p, a)) {
+        counted = o->engine == PEAL_ENGINE_AUTO && !o->pairwise && decide_counted(p, o, a);
+        if (!counted)
+            decide_explore(p, o, a);
+    }
     if (a->v.verdict != PEAL_PROVED)
         a->v.reuse = PEAL_REUSE_NONE;
-    else if (p->launches > 1 && !o->all_faults && !o->pairwise)
+    else if (p->launches > 1 && !o->all_faults && !o->pairwise && !counted)
         note_ahead(p, o, a); /* for pairwise, check_pairwise has done so */
 }

@@ -157,7 +157,8 @@ static bool list_adds(const struct program *p, struct adds_list *list)
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
             const struct cell *cell = &p->cells[s->cell];
-            if (s->kind != STEP_ADD || s->value <= 0 || cell->writer != MANY_WRITERS ||
+            int64_t counts = peal_step_counts(s);
+            if (counts <= 0 || cell->writer != MANY_WRITERS ||
                 (cell->kind != CELL_SHARED && cell->kind != CELL_RAW))
                 continue;
             if (at[s->cell] <= begin) {
@@ -166,7 +167,7 @@ static bool list_adds(const struct program *p, struct adds_list *list)
                 at[s->cell] = (uint32_t)list->all.len;
             }
             list->all.at[at[s->cell] - 1].last = i + 1;
-            list->all.at[at[s->cell] - 1].sum += s->value;
+            list->all.at[at[s->cell] - 1].sum += counts;
         }
     }
     if (list->all.len)

@@ -87,6 +87,8 @@ static bool one_writer_each(const struct program *p)
         if (p->steps[i].kind == STEP_WAIT && cell->writer == MANY_WRITERS &&
             cell->kind != CELL_JOIN)
             return false;
+        if (p->steps[i].kind == STEP_TURN)
+            return false;
     }
     return p->monotone && !p->has_relaxed && !p->has_peeked;
 }

@@ -119,8 +119,15 @@ static void go(struct run *run, uint32_t t)
                 break;
             }
         } else if (s->kind != STEP_NOP) {
+            if (s->kind == STEP_TURN && *value < s->value) {
+                run->next_waiter[t] = run->waiter[s->cell];
+                run->waiter[s->cell] = t + 1;
+                break;
+            }
             if (s->kind == STEP_ADD)
                 *value += s->value;
+            else if (s->kind == STEP_TURN)
+                ++*value;
             else if (s->value > *value)
                 *value = s->value;
             if (run->waiter[s->cell]) {

@@ -16,6 +16,7 @@
  *   race.h         accesses that nothing orders     chain.h        the same by fewer questions
  *   demands.c      closed, barrier, and cells that are handed over: asked together with races
  *   ahead.h        how many launches a proof needs  in_order.c     launches do not overtake on a cell
+ *   counted.h      programs whose cells fall, as monotone ones that have the same executions
  *   compose.h      plans that may be launched in any sequence; compose_facts.h: what one plan says
  */
 #ifndef PEAL_VERIFY_ORDER_H

@@ -30,7 +30,8 @@
 
 /* FETCH_ADD, COMPARE_SWAP and TAKE read a cell and change it in one step. WHEN records in its
  * register whether the steps that follow take effect (see `guards`); END is a NOP where that
- * ends. */
+ * ends. TURN exists in counted programs only (order/counted.h): it waits for its value and then adds
+ * 1. */
 enum step_kind {
     STEP_ADD,
     STEP_SET,
@@ -41,7 +42,8 @@ enum step_kind {
     STEP_FETCH_ADD,
     STEP_COMPARE_SWAP,
     STEP_TAKE,
-    STEP_WHEN
+    STEP_WHEN,
+    STEP_TURN
 };
 
 /* INSERTED: added by an edit, without an op in the plan. AT_END: after the launch's last op. */
@@ -188,6 +190,13 @@ struct early_fault {
     uint32_t other_thread, other_op; /* the op that it conflicts with; PEAL_NONE = none */
 };
 
+/* One or two threads that wait before a step until no other can go on; the second may be
+ * PEAL_NONE. */
+struct hold {
+    uint32_t thread[2], step[2];
+};
+enum { MAX_HOLDS = 16 };
+
 struct program {
     const struct peal_plan *const *plans;
     uint32_t launches, nranks, nthreads, ncells;
@@ -225,6 +234,11 @@ struct program {
     bool unbalanced;
     bool plain;       /* no use of symmetry: every rank is analysed by itself */
     uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
+    /* The monotone program that has the same executions (order/counted.h), while values are judged;
+     * otherwise NULL. */
+    const struct program *counted;
+    struct hold holds[MAX_HOLDS]; /* where a directed search begins */
+    uint32_t nholds;
     struct early_fault early;
     struct peal_arena arena;
     enum peal_status status;
@@ -322,6 +336,14 @@ static inline bool peal_program_comes_late(const struct program *p, const struct
 static inline bool peal_step_is_notify(const struct step *s)
 {
     return s->kind <= STEP_SET;
+}
+
+/* How much the step adds to its cell in every execution. */
+static inline int64_t peal_step_counts(const struct step *s)
+{
+    if (s->kind == STEP_TURN)
+        return 1;
+    return s->kind == STEP_ADD ? s->value : 0;
 }
 
 /* Is it the cell of a signal, not of a channel, a lane or a wire? */

@@ -78,6 +78,8 @@ static bool close_past(const struct program *p, const struct writes *w, uint32_t
         for (uint32_t t = 0; t < p->nthreads; t++) {
             for (; done[t] < need[t]; done[t]++) {
                 const struct step *s = peal_program_step(p, t, done[t]);
+                if (s->kind == STEP_TURN)
+                    return false;
                 if (s->kind != STEP_WAIT || s->value <= p->initial[s->cell])
                     continue;
                 uint32_t writer = p->cells[s->cell].writer;

@@ -246,6 +246,7 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
     struct follower t;
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = calloc(p->nthreads + 1u, sizeof *need);
+    const struct program *past = p->counted ? p->counted : p;
     bool unique;
     /* The op itself is shown last, even if it has begun; what allowed it to begin comes before
      * it. */
@@ -257,10 +258,10 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
     } else if (peal_follower_begin(&t, p, a)) {
         memset(goal, 0xff, p->nthreads * sizeof *goal);
         goal[thread] = steps;
-        a->v.story = p->monotone ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+        a->v.story = past->monotone ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
         if (steps == 0)
             a->v.story = PEAL_STORY_SHORTEST;
-        if (p->monotone && !peal_story_past(p, goal, need, &unique))
+        if (past->monotone && !peal_story_past(past, goal, need, &unique))
             a->failed = true;
         if (need[thread] > before)
             need[thread] = before;
