@@ -11,6 +11,7 @@ import os
 import random
 import sys
 
+import crowd
 import mesh
 import network
 import paths
@@ -31,6 +32,7 @@ FAMILIES = {
     "broadcast": ways.broadcast,
     "allreduce": ways.allreduce,
     "lanes": ways.lanes,
+    "crowd": crowd.text,
     "uneven": ways.uneven,
 }
 

@@ -15,6 +15,7 @@
  */
 #include "verify/order/counted_work.h"
 
+#include "verify/order/lanes.h"
 #include "verify/order/order.h"
 
 #include <stdlib.h>
@@ -635,13 +636,24 @@ static int by_place(const void *a, const void *b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
-/* Holds each thread back before each of its steps that has a ceiling. */
+/* Holds each thread back before each of its steps that has a ceiling. Of lanes that do the same, one
+ * is enough. */
 static bool ask_ceilings(const struct counted_program *c)
 {
     struct counted_work *w = c->work;
+    struct lane_groups lanes;
     struct run run;
     if (!w->ceilings.len)
         return true;
+    if (peal_lanes_find(&lanes, &c->p, c->p.steps)) {
+        size_t kept = 0;
+        for (size_t i = 0; i < w->ceilings.len; i++) {
+            if (peal_lanes_stands(&lanes, w->ceilings.at[i].thread))
+                w->ceilings.at[kept++] = w->ceilings.at[i];
+        }
+        w->ceilings.len = kept;
+        peal_lanes_release(&lanes);
+    }
     qsort(w->ceilings.at, w->ceilings.len, sizeof *w->ceilings.at, by_place);
     if (!peal_run_init(&run, &c->p))
         return false;

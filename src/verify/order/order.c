@@ -29,6 +29,7 @@
  */
 #include "verify/order/order.h"
 
+#include "verify/order/lanes.h"
 #include "verify/order/symmetry.h"
 
 #include <stdlib.h>
@@ -330,6 +331,11 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
     if (count) {
         struct symmetry symmetry = peal_symmetry_find(p, relaxed ? relaxed : p->steps);
         peal_symmetry_carry(p, &symmetry, queries, count);
+        struct lane_groups lanes;
+        if (peal_lanes_find(&lanes, p, relaxed ? relaxed : p->steps)) {
+            peal_lanes_carry(&lanes, queries, count);
+            peal_lanes_release(&lanes);
+        }
     }
     if (!relaxed && !p->plain && asks_about_many(queries, count) &&
         peal_clocks_in_one_pass(p, queries, count))

@@ -13,6 +13,7 @@
  * docs/verifier-method.md.
  *
  *   order.c        runs and lazy runs               symmetry.h     ranks that do the same
+ *   lanes.h        lanes that do the same
  *   race.h         accesses that nothing orders     chain.h        the same by fewer questions
  *   demands.c      closed, barrier, and cells that are handed over: asked together with races
  *   ahead.h        how many launches a proof needs  in_order.c     launches do not overtake on a cell
