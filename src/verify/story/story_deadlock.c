@@ -39,9 +39,83 @@ static const uint32_t *notifiers(struct follower *t, uint32_t cell, uint32_t *co
     return ranks;
 }
 
-/* One sentence: a cell that no rank will change, or the cycle. */
-static const char *reason_of(struct answer *a, const struct peal_verify_wait *waits, uint32_t n)
+/* Does the step that is shown change the cell? */
+static bool changes(const struct peal_verify_step *s, const char *cell)
 {
+    return s->cell && strcmp(s->cell, cell) == 0 && s->before != s->after;
+}
+
+static bool is_related(const struct peal_verify_step *s, const char *relation)
+{
+    return s->relation && strcmp(s->relation, relation) == 0;
+}
+
+/* The last change of the wait's cell among the first n steps that are shown, or NULL. */
+static const struct peal_verify_step *last_change(const struct follower *t, size_t n,
+                                                  const struct peal_verify_wait *w)
+{
+    while (n-- > 0) {
+        if (changes(&t->steps.at[n], w->cell))
+            return &t->steps.at[n];
+    }
+    return NULL;
+}
+
+/* A store that set the cell back, and wiped what another rank had added. */
+static const char *wiped(const struct follower *t, const struct peal_verify_wait *w)
+{
+    for (size_t i = t->steps.len; i-- > 0;) {
+        const struct peal_verify_step *s = &t->steps.at[i], *lost;
+        if (!changes(s, w->cell) || s->after > s->before || !is_related(s, "="))
+            continue;
+        lost = last_change(t, i, w);
+        if (!lost || lost->rank == s->rank || !is_related(lost, "+="))
+            return NULL;
+        return peal_answer_text(t->a,
+                                "the reset of %s by rank %u at line %u wipes the notify of rank "
+                                "%u%s, and rank %u waits "
+                                "for ever",
+                                w->cell, s->rank, s->place.line, lost->rank,
+                                peal_text_if(lost->launch > s->launch, "'s next launch"), w->rank);
+    }
+    return NULL;
+}
+
+/* Has the cell held as much as is waited for, or less, in the steps that are shown? */
+static bool was_lower(const struct follower *t, const struct peal_verify_wait *w)
+{
+    for (size_t i = 0; i < t->steps.len; i++) {
+        if (changes(&t->steps.at[i], w->cell))
+            return t->steps.at[i].before <= w->expected;
+    }
+    return false;
+}
+
+/* A wait for equality that a rank has passed by. */
+static const char *passed_by(const struct follower *t, const struct peal_verify_wait *w)
+{
+    const struct peal_verify_step *last = last_change(t, t->steps.len, w);
+    if (strcmp(w->relation, "==") != 0 || !last || last->rank == w->rank || !was_lower(t, w) ||
+        w->actual <= w->expected || w->actual == PEAL_VERIFY_LATER)
+        return NULL;
+    return peal_answer_text(t->a,
+                            "rank %u waits for %s == %" PRId64
+                            ", but rank %u is ahead and has made "
+                            "it %" PRId64,
+                            w->rank, w->cell, w->expected, last->rank, w->actual);
+}
+
+/* One sentence: what became of a notify, a cell that no rank will change, or the cycle. */
+static const char *reason_of(const struct follower *t, const struct peal_verify_wait *waits,
+                             uint32_t n)
+{
+    struct answer *a = t->a;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *why = wiped(t, &waits[i]);
+        why = why ? why : passed_by(t, &waits[i]);
+        if (why)
+            return why;
+    }
     for (uint32_t i = 0; i < n; i++) {
         const struct peal_verify_wait *w = &waits[i];
         if (w->nnotifiers > 0)
@@ -159,7 +233,7 @@ void peal_follower_show_blocked(struct follower *t)
     t->a->v.waits = waits;
     t->a->v.nwaits = n;
     if (!t->a->v.why)
-        t->a->v.why = reason_of(t->a, waits, n);
+        t->a->v.why = reason_of(t, waits, n);
 release:
     free(next);
     free(number);
