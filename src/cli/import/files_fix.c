@@ -260,11 +260,13 @@ static void record(struct peal_file_task *task, const struct peal_finding *like,
 
 /* One round: tries every proposal for every place, until one proves the file. Otherwise it
  * continues with the first after which something else is wrong, because generated plans lack the
- * same op on every rank. The result replaces *at. False: there is none. */
+ * same op on every rank; or, if there is none, with the first that waits for a signal which no wait
+ * takes, because the same places may collide in other launches until all such signals are taken.
+ * The result replaces *at. False: there is none. */
 static bool try_round(const struct peal_files_job *job, struct peal_file_task *task,
                       struct fix_attempt **at, uint32_t round, uint32_t *budget)
 {
-    struct fix_attempt *next = NULL;
+    struct fix_attempt *next = NULL, *same_place = NULL;
     struct peal_findings proposals;
     struct sites sites = find_sites(&(*at)->task);
     bool proved = false;
@@ -279,8 +281,11 @@ static bool try_round(const struct peal_files_job *job, struct peal_file_task *t
         proved = now && now->worth == PROVED;
         if (proved)
             record(task, &proposals.list.at[i], &now->edits, round + 1);
-        if (now && !next && now->worth == SAME && moved(*at, now))
+        bool same = now && now->worth == SAME && !next;
+        if (same && moved(*at, now))
             next = now;
+        else if (same && !same_place && strcmp(proposals.list.at[i].rule, "fix-wait") == 0)
+            same_place = now;
         else
             free_attempt(now);
         if (proved)
@@ -288,6 +293,10 @@ static bool try_round(const struct peal_files_job *job, struct peal_file_task *t
     }
     peal_findings_release(&proposals);
     free_attempt(*at);
+    if (next)
+        free_attempt(same_place);
+    else
+        next = same_place;
     *at = next;
     return next && !proved;
 }
