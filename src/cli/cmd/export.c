@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal export KERNEL --to ENGINE: a proved plan as another engine's file. */
 #include "cli/import/import_args.h"
+#include "cli/record/record.h"
 #include "cli/kernel_args.h"
 #include "export/export.h"
 #include "lang/lang.h"
@@ -128,6 +129,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     (void)nargs;
     if (!o->to || !peal_target_find(o->to, &target))
         return peal_cli_usage(cli, "--to names an engine: msccl, mscclpp or pto");
+    if (!peal_recorded_options_fit(cli, &o->kernel, args[0]))
+        return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0])) {
         struct peal_import_file file;
         if (peal_import_file_open(cli, args[0], &o->kernel, &file, &code))

@@ -2,6 +2,7 @@
 /* peal plan KERNEL -n P: what each rank will do, op by op. */
 #include "lang/lang.h"
 #include "cli/import/import_args.h"
+#include "cli/record/record.h"
 #include "cli/kernel_args.h"
 #include "plan/plan.h"
 
@@ -94,6 +95,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     (void)nargs;
     const struct plan_options *plan_options = options;
+    if (!peal_recorded_options_fit(cli, &plan_options->kernel, args[0]))
+        return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0]))
         return show_file(cli, args[0], plan_options);
     struct peal_program *program;

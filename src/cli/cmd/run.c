@@ -5,6 +5,7 @@
  * through the public headers alone (peal/peal.h, peal/plan.h), as any program could.
  */
 #include "cli/import/import_args.h"
+#include "cli/record/record.h"
 #include "cli/kernel_args.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_run.h"
@@ -452,7 +453,8 @@ static int run_command(struct peal_cli *cli, const void *options, char **args, i
     const struct run_options *o = &own;
     struct peal_diags diags;
     struct peal_program *program = NULL;
-    if (!peal_ranks_platform(cli, o->platform) || !take_devices(cli, &own))
+    if (!peal_recorded_options_fit(cli, &o->kernel, args[0]) ||
+        !peal_ranks_platform(cli, o->platform) || !take_devices(cli, &own))
         return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0]))
         return run_file(cli, o, args[0]);

@@ -2,6 +2,7 @@
 /* peal sim KERNEL -m MACHINE: how long it takes on a modelled machine, and why. */
 #include "lang/lang.h"
 #include "cli/import/import_args.h"
+#include "cli/record/record.h"
 #include "cli/import/python.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_sim.h"
@@ -314,6 +315,8 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
     const struct sim_options *options = opaque;
     if (nargs == 0 && !options->print_machine)
         return peal_cli_usage(cli, "a kernel is needed");
+    if (nargs > 0 && !peal_recorded_options_fit(cli, &options->kernel, args[0]))
+        return PEAL_EXIT_USAGE;
     int worst = PEAL_EXIT_OK;
     size_t roots = 1;
     for (size_t i = 0; i < roots; i++) {

@@ -449,6 +449,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return PEAL_EXIT_USAGE;
     if (o->fault && strcmp(o->fault, "stop") != 0)
         return peal_cli_usage(cli, "--fault knows 'stop', not '%s'", o->fault);
+    for (int i = 0; i < nargs; i++) {
+        if (!peal_recorded_options_fit(cli, &o->kernel, args[i]))
+            return PEAL_EXIT_USAGE;
+    }
     if (nargs == 1 && peal_python_names_file(args[0]))
         return verify_python(cli, o, args[0]);
     for (int i = 0; i < nargs; i++)
@@ -526,7 +530,8 @@ const struct peal_command peal_cmd_verify = {
         "many: "
         "ranks, chunks, in place or not and the FIFO depth come from the file. The exit code is "
         "then 1 if any is refuted, else 3 if any is not decided or unreadable.\n\n"
-        "KERNEL.cpp is a kernel in C++ for a tile accelerator (docs/record.md). It is compiled with "
+        "KERNEL.cpp is a kernel in C++ for a tile accelerator (docs/record.md). It is compiled "
+        "with "
         "$CXX (default c++) and run, once per rank, in processes with limits of time and memory: "
         "verify only code that you would run. By default it is proved at 2, 3, 4 and 8 ranks, in "
         "the order of its text and with hardware pipes that run at the same time.\n\n"

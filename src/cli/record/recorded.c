@@ -18,6 +18,27 @@ bool peal_recorded_names_file(const char *argument)
     return false;
 }
 
+bool peal_recorded_options_fit(const struct peal_cli *cli,
+                               const struct peal_kernel_options *options, const char *argument)
+{
+    const struct peal_recorded_options *o = &options->recorded;
+    const struct {
+        const char *name;
+        bool is_given;
+    } all[] = {{"entry", o->entry != NULL},           {"args", o->args != NULL},
+               {"implements", o->implements != NULL}, {"level", o->level != PEAL_LEVEL_BOTH},
+               {"pipes", o->pipes != NULL},           {"blocks", o->blocks != 0},
+               {"input", o->inputs.len != 0}};
+    for (size_t i = 0; i < sizeof all / sizeof *all && !peal_recorded_names_file(argument); i++) {
+        if (all[i].is_given) {
+            peal_cli_usage(cli, "--%s is for kernels in C++, and '%s' is none", all[i].name,
+                           argument);
+            return false;
+        }
+    }
+    return true;
+}
+
 static struct rec_arg make_arg(const struct recorded *all, uint32_t i, uint32_t rank)
 {
     const struct signature_item *item = &all->signature->items[i];
