@@ -60,7 +60,9 @@ static void be_rank(const struct compiled *c, const char *entry, struct rec_job 
 {
     char object[sizeof c->folder + 16];
     limit(RLIMIT_CPU, CPU_SECONDS);
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
     limit(RLIMIT_AS, MAX_MEMORY);
+#endif
     limit(RLIMIT_FSIZE, MAX_EVENT_BYTES);
     limit(RLIMIT_CORE, 0);
     snprintf(object, sizeof object, "%s/kernel.so", c->folder);
