@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,32 @@ bool peal_cli_replace(const char *path, const char *text, size_t len, const char
     peal_text_release(&temporary);
     errno = error;
     return good;
+}
+
+bool peal_cli_folder_open(const struct peal_cli *cli, char out[PEAL_CLI_FOLDER])
+{
+    const char *tmp = getenv("TMPDIR");
+    if (!tmp || strlen(tmp) > PEAL_CLI_FOLDER - sizeof "/peal-XXXXXX")
+        tmp = "/tmp";
+    snprintf(out, PEAL_CLI_FOLDER, "%s/peal-XXXXXX", tmp);
+    if (mkdtemp(out))
+        return true;
+    out[0] = '\0';
+    peal_cli_fail(cli, "cannot make a folder in '%s': %s", tmp, strerror(errno));
+    return false;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
+{
+    (void)info, (void)type, (void)at;
+    return remove(path);
+}
+
+void peal_cli_folder_remove(const char *folder)
+{
+    enum { OPEN_AT_ONCE = 16 };
+    if (folder[0])
+        (void)nftw(folder, remove_one, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
 }
 
 bool peal_cli_write(const struct peal_cli *cli, const char *path, const struct peal_text *text)

@@ -41,19 +41,23 @@ static bool find_places(char library[static PATH_MAX], char include[static PATH_
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
-    char library[PATH_MAX], include[PATH_MAX], folder[] = "/tmp/peal-cc-XXXXXX";
+    char library[PATH_MAX], include[PATH_MAX], folder[PEAL_CLI_FOLDER];
     (void)options;
     if (!find_places(library, include))
         return peal_cli_fail(cli, "libpeal_shmem.so is not installed beside this program");
     const char **words = calloc((size_t)nargs + 4, sizeof *words);
-    if (!words || !mkdtemp(folder))
-        return peal_cli_fail(cli, "no folder for the compiler's files: %s", strerror(errno));
+    if (!words)
+        return peal_cli_fail(cli, "out of memory");
+    if (!peal_cli_folder_open(cli, folder)) {
+        free(words);
+        return PEAL_EXIT_OTHER;
+    }
     words[0] = "cc";
     words[1] = library;
     words[2] = include;
     memcpy(words + 3, args, (size_t)nargs * sizeof *words);
     int code = peal_python_run(folder, 1, words);
-    rmdir(folder);
+    peal_cli_folder_remove(folder);
     free(words);
     return code;
 }

@@ -9,7 +9,6 @@
 #include "cli/import/python.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +30,6 @@ static const struct peal_option table[] = {
      "the recording (default: PROGRAM.rec)", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
-
-static int remove_one(const char *path, const struct stat *info, int flag, struct FTW *walk)
-{
-    (void)info, (void)flag, (void)walk;
-    return remove(path);
-}
 
 static int wait_for(pid_t child)
 {
@@ -96,13 +89,13 @@ static bool has_values(const char *folder)
 static int record(struct peal_cli *cli, const struct record_options *o, char **args, int nargs,
                   const char *folder)
 {
-    char first[64], second[64], out[4096];
+    char first[PEAL_CLI_FOLDER + 16], second[PEAL_CLI_FOLDER + 16], out[4096];
     snprintf(first, sizeof first, "%s/run", folder);
     snprintf(second, sizeof second, "%s/other", folder);
     snprintf(out, sizeof out, "%s.rec", args[0]);
     const char *output = o->output ? o->output : out;
     int code = run_program(o, args, nargs, first, false);
-    char probe[80];
+    char probe[PEAL_CLI_FOLDER + 32];
     snprintf(probe, sizeof probe, "%s/pe0", first);
     if (code != 0)
         return peal_cli_fail(cli, "'%s' ended with exit code %d", args[0], code);
@@ -123,11 +116,11 @@ static int record(struct peal_cli *cli, const struct record_options *o, char **a
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
-    char folder[] = "/tmp/peal-record-XXXXXX";
-    if (!mkdtemp(folder))
-        return peal_cli_fail(cli, "no folder for what the PEs do: %s", strerror(errno));
+    char folder[PEAL_CLI_FOLDER];
+    if (!peal_cli_folder_open(cli, folder))
+        return PEAL_EXIT_OTHER;
     int code = record(cli, options, args, nargs, folder);
-    (void)nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    peal_cli_folder_remove(folder);
     return code;
 }
 

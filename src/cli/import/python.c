@@ -123,15 +123,12 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                         const struct peal_kernel_options *options, const char *fallback,
                         struct peal_python_recordings *out)
 {
-    *out = (struct peal_python_recordings){.folder = "/tmp/peal-record-XXXXXX"};
+    *out = (struct peal_python_recordings){0};
     struct peal_text script = {0}, ranks = {0}, counts = {0};
     int ends[2] = {-1, -1};
     bool ok = false;
-    if (!mkdtemp(out->folder)) {
-        fprintf(stderr, "peal: no folder for recordings: %s\n", strerror(errno));
-        out->folder[0] = '\0';
+    if (!peal_cli_folder_open(cli, out->folder))
         return false;
-    }
     peal_text_printf(&script, "%s/record.py", out->folder);
     list_numbers(&options->ranks, fallback, &ranks);
     list_numbers(&options->counts, "256", &counts);
@@ -168,17 +165,10 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
 
 void peal_python_release(struct peal_python_recordings *recordings)
 {
-    char script[sizeof recordings->folder + 16];
-    for (int i = 0; i < recordings->npaths; i++) {
-        unlink(recordings->paths[i]);
+    for (int i = 0; i < recordings->npaths; i++)
         free(recordings->paths[i]);
-    }
     free(recordings->paths);
-    if (recordings->folder[0]) {
-        snprintf(script, sizeof script, "%s/record.py", recordings->folder);
-        unlink(script);
-        rmdir(recordings->folder);
-    }
+    peal_cli_folder_remove(recordings->folder);
     *recordings = (struct peal_python_recordings){0};
 }
 

@@ -12,7 +12,7 @@ bool peal_python_names_file(const char *argument);
 
 /* Recordings of one argument, in a folder that ends with them. */
 struct peal_python_recordings {
-    char folder[64];
+    char folder[PEAL_CLI_FOLDER];
     char **paths; /* in the order of ranks, then counts */
     int npaths;
 };

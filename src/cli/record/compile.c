@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,17 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st, (void)type, (void)at;
-    return remove(path);
-}
-
 void peal_compile_release(struct compiled *c)
 {
-    enum { FILES = 16 };
-    if (c->folder[0])
-        nftw(c->folder, remove_one, FILES, FTW_DEPTH | FTW_PHYS);
+    peal_cli_folder_remove(c->folder);
     c->folder[0] = '\0';
     peal_vec_release(&c->lines);
 }
@@ -135,19 +126,13 @@ static int report_errors(const struct peal_cli *cli, const char *path, const cha
 
 bool peal_compile(const struct peal_cli *cli, const char *path, struct compiled *out, int *code)
 {
-    const char *tmp = getenv("TMPDIR"), *cxx = getenv("CXX");
+    const char *cxx = getenv("CXX");
     *out = (struct compiled){.cli = cli, .path = path};
     *code = PEAL_EXIT_OTHER;
-    if (!tmp || strlen(tmp) > sizeof out->folder - 32)
-        tmp = "/tmp";
     if (!cxx || !*cxx)
         cxx = "c++";
-    snprintf(out->folder, sizeof out->folder, "%s/peal-record-XXXXXX", tmp);
-    if (!mkdtemp(out->folder)) {
-        out->folder[0] = '\0';
-        peal_cli_fail(cli, "cannot make a folder in '%s': %s", tmp, strerror(errno));
+    if (!peal_cli_folder_open(cli, out->folder))
         return false;
-    }
     for (size_t i = 0; i < peal_record_text_count; i++) {
         if (!write_header(out, &peal_record_texts[i])) {
             peal_cli_fail(cli, "cannot write to '%s': %s", out->folder, strerror(errno));

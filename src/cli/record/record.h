@@ -94,7 +94,7 @@ uint8_t peal_pipes_find(const struct pipe_table *t, const char *op);
 /* A kernel that was compiled. Release it in every case. */
 struct compiled {
     const struct peal_cli *cli;
-    char folder[64]; /* "" : none */
+    char folder[PEAL_CLI_FOLDER]; /* "" : none */
     const char *path;
     PEAL_VEC(struct recorded_line) lines; /* of scalar accesses, by pc */
 };
