@@ -4,7 +4,7 @@
  * Most communication kernels decide what to do from their rank, the number of ranks and sizes, not
  * from data. Such a kernel is run once for each rank with operations that *record* instead of act,
  * on made-up memory. What it reported is exactly the op list of each rank: a plan, in which every
- * op has the file and line of the user's own text. Peal proves, simulates, runs and exports it like
+ * op has its file and line in the kernel's source. Peal proves, simulates, runs and exports it like
  * any other plan. A front end (a set of headers, a Python module, a library that stands in for a
  * real one) calls these functions; docs/record.md walks through one.
  *

@@ -299,7 +299,7 @@ class Translator:
         elif place:
             domain = self.program.domains[place].index(self.program.domain(event))
             if domain >= len(FUNCTIONS):
-                self.refuse("atomic operations of so many types and teams on one word")
+                self.refuse("atomic operations of several types or teams on one word")
             else:
                 self.say(lane, f"accumulate {FUNCTIONS[domain]} i{8 * width}@{self.program.at(pe, place):#x}*1 i{8 * width}=1")
         if not blocks and fetch != "(nil)":

@@ -229,7 +229,7 @@ PEAL_SHMEM_API int shmem_test_lock(long *lock);
 PEAL_SHMEM_RMA(PEAL_SHMEM_X, )
 #undef PEAL_SHMEM_X
 
-/* By size: in words of so many bits, or bytes. */
+/* By size: in words of a number of bits, or in bytes. */
 #define PEAL_SHMEM_SIZES(X, A) X(A, 8, 1) X(A, 16, 2) X(A, 32, 4) X(A, 64, 8) X(A, 128, 16)
 #define PEAL_SHMEM_X(A, NAME, BYTES)                                                               \
     PEAL_SHMEM_DECLARE_MOVES(shmem_, PEAL_SHMEM_NO_CTX, NAME, void)                                \

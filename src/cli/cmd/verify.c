@@ -507,7 +507,7 @@ const struct peal_command peal_cmd_verify = {
         "a contract, the result. Kernels with a root, and several counts, are also launched in "
         "sequences of different roots and counts.\n\n"
         "Without --count, the counts are 0, 1, P - 1, P, P + 1, 3P + 2 and 256P, for P ranks. If "
-        "the sequences of so many counts are too much work, fewer are claimed, and the summary "
+        "the sequences of all counts are too much work, fewer are claimed, and the summary "
         "says which. Counts that an assert or a grid of the kernel excludes are named, not "
         "counted; at least one that is not 0 must have a plan.\n\n"
         "--order pairwise proves it also for a network between nodes: what a rank puts into "

@@ -102,7 +102,7 @@ static bool take_dimension(struct reader *r, int64_t *number, bool *per_rank)
 static bool take_type(struct reader *r, struct signature_item *item)
 {
     int64_t bytes;
-    if (take_number(r, &bytes)) { /* so many bytes */
+    if (take_number(r, &bytes)) { /* a number of bytes */
         if (bytes < 1)
             return bad(r, "a number of bytes");
         item->dtype = PEAL_U8;
