@@ -343,7 +343,11 @@ static struct peal_kernel *parse_kernel(struct peal_parser *p)
         kernel->implements = peal_parser_name(p, "the name of a contract", &kernel->implements_pos);
         if (!kernel->implements)
             return NULL;
-    } else if (p->token.kind == PEAL_TOKEN_NAME) {
+    }
+    if (peal_parser_at(p, "requires") || peal_parser_at(p, "ensures"))
+        return peal_parser_fail(
+            p, p->token.pos, "'requires' and 'ensures' begin the body: write them behind the '{'");
+    if (p->token.kind == PEAL_TOKEN_NAME && !kernel->implements) {
         peal_parser_want(p, "implements");
         return NULL;
     }
