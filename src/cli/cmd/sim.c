@@ -319,7 +319,7 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
         return PEAL_EXIT_USAGE;
     int worst = PEAL_EXIT_OK;
     size_t roots = 1;
-    for (size_t i = 0; i < roots; i++) {
+    for (size_t i = 0; i < roots && worst < PEAL_EXIT_USAGE; i++) {
         struct sim_options one = *options;
         roots = peal_kernel_nth_root(&options->kernel, i, &one.kernel);
         int code = run_once(cli, &one, options->print_machine ? NULL : args[0]);
