@@ -81,6 +81,8 @@ static bool fail(struct peal_net_parser *parser, const char *bad)
 
 static bool finish(struct peal_net_parser *parser, const struct peal_net_sink *sink)
 {
+    /* All of the frame has come, and nothing behind it; written: next_chunk, next_answer, peal_tcp_send. */
+    assert(parser->have == PEAL_NET_HEAD && parser->left == 0);
     const char *bad = sink->end(sink->context, &parser->head);
     parser->have = 0;
     parser->to = NULL;
@@ -103,7 +105,7 @@ static bool start(struct peal_net_parser *parser, const struct peal_net_sink *si
 bool peal_net_parser_took(struct peal_net_parser *parser, const struct peal_net_sink *sink,
                           size_t len)
 {
-    assert(len <= parser->left);
+    assert(parser->have == PEAL_NET_HEAD && len <= parser->left);
     parser->left -= (uint32_t)len;
     if (parser->to)
         parser->to += len;

@@ -242,6 +242,10 @@ static void tcp_retract(struct peal_net *net, uint32_t segment)
         uint32_t rank = tcp->ready[i];
         if (!peal_tcp_link_retract(tcp->peers[rank].link, segment))
             peal_tcp_lose_by(tcp, rank, ENOMEM);
+        else if (peal_tcp_has_output(
+                     tcp->peers[rank].link)) /* an acknowledgement, of what is refused now */
+            /* Relaxed: a hint; partner: peal_net_is_stuck. */
+            atomic_store_explicit(&net->stuck, true, memory_order_relaxed);
     }
 }
 

@@ -6,6 +6,7 @@
  *   tcp_connect.c  listeners, half-open connections, which of two simultaneous connections is kept
  *   tcp_queue.c    the queue of what is to be sent to a peer, and sending
  *   tcp_receive.c  receiving
+ *   tcp_state.c    what always holds of a link, as assertions
  *
  * Connections. A pair of ranks has a watching connection and a data connection, made in this order by the
  * rank that first needs one. Nothing is ever sent on the watching connection: the system's keep-alive on it
@@ -24,6 +25,37 @@
  * and long transfers, which are sent in chunks from where they are. Between two frames, control messages and
  * acknowledgements go first, then answers to gets in turn with the queue. What is accepted and cannot be sent
  * at once stays in the queue; if the queue is full, PEAL_PENDING.
+ *
+ * A link as a state machine. Each direction of a link is in one of these states, whatever the other direction and other
+ * links do. Nothing that belongs to a half-read or half-written frame is shared between links; `buffer` of the net is
+ * empty again when peal_tcp_receive returns.
+ *
+ *   reading   what is half read                   fields                                   next
+ *   -------   ---------------------------------   --------------------------------------   ---------------------------
+ *   between   nothing                             have == 0                                a byte: head
+ *   head      a head                              0 < have < PEAL_NET_HEAD                 last byte: between (no data,
+ *                                                                                          takes effect), data, bad
+ *   data      a frame's data                      have == PEAL_NET_HEAD, left > 0;         last byte: takes effect,
+ *                                                 to: where, NULL: dropped                 between, bad
+ *   bad       (the peer broke the protocol)       bad                                      the link is lost
+ *   bye       (the peer sends nothing more)       in.bye, have == 0                        the link is lost
+ *   Sealed, a part of a record lies in front of it: incoming_len, less than a whole record.
+ *
+ *   writing   what is half written                fields                                   next
+ *   -------   ---------------------------------   --------------------------------------   ---------------------------
+ *   nothing   nothing                             out == PEAL_TCP_NOTHING                  next_frame: one of these
+ *   control   frames of the control ring          out_bytes of the ring                    last byte: they leave the ring
+ *   head      an acknowledgement                  out_head                                 last byte: nothing
+ *   answer    the first answer, or a chunk of it  out_head, out_iov; kept: data copied     last byte: it is `done`
+ *   item      the first item: a run of frames,    out_head, out_iov; kept: data copied     last byte: the item is `done`,
+ *             or a chunk of a long transfer                                                its token ends
+ *   In all but `nothing`, out_iov from out_first to out_count is what has not left: never empty, no empty piece.
+ *   Sealed, sealed_done < sealed_len: a part of a record leaves behind which all of the above comes.
+ *
+ * Assertions come in pairs. Where a frame is written: its head is one that peal_net_head_check accepts, and the pieces
+ * have as many bytes as the head says. Where it is read: the head is checked again, which is no assertion, because a
+ * peer may send anything; a frame takes effect when exactly these bytes have come, and no byte of it is left.
+ * tests/fuzz/fuzz_links.c drives several links at once through all of this, against a naive model.
  */
 #ifndef PEAL_RUN_TCP_H
 #define PEAL_RUN_TCP_H
@@ -238,5 +270,9 @@ bool peal_tcp_has_output(const struct peal_tcp_link *link);
 
 /* tcp_receive.c */
 bool peal_tcp_receive(struct peal_tcp *tcp, uint32_t rank);
+
+/* tcp_state.c */
+/* Asserts all that holds of a link between two calls; see the state machine above. */
+void peal_tcp_link_check(const struct peal_tcp_link *link);
 
 #endif

@@ -134,6 +134,7 @@ static uint32_t ring_look(const struct peal_tcp_ring *ring, uint32_t len, struct
 
 static void set_head(struct peal_tcp_link *link, const struct peal_net_head *head)
 {
+    assert(!peal_net_head_check(head)); /* read: start, in frame.c */
     memcpy(link->out_head, head, sizeof *head);
     link->out_iov[0] = (struct iovec){link->out_head, sizeof *head};
     link->out_first = 0;
@@ -169,6 +170,7 @@ static void next_answer(struct peal_tcp_link *link, struct peal_net_answer *answ
     set_head(link, &head);
     if (head.bytes == 0)
         return;
+    assert(answer->done + head.bytes <= answer->bytes); /* read: begin_reply */
     link->out_iov[1] = (struct iovec){(void *)(uintptr_t)(answer->from + answer->done), head.bytes};
     link->out_count = 2;
 }
@@ -200,6 +202,7 @@ static void next_chunk(struct peal_tcp_link *link, const struct peal_tcp_item *i
         want -= take;
         skip = 0;
     }
+    assert(want == 0); /* the frame has as many bytes as its head says; read: finish, in frame.c */
 }
 
 static void skip_released(struct peal_tcp_link *link)
@@ -254,6 +257,7 @@ static void end_frame(struct peal_tcp_link *link)
     uint32_t id = 0;
     struct peal_tcp_item *item = &link->items[link->first % PEAL_TCP_ITEMS];
     enum peal_tcp_out out = link->out;
+    assert(out != PEAL_TCP_NOTHING && link->out_first == link->out_count);
     link->out = PEAL_TCP_NOTHING;
     if (out == PEAL_TCP_CONTROL)
         link->control.head += link->out_bytes;
@@ -316,6 +320,7 @@ static bool keep_rest(struct peal_tcp_link *link)
 bool peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment)
 {
     uint32_t id = 0;
+    peal_tcp_link_check(link);
     if (peal_net_inbound_retract(&link->in, segment, arriving(link)))
         link->parser.to = NULL;
     if (link->out != PEAL_TCP_ANSWER)
@@ -327,6 +332,7 @@ bool peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment)
 bool peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token)
 {
     bool kept = true;
+    peal_tcp_link_check(link);
     if (peal_net_inbound_release(&link->in, token, arriving(link)))
         link->parser.to = NULL;
     for (uint64_t i = link->first; i < link->last; i++) {
@@ -347,6 +353,7 @@ bool peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token 
 static void advance(struct peal_tcp_link *link, size_t sent)
 {
     while (sent > 0) {
+        assert(link->out_first < link->out_count);
         struct iovec *iov = &link->out_iov[link->out_first];
         size_t part = peal_size_min(sent, iov->iov_len);
         iov->iov_base = (uint8_t *)iov->iov_base + part;
@@ -417,6 +424,7 @@ static bool fill_record(struct peal_tcp_link *link)
     }
     if (len == 0)
         return false;
+    assert(len <= PEAL_TCP_RECORD); /* read: open_records */
     memcpy(link->sealed, &len, PEAL_TCP_RECORD_HEAD);
     link->sealed_done = 0;
     link->sealed_len = PEAL_TCP_RECORD_HEAD + len + PEAL_CIPHER_TAG;
@@ -539,6 +547,7 @@ enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_
         bytes += parts[i].bytes;
     }
     head->bytes = (uint32_t)bytes;
+    assert(!peal_net_head_check(head)); /* read: start, in frame.c */
     iov[0] = (struct iovec){head, sizeof *head};
     bytes += sizeof *head;
     size_t sent = 0;
@@ -557,8 +566,10 @@ enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_
     if (!run)
         return PEAL_PENDING;
     capture(link, run, iov, 1 + nparts, sent);
-    if (sent > 0)
+    if (sent > 0) {
         (void)next_frame(link); /* a part of it is sent: no other frame may come in between */
+        assert(link->out == PEAL_TCP_ITEM && link->out_bytes == bytes - sent);
+    }
     if (link->seal || link->held)
         peal_tcp_pump(tcp, rank);
     /* The socket may have taken a part without refusing anything. Relaxed: a hint; partner: peal_net_is_stuck. */
@@ -574,6 +585,7 @@ enum peal_status peal_tcp_send_later(struct peal_tcp *tcp, uint32_t rank,
     bool idle = !peal_tcp_has_output(link);
     const struct iovec iov = {head, sizeof *head};
     head->bytes = 0;
+    assert(!peal_net_head_check(head));
     if (ring_room(&link->ring) < sizeof *head)
         return PEAL_PENDING;
     struct peal_tcp_item *run = open_run(link);
@@ -612,6 +624,7 @@ enum peal_status peal_tcp_send_control(struct peal_tcp *tcp, uint32_t rank,
                                        struct peal_net_head *head, const void *bytes)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;
+    assert(!peal_net_head_check(head));
     if (ring_room(&link->control) < sizeof *head + head->bytes)
         return PEAL_PENDING;
     ring_put(&link->control, head, sizeof *head);

@@ -106,7 +106,9 @@ static bool open_records(struct peal_tcp *tcp, uint32_t rank)
 static size_t receive_sealed(struct peal_tcp *tcp, uint32_t rank, bool *more)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;
+    /* Less than a record is left by open_records: there is room for the rest of it. */
     uint32_t cap = 2 * (PEAL_TCP_RECORD_HEAD + PEAL_TCP_RECORD + PEAL_CIPHER_TAG);
+    assert(link->incoming_len < cap / 2);
     struct iovec iov = {link->incoming + link->incoming_len, cap - link->incoming_len};
     size_t got = receive_pieces(tcp, rank, &iov, 1);
     if (got == 0)
