@@ -181,7 +181,8 @@ struct rank {
     bool was_mistaken;
     bool may_fail, may_stall; /* an earlier fault may still show */
     bool gone;                /* this rank has left */
-    uint32_t recoveries;
+    uint32_t recoveries,
+        planned; /* planned: faults, each of which fails one call of a rank or none */
     enum peal_status failed;
     bool wrong; /* a check failed */
     char doing[160];

@@ -22,6 +22,7 @@ void fault_plan(struct rank *me, uint32_t first, uint64_t *state)
         me->fault = OTHER_ALGO;
     me->victim = below(state, me->size);
     me->fault_step = first + below(state, me->steps - first);
+    me->planned++;
 }
 
 /* ---- limits of the system ---- */
@@ -219,6 +220,8 @@ struct peal_comm *fault_recover(struct rank *me)
 {
     struct peal_comm *smaller = NULL, *old = me->comms[0];
     uint32_t size = me->size;
+    char reason[320];
+    snprintf(reason, sizeof reason, "%s", peal_comm_error(old));
     fault_give_up(me);
     if (me->fault == STALLS || me->may_stall)
         peal_comm_set_timeout(old, 300000);
@@ -246,8 +249,10 @@ struct peal_comm *fault_recover(struct rank *me)
     me->fault = NO_FAULT;
     me->was_mistaken = me->mistaken = false;
     me->steps = 8;
-    if (++me->recoveries > 20) {
-        rank_complain(me, "it does not end");
+    /* Whatever the speed: something fails only if a fault was planned. */
+    if (++me->recoveries > me->planned) {
+        rank_complain(me, "%u recoveries from %u faults, the last one from %s: %s", me->recoveries,
+                      me->planned, peal_status_text(me->failed), reason);
         return NULL;
     }
     uint64_t state = mix(me->seed, 5);
