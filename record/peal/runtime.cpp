@@ -240,10 +240,30 @@ bool rec_test(rec_event e, const char *op, const char *file, const rec_span *cel
 
 int32_t rec_block, rec_blocks = 1;
 
+static void mark(rec_kind kind, int64_t a) {
+    rec_event e = {};
+    e.kind = kind;
+    e.a = a;
+    rec_put(e, nullptr, nullptr, nullptr, nullptr);
+}
+
+static void call(const rec_call &kernel, const int64_t *all) {
+    using i = int64_t;
+    int64_t args[REC_MAX_ARGS + 16] = {};
+    for (uint32_t k = 0; k < kernel.nargs; k++) args[k] = all[kernel.args[k]];
+    if (job->packed) {
+        reinterpret_cast<void (*)(int64_t *)>(kernel.entry)(args);
+        return;
+    }
+    reinterpret_cast<void (*)(i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i)>(kernel.entry)(
+        args[0], args[1], args[2], args[3], args[4], args[5], args[6], args[7], args[8], args[9], args[10], args[11],
+        args[12], args[13], args[14], args[15]);
+}
+
 extern "C" void peal_rec_run(const rec_job *given) {
     static CommContext context;
     static ChipTensor tensors[REC_MAX_ARGS];
-    int64_t args[REC_MAX_ARGS + 16] = {};
+    int64_t args[REC_MAX_ARGS] = {};
     struct sigaction act = {};
     job = given;
     act.sa_sigaction = crashed;
@@ -276,24 +296,15 @@ extern "C" void peal_rec_run(const rec_job *given) {
         }
     }
     rec_blocks = static_cast<int32_t>(job->blocks);
-    for (rec_block = 0; rec_block < rec_blocks; rec_block++) {
-        rec_event e = {};
-        e.kind = REC_BLOCK;
-        e.a = rec_block;
-        rec_put(e, nullptr, nullptr, nullptr, nullptr);
-        if (job->packed) {
-            reinterpret_cast<void (*)(int64_t *)>(job->entry)(args);
-        } else {
-            using i = int64_t;
-            reinterpret_cast<void (*)(i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i)>(job->entry)(
-                args[0], args[1], args[2], args[3], args[4], args[5], args[6], args[7], args[8], args[9], args[10],
-                args[11], args[12], args[13], args[14], args[15]);
+    for (uint32_t c = 0; c < job->ncalls; c++) {
+        if (c > 0) mark(REC_JOIN, 0);
+        for (rec_block = 0; rec_block < rec_blocks; rec_block++) {
+            mark(REC_BLOCK, rec_block);
+            call(job->calls[c], args);
+            begin_event();
         }
-        begin_event();
     }
-    rec_event e = {};
-    e.kind = REC_END;
-    rec_put(e, nullptr, nullptr, nullptr, nullptr);
+    mark(REC_END, 0);
     flush();
 }
 

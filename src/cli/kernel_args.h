@@ -16,7 +16,7 @@ enum peal_record_level { PEAL_LEVEL_BOTH, PEAL_LEVEL_CORE, PEAL_LEVEL_PIPE };
 
 /* Options of commands that take such kernels. */
 struct peal_recorded_options {
-    const char *entry, *args, *implements, *pipes;
+    const char *entry, *args, *then, *implements, *pipes;
     int level; /* enum peal_record_level */
     int64_t blocks;
     struct peal_pairs inputs; /* NAME=FILE: contents that the kernel may act on */
@@ -28,7 +28,7 @@ struct peal_recorded_options {
      PEAL_OPTION_STRING,                                                                           \
      offsetof(type, member.entry),                                                                 \
      "NAME",                                                                                       \
-     "KERNEL.cpp: the function to record (default kernel_entry)",                                  \
+     "KERNEL.cpp: the function to record (default kernel_entry); peal verify takes several",       \
      0,                                                                                            \
      0},                                                                                           \
         {"args",                                                                                   \
@@ -38,6 +38,14 @@ struct peal_recorded_options {
          "LIST",                                                                                   \
          "KERNEL.cpp: what it is called with: 'in x: f32[256], out y: f32[256], window s: 2K "     \
          "zeroed, nranks, ctx'",                                                                   \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"then",                                                                                   \
+         0,                                                                                        \
+         PEAL_OPTION_STRING,                                                                       \
+         offsetof(type, member.then),                                                              \
+         "LIST",                                                                                   \
+         "KERNEL.cpp: kernels that follow on the same memory: 'second(x, s, ctx), third'",         \
          0,                                                                                        \
          0},                                                                                       \
         {"implements",                                                                             \

@@ -140,6 +140,33 @@ extern "C" void stale(int64_t *args) {
     if (box[3] > 1.0f) y[0] = 1.0f;
 }
 
+// Two kernels that follow each other: the first gives the neighbour a vector, the second takes it, with
+// arguments in another order.
+extern "C" void give(int64_t *args) {
+    float *x = memory<float>(args, 0), *box = memory<float>(args, 2);
+    CommContext *ctx = (CommContext *)args[4];
+    int next = (int)(ctx->rankId + 1) % (int)args[3];
+    RowTile<float> tile;
+    TASSIGN(tile, 0);
+    Row<float> mine(x), there(at_rank(ctx, box, next));
+    comm::TPUT(there, mine, tile);
+    pipe_barrier(PIPE_ALL);
+    comm::Signal told(at_rank(ctx, (int32_t *)(box + N), next));
+    comm::TNOTIFY(told, 1, comm::NotifyOp::AtomicAdd);
+}
+static void take(float *box, float *y, bool waits) {
+    RowTile<float> tile;
+    TASSIGN(tile, 0);
+    Row<float> here(box), result(y);
+    comm::Signal told((int32_t *)(box + N));
+    if (waits) comm::TWAIT(told, 1, comm::WaitCmp::GE);
+    TLOAD(tile, here);
+    pipe_barrier(PIPE_ALL);
+    TSTORE(result, tile);
+}
+extern "C" void take_it(int64_t *args) { take(memory<float>(args, 0), memory<float>(args, 1), args[2] == 7); }
+extern "C" void take_early(int64_t *args) { take(memory<float>(args, 2), memory<float>(args, 1), false); }
+
 // ---- what goes wrong ----
 extern "C" void crash(int64_t *args) {
     volatile int *nothing = nullptr;

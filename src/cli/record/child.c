@@ -80,10 +80,14 @@ static void be_rank(const struct compiled *c, const char *entry, struct rec_job 
     void (*go)(const struct rec_job *);
     void *found = dlsym(so, "peal_rec_run");
     memcpy(&go, &found, sizeof go);
-    job->entry = dlsym(so, entry);
-    if (!job->entry || !found || dlinfo(so, RTLD_DI_LINKMAP, &map) != 0) {
-        dprintf(complain, "it has no function '%s' (extern \"C\"); --entry names another", entry);
-        _exit(1);
+    for (uint32_t i = 0; i < job->ncalls; i++) {
+        const char *name = i ? s->then[i - 1].entry : entry;
+        job->calls[i].entry = dlsym(so, name);
+        if (!job->calls[i].entry || !found || dlinfo(so, RTLD_DI_LINKMAP, &map) != 0) {
+            dprintf(complain, "it has no function '%s' (extern \"C\"); --%s names another", name,
+                    i ? "then" : "entry");
+            _exit(1);
+        }
     }
     job->base = (uint64_t)map->l_addr;
     go(job);

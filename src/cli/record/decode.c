@@ -350,6 +350,9 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
             refuse(d, NULL);
         d->block = (uint32_t)e->a;
         break;
+    case REC_JOIN:
+        peal_record_join(d->record);
+        break;
     case REC_REFUSE:
         refuse(d, string(d, e->c));
         break;

@@ -22,6 +22,7 @@ enum rec_kind {
     REC_FLAG_WAIT,
     REC_BARRIER, /* a: the pipe */
     REC_BLOCK,   /* a: the block whose events follow */
+    REC_JOIN,    /* a kernel of a sequence ended: all of its blocks and pipes are done */
     REC_REFUSE,  /* c: why, a string */
     REC_POLLED,  /* the wait before stands for a loop that polled */
     REC_END,     /* the kernel returned */
@@ -83,7 +84,7 @@ struct rec_region {
     uint32_t known; /* its contents were given: the kernel may act on them */
 };
 
-enum { REC_MAX_ARGS = 32, REC_MAX_RANKS = 64 };
+enum { REC_MAX_ARGS = 32, REC_MAX_RANKS = 64, REC_MAX_CALLS = 8 };
 
 /* An argument of the kernel. */
 struct rec_arg {
@@ -93,6 +94,13 @@ struct rec_arg {
     uint64_t bytes;
     uint32_t dtype, ndims;
     uint32_t shape[5];
+};
+
+/* A kernel, and which of the job's arguments it takes. */
+struct rec_call {
+    void *entry;
+    uint32_t nargs;
+    uint8_t args[REC_MAX_ARGS];
 };
 
 /* What the process is to do. */
@@ -105,7 +113,8 @@ struct rec_job {
     uint64_t window_bytes;
     struct rec_arg args[REC_MAX_ARGS];
     const struct rec_region *regions;
-    void *entry;
+    uint32_t ncalls; /* one after the other */
+    struct rec_call calls[REC_MAX_CALLS];
     uint64_t base; /* where the kernel's object is loaded */
 };
 

@@ -56,9 +56,18 @@ struct signature_item {
     struct peal_source contents; /* --input, or text NULL */
 };
 
+/* A kernel that follows the first one on the same memory: --then. */
+struct signature_call {
+    const char *entry;
+    uint32_t nargs;
+    uint8_t args[REC_MAX_ARGS]; /* items */
+};
+
 struct signature {
     struct signature_item items[REC_MAX_ARGS];
-    uint32_t len;
+    uint32_t len, first; /* the first kernel takes the first of them */
+    struct signature_call then[REC_MAX_CALLS - 1];
+    uint32_t nthen;
     bool plain; /* the kernel takes its arguments one by one, not in one array */
 };
 
@@ -170,7 +179,7 @@ void peal_recorded_release(struct recorded *all);
 bool peal_recorded_open(const struct peal_cli *cli, const char *path,
                         const struct peal_kernel_options *options, struct peal_plan **out,
                         int *code);
-/* False after a message: --args is missing or wrong, or --input names no memory. */
+/* False after a message: --args or --then is missing or wrong, or --input names no memory. */
 bool peal_signature_read(const struct peal_cli *cli, const struct peal_recorded_options *options,
                          struct signature *out);
 

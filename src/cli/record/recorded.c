@@ -28,7 +28,7 @@ bool peal_recorded_options_fit(const struct peal_cli *cli,
     } all[] = {{"entry", o->entry != NULL},           {"args", o->args != NULL},
                {"implements", o->implements != NULL}, {"level", o->level != PEAL_LEVEL_BOTH},
                {"pipes", o->pipes != NULL},           {"blocks", o->blocks != 0},
-               {"input", o->inputs.len != 0}};
+               {"input", o->inputs.len != 0},         {"then", o->then != NULL}};
     for (size_t i = 0; i < sizeof all / sizeof *all && !peal_recorded_names_file(argument); i++) {
         if (all[i].is_given) {
             peal_cli_usage(cli, "--%s is for kernels in C++, and '%s' is none", all[i].name,
@@ -119,6 +119,18 @@ static void find_places(struct recorded *all)
     peal_compile_places(all->compiled, pcs, n);
 }
 
+static void list_calls(const struct signature *s, struct rec_job *job)
+{
+    job->ncalls = 1 + s->nthen;
+    job->calls[0].nargs = s->first;
+    for (uint32_t i = 0; i < s->first; i++)
+        job->calls[0].args[i] = (uint8_t)i;
+    for (uint32_t c = 0; c < s->nthen; c++) {
+        job->calls[c + 1].nargs = s->then[c].nargs;
+        memcpy(job->calls[c + 1].args, s->then[c].args, sizeof s->then[c].args);
+    }
+}
+
 bool peal_recorded_run(struct recorded *all)
 {
     const struct signature *s = all->signature;
@@ -136,6 +148,7 @@ bool peal_recorded_run(struct recorded *all)
                              .blocks = (uint32_t)(all->options->blocks ? all->options->blocks : 1),
                              .packed = !s->plain,
                              .nargs = s->len};
+        list_calls(s, job);
         for (uint32_t i = 0; i < s->len; i++) {
             job->args[i] = make_arg(all, i, r);
             if (s->items[i].kind == SIGNATURE_MEMORY && peal_signature_is_shared(&s->items[i]))
@@ -248,6 +261,10 @@ bool peal_recorded_open(const struct peal_cli *cli, const char *path,
         return false;
     if (options->ranks.len != 1) {
         peal_cli_usage(cli, "-n gives the number of ranks that '%s' is recorded for", path);
+        return false;
+    }
+    if (o->entry && strchr(o->entry, ',')) {
+        peal_cli_usage(cli, "--entry names several kernels: only peal verify takes them");
         return false;
     }
     *code = PEAL_EXIT_OTHER;

@@ -7,6 +7,9 @@
  *   nranks, rank, root, ctx, NUMBER, NAME=NUMBER
  *   plain                                        arguments one by one, not in one array
  *
+ * --then: 'second(x, s, nranks, ctx), third'. Kernels that follow on the same memory, with arguments of
+ * their own by name, or those of the first.
+ *
  * Dimensions are numbers, P (the number of ranks), or NUMBER*P. Addresses are made up: each rank's
  * windows are one after the other in a range of their own, with a page between them that nothing may
  * use.
@@ -25,12 +28,12 @@ enum { PAGE = 4096 };
 
 struct reader {
     const struct peal_cli *cli;
-    const char *at, *whole;
+    const char *at, *option;
 };
 
 static bool bad(struct reader *r, const char *expected)
 {
-    peal_cli_usage(r->cli, "--args: expected %s at '%.20s'", expected, r->at);
+    peal_cli_usage(r->cli, "--%s: expected %s at '%.20s'", r->option, expected, r->at);
     return false;
 }
 
@@ -57,9 +60,11 @@ static const char *take_name(struct reader *r)
 {
     skip(r);
     const char *from = r->at;
+    if (isdigit((unsigned char)*from))
+        return NULL;
     while (isalnum((unsigned char)*r->at) || *r->at == '_')
         r->at++;
-    if (r->at == from || isdigit((unsigned char)*from))
+    if (r->at == from)
         return NULL;
     return peal_arena_copy(r->cli->arena, from, (size_t)(r->at - from));
 }
@@ -151,29 +156,9 @@ static bool take_direction(struct reader *r, enum peal_record_kind *out)
     return false;
 }
 
-static bool take_item(struct reader *r, struct signature *s)
+/* nranks, rank, root, ctx, NUMBER, NAME=NUMBER */
+static bool take_value(struct reader *r, struct signature_item *item)
 {
-    struct signature_item *item = &s->items[s->len];
-    *item = (struct signature_item){.kind = SIGNATURE_NUMBER};
-    if (take(r, "plain")) {
-        s->plain = true;
-        return true;
-    }
-    if (s->len == REC_MAX_ARGS)
-        return bad(r, "fewer arguments");
-    s->len++;
-    if (take_direction(r, &item->memory))
-        return take_memory(r, item);
-    if (take(r, "window")) {
-        item->memory = PEAL_RECORD_WINDOW;
-        if (take_direction(r, &item->memory))
-            item->flags = PEAL_RECORD_SHARED;
-        return take_memory(r, item);
-    }
-    if (take(r, "private")) {
-        item->memory = PEAL_RECORD_PRIVATE;
-        return take_memory(r, item);
-    }
     static const char *const words[] = {"nranks", "rank", "root", "ctx"};
     for (int i = 0; i < 4; i++) {
         if (take(r, words[i])) {
@@ -187,9 +172,95 @@ static bool take_item(struct reader *r, struct signature *s)
     return take_number(r, &item->value) || bad(r, "an argument");
 }
 
+static bool new_item(struct reader *r, struct signature *s, struct signature_item **out)
+{
+    if (s->len == REC_MAX_ARGS)
+        return bad(r, "fewer arguments");
+    *out = &s->items[s->len++];
+    **out = (struct signature_item){.kind = SIGNATURE_NUMBER};
+    return true;
+}
+
+static bool take_item(struct reader *r, struct signature *s)
+{
+    struct signature_item *item;
+    if (take(r, "plain")) {
+        s->plain = true;
+        return true;
+    }
+    if (!new_item(r, s, &item))
+        return false;
+    if (take_direction(r, &item->memory))
+        return take_memory(r, item);
+    if (take(r, "window")) {
+        item->memory = PEAL_RECORD_WINDOW;
+        if (take_direction(r, &item->memory))
+            item->flags = PEAL_RECORD_SHARED;
+        return take_memory(r, item);
+    }
+    if (take(r, "private")) {
+        item->memory = PEAL_RECORD_PRIVATE;
+        return take_memory(r, item);
+    }
+    return take_value(r, item);
+}
+
+/* An argument of a kernel that follows: memory or a number by its name, or a value. */
+static bool take_argument(struct reader *r, struct signature *s, struct signature_call *call)
+{
+    struct signature_item *item;
+    const char *from = r->at, *name = take_name(r);
+    if (call->nargs == REC_MAX_ARGS)
+        return bad(r, "fewer arguments");
+    for (uint32_t i = 0; name && i < s->first; i++) {
+        if (s->items[i].name && strcmp(s->items[i].name, name) == 0) {
+            call->args[call->nargs++] = (uint8_t)i;
+            return true;
+        }
+    }
+    r->at = from;
+    if (!new_item(r, s, &item) || !take_value(r, item))
+        return false;
+    call->args[call->nargs++] = (uint8_t)(item - s->items);
+    return true;
+}
+
+static bool take_call(struct reader *r, struct signature *s)
+{
+    struct signature_call *call = &s->then[s->nthen];
+    if (s->nthen == REC_MAX_CALLS - 1)
+        return bad(r, "fewer kernels");
+    *call = (struct signature_call){.entry = take_name(r)};
+    if (!call->entry)
+        return bad(r, "the name of a kernel");
+    s->nthen++;
+    if (take(r, "(")) {
+        do {
+            if (!take_argument(r, s, call))
+                return false;
+        } while (take(r, ","));
+        return take(r, ")") || bad(r, "')'");
+    }
+    call->nargs = s->first;
+    for (uint32_t i = 0; i < s->first; i++)
+        call->args[i] = (uint8_t)i;
+    return true;
+}
+
+static bool parse_then(const struct peal_cli *cli, const char *text, struct signature *out)
+{
+    struct reader r = {cli, text, "then"};
+    do {
+        if (!take_call(&r, out))
+            return false;
+    } while (take(&r, ","));
+    skip(&r);
+    return !*r.at || bad(&r, "',' or the end");
+}
+
 static bool parse(const struct peal_cli *cli, const char *text, struct signature *out)
 {
-    struct reader r = {cli, text, text};
+    struct reader r = {cli, text, "args"};
     *out = (struct signature){0};
     do {
         if (!take_item(&r, out))
@@ -198,6 +269,7 @@ static bool parse(const struct peal_cli *cli, const char *text, struct signature
     skip(&r);
     if (*r.at)
         return bad(&r, "',' or the end");
+    out->first = out->len;
     for (uint32_t i = 0; i < out->len; i++) {
         for (uint32_t k = 0; k < i; k++) {
             const char *a = out->items[i].name, *b = out->items[k].name;
@@ -265,7 +337,8 @@ bool peal_signature_read(const struct peal_cli *cli, const struct peal_recorded_
                             "nranks, ctx'");
         return false;
     }
-    bool good = parse(cli, options->args, out);
+    bool good =
+        parse(cli, options->args, out) && (!options->then || parse_then(cli, options->then, out));
     for (size_t i = 0; i < options->inputs.len && good; i++)
         good = read_input(cli, &options->inputs.at[i], out);
     return good;

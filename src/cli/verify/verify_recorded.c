@@ -25,7 +25,7 @@ struct level_answer {
 struct verify_job {
     struct peal_cli *cli;
     const struct peal_verify_settings *o;
-    const char *path;
+    const char *path, *entry;
     struct signature signature;
     struct pipe_table pipes;
     struct compiled compiled;
@@ -118,8 +118,7 @@ static bool prove_ranks(struct verify_job *job, uint32_t ranks)
     int level = o->kernel.recorded.level;
     struct recorded all = {.cli = job->cli,
                            .path = job->path,
-                           .entry =
-                               o->kernel.recorded.entry ? o->kernel.recorded.entry : "kernel_entry",
+                           .entry = job->entry,
                            .options = &o->kernel.recorded,
                            .signature = &job->signature,
                            .pipes = &job->pipes,
@@ -228,9 +227,10 @@ static void put_answers(const struct verify_job *job, struct peal_text *out)
 static void put_text(const struct verify_job *job, const struct level_answer *worst,
                      struct peal_text *out)
 {
-    const char *entry =
-        job->o->kernel.recorded.entry ? job->o->kernel.recorded.entry : "kernel_entry";
-    peal_text_printf(out, "%s, %s: ", job->path, entry);
+    peal_text_printf(out, "%s, %s", job->path, job->entry);
+    for (uint32_t i = 0; i < job->signature.nthen; i++)
+        peal_text_printf(out, ", then %s", job->signature.then[i].entry);
+    peal_text_puts(out, ": ");
     if (worst)
         peal_text_printf(out, "%s on %u ranks by %s: %s\n",
                          outcome_of(worst) == PEAL_REFUTED ? "refuted" : "not proved", worst->ranks,
@@ -262,6 +262,7 @@ static void put_json(const struct verify_job *job, struct peal_text *out)
     peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
     peal_json_object(&json);
     peal_json_put_string(&json, "file", job->path);
+    peal_json_put_string(&json, "entry", job->entry);
     peal_json_put_array(&json, "verdicts");
     for (size_t i = 0; i < job->nanswers; i++) {
         const struct level_answer *a = &job->answers[i];
@@ -336,10 +337,48 @@ static bool check(struct peal_cli *cli, const struct peal_verify_settings *o)
     return !other;
 }
 
+/* One kernel of the compiled file, and what follows it. */
+static int verify_entry(struct verify_job *job)
+{
+    static const int64_t usual[] = {2, 3, 4, 8};
+    const struct peal_ints *given = &job->o->kernel.ranks;
+    const int64_t *ranks = given->len ? given->at : usual;
+    size_t n = given->len ? given->len : sizeof usual / sizeof *usual;
+    bool good = true;
+    job->nanswers = 0;
+    job->fix = NULL;
+    job->polls = job->acts_on_data = false;
+    for (size_t i = 0; i < n && good; i++)
+        good = prove_ranks(job, (uint32_t)ranks[i]);
+    int code = good ? report(job) : PEAL_EXIT_OTHER;
+    for (size_t i = 0; i < job->nanswers; i++)
+        peal_verification_free(job->answers[i].v);
+    return code;
+}
+
+/* All of them, by commas; the exit code is the worst: a refuted one, then one that is not proved. */
+static int verify_entries(struct verify_job *job)
+{
+    const char *names = job->o->kernel.recorded.entry;
+    int code = PEAL_EXIT_OK;
+    if (!names)
+        names = "kernel_entry";
+    while (*names) {
+        size_t len = strcspn(names, ",");
+        job->entry = peal_arena_copy(job->cli->arena, names, len);
+        if (!job->entry)
+            return peal_cli_fail(job->cli, "out of memory");
+        int one = verify_entry(job);
+        if (code != PEAL_EXIT_NO && one != PEAL_EXIT_OK)
+            code = one;
+        names += len + (names[len] == ',');
+    }
+    return code;
+}
+
 int peal_verify_recorded(struct peal_cli *cli, const struct peal_verify_settings *o,
                          const char *path)
 {
-    static const int64_t usual[] = {2, 3, 4, 8};
     struct verify_job *job = peal_arena_alloc(cli->arena, sizeof *job);
     int code = PEAL_EXIT_USAGE;
     if (!job)
@@ -353,15 +392,8 @@ int peal_verify_recorded(struct peal_cli *cli, const struct peal_verify_settings
     job->launches = (uint32_t)o->launches;
     if (!job->launches && has_zeroed(&job->signature))
         job->launches = 1;
-    bool good = peal_compile(cli, path, &job->compiled, &code);
-    const int64_t *ranks = o->kernel.ranks.len ? o->kernel.ranks.at : usual;
-    size_t n = o->kernel.ranks.len ? o->kernel.ranks.len : sizeof usual / sizeof *usual;
-    for (size_t i = 0; i < n && good; i++)
-        good = prove_ranks(job, (uint32_t)ranks[i]);
+    if (peal_compile(cli, path, &job->compiled, &code))
+        code = verify_entries(job);
     peal_compile_release(&job->compiled);
-    if (good)
-        code = report(job);
-    for (size_t i = 0; i < job->nanswers; i++)
-        peal_verification_free(job->answers[i].v);
     return code;
 }
