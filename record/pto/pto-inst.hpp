@@ -8,6 +8,7 @@
 
 #include "peal/record.hpp"
 
+#include <cstring>
 #include <type_traits>
 
 #ifndef __gm__
@@ -130,10 +131,30 @@ enum class BLayout { RowMajor, ColMajor };
 enum class SLayout { NoneBox, RowMajor, ColMajor };
 enum class TileType { Vec, Mat, Left, Right, Acc, Bias, Scaling };
 enum class PadValue { Null, Zero, Max, Min };
-enum class CompactMode { Null, Normal };
+enum class CompactMode { Null, Normal, RowPlusOne, RowAlignedPadding };
 enum class RoundMode { CAST_NONE, CAST_RINT, CAST_ROUND, CAST_FLOOR, CAST_CEIL, CAST_TRUNC, CAST_ODD };
 enum class AtomicType { AtomicNone, AtomicAdd, AtomicMax, AtomicMin };
 enum class CmpMode { EQ, NE, LT, GT, GE, LE };
+enum class MaskPattern { P0101 = 1, P1010, P0001, P0010, P0100, P1000, P1111 };
+enum class SaturationMode { ON, OFF };
+enum class AccPhase { Unspecified, Partial, Final };
+enum class STPhase { Unspecified, Partial, Final };
+enum class ReluPreMode { NoRelu, NormalRelu };
+enum class AccToVecMode { SingleModeVec0, SingleModeVec1, DualModeSplitM, DualModeSplitN };
+enum class ScatterAxis { SCATTER_ROW, SCATTER_COL };
+enum class DivAlgorithm { DEFAULT, HIGH_PRECISION };
+enum class ExpAlgorithm { DEFAULT, HIGH_PRECISION };
+enum class LogAlgorithm { DEFAULT, HIGH_PRECISION };
+enum class PowAlgorithm { DEFAULT, HIGH_PRECISION };
+enum class RecipAlgorithm { DEFAULT, HIGH_PRECISION };
+enum class RsqrtAlgorithm { DEFAULT, HIGH_PRECISION };
+enum class SqrtAlgorithm { DEFAULT, HIGH_PRECISION };
+namespace GlobalTensorDim {
+constexpr int DIM_0 = 0, DIM_1 = 1, DIM_2 = 2, DIM_3 = 3, DIM_4 = 4, TOTAL_DIM = 5;
+}
+struct MrgSortExecutedNumList {
+    uint16_t mrgSortList0, mrgSortList1, mrgSortList2, mrgSortList3;
+};
 struct RecordEvent {};
 
 // ---- shapes and memory ----
@@ -180,13 +201,19 @@ struct GlobalTensor {
 };
 
 // Tiles are rows of core memory. ColMajor tiles are recorded as their transpose.
-template <TileType Space, typename T, int Rows, int Cols, BLayout B = BLayout::RowMajor, int ValidRows = Rows,
-          int ValidCols = Cols, SLayout S = SLayout::NoneBox, int Fractal = 512, PadValue Pad = PadValue::Null,
-          CompactMode C = CompactMode::Null>
+template <TileType Space, typename T, int R, int C, BLayout B = BLayout::RowMajor, int ValidRows = R, int ValidCols = C,
+          SLayout S = SLayout::NoneBox, int Fractal = 512, PadValue Pad = PadValue::Null,
+          CompactMode Compact = CompactMode::Null>
 struct Tile {
     using DType = T;
+    using rec_tile = void;
     static constexpr TileType Loc = Space;
-    int64_t rows = ValidRows == DYNAMIC ? Rows : ValidRows, cols = ValidCols == DYNAMIC ? Cols : ValidCols;
+    static constexpr int Rows = R, Cols = C, ValidRow = ValidRows, ValidCol = ValidCols, Numel = R * C;
+    static constexpr bool isRowMajor = B == BLayout::RowMajor;
+    static constexpr int RowStride = isRowMajor ? C : 1, ColStride = isRowMajor ? 1 : R;
+    static constexpr BLayout BFractal = B;
+    static constexpr SLayout SFractal = S;
+    int64_t rows = ValidRows == DYNAMIC ? R : ValidRows, cols = ValidCols == DYNAMIC ? C : ValidCols;
     uint64_t address = 0;
     bool assigned = false;
     Tile() = default;
@@ -196,41 +223,54 @@ struct Tile {
         rows = r;
         cols = c;
     }
+    T *data() const { return reinterpret_cast<T *>(address); }
     int64_t GetValidRow() const { return rows; }
     int64_t GetValidCol() const { return cols; }
-    static constexpr int64_t GetRow() { return Rows; }
-    static constexpr int64_t GetCol() { return Cols; }
-    // The part of it that is used, or with `whole` all of it.
+    static constexpr int64_t GetRow() { return R; }
+    static constexpr int64_t GetCol() { return C; }
+    // The part of it that is used.
     rec_span span(const char *op, const char *file, int line) const {
         if (!assigned) rec_refuse(op, "a tile is used before TASSIGN gave it an address", file, line);
+        return used();
+    }
+    rec_span used() const {
         rec_span s = {};
         constexpr bool by_row = B == BLayout::RowMajor;
         s.address = REC_CORE_ADDRESS + static_cast<uint64_t>(Space) * REC_CORE_STRIDE + address;
         s.count = static_cast<uint64_t>(by_row ? cols : rows);
         s.rows = static_cast<uint32_t>(by_row ? rows : cols);
-        s.stride = (by_row ? Cols : Rows) * sizeof(T);
+        s.stride = (by_row ? C : R) * sizeof(T);
         s.dtype = rec_type<T>();
         if (S != SLayout::NoneBox) { // in fractals: all of it
-            s.count = uint64_t(Rows) * Cols;
+            s.count = uint64_t(R) * C;
             s.rows = 1;
             s.stride = 0;
         }
         return s;
     }
 };
-template <typename T, int Rows, int Cols, int VR = Rows, int VC = Cols>
-using TileLeft = Tile<TileType::Left, T, Rows, Cols, BLayout::RowMajor, VR, VC, SLayout::RowMajor>;
-template <typename T, int Rows, int Cols, int VR = Rows, int VC = Cols>
-using TileRight = Tile<TileType::Right, T, Rows, Cols, BLayout::RowMajor, VR, VC, SLayout::ColMajor>;
-template <typename T, int Rows, int Cols, int VR = Rows, int VC = Cols>
-using TileAcc = Tile<TileType::Acc, T, Rows, Cols, BLayout::ColMajor, VR, VC, SLayout::RowMajor>;
+template <typename T, int R, int C, int VR = R, int VC = C>
+using TileLeft = Tile<TileType::Left, T, R, C, BLayout::RowMajor, VR, VC, SLayout::RowMajor>;
+template <typename T, int R, int C, int VR = R, int VC = C>
+using TileRight = Tile<TileType::Right, T, R, C, BLayout::RowMajor, VR, VC, SLayout::ColMajor>;
+template <typename T, int R, int C, int VR = R, int VC = C>
+using TileAcc = Tile<TileType::Acc, T, R, C, BLayout::ColMajor, VR, VC, SLayout::RowMajor>;
 
+template <typename T>
+struct rec_is_memory : std::false_type {};
+template <typename T, typename S, typename D, Layout L>
+struct rec_is_memory<GlobalTensor<T, S, D, L>> : std::true_type {};
+template <uint64_t Address, typename A>
+inline void TASSIGN(A &what) {
+    what.address = Address;
+    what.assigned = true;
+}
 template <typename A, typename N>
 inline void TASSIGN(A &what, N address) {
-    if constexpr (std::is_pointer_v<N>) {
+    if constexpr (rec_is_memory<A>::value) {
         what.SetAddr(address);
     } else {
-        what.address = static_cast<uint64_t>(address);
+        what.address = (uint64_t)address;
         what.assigned = true;
     }
 }
@@ -279,90 +319,157 @@ inline const char *rec_atomic(AtomicType a) {
 
 inline uint64_t rec_elements(const rec_span &s) { return s.constant ? 0 : s.count * s.rows; }
 
-// dst = src; what of the two is smaller is moved.
-inline void rec_move(const char *op, rec_span dst, rec_span src, AtomicType atomic, int line, const char *file) {
+// dst = src, element by element if they are in the same order.
+inline void rec_move(const char *op, rec_span dst, rec_span src, AtomicType atomic, bool in_order, int line, const char *file) {
     rec_span spans[] = {dst, src};
-    if (rec_elements(dst) != rec_elements(src)) rec_op(REC_COMPUTE, op, op, spans, 1, 1, line, file);
+    if (!in_order || rec_elements(dst) != rec_elements(src)) rec_op(REC_COMPUTE, op, op, spans, 1, 1, line, file);
     else if (atomic != AtomicType::AtomicNone) rec_op(REC_ACCUMULATE, op, rec_atomic(atomic), spans, 1, 1, line, file);
     else rec_op(REC_COPY, op, nullptr, spans, 1, 1, line, file);
 }
 
+// Are the elements of the tile in the order of those in memory? Otherwise only what is read and written is known.
+template <typename T, typename G>
+inline bool rec_in_order(const T &tile) {
+    bool rows = T::BFractal == BLayout::RowMajor && G::layout == Layout::ND;
+    bool columns = T::BFractal == BLayout::ColMajor && G::layout == Layout::DN;
+    return T::SFractal == SLayout::NoneBox && (rows || columns || tile.rows == 1 || tile.cols == 1);
+}
 template <typename T, typename G>
 inline RecordEvent TLOAD(T &dst, G &src, REC_AT) {
     rec_move("TLOAD", dst.span("TLOAD", rec_file, rec_line), rec_memory(src, "TLOAD", rec_file, rec_line),
-             AtomicType::AtomicNone, rec_line, rec_file);
+             AtomicType::AtomicNone, rec_in_order<T, G>(dst), rec_line, rec_file);
     return {};
 }
-template <AtomicType A = AtomicType::AtomicNone, typename G, typename T>
-inline RecordEvent TSTORE(G &dst, T &src, REC_AT) {
-    rec_move("TSTORE", rec_memory(dst, "TSTORE", rec_file, rec_line), src.span("TSTORE", rec_file, rec_line), A, rec_line,
-             rec_file);
+template <AtomicType A, typename G, typename T>
+inline RecordEvent rec_store(G &dst, T &src, int line, const char *file) {
+    rec_move("TSTORE", rec_memory(dst, "TSTORE", file, line), src.span("TSTORE", file, line), A, rec_in_order<T, G>(src), line,
+             file);
     return {};
+}
+// The type of a tile comes first in the template arguments, those of memory second.
+template <AtomicType A = AtomicType::AtomicNone, typename G, typename T>
+inline RecordEvent TSTORE(G &dst, T &src, REC_AT) { return rec_store<A>(dst, src, rec_line, rec_file); }
+template <typename T, typename G, AtomicType A = AtomicType::AtomicNone>
+inline RecordEvent TSTORE(std::common_type_t<G> &dst, std::common_type_t<T> &src, REC_AT) {
+    return rec_store<A>(dst, src, rec_line, rec_file);
 }
 template <typename T, typename G>
 inline RecordEvent TPREFETCH(T &, G &) { return {}; }
 inline void TSYNC() {}
 
-// Tiles by their number of operands: destinations, sources, function (Peal's name, or the
-// intrinsic's own: then nothing is known of the result).
-template <typename D, typename... S>
-inline RecordEvent rec_tiles(const char *op, const char *function, int line, const char *file, D &dst, S &...srcs) {
-    rec_span spans[] = {dst.span(op, file, line), srcs.span(op, file, line)...};
-    rec_op(REC_COMPUTE, op, function, spans, 1, sizeof...(S), line, file);
-    return {};
-}
-#define REC_TILES_1(name, function)                                     \
-    template <typename D, typename A>                                   \
-    inline RecordEvent name(D &dst, A &a, REC_AT) {                     \
-        return rec_tiles(#name, function, rec_line, rec_file, dst, a);  \
-    }
-#define REC_TILES_2(name, function)                                        \
-    template <typename D, typename A, typename B>                          \
-    inline RecordEvent name(D &dst, A &a, B &b, REC_AT) {                  \
-        return rec_tiles(#name, function, rec_line, rec_file, dst, a, b);  \
-    }
-#define REC_TILES_3(name, function)                                           \
-    template <typename D, typename A, typename B, typename C>                 \
-    inline RecordEvent name(D &dst, A &a, B &b, C &c, REC_AT) {               \
-        return rec_tiles(#name, function, rec_line, rec_file, dst, a, b, c);  \
-    }
-// A source and a tile of scratch, which is written too.
-#define REC_TILES_TMP(name)                                                                              \
-    template <typename D, typename A, typename T>                                                        \
-    inline RecordEvent name(D &dst, A &a, T &tmp, REC_AT) {                                              \
-        rec_span spans[] = {dst.span(#name, rec_file, rec_line), tmp.span(#name, rec_file, rec_line),    \
-                            a.span(#name, rec_file, rec_line)};                                          \
-        rec_op(REC_COMPUTE, #name, #name, spans, 2, 1, rec_line, rec_file);                              \
-        return {};                                                                                       \
-    }
-// A tile and a number.
-#define REC_TILE_SCALAR(name, function)                                                             \
-    template <typename D, typename A>                                                               \
-    inline RecordEvent name(D &dst, A &a, typename D::DType scalar, REC_AT) {                       \
-        rec_span spans[] = {dst.span(#name, rec_file, rec_line), a.span(#name, rec_file, rec_line), \
-                            rec_number(static_cast<double>(scalar), rec_type<typename D::DType>())}; \
-        rec_op(REC_COMPUTE, #name, function, spans, 1, 2, rec_line, rec_file);                      \
-        return {};                                                                                  \
-    }
-#include "pto/tiles.def"
+// An operand of an intrinsic, of whatever type, and where the intrinsic is called.
+struct rec_operand {
+    enum { NOTHING, TILE, NUMBER, OTHER } kind = NOTHING;
+    rec_span span = {};
+    bool assigned = true;
+    int order = 0; // of its elements: two tiles whose orders differ are not copied element by element
+    int line = 0;
+    const char *file = nullptr;
 
-template <typename D>
-inline RecordEvent TEXPANDS(D &dst, typename D::DType scalar, REC_AT) {
-    rec_span spans[] = {dst.span("TEXPANDS", rec_file, rec_line),
-                        rec_number(static_cast<double>(scalar), rec_type<typename D::DType>())};
-    rec_op(REC_COPY, "TEXPANDS", nullptr, spans, 1, 1, rec_line, rec_file);
+    rec_operand() = default;
+    rec_operand(const RecordEvent &) {}
+    template <typename T>
+    rec_operand(T &&what, REC_AT) : line(rec_line), file(rec_file) { take(what); }
+
+private:
+    template <typename T, typename = typename T::rec_tile>
+    void take_tile(const T &tile, int) {
+        kind = TILE;
+        span = tile.used();
+        assigned = tile.assigned;
+        bool flat = T::SFractal == SLayout::NoneBox && (tile.rows == 1 || tile.cols == 1);
+        order = flat ? 0 : 1 + static_cast<int>(T::BFractal) + 2 * static_cast<int>(T::SFractal);
+    }
+    template <typename T>
+    void take_tile(const T &, long) { kind = OTHER; }
+    template <typename T>
+    void take(const T &what) {
+        using U = std::decay_t<T>;
+        if constexpr (std::is_arithmetic_v<U> || std::is_same_v<U, half> || std::is_same_v<U, bfloat16_t>) {
+            kind = NUMBER;
+            if constexpr (std::is_arithmetic_v<U>) span = rec_number(static_cast<double>(what), REC_F32);
+            else span = rec_number(static_cast<float>(what), REC_F32);
+        } else if constexpr (std::is_pointer_v<U> && std::is_class_v<std::remove_pointer_t<U>>) {
+            if (what) take_tile(*what, 0);
+            else kind = OTHER;
+        } else if constexpr (std::is_class_v<U>) {
+            take_tile(what, 0);
+        } else {
+            kind = OTHER;
+        }
+    }
+};
+
+// Do the operands have these roles? Up to '|', see tiles.def.
+inline bool rec_fits(const char *roles, const rec_operand *const *given, int n) {
+    for (int i = 0; i < n; i++, roles++) {
+        if (!*roles || *roles == '|') return false;
+        auto wanted = *roles == 'n' ? rec_operand::NUMBER : *roles == '-' ? rec_operand::OTHER : rec_operand::TILE;
+        if (given[i]->kind != wanted && !(*roles == '-' && given[i]->kind == rec_operand::NUMBER)) return false;
+    }
+    return !*roles || *roles == '|';
+}
+
+// One intrinsic: `rows` are the roles of its operands in each of its forms.
+inline RecordEvent rec_row(const char *op, const char *rows, const char *function, const rec_operand *const *given, int n) {
+    rec_span spans[16];
+    int ndst = 0, nsrc = 0, line = given[0]->line;
+    const char *file = given[0]->file;
+    while (n > 0 && given[n - 1]->kind == rec_operand::NOTHING) n--;
+    while (!rec_fits(rows, given, n)) {
+        while (*rows && *rows != '|') rows++;
+        if (!*rows) rec_refuse(op, "this form of it is not recorded: its operands are not those of its row", file, line);
+        rows++;
+    }
+    bool known = true; // of one type and size, as Peal's functions are
+    int order = given[0]->order;
+    for (int pass = 0; pass < 2; pass++) {
+        const char *wanted = pass == 0 ? "wta" : "ran";
+        for (int i = 0; i < n; i++) {
+            if (!rows[i] || !std::strchr(wanted, rows[i])) continue;
+            if (!given[i]->assigned) rec_refuse(op, "a tile is used before TASSIGN gave it an address", file, line);
+            rec_span &s = spans[ndst + nsrc];
+            s = given[i]->span;
+            if (s.constant) s.dtype = spans[0].dtype;
+            else if (given[i]->order != order || s.count * s.rows != spans[0].count * spans[0].rows) known = false;
+            ++(pass == 0 ? ndst : nsrc);
+        }
+    }
+    bool copies = std::strcmp(function, "=") == 0;
+    for (int i = 1; i < ndst + nsrc && !copies; i++) known = known && spans[i].dtype == spans[0].dtype;
+    if (ndst == 1 && known && copies && nsrc == 1) rec_op(REC_COPY, op, nullptr, spans, 1, 1, line, file);
+    else rec_op(REC_COMPUTE, op, ndst == 1 && known && !copies ? function : op, spans, ndst, nsrc, line, file);
     return {};
 }
-template <typename D, typename A>
-inline RecordEvent TMOV(D &dst, A &a, REC_AT) {
-    rec_move("TMOV", dst.span("TMOV", rec_file, rec_line), a.span("TMOV", rec_file, rec_line), AtomicType::AtomicNone,
-             rec_line, rec_file);
+#define REC_OPERANDS                                                                                                     \
+    rec_operand a, rec_operand b = {}, rec_operand c = {}, rec_operand d = {}, rec_operand e = {}, rec_operand f = {},   \
+        rec_operand g = {}, rec_operand h = {}
+#define REC_FORM(name, rows, function)                                          \
+    inline RecordEvent name(REC_OPERANDS) {                                     \
+        const rec_operand *given[] = {&a, &b, &c, &d, &e, &f, &g, &h};          \
+        return rec_row(#name, rows, function, given, 8);                        \
+    }
+// Template arguments that kernels give say types, which the operands have, and modes, which change no access.
+#define REC_TILE_OP(name, rows, function)                                                                        \
+    template <auto... M> REC_FORM(name, rows, function)                                                          \
+    template <typename T, auto... M> REC_FORM(name, rows, function)                                              \
+    template <typename T, typename U, auto... M> REC_FORM(name, rows, function)                                  \
+    template <typename T, typename U, typename V, auto... M> REC_FORM(name, rows, function)                      \
+    template <typename T, typename U, typename V, typename W, typename... X> REC_FORM(name, rows, function)
+#include "pto/tiles.def"
+#include "pto/extra.def"
+
+// Another name of the same memory: nothing is moved.
+template <typename D, typename S>
+inline RecordEvent TRESHAPE(D &dst, S &src) {
+    dst.address = src.address;
+    dst.assigned = src.assigned;
     return {};
 }
-template <typename D, typename A>
-inline RecordEvent TCVT(D &dst, A &a, RoundMode, REC_AT) {
-    rec_move("TCVT", dst.span("TCVT", rec_file, rec_line), a.span("TCVT", rec_file, rec_line), AtomicType::AtomicNone,
-             rec_line, rec_file);
+template <typename D, typename S>
+inline RecordEvent TSUBVIEW(D &dst, S &src, int row, int col) {
+    dst.address = src.address + (row * S::RowStride + col * S::ColStride) * sizeof(typename S::DType);
+    dst.assigned = src.assigned;
     return {};
 }
 
@@ -421,50 +528,285 @@ inline bool TTEST(G &signal, int32_t value, WaitCmp cmp, REC_AT) {
     return rec_test(e, "TTEST", rec_file, &s);
 }
 
-// Through a tile, as much at a time as it holds: a load, then a store after it, then the next load.
-template <typename T>
-inline void rec_through(const char *op, const char *load, const char *store, rec_span dst, rec_span src, T *tiles[], int ntiles,
-                        AtomicType atomic, int line, const char *file) {
-    uint64_t all = rec_elements(src), done = 0;
-    bool flat = (src.rows == 1 || src.stride == src.count * rec_size(src.dtype)) &&
-                (dst.rows == 1 || dst.stride == dst.count * rec_size(dst.dtype));
-    rec_span room = tiles[0]->span(op, file, line);
-    uint64_t most = rec_elements(room);
-    if (rec_elements(dst) != all) rec_refuse(op, "source and destination have different sizes", file, line);
-    if (!flat && all > most) rec_refuse(op, "a tensor with gaps that is larger than the tile", file, line);
-    if (!most && all) rec_refuse(op, "a tile without room", file, line);
-    if (ntiles == 2) rec_refuse(op, "the form with two tiles is not recorded yet", file, line);
-    while (done < all) {
-        uint64_t n = all - done < most ? all - done : most;
-        rec_span from = src, to = dst, tile = rec_flat(room.address, n, room.dtype);
-        if (flat) {
-            from = rec_flat(src.address + done * rec_size(src.dtype), n, src.dtype);
-            to = rec_flat(dst.address + done * rec_size(dst.dtype), n, dst.dtype);
-        }
-        rec_move(load, tile, from, AtomicType::AtomicNone, line, file);
-        rec_put(rec_plain(REC_FLAG_SET, line, PIPE_MTE2, PIPE_MTE3, 100), op, nullptr, file, nullptr);
-        rec_put(rec_plain(REC_FLAG_WAIT, line, PIPE_MTE2, PIPE_MTE3, 100), op, nullptr, file, nullptr);
-        rec_move(store, to, tile, atomic, line, file);
-        rec_put(rec_plain(REC_FLAG_SET, line, PIPE_MTE3, PIPE_MTE2, 100), op, nullptr, file, nullptr);
-        rec_put(rec_plain(REC_FLAG_WAIT, line, PIPE_MTE3, PIPE_MTE2, 100), op, nullptr, file, nullptr);
-        done += n;
+// ---- moves between memory through tiles: what the intrinsics are made of, flags included ----
+
+// Pieces of tensors of one shape, as large as a tile.
+struct rec_pieces {
+    uint64_t all, room, done = 0;
+    bool flat = true;
+    rec_pieces(const char *op, rec_span shape, rec_span tile, int line, const char *file)
+        : all(rec_elements(shape)), room(rec_elements(tile)) {
+        if (!room && all) rec_refuse(op, "a tile without room", file, line);
     }
+    void add(const char *op, rec_span s, int line, const char *file) {
+        if (rec_elements(s) != all) rec_refuse(op, "source and destination have different sizes", file, line);
+        flat = flat && (s.rows == 1 || s.stride == s.count * rec_size(s.dtype));
+        if (!flat && all > room) rec_refuse(op, "a tensor with gaps that is larger than the tile", file, line);
+    }
+    uint64_t now() const { return all - done < room ? all - done : room; }
+    rec_span of(rec_span s) const {
+        return flat ? rec_flat(s.address + done * rec_size(s.dtype), now(), s.dtype) : s;
+    }
+    rec_span in(rec_span tile) const { return rec_flat(tile.address, now(), tile.dtype); }
+    bool next() { return (done += now()) < all; }
+};
+
+struct rec_site {
+    const char *op, *load, *store, *file;
+    int line;
+    void set(pipe_t from, pipe_t to, int id) const {
+        rec_put(rec_plain(REC_FLAG_SET, line, from, to, 100 + id), op, nullptr, file, nullptr);
+    }
+    void wait(pipe_t from, pipe_t to, int id) const {
+        rec_put(rec_plain(REC_FLAG_WAIT, line, from, to, 100 + id), op, nullptr, file, nullptr);
+    }
+    void order(pipe_t from, pipe_t to, int id) const {
+        set(from, to, id);
+        wait(from, to, id);
+    }
+    void drain() const { rec_put(rec_plain(REC_BARRIER, line, PIPE_ALL, 0, 0), op, nullptr, file, nullptr); }
+    void move(const char *name, rec_span dst, rec_span src, AtomicType atomic = AtomicType::AtomicNone) const {
+        rec_move(name, dst, src, atomic, true, line, file);
+    }
+};
+#define REC_SITE(name) rec_site{name, name ".load", name ".store", rec_file, rec_line}
+
+// With one tile: a load, a store after it, then the next load. With two, a store and the next load at the same time.
+inline void rec_through(const rec_site &at, rec_span dst, rec_span src, const rec_span *tiles, int ntiles, AtomicType atomic) {
+    rec_pieces pieces(at.op, src, tiles[0], at.line, at.file);
+    pieces.add(at.op, src, at.line, at.file);
+    pieces.add(at.op, dst, at.line, at.file);
+    if (!pieces.all) return;
+    if (ntiles == 1 || pieces.all <= pieces.room) {
+        do {
+            at.move(at.load, pieces.in(tiles[0]), pieces.of(src));
+            at.order(PIPE_MTE2, PIPE_MTE3, 0);
+            at.move(at.store, pieces.of(dst), pieces.in(tiles[0]), atomic);
+            at.order(PIPE_MTE3, PIPE_MTE2, 0);
+        } while (pieces.next());
+        return;
+    }
+    int now = 0;
+    rec_span held = pieces.in(tiles[0]), goal = pieces.of(dst);
+    at.move(at.load, held, pieces.of(src));
+    at.set(PIPE_MTE2, PIPE_MTE3, 0);
+    while (pieces.next()) {
+        at.wait(PIPE_MTE2, PIPE_MTE3, now);
+        at.drain();
+        at.move(at.store, goal, held, atomic);
+        held = pieces.in(tiles[1 - now]);
+        goal = pieces.of(dst);
+        at.move(at.load, held, pieces.of(src));
+        at.set(PIPE_MTE3, PIPE_MTE2, now);
+        at.set(PIPE_MTE2, PIPE_MTE3, 1 - now);
+        at.wait(PIPE_MTE3, PIPE_MTE2, now);
+        now = 1 - now;
+    }
+    at.wait(PIPE_MTE2, PIPE_MTE3, now);
+    at.drain();
+    at.move(at.store, goal, held, atomic);
+    at.order(PIPE_MTE3, PIPE_MTE2, now);
 }
 
+template <typename D, typename S, typename T>
+inline RecordEvent rec_transfer(const rec_site &at, D &dst, S &src, T &tile, T *second, AtomicType atomic) {
+    rec_span tiles[2] = {tile.span(at.op, at.file, at.line)};
+    if (second) tiles[1] = second->span(at.op, at.file, at.line);
+    rec_through(at, rec_memory(dst, at.op, at.file, at.line), rec_memory(src, at.op, at.file, at.line), tiles, second ? 2 : 1,
+                atomic);
+    return {};
+}
 template <AtomicType A = AtomicType::AtomicNone, typename D, typename S, typename T>
 inline RecordEvent TPUT(D &dst, S &src, T &tile, REC_AT) {
-    T *tiles[] = {&tile};
-    rec_through("TPUT", "TPUT.load", "TPUT.store", rec_memory(dst, "TPUT", rec_file, rec_line),
-                rec_memory(src, "TPUT", rec_file, rec_line), tiles, 1, A, rec_line, rec_file);
-    return {};
+    return rec_transfer(REC_SITE("TPUT"), dst, src, tile, static_cast<T *>(nullptr), A);
+}
+template <AtomicType A = AtomicType::AtomicNone, typename D, typename S, typename T>
+inline RecordEvent TPUT(D &dst, S &src, T &ping, T &pong, REC_AT) {
+    return rec_transfer(REC_SITE("TPUT"), dst, src, ping, &pong, A);
+}
+// The same with the atomic operation as a value.
+template <typename D, typename S, typename T>
+inline RecordEvent TPUT(D &dst, S &src, T &tile, AtomicType atomic, REC_AT) {
+    return rec_transfer(REC_SITE("TPUT"), dst, src, tile, static_cast<T *>(nullptr), atomic);
 }
 template <typename D, typename S, typename T>
 inline RecordEvent TGET(D &dst, S &src, T &tile, REC_AT) {
-    T *tiles[] = {&tile};
-    rec_through("TGET", "TGET.load", "TGET.store", rec_memory(dst, "TGET", rec_file, rec_line),
-                rec_memory(src, "TGET", rec_file, rec_line), tiles, 1, AtomicType::AtomicNone, rec_line, rec_file);
+    return rec_transfer(REC_SITE("TGET"), dst, src, tile, static_cast<T *>(nullptr), AtomicType::AtomicNone);
+}
+template <typename D, typename S, typename T>
+inline RecordEvent TGET(D &dst, S &src, T &ping, T &pong, REC_AT) {
+    return rec_transfer(REC_SITE("TGET"), dst, src, ping, &pong, AtomicType::AtomicNone);
+}
+
+// ---- collectives: done by the root alone, with the tensors of all ranks ----
+
+template <typename G>
+struct ParallelGroup {
+    using value_type = G;
+    G *tensors = nullptr;
+    int nranks = 0, rootIdx = -1;
+    ParallelGroup() = default;
+    ParallelGroup(G *all, int size, int root) : tensors(all), nranks(size), rootIdx(root) {}
+    static ParallelGroup Create(G *all, int size, int root) { return ParallelGroup(all, size, root); }
+    int GetRootIdx() const { return rootIdx; }
+    int GetSize() const { return nranks; }
+    bool empty() const { return nranks == 0; }
+    G &operator[](int rank) const { return tensors[rank]; }
+};
+
+// The part of the whole that is rank's: they follow each other in the fourth dimension.
+template <typename W, typename P>
+inline rec_span rec_part(W &whole, P &part, int rank, const rec_site &at) {
+    rec_span s = rec_memory(part, at.op, at.file, at.line);
+    s.address = reinterpret_cast<uint64_t>(whole.pointer) +
+                static_cast<uint64_t>(rank) * part.GetShape(3) * whole.GetStride(3) * rec_size(s.dtype);
+    if (s.rows > 1) s.stride = static_cast<uint64_t>(whole.GetStride(3)) * rec_size(s.dtype);
+    return s;
+}
+template <typename P, typename G, typename T>
+inline RecordEvent rec_gather(const rec_site &at, P &group, G &whole, T &tile, T *second, bool scatters) {
+    rec_span tiles[2] = {tile.span(at.op, at.file, at.line)};
+    if (second) tiles[1] = second->span(at.op, at.file, at.line);
+    for (int r = 0; r < group.GetSize(); r++) {
+        rec_span theirs = rec_memory(group[r], at.op, at.file, at.line), part = rec_part(whole, group[r], r, at);
+        rec_through(at, scatters ? theirs : part, scatters ? part : theirs, tiles, second ? 2 : 1, AtomicType::AtomicNone);
+    }
     return {};
 }
+template <typename P, typename G, typename T>
+inline RecordEvent TGATHER(P &group, G &whole, T &tile, REC_AT) {
+    return rec_gather(REC_SITE("TGATHER"), group, whole, tile, static_cast<T *>(nullptr), false);
+}
+template <typename P, typename G, typename T>
+inline RecordEvent TGATHER(P &group, G &whole, T &ping, T &pong, REC_AT) {
+    return rec_gather(REC_SITE("TGATHER"), group, whole, ping, &pong, false);
+}
+template <typename P, typename G, typename T>
+inline RecordEvent TSCATTER(P &group, G &whole, T &tile, REC_AT) {
+    return rec_gather(REC_SITE("TSCATTER"), group, whole, tile, static_cast<T *>(nullptr), true);
+}
+template <typename P, typename G, typename T>
+inline RecordEvent TSCATTER(P &group, G &whole, T &ping, T &pong, REC_AT) {
+    return rec_gather(REC_SITE("TSCATTER"), group, whole, ping, &pong, true);
+}
+
+// A load, then a store to every rank. The form with two tiles is recorded as one after the other, in its two tiles.
+template <typename P, typename G, typename T>
+inline RecordEvent rec_broadcast(const rec_site &at, P &group, G &whole, T &tile, T *second) {
+    rec_span src = rec_memory(whole, at.op, at.file, at.line);
+    rec_span tiles[] = {tile.span(at.op, at.file, at.line), (second ? *second : tile).span(at.op, at.file, at.line)};
+    rec_pieces pieces(at.op, src, tiles[0], at.line, at.file);
+    for (int r = 0; r < group.GetSize(); r++) pieces.add(at.op, rec_memory(group[r], at.op, at.file, at.line), at.line, at.file);
+    pieces.add(at.op, src, at.line, at.file);
+    int now = 0;
+    if (!pieces.all) return {};
+    do {
+        at.move(at.load, pieces.in(tiles[now]), pieces.of(src));
+        at.order(PIPE_MTE2, PIPE_MTE3, now);
+        for (int r = 0; r < group.GetSize(); r++)
+            at.move(at.store, pieces.of(rec_memory(group[r], at.op, at.file, at.line)), pieces.in(tiles[now]));
+        at.order(PIPE_MTE3, PIPE_MTE2, now);
+        now = 1 - now;
+    } while (pieces.next());
+    return {};
+}
+template <typename P, typename G, typename T>
+inline RecordEvent TBROADCAST(P &group, G &src, T &tile, REC_AT) {
+    return rec_broadcast(REC_SITE("TBROADCAST"), group, src, tile, static_cast<T *>(nullptr));
+}
+template <typename P, typename G, typename T>
+inline RecordEvent TBROADCAST(P &group, G &src, T &ping, T &pong, REC_AT) {
+    return rec_broadcast(REC_SITE("TBROADCAST"), group, src, ping, &pong);
+}
+
+// The root's own, then that of each other rank in turn; with two tiles, the next is loaded while one is added.
+template <typename P, typename G, typename T>
+inline RecordEvent rec_reduce(const rec_site &at, P &group, G &whole, T &acc, T &one, T &two, ReduceOp op) {
+    static const char *const functions[] = {"add", "maximum", "minimum"};
+    rec_span dst = rec_memory(whole, at.op, at.file, at.line), sum = acc.span(at.op, at.file, at.line);
+    rec_span tiles[] = {one.span(at.op, at.file, at.line), two.span(at.op, at.file, at.line)};
+    bool ahead = tiles[0].address != tiles[1].address;
+    int root = group.GetRootIdx(), others = group.GetSize() - 1;
+    auto other = [&](int i) { return rec_memory(group[i < root ? i : i + 1], at.op, at.file, at.line); };
+    rec_pieces pieces(at.op, dst, sum, at.line, at.file);
+    pieces.add(at.op, dst, at.line, at.file);
+    for (int r = 0; r <= others; r++) pieces.add(at.op, rec_memory(group[r], at.op, at.file, at.line), at.line, at.file);
+    if (!pieces.all) return {};
+    do {
+        at.move(at.load, pieces.in(sum), pieces.of(rec_memory(group[root], at.op, at.file, at.line)));
+        at.order(PIPE_MTE2, others ? PIPE_V : PIPE_MTE3, 0);
+        for (int i = 0, loaded = 0; i < others; i++) {
+            for (; loaded < others && loaded <= i + ahead; loaded++) {
+                at.move(at.load, pieces.in(tiles[loaded % 2]), pieces.of(other(loaded)));
+                at.set(PIPE_MTE2, PIPE_V, 1 + loaded % 2);
+            }
+            at.wait(PIPE_MTE2, PIPE_V, 1 + i % 2);
+            rec_span spans[] = {pieces.in(sum), pieces.in(sum), pieces.in(tiles[i % 2])};
+            rec_op(REC_COMPUTE, "TREDUCE", functions[static_cast<int>(op)], spans, 1, 2, at.line, at.file);
+            at.order(PIPE_V, PIPE_MTE2, 0);
+        }
+        if (others) at.order(PIPE_V, PIPE_MTE3, 0);
+        at.move(at.store, pieces.of(dst), pieces.in(sum));
+        at.order(PIPE_MTE3, PIPE_MTE2, 0);
+    } while (pieces.next());
+    return {};
+}
+template <typename P, typename G, typename T>
+inline RecordEvent TREDUCE(P &group, G &dst, T &acc, T &tile, ReduceOp op, REC_AT) {
+    return rec_reduce(REC_SITE("TREDUCE"), group, dst, acc, tile, tile, op);
+}
+template <typename P, typename G, typename T>
+inline RecordEvent TREDUCE(P &group, G &dst, T &acc, T &ping, T &pong, ReduceOp op, REC_AT) {
+    return rec_reduce(REC_SITE("TREDUCE"), group, dst, acc, ping, pong, op);
+}
+
+// ---- asynchronous moves: by an engine that no barrier of pipes waits for ----
+
+enum class DmaEngine : uint8_t { SDMA, URMA, RDMA };
+namespace sdma {
+struct SdmaBaseConfig {
+    uint64_t block_bytes, comm_block_offset;
+    uint32_t queue_num;
+};
+constexpr uint32_t UB_ALIGN_SIZE = 256, kUbAlignSize = 256, kAutoChannelGroupIdx = UINT32_MAX;
+constexpr uint64_t kDefaultSdmaBlockBytes = 1 << 20;
+} // namespace sdma
+struct AsyncSession {
+    DmaEngine engine = DmaEngine::SDMA;
+    bool valid = false;
+};
+struct AsyncEvent {
+    uint64_t handle = 0;
+    DmaEngine engine = DmaEngine::SDMA;
+    AsyncEvent() = default;
+    AsyncEvent(uint64_t h, DmaEngine e) : handle(h), engine(e) {}
+    bool valid() const { return handle != 0; }
+    // S waits for all that the engine was given up to now, this move among it.
+    bool Wait(const AsyncSession &, REC_AT) const {
+        if (handle) rec_put(rec_plain(REC_BARRIER, rec_line, REC_PIPE_DMA, 0, 0), "AsyncEvent", nullptr, rec_file, nullptr);
+        return true;
+    }
+    bool Test(const AsyncSession &, REC_AT) const {
+        rec_refuse("AsyncEvent::Test", "its answer steers the kernel; Wait can be recorded", rec_file, rec_line);
+    }
+};
+template <DmaEngine E = DmaEngine::SDMA, typename... A>
+inline bool BuildAsyncSession(A &&...args) {
+    auto open = [](auto &arg) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, AsyncSession>) arg.engine = E, arg.valid = true;
+    };
+    (open(args), ...);
+    return true;
+}
+template <typename D, typename S>
+inline AsyncEvent rec_async(const rec_site &at, D &dst, S &src, DmaEngine engine) {
+    at.move(at.op, rec_memory(dst, at.op, at.file, at.line), rec_memory(src, at.op, at.file, at.line));
+    return AsyncEvent(1, engine);
+}
+template <DmaEngine E = DmaEngine::SDMA, typename D, typename S>
+inline AsyncEvent TPUT_ASYNC(D &dst, S &src, const AsyncSession &, REC_AT) { return rec_async(REC_SITE("TPUT_ASYNC"), dst, src, E); }
+template <DmaEngine E = DmaEngine::SDMA, typename D, typename S>
+inline AsyncEvent TGET_ASYNC(D &dst, S &src, const AsyncSession &, REC_AT) { return rec_async(REC_SITE("TGET_ASYNC"), dst, src, E); }
 
 } // namespace comm
 } // namespace pto

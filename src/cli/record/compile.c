@@ -102,29 +102,50 @@ static int report_errors(const struct peal_cli *cli, const char *path, const cha
     struct peal_text text = {0};
     if (peal_text_read(&text, log, LARGEST) && text.len)
         fputs(peal_text_get(&text), stderr);
-    bool unknown = false; /* "'TNAME' was not declared", in the quotes of the user's language */
-    for (const char *at = text.len ? peal_text_get(&text) : NULL; at && !unknown; at++) {
+    char unknown[48] = ""; /* "'TNAME' was not declared", in the quotes of the user's language */
+    for (const char *at = text.len ? peal_text_get(&text) : NULL; at && !unknown[0]; at++) {
         at = strchr(at, 'T');
         if (!at)
             break;
         size_t len = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
         const char *rest = at + len;
-        unknown = len > 3 && (strncmp(rest, "\xe2\x80\x99 was not declared", 20) == 0 ||
-                              strncmp(rest, "' was not declared", 18) == 0 ||
-                              strncmp(rest, "\xe2\x80\x99 is not a member of", 21) == 0 ||
-                              strncmp(rest, "' is not a member of", 20) == 0);
+        bool is_it = len > 3 && (strncmp(rest, "\xe2\x80\x99 was not declared", 20) == 0 ||
+                                 strncmp(rest, "' was not declared", 18) == 0 ||
+                                 strncmp(rest, "\xe2\x80\x99 is not a member of", 21) == 0 ||
+                                 strncmp(rest, "' is not a member of", 20) == 0);
+        if (is_it)
+            snprintf(unknown, sizeof unknown, "%.*s", (int)len, at);
     }
-    if (unknown)
+    if (unknown[0])
         peal_cli_note(cli,
-                      "an intrinsic that is not recorded can be described by a line before the "
-                      "kernel's own text: '#include <pto/pto-inst.hpp>', then in namespace pto "
-                      "REC_TILES_2(TNAME, \"TNAME\") for one that writes its first operand and "
-                      "reads two others; --pipes says which pipe runs it");
+                      "'%s' is not recorded. A row in a table for --pipes describes it: 'op %s V "
+                      "wrr' for one on pipe V that writes its first operand and reads two others "
+                      "(w writes, r reads, a both, t scratch, n a number, - a mode)",
+                      unknown, unknown);
     peal_text_release(&text);
     return peal_cli_fail(cli, "'%s' was not compiled", path);
 }
 
-bool peal_compile(const struct peal_cli *cli, const char *path, struct compiled *out, int *code)
+/* Intrinsics that the table of pipes describes, as rows of the headers. */
+static bool write_extra(const struct compiled *c, const struct pipe_table *pipes)
+{
+    struct peal_text rows = {0};
+    for (uint32_t i = 0; i < pipes->nrows; i++) {
+        const struct pipe_row *row = &pipes->rows[i];
+        if (row->roles[0])
+            peal_text_printf(&rows, "REC_TILE_OP(%s, \"%s\", \"%s\")\n", row->op, row->roles,
+                             row->op);
+    }
+    struct peal_source source = {.name = "pto/extra.def",
+                                 .text = peal_text_or_empty(rows.len ? peal_text_get(&rows) : NULL),
+                                 .len = rows.len};
+    bool good = write_header(c, &source);
+    peal_text_release(&rows);
+    return good;
+}
+
+bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
+                  struct compiled *out, int *code)
 {
     const char *cxx = getenv("CXX");
     *out = (struct compiled){.cli = cli, .path = path};
@@ -138,6 +159,10 @@ bool peal_compile(const struct peal_cli *cli, const char *path, struct compiled 
             peal_cli_fail(cli, "cannot write to '%s': %s", out->folder, strerror(errno));
             return false;
         }
+    }
+    if (!write_extra(out, pipes)) {
+        peal_cli_fail(cli, "cannot write to '%s': %s", out->folder, strerror(errno));
+        return false;
     }
     const char *kernel = in_folder(out, "kernel.o"), *runtime = in_folder(out, "runtime.o");
     const char *source = in_folder(out, "peal/runtime.cpp"), *object = in_folder(out, "kernel.so");

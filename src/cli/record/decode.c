@@ -37,7 +37,9 @@ static const char *string(const struct decoder *d, int64_t number)
 
 static uint32_t lane_of(const struct decoder *d, uint32_t pipe)
 {
-    return d->by_pipe ? d->block * REC_PIPES + pipe : d->block;
+    if (!d->by_pipe)
+        return pipe == REC_PIPE_DMA ? REC_MAX_BLOCKS + d->block : d->block;
+    return d->block * REC_PIPES + pipe;
 }
 
 static void set_position(struct decoder *d)
@@ -59,16 +61,17 @@ static void set_position(struct decoder *d)
 static void issue(struct decoder *d, uint32_t pipe)
 {
     uint32_t lane = lane_of(d, pipe);
-    if (d->by_pipe)
+    if (d->by_pipe || pipe == REC_PIPE_DMA)
         peal_record_order(d->record, lane_of(d, REC_PIPE_S), lane);
-    peal_record_lane(d->record, lane, d->by_pipe ? peal_pipe_names[pipe] : NULL);
+    peal_record_lane(d->record, lane,
+                     d->by_pipe || pipe == REC_PIPE_DMA ? peal_pipe_names[pipe] : NULL);
 }
 
 /* S waits for all pipes of its block. */
 static void drain(struct decoder *d)
 {
     for (uint32_t pipe = 0; d->by_pipe && pipe < REC_PIPES; pipe++) {
-        if (pipe != REC_PIPE_S)
+        if (pipe != REC_PIPE_S && pipe != REC_PIPE_DMA)
             peal_record_order(d->record, lane_of(d, pipe), lane_of(d, REC_PIPE_S));
     }
 }
@@ -274,6 +277,18 @@ static void read_scalar(struct decoder *d, const struct peal_record_span *span)
     peal_record_read(d->record, span);
 }
 
+/* The core memory that an op reads, or the vector unit's. */
+static uint32_t source_space(const struct decoder *d)
+{
+    for (uint32_t i = d->event->ndst; i < (uint32_t)d->event->ndst + d->event->nsrc; i++) {
+        uint64_t address = d->first_addresses[i];
+        if (address >= REC_CORE_ADDRESS &&
+            address < REC_CORE_ADDRESS + REC_SPACES * REC_CORE_STRIDE)
+            return (uint32_t)((address - REC_CORE_ADDRESS) / REC_CORE_STRIDE);
+    }
+    return REC_VEC;
+}
+
 static void data_op(struct decoder *d, const struct peal_record_span *spans)
 {
     const struct rec_event *e = d->event;
@@ -283,7 +298,7 @@ static void data_op(struct decoder *d, const struct peal_record_span *spans)
         refuse(d, NULL);
         return;
     }
-    issue(d, peal_pipes_find(d->all->pipes, op));
+    issue(d, peal_pipes_find(d->all->pipes, op, source_space(d)));
     if (e->kind == REC_COPY)
         peal_record_copy(d->record, &spans[0], &spans[1]);
     else if (e->kind == REC_ACCUMULATE)
@@ -344,9 +359,11 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
     case REC_BARRIER:
         if (e->a == REC_PIPE_ALL)
             drain(d);
+        else if (e->a == REC_PIPE_DMA)
+            peal_record_order(d->record, lane_of(d, REC_PIPE_DMA), lane_of(d, REC_PIPE_S));
         break;
     case REC_BLOCK:
-        if (e->a < 0 || e->a >= 32)
+        if (e->a < 0 || e->a >= REC_MAX_BLOCKS)
             refuse(d, NULL);
         d->block = (uint32_t)e->a;
         break;

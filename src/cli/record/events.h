@@ -20,7 +20,7 @@ enum rec_kind {
     REC_WAIT,       /* the cell is the destination; a: value, b: rec_compare */
     REC_FLAG_SET,   /* a: from pipe, b: to pipe, c: number */
     REC_FLAG_WAIT,
-    REC_BARRIER, /* a: the pipe */
+    REC_BARRIER, /* a: the pipe; of REC_PIPE_DMA: S waits for it */
     REC_BLOCK,   /* a: the block whose events follow */
     REC_JOIN,    /* a kernel of a sequence ended: all of its blocks and pipes are done */
     REC_REFUSE,  /* c: why, a string */
@@ -39,6 +39,7 @@ enum rec_pipe {
     REC_PIPE_MTE2,
     REC_PIPE_MTE3,
     REC_PIPE_FIX,
+    REC_PIPE_DMA, /* asynchronous moves: not a pipe of the core, and no barrier waits for it */
     REC_PIPES,
     REC_PIPE_ALL = REC_PIPES
 };
@@ -84,7 +85,7 @@ struct rec_region {
     uint32_t known; /* its contents were given: the kernel may act on them */
 };
 
-enum { REC_MAX_ARGS = 32, REC_MAX_RANKS = 64, REC_MAX_CALLS = 8 };
+enum { REC_MAX_ARGS = 32, REC_MAX_RANKS = 64, REC_MAX_CALLS = 8, REC_MAX_BLOCKS = 32 };
 
 /* An argument of the kernel. */
 struct rec_arg {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of pipes: a text with a row per line.
  *
- *   op NAME PIPE          the pipe that runs an intrinsic; NAME * : all others
+ *   op NAME PIPE          the pipe that runs an intrinsic; NAME * : all others; NAME.SPACE: if it reads that memory
+ *   op NAME PIPE ROLES    an intrinsic that the headers do not have: what it does with each operand (docs/record.md)
  *   notify before|after drains|nothing    whether a notify waits for all pipes
  *   memory SPACE BYTES    core memory
  *   # ...                 a comment
@@ -11,9 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const peal_pipe_names[REC_PIPES] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"};
+const char *const peal_pipe_names[REC_PIPES] = {"S",    "V",    "M",   "MTE1",
+                                                "MTE2", "MTE3", "FIX", "DMA"};
 const char *const peal_space_names[REC_SPACES] = {"vec", "mat",  "left",   "right",
                                                   "acc", "bias", "scaling"};
+
+#define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 
 static bool find_word(const char *const *words, int n, const char *word, int *out)
 {
@@ -26,10 +30,13 @@ static bool find_word(const char *const *words, int n, const char *word, int *ou
     return false;
 }
 
-static bool read_row(struct pipe_table *t, char word[3][32], int n)
+static bool read_row(struct pipe_table *t, char word[4][32], int n)
 {
     int number;
-    if (n == 3 && strcmp(word[0], "op") == 0 &&
+    if (n == 4 && (strcmp(word[0], "op") != 0 || strspn(word[3], "wratn-|") != strlen(word[3]) ||
+                   strspn(word[1], NAME_LETTERS) != strlen(word[1])))
+        return false;
+    if ((n == 3 || n == 4) && strcmp(word[0], "op") == 0 &&
         find_word(peal_pipe_names, REC_PIPES, word[2], &number)) {
         if (strcmp(word[1], "*") == 0) {
             t->other = (uint8_t)number;
@@ -40,6 +47,7 @@ static bool read_row(struct pipe_table *t, char word[3][32], int n)
         struct pipe_row *row = &t->rows[t->nrows++];
         memcpy(row->op, word[1], sizeof row->op);
         row->pipe = (uint8_t)number;
+        memcpy(row->roles, word[3], sizeof row->roles);
         return true;
     }
     if (n == 3 && strcmp(word[0], "notify") == 0) {
@@ -65,10 +73,10 @@ static bool read_text(const struct peal_cli *cli, const struct peal_source *sour
     for (size_t i = 0; i < source->len; line++) {
         const char *end = memchr(source->text + i, '\n', source->len - i);
         size_t len = end ? (size_t)(end - source->text) - i : source->len - i;
-        char text[128] = "", word[3][32] = {"", "", ""}, rest[8] = "";
+        char text[128] = "", word[4][32] = {"", "", "", ""}, rest[8] = "";
         memcpy(text, source->text + i, peal_size_min(len, sizeof text - 1));
         text[strcspn(text, "#")] = '\0';
-        int n = sscanf(text, "%31s %31s %31s %7s", word[0], word[1], word[2], rest);
+        int n = sscanf(text, "%31s %31s %31s %31s %7s", word[0], word[1], word[2], word[3], rest);
         if (n > 0 && !read_row(out, word, n)) {
             peal_cli_fail(cli, "%s:%u: not a row of a table of pipes", source->name, line);
             return false;
@@ -93,11 +101,21 @@ bool peal_pipes_read(const struct peal_cli *cli, const char *name, struct pipe_t
     return peal_cli_read(cli, name, &source) && read_text(cli, &source, out);
 }
 
-uint8_t peal_pipes_find(const struct pipe_table *t, const char *op)
+static const struct pipe_row *find_row(const struct pipe_table *t, const char *op)
 {
-    for (uint32_t i = 0; i < t->nrows; i++) {
+    for (uint32_t i = t->nrows; i-- > 0;) {
         if (strcmp(t->rows[i].op, op) == 0)
-            return t->rows[i].pipe;
+            return &t->rows[i];
     }
-    return t->other;
+    return NULL;
+}
+
+uint8_t peal_pipes_find(const struct pipe_table *t, const char *op, uint32_t space)
+{
+    char special[64];
+    snprintf(special, sizeof special, "%s.%s", op, peal_space_names[space]);
+    const struct pipe_row *row = find_row(t, special);
+    if (!row)
+        row = find_row(t, op);
+    return row ? row->pipe : t->other;
 }

@@ -86,6 +86,7 @@ struct pipe_table {
     struct pipe_row {
         char op[32];
         uint8_t pipe;
+        char roles[32]; /* of an intrinsic that the headers do not have; "": none */
     } rows[256];
     uint32_t nrows;
     uint8_t other;                    /* the pipe of what has no row */
@@ -96,7 +97,8 @@ extern const char *const peal_pipe_names[REC_PIPES];
 extern const char *const peal_space_names[REC_SPACES];
 /* `name` is a file or a built-in table. False after a message. */
 bool peal_pipes_read(const struct peal_cli *cli, const char *name, struct pipe_table *out);
-uint8_t peal_pipes_find(const struct pipe_table *t, const char *op);
+/* The pipe of an op that reads core memory `space`: NAME.SPACE, or NAME. */
+uint8_t peal_pipes_find(const struct pipe_table *t, const char *op, uint32_t space);
 
 /* --- compile.c, child.c --- */
 
@@ -113,7 +115,8 @@ struct recorded_line {
     uint32_t line;
 };
 /* False after a message; *code is the exit code. */
-bool peal_compile(const struct peal_cli *cli, const char *path, struct compiled *out, int *code);
+bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
+                  struct compiled *out, int *code);
 void peal_compile_release(struct compiled *c);
 /* Looks up the places of these offsets in the object, as far as the system can. */
 void peal_compile_places(struct compiled *c, const uint64_t *pcs, size_t n);

@@ -282,7 +282,7 @@ bool peal_recorded_open(const struct peal_cli *cli, const char *path,
                            .op = options->op.reduce,
                            .launches = 1,
                            .has_contents = o->inputs.len > 0};
-    if (peal_compile(cli, path, &compiled, code) && peal_recorded_run(&all)) {
+    if (peal_compile(cli, path, pipes, &compiled, code) && peal_recorded_run(&all)) {
         *out = peal_recorded_plan(&all, o->level == PEAL_LEVEL_PIPE, error, sizeof error);
         if (!*out)
             *code = peal_cli_fail(cli, "%s", error);

@@ -48,12 +48,14 @@ void peal_story_release(struct story_files *files)
 static void put_who(const struct story_view *view, const struct peal_verify_step *s,
                     struct peal_text *out)
 {
-    uint32_t block = view->by_pipe ? s->lane / REC_PIPES : s->lane;
+    uint32_t block = view->by_pipe ? s->lane / REC_PIPES : s->lane % REC_MAX_BLOCKS;
     peal_text_printf(out, "rank %u", s->rank);
     if (view->blocks > 1)
         peal_text_printf(out, " block %u", block);
     if (view->by_pipe)
         peal_text_printf(out, " %s", peal_pipe_names[s->lane % REC_PIPES]);
+    else if (s->lane >= REC_MAX_BLOCKS)
+        peal_text_printf(out, " %s", peal_pipe_names[REC_PIPE_DMA]);
 }
 
 bool peal_story_is_order(const struct peal_verify_step *s)
