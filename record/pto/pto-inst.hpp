@@ -41,7 +41,7 @@
 struct rec_half {
     uint16_t bits;
     rec_half() = default;
-    explicit rec_half(float v) : bits(static_cast<uint16_t>(v)) {}
+    rec_half(float v) : bits(static_cast<uint16_t>(v)) {}
     operator float() const { return bits; }
 };
 using half = rec_half;
@@ -49,7 +49,7 @@ using float16_t = rec_half;
 struct bfloat16_t {
     uint16_t bits;
     bfloat16_t() = default;
-    explicit bfloat16_t(float v) : bits(static_cast<uint16_t>(v)) {}
+    bfloat16_t(float v) : bits(static_cast<uint16_t>(v)) {}
     operator float() const { return bits; }
 };
 using bfloat16 = bfloat16_t;
@@ -117,14 +117,16 @@ inline void dcci(T *, cache_line_t) {}
 template <typename T>
 inline void dcci(T *, cache_line_t, dcci_dst_t) {}
 
-inline int64_t get_block_idx() { return rec_block; }
-inline int64_t get_block_num() { return rec_blocks; }
-inline int64_t get_subblockid() { return 0; }
-inline int64_t get_subblockdim() { return 1; }
+// In brackets, because kernels have macros of these names.
+inline int64_t (get_block_idx)() { return rec_block; }
+inline int64_t (get_block_num)() { return rec_blocks; }
+inline int64_t (get_subblockid)() { return 0; }
+inline int64_t (get_subblockdim)() { return 1; }
 
 namespace pto {
 
 constexpr int DYNAMIC = -1;
+constexpr int C0_SIZE_BYTE = 32; // a block of a fractal
 
 enum class Layout { ND, DN, NZ, SCALE, MAX };
 enum class BLayout { RowMajor, ColMajor };
