@@ -2,6 +2,7 @@
 /* Kernels in C++ for tile accelerators, recorded: `peal verify kernel.cpp`.
  *
  *   signature.c  --args: what the kernel is called with, and where its memory is
+ *   beside.c     KERNEL.yaml beside the kernel: options that the command line does not have
  *   compile.c    the user's compiler makes a shared object of the kernel and the recording headers
  *   child.c      a process per rank that runs it and writes events (events.h)
  *   decode.c     events, and the table of pipes, become calls of peal/record.h
@@ -78,6 +79,11 @@ uint64_t peal_signature_address(const struct signature *s, uint32_t item, uint32
                                 uint32_t ranks);
 uint64_t peal_signature_window(uint32_t rank);
 bool peal_signature_is_shared(const struct signature_item *item);
+
+/* beside.c: adds what KERNEL.yaml beside the kernel says to the options, if --args is not given. False
+ * after a message. */
+bool peal_beside_read(const struct peal_cli *cli, const char *kernel,
+                      struct peal_recorded_options *options);
 
 /* --- pipes.c --- */
 

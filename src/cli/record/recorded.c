@@ -253,11 +253,12 @@ bool peal_recorded_open(const struct peal_cli *cli, const char *path,
 {
     struct signature *signature = peal_arena_alloc(cli->arena, sizeof *signature);
     struct pipe_table *pipes = peal_arena_alloc(cli->arena, sizeof *pipes);
-    const struct peal_recorded_options *o = &options->recorded;
+    struct peal_recorded_options given = options->recorded, *o = &given;
     struct compiled compiled = {0};
     char error[1024] = "";
     *code = PEAL_EXIT_USAGE;
-    if (!signature || !pipes || !peal_signature_read(cli, o, signature))
+    if (!signature || !pipes || !peal_beside_read(cli, path, o) ||
+        !peal_signature_read(cli, o, signature))
         return false;
     if (options->ranks.len != 1) {
         peal_cli_usage(cli, "-n gives the number of ranks that '%s' is recorded for", path);

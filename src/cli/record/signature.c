@@ -332,7 +332,8 @@ bool peal_signature_read(const struct peal_cli *cli, const struct peal_recorded_
                          struct signature *out)
 {
     if (!options->args) {
-        peal_cli_usage(cli, "a kernel in C++ needs --args: what it is called with, for example "
+        peal_cli_usage(cli, "a kernel in C++ needs --args (or 'args' in a .yaml file beside it): "
+                            "what it is called with, for example "
                             "--args 'in x: f32[256], out y: f32[256], window s: 2K zeroed, "
                             "nranks, ctx'");
         return false;

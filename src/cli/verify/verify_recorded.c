@@ -383,8 +383,12 @@ int peal_verify_recorded(struct peal_cli *cli, const struct peal_verify_settings
     int code = PEAL_EXIT_USAGE;
     if (!job)
         return peal_cli_fail(cli, "out of memory");
-    *job = (struct verify_job){.cli = cli, .o = o, .path = path};
-    if (!check(cli, o) || !peal_signature_read(cli, &o->kernel.recorded, &job->signature))
+    struct peal_verify_settings with_file = *o;
+    *job = (struct verify_job){.cli = cli, .o = &with_file, .path = path};
+    if (!check(cli, o) || !peal_beside_read(cli, path, &with_file.kernel.recorded))
+        return code;
+    o = &with_file;
+    if (!peal_signature_read(cli, &o->kernel.recorded, &job->signature))
         return code;
     if (!peal_pipes_read(cli, o->kernel.recorded.pipes ? o->kernel.recorded.pipes : "pto-a2a3",
                          &job->pipes))
