@@ -45,9 +45,11 @@ struct peal_simulate_arg {
 
 struct peal_simulate {
     uint32_t struct_size; /* sizeof(struct peal_simulate), or 0: as it is in 0.2.0 */
-    const char *text;     /* Peal text; NULL: the library's kernel `name` */
-    const char *name;     /* NULL: the text's last kernel */
-    const char *machine;  /* a file, or the name of a built-in one */
+    /* Peal text, or a recording (docs/record.md), whose arguments are its parameters, all of them
+     * buffers. NULL: the library's kernel `name`. */
+    const char *text;
+    const char *name;    /* NULL: the text's last kernel */
+    const char *machine; /* a file, or the name of a built-in one */
     uint32_t ranks;
     enum peal_dtype dtype; /* what T stands for */
     const struct peal_simulate_arg *args;
@@ -84,6 +86,10 @@ struct peal_simulated {
  * does not know become zero. */
 PEAL_API enum peal_status peal_simulate(const struct peal_simulate *request,
                                         struct peal_simulated *out, size_t out_size);
+
+/* The number of ranks that a machine is made for: its ccl.ranks, or one for each PE. PEAL_INVALID:
+ * there is no such machine. */
+PEAL_API enum peal_status peal_simulate_ranks(const char *machine, uint32_t *ranks);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@
     Comm        communicators and collectives          verify    a kernel over all schedules
     Host        tensors, domains and tasks             simulate  a kernel on a modelled machine
     kernel      a Python function as a kernel          export    a proved plan for another engine
-    record      tile kernels in Python, recorded as they are
+    record      tile kernels in Python, recorded as they are; peal.ccl (to be imported) has torch-like host code for them
 
 The library is libpeal.so.0; PEAL_LIBRARY names another file. Nothing is compiled. numpy is used where it is installed.
 """

@@ -26,6 +26,9 @@ NAMES = {"fp16": "f16", "float16": "f16", "half": "f16", "bfloat16": "bf16", "fp
          "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64"}
 DATA, SCRATCH = 0x1000_0000, 0x10_0000_0000  # addresses of the tensor and of tiles: any that are apart
 GRAIN = 64
+SETTINGS = {"buffer_kind": "ipcq.space", "n_slots": "ipcq.slots", "slots": "ipcq.slots", "slot_size": "ipcq.slot_bytes",
+            "slot_bytes": "ipcq.slot_bytes", "backpressure": "ipcq.backpressure", "credit_bytes": "credit.bytes"}
+USED = {*SETTINGS, "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
 CONTRACTS = ("reduce_scatter", "all_to_all", "allreduce", "all_reduce", "allgather", "all_gather", "broadcast")
 
 
@@ -279,9 +282,18 @@ class TL:
         return self.compute("clamp", x, lo, hi)
 
     def softmax(self, x: Handle, axis: int = -1) -> Handle:
-        if axis not in (-1, 0):
-            raise _refuse(f"softmax along axis {axis}")
-        return self.compute("softmax", x)
+        """Along the last axis: one op per row."""
+        if not isinstance(x, Handle):
+            raise _refuse(f"'softmax' of a {type(x).__name__}")
+        shape = (x.shape,) if isinstance(x.shape, int) else tuple(x.shape)
+        if axis not in (-1, len(shape) - 1):
+            raise _refuse(f"softmax along axis {axis} of {len(shape)}; the last one is wanted")
+        out = Handle(self, x.shape, x.dtype)
+        row = shape[-1] * SIZES[x.dtype]
+        for start in range(0, x.count * SIZES[x.dtype], row or 1):
+            self.say(f"compute softmax {x.dtype}@{out.address + start:#x}*{shape[-1]} < "
+                     f"{x.dtype}@{x.address + start:#x}*{shape[-1]}")
+        return out
 
     def exp(self, x: Handle) -> Handle:
         return self.compute("exp", x)
@@ -321,6 +333,7 @@ def _neighbours(module: Any, topology: str, rank: int, ranks: int) -> Callable[[
         raise Refused(f"a mesh of {ranks} ranks: their number has to be a square")
     row, column = divmod(rank, columns)
     tables: Dict[str, Dict[str, Optional[int]]] = {
+        "none": {},
         "ring": {"E": (rank + 1) % ranks, "W": (rank - 1) % ranks},
         "mesh": {"E": row * columns + (column + 1) % columns, "W": row * columns + (column - 1) % columns,
                  "S": (row + 1) % columns * columns + column, "N": (row - 1) % columns * columns + column},
@@ -330,11 +343,11 @@ def _neighbours(module: Any, topology: str, rank: int, ranks: int) -> Callable[[
 
 def _topology(config: Dict[str, Any], path: str) -> str:
     given = str(config.get("topology", ""))
-    for name in ("ring", "mesh", "tree"):
+    for name in ("ring", "mesh", "tree", "none"):
         if given.startswith(name):
             return name
     if given:
-        raise Refused(f"topology '{given}' is none of ring, mesh, tree")
+        raise Refused(f"topology '{given}' is none of ring, mesh, tree, none")
     with open(path, encoding="utf-8") as file:
         text = file.read()
     if any(f"{quote}child_left{quote}" in text or f"{quote}parent{quote}" in text for quote in "'\""):
@@ -344,7 +357,7 @@ def _topology(config: Dict[str, Any], path: str) -> str:
 
 # ---- modules and configurations ----
 
-def _load(path: str) -> Any:
+def load(path: str) -> Any:
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
     if not spec or not spec.loader:
         raise Refused(f"{path}: not a Python file")
@@ -358,7 +371,11 @@ def _load(path: str) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    text = text.strip().strip("'\"")
+    text = text.strip()
+    if text.startswith("{") and text.endswith("}"):
+        parts = [part.partition(":") for part in text[1:-1].split(",") if part.strip()]
+        return {key.strip(): _scalar(value) for key, _, value in parts}
+    text = text.strip("'\"")
     return int(text) if text.lstrip("-").isdigit() else text
 
 
@@ -387,7 +404,21 @@ def read_config(path: str, algorithm: Optional[str] = None) -> Dict[str, Any]:
     own = (tree.get("algorithms") or {}).get(name)
     if own is None:
         raise Refused(f"{path}: there is no algorithm '{name}'")
+    if not isinstance(own, dict) or "module" not in own:
+        raise Refused(f"{path}: algorithm '{name}' names no module")
     return {**defaults, **own, "algorithm": name}
+
+
+def world_size(path: str, fallback: int, algorithm: Optional[str] = None) -> int:
+    """The number of ranks that a configuration asks for, or the fallback."""
+    given = read_config(path, algorithm).get("world_size", fallback) if _is_config(path) else fallback
+    if not isinstance(given, int) or given < 1:
+        raise Refused(f"{path}: world_size is {given!r}; a number of ranks is wanted")
+    return given
+
+
+def _is_config(path: str) -> bool:
+    return path.endswith((".yaml", ".yml"))
 
 
 def _module_path(config: Dict[str, Any], folder: str) -> str:
@@ -422,6 +453,14 @@ def _arguments(module: Any, kernel: Callable[..., None], known: Dict[str, Any]) 
     return positional, named
 
 
+def takes_op(path: str, algorithm: Optional[str] = None) -> bool:
+    """Does the kernel ask which operation is meant? Otherwise it has its own."""
+    config = {**read_config(path, algorithm)}
+    module = load(_module_path(config, os.path.dirname(os.path.abspath(path))))
+    found = [getattr(module, name, None) for name in (str(config.get("kernel", "kernel")), "kernel_args")]
+    return any("op" in inspect.signature(one).parameters for one in found if callable(one))
+
+
 def _contract(config: Dict[str, Any], module: Any, path: str) -> Optional[str]:
     given = config.get("implements") or getattr(module, "IMPLEMENTS", None)
     names = [given] if given else [name for name in CONTRACTS if name in os.path.basename(path).lower()]
@@ -430,22 +469,24 @@ def _contract(config: Dict[str, Any], module: Any, path: str) -> Optional[str]:
     return {"all_reduce": "allreduce", "all_gather": "allgather"}.get(names[0], names[0])
 
 
-def record(path: str, ranks: int, count: int = 256, dtype: str = "f32", op: str = "sum",
+def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32", op: str = "sum",
            config: Optional[Dict[str, Any]] = None) -> str:
     """The recording of a kernel's file, or of the algorithm that a ccl.yaml names, for one number of ranks."""
     config = config or {}
-    if path.endswith((".yaml", ".yml")):
+    unused: List[str] = []
+    if _is_config(path):
         config = {**read_config(path, config.get("algorithm")), **config}
+        unused = [key for key in config if key not in USED]
         path = _module_path(config, os.path.dirname(os.path.abspath(path)))
-    count, dtype = int(config.get("n_elem", count)), _dtype(config.get("dtype", dtype))
-    module = _load(path)
+    count, dtype = int(count or config.get("n_elem", 256)), _dtype(config.get("dtype", dtype))
+    module = load(path)
     kernel = getattr(module, str(config.get("kernel", "kernel")), None)
     if not callable(kernel):
         raise Refused(f"{path}: there is no function 'kernel'")
     topology, scratch, body, used = _topology(config, path), 1, [], None
     for rank in range(ranks):
         tl = TL(rank, ranks, count, dtype, _neighbours(module, topology, rank, ranks))
-        positional, named = _arguments(module, kernel, {"n_elem": count, "world_size": ranks, "rank": rank, "tl": tl})
+        positional, named = _arguments(module, kernel, {"n_elem": count, "world_size": ranks, "rank": rank, "op": op, "tl": tl})
         kernel(*positional, **named)
         tl.finish()
         body += [f"rank {rank}", *tl.lines]
@@ -455,6 +496,11 @@ def record(path: str, ranks: int, count: int = 256, dtype: str = "f32", op: str 
     head = ["peal recording 1", f"ranks {ranks}", f"kernel {os.path.splitext(os.path.basename(path))[0]}", "launches 0"]
     if "n_slots" in config or "slots" in config:
         head.append(f"slots {config.get('n_slots', config.get('slots'))}")
+    for key, setting in SETTINGS.items():
+        if key in config:
+            head.append(f"machine {setting}={config[key]}")
+    for key in unused:
+        head.append(f"note '{key}' of the configuration is not used")
     if contract:
         head.append(f"implements {contract} input t output t op {op}")
     head.append(f"note recorded for {ranks} ranks and {count} elements of {used}: {topology}")
@@ -472,7 +518,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Writes a recording for each number of ranks and each count into a folder, and prints their names."""
     parser = argparse.ArgumentParser(prog="peal.record")
     parser.add_argument("file")
-    parser.add_argument("--ranks", type=_numbers, required=True)
+    parser.add_argument("--ranks", type=_numbers, default=[])
+    parser.add_argument("--fallback", type=_numbers, default=[4], help="numbers of ranks, if neither --ranks nor the file says it")
     parser.add_argument("--counts", type=_numbers, default=[])
     parser.add_argument("--dtype", default="f32")
     parser.add_argument("--op", default="sum")
@@ -481,9 +528,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     sys.setrecursionlimit(10000)
     name = os.path.splitext(os.path.basename(given.file))[0]
     try:
-        for ranks in given.ranks:
-            for count in given.counts or [256]:
-                where = os.path.join(given.folder, f"{name}-{ranks}-{count}.rec")
+        for ranks in given.ranks or sorted({world_size(given.file, number) for number in given.fallback}):
+            for count in given.counts or [None]:
+                where = os.path.join(given.folder, f"{name}-{ranks}-{count or 'own'}.rec")
                 text = record(given.file, ranks, count, given.dtype, given.op)
                 with open(where, "w", encoding="utf-8") as file:
                     file.write(text)

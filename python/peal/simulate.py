@@ -78,8 +78,8 @@ def simulate(kernel: Any, *args: Any, machine: str, ranks: int, dtype: str = "f3
              name: Optional[str] = None, in_place: bool = False, launches: int = 1) -> Simulation:
     """Runs a kernel on a machine (a file, or a built-in's name such as "mesh4x4").
 
-    kernel is Peal text, a traced function, or the name of a library kernel. args are in the order of its parameters: a sequence of arrays, one per
-    rank (read and written in place), an int, a list of ints, or an operation: "sum", a user-defined reduction such as
+    kernel is Peal text, a recording (peal.record), a traced function, or the name of a library kernel. args are in the order of its
+    parameters: a sequence of arrays, one per rank (read and written in place), an int, a list of ints, or an operation: "sum", a user-defined reduction such as
     "reduce mine(a, b) = a / 2 + b", or the name of one that the text declares.
 
         x = numpy.ones((4, 256), "f4"); y = numpy.zeros_like(x)
@@ -89,7 +89,7 @@ def simulate(kernel: Any, *args: Any, machine: str, ranks: int, dtype: str = "f3
         raise PealError(7, "this libpeal has no peal_simulate")
     kept: List[Any] = []
     kernel = str(kernel)
-    is_text = "{" in kernel
+    is_text = "{" in kernel or kernel.startswith("peal recording")
     list_of = (_Arg * max(len(args), 1))(*[_argument(a, ranks, dtype if _is_bf16(dtype) else None, kept) for a in args])
     user = [a for a in args if isinstance(a, str) and a not in REDUCTIONS]
     given = [_Dim(text(key), value) for key, value in (dims or {}).items()]

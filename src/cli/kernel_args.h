@@ -100,6 +100,8 @@ struct peal_kernel_options {
     const char *nodes; /* --nodes; NULL = not given */
     struct peal_pairs set;
     struct peal_recorded_options recorded;
+    /* Ranks of a kernel in Python, if neither --ranks nor its file names them; 0: 4. Not an option. */
+    uint32_t fallback;
 };
 
 /* The count where none is given: a kilobyte of f32. */

@@ -4,6 +4,7 @@
  * All of it belongs to one `struct alone_run`, which is released in one place. */
 #include "base/base.h"
 #include "comm/comm.h"
+#include "import/import.h"
 #include "lang/lang.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -21,7 +22,9 @@ struct alone_run {
     struct peal_diags diags;
     struct peal_text why; /* an error that is not in `diags` */
     struct peal_program *program;
-    const struct peal_kernel *kernel;
+    const struct peal_kernel *kernel; /* NULL: the text is a recording */
+    struct peal_source recording;
+    struct peal_import *import;
     struct peal_machine *machine;
     struct peal_plan *plan;
     struct peal_sim *sim;
@@ -211,12 +214,14 @@ static enum peal_status launch(struct alone_run *run)
     const struct peal_simulate *request = run->request;
     const struct peal_simulate_arg *args[PEAL_MAX_PARAMS];
     uint32_t count = 0, launches = request->launches ? request->launches : 1;
+    if (request->nargs > PEAL_MAX_PARAMS)
+        return refuse(run, "%zu arguments, at most %d", request->nargs, PEAL_MAX_PARAMS);
     for (size_t i = 0; i < request->nargs; i++) {
         if (request->args[i].kind == PEAL_ARG_BUFFER)
             args[count++] = &request->args[i];
     }
     enum peal_status status = check_sizes(run, args, count);
-    if (status == PEAL_OK)
+    if (status == PEAL_OK && run->kernel)
         status = check_overlap(run);
     if (status != PEAL_OK)
         return status;
@@ -250,6 +255,43 @@ static enum peal_status launch(struct alone_run *run)
     return status;
 }
 
+/* A recording's plan has a buffer for each region that is a parameter; the recording may also ask
+ * something of the machine. */
+static enum peal_status take_recording(struct alone_run *run)
+{
+    const struct peal_simulate *request = run->request;
+    uint32_t params = 0;
+    run->recording = (struct peal_source){
+        .name = "recording", .text = request->text, .len = strlen(request->text)};
+    enum peal_status status = peal_import_open(&run->recording, &run->diags, &run->import);
+    if (status != PEAL_OK)
+        return status;
+    const struct peal_import_facts *facts = peal_import_facts(run->import);
+    if (facts->nranks != request->ranks)
+        return refuse(run, "the recording is for %u ranks, not %u", facts->nranks, request->ranks);
+    status = peal_machine_set(run->machine, facts->settings, facts->nsettings, &run->diags);
+    if (status == PEAL_OK)
+        status = peal_import_plan(run->import, &(struct peal_import_options){0}, &run->diags,
+                                  &run->plan);
+    if (status != PEAL_OK)
+        return status;
+    for (size_t i = 0; i < request->nargs; i++) {
+        const struct peal_simulate_arg *arg = &request->args[i];
+        if (arg->kind != PEAL_ARG_BUFFER)
+            return refuse(run, "the arguments of a recording are buffers");
+        run->has_data |= arg->data != NULL;
+        run->lacks_data |= arg->data == NULL;
+    }
+    for (uint32_t b = 0; b < run->plan->bufs.count; b++)
+        params += peal_plan_bufs(run->plan)[b].kind == PEAL_BUF_PARAM;
+    if (params != request->nargs)
+        return refuse(run, "the recording has %u buffers, not %zu", params, request->nargs);
+    if (run->has_data && run->lacks_data)
+        return refuse(run, "some buffers have data and some have none");
+    const char *unfit = run->has_data ? peal_plan_unfit(run->plan) : NULL;
+    return unfit ? refuse(run, "with data: %s", unfit) : PEAL_OK;
+}
+
 static enum peal_status set_up(struct alone_run *run)
 {
     const struct peal_simulate *request = run->request;
@@ -264,6 +306,9 @@ static enum peal_status set_up(struct alone_run *run)
         status = peal_machine_kernels_check(run->machine, &run->diags);
     if (status == PEAL_OK && (request->ranks == 0 || request->ranks > run->machine->pes))
         return refuse(run, "%u ranks on a machine of %u PEs", request->ranks, run->machine->pes);
+    if (status == PEAL_OK && request->text &&
+        peal_import_format(request->text, strlen(request->text)) == PEAL_FORMAT_RECORDING)
+        return take_recording(run);
     if (status == PEAL_OK && request->text)
         status = peal_program_text("kernel", request->text, strlen(request->text), &run->diags,
                                    &run->program);
@@ -332,12 +377,28 @@ static enum peal_status simulate(const struct peal_simulate *request, struct pea
     }
     peal_sim_free(run->sim);
     free(run->plan);
+    peal_import_close(run->import);
     peal_program_close(run->program);
     peal_machine_free(run->machine);
     peal_text_release(&run->why);
     peal_diags_release(&run->diags);
     peal_arena_release(&run->arena);
     free(run);
+    return status;
+}
+
+enum peal_status peal_simulate_ranks(const char *machine, uint32_t *ranks)
+{
+    struct peal_machine *opened = NULL;
+    struct peal_diags diags;
+    if (!machine || !ranks)
+        return PEAL_INVALID;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_open(machine, &diags, &opened);
+    if (status == PEAL_OK)
+        *ranks = opened->keys.ranks ? (uint32_t)opened->keys.ranks : opened->pes;
+    peal_machine_free(opened);
+    peal_diags_release(&diags);
     return status;
 }
 

@@ -55,6 +55,7 @@ struct peal_import_options {
     bool lenient; /* for verify: leaves faults to the verifier, which explains them better */
 };
 
+enum { PEAL_IMPORT_SETTINGS = 16 };
 /* What a file says about itself. Texts live as long as the import. */
 struct peal_import_facts {
     enum peal_format format;
@@ -67,6 +68,9 @@ struct peal_import_facts {
     uint32_t depth;    /* number of chunks in flight that the engine provides; 0 = no FIFOs */
     bool sends_pieces; /* for large sizes the engine divides messages of several chunks: `pieces` */
     uint64_t steps;
+    /* KEY=VALUE: what the file asks of the machine that simulates it. */
+    const char *settings[PEAL_IMPORT_SETTINGS];
+    uint32_t nsettings;
 };
 
 struct peal_import;

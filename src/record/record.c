@@ -502,11 +502,14 @@ void peal_record_copy(struct peal_record *r, const struct peal_record_span *dst,
     add_op(r, (struct record_op){.kind = RECORD_COPY}, dst, 1, src, 1);
 }
 
-/* Is it an elementwise function of this many operands, of this type? */
-static bool is_known(const char *function, enum peal_dtype dtype, uint32_t nsrcs, enum peal_fn *out)
+/* Is it a function of this many operands, of this type? softmax is one of a single row. */
+static bool is_known(const char *function, const struct peal_record_span *dst,
+                     const struct peal_record_span *srcs, uint32_t nsrcs, enum peal_fn *out)
 {
-    if (!peal_fn_find(function, strlen(function), out) || *out == PEAL_FN_SOFTMAX ||
-        (unsigned)dtype >= PEAL_DTYPES || !peal_fn_takes(*out, dtype))
+    if (!peal_fn_find(function, strlen(function), out) || (unsigned)dst->dtype >= PEAL_DTYPES ||
+        !peal_fn_takes(*out, dst->dtype))
+        return false;
+    if (*out == PEAL_FN_SOFTMAX && (dst->rows > 1 || !nsrcs || srcs->rows > 1 || srcs->constant))
         return false;
     int operands = peal_fn_info(*out)->operands;
     return operands ? nsrcs == (uint32_t)operands : nsrcs >= 2;
@@ -518,8 +521,7 @@ void peal_record_compute(struct peal_record *r, const char *function,
 {
     enum peal_fn fn;
     struct record_op op = {.kind = RECORD_OPAQUE};
-    if (ndsts == 1 && same_size(dsts, srcs, nsrcs) &&
-        is_known(function, dsts[0].dtype, nsrcs, &fn)) {
+    if (ndsts == 1 && same_size(dsts, srcs, nsrcs) && is_known(function, dsts, srcs, nsrcs, &fn)) {
         op.kind = RECORD_COMPUTE;
         op.how = (uint8_t)fn;
         for (uint32_t i = 0; i < nsrcs; i++) {

@@ -115,6 +115,22 @@ static bool check_trace(const struct peal_cli *cli, const struct sim_options *o,
     return true;
 }
 
+/* What the file asks of the machine; --set has the last word. */
+static bool ask_machine(const struct peal_cli *cli, const struct peal_sim_setup *setup,
+                        struct peal_import_file *file, int *code)
+{
+    const struct peal_import_facts *facts = file->import ? peal_import_facts(file->import) : NULL;
+    if (!facts || facts->nsettings == 0)
+        return true;
+    enum peal_status status =
+        peal_machine_set(setup->machine, facts->settings, facts->nsettings, &file->diags);
+    if (status == PEAL_OK)
+        status = peal_machine_set(setup->machine, setup->settings, setup->nsettings, &file->diags);
+    if (status != PEAL_OK)
+        *code = peal_cli_diags(cli, status, &file->diags);
+    return status == PEAL_OK;
+}
+
 /* The plan of a file in another format, which says how many ranks it is for. */
 static bool take_file(const struct peal_cli *cli, const struct peal_sim_setup *setup,
                       struct peal_sim_job *job, int *code)
@@ -122,10 +138,9 @@ static bool take_file(const struct peal_cli *cli, const struct peal_sim_setup *s
     struct peal_import_file file;
     struct peal_kernel_options options = setup->kernel_options;
     const struct peal_machine_keys *k = &setup->machine->keys;
-    int64_t ranks = k->ranks ? (int64_t)k->ranks : (int64_t)setup->machine->pes;
-    if (peal_python_names_file(setup->file) && options.ranks.len == 0)
-        options.ranks = (struct peal_ints){.at = &ranks, .len = 1};
-    bool opened = peal_import_file_open(cli, setup->file, &options, &file, code);
+    options.fallback = (uint32_t)(k->ranks ? k->ranks : setup->machine->pes);
+    bool opened = peal_import_file_open(cli, setup->file, &options, &file, code) &&
+                  ask_machine(cli, setup, &file, code);
     if (opened) {
         job->plan = file.plan;
         job->bind.nranks = file.plan->nranks;

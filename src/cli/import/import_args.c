@@ -64,13 +64,15 @@ static bool open_python(const struct peal_cli *cli, const char *path,
 {
     struct peal_python_recordings recordings;
     struct peal_kernel_options recorded = *options;
+    char fallback[16];
     bool ok = false;
+    snprintf(fallback, sizeof fallback, "%u", options->fallback ? options->fallback : 4);
     *out = (struct peal_import_file){0};
     peal_diags_init(&out->diags);
     *code = PEAL_EXIT_OTHER;
     if (options->ranks.len > 1 || options->counts.len > 1)
         *code = peal_cli_usage(cli, "--ranks and --count take one value here");
-    else if (peal_python_record(cli, path, options, "4", &recordings)) {
+    else if (peal_python_record(cli, path, options, fallback, &recordings)) {
         recorded.ranks.len = recorded.counts.len = 0;
         ok = peal_import_file_open(cli, recordings.paths[0], &recorded, out, code);
         peal_python_release(&recordings);

@@ -37,13 +37,10 @@ bool peal_python_names_file(const char *argument)
     return found;
 }
 
-static void list_numbers(const struct peal_ints *numbers, const char *fallback,
-                         struct peal_text *out)
+static void list_numbers(const struct peal_ints *numbers, struct peal_text *out)
 {
     for (size_t i = 0; i < numbers->len; i++)
         peal_text_printf(out, "%s%" PRId64, i ? "," : "", numbers->at[i]);
-    if (numbers->len == 0)
-        peal_text_puts(out, fallback);
 }
 
 static void limit(int resource, uint64_t most)
@@ -130,13 +127,15 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
     if (!peal_cli_folder_open(cli, out->folder))
         return false;
     peal_text_printf(&script, "%s/record.py", out->folder);
-    list_numbers(&options->ranks, fallback, &ranks);
-    list_numbers(&options->counts, "256", &counts);
+    list_numbers(&options->ranks, &ranks);
+    list_numbers(&options->counts, &counts);
     const char *args[] = {python_name(),
                           peal_text_get(&script),
                           path,
                           "--ranks",
                           peal_text_get(&ranks),
+                          "--fallback",
+                          fallback,
                           "--counts",
                           peal_text_get(&counts),
                           "--dtype",

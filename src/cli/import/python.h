@@ -16,7 +16,8 @@ struct peal_python_recordings {
     char **paths; /* in the order of ranks, then counts */
     int npaths;
 };
-/* Records the kernel for each number of ranks (or `fallback`) and each count. False after a message;
+/* Records the kernel for each number of ranks (that which the file names, or `fallback`, unless ranks
+ * are given) and each count. False after a message;
  * release it in every case. */
 bool peal_python_record(const struct peal_cli *cli, const char *path,
                         const struct peal_kernel_options *options, const char *fallback,

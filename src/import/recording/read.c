@@ -30,6 +30,8 @@ struct recording_reader {
     struct peal_arena *arena;   /* for what the head says */
     struct peal_record *record; /* NULL while only the head is read */
     struct peal_record_args args;
+    const char *settings[PEAL_IMPORT_SETTINGS]; /* of the machine */
+    uint32_t nsettings;
 };
 
 static void refuse(struct recording_reader *r, const char *format, ...)
@@ -210,6 +212,11 @@ static bool read_head(struct recording_reader *r)
         a->launches = (uint32_t)number(r, 1, 64);
     } else if (is_word(r, 0, "slots")) {
         a->depth = (uint32_t)number(r, 1, 1 << 16);
+    } else if (is_word(r, 0, "machine")) {
+        if (r->nsettings == PEAL_IMPORT_SETTINGS)
+            refuse(r, "more than %d lines 'machine'", PEAL_IMPORT_SETTINGS);
+        else
+            r->settings[r->nsettings++] = keep(r, word(r, 1));
     } else if (is_word(r, 0, "implements")) {
         a->implements = keep(r, word(r, 1));
         for (uint32_t i = 2; i + 1 < r->nwords && !r->failed; i += 2) {
@@ -253,6 +260,8 @@ enum peal_status peal_recording_read(struct peal_import *import, struct peal_dia
     facts->contract = PEAL_CONTRACT_NONE;
     facts->out_of_place = true;
     facts->depth = r->args.depth;
+    facts->nsettings = r->nsettings;
+    memcpy(facts->settings, r->settings, sizeof facts->settings);
     if (!r->failed && r->args.implements &&
         !peal_contract_find(r->args.implements, strlen(r->args.implements), &facts->contract))
         refuse(r, "there is no collective '%s'", r->args.implements);
@@ -472,7 +481,7 @@ enum peal_status peal_recording_make(const struct peal_import *import,
     while (next_line(r, &at) && read_head(r))
         continue;
     if (!r->failed && open_record(r, options)) {
-        r->line = 0;
+        r->line = r->nsettings = 0;
         for (at = import->source->text; next_line(r, &at);) {
             if (r->line > 1)
                 read_call(r);
