@@ -11,10 +11,12 @@ nothing of Peal, and the command runs it without the package.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import importlib.util
 import inspect
 import math
 import os
+import signal
 import sys
 import traceback
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
@@ -26,6 +28,7 @@ NAMES = {"fp16": "f16", "float16": "f16", "half": "f16", "bfloat16": "bf16", "fp
          "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64"}
 DATA, SCRATCH = 0x1000_0000, 0x10_0000_0000  # addresses of the tensor and of tiles: any that are apart
 GRAIN = 64
+MAX_LINES = 1_000_000
 SETTINGS = {"buffer_kind": "ipcq.space", "n_slots": "ipcq.slots", "slots": "ipcq.slots", "slot_size": "ipcq.slot_bytes",
             "slot_bytes": "ipcq.slot_bytes", "backpressure": "ipcq.backpressure", "credit_bytes": "credit.bytes"}
 USED = {*SETTINGS, "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
@@ -173,6 +176,8 @@ class TL:
 
     def say(self, text: str) -> None:
         place = _place()
+        if len(self.lines) >= MAX_LINES:
+            raise _refuse(f"rank {self.rank} does more than {MAX_LINES} operations: a loop without end?")
         if place != self.last:
             self.lines.append(f"at {place[1]} {place[0]}")
             self.last = place
@@ -514,6 +519,26 @@ def _numbers(text: str) -> List[int]:
     return [int(part) for part in text.split(",") if part]
 
 
+def _blame(error: BaseException, path: str) -> str:
+    """What went wrong in the kernel, with its own line and not this module's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [(frame.filename, frame.lineno) for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename
+           and not frame.filename.startswith("<")]
+    if isinstance(error, SyntaxError) and error.filename:
+        own.append((error.filename, error.lineno))
+    place = f"{os.path.relpath(own[-1][0])}:{own[-1][1]}" if own else path
+    what = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{place}: {type(error).__name__}" + (f": {what}" if what else "")
+
+
+def _too_long(_: int, frame: Any) -> None:
+    """The limits of time: said where the kernel is."""
+    while frame and frame.f_back and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    raise Refused(f"{os.path.relpath(frame.f_code.co_filename)}:{frame.f_lineno}: the time for recording is over here: "
+                  "a loop without end?")
+
+
 def main(arguments: Optional[List[str]] = None) -> int:
     """Writes a recording for each number of ranks and each count into a folder, and prints their names."""
     parser = argparse.ArgumentParser(prog="peal.record")
@@ -525,7 +550,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--op", default="sum")
     parser.add_argument("--folder", required=True)
     given = parser.parse_args(arguments)
-    sys.setrecursionlimit(10000)
+    faulthandler.enable(all_threads=False)  # a crash names the kernel's line
+    signal.signal(signal.SIGXCPU, _too_long)
+    signal.signal(signal.SIGALRM, _too_long)
     name = os.path.splitext(os.path.basename(given.file))[0]
     try:
         for ranks in given.ranks or sorted({world_size(given.file, number) for number in given.fallback}):
@@ -538,11 +565,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except Refused as error:
         print(f"peal: {error}", file=sys.stderr)
         return 2
-    except Exception as error:  # of the kernel: its own line, not this module's
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
-        place = f"{os.path.relpath(own[-1].filename)}:{own[-1].lineno}: " if own else f"{given.file}: "
-        print(f"peal: {place}{type(error).__name__}: {error}", file=sys.stderr)
+    except BaseException as error:  # pylint: disable=broad-except
+        print(f"peal: {_blame(error, given.file)}", file=sys.stderr)
         return 2
     return 0
 

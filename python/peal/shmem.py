@@ -17,6 +17,7 @@ poll that was not repeated.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,11 +81,13 @@ class Program:
     def find_lines(self) -> Dict[int, Tuple[str, int]]:
         """The file and line of each place: by addr2line, if it is there."""
         places = sorted({event.pc for events in self.events for event in events})
-        try:
-            done = subprocess.run(["addr2line", "-e", self.path], input="".join(f"{pc:#x}\n" for pc in places), text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        except OSError:
+        tools = [tool for tool in ("addr2line", "eu-addr2line", "llvm-addr2line") if shutil.which(tool)]
+        if not tools:
+            print("peal: neither addr2line nor eu-addr2line is there (packages binutils, elfutils):\n  places have no file and line",
+                  file=sys.stderr)
             return {}
+        done = subprocess.run([tools[0], "-e", self.path], input="".join(f"{pc:#x}\n" for pc in places), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
         lines = {}
         for pc, text in zip(places, done.stdout.splitlines()):
             file, _, line = text.partition(" ")[0].rpartition(":")

@@ -2,18 +2,19 @@
 /* See python.h. */
 #include "cli/import/python.h"
 
+#include "cli/limits.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_SECONDS = 120, MAX_NAME = 4096, MAX_RECORDINGS = 4096 };
-#define MAX_MEMORY (UINT64_C(8) << 30)
-#define MAX_FILE (UINT64_C(2) << 30)
+enum { MAX_NAME = 4096, MAX_RECORDINGS = 4096 };
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -43,33 +44,38 @@ static void list_numbers(const struct peal_ints *numbers, struct peal_text *out)
         peal_text_printf(out, "%s%" PRId64, i ? "," : "", numbers->at[i]);
 }
 
-static void limit(int resource, uint64_t most)
+static const char *python_name(void)
 {
-    struct rlimit now;
-    if (getrlimit(resource, &now) == 0 && (now.rlim_max == RLIM_INFINITY || now.rlim_max > most))
-        (void)setrlimit(resource, &(struct rlimit){most, most});
+    const char *given = getenv("PEAL_PYTHON");
+    return given ? given : "python3";
 }
 
-/* In the child. The limits contain mistakes, not attackers. */
-static void become(char **args, int output)
+/* Runs Python in this process. Never returns. */
+static void become(const char *const *args)
 {
-    limit(RLIMIT_CPU, MAX_SECONDS);
-    limit(RLIMIT_AS, MAX_MEMORY);
-    limit(RLIMIT_FSIZE, MAX_FILE);
-    limit(RLIMIT_CORE, 0);
-    alarm(5 * MAX_SECONDS);
-    dup2(output, STDOUT_FILENO);
-    close(output);
-    setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
-    execvp(args[0], args);
-    fprintf(stderr, "peal: cannot run '%s': %s\n", args[0], strerror(errno));
+    execvp(args[0], (char **)(uintptr_t)args);
+    fprintf(stderr,
+            "peal: Python 3 is needed, and '%s' cannot be run: %s\n"
+            "  PEAL_PYTHON names another one\n",
+            args[0], strerror(errno));
     _exit(127);
 }
 
-/* Takes names of recordings, one per line; the kernel may print something too. */
-static void take_names(struct peal_python_recordings *out, int input)
+/* The same with limits, without input, and with its output in a file. */
+static void become_limited(const char *const *args, const struct peal_limits *limits, int output)
 {
-    FILE *file = fdopen(input, "r");
+    int nothing = open("/dev/null", O_RDONLY);
+    peal_limits_begin(limits);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
+    become(args);
+}
+
+/* Takes names of recordings, one per line; the kernel may print something too. */
+static void take_names(struct peal_python_recordings *out, int output)
+{
+    FILE *file = lseek(output, 0, SEEK_SET) == 0 ? fdopen(output, "r") : NULL;
     char line[MAX_NAME];
     out->paths = calloc(MAX_RECORDINGS, sizeof *out->paths);
     while (file && out->paths && fgets(line, sizeof line, file)) {
@@ -94,25 +100,24 @@ static bool write_script(const char *path, int number)
     return ok;
 }
 
-static const char *python_name(void)
+/* A refusal by record.py was printed by it, with the user's line; other ends are told here. */
+static bool wait_for(const struct peal_cli *cli, const struct peal_limits *limits, pid_t child,
+                     const char *path)
 {
-    const char *given = getenv("PEAL_PYTHON");
-    return given ? given : "python3";
-}
-
-static bool wait_for(const struct peal_cli *cli, pid_t child, const char *path)
-{
+    enum { REFUSED = 2, NO_PYTHON = 127 };
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    bool in_time = peal_limits_await(limits, child, &status);
+    if (in_time && status == 0)
         return true;
-    if (WIFSIGNALED(status) &&
-        (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGALRM))
-        fprintf(stderr, "peal %s: '%s' was not recorded within %d seconds\n", cli->command->name,
-                path, MAX_SECONDS);
-    else
-        fprintf(stderr, "peal %s: '%s' was not recorded\n", cli->command->name, path);
+    struct peal_text why = {0};
+    int code = in_time && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    if (code != REFUSED && code != NO_PYTHON) {
+        peal_text_puts(&why, ": it ");
+        peal_limits_explain(limits, in_time, status, &why);
+    }
+    fprintf(stderr, "peal %s: '%s' was not recorded%s\n", cli->command->name, path,
+            peal_text_get(&why));
+    peal_text_release(&why);
     return false;
 }
 
@@ -122,8 +127,12 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
 {
     *out = (struct peal_python_recordings){0};
     struct peal_text script = {0}, ranks = {0}, counts = {0};
-    int ends[2] = {-1, -1};
+    struct peal_limits limits = {.cpu_seconds = 30,
+                                 .wall_seconds = 240,
+                                 .memory = UINT64_C(4) << 30,
+                                 .output = UINT64_C(2) << 30};
     bool ok = false;
+    peal_limits_ask(&limits);
     if (!peal_cli_folder_open(cli, out->folder))
         return false;
     peal_text_printf(&script, "%s/record.py", out->folder);
@@ -145,16 +154,19 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                           "--folder",
                           out->folder,
                           NULL};
-    if (write_script(peal_text_get(&script), 0) && pipe(ends) == 0) {
+    int output = memfd_create("peal-names", MFD_CLOEXEC);
+    if (output >= 0 && write_script(peal_text_get(&script), 0)) {
         fflush(NULL);
         pid_t child = fork();
-        if (child == 0) {
-            close(ends[0]);
-            become((char **)(uintptr_t)args, ends[1]);
-        }
-        close(ends[1]);
-        take_names(out, ends[0]);
-        ok = child > 0 && wait_for(cli, child, path) && out->npaths > 0;
+        if (child == 0)
+            become_limited(args, &limits, output);
+        ok = child > 0 && wait_for(cli, &limits, child, path);
+        take_names(out, output);
+        if (ok && out->npaths == 0)
+            peal_cli_fail(cli, "'%s' was not recorded: it ended its own process", path);
+        ok = ok && out->npaths > 0;
+    } else {
+        peal_cli_fail(cli, "'%s' was not recorded: %s", path, strerror(errno));
     }
     peal_text_release(&script);
     peal_text_release(&ranks);
@@ -184,11 +196,8 @@ int peal_python_run(const char *folder, int number, const char *const *args)
         return PEAL_EXIT_OTHER;
     fflush(NULL);
     pid_t child = fork();
-    if (child == 0) {
-        execvp(words[0], (char **)(uintptr_t)words);
-        fprintf(stderr, "peal: cannot run '%s': %s\n", words[0], strerror(errno));
-        _exit(127);
-    }
+    if (child == 0)
+        become(words);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     unlink(script);

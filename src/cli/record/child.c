@@ -2,30 +2,26 @@
 /* A process that runs the kernel as one rank. It has limits of time and memory, writes its events to a
  * file without a name, and cannot harm this process: a crash, a loop without end or a file full of
  * nonsense is an error with the kernel's name. */
+#include "cli/limits.h"
 #include "cli/record/record.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <link.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { CPU_SECONDS = 5, WALL_SECONDS = 120 };
-#define MAX_EVENT_BYTES (UINT64_C(1) << 30)
-#define MAX_MEMORY (UINT64_C(16) << 30)
-
-static void limit(int what, uint64_t value)
+static struct peal_limits limits_of_kernels(void)
 {
-    struct rlimit r = {value, value};
-    setrlimit(what, &r);
+    struct peal_limits limits = {.cpu_seconds = 5,
+                                 .wall_seconds = 120,
+                                 .memory = UINT64_C(16) << 30,
+                                 .output = UINT64_C(1) << 30};
+    peal_limits_ask(&limits);
+    return limits;
 }
 
 /* All memory that the kernel may use by plain loads and stores. */
@@ -56,15 +52,10 @@ static bool map_memory(const struct rec_job *job, const struct signature *s)
 
 /* Never returns. Messages go to the pipe, which the parent reads. */
 static void be_rank(const struct compiled *c, const char *entry, struct rec_job *job,
-                    const struct signature *s, int complain)
+                    const struct signature *s, const struct peal_limits *limits, int complain)
 {
     char object[sizeof c->folder + 16];
-    limit(RLIMIT_CPU, CPU_SECONDS);
-#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
-    limit(RLIMIT_AS, MAX_MEMORY);
-#endif
-    limit(RLIMIT_FSIZE, MAX_EVENT_BYTES);
-    limit(RLIMIT_CORE, 0);
+    peal_limits_begin(limits);
     snprintf(object, sizeof object, "%s/kernel.so", c->folder);
     if (!map_memory(job, s)) {
         dprintf(complain, "its memory cannot be laid out");
@@ -94,52 +85,12 @@ static void be_rank(const struct compiled *c, const char *entry, struct rec_job 
     _exit(0);
 }
 
-/* Waits for the process, for a limited time. False: it was ended. */
-static bool await(pid_t pid, int *status)
-{
-    for (uint32_t ms = 0; ms < WALL_SECONDS * 1000u; ms++) {
-        pid_t got = waitpid(pid, status, WNOHANG);
-        if (got == pid)
-            return true;
-        if (got < 0 && errno != EINTR)
-            return true;
-        struct timespec moment = {0, ms < 100 ? 200000 : 5000000};
-        nanosleep(&moment, NULL);
-        ms += ms < 100 ? 0 : 4;
-    }
-    kill(pid, SIGKILL);
-    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-        ;
-    return false;
-}
-
-static const char *how_it_ended(const struct peal_cli *cli, bool in_time, int status,
-                                const char *said)
-{
-    struct peal_text why = {0};
-    if (said[0])
-        peal_text_puts(&why, said);
-    else if (!in_time || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) ||
-             (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
-        peal_text_printf(&why, "it did not end within %d seconds: a loop without end?",
-                         CPU_SECONDS);
-    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
-        peal_text_puts(&why, "it does too much: the recording has more than 1 GiB");
-    else if (WIFSIGNALED(status))
-        peal_text_printf(&why, "it ended by signal %d (%s)", WTERMSIG(status),
-                         strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status))
-        peal_text_printf(&why, "its process ended with %d", WEXITSTATUS(status));
-    const char *kept = why.len ? peal_arena_copy(cli->arena, peal_text_get(&why), why.len) : NULL;
-    peal_text_release(&why);
-    return kept;
-}
-
 void peal_child_run(const struct peal_cli *cli, const struct compiled *c, const char *entry,
                     struct rec_job *job, const struct signature *s, struct recording *out)
 {
     int pipe_fds[2], status = 0;
     char said[512] = "";
+    struct peal_limits limits = limits_of_kernels();
     *out = (struct recording){.error = "the system refused a process"};
     int fd = memfd_create("peal-record", MFD_CLOEXEC);
     if (fd < 0)
@@ -153,16 +104,20 @@ void peal_child_run(const struct peal_cli *cli, const struct compiled *c, const 
     pid_t pid = fork();
     if (pid == 0) {
         close(pipe_fds[0]);
-        be_rank(c, entry, job, s, pipe_fds[1]);
+        be_rank(c, entry, job, s, &limits, pipe_fds[1]);
     }
     close(pipe_fds[1]);
     if (pid > 0) {
-        bool in_time = await(pid, &status);
+        bool in_time = peal_limits_await(&limits, pid, &status);
         struct pollfd ready = {.fd = pipe_fds[0], .events = POLLIN};
         ssize_t n = poll(&ready, 1, 0) > 0 ? read(pipe_fds[0], said, sizeof said - 1) : 0;
-        if (n < 0)
-            said[0] = '\0';
-        out->error = how_it_ended(cli, in_time, status, said);
+        struct peal_text why = {0};
+        if (n > 0)
+            peal_text_puts(&why, said);
+        else if (!in_time || status)
+            peal_text_puts(&why, "it "), peal_limits_explain(&limits, in_time, status, &why);
+        out->error = why.len ? peal_arena_copy(cli->arena, peal_text_get(&why), why.len) : NULL;
+        peal_text_release(&why);
     }
     close(pipe_fds[0]);
     off_t len = lseek(fd, 0, SEEK_END);

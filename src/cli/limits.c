@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See limits.h. */
+#include "cli/limits.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GRACE = 2 };
+
+void peal_limits_ask(struct peal_limits *limits)
+{
+    const char *text = getenv("PEAL_RECORD_SECONDS");
+    long given = text ? strtol(text, NULL, 10) : 0;
+    if (given > 0 && given < 100000) {
+        limits->cpu_seconds = (uint32_t)given;
+        limits->wall_seconds = 4 * (uint32_t)given;
+    }
+}
+
+/* Never more than the user's own limit. */
+static void limit(int resource, uint64_t soft, uint64_t hard)
+{
+    struct rlimit now;
+    if (getrlimit(resource, &now) != 0)
+        return;
+    if (now.rlim_max != RLIM_INFINITY && now.rlim_max < hard)
+        hard = now.rlim_max;
+    now.rlim_max = hard;
+    now.rlim_cur = soft < hard ? soft : hard;
+    (void)setrlimit(resource, &now);
+}
+
+void peal_limits_begin(const struct peal_limits *limits)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + GRACE);
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
+    limit(RLIMIT_AS, limits->memory, limits->memory);
+#endif
+    limit(RLIMIT_FSIZE, limits->output, limits->output);
+    limit(RLIMIT_CORE, 0, 0);
+    alarm(limits->wall_seconds);
+}
+
+bool peal_limits_await(const struct peal_limits *limits, pid_t pid, int *status)
+{
+    struct timespec moment = {0, 200000};
+    uint64_t start = peal_now_ns();
+    for (;;) {
+        pid_t got = waitpid(pid, status, WNOHANG);
+        if (got == pid || (got < 0 && errno != EINTR))
+            return true;
+        uint64_t seconds = (peal_now_ns() - start) / 1000000000;
+        if (seconds > limits->wall_seconds + GRACE)
+            break;
+        if (seconds > 0)
+            moment.tv_nsec = 5000000;
+        nanosleep(&moment, NULL);
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        continue;
+    return false;
+}
+
+void peal_limits_explain(const struct peal_limits *limits, bool in_time, int status,
+                         struct peal_text *out)
+{
+    int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (!in_time || signal == SIGXCPU || signal == SIGKILL || signal == SIGALRM)
+        peal_text_printf(out, "did not end within %" PRIu32 " seconds: a loop without end?",
+                         limits->cpu_seconds);
+    else if (signal == SIGXFSZ)
+        peal_text_printf(out, "does too much: the recording has more than %" PRIu64 " MiB",
+                         limits->output >> 20);
+    else if (signal)
+        peal_text_printf(out, "ended by signal %d (%s)", signal, strsignal(signal));
+    else if (WEXITSTATUS(status))
+        peal_text_printf(out, "ended with exit code %d", WEXITSTATUS(status));
+}
