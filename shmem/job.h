@@ -9,6 +9,7 @@
  *   wait.c         waits and tests
  *   collective.c   collectives of teams; those of active sets
  *   log.c          what the program does, for peal record
+ *   onesided.c     calls of <peal/onesided.h> that the program makes, for peal record
  *   plain.c        its loads and stores, if it was compiled by peal cc
  *
  * The exported functions are generated from the tables of shmem.h. Each of them passes what it is to
@@ -71,6 +72,9 @@ const char *peal_shmem_domain(shmem_ctx_t ctx);
 /* Recording: see log.c. Without PEAL_RECORD they do nothing. */
 void peal_shmem_log_begin(const struct peal_shmem_call *call, int rank);
 void peal_shmem_log_end(void);
+void peal_shmem_log_cancel(int rank);
+/* Is this an address of the program itself, not of a library? */
+bool peal_shmem_log_is_program(const void *from);
 bool peal_shmem_is_logged(void);
 bool peal_shmem_is_other(void); /* PEAL_RECORD_OTHER: the second run of peal record */
 /* A poll that was made twice already, with nothing logged since. */
@@ -81,6 +85,8 @@ void peal_shmem_log_sync(const struct peal_shmem_call *call, const struct peal_s
 /* Local memory that an operation under way uses: plain accesses to it are logged too. */
 void peal_shmem_log_local(const void *at, size_t bytes);
 bool peal_shmem_is_local(const void *at, size_t bytes);
+/* Symmetric memory of a program of <peal/onesided.h>. */
+bool peal_shmem_is_direct(const void *address);
 /* All members have arrived. */
 void peal_shmem_sync(const struct peal_shmem_call *call, struct peal_shmem_team *team);
 

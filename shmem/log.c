@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_LOCALS = 4096 };
 
@@ -18,6 +20,7 @@ static struct {
     FILE *file;
     bool is_other;
     uint64_t lines;
+    pthread_t thread;    /* the only one whose calls have an order */
     uintptr_t base, end; /* of the program: what is outside has no place */
     struct {
         const char *from, *to;
@@ -48,7 +51,25 @@ void peal_shmem_log_begin(const struct peal_shmem_call *call, int rank)
     if (!event_log.file)
         peal_shmem_fail(call, "cannot record to %s: %s", path, strerror(errno));
     event_log.is_other = getenv("PEAL_RECORD_OTHER") != NULL;
+    event_log.thread = pthread_self();
     dl_iterate_phdr(find_program, NULL);
+}
+
+/* Of what was begun by another library than the program. */
+void peal_shmem_log_cancel(int rank)
+{
+    const char *folder = getenv("PEAL_RECORD");
+    char path[4096];
+    if (!event_log.file)
+        return;
+    peal_shmem_log_end();
+    snprintf(path, sizeof path, "%s/pe%d", folder ? folder : "", rank);
+    (void)unlink(path);
+}
+
+bool peal_shmem_log_is_program(const void *from)
+{
+    return (uintptr_t)from > event_log.base && (uintptr_t)from <= event_log.end;
 }
 
 void peal_shmem_log_end(void)
@@ -71,7 +92,7 @@ bool peal_shmem_is_other(void)
 static void put_head(const struct peal_shmem_call *call)
 {
     uintptr_t from = (uintptr_t)call->from;
-    bool inside = from > event_log.base && from <= event_log.end;
+    bool inside = peal_shmem_log_is_program(call->from);
     event_log.lines++;
     fprintf(event_log.file, "%" PRIxPTR " %s ", inside ? from - event_log.base - 1 : 0, call->name);
 }
@@ -98,6 +119,12 @@ void peal_shmem_log(const struct peal_shmem_call *call, const char *format, ...)
     va_list args;
     if (!event_log.file)
         return;
+    if (!pthread_equal(pthread_self(), event_log.thread)) {
+        fprintf(event_log.file,
+                "%" PRIxPTR " %s refuse calls of a second thread are not recorded\n",
+                (uintptr_t)call->from - event_log.base - 1, call->name);
+        return;
+    }
     put_head(call);
     va_start(args, format);
     vfprintf(event_log.file, format, args);

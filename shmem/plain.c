@@ -12,7 +12,7 @@ static void note(const void *from, const void *at, size_t bytes, bool writes)
 {
     if (!peal_shmem_is_logged())
         return;
-    if (!peal_shmem_find(at) && !peal_shmem_is_local(at, bytes))
+    if (!peal_shmem_find(at) && !peal_shmem_is_direct(at) && !peal_shmem_is_local(at, bytes))
         return;
     peal_shmem_log(&(const struct peal_shmem_call){writes ? "STORE" : "LOAD", from}, "%s %#zx %zu",
                    writes ? "store" : "load", (size_t)(uintptr_t)at, bytes);

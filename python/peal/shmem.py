@@ -64,6 +64,7 @@ class Program:
             with open(os.path.join(folder, f"pe{len(self.events)}"), encoding="utf-8") as file:
                 self.events.append([Event(line) for line in file if line.count(" ") >= 2 and line.endswith("\n")])
         self.memory = [[(e.number(0), e.number(1)) for e in events if e.kind == "memory"] for events in self.events]
+        self.is_direct = any(e.kind == "memory" and e.args[2:] == ["symmetric"] for events in self.events for e in events)
         self.teams: Dict[Tuple[int, ...], int] = {}
         self.cells: Set[Tuple[int, int, int]] = set()   # segment, offset, bytes: somebody waits there
         self.words: Dict[Tuple[int, int], int] = {}     # segment, offset: bytes of atomic words
@@ -124,7 +125,7 @@ class Program:
                     self.updated.add(place)
                 if self.domain(event) not in self.domains.setdefault(place, []):
                     self.domains[place].append(self.domain(event))
-            if event.args[6] != "(nil)":
+            if event.args[6] not in ("(nil)", "-"):
                 self.varying.add(event.pc)
 
     @staticmethod
@@ -153,6 +154,7 @@ class Translator:
         self.assumes: Set[int] = set()
         self.refused = False
         self.last_put = 0
+        self.after = -1  # the next operation comes after all to this PE
         self.result: Optional[Tuple[int, int]] = None  # of the collective that a sync belongs to
 
     # ---- writing ----
@@ -230,9 +232,10 @@ class Translator:
         self.next_lane += 1
         self.say(0, f"order 0 {operation.lane}")
         for earlier in self.operations:
-            if earlier.fenced and (earlier.ctx, earlier.pe) == (ctx, pe):
+            if (earlier.fenced or (pe == self.after and not earlier.is_get)) and (earlier.ctx, earlier.pe) == (ctx, pe):
                 self.say(0, f"order {earlier.lane} {operation.lane}")
         self.operations.append(operation)
+        self.after = -1
         return operation.lane
 
     def quiet(self, event: Event) -> None:
@@ -286,7 +289,7 @@ class Translator:
     def atomic(self, event: Event) -> None:
         pe, address, width, change, value, fetch = (event.number(1), event.number(2), event.number(3), event.args[4],
                                                     event.args[5], event.args[6])
-        blocks = fetch == "0xffffffffffffffff"
+        blocks = fetch in ("0xffffffffffffffff", "-")
         lane = 0 if blocks else self.start(event, pe)
         cell = self.cell(pe, address, width)
         place = self.program.find(self.pe, address)
@@ -383,7 +386,7 @@ class Translator:
     def run(self) -> None:
         events = self.program.events[self.pe]
         if not events or events[-1].kind != "end":
-            self.refuse(f"PE {self.pe} did not come to shmem_finalize")
+            self.refuse(f"PE {self.pe} did not come to shmem_finalize or peal_comm_close")
         for i, event in enumerate(events):
             if self.refused:
                 break
@@ -403,6 +406,8 @@ class Translator:
             elif event.kind == "fence":
                 for operation in self.operations:
                     operation.fenced |= operation.ctx == event.args[0] and not operation.is_get
+            elif event.kind == "after":
+                self.after = event.number(1)
             elif event.kind == "wait":
                 self.wait(event.number(0), event.number(1), event.args[2], int(event.args[3]))
             elif event.kind in ("test", "poll"):
@@ -421,7 +426,8 @@ def _regions(program: Program, parts: List[Translator]) -> List[str]:
     out = []
     for pe, part in enumerate(parts):
         for segment, (_, size) in enumerate(program.memory[pe]):
-            out.append(f"region window {'variables' if segment == 0 else f'heap{segment}'} {pe} "
+            name = "symmetric" if program.is_direct else "variables" if segment == 0 else "heap"
+            out.append(f"region window {name}{segment or ''} {pe} "
                        f"{program.at(pe, (segment, 0)):#x} {size} u8 zeroed")
         for members, team in program.teams.items():
             if pe in members:
@@ -492,7 +498,7 @@ def compile_program(library: str, include: str, arguments: List[str]) -> int:
     """Sources are compiled one by one and then linked, because the sanitizer's own library must not be linked."""
     sources = [a for a in arguments if a.endswith((".c", ".cc", ".cpp", ".cxx"))]
     compiler = os.environ.get("CXX", "c++") if any(not s.endswith(".c") for s in sources) else os.environ.get("CC", "cc")
-    report = ["-g", "-fsanitize=thread", f"-I{include}"]
+    report = ["-g", "-fsanitize=thread", f"-I{include}", f"-I{include}/../../include"]  # the second: of a build folder's source
     link = [f"-L{library}", "-lpeal_shmem", f"-Wl,-rpath,{library}", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"]
     if any(a in ("-c", "-S", "-E", "-fsyntax-only") for a in arguments):
         return subprocess.run([compiler, *report, *arguments], check=False).returncode

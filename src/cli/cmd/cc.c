@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the library and its header are: of an installation, or of a build folder in its source. */
-static bool find_places(char library[static PATH_MAX], char include[static PATH_MAX])
+bool peal_shmem_places(char library[static PATH_MAX], char include[static PATH_MAX])
 {
     static const char *const places[][2] = {
         {"/../" PEAL_LIBDIR, "/../include/peal/shmem"},
@@ -43,7 +42,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     char library[PATH_MAX], include[PATH_MAX], folder[PEAL_CLI_FOLDER];
     (void)options;
-    if (!find_places(library, include))
+    if (!peal_shmem_places(library, include))
         return peal_cli_fail(cli, "libpeal_shmem.so is not installed beside this program");
     const char **words = calloc((size_t)nargs + 4, sizeof *words);
     if (!words)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal record: one run of an OpenSHMEM program, made a recording that peal verify reads.
+/* peal record: one run of an OpenSHMEM program, or one of <peal/onesided.h>, made a recording that peal verify reads.
  *
  * The program runs as `peal exec` starts it; libpeal_shmem.so writes down what each PE does. Then
  * python/peal/shmem.py, which is part of this program, turns that into a recording. If atomic
@@ -39,6 +39,18 @@ static int wait_for(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* The library that logs is loaded before libpeal: it sees the calls of <peal/onesided.h> too. */
+static void preload(void)
+{
+    char library[PATH_MAX], include[PATH_MAX], list[2 * PATH_MAX];
+    const char *given = getenv("LD_PRELOAD");
+    if (!peal_shmem_places(library, include))
+        return;
+    snprintf(list, sizeof list, "%s/libpeal_shmem.so%s%s", library, given ? ":" : "",
+             given ? given : "");
+    setenv("LD_PRELOAD", list, 1);
+}
+
 /* Runs the program on its PEs; `quiet`: its output was seen already, and time is limited. */
 static int run_program(const struct record_options *o, char **args, int nargs, const char *folder,
                        bool quiet)
@@ -55,6 +67,7 @@ static int run_program(const struct record_options *o, char **args, int nargs, c
     pid_t child = fork();
     if (child == 0) {
         setenv("PEAL_RECORD", folder, 1);
+        preload();
         if (quiet) {
             setenv("PEAL_RECORD_OTHER", "1", 1);
             setenv("PEAL_TIMEOUT_MS", "10000", 1);
@@ -102,7 +115,7 @@ static int record(struct peal_cli *cli, const struct record_options *o, char **a
     if (access(probe, R_OK) != 0)
         return peal_cli_fail(cli,
                              "'%s' recorded nothing: is it an OpenSHMEM program, linked with "
-                             "libpeal_shmem?",
+                             "libpeal_shmem, or one of <peal/onesided.h>, linked with libpeal.so?",
                              args[0]);
     if (has_values(first))
         (void)run_program(o, args, nargs, second, true);
@@ -127,9 +140,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 const struct peal_command peal_cmd_record = {
     .name = "record",
     .args = "PROGRAM [ARGS...]",
-    .summary = "record one run of an OpenSHMEM program for peal verify",
+    .summary = "record one run of a one-sided program for peal verify",
     .details =
-        "Runs the program and writes what each PE did as a recording: peal verify then says "
+        "Runs an OpenSHMEM program, or one of <peal/onesided.h>, and writes what each PE did as a "
+        "recording: peal verify then says "
         "whether "
         "it is right in all schedules of these operations. What one run cannot show is refused "
         "with "

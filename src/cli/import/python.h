@@ -7,6 +7,8 @@
 
 #include "cli/kernel_args.h"
 
+#include <limits.h>
+
 /* Does the argument name a Python file, or a configuration whose algorithms are Python modules? */
 bool peal_python_names_file(const char *argument);
 
@@ -27,6 +29,9 @@ void peal_python_release(struct peal_python_recordings *recordings);
 /* Runs script `number` with these arguments (ended by NULL), which write to this program's output;
  * `folder` is for its text. Returns its exit code. */
 int peal_python_run(const char *folder, int number, const char *const *args);
+
+/* Where libpeal_shmem.so and its header are: of an installation, or of a build folder in its source. */
+bool peal_shmem_places(char library[static PATH_MAX], char include[static PATH_MAX]);
 
 /* record.py and shmem.py; made by the build. */
 extern const struct peal_source peal_python_texts[];
