@@ -405,7 +405,7 @@ bool peal_options_parse(const struct peal_option *table, bool stops_at_arg, int 
         peal_text_puts(error, "out of memory");
         return false;
     }
-    bool only_args = false;
+    bool only_args = stops_at_arg && !table; /* it has no options: all are arguments */
     for (int i = 0; i < argc;) {
         bool is_option = !only_args && argv[i][0] == '-' && argv[i][1] != '\0';
         if (is_option && strcmp(argv[i], "--") == 0) {
