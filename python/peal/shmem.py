@@ -120,7 +120,7 @@ class Program:
         elif event.kind == "atomic":
             place = self.find(pe, event.number(2))
             if place:
-                self.words[place] = event.number(3)
+                self.words[place] = max(self.words.get(place, 0), event.number(3))
                 if event.args[4] != "fetch":
                     self.updated.add(place)
                 if self.domain(event) not in self.domains.setdefault(place, []):
@@ -302,6 +302,8 @@ class Translator:
                 self.refuse(f"an atomic {change} of a word that a PE waits for")
         elif change == "fetch" and place not in self.program.updated:
             self.read(lane, pe, address, width)
+        elif place and width != self.program.words[place]:  # not atomic with those of the whole word
+            self.write(lane, pe, address, width)
         elif place:
             domain = self.program.domains[place].index(self.program.domain(event))
             if domain >= len(FUNCTIONS):

@@ -44,6 +44,10 @@ static void send(const char *what)
         shmem_int_p(&words[0], 1, 1);
         shmem_int_p(&words[1], 1, 1);
     }
+    if (is(what, "two sizes")) {
+        shmem_uint64_atomic_add(&signal_word, 1, 1);
+        shmem_int_atomic_add((int *)(void *)&signal_word, 1, 1);
+    }
     if (is(what, "two types")) {
         shmem_int_atomic_add(&counter, 1, 1);
         shmem_float_atomic_set((float *)(void *)&counter, 1, 1);
