@@ -38,7 +38,7 @@ static uint32_t cutoff_of(const struct mesh *m)
 {
     uint32_t deep = m->max_depth ? m->max_depth : 1;
     uint32_t pair = 2 * (1 + deep), value = 3 + m->remote * deep;
-    uint32_t named = m->zero + 2u * m->root;
+    uint32_t named = m->zero + m->last + 2u * m->root;
     return (pair > value ? pair : value) + named;
 }
 
@@ -52,6 +52,7 @@ static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct p
         return peal_mesh_refuse(m, kernel->pos, "more ranks matter at once than can be verified");
     out->even = m->even;
     out->pieces = m->pieces;
+    out->messages = m->messages;
     out->in = PEAL_FORALL_MESH;
     return true;
 }
@@ -155,7 +156,9 @@ static bool projects_everywhere(const struct mesh *m, const struct peal_claim *c
             if (set >> r & 1)
                 keep[n++] = r;
         }
-        if (n != size || (m->zero && !(set & 1)) || (m->root && !(set >> root & 1)))
+        bool last = set >> (whole->nranks - 1) & 1;
+        if (n != size || (m->zero && !(set & 1)) || (m->root && !(set >> root & 1)) ||
+            (m->last && !last))
             continue;
         uint32_t now = m->root ? at : 0;
         if (!parts[now])
@@ -170,21 +173,54 @@ free_parts:
     return good;
 }
 
+/* Plans for all numbers of ranks up to the cutoff show what is waited for in shared cells. */
+static bool check_totals(struct peal_forall *f, const struct mesh *m,
+                         const struct peal_claim *claim, struct mesh_totals *totals)
+{
+    bool good = true;
+    for (uint32_t n = 2; n <= f->cutoff && m->shared && good; n++) {
+        for (uint32_t root = 0; root < (m->root ? n : 1) && good; root++) {
+            struct peal_plan *plan = make_plan(claim, n, root);
+            struct mesh_view v = {0};
+            good = plan && peal_mesh_view(&v, m, plan, totals) &&
+                   peal_mesh_waits_for_totals(&v, totals);
+            peal_mesh_release_view(&v);
+            free(plan);
+        }
+    }
+    if (!good)
+        return refuse(f, "a wait for less, or for more, than is added to a shared cell before it");
+    if (!peal_mesh_adds_in_time(totals))
+        return refuse(f, "a rank may add to a shared cell what the next launch waits for");
+    return true;
+}
+
+static bool check_plan(struct peal_forall *f, const struct mesh *m, const struct peal_claim *claim,
+                       const struct mesh_totals *totals, uint32_t root)
+{
+    uint32_t size = 3u + m->zero + m->root + m->last;
+    struct peal_plan *plan = make_plan(claim, f->cutoff, root);
+    struct mesh_view v = {0};
+    bool earlier = plan && peal_mesh_view(&v, m, plan, totals) && peal_mesh_waits_for_earlier(&v);
+    bool projects =
+        earlier && (size >= f->cutoff || projects_everywhere(m, claim, plan, root, size));
+    peal_mesh_release_view(&v);
+    free(plan);
+    if (!earlier)
+        return refuse(f, m->messages
+                             ? "a recv may need a send that does not come earlier in the text"
+                             : "a wait may need a notify that does not come earlier in the text");
+    return projects || refuse(f, "the plan for many ranks is not made of the plans for few");
+}
+
 static bool check_plans(struct peal_forall *f, const struct mesh *m, const struct peal_claim *claim)
 {
-    uint32_t n = f->cutoff, roots = m->root ? n : 1;
-    uint32_t size = 3u + m->zero + m->root;
-    for (uint32_t root = 0; root < roots; root++) {
-        struct peal_plan *plan = make_plan(claim, n, root);
-        bool earlier = plan && peal_mesh_waits_for_earlier(m, plan);
-        bool projects = earlier && (size >= n || projects_everywhere(m, claim, plan, root, size));
-        free(plan);
-        if (!earlier)
-            return refuse(f, "a wait may need a notify that does not come earlier in the text");
-        if (!projects)
-            return refuse(f, "the plan for many ranks is not made of the plans for few");
-    }
-    return true;
+    struct mesh_totals totals = {.until = calloc(m->blocks + 1u, sizeof *totals.until)};
+    bool good = totals.until && check_totals(f, m, claim, &totals);
+    for (uint32_t root = 0; root < (m->root ? f->cutoff : 1) && good; root++)
+        good = check_plan(f, m, claim, &totals, root);
+    free(totals.until);
+    return good;
 }
 
 /* --- proofs for few ranks -------------------------------------------------------------------- */
@@ -321,6 +357,7 @@ static bool check_mesh(struct peal_forall *f, const struct peal_claim *claim)
 {
     struct mesh m;
     bool good = read_mesh(&m, claim->request.kernel, f) && check_plans(f, &m, claim);
+    f->depth = claim->request.bind.channel_depth ? claim->request.bind.channel_depth : 2;
     peal_mesh_release(&m);
     return good;
 }

@@ -352,6 +352,100 @@ kernel spread(inout part: window T[n]) {
     }
     y = final(op, acc)
 """)),
+    "a mesh of messages": ("mesh", allreduce("""
+    for p in peers { send x to p }
+    let acc = x
+    for p in peers { acc = op(acc, recv from p) }
+    y = final(op, acc)
+""")),
+    "a mesh of messages in two phases": ("mesh", allreduce("""
+    channel parts, sums
+    for p in peers { send x[p of nranks] to p on parts }
+    let mine = x[rank of nranks]
+    for i in 1 .. nranks { mine = op(mine, recv from (rank - i) % nranks on parts) }
+    y[rank of nranks] = final(op, mine)
+    for p in peers { send y[rank of nranks] to p on sums }
+    for p in peers { y[p of nranks] = recv from p on sums }
+""")),
+    "an all-to-all of messages": ("mesh", """kernel a(in x: T[n], out y: T[n]) implements all_to_all {
+    assert n % nranks == 0, "a part for each rank"
+    y[rank of nranks] = x[rank of nranks]
+    for q in 0 .. nranks { if q != rank { send x[q of nranks] to q } }
+    for q in 0 .. nranks { if q != rank { y[q of nranks] = recv from q } }
+}
+"""),
+    "a broadcast of messages": ("mesh", """kernel b(in x: T[n], out y: T[n], root: int) implements broadcast {
+    if rank == root {
+        for p in peers { send x to p }
+        y = x
+    } else {
+        y = recv from root
+    }
+}
+"""),
+    "a gather of messages": ("mesh", """kernel g(in x: T[n], out y: T[nranks * n], root: int) implements gather {
+    if rank == root {
+        for q in 0 .. nranks {
+            if q == rank { y[q * n +: n] = x } else { y[q * n +: n] = recv from q }
+        }
+    } else {
+        send x to root
+    }
+}
+"""),
+    "a mesh that counts": ("mesh", allreduce("""
+    window w: T[n]
+    signal shared ready, done
+    w = x
+    for p in peers { notify ready@p += 1 }
+    wait ready >= nranks - 1
+    let acc = x
+    for p in peers { acc = op(acc, w@p) }
+    y = final(op, acc)
+    for p in peers { notify done@p += 1 }
+    wait done >= nranks - 1
+""")),
+    "a broadcast that counts": ("mesh", """kernel b(in x: T[n], out y: T[n], root: int) implements broadcast {
+    window w: T[n]
+    signal go[nranks]
+    signal shared done
+    if rank == root {
+        w = x
+        for p in peers { notify go[rank]@p += 1 }
+        y = x
+        wait done >= nranks - 1
+    } else {
+        wait go[root] >= 1
+        y = w@root
+        notify done@root += 1
+    }
+}
+"""),
+    "a central counter": ("mesh", allreduce("""
+    window w: T[nranks * n]
+    window sum: T[n]
+    signal shared here, left
+    signal go, over
+    w@0[rank * n +: n] = x
+    notify here@0 += 1
+    if rank == 0 {
+        wait here >= nranks
+        let acc = w[0 +: n]
+        for q in 1 .. nranks { acc = op(acc, w[q * n +: n]) }
+        sum = final(op, acc)
+        for p in peers { notify go@p += 1 }
+    } else {
+        wait go >= 1
+    }
+    y = sum@0
+    notify left@0 += 1
+    if rank == 0 {
+        wait left >= nranks
+        for p in peers { notify over@p += 1 }
+    } else {
+        wait over >= 1
+    }
+""")),
 }
 
 
@@ -459,3 +553,126 @@ def random_kernel(rng):
     if kind == 3:
         return f"{SYNC}kernel k(in x: T[n], out y: T[n]) implements all_to_all {{\n{signals}{body}}}\n"
     return f"{SYNC}kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {{\n{signals}{body}}}\n"
+
+
+def a_total(rng, rounds, who="nranks - 1"):
+    """What a shared cell is waited for: all that is added, or now and then something else."""
+    if rng.random() < 0.85:
+        return who if rounds == 1 else f"{rounds} * ({who})"
+    return rng.choice(["nranks", "nranks - 2", "1", "2", "nranks / 2", "2 * nranks - 3", "2 * (nranks - 1)", "nranks + 1", "min(nranks - 1, 3)"])
+
+
+def shared_barrier(rng, rounds, cells):
+    """A barrier by a counter to which all add; `rounds`: how often each was used."""
+    s = rng.choice(cells)
+    rounds[s] = rounds.get(s, 0) + 1
+    amount = rng.choice([1, 1, 1, 2])
+    total = a_total(rng, rounds[s])
+    if amount == 2 and rng.random() < 0.9:
+        amount, total = 2, f"2 * ({total})"
+    add = loop_over_peers(rng, f"notify {s}@PEER += {amount}")
+    return f"{add}\n    wait {s} >= {total}"
+
+
+def a_message(rng, value, channel, into):
+    """Sends to all peers, then receives from all; now and then in another order, once more or once less."""
+    on = f" on {channel}" if channel else ""
+    give = loop_over_peers(rng, f"send {value} to PEER{on}")
+    take = loop_over_peers(rng, into.replace("RECV", f"recv from PEER{on}"))
+    return take + "\n    " + give if rng.random() < 0.05 else give + "\n    " + take
+
+
+def random_crowd(rng):
+    """Kernels of messages between all ranks, of counters that all add to, and of both; with a root or without."""
+    kind, rounds, cells = rng.randrange(5), {}, rng.choice([["c"], ["c", "d"], ["c", "d", "e"]])
+    named = rng.choice(["", "a"])
+    head = f"    channel a, b\n    signal shared {', '.join(cells)}\n"
+    if kind == 0:
+        more = a_message(rng, "y", rng.choice(["", "b"]), "z = op(z, RECV)") if rng.random() < 0.2 else ""
+        body = f"""    let acc = x
+    {a_message(rng, 'x', named, 'acc = op(acc, RECV)')}
+    y = final(op, acc)
+    let z = x
+    {more}
+"""
+    elif kind == 1:
+        body = f"""    let mine = x[rank of nranks]
+    {a_message(rng, rng.choice(['x[PEER of nranks]'] * 9 + ['x[rank of nranks]']), named, 'mine = op(mine, RECV)')}
+    y[rank of nranks] = final(op, mine)
+    {a_message(rng, 'y[rank of nranks]', rng.choice([named, 'b']), 'y[PEER of nranks] = RECV')}
+"""
+    elif kind == 2:
+        barriers = [shared_barrier(rng, rounds, cells) for _ in range(2)]
+        if rng.random() < 0.15:
+            barriers[1] = ""
+        mixed = a_message(rng, "x", named, "z = op(z, RECV)") if rng.random() < 0.2 else ""
+        body = f"""    window w: T[n]
+    w = x
+    let z = x
+    {barriers[0]}
+    let acc = w
+    {loop_over_peers(rng, 'acc = op(acc, w@PEER)')}
+    y = final(op, acc)
+    {mixed}
+    {barriers[1]}
+"""
+    elif kind == 3:
+        phases = rng.choice(["0", "(launch mod 2)"])
+        at = f"({phases} * nranks + R) * n"
+        first = shared_barrier(rng, rounds, cells) if phases == "0" or rng.random() < 0.3 else ""
+        body = f"""    window w: T[{1 if phases == '0' else 2} * nranks * n]
+    {first}
+    {loop_over_peers(rng, f'w@PEER[{at.replace("R", "rank")} +: n] = x')}
+    {shared_barrier(rng, rounds, cells)}
+    let acc = x
+    {loop_over_peers(rng, f'acc = op(acc, w[{at.replace("R", "PEER")} +: n])')}
+    y = final(op, acc)
+"""
+    else:
+        s, total = rng.choice(cells), a_total(rng, 1)
+        way = rng.randrange(4)
+        if way == 0:
+            body = f"""    if rank == root {{
+        {loop_over_peers(rng, 'send x to PEER')}
+        y = x
+        {rng.choice(['', f'wait {s} >= {total}'])}
+    }} else {{
+        y = recv from root
+        notify {s}@root += 1
+    }}
+"""
+        elif way == 1:
+            body = f"""    window w: T[n]
+    signal go[nranks]
+    if rank == root {{
+        w = x
+        {loop_over_peers(rng, 'notify go[rank]@PEER += 1')}
+        y = x
+        wait {s} >= {total}
+    }} else {{
+        wait go[root] >= 1
+        y = w@root
+        {rng.choice(['', '', f'notify {s}@root += 1'])}
+        notify {s}@root += 1
+    }}
+"""
+        elif way == 2:
+            body = f"""    window w: T[n]
+    w@{rng.choice(['root', 'root', '0'])}[0 +: n] = x
+    if rank == root {{
+        for p in peers {{ send x to p }}
+        y = x
+    }} else {{
+        y = recv from {rng.choice(['root', 'root', 'root', '0'])}
+    }}
+"""
+        else:
+            body = f"""    window w: T[n]
+    if rank == root {{ w = x }}
+    if rank == root {{ {loop_over_peers(rng, f'notify {s}@PEER += 1')} }} else {{ wait {s} >= {rng.choice(['1', '1', 'nranks - 1'])} }}
+    y = w@root
+    {loop_over_peers(rng, f'notify {rng.choice(cells)}@PEER += 1')}
+    {rng.choice(['', f'wait {s} >= {total}'])}
+"""
+        return f"kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {{\n{head}{body}}}\n"
+    return f"kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {{\n{head}{body}}}\n"

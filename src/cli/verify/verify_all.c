@@ -24,7 +24,11 @@ static void put_how(const struct peal_forall *all, struct peal_text *out)
 {
     static const char *const by[] = {"", "z3", "cvc5", "z3 and cvc5"};
     if (all->in != PEAL_FORALL_RING) {
-        peal_text_printf(out, "  What up to %u ranks do stands for all.\n", all->cutoff);
+        peal_text_printf(out, "  What up to %u ranks do stands for all", all->cutoff);
+        if (all->messages)
+            peal_text_printf(out, "; channels have %u %s", all->depth,
+                             all->depth == 1 ? "slot" : "slots");
+        peal_text_puts(out, ".\n");
         return;
     }
     peal_text_printf(out,

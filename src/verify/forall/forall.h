@@ -6,6 +6,7 @@
  *   region.c         which parts of buffers a mesh may name
  *   project.c        is the plan for P ranks, restricted to some of them, the plan for those?
  *   stuck.c          does every wait's notify come earlier in the text?
+ *   totals.c         is a wait for a shared cell one for each rank's part of it?
  *   tree.h           is the text a broadcast (tree.c) or a reduction (tree_reduce.c) along a binomial
  *                    tree?
  *   rounds.h         is the text a barrier in rounds of doubling distance?
@@ -35,15 +36,16 @@ struct peal_forall {
     bool in_place; /* proved: in place too; false: the contract has no such calls */
     enum peal_forall_class in;
     uint32_t cutoff;    /* proofs for up to this many ranks stand for all */
+    bool messages;      /* it sends; channels have the depth below */
     bool even;          /* the kernel asserts that nranks divides the count */
     int64_t pieces;     /* into how many pieces it divides a rank's part, 0 or 1: it does not */
     char why[200];      /* not proved: the reason */
     struct peal_pos at; /* the position that it is about, or line 0 */
+    uint32_t depth;     /* of channels, in slots */
     /* for rings: */
     struct peal_text certificate; /* what was shown of the kernel; checked */
     uint32_t above;               /* formulas prove it for more ranks than this ... */
-    uint32_t obligations;         /* ... with this many obligations ... */
-    uint32_t depth;               /* ... and with channels of this many slots */
+    uint32_t obligations;         /* ... with this many obligations */
     uint32_t solvers;             /* bit 0: z3 agreed, bit 1: cvc5 agreed */
 };
 

@@ -27,8 +27,8 @@ static const struct {
      "wait s[p] >= 1, where p notifies s[rank]"},
     {"a signal that is shared or raw",
      "a cell per writer: signal s[nranks], notify s[rank]@p, wait s[p] for each p"},
-    {"a threshold that is not a constant",
-     "a cell per writer, and a number: wait s[p] >= 1 instead of s >= nranks - 1"},
+    {"a threshold that is not a constant", "a cell per writer, and a number: wait s[p] >= 1;\n"
+                                           "  or signal shared s, and wait s >= nranks - 1"},
     {"a part of a buffer that is neither whole, of one rank, nor a slot",
      "x, x[r of nranks], or x[(a * nranks + r) * n +: n] of T[k * nranks * n];\n"
      "  a shorter length needs an assert before, such as assert n <= cap"},
@@ -36,17 +36,29 @@ static const struct {
     {"parameters that are divided in two ways", "the same parts and pieces of x and y"},
     {"a buffer whose length is not a size per rank or per number of ranks",
      "T[n], T[nranks * n], T[k * nranks * n] with a number k, or T[nranks, m]"},
-    {"a message, which a mesh has not",
-     "rings: peers (rank + 1) % nranks and (rank - 1) % nranks; meshes: windows"},
-    {"a grid or a tree",
-     "a mesh of windows, or a ring; the library's broadcast_binomial and\n"
-     "  reduce_binomial are decided (peal show broadcast_binomial)"},
+    {"a message to a rank that is computed",
+     "rings: peers (rank + 1) % nranks and (rank - 1) % nranks;\n"
+     "  meshes: send to all in a loop over peers, then recv from all in another"},
+    {"a message from a rank that is computed",
+     "rings: peers (rank + 1) % nranks and (rank - 1) % nranks;\n"
+     "  meshes: send to all in a loop over peers, then recv from all in another"},
+    {"a recv may need a send that does not come earlier",
+     "all sends of a step in one loop, and the recvs in a loop behind it"},
+    {"a wait for a part of what is added to a shared cell",
+     "wait for all that is added: wait c >= nranks - 1, outside loops"},
+    {"a wait for less, or for more, than is added to a shared cell",
+     "wait for all that is added: wait c >= nranks - 1 after one notify by each peer"},
+    {"a rank may add to a shared cell what the next launch",
+     "a second counter that all wait for before they leave, or a cell per writer"},
+    {"a grid or a tree", "a mesh of windows, or a ring; the library's broadcast_binomial and\n"
+                         "  reduce_binomial are decided (peal show broadcast_binomial)"},
     {"a statement that no tree has",
      "windows instead of messages, as the library's broadcast_binomial and\n"
      "  reduce_binomial (peal show broadcast_binomial)"},
     {"an operand that is neither a part of a buffer, a tile nor a reduction of them",
-     "messages are decided in rings, where no condition depends on the rank; with a\n"
-     "  root, put into a window: y = slot@root"},
+     "x, a part of x, a tile, recv from p, or op(a, b) of these"},
+    {"an ensures is proved for given", "implements allreduce, or another collective;\n"
+                                       "  the ensures itself for given numbers of ranks: -n 2..16"},
     {"a peer that is not at a distance of one or two ranks",
      "rings: peers (rank + c) % nranks with a number c from -2 to 2"},
     {"an accumulate into memory", "a slot per rank, and a sum over the slots by their reader"},

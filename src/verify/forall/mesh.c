@@ -4,8 +4,8 @@
  * The walk knows of every integer whether it is a *rank* (rank, root, 0, a peer, the variable of a
  * loop over all ranks, a name for one of these) or a *size* (a dimension or an integer parameter),
  * and refuses what could make anything but equality of ranks matter: arithmetic on ranks, nranks
- * or a size in a condition, a threshold or an amount, other loops, lanes, channels, shared or raw
- * cells, relaxed ops, calls. Every statement kind and expression kind that is not named is
+ * or a size in a condition, a threshold or an amount, other loops, lanes, raw cells, relaxed ops. The
+ * threshold of a shared cell may have nranks: totals.c compares it with what is added. Every statement kind and expression kind that is not named is
  * refused, so that a new one is outside the class until it has been thought through.
  */
 #include "verify/forall/mesh.h"
@@ -50,10 +50,19 @@ static bool is_zero(const struct peal_expr *e)
     return e->kind == PEAL_EXPR_INT && e->value == 0;
 }
 
+/* nranks - 1, also as the end of a loop */
+static bool is_last(const struct peal_expr *e)
+{
+    return peal_word_is_binary(e, PEAL_INT_SUB) && peal_mesh_is_nranks(e->a) &&
+           peal_word_is_int(e->b, 1);
+}
+
 bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e)
 {
     if (!e)
         return false;
+    if (is_last(e))
+        return m->last = true;
     if (is_zero(e))
         return m->zero = true;
     if (is_root(e))
@@ -61,6 +70,16 @@ bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e)
     if (is_builtin(e, PEAL_RANK))
         return true;
     return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_RANK;
+}
+
+/* nranks == 1, nranks != 1, nranks > 1: are the first and the last rank the same? */
+static bool is_alone(struct mesh *m, const struct peal_expr *e)
+{
+    bool alone = (e->op == PEAL_INT_EQ || e->op == PEAL_INT_NE || e->op == PEAL_INT_GT) &&
+                 peal_mesh_is_nranks(e->a) && peal_word_is_int(e->b, 1);
+    if (alone)
+        m->zero = m->last = true;
+    return alone;
 }
 
 /* Equality of ranks, and combinations of such conditions by `and`, `or`, `not`. */
@@ -72,6 +91,8 @@ static bool is_condition(struct mesh *m, const struct peal_expr *e)
         return false;
     if (e->op == PEAL_INT_ANDAND || e->op == PEAL_INT_OROR)
         return is_condition(m, e->a) && is_condition(m, e->b);
+    if (is_alone(m, e))
+        return true;
     return (e->op == PEAL_INT_EQ || e->op == PEAL_INT_NE) && peal_mesh_is_rank(m, e->a) &&
            peal_mesh_is_rank(m, e->b);
 }
@@ -120,11 +141,15 @@ static bool names_turn(const struct mesh *m, const struct peal_expr *e)
 
 /* --- signals --------------------------------------------------------------------------------- */
 
-static void note_sync(struct mesh *m, const struct peal_stmt *s)
+/* All that one statement sends and receives is in one block. */
+static void note_sync(struct mesh *m, struct peal_pos at)
 {
+    if (m->noted)
+        return;
+    m->noted = true;
     if (m->nsyncs < MESH_MAX_SYNCS)
         m->syncs[m->nsyncs] =
-            (struct mesh_sync){s->pos.line, s->pos.col, m->via, m->depth ? m->block : ++m->blocks};
+            (struct mesh_sync){at.line, at.col, m->via, m->depth ? m->block : ++m->blocks};
     m->nsyncs++;
 }
 
@@ -159,7 +184,7 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
         return peal_mesh_refuse(m, s->pos, "a notify to a rank that is computed");
     if (!names_turn(m, at->b))
         return peal_mesh_refuse(m, s->pos, "a notify that a loop over ranks repeats");
-    note_sync(m, s);
+    note_sync(m, s->pos);
     if (is_cell_of(cell)) {
         if (is_builtin(cell->slices[0].a, PEAL_RANK))
             return is_at_home(m, s, cell->a->symbol);
@@ -168,6 +193,8 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
     if (!is_signal(cell) || cell->symbol->shape[0])
         return peal_mesh_refuse(m, s->pos,
                                 "a cell that is neither indexed by its writer nor single");
+    if (cell->symbol->mode == PEAL_MODE_SHARED)
+        return is_at_home(m, s, cell->symbol);
     uint8_t *writer = &m->writer[cell->symbol->slot];
     if (m->pin == MESH_ANY || (*writer != MESH_ANY && *writer != (uint8_t)m->pin))
         return peal_mesh_refuse(m, s->pos,
@@ -176,13 +203,33 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
     return is_at_home(m, s, cell->symbol);
 }
 
+/* A multiple of nranks and a number, if the cell is shared. */
+static bool is_total(struct mesh *m, const struct peal_stmt *s)
+{
+    struct linear sum = peal_linear_of(s->b, false);
+    peal_linear_pack(&sum);
+    bool ranks = sum.nterms == 1 && peal_mesh_is_nranks(sum.terms[0].atom);
+    if (!is_signal(s->a) || s->a->symbol->mode != PEAL_MODE_SHARED)
+        return false;
+    m->shared = true;
+    return sum.good && (ranks || !sum.nterms) && !s->back && !s->relaxed && !s->is_equal;
+}
+
 static bool read_wait(struct mesh *m, const struct peal_stmt *s)
 {
+    if (is_total(m, s)) {
+        if (m->depth)
+            return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");
+        note_sync(m, s->pos);
+        return is_at_home(m, s, s->a->symbol);
+    }
+    if (is_signal(s->a) && s->a->symbol->mode == PEAL_MODE_SHARED)
+        return peal_mesh_refuse(m, s->pos, "a wait for a part of what is added to a shared cell");
     if (s->relaxed || s->is_equal || s->b->kind != PEAL_EXPR_INT)
         return peal_mesh_refuse(m, s->pos, "a threshold that is not a constant");
     if (!names_turn(m, s->a))
         return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");
-    note_sync(m, s);
+    note_sync(m, s->pos);
     if (is_signal(s->a) && !s->a->symbol->shape[0])
         return is_at_home(m, s, s->a->symbol);
     if (is_cell_of(s->a) && peal_mesh_is_rank(m, s->a->slices[0].a))
@@ -224,9 +271,23 @@ static bool read_call(struct mesh *m, const struct peal_expr *e)
     }
 }
 
+/* The channel of a pair of ranks has messages of one turn only. */
+static bool read_recv(struct mesh *m, const struct peal_expr *e)
+{
+    if (!peal_mesh_is_rank(m, e->a))
+        return peal_mesh_refuse(m, e->pos, "a message from a rank that is computed");
+    if (!names_turn(m, e->a))
+        return peal_mesh_refuse(m, e->pos, "a recv that a loop over ranks repeats");
+    note_sync(m, m->at);
+    m->remote++;
+    return m->messages = true;
+}
+
 static bool read_data(struct mesh *m, const struct peal_expr *e)
 {
     switch (e->kind) {
+    case PEAL_EXPR_RECV:
+        return read_recv(m, e);
     case PEAL_EXPR_NAME:
         if (!is_tile(e))
             return peal_mesh_region(m, e);
@@ -254,9 +315,10 @@ static bool read_loop(struct mesh *m, const struct peal_stmt *s)
 {
     if (s->kind == PEAL_STMT_FOR) {
         bool from = s->a->kind == PEAL_EXPR_INT && (s->a->value == 0 || s->a->value == 1);
-        if (!from || s->c || !peal_mesh_is_nranks(s->b))
+        if (!from || s->c || (!peal_mesh_is_nranks(s->b) && !is_last(s->b)))
             return peal_mesh_refuse(m, s->pos, "a loop that is not over peers or all ranks");
         m->zero = m->zero || s->a->value == 1;
+        m->last = m->last || is_last(s->b);
     }
     if (m->depth == MESH_MAX_DEPTH)
         return peal_mesh_refuse(m, s->pos, "more than two nested loops over ranks");
@@ -326,12 +388,13 @@ static bool read_let(struct mesh *m, const struct peal_stmt *s)
 
 static bool read_decl(struct mesh *m, const struct peal_stmt *s)
 {
-    if (s->symbol->kind == PEAL_SYMBOL_BUFFER)
+    const struct peal_symbol *symbol = s->symbol;
+    if (symbol->kind == PEAL_SYMBOL_BUFFER || symbol->kind == PEAL_SYMBOL_CHANNEL)
         return true;
-    if (s->symbol->kind != PEAL_SYMBOL_SIGNAL)
-        return peal_mesh_refuse(m, s->pos, "a channel");
-    if (s->symbol->mode != PEAL_MODE_ONE_WRITER)
-        return peal_mesh_refuse(m, s->pos, "a signal that is shared or raw");
+    if (symbol->mode == PEAL_MODE_SHARED)
+        return !symbol->shape[0] || peal_mesh_refuse(m, s->pos, "an array of shared cells");
+    if (symbol->kind != PEAL_SYMBOL_SIGNAL || symbol->mode != PEAL_MODE_ONE_WRITER)
+        return peal_mesh_refuse(m, s->pos, "a signal that is raw");
     return true;
 }
 
@@ -351,20 +414,30 @@ static bool read_assign(struct mesh *m, const struct peal_stmt *s)
 {
     if (is_tile(s->a) && m->born[s->a->symbol->slot] != m->depth)
         return read_sum(m, s);
-    if (!is_tile(s->a) && !names_turn(m, s->a))
+    if (!is_tile(s->a) && !peal_mesh_is_empty(s->a) && !names_turn(m, s->a))
         return peal_mesh_refuse(m, s->pos,
                                 "a place whose value is that of the last iteration over ranks");
     return (is_tile(s->a) || peal_mesh_region(m, s->a)) && read_data(m, s->b);
+}
+
+static bool read_send(struct mesh *m, const struct peal_stmt *s)
+{
+    if (!peal_mesh_is_rank(m, s->b))
+        return peal_mesh_refuse(m, s->pos, "a message to a rank that is computed");
+    if (!names_turn(m, s->b))
+        return peal_mesh_refuse(m, s->pos, "a send that a loop over ranks repeats");
+    note_sync(m, s->pos);
+    m->messages = true;
+    return read_data(m, s->a);
 }
 
 /* A statement that no mesh has. */
 static const char *name_of(const struct peal_stmt *s)
 {
     switch (s->kind) {
-    case PEAL_STMT_SEND:
     case PEAL_STMT_POST:
     case PEAL_STMT_AWAIT:
-        return "a message, which a mesh has not";
+        return "a recv_async: write a recv where it is waited for";
     case PEAL_STMT_LANE:
         return "lanes, which a mesh has not";
     case PEAL_STMT_VAR:
@@ -392,6 +465,8 @@ static bool read_call_statement(struct mesh *m, const struct peal_stmt *s)
 
 static bool read_statement(struct mesh *m, const struct peal_stmt *s)
 {
+    m->at = s->pos;
+    m->noted = false;
     switch (s->kind) {
     case PEAL_STMT_DECL:
         return read_decl(m, s);
@@ -403,6 +478,8 @@ static bool read_statement(struct mesh *m, const struct peal_stmt *s)
         return read_notify(m, s);
     case PEAL_STMT_WAIT:
         return read_wait(m, s);
+    case PEAL_STMT_SEND:
+        return read_send(m, s);
     case PEAL_STMT_FOR:
     case PEAL_STMT_FOR_PEERS:
         return read_loop(m, s);

@@ -53,10 +53,13 @@ struct mesh {
     /* a <= b, asserted so far by every rank, whatever the number of ranks */
     const struct peal_expr *asserts[MESH_MAX_ASSERTS];
     uint32_t nasserts;
-    bool even;                                          /* nranks divides the dimension, likewise */
-    uint32_t conditions;                                /* enclosing branches */
-    bool zero, root;                                    /* does the text name rank 0, the root? */
-    uint32_t depth, max_depth;                          /* of loops over ranks */
+    bool even;                 /* nranks divides the dimension, likewise */
+    uint32_t conditions;       /* enclosing branches */
+    bool zero, root, last;     /* does the text name rank 0, the root, rank nranks - 1? */
+    bool messages, shared;     /* does it have messages, waits for shared cells? */
+    struct peal_pos at;        /* of the statement that is being read */
+    bool noted;                /* it is among the syncs */
+    uint32_t depth, max_depth; /* of loops over ranks */
     const struct peal_symbol *loop[MESH_MAX_DEPTH + 1]; /* their variables, outermost first */
     uint64_t *home;         /* [slot] of signals: the calls in which it is used, see mesh_sync */
     uint64_t via;           /* of the statement that is being read */
@@ -80,13 +83,50 @@ bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e);
 bool peal_mesh_is_nranks(const struct peal_expr *e);
 /* region.c: is it a whole buffer, a part per rank, a row per rank or a slot? */
 bool peal_mesh_region(struct mesh *m, const struct peal_expr *e);
+/* A buffer of no elements. */
+bool peal_mesh_is_empty(const struct peal_expr *e);
 
 /* project.c: the sync ops of `whole`, restricted to the ranks of `keep` (sorted, as many as `part`
  * has ranks), are those of `part`. */
 bool peal_mesh_projects(const struct peal_plan *whole, const struct peal_plan *part,
                         const uint32_t *keep);
-/* stuck.c: the blocks of the text can be numbered so that each wait needs notifies of blocks with
- * smaller numbers only, and ranks pass blocks in the order of their numbers. */
-bool peal_mesh_waits_for_earlier(const struct mesh *m, const struct peal_plan *plan);
+
+/* What is known of shared cells, of all plans together. */
+struct mesh_totals {
+    uint32_t *until;       /* [block] of waits: they wait for all that is added up to this block */
+    uint64_t early, stays; /* bits of signals: see totals.c */
+};
+
+/* A plan, and where its notifies, waits and messages are in the text. */
+struct mesh_view {
+    const struct mesh *m;
+    const struct peal_plan *plan;
+    const struct mesh_totals *totals;
+    uint32_t
+        *block;    /* [op] of notifies, waits, messages and slots that are given back; 0: others */
+    uint32_t *nth; /* [op] of messages and slots that are given back: which of their channel */
+};
+
+/* Does the op use a shared cell? */
+static inline bool mesh_is_shared(const struct mesh_view *v, const struct peal_op *op)
+{
+    return peal_op_is_sync(op) &&
+           peal_plan_signals(v->plan)[peal_op_signal(op)].kind == PEAL_SIGNAL_SHARED;
+}
+
+/* stuck.c: false: an op is in no block, or out of memory. Release it in every case. */
+bool peal_mesh_view(struct mesh_view *v, const struct mesh *m, const struct peal_plan *plan,
+                    const struct mesh_totals *totals);
+void peal_mesh_release_view(struct mesh_view *v);
+/* The op of `rank` that op i needs to pass, a wait or a message; PEAL_NONE: none. */
+uint32_t peal_mesh_need(const struct mesh_view *v, uint64_t i, uint32_t rank);
+/* The blocks of the text can be numbered so that each wait needs notifies of blocks with smaller
+ * numbers only, and ranks pass blocks in the order of their numbers. */
+bool peal_mesh_waits_for_earlier(const struct mesh_view *v);
+
+/* totals.c: is every wait for a shared cell one for all that was added up to some block, the same
+ * for all numbers of ranks? The last call, without a view, says whether nothing is added too early. */
+bool peal_mesh_waits_for_totals(const struct mesh_view *v, struct mesh_totals *totals);
+bool peal_mesh_adds_in_time(const struct mesh_totals *totals);
 
 #endif

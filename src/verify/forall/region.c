@@ -402,10 +402,18 @@ static bool same_layout(const struct mesh_layout *a, const struct mesh_layout *b
            (a->of == b->of || (a->of && b->of && peal_linear_same(a->of, b->of)));
 }
 
+bool peal_mesh_is_empty(const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_BUFFER &&
+           peal_word_is_int(e->symbol->shape[0], 0);
+}
+
 bool peal_mesh_region(struct mesh *m, const struct peal_expr *e)
 {
     struct chain c;
     struct mesh_layout layout = {.cut = MESH_WHOLE, .phases = 1, .pieces = 1};
+    if (peal_mesh_is_empty(e))
+        return true;
     if (!unchain(m, e, &c))
         return peal_mesh_refuse(m, e->pos, strange);
     if (!shape_of(m, c.buffer).good)
