@@ -352,6 +352,24 @@ kernel spread(inout part: window T[n]) {
     }
     y = final(op, acc)
 """)),
+    "layers of composites": ("mesh", """kernel layers(inout g: window T[n]) {
+    for i in 0 .. 3 { allreduce(g, sum) }
+}
+"""),
+    "calls in a loop": ("mesh", SYNC + allreduce("""
+    window w: T[n]
+    private own: T[n]
+    own = x
+    for i in 0 .. 2 {
+        w = own
+        sync()
+        let acc = own
+        for p in peers { acc = op(acc, w@p) }
+        y = final(op, acc)
+        sync()
+    }
+    for i in 0 .. 3 { sync() }
+""")),
     "a mesh of messages": ("mesh", allreduce("""
     for p in peers { send x to p }
     let acc = x
@@ -484,7 +502,7 @@ def loop_over_peers(rng, body):
 def a_barrier(rng, calls):
     """Waits for all peers, with cells of its own or by a call."""
     if rng.random() < 0.4:
-        return "sync()"
+        return "sync()" if rng.random() < 0.8 else f"for k in 0 .. {rng.choice([1, 2, 3, 'nranks'])} {{ sync() }}"
     calls[0] += 1
     s = f"s{calls[0]}"
     if rng.random() < 0.1 and calls[0] > 1:

@@ -64,7 +64,7 @@ static const struct {
     {"an accumulate into memory", "a slot per rank, and a sum over the slots by their reader"},
     {"a variable that no loop counts up",
      "var k = 0 outside, and k = k + 1 once in the loop's own block"},
-    {"a call inside a loop", "the called kernel's loop outside, or its body in place of the call"},
+    {"a call inside a loop", "a loop of up to 8 turns: for i in 0 .. 4; else the calls one after the other"},
     {"a signal of a call that is used elsewhere too", "a signal of its own for each call"},
     {"an assert that does not bound one size by another",
      "assert n <= cap, or assert n % nranks == 0"},

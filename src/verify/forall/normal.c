@@ -527,24 +527,14 @@ static struct peal_stmt *copy_block(struct normalizer *n, const struct peal_stmt
     return first;
 }
 
-static bool declares(const struct peal_stmt *s)
-{
-    for (; s; s = s->next) {
-        if (s->kind == PEAL_STMT_DECL || s->kind == PEAL_STMT_SCOPE || s->kind == PEAL_STMT_VAR ||
-            declares(s->body) || declares(s->other))
-            return true;
-    }
-    return false;
-}
-
-/* for j in 0 .. 4 { ... }: the body four times, with what j is in each. A loop that declares
- * something stays. */
+/* for j in 0 .. 4 { ... }: the body four times, with what j is in each. Calls in it too: the cells of
+ * a call go on counting, by what the calls before have added. */
 static bool unroll(struct normalizer *n, struct peal_stmt **at)
 {
     enum { MAX_TURNS = 8 };
     struct peal_stmt *loop = *at, *next = loop->next, **tail = at;
     if (loop->kind != PEAL_STMT_FOR || loop->c || loop->a->kind != PEAL_EXPR_INT ||
-        loop->b->kind != PEAL_EXPR_INT || declares(loop->body))
+        loop->b->kind != PEAL_EXPR_INT)
         return false;
     int64_t from = loop->a->value, to = loop->b->value;
     if (from < 0 || to - from > MAX_TURNS)
