@@ -125,11 +125,15 @@ void peal_forall_release(struct peal_forall *forall)
 
 /* --- plans ----------------------------------------------------------------------------------- */
 
-static struct peal_plan *make_plan(const struct peal_claim *claim, uint32_t nranks, uint32_t root)
+/* Of the text as it was written, or with its loops divided (see normal.h). */
+static struct peal_plan *make_plan(const struct mesh *m, const struct peal_claim *claim,
+                                   uint32_t nranks, uint32_t root)
 {
     struct peal_plan_request request = claim->request;
     struct peal_diags diags;
     struct peal_plan *plan = NULL;
+    if (m->normal.divided)
+        request.kernel = m->normal.kernel;
     request.count = claim->counts[0];
     request.invent = true;
     request.bind.nranks = nranks;
@@ -162,7 +166,7 @@ static bool projects_everywhere(const struct mesh *m, const struct peal_claim *c
             continue;
         uint32_t now = m->root ? at : 0;
         if (!parts[now])
-            parts[now] = make_plan(claim, size, now);
+            parts[now] = make_plan(m, claim, size, now);
         if (!parts[now] || !peal_mesh_projects(whole, parts[now], keep))
             goto free_parts;
     }
@@ -180,7 +184,7 @@ static bool check_totals(struct peal_forall *f, const struct mesh *m,
     bool good = true;
     for (uint32_t n = 2; n <= f->cutoff && m->shared && good; n++) {
         for (uint32_t root = 0; root < (m->root ? n : 1) && good; root++) {
-            struct peal_plan *plan = make_plan(claim, n, root);
+            struct peal_plan *plan = make_plan(m, claim, n, root);
             struct mesh_view v = {0};
             good = plan && peal_mesh_view(&v, m, plan, totals) &&
                    peal_mesh_waits_for_totals(&v, totals);
@@ -199,7 +203,7 @@ static bool check_plan(struct peal_forall *f, const struct mesh *m, const struct
                        const struct mesh_totals *totals, uint32_t root)
 {
     uint32_t size = 3u + m->zero + m->root + m->last;
-    struct peal_plan *plan = make_plan(claim, f->cutoff, root);
+    struct peal_plan *plan = make_plan(m, claim, f->cutoff, root);
     struct mesh_view v = {0};
     bool earlier = plan && peal_mesh_view(&v, m, plan, totals) && peal_mesh_waits_for_earlier(&v);
     bool projects =
@@ -303,8 +307,7 @@ static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int
     return good;
 }
 
-/* Some collectives are never called in place: then nothing is promised for it. */
-static bool may_be_in_place(const struct peal_kernel *kernel)
+bool peal_forall_may_be_in_place(const struct peal_kernel *kernel)
 {
     enum peal_contract contract;
     if (!kernel->implements ||
@@ -343,7 +346,7 @@ static bool prove_counts(struct peal_forall *f, const struct peal_claim *claim)
 {
     int64_t counts[MORE_COUNTS];
     choose_counts(f, counts);
-    f->in_place = may_be_in_place(claim->request.kernel);
+    f->in_place = peal_forall_may_be_in_place(claim->request.kernel);
     for (size_t i = 0; i < MORE_COUNTS; i++) {
         if (!prove_more(f, claim, counts[i], false))
             return false;

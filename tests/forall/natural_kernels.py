@@ -392,6 +392,26 @@ kernel spread(inout part: window T[n]) {
     for q in 0 .. nranks { if q != rank { y[q of nranks] = recv from q } }
 }
 """),
+    "an all-to-all in turns": ("mesh", """kernel a(in x: T[n], out y: T[n]) implements all_to_all {
+    assert n % nranks == 0, "a part for each rank"
+    y[rank of nranks] = x[rank of nranks]
+    for i in 1 .. nranks {
+        let to = (rank + i) % nranks
+        let from = (rank + nranks - i) % nranks
+        send x[to of nranks] to to
+        y[from of nranks] = recv from from
+    }
+}
+"""),
+    "an allreduce in turns": ("mesh", allreduce("""
+    let acc = x
+    for i in 0 .. nranks - 1 {
+        send x to (rank - i - 1) % nranks
+        let got: T[n] = recv from (rank + i + 1) % nranks
+        acc = op(acc, got)
+    }
+    y = final(op, acc)
+""")),
     "a broadcast of messages": ("mesh", """kernel b(in x: T[n], out y: T[n], root: int) implements broadcast {
     if rank == root {
         for p in peers { send x to p }
@@ -600,8 +620,47 @@ def a_message(rng, value, channel, into):
     return take + "\n    " + give if rng.random() < 0.05 else give + "\n    " + take
 
 
+def random_exchange(rng):
+    """Every rank sends and receives in each turn, most often at opposite distances; perhaps what it has received, or beside windows."""
+    first, sign = rng.randint(0, 2), rng.choice([1, -1])
+
+    def peer(way, wrong):
+        shift = way * (1 - first) if way == sign or not wrong else way
+        shift = off(rng, shift)
+        return f"(rank {'+' if way > 0 else '-'} i + {rng.choice(['', 'nranks + '])}{shift}) % nranks" if shift >= 0 else \
+            f"(rank {'+' if way > 0 else '-'} i - {-shift}) % nranks"
+    to, back = peer(sign, False), peer(-sign if rng.random() < 0.9 else sign, rng.random() < 0.05)
+    turns = f"for i in {first} .. nranks + {first - 1 if first else 0}" if first else f"for i in 0 .. nranks - {1 if rng.random() < 0.9 else 2}"
+    extra = rng.choice([""] * 8 + ["window w: T[n]\n    w = x", "signal s[nranks]\n    for p in peers { notify s[rank]@p += 1 }\n    for p in peers { wait s[p] >= 1 }"])
+    kind = rng.randrange(4)
+    if kind == 0:
+        body = f"{turns} {{ send {rng.choice(['x', 'x', 'x', 'acc', 'own'])} to {to} acc = op(acc, recv from {back}) }}"
+        if rng.random() < 0.2:
+            body = f"{turns} {{ acc = op(acc, recv from {back}) send x to {to} }}"
+        if rng.random() < 0.2:
+            body = f"if rank != 0 {{ {body} }} else {{ {body} }}"
+        return f"kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {{\n    {extra}\n    private own: T[n]\n    own = x\n" \
+            f"    let acc = x\n    {body}\n    y = final(op, acc)\n}}\n"
+    if kind == 1:
+        body = f"{turns} {{ send x[{to} of nranks] to {to} y[{back} of nranks] = recv from {back} }}"
+        return f"kernel k(in x: T[n], out y: T[n]) implements all_to_all {{\n    {extra}\n    assert n % nranks == 0, \"even\"\n" \
+            f"    y[rank of nranks] = x[rank of nranks]\n    {body}\n}}\n"
+    if kind == 2:
+        body = f"{turns} {{ send {rng.choice(['x', 'y[rank of nranks]', 'y[' + to + ' of nranks]'])} to {to} y[{back} of nranks] = recv from {back} }}"
+        return f"kernel k(in x: T[part(rank, n, nranks)], out y: T[n]) implements allgather {{\n    {extra}\n    y[rank of nranks] = x\n    {body}\n}}\n"
+    body = f"""let acc = x[rank of nranks]
+    {turns} {{ send x[{to} of nranks] to {to} acc = op(acc, recv from {back}) }}
+    private z: T[n]
+    z[rank of nranks] = final(op, acc)
+    {turns} {{ send {rng.choice(['z[rank of nranks]'] * 5 + ['z[' + to + ' of nranks]'])} to {to} y[{back} of nranks] = recv from {back} }}
+    y[rank of nranks] = z[rank of nranks]"""
+    return f"kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {{\n    {extra}\n    {body}\n}}\n"
+
+
 def random_crowd(rng):
     """Kernels of messages between all ranks, of counters that all add to, and of both; with a root or without."""
+    if rng.random() < 0.25:
+        return random_exchange(rng)
     kind, rounds, cells = rng.randrange(5), {}, rng.choice([["c"], ["c", "d"], ["c", "d", "e"]])
     named = rng.choice(["", "a"])
     head = f"    channel a, b\n    signal shared {', '.join(cells)}\n"

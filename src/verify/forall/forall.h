@@ -66,6 +66,9 @@ void peal_forall_finish(struct peal_forall *forall, const struct peal_claim *cla
                         const char *certificate);
 void peal_forall_release(struct peal_forall *forall);
 
+/* Some collectives are never called in place: then nothing is promised for it. */
+bool peal_forall_may_be_in_place(const struct peal_kernel *kernel);
+
 /* hints.c: how to write it instead; NULL: there is nothing to say. */
 const char *peal_forall_hint(const char *why);
 

@@ -42,6 +42,8 @@ static const struct {
     {"a message from a rank that is computed",
      "rings: peers (rank + 1) % nranks and (rank - 1) % nranks;\n"
      "  meshes: send to all in a loop over peers, then recv from all in another"},
+    {"sends and recvs in one loop beside",
+     "the sends in one loop over peers, and the recvs in a loop behind it"},
     {"a recv may need a send that does not come earlier",
      "all sends of a step in one loop, and the recvs in a loop behind it"},
     {"a wait for a part of what is added to a shared cell",
@@ -64,7 +66,8 @@ static const struct {
     {"an accumulate into memory", "a slot per rank, and a sum over the slots by their reader"},
     {"a variable that no loop counts up",
      "var k = 0 outside, and k = k + 1 once in the loop's own block"},
-    {"a call inside a loop", "a loop of up to 8 turns: for i in 0 .. 4; else the calls one after the other"},
+    {"a call inside a loop",
+     "a loop of up to 8 turns: for i in 0 .. 4; else the calls one after the other"},
     {"a signal of a call that is used elsewhere too", "a signal of its own for each call"},
     {"an assert that does not bound one size by another",
      "assert n <= cap, or assert n % nranks == 0"},

@@ -391,6 +391,7 @@ static bool read_decl(struct mesh *m, const struct peal_stmt *s)
     const struct peal_symbol *symbol = s->symbol;
     if (symbol->kind == PEAL_SYMBOL_BUFFER || symbol->kind == PEAL_SYMBOL_CHANNEL)
         return true;
+    m->nsignals++;
     if (symbol->mode == PEAL_MODE_SHARED)
         return !symbol->shape[0] || peal_mesh_refuse(m, s->pos, "an array of shared cells");
     if (symbol->kind != PEAL_SYMBOL_SIGNAL || symbol->mode != PEAL_MODE_ONE_WRITER)
@@ -540,6 +541,17 @@ static bool check_pieces(struct mesh *m)
     return true;
 }
 
+/* Where a loop was divided, ranks have nothing in common but channels, so that no order between them
+ * matters but that of messages. */
+static bool check_divided(struct mesh *m)
+{
+    if (m->normal.divided && (m->reaches || m->nsignals))
+        return peal_mesh_refuse(
+            m, m->kernel->pos,
+            "sends and recvs in one loop beside memory of other ranks or signals");
+    return true;
+}
+
 bool peal_mesh_read(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
 {
     *m = (struct mesh){.kernel = kernel, .out = out, .pieces = 1};
@@ -554,7 +566,7 @@ bool peal_mesh_read(struct mesh *m, const struct peal_kernel *kernel, struct pea
     m->home = calloc(slots, sizeof *m->home);
     if (!m->role || !m->writer || !m->layout || !m->born || !m->home)
         return peal_mesh_refuse(m, (struct peal_pos){0}, "out of memory");
-    if (!read_params(m) || !read_block(m, kernel->body) || !check_pieces(m))
+    if (!read_params(m) || !read_block(m, kernel->body) || !check_pieces(m) || !check_divided(m))
         return false;
     if (m->nsyncs > MESH_MAX_SYNCS)
         return peal_mesh_refuse(m, kernel->pos, "more notifies and waits than are examined");

@@ -57,6 +57,8 @@ struct mesh {
     uint32_t conditions;       /* enclosing branches */
     bool zero, root, last;     /* does the text name rank 0, the root, rank nranks - 1? */
     bool messages, shared;     /* does it have messages, waits for shared cells? */
+    bool reaches;              /* does it name memory of other ranks? */
+    uint32_t nsignals;         /* that it declares */
     struct peal_pos at;        /* of the statement that is being read */
     bool noted;                /* it is among the syncs */
     uint32_t depth, max_depth; /* of loops over ranks */

@@ -20,6 +20,7 @@ struct normalizer {
     bool even;      /* every rank has asserted that nranks divides the dimension */
     uint32_t depth; /* of loops and branches */
     bool rotations, failed;
+    bool divided; /* see normal.h */
 };
 
 /* --- expressions ----------------------------------------------------------------------------- */
@@ -504,6 +505,87 @@ static void turn_into_peers(struct normalizer *n, struct peal_stmt *s)
     s->a = new_int(n, s->b, 0);
 }
 
+/* --- exchanges ------------------------------------------------------------------------------- */
+
+static void find_recv(struct peal_expr *e, void *found)
+{
+    *(bool *)found = *(bool *)found || e->kind == PEAL_EXPR_RECV;
+}
+
+struct mention {
+    const struct peal_symbol *symbol; /* NULL: any parameter */
+    bool found;
+};
+
+static void find_mention(struct peal_expr *e, void *opaque)
+{
+    struct mention *m = opaque;
+    bool param = e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_BUFFER &&
+                 e->symbol->place == PEAL_PLACE_PARAM;
+    m->found = m->found || (m->symbol ? peal_word_is_name(e, m->symbol) : param);
+}
+
+static bool sends_from(struct peal_stmt *send, const struct peal_stmt *end,
+                       const struct peal_symbol *symbol)
+{
+    struct mention m = {.symbol = symbol};
+    for (; send != end; send = send->next)
+        peal_expr_walk(send->a, find_mention, &m);
+    return m.found;
+}
+
+/* What a statement behind the sends writes: a buffer or tile that no send reads, in place neither. */
+static bool writes_elsewhere(const struct normalizer *n, struct peal_stmt *sends,
+                             const struct peal_stmt *s, const struct peal_stmt *end)
+{
+    const struct peal_expr *to = s->a;
+    if (s->kind == PEAL_STMT_LET)
+        return s->symbol->kind == PEAL_SYMBOL_TILE;
+    if (s->kind != PEAL_STMT_ASSIGN)
+        return false;
+    while (to->kind == PEAL_EXPR_SLICE)
+        to = to->a;
+    if (to->kind != PEAL_EXPR_NAME || !to->symbol || sends_from(sends, end, to->symbol))
+        return false;
+    bool param = to->symbol->kind == PEAL_SYMBOL_BUFFER && to->symbol->place == PEAL_PLACE_PARAM;
+    return !param || !sends_from(sends, end, NULL) || !peal_forall_may_be_in_place(n->kernel);
+}
+
+/* for i { send ... to (rank + i); ... recv from (rank - i) ... }: the sends in a loop of their own, and
+ * the rest in one behind it. Every rank does all turns, and what is sent in a turn does not depend on
+ * what is received. */
+static void divide_exchange(struct normalizer *n, struct peal_stmt *s)
+{
+    struct loop_rotation to = {.i = s->symbol, .good = true}, from = to;
+    struct peal_stmt *rest = s->body, *last = NULL;
+    bool good = !n->depth && !s->c, receives = false;
+    for (; rest && rest->kind == PEAL_STMT_SEND; rest = rest->next) {
+        peal_stmt_walk_exprs(rest, look_at, &to);
+        peal_stmt_walk_exprs(rest, find_recv, &receives);
+        last = rest;
+    }
+    if (!last || !rest || receives || !good)
+        return;
+    for (struct peal_stmt *r = rest; r && good; r = r->next) {
+        peal_stmt_walk_exprs(r, look_at, &from);
+        good = writes_elsewhere(n, s->body, r, rest);
+    }
+    if (!good || !to.good || !from.good || !to.seen || !from.seen || to.uses != to.seen ||
+        from.uses != from.seen || from.sign != -to.sign || from.shift != -to.shift)
+        return;
+    struct peal_stmt *second = peal_stmt_new(n->module, s->kind, s->pos);
+    n->failed = n->failed || !second;
+    if (n->failed)
+        return;
+    *second = *s;
+    second->a = copy_of(n, s->a);
+    second->b = copy_of(n, s->b);
+    second->body = rest;
+    last->next = NULL;
+    s->next = second;
+    n->divided = true;
+}
+
 /* --- loops with a fixed number of turns --------------------------------------------------------- */
 
 static struct peal_stmt *copy_block(struct normalizer *n, const struct peal_stmt *s)
@@ -581,8 +663,10 @@ static void rewrite_loop(struct normalizer *n, struct peal_stmt *s)
         return;
     if (s->kind == PEAL_STMT_FOR)
         end_counting(n, s, counted, count);
-    if (n->rotations && s->kind == PEAL_STMT_FOR)
+    if (n->rotations && s->kind == PEAL_STMT_FOR) {
+        divide_exchange(n, s);
         turn_into_peers(n, s);
+    }
 }
 
 static void find_variable(struct peal_expr *e, void *found)
@@ -710,7 +794,7 @@ bool peal_normal_make(const struct peal_kernel *kernel, bool rotations, struct p
     bool good = n.module && peal_lower(kernel, n.module, NULL, &diags, &n.kernel) == PEAL_OK &&
                 rewrite_kernel(&n);
     peal_diags_release(&diags);
-    *out = (struct peal_normal){n.module, n.kernel};
+    *out = (struct peal_normal){n.module, n.kernel, n.divided};
     if (!good)
         peal_normal_release(out);
     return good;

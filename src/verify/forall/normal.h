@@ -9,6 +9,9 @@
  *     { k = k + 1  wait s >= k }              for i in 0 .. nranks - 1 { wait s >= i + 1 }
  *   for i in 1 .. nranks
  *     { let p = (rank + i) % nranks ... p }   for p in peers { ... p }       (only with `rotations`)
+ *   for i in 1 .. nranks                      for p in peers { send x[p of nranks] to p }
+ *     { send ... to (rank + i) % nranks       for p in peers { y[p of nranks] = recv from p }
+ *       ... recv from (rank - i) % nranks }     (`divided`, only with `rotations`)
  *
  * Names for integers are replaced by what they stand for, variables that a loop counts up by
  * functions of its turn, lengths by shapes, slices that take everything by the whole; sums are put
@@ -25,6 +28,7 @@
 struct peal_normal {
     struct peal_module *module;
     struct peal_kernel *kernel; /* in the module */
+    bool divided;               /* a loop became one of sends and one of recvs */
 };
 
 /* False: out of memory, or too large; nothing is to be released. */

@@ -314,6 +314,7 @@ static bool unchain(struct mesh *m, const struct peal_expr *e, struct chain *c)
             if (!peal_mesh_is_rank(m, e->b))
                 return false;
             m->remote++;
+            m->reaches = true;
         } else if (e->kind == PEAL_EXPR_SLICE && e->nslices == 1 && n < 2) {
             list[n++] = e;
         } else {
