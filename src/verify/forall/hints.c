@@ -25,6 +25,8 @@ static const struct {
      "rings: signal s, notify s@((rank + 1) % nranks); meshes: s[rank]@p"},
     {"a wait for a cell that is not named by its writer",
      "wait s[p] >= 1, where p notifies s[rank]"},
+    {"a signal that is raw",
+     "signal s[nranks] or signal shared s, which count from 0 in every launch"},
     {"a signal that is shared or raw",
      "a cell per writer: signal s[nranks], notify s[rank]@p, wait s[p] for each p"},
     {"a threshold that is not a constant", "a cell per writer, and a number: wait s[p] >= 1;\n"

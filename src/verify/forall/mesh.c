@@ -28,26 +28,9 @@ bool peal_mesh_refuse(struct mesh *m, struct peal_pos at, const char *why)
 
 /* --- integers -------------------------------------------------------------------------------- */
 
-static bool is_builtin(const struct peal_expr *e, enum peal_special which)
-{
-    return e && e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_BUILTIN &&
-           e->symbol->value == (int64_t)which;
-}
-
 bool peal_mesh_is_nranks(const struct peal_expr *e)
 {
-    return is_builtin(e, PEAL_NRANKS);
-}
-
-static bool is_root(const struct peal_expr *e)
-{
-    return e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_INT &&
-           strcmp(e->symbol->name, "root") == 0;
-}
-
-static bool is_zero(const struct peal_expr *e)
-{
-    return e->kind == PEAL_EXPR_INT && e->value == 0;
+    return peal_word_is_builtin(e, PEAL_NRANKS);
 }
 
 /* nranks - 1, also as the end of a loop */
@@ -63,11 +46,11 @@ bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e)
         return false;
     if (is_last(e))
         return m->last = true;
-    if (is_zero(e))
+    if (peal_word_is_int(e, 0))
         return m->zero = true;
-    if (is_root(e))
+    if (peal_word_is_root(e))
         return m->root = true;
-    if (is_builtin(e, PEAL_RANK))
+    if (peal_word_is_builtin(e, PEAL_RANK))
         return true;
     return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_RANK;
 }
@@ -106,12 +89,12 @@ static enum mesh_pin pin_of(const struct peal_expr *e)
         return pin_of(e->a) != MESH_ANY ? pin_of(e->a) : pin_of(e->b);
     if (e->op != PEAL_INT_EQ)
         return MESH_ANY;
-    const struct peal_expr *other = is_builtin(e->a, PEAL_RANK) ? e->b : e->a;
-    if (!is_builtin(e->a, PEAL_RANK) && !is_builtin(e->b, PEAL_RANK))
+    const struct peal_expr *other = peal_word_is_builtin(e->a, PEAL_RANK) ? e->b : e->a;
+    if (!peal_word_is_builtin(e->a, PEAL_RANK) && !peal_word_is_builtin(e->b, PEAL_RANK))
         return MESH_ANY;
-    if (is_zero(other))
+    if (peal_word_is_int(other, 0))
         return MESH_ZERO;
-    return is_root(other) ? MESH_ROOT : MESH_ANY;
+    return peal_word_is_root(other) ? MESH_ROOT : MESH_ANY;
 }
 
 static bool mentions(const struct peal_expr *e, const struct peal_symbol *symbol)
@@ -186,7 +169,7 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
         return peal_mesh_refuse(m, s->pos, "a notify that a loop over ranks repeats");
     note_sync(m, s->pos);
     if (is_cell_of(cell)) {
-        if (is_builtin(cell->slices[0].a, PEAL_RANK))
+        if (peal_word_is_builtin(cell->slices[0].a, PEAL_RANK))
             return is_at_home(m, s, cell->a->symbol);
         return peal_mesh_refuse(m, s->pos, "a cell that is not indexed by its writer");
     }
