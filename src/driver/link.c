@@ -17,7 +17,7 @@
  *
  * A function is one compute op with PEAL_OP_OUTSIDE, whose count is its cost in picoseconds.
  */
-#include "driver/link.h"
+#include "driver/worker_link.h"
 
 #include "sim/sim.h"
 

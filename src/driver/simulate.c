@@ -3,7 +3,7 @@
  * tasks become one plan (link.c), which runs on the machine: first its time is simulated, then its
  * data is replayed, and functions are called when the replay reaches them. Tasks that are submitted
  * later start when all of the plan has ended: a simulated host always waits for everything. */
-#include "driver/link.h"
+#include "driver/worker_link.h"
 
 #include "sim/sim.h"
 

@@ -2,7 +2,7 @@
 /* See python.h. */
 #include "cli/import/python.h"
 
-#include "cli/limits.h"
+#include "cli/record_limits.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* A process that runs the kernel as one rank. It has limits of time and memory, writes its events to a
  * file without a name, and cannot harm this process: a crash, a loop without end or a file full of
  * nonsense is an error with the kernel's name. */
-#include "cli/limits.h"
+#include "cli/record_limits.h"
 #include "cli/record/record.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See limits.h. */
-#include "cli/limits.h"
+/* See record_limits.h. */
+#include "cli/record_limits.h"
 
 #include <errno.h>
 #include <inttypes.h>

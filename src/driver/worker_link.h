@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All queued tasks as one plan, for the simulator. See link.c. */
-#ifndef PEAL_DRIVER_LINK_H
-#define PEAL_DRIVER_LINK_H
+#ifndef PEAL_DRIVER_WORKER_LINK_H
+#define PEAL_DRIVER_WORKER_LINK_H
 
 #include "driver/state/state.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that run a user's kernel so that it is recorded: one set of limits, one way to wait, the same
  * words when it does not end well. The limits contain mistakes, not attackers. */
-#ifndef PEAL_CLI_LIMITS_H
-#define PEAL_CLI_LIMITS_H
+#ifndef PEAL_CLI_RECORD_LIMITS_H
+#define PEAL_CLI_RECORD_LIMITS_H
 
 #include "base/base.h"
 
