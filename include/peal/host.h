@@ -125,10 +125,11 @@ struct peal_function {
 
 /* ---- hosts ---- */
 
-/* How to open a host. Zero means the default in every field except workers. */
+/* How to open a host. Zero means the default in every field; a number of workers is there by default
+ * only on a modelled machine. */
 struct peal_host_open {
     uint32_t struct_size; /* sizeof(struct peal_host_open), or 0: as it is in 0.2.0 */
-    uint32_t workers;
+    uint32_t workers;     /* 0: as many as the modelled machine is made for */
     const char *platform; /* NULL: "native" */
     uint64_t memory;      /* limit of tensors per worker in bytes; 0: 1 GiB. Taken as it is used */
     uint32_t timeout_ms;  /* of communicating tasks, see peal_comm_set_timeout */
@@ -139,7 +140,7 @@ struct peal_host_open {
     size_t nfunctions;
 };
 
-/* PEAL_INVALID: no workers, or a platform that is not understood; PEAL_UNSUPPORTED: more workers
+/* PEAL_INVALID: no workers on this host, or a platform that is not understood; PEAL_UNSUPPORTED: more workers
  * than PEAL_MOST_RANKS, or than the machine has PEs. peal_host_error(NULL) has the text. */
 PEAL_API enum peal_status peal_host_open(const struct peal_host_open *options,
                                          struct peal_host **out);

@@ -48,9 +48,9 @@ struct peal_simulate {
     /* Peal text, or a recording (docs/record.md), whose arguments are its parameters, all of them
      * buffers. NULL: the library's kernel `name`. */
     const char *text;
-    const char *name;    /* NULL: the text's last kernel */
-    const char *machine; /* a file, or the name of a built-in one */
-    uint32_t ranks;
+    const char *name;      /* NULL: the text's last kernel */
+    const char *machine;   /* a file, or the name of a built-in one */
+    uint32_t ranks;        /* 0: as many as the machine is made for, peal_simulate_ranks */
     enum peal_dtype dtype; /* what T stands for */
     const struct peal_simulate_arg *args;
     size_t nargs;

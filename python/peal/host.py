@@ -89,6 +89,7 @@ _P = c_void_p
 _open = function("peal_host_open", [POINTER(_Open), POINTER(c_void_p)])
 _close = function("peal_host_close", [_P], None)
 _error = function("peal_host_error", [_P], c_char_p)
+_workers = function("peal_host_workers", [_P], c_uint32)
 _platform = function("peal_host_platform", [_P], c_char_p)
 _pid = function("peal_host_pid", [_P, c_uint32], c_int64)
 _domain_new = function("peal_domain_new", [_P, POINTER(_DomainSpec), POINTER(_Id)])
@@ -251,9 +252,10 @@ class Host:
             print(x.read())
 
     platform is "native", "native:threads", "hosts:a:2,b:2" or "sim:MACHINE"; PEAL_PLATFORM in the environment wins.
+    Without a number of workers, a modelled machine has as many as it is made for.
     """
 
-    def __init__(self, workers: int, platform: Optional[str] = None, memory: int = 0, timeout_ms: int = 0, record: bool = False,
+    def __init__(self, workers: int = 0, platform: Optional[str] = None, memory: int = 0, timeout_ms: int = 0, record: bool = False,
                  functions: Sequence[Function] = ()) -> None:
         self._host: Any = None
         runs_on = os.environ.get("PEAL_PLATFORM") or platform or "native"
@@ -268,7 +270,7 @@ class Host:
         status = _open(ctypes.byref(how), ctypes.byref(out))
         if status:
             raise PealError(status, (_error(None) or b"").decode(errors="replace"))
-        self._host, self._table, self.workers = out, table, workers
+        self._host, self._table, self.workers = out, table, int(_workers(out))
         self._functions = {f.name for f in functions} | {"matmul"}
         self._works: Dict[tuple, _Id] = {}
 

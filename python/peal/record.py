@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
          "f8e4m3": 1, "f8e5m2": 1}
@@ -150,8 +150,10 @@ class Future:
 class TL:
     """What a kernel gets as `tl`, for one rank."""
 
-    def __init__(self, rank: int, ranks: int, n_elem: int, dtype: str, neighbours: Callable[[str], Optional[int]]) -> None:
+    def __init__(self, rank: int, ranks: int, n_elem: int, dtype: str, neighbours: Callable[[str], Optional[int]],
+                 levels: Sequence[int] = ()) -> None:
         self.rank, self.ranks, self.n_elem, self.dtype = rank, ranks, n_elem, dtype
+        self.levels = tuple(levels) if levels and all(levels) else (ranks, 1)  # PEs of a cube, cubes of a SIP
         self.neighbours = neighbours
         self.lines: List[str] = []
         self.last: Tuple[str, int] = ("", 0)
@@ -215,10 +217,19 @@ class TL:
     # ---- what kernels call ----
 
     def program_id(self, axis: int = 0) -> int:
-        return self.rank if axis == 0 else 0
+        pes, cubes = self.levels
+        return (self.rank % pes, self.rank // pes % cubes, self.rank // (pes * cubes))[self.axis(axis)]
 
     def num_programs(self, axis: int = 0) -> int:
-        return self.ranks if axis == 0 else 1
+        pes, cubes = self.levels
+        full = -(-self.ranks // pes)
+        return (min(pes, self.ranks), min(cubes, full), -(-full // cubes))[self.axis(axis)]
+
+    @staticmethod
+    def axis(axis: int) -> int:
+        if not isinstance(axis, int) or not 0 <= axis <= 2:
+            raise Refused(f"there is no axis {axis!r}: 0 is the PE, 1 the cube, 2 the SIP")
+        return axis
 
     def cdiv(self, a: int, b: int) -> int:
         return -(-a // b)
@@ -475,8 +486,11 @@ def _contract(config: Dict[str, Any], module: Any, path: str) -> Optional[str]:
 
 
 def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32", op: str = "sum",
-           config: Optional[Dict[str, Any]] = None) -> str:
-    """The recording of a kernel's file, or of the algorithm that a ccl.yaml names, for one number of ranks."""
+           config: Optional[Dict[str, Any]] = None, levels: Sequence[int] = ()) -> str:
+    """The recording of a kernel's file, or of the algorithm that a ccl.yaml names, for one number of ranks.
+
+    levels: how many PEs a cube has, and cubes a SIP, which program_id counts; without it all ranks are one cube.
+    """
     config = config or {}
     unused: List[str] = []
     if _is_config(path):
@@ -490,7 +504,7 @@ def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32
         raise Refused(f"{path}: there is no function 'kernel'")
     topology, scratch, body, used = _topology(config, path), 1, [], None
     for rank in range(ranks):
-        tl = TL(rank, ranks, count, dtype, _neighbours(module, topology, rank, ranks))
+        tl = TL(rank, ranks, count, dtype, _neighbours(module, topology, rank, ranks), levels)
         positional, named = _arguments(module, kernel, {"n_elem": count, "world_size": ranks, "rank": rank, "op": op, "tl": tl})
         kernel(*positional, **named)
         tl.finish()
@@ -545,6 +559,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("file")
     parser.add_argument("--ranks", type=_numbers, default=[])
     parser.add_argument("--fallback", type=_numbers, default=[4], help="numbers of ranks, if neither --ranks nor the file says it")
+    parser.add_argument("--levels", type=_numbers, default=[])
     parser.add_argument("--counts", type=_numbers, default=[])
     parser.add_argument("--dtype", default="f32")
     parser.add_argument("--op", default="sum")
@@ -558,7 +573,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         for ranks in given.ranks or sorted({world_size(given.file, number) for number in given.fallback}):
             for count in given.counts or [None]:
                 where = os.path.join(given.folder, f"{name}-{ranks}-{count or 'own'}.rec")
-                text = record(given.file, ranks, count, given.dtype, given.op)
+                text = record(given.file, ranks, count, given.dtype, given.op, levels=given.levels)
                 with open(where, "w", encoding="utf-8") as file:
                     file.write(text)
                 print(where)

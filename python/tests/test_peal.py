@@ -581,6 +581,8 @@ class Hosts(unittest.TestCase):
                     x.read()
         with self.assertRaises(ValueError):
             peal.Host(2, "native", functions=functions)
+        with peal.Host(platform="sim:mesh4x4") as host:
+            self.assertEqual(host.workers, 16)
 
     def test_refusals(self):
         with peal.Host(2, "native:threads") as host:

@@ -2,6 +2,8 @@
 /* Binding a kernel's dimensions and parameters from the command line. */
 #include "cli/kernel_args.h"
 
+#include "sim/sim.h"
+
 #include <string.h>
 
 bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, const char *name,
@@ -19,20 +21,60 @@ bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, c
     return true;
 }
 
+/* The machine of -m. NULL after a message. */
+static struct peal_machine *open_machine(const struct peal_cli *cli, const char *path)
+{
+    struct peal_machine *machine = NULL;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_open(path, &diags, &machine);
+    if (status != PEAL_OK)
+        peal_cli_diags(cli, status, &diags);
+    peal_diags_release(&diags);
+    return machine;
+}
+
+uint32_t peal_kernel_machine_ranks(const struct peal_cli *cli, const char *path)
+{
+    struct peal_machine *machine = open_machine(cli, path);
+    uint32_t ranks = 0;
+    if (machine)
+        ranks = peal_machine_ranks(machine);
+    peal_machine_free(machine);
+    return ranks;
+}
+
+/* Where a machine has its ranks: those of -n, or all that it is made for. */
+static bool place_on_machine(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                             struct peal_places *out)
+{
+    struct peal_machine *machine = open_machine(cli, options->machine);
+    if (!machine)
+        return false;
+    int64_t nranks = peal_machine_ranks(machine);
+    for (size_t i = 0; i < options->ranks.len; i++)
+        nranks = i && options->ranks.at[i] < nranks ? nranks : options->ranks.at[i];
+    struct peal_machine_group all = {(uint32_t)nranks, (uint32_t)nranks, NULL};
+    bool good = nranks <= machine->pes;
+    if (!good)
+        peal_cli_usage(cli, "%lld ranks on a machine of %u PEs", (long long)nranks, machine->pes);
+    else if (!(good = peal_machine_places(machine, &all, cli->arena, out)))
+        peal_cli_fail(cli, "out of memory");
+    peal_machine_free(machine);
+    return good;
+}
+
 bool peal_kernel_placement(const struct peal_cli *cli, const struct peal_kernel_options *options,
-                           uint32_t *nranks, const uint32_t **nodes)
+                           struct peal_places *out)
 {
     struct peal_text error = {0};
-    uint32_t *made = NULL;
-    *nranks = 0;
-    *nodes = NULL;
+    *out = (struct peal_places){0};
     if (!options->nodes)
-        return true;
-    bool good = peal_placement_parse(options->nodes, cli->arena, nranks, &made, &error);
+        return !options->machine || place_on_machine(cli, options, out);
+    bool good = peal_placement_parse(options->nodes, cli->arena, out, &error);
     if (!good)
         peal_cli_usage(cli, "--nodes: %s", peal_text_get(&error));
     peal_text_release(&error);
-    *nodes = made;
     return good;
 }
 
@@ -49,11 +91,11 @@ bool peal_kernel_places(const struct peal_cli *cli, const struct peal_kernel_opt
 bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_options *options,
                        int64_t fallback, int64_t *out)
 {
-    uint32_t placed;
-    const uint32_t *nodes;
-    if (!peal_kernel_placement(cli, options, &placed, &nodes))
+    struct peal_places places;
+    if (!peal_kernel_placement(cli, options, &places))
         return false;
-    return peal_kernel_one(cli, &options->ranks, "ranks", placed ? placed : fallback, out);
+    return peal_kernel_one(cli, &options->ranks, "ranks", places.nranks ? places.nranks : fallback,
+                           out);
 }
 
 const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, const char *argument,
@@ -208,13 +250,30 @@ size_t peal_kernel_nth_root(const struct peal_kernel_options *options, size_t i,
     return options->roots.len;
 }
 
+/* -m: the slots of the machine's queues, unless they are given. */
+static bool take_queues(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                        struct peal_bind *bind)
+{
+    struct peal_machine *machine = options->machine ? open_machine(cli, options->machine) : NULL;
+    if (!options->machine)
+        return true;
+    if (!machine)
+        return false;
+    if (!options->depth)
+        bind->channel_depth = (uint32_t)machine->keys.slots;
+    if (!options->slot_bytes)
+        bind->slot_bytes = machine->keys.slot_bytes;
+    peal_machine_free(machine);
+    return true;
+}
+
 bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *kernel,
                          const struct peal_kernel_options *options, struct peal_plan_request *out)
 {
-    uint32_t placed;
-    const uint32_t *nodes;
-    if (!peal_kernel_placement(cli, options, &placed, &nodes))
+    struct peal_places places;
+    if (!peal_kernel_placement(cli, options, &places))
         return false;
+    bool is_placed = options->nodes || peal_kernel_is_placed(kernel);
     struct peal_bind_value *given =
         peal_arena_alloc(cli->arena, (options->set.len + 1) * sizeof *given);
     if (!given) {
@@ -228,8 +287,9 @@ bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *k
     *out = (struct peal_plan_request){
         .kernel = kernel,
         .bind = {.rank = PEAL_NONE,
-                 .nranks = placed,
-                 .nodes = nodes,
+                 .nranks = places.nranks,
+                 .nodes = is_placed ? places.nodes : NULL,
+                 .cubes = is_placed ? places.cubes : NULL,
                  .dtype = options->dtype,
                  .root = peal_kernel_root(options),
                  .in_place = options->in_place,
@@ -238,7 +298,8 @@ bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *k
         .given = given,
         .ngiven = options->set.len,
     };
-    return bind_operation(cli, kernel, &options->op, &out->bind);
+    return take_queues(cli, options, &out->bind) &&
+           bind_operation(cli, kernel, &options->op, &out->bind);
 }
 
 bool peal_kernel_request_one(const struct peal_cli *cli, const struct peal_kernel *kernel,

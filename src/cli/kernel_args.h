@@ -97,11 +97,13 @@ struct peal_kernel_options {
     int64_t depth;
     uint64_t slot_bytes;
     bool in_place;
-    const char *nodes; /* --nodes; NULL = not given */
+    const char *nodes;   /* --nodes; NULL = not given */
+    const char *machine; /* -m: whose ranks, levels and queues are meant; NULL = none */
     struct peal_pairs set;
     struct peal_recorded_options recorded;
     /* Ranks of a kernel in Python, if neither --ranks nor its file names them; 0: 4. Not an option. */
     uint32_t fallback;
+    uint32_t levels[2]; /* and the PEs of a cube and cubes of a SIP that it sees; 0: those of -m */
 };
 
 /* The count where none is given: a kilobyte of f32. */
@@ -198,7 +200,8 @@ enum { PEAL_KERNEL_COUNT = 256 };
          PEAL_OPTION_STRING,                                                                       \
          offsetof(type, member.nodes),                                                             \
          "SHAPE",                                                                                  \
-         "which ranks share a node: 5+3, 2x4, or every rank's node, 0,1,1,0 (default: one node)",  \
+         "which ranks share a node: 5+3, 2x4, with cubes 2x4x16, or every rank's node, 0,1,1,0 "   \
+         "(default: one node)",                                                                    \
          0,                                                                                        \
          0},                                                                                       \
         {"set",                                                                                    \
@@ -212,6 +215,15 @@ enum { PEAL_KERNEL_COUNT = 256 };
     {                                                                                              \
         "kernel", 'k', PEAL_OPTION_STRING, offsetof(type, member.kernel), "NAME",                  \
             "which kernel of the file (default: " no_kernel ")", 0, 0                              \
+    }
+
+/* -m of commands that make plans and do not simulate. */
+#define PEAL_KERNEL_MACHINE_ROW(type, member)                                                      \
+    {                                                                                              \
+        "machine", 'm', PEAL_OPTION_STRING, offsetof(type, member.machine), "M",                   \
+            "as on this machine, a file or a built-in one: its number of ranks, its levels as "    \
+            "nodes and cubes, the slots of its queues",                                            \
+            0, 0                                                                                   \
     }
 
 /* The kernel that a command names: `argument` is a file or a built-in kernel, --kernel selects. If
@@ -239,7 +251,7 @@ size_t peal_kernel_nth_root(const struct peal_kernel_options *options, size_t i,
                             struct peal_kernel_options *out);
 
 /* What the options give by name, for peal_plan_make and for a claim. The number of ranks (0, or
- * what --nodes places) and the count are left to the caller. Values live in the command's arena.
+ * what --nodes or -m places) and the count are left to the caller. Values live in the command's arena.
  * False after a message (a usage error: PEAL_EXIT_USAGE). */
 bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *kernel,
                          const struct peal_kernel_options *options, struct peal_plan_request *out);
@@ -257,14 +269,16 @@ bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kern
 bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, const char *name,
                      int64_t fallback, int64_t *out);
 
-/* --nodes: how many ranks it places, and their nodes; 0 and NULL if it is not given. False after a
- * message. */
+/* --nodes, or the levels of -m: how many ranks are placed, and where; 0 and NULL if neither is
+ * given. False after a message. */
 bool peal_kernel_placement(const struct peal_cli *cli, const struct peal_kernel_options *options,
-                           uint32_t *nranks, const uint32_t **nodes);
-/* The number of ranks of a command: -n, else what --nodes places, else `fallback` (negative: -n is
+                           struct peal_places *out);
+/* The number of ranks of a command: -n, else what --nodes or -m places, else `fallback` (negative: -n is
  * required). False after a message. */
 bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_options *options,
                        int64_t fallback, int64_t *out);
+/* As many ranks as a machine, a file or a built-in one, is made for. 0 after a message. */
+uint32_t peal_kernel_machine_ranks(const struct peal_cli *cli, const char *path);
 /* Does --nodes, if it is given, place this many ranks? False after a message. */
 bool peal_kernel_places(const struct peal_cli *cli, const struct peal_kernel_options *options,
                         uint32_t placed, int64_t nranks);

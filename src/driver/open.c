@@ -92,6 +92,11 @@ static enum peal_status open_machine(struct peal_host *host, const char *name)
     if (status != PEAL_OK) {
         peal_diags_quote(&diags, &why);
         peal_host_fail(host, status, "%s", peal_text_get(&why));
+    } else if (!host->workers) {
+        host->workers = peal_machine_ranks(host->machine);
+        if (host->workers > PEAL_MOST_RANKS)
+            status = peal_host_fail(host, PEAL_UNSUPPORTED, "%u workers, at most %d", host->workers,
+                                    PEAL_MOST_RANKS);
     } else if (host->workers > host->machine->pes) {
         status = peal_host_fail(host, PEAL_UNSUPPORTED, "%u workers on a machine of %u PEs",
                                 host->workers, host->machine->pes);
@@ -116,6 +121,8 @@ static enum peal_status choose_platform(struct peal_host *host, const char *aske
         return open_machine(host, platform + 4);
     if (strncmp(host->platform, "hosts:", 6) == 0)
         host->hosts = host->platform + 6;
+    if (!host->workers)
+        return peal_host_fail(host, PEAL_INVALID, "a host has 1 to %d workers", PEAL_MOST_RANKS);
     host->threads = strcmp(platform, "native:threads") == 0;
     if (!host->threads && !host->hosts && strcmp(platform, "native") != 0)
         return peal_host_fail(
@@ -315,7 +322,7 @@ static enum peal_status work_away(struct peal_host *host, const struct peal_host
 
 static enum peal_status open_known(const struct peal_host_open *options, struct peal_host **out)
 {
-    if (!options || !out || options->workers == 0 || options->workers > PEAL_MOST_RANKS) {
+    if (!options || !out || options->workers > PEAL_MOST_RANKS) {
         snprintf(open_error, sizeof open_error, "a host has 1 to %d workers", PEAL_MOST_RANKS);
         return options && options->workers > PEAL_MOST_RANKS ? PEAL_UNSUPPORTED : PEAL_INVALID;
     }

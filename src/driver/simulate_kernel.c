@@ -19,6 +19,7 @@ enum { MAX_LAUNCHES = 65536 };
 /* One call of peal_simulate. */
 struct alone_run {
     const struct peal_simulate *request;
+    struct peal_simulate own; /* what `request` is, with the ranks of the machine */
     struct peal_diags diags;
     struct peal_text why; /* an error that is not in `diags` */
     struct peal_program *program;
@@ -304,7 +305,9 @@ static enum peal_status set_up(struct alone_run *run)
     enum peal_status status = peal_machine_open(request->machine, &run->diags, &run->machine);
     if (status == PEAL_OK)
         status = peal_machine_kernels_check(run->machine, &run->diags);
-    if (status == PEAL_OK && (request->ranks == 0 || request->ranks > run->machine->pes))
+    if (status == PEAL_OK && request->ranks == 0)
+        run->own.ranks = peal_machine_ranks(run->machine);
+    if (status == PEAL_OK && request->ranks > run->machine->pes)
         return refuse(run, "%u ranks on a machine of %u PEs", request->ranks, run->machine->pes);
     if (status == PEAL_OK && request->text &&
         peal_import_format(request->text, strlen(request->text)) == PEAL_FORMAT_RECORDING)
@@ -320,6 +323,9 @@ static enum peal_status set_up(struct alone_run *run)
     if (!run->kernel)
         return PEAL_INVALID;
     status = bind(run);
+    if (status == PEAL_OK && !peal_machine_kernel_seat(run->machine, run->kernel, NULL, &run->arena,
+                                                       &run->plan_request.bind))
+        status = PEAL_NO_MEMORY;
     if (status == PEAL_OK)
         status = peal_plan_make(&run->plan_request, &run->diags, &run->plan);
     return status;
@@ -357,7 +363,8 @@ static enum peal_status simulate(const struct peal_simulate *request, struct pea
     struct alone_run *run = calloc(1, sizeof *run);
     if (!run)
         return PEAL_NO_MEMORY;
-    run->request = request;
+    run->own = *request;
+    run->request = &run->own;
     peal_diags_init(&run->diags);
     peal_arena_init(&run->arena, 0);
     enum peal_status status = set_up(run);
@@ -396,7 +403,7 @@ enum peal_status peal_simulate_ranks(const char *machine, uint32_t *ranks)
     peal_diags_init(&diags);
     enum peal_status status = peal_machine_open(machine, &diags, &opened);
     if (status == PEAL_OK)
-        *ranks = opened->keys.ranks ? (uint32_t)opened->keys.ranks : opened->pes;
+        *ranks = peal_machine_ranks(opened);
     peal_machine_free(opened);
     peal_diags_release(&diags);
     return status;

@@ -7,6 +7,7 @@
 #include "driver/hosts/hosts.h"
 #include "driver/state/state.h"
 
+#include "comm/comm.h"
 #include "lang/lang.h"
 #include "sim/sim.h"
 
@@ -392,6 +393,9 @@ static enum peal_status make_request(struct peal_host *host, struct peal_host_re
     if (host->machine) {
         out->bind.channel_depth = (uint32_t)host->machine->keys.slots;
         out->bind.slot_bytes = host->machine->keys.slot_bytes;
+        struct peal_machine_group members = {r->members, host->workers, r->workers};
+        if (!peal_machine_kernel_seat(host->machine, r->work->kernel, &members, arena, &out->bind))
+            return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a task");
     }
     for (size_t i = 0; i < r->spec->ndims; i++) {
         const struct peal_dim *dim = &r->spec->dims[i];

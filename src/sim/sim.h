@@ -5,10 +5,10 @@
  *             and ops that end while others begin: async.c, writes.c
  *   data/     phase 2: the log on real data (replay.c), or on a sample of it (sample.h)
  *   engine/   run plans, read results (simulation.h): the event queue (queue.h), the loop
- *             (engine.c), what each op costs (code.c), lanes (pe.c), places of ranks and the ways
- *             between them (place.c, router.c), plans too large to hold (stream.c), what is
+ *             (engine.c), what each op costs (code.c), lanes (pe.c), the ways between ranks
+ *             (router.c), plans too large to hold (stream.c), what is
  *             recorded (oplog.c) and what that shows: path.c, deadlock.c, bound.h
- *   machine/  a machine file, resolved (machine.h)
+ *   machine/  a machine file, resolved (machine.h), and where its ranks are (place.c)
  *
  * Each includes only folders below it in this list. Start reading at simulation.h, then
  * engine/engine.c.

@@ -8,6 +8,7 @@
 Importing registers the backend for CPU tensors.
 """
 import atexit as _atexit
+import os as _os
 import warnings as _warnings
 
 import torch as _torch
@@ -16,9 +17,9 @@ import torch.distributed as _dist
 from . import _C, groups as _groups, waiting as _waiting
 from .backend import backend_of as _backend_of
 from .ddp import BucketHook
-from .simulate import simulate, simulated_time
+from .simulate import simulate, simulated_time, world_size
 
-__all__ = ["BucketHook", "Options", "register_free", "set_async", "simulate", "simulated_time", "symmetric"]
+__all__ = ["BucketHook", "Options", "register_free", "set_async", "simulate", "simulated_time", "symmetric", "world_size"]
 
 
 def _check_version():
@@ -73,7 +74,14 @@ def register_free():
     _register("peal_free", lambda store, rank, size, timeout: _C.create_free(rank, size))
 
 
+def _default_world_size():
+    """On a simulated machine, env:// finds its number of ranks where no launcher has set WORLD_SIZE."""
+    if "WORLD_SIZE" not in _os.environ and world_size() is not None:
+        _os.environ["WORLD_SIZE"] = str(world_size())
+
+
 _check_version()
+_default_world_size()
 _register("peal", _create, extended_api=True)
 _waiting.install()
 _groups.install()

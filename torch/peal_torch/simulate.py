@@ -150,8 +150,21 @@ def _platform(machine):
             os.environ["PEAL_PLATFORM"] = before
 
 
+def world_size(machine=None):
+    """The number of ranks: WORLD_SIZE, or as many as the machine is made for (`machine`, or that of PEAL_PLATFORM); None without either."""
+    given = os.environ.get("WORLD_SIZE")
+    platform = os.environ.get("PEAL_PLATFORM", "")
+    machine = machine or (platform[4:] if platform.startswith("sim:") else None)
+    if given or not machine:
+        return int(given) if given else None
+    return _C.machine_ranks(machine)
+
+
+_world_size = world_size  # the function, where an argument has its name
+
+
 def simulate(world_size, function, machine=None, args=(), timeout=datetime.timedelta(minutes=30)):
-    """Runs function(rank, *args) in `world_size` threads of this process, on a simulated machine.
+    """Runs function(rank, *args) in `world_size` threads of this process, on a simulated machine; None: as many as world_size() says.
 
     In these, torch.distributed works as after init_process_group: get_rank, all_reduce, send, new_group, ... `machine` is the machine
     file; None: that of PEAL_PLATFORM, or this host itself. `timeout` is that of the default group, and of other groups unless
@@ -160,6 +173,10 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
     """
     if _dist.is_initialized():
         raise RuntimeError("simulate: destroy the default group first")
+    if world_size is None:
+        world_size = _world_size(machine)
+    if world_size is None:
+        raise ValueError("simulate: without a machine there must be a world_size")
     with _platform(machine):
         groups = _C.create_threads(world_size, timeout)
     world, results, failures = _World(), [None] * world_size, []

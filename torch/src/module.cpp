@@ -5,6 +5,7 @@
 #include "group.h"
 #include "interpreter.h"
 
+#include <peal/simulate.h>
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -27,6 +28,15 @@ static Milliseconds milliseconds(Seconds timeout)
 }
 
 // The groups of all ranks in one process, where every rank is a thread that joins and uses its own.
+// As many ranks as a machine, a file or the name of a built-in one, is made for.
+static uint32_t machine_ranks(const std::string &machine)
+{
+    uint32_t ranks = 0;
+    TORCH_CHECK(peal_simulate_ranks(machine.c_str(), &ranks) == PEAL_OK, "peal: '", machine,
+                "' is neither a machine file nor the name of a built-in machine");
+    return ranks;
+}
+
 static std::vector<BasePtr> create_threads(int size, Seconds timeout)
 {
     std::vector<peal_comm *> comms(static_cast<size_t>(std::max(size, 1)));
@@ -102,6 +112,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     m.attr("headers_version") = PEAL_VERSION_NUMBER;
     m.def("library_version", &peal_version);
     m.def("library_version_text", &peal_version_text);
+    m.def("machine_ranks", &machine_ranks);
     m.def("create_threads", &create_threads, released());
     m.def("join", [](const BasePtr &group) { own(group).join(); }, released());
     m.def("split", &split, released());

@@ -7,6 +7,8 @@ import datetime
 import glob
 import json
 import os
+import subprocess
+import sys
 import threading
 
 import check
@@ -158,6 +160,20 @@ def leaves(rank):
     dist.all_reduce(torch.ones(4))
 
 
+def machine_worlds():
+    """Without a number, the world is the machine's, or WORLD_SIZE's."""
+    machine = os.path.join(TOP, "machines", "cube.yaml")
+    assert peal_torch.simulate(None, lambda rank: dist.get_world_size(), machine) == [4] * 4
+    assert peal_torch.world_size() is None and peal_torch.world_size(machine) == 4
+    refused(lambda: peal_torch.simulate(None, leaves), "world_size")
+    refused(lambda: peal_torch.world_size("cub"), "cub", "machine")
+    code = "import os, peal_torch; print(os.environ['WORLD_SIZE'], peal_torch.world_size())"
+    for given, want in (({}, "4 4"), ({"WORLD_SIZE": "3"}, "3 3")):
+        environment = {**os.environ, "PEAL_PLATFORM": "sim:" + machine, **given}
+        assert subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip() == want, given
+    print("ok the world of the machine", flush=True)
+
+
 def large_worlds():
     """The same times as with one process per rank, and in two runs."""
     machine = os.path.join(TOP, "machines", "torus8x8.yaml")
@@ -185,6 +201,7 @@ def large_worlds():
 
 def main(world):
     ranks(script, world)
+    machine_worlds()
     large_worlds()
 
 

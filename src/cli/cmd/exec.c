@@ -7,6 +7,7 @@
  * the first rank that failed. With --hosts, run/hosts.c does all this through agents.
  */
 #include "cli/run/hosts.h"
+#include "cli/kernel_args.h"
 #include "cli/run/ranks.h"
 
 #include "run/run.h"
@@ -234,14 +235,31 @@ static void watch(struct exec_job *job, int signals)
     free(polls);
 }
 
+/* Without -n: as many as the modelled machine is made for, or 2. 0 after a message. */
+static uint32_t count_ranks(const struct peal_cli *cli, const struct exec_options *o)
+{
+    enum { DEFAULT_RANKS = 2 };
+    const char *machine = peal_ranks_machine();
+    uint32_t ranks = DEFAULT_RANKS;
+    if (o->ranks)
+        return (uint32_t)o->ranks;
+    if (machine)
+        ranks = peal_kernel_machine_ranks(cli, machine);
+    if (ranks <= PEAL_MOST_RANKS)
+        return ranks;
+    peal_cli_usage(cli, "'%s' has %u ranks, at most %d can be started: -n says how many", machine,
+                   ranks, PEAL_MOST_RANKS);
+    return 0;
+}
+
 /* The ranks of one host, as children of this process. */
 static int run_here(struct peal_cli *cli, const struct exec_options *o, char **args)
 {
-    struct exec_job job = {.options = o,
-                           .pid = getpid(),
-                           .count = (uint32_t)o->ranks,
-                           .left = (uint32_t)o->ranks,
-                           .countdown = -1};
+    uint32_t ranks = count_ranks(cli, o);
+    if (!ranks)
+        return PEAL_EXIT_USAGE;
+    struct exec_job job = {
+        .options = o, .pid = getpid(), .count = ranks, .left = ranks, .countdown = -1};
     char name[40];
     peal_job_make(name);
     peal_ranks_set_master("127.0.0.1");
@@ -305,10 +323,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     return run_here(cli, o, args);
 }
 
-static const struct exec_options defaults = {.ranks = 2, .kill_after = -1, .join = -1};
+static const struct exec_options defaults = {.kill_after = -1, .join = -1};
 static const struct peal_option table[] = {
     {"ranks", 'n', PEAL_OPTION_INT, offsetof(struct exec_options, ranks), "P",
-     "number of ranks (default 2)", 1, PEAL_MOST_RANKS},
+     "number of ranks (default: the machine's of PEAL_PLATFORM=sim:M, or 2)", 1, PEAL_MOST_RANKS},
     {"prefix", 'p', PEAL_OPTION_FLAG, offsetof(struct exec_options, prefix), NULL,
      "put '[rank] ' in front of every line that a rank writes", 0, 0},
     {"kill-after", 0, PEAL_OPTION_INT, offsetof(struct exec_options, kill_after), "S",

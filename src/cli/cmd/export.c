@@ -18,7 +18,8 @@ struct export_options {
 };
 
 static const struct peal_option options_table[] = {
-    PEAL_KERNEL_ROWS(struct export_options, kernel, " (must be given)"),
+    PEAL_KERNEL_MACHINE_ROW(struct export_options, kernel),
+    PEAL_KERNEL_ROWS(struct export_options, kernel, " (default: that of -m)"),
     {"to", 0, PEAL_OPTION_STRING, offsetof(struct export_options, to), "ENGINE",
      "what it is written for: msccl, mscclpp or pto (must be given)", 0, 0},
     {"output", 'o', PEAL_OPTION_STRING, offsetof(struct export_options, folder), "DIR",

@@ -19,7 +19,8 @@ struct plan_options {
 
 #define AT(member) offsetof(struct plan_options, member)
 static const struct peal_option options_table[] = {
-    PEAL_KERNEL_ROWS(struct plan_options, kernel, " (must be given)"),
+    PEAL_KERNEL_MACHINE_ROW(struct plan_options, kernel),
+    PEAL_KERNEL_ROWS(struct plan_options, kernel, " (default: that of -m)"),
     {"rank", 0, PEAL_OPTION_INT, AT(rank), "R", "only this rank's part", 0,
      PEAL_PLAN_MAX_RANKS - 1},
     {"symmetric", 0, PEAL_OPTION_FLAG, AT(symmetric), NULL,

@@ -456,6 +456,7 @@ static int run_command(struct peal_cli *cli, const void *options, char **args, i
     if (!peal_recorded_options_fit(cli, &o->kernel, args[0]) ||
         !peal_ranks_platform(cli, o->platform) || !take_devices(cli, &own))
         return PEAL_EXIT_USAGE;
+    own.kernel.machine = peal_ranks_machine();
     if (peal_import_names_file(args[0]))
         return run_file(cli, o, args[0]);
     const struct peal_kernel *kernel = peal_kernel_open(cli, args[0], &o->kernel, &program);
@@ -479,7 +480,7 @@ static int run_command(struct peal_cli *cli, const void *options, char **args, i
 #define AT(member) offsetof(struct run_options, member)
 static const struct run_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .launches = 20};
 static const struct peal_option table[] = {
-    PEAL_KERNEL_ROWS(struct run_options, kernel, " (must be given)"),
+    PEAL_KERNEL_ROWS(struct run_options, kernel, " (default: the modelled machine's)"),
     {"launches", 'l', PEAL_OPTION_INT, AT(launches), "N", "launches, back to back (default 20)", 1,
      1 << 24},
     {"threads", 0, PEAL_OPTION_FLAG, AT(threads), NULL, "ranks are threads, not processes", 0, 0},

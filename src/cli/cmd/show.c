@@ -47,15 +47,14 @@ static bool show_nodes(const struct peal_cli *cli, const char *shape, struct pea
 {
     struct peal_kernel_options kernel = {.nodes = shape};
     struct peal_node_map placement;
-    uint32_t nranks;
-    const uint32_t *nodes;
-    if (!peal_kernel_placement(cli, &kernel, &nranks, &nodes))
+    struct peal_places places;
+    if (!peal_kernel_placement(cli, &kernel, &places))
         return false;
-    if (peal_placement_init(&placement, nranks, nodes) != PEAL_OK) {
+    if (peal_placement_init(&placement, places.nranks, places.nodes, places.cubes) != PEAL_OK) {
         peal_cli_fail(cli, "out of memory");
         return false;
     }
-    peal_text_printf(out, "// %u ranks on %u node%s, by seat:\n", nranks, placement.nodes,
+    peal_text_printf(out, "// %u ranks on %u node%s, by seat:\n", places.nranks, placement.nodes,
                      peal_text_plural(placement.nodes));
     for (uint32_t m = 0; m < placement.nodes; m++) {
         peal_text_printf(out, "// node %u: ranks", m);

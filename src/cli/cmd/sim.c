@@ -138,7 +138,9 @@ static bool take_file(const struct peal_cli *cli, const struct peal_sim_setup *s
     struct peal_import_file file;
     struct peal_kernel_options options = setup->kernel_options;
     const struct peal_machine_keys *k = &setup->machine->keys;
-    options.fallback = (uint32_t)(k->ranks ? k->ranks : setup->machine->pes);
+    options.fallback = peal_machine_ranks(setup->machine);
+    options.levels[0] = k->flat ? 0 : (uint32_t)(k->pes[0] * k->pes[1]);
+    options.levels[1] = (uint32_t)(k->cubes[0] * k->cubes[1]);
     bool opened = peal_import_file_open(cli, setup->file, &options, &file, code) &&
                   ask_machine(cli, setup, &file, code);
     if (opened) {
@@ -155,9 +157,7 @@ static bool bind_kernel(const struct peal_cli *cli, const struct peal_sim_setup 
                         const struct sim_options *options, struct peal_sim_job *job)
 {
     int64_t nranks, count;
-    const struct peal_machine_keys *k = &setup->machine->keys;
-    uint32_t fallback = (uint32_t)(k->ranks ? k->ranks : setup->machine->pes);
-    return peal_kernel_ranks(cli, &options->kernel, fallback, &nranks) &&
+    return peal_kernel_ranks(cli, &options->kernel, peal_machine_ranks(setup->machine), &nranks) &&
            peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) &&
            peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind);
 }

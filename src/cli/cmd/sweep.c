@@ -125,16 +125,14 @@ static bool fill_point(struct peal_sweep *s, struct peal_sweep_point *point,
     point->machine = vary_machine(s, point, setup, code);
     if (!point->machine)
         return false;
-    const struct peal_machine_keys *k = &point->machine->keys;
-    uint32_t placed;
-    const uint32_t *nodes;
+    struct peal_places places;
     *code = PEAL_EXIT_USAGE;
-    if (!peal_kernel_placement(s->cli, &s->options->kernel, &placed, &nodes))
+    if (!peal_kernel_placement(s->cli, &s->options->kernel, &places))
         return false;
     if (point->nranks == 0)
-        point->nranks = placed;
+        point->nranks = places.nranks;
     if (point->nranks == 0)
-        point->nranks = (uint32_t)(k->ranks ? k->ranks : point->machine->pes);
+        point->nranks = peal_machine_ranks(point->machine);
     point->job = (struct peal_sim_job){.kernel = setup->kernel,
                                        .machine = point->machine,
                                        .launches = 1,

@@ -18,7 +18,8 @@
 
 static const struct peal_option options_table[] = {
     PEAL_KERNEL_ROWS_VERIFY(struct peal_verify_settings, kernel,
-                            ", or all: every number of ranks (default 2..5 and 8)"),
+                            ", or all: every number of ranks (default: that of -m, or 2..5 and 8)"),
+    PEAL_KERNEL_MACHINE_ROW(struct peal_verify_settings, kernel),
     {"quick", 'q', PEAL_OPTION_FLAG, offsetof(struct peal_verify_settings, quick), NULL,
      "less by default: 2..4 ranks, and the count 3P + 2 alone", 0, 0},
     {"launches", 'l', PEAL_OPTION_INT, offsetof(struct peal_verify_settings, launches), "L",
@@ -91,7 +92,7 @@ static int report_stops(struct peal_cli *cli, const struct peal_verify_settings 
         return peal_cli_usage(cli, "--fault with --json takes one number of ranks");
     int64_t placed[] = {request.bind.nranks};
     const int64_t *unless_given = four;
-    if (o->kernel.nodes)
+    if (request.bind.nranks)
         unless_given = placed;
     for (size_t i = 0; i < o->kernel.ranks.len; i++) {
         if (!peal_kernel_places(cli, &o->kernel, request.bind.nranks, o->kernel.ranks.at[i]))
@@ -147,6 +148,7 @@ static bool check_all(const struct peal_cli *cli, const struct peal_verify_setti
         {k->in_place, "--in-place", "it covers calls in place and not in place"},
         {k->slot_bytes, "--slot-bytes", "how often payloads are split depends on the count"},
         {k->nodes, "--nodes", "a placement is for one number of ranks"},
+        {k->machine, "-m", "a machine is for one number of ranks"},
         {o->launches, "--launches", "it covers any number of launches"},
         {o->alone, "--alone", "it covers launches with any sequence of roots"},
         {o->order != PEAL_ORDER_WINDOWS, "--order pairwise", "all ranks are on one node"},
@@ -182,12 +184,11 @@ static bool check_order(const struct peal_cli *cli, const struct peal_verify_set
 /* False after a message: the root is not a rank for any of the numbers of ranks. */
 static bool check_root(const struct peal_cli *cli, const struct peal_kernel_options *o)
 {
-    uint32_t placed;
-    const uint32_t *nodes;
-    if (!peal_kernel_placement(cli, o, &placed, &nodes))
+    struct peal_places places;
+    if (!peal_kernel_placement(cli, o, &places))
         return false;
-    int64_t max_ranks = placed;
-    if (!placed && !o->ranks.len)
+    int64_t max_ranks = places.nranks;
+    if (!places.nranks && !o->ranks.len)
         max_ranks = PEAL_CLAIM_MAX_RANKS;
     for (size_t i = 0; i < o->ranks.len; i++)
         if (o->ranks.at[i] > max_ranks)
@@ -208,9 +209,9 @@ static int verify_files(struct peal_cli *cli, const struct peal_verify_settings 
 {
     uint32_t require = 0;
     (void)peal_require_parse(cli, o->require, &require); /* run() has checked it */
-    if (o->kernel.set.len || o->kernel.kernel || o->kernel.nodes)
+    if (o->kernel.set.len || o->kernel.kernel || o->kernel.nodes || o->kernel.machine)
         return peal_cli_usage(
-            cli, "--set, --kernel and --nodes are for kernels, not for plans in files");
+            cli, "--set, --kernel, --nodes and -m are for kernels, not for plans in files");
     if (o->kernel.ranks.all || o->certificate || o->check || o->fault || o->flush)
         return peal_cli_usage(
             cli, "-n all, --fault and --flush are for kernels, not for plans in files");
@@ -242,6 +243,7 @@ static int verify_python(struct peal_cli *cli, const struct peal_verify_settings
     struct peal_verify_settings recorded = *o;
     int code = PEAL_EXIT_OTHER;
     recorded.kernel.ranks.len = recorded.kernel.counts.len = 0;
+    recorded.kernel.nodes = recorded.kernel.machine = NULL;
     if (o->kernel.ranks.all || o->fix || o->fix_all)
         return peal_cli_usage(cli, "-n all and --fix are for kernels in Peal's language");
     if (peal_python_record(cli, path, &o->kernel, o->quick ? "2,3,4" : "2,3,4,5,8", &recordings))

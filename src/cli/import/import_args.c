@@ -74,6 +74,7 @@ static bool open_python(const struct peal_cli *cli, const char *path,
         *code = peal_cli_usage(cli, "--ranks and --count take one value here");
     else if (peal_python_record(cli, path, options, fallback, &recordings)) {
         recorded.ranks.len = recorded.counts.len = 0;
+        recorded.nodes = recorded.machine = NULL;
         ok = peal_import_file_open(cli, recordings.paths[0], &recorded, out, code);
         peal_python_release(&recordings);
     } else {

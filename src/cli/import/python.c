@@ -121,20 +121,42 @@ static bool wait_for(const struct peal_cli *cli, const struct peal_limits *limit
     return false;
 }
 
+/* The levels that program_id counts, as record.py takes them: PEs of a cube, cubes of a SIP; and
+ * the number of ranks that -m or --nodes place. False after a message. */
+static bool list_levels(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                        struct peal_text *levels, struct peal_text *placed)
+{
+    struct peal_places places;
+    struct peal_node_map map;
+    uint32_t pes = options->levels[0], cubes = options->levels[1];
+    if (!peal_kernel_placement(cli, options, &places))
+        return false;
+    if (places.nranks) {
+        if (peal_placement_init(&map, places.nranks, places.nodes, places.cubes) != PEAL_OK)
+            return peal_cli_fail(cli, "out of memory") == PEAL_EXIT_OK;
+        pes = map.max_pes;
+        cubes = map.max_cubes;
+        peal_placement_release(&map);
+        peal_text_printf(placed, "%u", places.nranks);
+    }
+    peal_text_printf(levels, "%u,%u", pes, cubes);
+    return true;
+}
+
 bool peal_python_record(const struct peal_cli *cli, const char *path,
                         const struct peal_kernel_options *options, const char *fallback,
                         struct peal_python_recordings *out)
 {
     *out = (struct peal_python_recordings){0};
-    struct peal_text script = {0}, ranks = {0}, counts = {0};
+    struct peal_text script = {0}, ranks = {0}, counts = {0}, levels = {0}, placed = {0};
     struct peal_limits limits = {.cpu_seconds = 30,
                                  .wall_seconds = 240,
                                  .memory = UINT64_C(4) << 30,
                                  .output = UINT64_C(2) << 30};
     bool ok = false;
     peal_limits_ask(&limits);
-    if (!peal_cli_folder_open(cli, out->folder))
-        return false;
+    if (!list_levels(cli, options, &levels, &placed) || !peal_cli_folder_open(cli, out->folder))
+        goto release;
     peal_text_printf(&script, "%s/record.py", out->folder);
     list_numbers(&options->ranks, &ranks);
     list_numbers(&options->counts, &counts);
@@ -144,7 +166,9 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                           "--ranks",
                           peal_text_get(&ranks),
                           "--fallback",
-                          fallback,
+                          placed.len ? peal_text_get(&placed) : fallback,
+                          "--levels",
+                          peal_text_get(&levels),
                           "--counts",
                           peal_text_get(&counts),
                           "--dtype",
@@ -168,9 +192,12 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
     } else {
         peal_cli_fail(cli, "'%s' was not recorded: %s", path, strerror(errno));
     }
+release:
     peal_text_release(&script);
     peal_text_release(&ranks);
     peal_text_release(&counts);
+    peal_text_release(&levels);
+    peal_text_release(&placed);
     return ok;
 }
 

@@ -362,6 +362,10 @@ bool peal_sim_setup_bind(const struct peal_cli *cli, const struct peal_sim_setup
 {
     if (!peal_kernel_bind(cli, setup->kernel, &setup->kernel_options, nranks, count, out))
         return false;
+    if (!peal_machine_kernel_seat(machine, setup->kernel, NULL, cli->arena, out)) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
     out->symmetric = true;
     if (!setup->kernel_options.depth)
         out->channel_depth = (uint32_t)machine->keys.slots;

@@ -191,18 +191,22 @@ uint32_t peal_verify_workers(const struct peal_verify_settings *o)
     return 1;
 }
 
-/* --nodes places one number of ranks. False after a message. */
+/* --nodes, and -m for a kernel that asks for its place, place one number of ranks. False after a
+ * message. */
 static bool claim_nodes(const struct peal_cli *cli, const struct peal_verify_settings *o,
                         struct peal_claim *claim)
 {
     const struct peal_ints *ranks = &o->kernel.ranks;
-    if (!o->kernel.nodes)
+    if (!claim->request.bind.nranks)
         return true;
-    if (ranks->len > 1) {
-        peal_cli_usage(cli, "--nodes %s places %u ranks: it goes with that number alone",
-                       o->kernel.nodes, claim->request.bind.nranks);
+    if (ranks->len > 1 && claim->request.bind.nodes) {
+        const char *where = o->kernel.nodes ? o->kernel.nodes : o->kernel.machine;
+        peal_cli_usage(cli, "%s %s places %u ranks: it goes with that number alone",
+                       o->kernel.nodes ? "--nodes" : "-m", where, claim->request.bind.nranks);
         return false;
     }
+    if (ranks->len > 1)
+        return true;
     if (ranks->len)
         return peal_kernel_places(cli, &o->kernel, claim->request.bind.nranks, ranks->at[0]);
     int64_t *placed = peal_arena_alloc(cli->arena, sizeof *placed);

@@ -327,10 +327,10 @@ static int report(struct verify_job *job)
 
 static bool check(struct peal_cli *cli, const struct peal_verify_settings *o)
 {
-    bool other = o->kernel.set.len || o->kernel.kernel || o->kernel.nodes || o->kernel.counts.len ||
-                 o->kernel.ranks.all || o->kernel.in_place || o->certificate || o->check ||
-                 o->fault || o->flush || o->fix || o->fix_all || o->html || o->advice ||
-                 o->order != PEAL_ORDER_WINDOWS;
+    bool other = o->kernel.set.len || o->kernel.kernel || o->kernel.nodes || o->kernel.machine ||
+                 o->kernel.counts.len || o->kernel.ranks.all || o->kernel.in_place ||
+                 o->certificate || o->check || o->fault || o->flush || o->fix || o->fix_all ||
+                 o->html || o->advice || o->order != PEAL_ORDER_WINDOWS;
     if (other)
         peal_cli_usage(cli, "a kernel in C++ takes -n, --op, --root, --launches, --states, "
                             "--memory, --json, --sarif and the options that name KERNEL.cpp");

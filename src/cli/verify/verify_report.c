@@ -117,7 +117,10 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *clai
         peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
         if (claim->request.bind.nodes) {
             peal_text_puts(out, " on nodes ");
-            peal_placement_show((uint32_t)claim->ranks[0], claim->request.bind.nodes, out);
+            peal_placement_show(&(struct peal_places){(uint32_t)claim->ranks[0],
+                                                      claim->request.bind.nodes,
+                                                      claim->request.bind.cubes},
+                                out);
         }
         first = false;
     }

@@ -248,3 +248,18 @@ enum peal_status peal_machine_kernel_open(const struct peal_machine *machine,
     snprintf(name, sizeof name, "%s_%s", peal_contract_info(contract)->name, chosen.algorithm);
     return open_builtin(name, diags, program, kernel);
 }
+
+bool peal_machine_kernel_seat(const struct peal_machine *machine, const struct peal_kernel *kernel,
+                              const struct peal_machine_group *group, struct peal_arena *arena,
+                              struct peal_bind *bind)
+{
+    struct peal_places places;
+    struct peal_machine_group all = {bind->nranks, bind->nranks, NULL};
+    if (bind->nodes || bind->cubes || !peal_kernel_is_placed(kernel))
+        return true;
+    if (!peal_machine_places(machine, group ? group : &all, arena, &places))
+        return false;
+    bind->nodes = places.nodes;
+    bind->cubes = places.cubes;
+    return true;
+}

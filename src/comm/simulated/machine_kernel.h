@@ -23,4 +23,11 @@ enum peal_status peal_machine_kernel_open(const struct peal_machine *machine,
                                           struct peal_program **program,
                                           const struct peal_kernel **kernel);
 
+/* A kernel that asks where its ranks are placed gets the machine's levels: a node is a SIP. Others,
+ * and binds that have a placement, are left alone. group NULL: the bind's ranks are the machine's.
+ * False: out of memory. */
+bool peal_machine_kernel_seat(const struct peal_machine *machine, const struct peal_kernel *kernel,
+                              const struct peal_machine_group *group, struct peal_arena *arena,
+                              struct peal_bind *bind);
+
 #endif

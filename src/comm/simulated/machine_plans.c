@@ -188,6 +188,9 @@ static enum peal_status plan_collective(const struct peal_machine_plans *plans,
     peal_diags_init(&diags);
     enum peal_status status = bind_call(&request, &shape, made->count, &arena, &why);
     request.bind.symmetric = false; /* the machine addresses every rank's buffers */
+    if (status == PEAL_OK &&
+        !peal_machine_kernel_seat(plans->machine, made->kernel, NULL, &arena, &request.bind))
+        status = PEAL_NO_MEMORY;
     if (status == PEAL_OK)
         status = peal_plan_make(&request, &diags, &made->plan);
     if (status == PEAL_OK && !peal_shape_fits(made->plan, &shape, args->root, &why)) {

@@ -134,10 +134,23 @@ static bool cannot_open(const struct peal_host_open *options, enum peal_status s
     return peal_host_open(options, &none) == status && strstr(peal_host_error(NULL), words);
 }
 
+/* Without a number of workers a modelled machine has as many as it is made for. */
+static void test_workers_of_machine(void)
+{
+    struct peal_host *machine = NULL;
+    struct peal_host_open options = {.platform = "sim:mesh4x4"};
+    check(peal_host_open(&options, &machine) == PEAL_OK && peal_host_workers(machine) == 16);
+    peal_host_close(machine);
+    options.platform = "sim:large4096";
+    check(cannot_open(&options, PEAL_UNSUPPORTED, "4096 workers, at most 256"));
+}
+
 static void test_openings(void)
 {
-    struct peal_host_open options = {.workers = 0, .platform = platform};
+    struct peal_host_open options = {.workers = 0, .platform = "native"};
     check(cannot_open(&options, PEAL_INVALID, "1 to 256"));
+    options.platform = platform;
+    test_workers_of_machine();
     options.workers = 257;
     check(cannot_open(&options, PEAL_UNSUPPORTED, "1 to 256"));
     options.workers = 2;

@@ -107,6 +107,41 @@ static void test_user_defined(void)
     }
 }
 
+/* A kernel sees the machine's levels, and without a number of ranks it runs on all of them. */
+static void test_levels(void)
+{
+    static const char text[] = "kernel k(out y: T[n]) {\n"
+                               "    y[0] = fill(100 * program_id(2) + 10 * program_id(1), 1)\n"
+                               "    y[1] = fill(program_id(0), 1)\n"
+                               "    y[2] = fill(nranks, 1)\n"
+                               "}\n";
+    enum { ALL = 128 };
+    static float at[ALL][3];
+    void *data[ALL];
+    for (int r = 0; r < ALL; r++)
+        data[r] = at[r];
+    struct peal_simulate_arg arg = {.kind = PEAL_ARG_BUFFER, .data = data, .bytes = sizeof at[0]};
+    struct peal_simulate request = {.text = text,
+                                    .machine = "system2x4x16",
+                                    .dtype = PEAL_F32,
+                                    .args = &arg,
+                                    .nargs = 1,
+                                    .error = error,
+                                    .error_cap = sizeof error};
+    struct peal_simulated out = {0};
+    check(peal_simulate(&request, &out, sizeof out) == PEAL_OK);
+    float seen[2][4] = {{0}};
+    for (int r = 0; r < ALL; r++) {
+        int sip = r / 64, cube = (int)at[r][0] % 100 / 10;
+        check((int)at[r][0] / 100 == sip && at[r][2] == ALL);
+        check(at[r][1] == seen[sip][cube]++); /* in rank order */
+    }
+    for (int i = 0; i < 8; i++)
+        check(seen[i / 4][i % 4] == 16);
+    request.ranks = ALL + 1;
+    check(peal_simulate(&request, &out, sizeof out) == PEAL_INVALID);
+}
+
 static void test_pairs(void)
 {
     struct pair {
@@ -168,6 +203,7 @@ static void test_refused(void)
 int main(void)
 {
     test_user_defined();
+    test_levels();
     test_pairs();
     test_complex();
     test_refused();

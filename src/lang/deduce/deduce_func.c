@@ -26,12 +26,14 @@ static const struct {
     {"peer", PEAL_BUILTIN_PEER, 1, 1},
     {"fill", PEAL_BUILTIN_FILL, 2, 3},
     {"final", PEAL_BUILTIN_FINAL, 2, 2},
-    {"at", PEAL_BUILTIN_AT, 2, 2},
+    {"at", PEAL_BUILTIN_AT, 2, 3},
     {"node_of", PEAL_BUILTIN_NODE_OF, 1, 1},
     {"fetch_add", PEAL_BUILTIN_FETCH_ADD, 2, 2},
     {"compare_swap", PEAL_BUILTIN_COMPARE_SWAP, 3, 3},
     {"seat_of", PEAL_BUILTIN_SEAT_OF, 1, 1},
     {"seats_of", PEAL_BUILTIN_SEATS_OF, 1, 1},
+    {"program_id", PEAL_BUILTIN_PROGRAM_ID, 1, 2},
+    {"num_programs", PEAL_BUILTIN_NUM_PROGRAMS, 1, 1},
 };
 enum { BUILTINS = sizeof builtins / sizeof *builtins, MAX_POLYS = 4 };
 

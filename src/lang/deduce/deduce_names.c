@@ -89,6 +89,52 @@ bool peal_name_is_placement(const char *name)
     return false;
 }
 
+/* Sets *context if the expression asks for the placement. */
+static void ask_placement(struct peal_expr *expr, void *context)
+{
+    bool *is_placed = context;
+    const struct peal_symbol *symbol = expr->kind == PEAL_EXPR_NAME ? expr->symbol : NULL;
+    if (symbol && symbol->kind == PEAL_SYMBOL_BUILTIN && peal_special_is_placement(symbol->value))
+        *is_placed = true;
+    if (expr->kind != PEAL_EXPR_CALL)
+        return;
+    switch (expr->builtin) {
+    case PEAL_BUILTIN_AT:
+    case PEAL_BUILTIN_NODE_OF:
+    case PEAL_BUILTIN_SEAT_OF:
+    case PEAL_BUILTIN_SEATS_OF:
+    case PEAL_BUILTIN_PROGRAM_ID:
+    case PEAL_BUILTIN_NUM_PROGRAMS:
+        *is_placed = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static void ask_body(struct peal_stmt *body, bool *is_placed)
+{
+    for (struct peal_stmt *s = body; s; s = s->next) {
+        peal_stmt_walk_exprs(s, ask_placement, is_placed);
+        ask_body(s->body, is_placed);
+        ask_body(s->other, is_placed);
+        if (s->kind == PEAL_STMT_CALL && s->callee)
+            *is_placed = *is_placed || peal_kernel_is_placed(s->callee);
+    }
+}
+
+bool peal_kernel_is_placed(const struct peal_kernel *kernel)
+{
+    bool is_placed = false;
+    for (int i = 0; i < kernel->nparams; i++) {
+        for (int k = 0; k < 2; k++)
+            peal_expr_walk(kernel->params[i]->shape[k], ask_placement, &is_placed);
+        peal_expr_walk(kernel->params[i]->initial, ask_placement, &is_placed);
+    }
+    ask_body(kernel->body, &is_placed);
+    return is_placed;
+}
+
 struct peal_fact *peal_deducer_fact(struct peal_deducer *d, const struct peal_symbol *symbol)
 {
     return &d->facts.at[symbol->slot];

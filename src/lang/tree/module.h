@@ -113,10 +113,12 @@ enum peal_builtin {
     PEAL_BUILTIN_LEN,          /* len(buffer or tile): elements */
     PEAL_BUILTIN_HAS,          /* has(port): is there a neighbour? */
     PEAL_BUILTIN_PEER,         /* peer(port): its rank */
-    PEAL_BUILTIN_AT,           /* at(node, seat): the rank with that seat */
+    PEAL_BUILTIN_AT,           /* at(node, seat), at(node, cube, PE): the rank there */
     PEAL_BUILTIN_NODE_OF,      /* node_of(rank) */
     PEAL_BUILTIN_SEAT_OF,      /* seat_of(rank) */
     PEAL_BUILTIN_SEATS_OF,     /* seats_of(node): its ranks */
+    PEAL_BUILTIN_PROGRAM_ID,   /* program_id(axis): 0 PE of its cube, 1 cube of its node, 2 node */
+    PEAL_BUILTIN_NUM_PROGRAMS, /* num_programs(axis): the most there are on that axis */
     PEAL_BUILTIN_FILL,         /* fill(value, len), fill(value, rows, cols): a tile */
     PEAL_BUILTIN_FINAL,        /* final(op, tile): divides by nranks if op is avg */
     PEAL_BUILTIN_OWN,          /* an op that is written as a function, such as matmul: `own` */
@@ -286,8 +288,9 @@ struct peal_stmt {
     struct peal_expr *a, *b, *c;
     struct peal_stmt *body;
     struct peal_stmt *other; /* IF: else; an `else if` is an IF alone in here */
-    const char *name;        /* CALL, SCOPE: kernel; ASSERT: message, or what is required; ACCUMULATE: the reduce name */
-    struct peal_expr *args;  /* CALL */
+    const char *
+        name; /* CALL, SCOPE: kernel; ASSERT: message, or what is required; ACCUMULATE: the reduce name */
+    struct peal_expr *args;            /* CALL */
     struct peal_kernel *callee;        /* CALL: deduced */
     struct peal_symbol *reduce_symbol; /* ACCUMULATE with a reduce parameter: deduced */
     enum peal_reduction reduce;        /* ACCUMULATE otherwise: deduced */

@@ -173,9 +173,9 @@ static void dump_placement(const struct peal_plan *plan, struct peal_text *out)
 {
     const int64_t *nodes = peal_plan_nodes(plan);
     peal_text_puts(out, "  node of rank 0, 1, ... =");
-    for (uint32_t r = 0; r < peal_size_min(plan->nranks, 64); r++)
+    for (uint32_t r = 0; r < peal_size_min(plan->nranks, 24); r++)
         peal_text_printf(out, " %" PRId64, nodes[r]);
-    peal_text_puts(out, plan->nranks > 64 ? " ...\n" : "\n");
+    peal_text_puts(out, plan->nranks > 24 ? " ...\n" : "\n");
 }
 
 static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)

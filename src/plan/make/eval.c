@@ -291,6 +291,25 @@ static bool is_node(struct instantiation *t, const struct peal_expr *e, int64_t 
                           t->placement.nodes);
 }
 
+/* at(node, cube, PE) */
+static int64_t rank_in_cube(struct instantiation *t, const struct peal_expr *e, int64_t node,
+                            int64_t cube)
+{
+    const struct peal_node_map *p = &t->placement;
+    int64_t pe = peal_inst_int(t, e->a->next->next);
+    uint32_t pes = 0;
+    if (cube >= 0 && cube < peal_placement_seats(p, (uint32_t)node)) {
+        const uint32_t *first = &p->cube_first[p->first[node] + (uint32_t)cube];
+        pes = first[1] - first[0];
+        if (pe >= 0 && pe < pes)
+            return p->by_cube[first[0] + (uint32_t)pe];
+    }
+    peal_inst_fail(t, e->pos,
+                   "there is no PE %" PRId64 " in cube %" PRId64 " of node %" PRId64 ": it has %u",
+                   pe, cube, node, pes);
+    return 0;
+}
+
 /* at(node, seat) */
 static int64_t rank_at(struct instantiation *t, const struct peal_expr *e)
 {
@@ -298,6 +317,8 @@ static int64_t rank_at(struct instantiation *t, const struct peal_expr *e)
     int64_t node = peal_inst_int(t, e->a), seat = peal_inst_int(t, e->a->next);
     if (!is_node(t, e, node))
         return 0;
+    if (e->a->next->next)
+        return rank_in_cube(t, e, node, seat);
     uint32_t seats = peal_placement_seats(p, (uint32_t)node);
     if (seat >= 0 && seat < seats)
         return p->ranks[p->first[node] + (uint32_t)seat];
@@ -307,15 +328,38 @@ static int64_t rank_at(struct instantiation *t, const struct peal_expr *e)
     return 0;
 }
 
+static bool is_rank(struct instantiation *t, const struct peal_expr *e, int64_t rank)
+{
+    if (rank >= 0 && rank < t->bind->nranks)
+        return true;
+    return peal_inst_fail(t, e->pos, "rank %" PRId64 " does not exist: there are %u", rank,
+                          t->bind->nranks);
+}
+
+/* program_id(axis), program_id(axis, rank), num_programs(axis) */
+static int64_t program(struct instantiation *t, const struct peal_expr *e)
+{
+    int64_t axis = peal_inst_int(t, e->a), rank = t->rank;
+    if (axis < 0 || axis >= PEAL_AXES) {
+        peal_inst_fail(t, e->pos,
+                       "there is no axis %" PRId64 ": 0 is the PE, 1 the cube, 2 the node", axis);
+        return 0;
+    }
+    if (e->builtin == PEAL_BUILTIN_NUM_PROGRAMS)
+        return peal_placement_extent(&t->placement, (enum peal_axis)axis);
+    if (e->a->next)
+        rank = peal_inst_int(t, e->a->next);
+    if (!is_rank(t, e, rank))
+        return 0;
+    return peal_placement_id(&t->placement, (enum peal_axis)axis, (uint32_t)rank);
+}
+
 /* node_of(rank), seat_of(rank) */
 static int64_t rank_place(struct instantiation *t, const struct peal_expr *e)
 {
     int64_t rank = peal_inst_int(t, e->a);
-    if (rank < 0 || rank >= t->bind->nranks) {
-        peal_inst_fail(t, e->pos, "rank %" PRId64 " does not exist: there are %u", rank,
-                       t->bind->nranks);
+    if (!is_rank(t, e, rank))
         return 0;
-    }
     const struct peal_node_map *p = &t->placement;
     if (e->builtin == PEAL_BUILTIN_NODE_OF)
         return p->node[rank];
@@ -381,6 +425,9 @@ static int64_t call_value(struct instantiation *t, const struct peal_expr *e)
         return rank_place(t, e);
     case PEAL_BUILTIN_SEATS_OF:
         return seats_of(t, e);
+    case PEAL_BUILTIN_PROGRAM_ID:
+    case PEAL_BUILTIN_NUM_PROGRAMS:
+        return program(t, e);
     default:
         assert(!"a function of integers");
         return 0;

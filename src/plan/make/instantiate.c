@@ -442,15 +442,18 @@ static bool check_nodes(const struct peal_bind *bind, const struct peal_kernel *
                         struct peal_diags *diags)
 {
     struct peal_node_map placement;
-    if (!bind->nodes)
+    if (!bind->nodes && !bind->cubes)
         return true;
-    enum peal_status status = peal_placement_init(&placement, bind->nranks, bind->nodes);
+    enum peal_status status =
+        peal_placement_init(&placement, bind->nranks, bind->nodes, bind->cubes);
     if (status == PEAL_OK)
         peal_placement_release(&placement);
     else
         peal_diag_error(diags, kernel->pos,
-                        status == PEAL_NO_MEMORY ? "out of memory"
-                                                 : "nodes are numbered 0, 1, 2, ... without gaps");
+                        status == PEAL_NO_MEMORY
+                            ? "out of memory"
+                            : "nodes, and the cubes of a node, are numbered 0, 1, 2, "
+                              "... without gaps");
     return status == PEAL_OK;
 }
 
@@ -520,7 +523,7 @@ bool peal_inst_acquire(struct instantiation *t)
 {
     const struct peal_bind *bind = t->bind;
     t->ends = peal_kernel_ends(t->kernel);
-    if (peal_placement_init(&t->placement, bind->nranks, bind->nodes) != PEAL_OK)
+    if (peal_placement_init(&t->placement, bind->nranks, bind->nodes, bind->cubes) != PEAL_OK)
         return false; /* the numbers are right: peal_inst_check_bind has checked them */
     t->via = PEAL_NONE;
     if (bind->max_ops)

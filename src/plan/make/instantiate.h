@@ -45,6 +45,7 @@ struct peal_bind {
     /* window parameters are in symmetric memory; otherwise PEAL_BUF_SYMMETRIC is not set */
     bool symmetric;
     const uint32_t *nodes;  /* the node of every rank, see placement.h; NULL: all on one node */
+    const uint32_t *cubes;  /* the cube of every rank, in its node; NULL: each node is one cube */
     uint32_t channel_depth; /* 0 = 2 */
     uint64_t slot_bytes;    /* 0 = the largest payload; otherwise larger sends are split */
     uint64_t max_ops;       /* of the whole plan; 0 = peal_instantiate_max_ops(nranks) */

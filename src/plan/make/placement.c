@@ -13,6 +13,10 @@ void peal_placement_release(struct peal_node_map *placement)
     free(placement->seat);
     free(placement->first);
     free(placement->ranks);
+    free(placement->cube);
+    free(placement->pe);
+    free(placement->cube_first);
+    free(placement->by_cube);
     *placement = (struct peal_node_map){0};
 }
 
@@ -32,8 +36,30 @@ static uint32_t count_nodes(uint32_t nranks, const uint32_t *nodes, uint32_t *si
     return 0;
 }
 
+/* Numbers the PEs of every cube. False: the cubes of a node have gaps. */
+static bool number_pes(struct peal_node_map *p)
+{
+    for (uint32_t r = 0; r < p->nranks; r++) {
+        if (p->cube[r] >= peal_placement_seats(p, p->node[r]))
+            return false;
+        p->pe[r] = p->cube_first[p->first[p->node[r]] + p->cube[r] + 1]++;
+        p->max_pes = p->pe[r] + 1 > p->max_pes ? p->pe[r] + 1 : p->max_pes;
+        p->max_cubes = p->cube[r] + 1 > p->max_cubes ? p->cube[r] + 1 : p->max_cubes;
+    }
+    for (uint32_t r = 0; r < p->nranks; r++) { /* no cube before an empty one */
+        uint32_t row = p->first[p->node[r]] + p->cube[r];
+        if (p->cube[r] > 0 && p->cube_first[row] == 0)
+            return false;
+    }
+    for (uint32_t row = 0; row < p->nranks; row++)
+        p->cube_first[row + 1] += p->cube_first[row];
+    for (uint32_t r = 0; r < p->nranks; r++)
+        p->by_cube[p->cube_first[p->first[p->node[r]] + p->cube[r]] + p->pe[r]] = r;
+    return true;
+}
+
 enum peal_status peal_placement_init(struct peal_node_map *out, uint32_t nranks,
-                                     const uint32_t *nodes)
+                                     const uint32_t *nodes, const uint32_t *cubes)
 {
     struct peal_node_map p = {.nranks = nranks};
     enum peal_status status = PEAL_NO_MEMORY;
@@ -42,10 +68,17 @@ enum peal_status peal_placement_init(struct peal_node_map *out, uint32_t nranks,
     p.seat = calloc(nranks + 1, sizeof *p.seat);
     p.first = calloc(nranks + 2, sizeof *p.first);
     p.ranks = calloc(nranks + 1, sizeof *p.ranks);
-    if (!sizes || !p.node || !p.seat || !p.first || !p.ranks)
+    p.cube = calloc(nranks + 1, sizeof *p.cube);
+    p.pe = calloc(nranks + 1, sizeof *p.pe);
+    p.cube_first = calloc(nranks + 2, sizeof *p.cube_first);
+    p.by_cube = calloc(nranks + 1, sizeof *p.by_cube);
+    if (!sizes || !p.node || !p.seat || !p.first || !p.ranks || !p.cube || !p.pe || !p.cube_first ||
+        !p.by_cube)
         goto release;
     if (nodes)
         memcpy(p.node, nodes, nranks * sizeof *nodes);
+    if (cubes)
+        memcpy(p.cube, cubes, nranks * sizeof *cubes);
     p.nodes = count_nodes(nranks, p.node, sizes);
     status = PEAL_INVALID;
     if (p.nodes == 0)
@@ -61,6 +94,8 @@ enum peal_status peal_placement_init(struct peal_node_map *out, uint32_t nranks,
         p.seat[r] = sizes[m]++;
         p.ranks[p.first[m] + p.seat[r]] = r;
     }
+    if (!number_pes(&p))
+        goto release;
     free(sizes);
     *out = p;
     return PEAL_OK;
@@ -68,6 +103,18 @@ release:
     free(sizes);
     peal_placement_release(&p);
     return status;
+}
+
+uint32_t peal_placement_id(const struct peal_node_map *p, enum peal_axis axis, uint32_t rank)
+{
+    const uint32_t *ids[PEAL_AXES] = {p->pe, p->cube, p->node};
+    return ids[axis][rank];
+}
+
+uint32_t peal_placement_extent(const struct peal_node_map *p, enum peal_axis axis)
+{
+    const uint32_t extents[PEAL_AXES] = {p->max_pes, p->max_cubes, p->nodes};
+    return extents[axis];
 }
 
 static bool is_digit(char c)
@@ -92,8 +139,9 @@ static bool read_number(const char **at, uint64_t *out)
 
 struct reading {
     const char *text;
-    uint32_t *nodes;
+    uint32_t *nodes, *cubes;
     uint32_t nranks, count;
+    uint64_t pes; /* of a cube; 0: each node is one cube */
     struct peal_text *error;
 };
 
@@ -101,8 +149,8 @@ static bool reject(struct reading *r)
 {
     peal_text_printf(
         r->error,
-        "'%s' is not a placement: write sizes of nodes (5+3), nodes x seats (2x4) or the "
-        "node of every rank (0,1,1,0)",
+        "'%s' is not a placement: write sizes of nodes (5+3), nodes x seats (2x4), nodes x cubes x "
+        "PEs (2x4x16) or the node of every rank (0,1,1,0)",
         r->text);
     return false;
 }
@@ -117,8 +165,11 @@ static bool add_node(struct reading *r, uint64_t seats)
         peal_text_printf(r->error, "'%s' places more than %d ranks", r->text, PEAL_PLAN_MAX_RANKS);
         return false;
     }
-    for (uint64_t i = 0; i < seats; i++)
+    for (uint64_t i = 0; i < seats; i++) {
+        if (r->pes)
+            r->cubes[r->nranks] = (uint32_t)(i / r->pes);
         r->nodes[r->nranks++] = r->count;
+    }
     r->count++;
     return true;
 }
@@ -140,14 +191,20 @@ static bool read_sizes(struct reading *r)
     }
 }
 
-/* 2x4 */
+/* 2x4, 2x4x16 */
 static bool read_product(struct reading *r)
 {
     const char *at = r->text;
     uint64_t nodes, seats;
-    if (!read_number(&at, &nodes) || *at++ != 'x' || !read_number(&at, &seats) || *at)
+    if (!read_number(&at, &nodes) || *at++ != 'x' || !read_number(&at, &seats))
         return reject(r);
-    if (nodes == 0)
+    if (*at == 'x') {
+        at++;
+        if (!read_number(&at, &r->pes) || r->pes == 0)
+            return reject(r);
+        seats *= r->pes;
+    }
+    if (nodes == 0 || *at)
         return reject(r);
     for (uint64_t i = 0; i < nodes; i++) {
         if (!add_node(r, seats))
@@ -171,7 +228,7 @@ static bool read_list(struct reading *r)
             return reject(r);
     }
     struct peal_node_map made;
-    enum peal_status status = peal_placement_init(&made, r->nranks, r->nodes);
+    enum peal_status status = peal_placement_init(&made, r->nranks, r->nodes, NULL);
     if (status == PEAL_OK)
         peal_placement_release(&made);
     else
@@ -180,12 +237,13 @@ static bool read_list(struct reading *r)
     return status == PEAL_OK;
 }
 
-bool peal_placement_parse(const char *text, struct peal_arena *arena, uint32_t *nranks,
-                          uint32_t **nodes, struct peal_text *error)
+bool peal_placement_parse(const char *text, struct peal_arena *arena, struct peal_places *out,
+                          struct peal_text *error)
 {
     struct reading r = {.text = text, .error = error};
     r.nodes = peal_arena_alloc(arena, PEAL_PLAN_MAX_RANKS * sizeof *r.nodes);
-    if (!r.nodes) {
+    r.cubes = peal_arena_alloc(arena, PEAL_PLAN_MAX_RANKS * sizeof *r.cubes);
+    if (!r.nodes || !r.cubes) {
         peal_text_puts(error, "out of memory");
         return false;
     }
@@ -196,8 +254,7 @@ bool peal_placement_parse(const char *text, struct peal_arena *arena, uint32_t *
         good = read_list(&r);
     else
         good = read_sizes(&r);
-    *nranks = r.nranks;
-    *nodes = r.nodes;
+    *out = (struct peal_places){r.nranks, r.nodes, r.pes ? r.cubes : NULL};
     return good;
 }
 
@@ -220,20 +277,34 @@ static bool is_even(const struct peal_node_map *p)
     return true;
 }
 
-void peal_placement_show(uint32_t nranks, const uint32_t *nodes, struct peal_text *out)
+/* Are all cubes of equal size, and their ranks next to each other? */
+static bool has_even_cubes(const struct peal_node_map *p)
+{
+    for (uint32_t r = 0; r < p->nranks; r++) {
+        if (p->by_cube[r] != r)
+            return false;
+    }
+    return p->nodes * p->max_cubes * p->max_pes == p->nranks;
+}
+
+void peal_placement_show(const struct peal_places *places, struct peal_text *out)
 {
     struct peal_node_map p;
-    if (peal_placement_init(&p, nranks, nodes) != PEAL_OK)
+    if (peal_placement_init(&p, places->nranks, places->nodes, places->cubes) != PEAL_OK)
         return;
     bool blocks = is_in_blocks(&p);
-    if (blocks && p.nodes > 1 && is_even(&p)) {
+    if (blocks && p.max_cubes > 1 && has_even_cubes(&p)) {
+        peal_text_printf(out, "%ux%ux%u", p.nodes, p.max_cubes, p.max_pes);
+    } else if (blocks && p.nodes > 1 && is_even(&p)) {
         peal_text_printf(out, "%ux%u", p.nodes, p.max_seats);
     } else if (blocks) {
         for (uint32_t m = 0; m < p.nodes; m++)
             peal_text_printf(out, "%s%u", m ? "+" : "", peal_placement_seats(&p, m));
     } else {
-        for (uint32_t r = 0; r < nranks; r++)
+        for (uint32_t r = 0; r < p.nranks; r++)
             peal_text_printf(out, "%s%u", r ? "," : "", p.node[r]);
     }
+    if (p.max_cubes > 1 && !(blocks && has_even_cubes(&p)))
+        peal_text_printf(out, " of up to %u cubes", p.max_cubes);
     peal_placement_release(&p);
 }

@@ -15,7 +15,7 @@ TEST(seats_follow_rank_order)
     static const uint32_t nodes[] = {1, 0, 1, 1, 0};
     static const uint32_t seats[] = {0, 0, 1, 2, 1}, ranks[] = {1, 4, 0, 2, 3};
     struct peal_node_map p;
-    assert_int_equal(peal_placement_init(&p, 5, nodes), PEAL_OK);
+    assert_int_equal(peal_placement_init(&p, 5, nodes, NULL), PEAL_OK);
     assert_int_equal(p.nodes, 2);
     assert_int_equal(p.max_seats, 3);
     assert_int_equal(peal_placement_seats(&p, 0), 2);
@@ -23,7 +23,7 @@ TEST(seats_follow_rank_order)
     assert_memory_equal(p.seat, seats, sizeof seats);
     assert_memory_equal(p.ranks, ranks, sizeof ranks);
     peal_placement_release(&p);
-    assert_int_equal(peal_placement_init(&p, 3, NULL), PEAL_OK);
+    assert_int_equal(peal_placement_init(&p, 3, NULL, NULL), PEAL_OK);
     assert_int_equal(p.nodes, 1);
     assert_int_equal(p.max_seats, 3);
     peal_placement_release(&p);
@@ -33,8 +33,11 @@ TEST(gaps_are_refused)
 {
     static const uint32_t gap[] = {0, 2, 2}, large[] = {0, 7, 0};
     struct peal_node_map p;
-    assert_int_equal(peal_placement_init(&p, 3, gap), PEAL_INVALID);
-    assert_int_equal(peal_placement_init(&p, 3, large), PEAL_INVALID);
+    assert_int_equal(peal_placement_init(&p, 3, gap, NULL), PEAL_INVALID);
+    assert_int_equal(peal_placement_init(&p, 3, large, NULL), PEAL_INVALID);
+    static const uint32_t nodes[] = {0, 0, 1}, cubes[] = {0, 2, 0}, second[] = {0, 0, 1};
+    assert_int_equal(peal_placement_init(&p, 3, nodes, cubes), PEAL_INVALID);
+    assert_int_equal(peal_placement_init(&p, 3, nodes, second), PEAL_INVALID);
 }
 
 TEST(forms_are_read_and_shown)
@@ -61,7 +64,11 @@ TEST(forms_are_read_and_shown)
         {__LINE__, "5+0", NULL, 0, "has no ranks"},
         {__LINE__, "0x4", NULL, 0, "is not a placement"},
         {__LINE__, "4x0", NULL, 0, "has no ranks"},
-        {__LINE__, "2x4x1", NULL, 0, "is not a placement"},
+        {__LINE__, "2x4x1", "2x4x1", 8, NULL},
+        {__LINE__, "1x2x3", "1x2x3", 6, NULL},
+        {__LINE__, "2x1x3", "2x3", 6, NULL},
+        {__LINE__, "2x4x0", NULL, 0, "is not a placement"},
+        {__LINE__, "2x4x1x1", NULL, 0, "is not a placement"},
         {__LINE__, "0,2", NULL, 0, "without gaps"},
         {__LINE__, "0,", NULL, 0, "is not a placement"},
         {__LINE__, "a", NULL, 0, "is not a placement"},
@@ -70,14 +77,15 @@ TEST(forms_are_read_and_shown)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_arena arena;
         struct peal_text text = {0}, error = {0};
-        uint32_t nranks = 0, *nodes = NULL;
+        struct peal_places places = {0};
         peal_arena_init(&arena, 0);
-        bool good = peal_placement_parse(rows[i].text, &arena, &nranks, &nodes, &error);
+        bool good = peal_placement_parse(rows[i].text, &arena, &places, &error);
         if (good)
-            peal_placement_show(nranks, nodes, &text);
+            peal_placement_show(&places, &text);
         bool right = good == !rows[i].error;
         if (right && good)
-            right = nranks == rows[i].nranks && strcmp(peal_text_get(&text), rows[i].shown) == 0;
+            right =
+                places.nranks == rows[i].nranks && strcmp(peal_text_get(&text), rows[i].shown) == 0;
         if (right && !good)
             right = strstr(peal_text_get(&error), rows[i].error) != NULL;
         if (!right)
@@ -91,7 +99,7 @@ TEST(forms_are_read_and_shown)
 
 /* One element per rank shows the value of an expression there. */
 static void check_expression(int line, const char *expression, const uint32_t *nodes,
-                             const double *want)
+                             const uint32_t *cubes, const double *want)
 {
     enum { RANKS = 4 };
     char source[512];
@@ -108,6 +116,7 @@ static void check_expression(int line, const char *expression, const uint32_t *n
                                                  .rank = PEAL_NONE,
                                                  .dtype = PEAL_F64,
                                                  .nodes = nodes,
+                                                 .cubes = cubes,
                                                  .no_fuse = true}};
     enum peal_status status = peal_plan_make(&request, &diags, &plan);
     for (uint32_t r = 0; r < RANKS; r++) {
@@ -159,7 +168,49 @@ TEST(expressions_mean_what_the_document_says)
         {__LINE__, "0", gap, {0}, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        check_expression(rows[i].line, rows[i].expression, rows[i].nodes,
+        check_expression(rows[i].line, rows[i].expression, rows[i].nodes, NULL,
+                         rows[i].refused ? NULL : rows[i].want);
+}
+
+TEST(program_ids_follow_the_levels)
+{
+    static const uint32_t one[] = {0, 0, 0, 0}, two[] = {0, 0, 1, 1}, cubes[] = {0, 1, 1, 0},
+                          of_two[] = {0, 1, 1, 0}, gap[] = {0, 2, 0, 0};
+    static const struct {
+        int line;
+        const char *expression;
+        const uint32_t *nodes, *cubes;
+        double want[4];
+        bool refused;
+    } rows[] = {
+        {__LINE__, "program_id(0)", NULL, NULL, {0, 1, 2, 3}, false},
+        {__LINE__, "program_id(1) + 4 * program_id(2)", NULL, NULL, {0, 0, 0, 0}, false},
+        {__LINE__, "num_programs(0)", NULL, NULL, {4, 4, 4, 4}, false},
+        {__LINE__, "program_id(0)", one, cubes, {0, 0, 1, 1}, false},
+        {__LINE__, "program_id(1)", one, cubes, {0, 1, 1, 0}, false},
+        {__LINE__, "program_id(2)", two, of_two, {0, 0, 1, 1}, false},
+        {__LINE__, "program_id(0, 3 - rank)", one, cubes, {1, 1, 0, 0}, false},
+        {__LINE__, "num_programs(0) + 8 * num_programs(1)", one, cubes, {18, 18, 18, 18}, false},
+        {__LINE__, "num_programs(2)", two, of_two, {2, 2, 2, 2}, false},
+        {__LINE__,
+         "at(program_id(2), program_id(1), program_id(0))",
+         two,
+         of_two,
+         {0, 1, 2, 3},
+         false},
+        {__LINE__, "at(0, 1, 1)", one, cubes, {2, 2, 2, 2}, false},
+        {__LINE__, "at(1, 1, 0)", two, of_two, {2, 2, 2, 2}, false},
+        {__LINE__, "at(0, 2, 0)", one, cubes, {0}, true},
+        {__LINE__, "at(0, 9, 0)", one, cubes, {0}, true},
+        {__LINE__, "at(0, 0, 2)", one, cubes, {0}, true},
+        {__LINE__, "at(0, 0, -1)", one, cubes, {0}, true},
+        {__LINE__, "program_id(3)", one, cubes, {0}, true},
+        {__LINE__, "num_programs(-1)", one, cubes, {0}, true},
+        {__LINE__, "program_id(0, 4)", one, cubes, {0}, true},
+        {__LINE__, "0", one, gap, {0}, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_expression(rows[i].line, rows[i].expression, rows[i].nodes, rows[i].cubes,
                          rows[i].refused ? NULL : rows[i].want);
 }
 

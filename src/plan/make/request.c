@@ -424,6 +424,7 @@ void peal_bind_key(const struct peal_kernel *kernel, const struct peal_bind *bin
                         locals && bind->in_place,
                         bind->symmetric,
                         bind->nodes != NULL,
+                        bind->cubes != NULL,
                         bind->channel_depth,
                         bind->slot_bytes,
                         bind->max_ops,
@@ -434,6 +435,8 @@ void peal_bind_key(const struct peal_kernel *kernel, const struct peal_bind *bin
         peal_text_add(out, (const char *)bind->formula, sizeof *bind->formula);
     if (bind->nodes)
         peal_text_add(out, (const char *)bind->nodes, bind->nranks * sizeof *bind->nodes);
+    if (bind->cubes)
+        peal_text_add(out, (const char *)bind->cubes, bind->nranks * sizeof *bind->cubes);
     for (size_t i = 0; i < bind->nvalues; i++) {
         const struct peal_bind_value *value = &bind->values[i];
         const struct peal_symbol *symbol = find_bindable(kernel, value->name);

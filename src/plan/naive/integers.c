@@ -165,6 +165,69 @@ static int64_t max_seats(const struct peal_naive *n)
     return largest;
 }
 
+static uint32_t cube_of(const struct peal_naive *n, int64_t rank)
+{
+    if (n->bind->cubes)
+        return n->bind->cubes[rank];
+    return 0;
+}
+
+static bool is_same_cube(const struct peal_naive *n, int64_t a, int64_t b)
+{
+    return node_of(n, a) == node_of(n, b) && cube_of(n, a) == cube_of(n, b);
+}
+
+/* A rank's number among those of its cube. */
+static int64_t pe_of(const struct peal_naive *n, int64_t rank)
+{
+    int64_t pe = 0;
+    for (int64_t r = 0; r < rank; r++)
+        pe += is_same_cube(n, r, rank);
+    return pe;
+}
+
+static int64_t program_id(const struct peal_naive *n, int64_t axis, int64_t rank)
+{
+    if (axis == 0)
+        return pe_of(n, rank);
+    if (axis == 1)
+        return cube_of(n, rank);
+    return node_of(n, rank);
+}
+
+/* program_id(axis), program_id(axis, rank), num_programs(axis) */
+static int64_t program(struct peal_naive *n, const struct peal_expr *e)
+{
+    int64_t axis = peal_naive_int(n, e->a), rank = n->rank, extent = 0;
+    if (e->builtin == PEAL_BUILTIN_PROGRAM_ID && e->a->next)
+        rank = peal_naive_int(n, e->a->next);
+    if (axis < 0 || axis > 2 || rank < 0 || rank >= n->bind->nranks) {
+        (void)peal_naive_fail(n, "an axis or rank that does not exist");
+        return 0;
+    }
+    if (e->builtin == PEAL_BUILTIN_PROGRAM_ID)
+        return program_id(n, axis, rank);
+    for (int64_t r = 0; r < n->bind->nranks; r++) {
+        int64_t id = program_id(n, axis, r);
+        if (id >= extent)
+            extent = id + 1;
+    }
+    return extent;
+}
+
+/* at(node, cube, PE) */
+static int64_t rank_in_cube(struct peal_naive *n, const struct peal_expr *e)
+{
+    int64_t node = peal_naive_int(n, e->a), cube = peal_naive_int(n, e->a->next),
+            pe = peal_naive_int(n, e->a->next->next);
+    for (int64_t r = 0; r < n->bind->nranks; r++) {
+        if ((int64_t)node_of(n, r) == node && (int64_t)cube_of(n, r) == cube && pe_of(n, r) == pe)
+            return r;
+    }
+    (void)peal_naive_fail(n, "a PE that does not exist");
+    return 0;
+}
+
 /* node_of, seat_of, seats_of, at */
 static int64_t place_value(struct peal_naive *n, enum peal_builtin which, int64_t a, int64_t b)
 {
@@ -387,7 +450,12 @@ static int64_t call(struct peal_naive *n, const struct peal_expr *e)
     case PEAL_BUILTIN_SEATS_OF:
         a = peal_naive_int(n, e->a);
         return place_value(n, e->builtin, a, 0);
+    case PEAL_BUILTIN_PROGRAM_ID:
+    case PEAL_BUILTIN_NUM_PROGRAMS:
+        return program(n, e);
     case PEAL_BUILTIN_AT:
+        if (e->a->next->next)
+            return rank_in_cube(n, e);
         a = peal_naive_int(n, e->a);
         return place_value(n, e->builtin, a, peal_naive_int(n, e->a->next));
     default:

@@ -19,7 +19,6 @@ uint32_t peal_sim_router_next(const struct peal_sim *sim, uint32_t at, uint32_t 
 /* The ends of a link; false if the machine has no such link. */
 bool peal_sim_router_ends(const struct peal_sim *sim, uint32_t link, uint32_t *from, uint32_t *to,
                           enum peal_level *level);
-bool peal_sim_place(const struct peal_sim *sim, uint32_t nranks, uint32_t *pe_of_rank);
 
 /* engine.c */
 void peal_sim_fail(struct peal_sim *sim, enum peal_status status);

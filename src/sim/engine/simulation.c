@@ -90,7 +90,7 @@ static bool init_ranks(struct peal_sim *sim)
     sim->pe_rank = malloc((sim->machine->pes + 1) * sizeof *sim->pe_rank);
     sim->dma_starts = calloc(sim->nranks * 2 * depth, sizeof *sim->dma_starts);
     if (!pe_of_rank || !sim->ranks || !sim->pe_rank || !sim->dma_starts ||
-        !peal_sim_place(sim, sim->nranks, pe_of_rank))
+        !peal_machine_place(sim->machine, sim->nranks, pe_of_rank))
         goto free_places;
     memset(sim->ranks, 0, sim->nranks * sizeof *sim->ranks);
     memset(sim->pe_rank, 0xff, (sim->machine->pes + 1) * sizeof *sim->pe_rank);

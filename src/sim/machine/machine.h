@@ -10,6 +10,7 @@
 #define PEAL_SIM_MACHINE_H
 
 #include "base/base.h"
+#include "plan/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,6 +104,21 @@ void peal_machine_key_value(const struct peal_machine *machine, enum peal_machin
 
 /* The resolved machine as a machine file. */
 void peal_machine_print(const struct peal_machine *machine, struct peal_text *out);
+
+/* The number of ranks that the machine is made for: ccl.ranks, or one per PE. */
+uint32_t peal_machine_ranks(const struct peal_machine *machine);
+/* The PE of every rank, by ccl.embed. False: out of memory. */
+bool peal_machine_place(const struct peal_machine *machine, uint32_t nranks, uint32_t *pe_of_rank);
+/* Some of the ranks of a machine, as a group of its own. */
+struct peal_machine_group {
+    uint32_t nranks;         /* of the group */
+    uint32_t world;          /* of the machine */
+    const uint32_t *members; /* each one's rank in the machine; NULL: 0, 1, ... */
+};
+/* The SIP and the cube of every rank of a group, in the arena; their numbers have no gaps, even
+ * where ranks are fewer than PEs. A flat machine is one cube. False: out of memory. */
+bool peal_machine_places(const struct peal_machine *machine, const struct peal_machine_group *group,
+                         struct peal_arena *arena, struct peal_places *out);
 
 /* Multiplications per cycle in a matmul of that type, f32 or f64; at least 1. */
 uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_dtype dtype);

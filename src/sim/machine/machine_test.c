@@ -156,6 +156,51 @@ TEST(settings_are_checked_together_and_undone_on_error)
     peal_text_release(&said);
 }
 
+/* Where the ranks of a machine of 2 SIPs x 2 x 1 cubes x 2 x 2 PEs are, as node/cube digits. */
+static void places_of(const char *embed, const struct peal_machine_group *group, char *out)
+{
+    char setting[64];
+    const char *settings[] = {"topology.sips=2", "topology.cubes=[2,1]", "topology.pes=[2,2]",
+                              setting};
+    struct peal_machine *machine = NULL;
+    struct peal_places places;
+    struct peal_arena arena;
+    snprintf(setting, sizeof setting, "ccl.embed=%s", embed);
+    peal_arena_init(&arena, 0);
+    assert_int_equal(peal_machine_open("system2x4x16", NULL, &machine), PEAL_OK);
+    assert_int_equal(peal_machine_set(machine, settings, 4, NULL), PEAL_OK);
+    assert_int_equal(peal_machine_ranks(machine), 16);
+    assert_true(peal_machine_places(machine, group, &arena, &places));
+    for (uint32_t r = 0; r < places.nranks; r++)
+        out += sprintf(out, "%s%u%u", r ? " " : "", places.nodes[r], places.cubes[r]);
+    peal_machine_free(machine);
+    peal_arena_release(&arena);
+}
+
+TEST(ranks_are_placed_on_the_levels_of_the_machine)
+{
+    static const uint32_t last[] = {15, 9, 14, 8}, far[] = {6, 7, 12};
+    static const struct {
+        int line;
+        const char *embed;
+        struct peal_machine_group group;
+        const char *want;
+    } cases[] = {
+        {__LINE__, "row_major", {16, 16, NULL}, "00 00 00 00 01 01 01 01 10 10 10 10 11 11 11 11"},
+        {__LINE__, "row_major", {5, 5, NULL}, "00 00 00 00 01"},
+        {__LINE__, "snake", {16, 16, NULL}, "00 00 01 01 01 01 00 00 10 10 11 11 11 11 10 10"},
+        {__LINE__, "ring", {3, 3, NULL}, "00 01 01"},
+        {__LINE__, "row_major", {4, 16, last}, "01 00 01 00"}, /* SIP 1 alone: no gap before it */
+        {__LINE__, "row_major", {3, 16, far}, "00 00 10"},     /* cube 1 of SIP 0, cube 1 of 1 */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char have[256];
+        places_of(cases[i].embed, &cases[i].group, have);
+        if (strcmp(have, cases[i].want) != 0)
+            fail_msg("line %d: %s", cases[i].line, have);
+    }
+}
+
 TEST(every_file_of_the_folder_is_built_in)
 {
     size_t files = 0;

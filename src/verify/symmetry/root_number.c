@@ -216,12 +216,26 @@ static struct number place(struct root_text *t, const struct peal_expr *e)
     if (e->builtin == PEAL_BUILTIN_SEAT_OF)
         return a.kind == NUMBER_RANK ? a : unrelated;
     bool here = is_same(a) && a.known && a.value == 0;
-    if (!here)
+    bool names_cube = e->builtin == PEAL_BUILTIN_AT && e->a->next->next;
+    if (!here || names_cube)
         return unrelated;
     if (e->builtin == PEAL_BUILTIN_SEATS_OF)
         return peal_root_same(t->nranks);
     struct number seat = peal_root_number(t, e->a->next);
     return seat.kind == NUMBER_RANK || is_same(seat) ? seat : unrelated;
+}
+
+/* All ranks are one cube of node 0, so a PE is a rank. */
+static struct number program(struct root_text *t, const struct peal_expr *e)
+{
+    struct number axis = peal_root_number(t, e->a);
+    bool is_pe = is_same(axis) && axis.known && axis.value == 0;
+    bool of_other = e->builtin == PEAL_BUILTIN_PROGRAM_ID && e->a->next;
+    if (!is_same(axis) || !axis.known || of_other)
+        return unrelated;
+    if (e->builtin == PEAL_BUILTIN_NUM_PROGRAMS)
+        return peal_root_same(is_pe ? t->nranks : 1);
+    return is_pe ? of_kind(NUMBER_RANK) : peal_root_same(0);
 }
 
 /* part(c, n, k): all parts have the same length if k divides n. */
@@ -265,6 +279,9 @@ static struct number call(struct root_text *t, const struct peal_expr *e)
     case PEAL_BUILTIN_SEAT_OF:
     case PEAL_BUILTIN_SEATS_OF:
         return place(t, e);
+    case PEAL_BUILTIN_PROGRAM_ID:
+    case PEAL_BUILTIN_NUM_PROGRAMS:
+        return program(t, e);
     case PEAL_BUILTIN_PART:
         return part(t, e);
     case PEAL_BUILTIN_CDIV:

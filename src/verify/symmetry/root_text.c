@@ -396,6 +396,8 @@ static bool takes(const struct peal_kernel *kernel, const struct peal_bind *bind
 {
     if (bind->in_place || kernel->nformulas || peal_reduce_is_user(bind->reduce))
         return false;
+    if (bind->cubes)
+        return false;
     if (bind->nodes) {
         for (uint32_t i = 0; i < bind->nranks; i++) {
             if (bind->nodes[i])

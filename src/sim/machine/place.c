@@ -8,7 +8,7 @@
  *   tree        a binary tree (children 2r+1, 2r+2) in order along repeated halving of the grid: a
  *               subtree has a compact area
  */
-#include "sim/engine/engine.h"
+#include "sim/machine/machine.h"
 
 #include <stdlib.h>
 
@@ -85,9 +85,24 @@ static void number_tree(uint32_t n, uint32_t *place)
     }
 }
 
-bool peal_sim_place(const struct peal_sim *sim, uint32_t nranks, uint32_t *pe_of_rank)
+uint32_t peal_machine_ranks(const struct peal_machine *machine)
 {
-    const struct peal_machine_keys *k = &sim->machine->keys;
+    if (machine->keys.ranks)
+        return (uint32_t)machine->keys.ranks;
+    return machine->pes;
+}
+
+/* The number of the PE at these coordinates of a SIP's grid. */
+static uint32_t pe_at(const struct peal_machine_keys *k, uint32_t sip, uint32_t x, uint32_t y)
+{
+    uint64_t cube = y / k->pes[1] * k->cubes[0] + x / k->pes[0];
+    uint64_t pe = y % k->pes[1] * k->pes[0] + x % k->pes[0];
+    return (uint32_t)((sip * k->cubes[0] * k->cubes[1] + cube) * k->pes[0] * k->pes[1] + pe);
+}
+
+bool peal_machine_place(const struct peal_machine *machine, uint32_t nranks, uint32_t *pe_of_rank)
+{
+    const struct peal_machine_keys *k = &machine->keys;
     uint32_t width = (uint32_t)(k->cubes[0] * k->pes[0]);
     uint32_t height = (uint32_t)(k->cubes[1] * k->pes[1]);
     uint32_t area = width * height;
@@ -114,8 +129,56 @@ bool peal_sim_place(const struct peal_sim *sim, uint32_t nranks, uint32_t *pe_of
             ring(in_sip, height, width, &y, &x);
         else
             snake(in_sip, width, &x, &y);
-        pe_of_rank[rank] = sim->grid[(index / area * height + y) * width + x];
+        pe_of_rank[rank] = pe_at(k, index / area, x, y);
     }
     free(order);
     return true;
+}
+
+/* Numbers what is used, group by group, without gaps: *id becomes its place among the used numbers
+ * of its group. */
+static bool close_gaps(uint32_t nranks, uint32_t ids, const uint32_t *group, uint32_t *id)
+{
+    uint32_t groups = 1;
+    for (uint32_t r = 0; group && r < nranks; r++)
+        groups = group[r] + 1 > groups ? group[r] + 1 : groups;
+    uint32_t *number = calloc((size_t)groups * ids, sizeof *number);
+    if (!number)
+        return false;
+    for (uint32_t r = 0; r < nranks; r++)
+        number[(group ? group[r] : 0) * ids + id[r]] = 1;
+    for (uint32_t g = 0; g < groups; g++) {
+        uint32_t next = 0;
+        for (uint32_t i = 0; i < ids; i++) {
+            if (number[g * ids + i])
+                number[g * ids + i] = next++;
+        }
+    }
+    for (uint32_t r = 0; r < nranks; r++)
+        id[r] = number[(group ? group[r] : 0) * ids + id[r]];
+    free(number);
+    return true;
+}
+
+bool peal_machine_places(const struct peal_machine *machine, const struct peal_machine_group *group,
+                         struct peal_arena *arena, struct peal_places *out)
+{
+    const struct peal_machine_keys *k = &machine->keys;
+    uint32_t nranks = group->nranks;
+    uint32_t cubes = (uint32_t)(k->cubes[0] * k->cubes[1]), pes = (uint32_t)(k->pes[0] * k->pes[1]);
+    uint32_t *pe = calloc(group->world + 1, sizeof *pe), sips = (uint32_t)k->sips;
+    uint32_t *sip = peal_arena_alloc(arena, nranks * sizeof *sip);
+    uint32_t *cube = peal_arena_alloc(arena, nranks * sizeof *cube);
+    bool good = pe && sip && cube && peal_machine_place(machine, group->world, pe);
+    for (uint32_t r = 0; good && r < nranks; r++) {
+        uint32_t at = pe[group->members ? group->members[r] : r];
+        sip[r] = k->flat ? 0 : at / pes / cubes;
+        cube[r] = k->flat ? 0 : at / pes % cubes;
+    }
+    if (good && !k->flat)
+        good = close_gaps(nranks, sips, NULL, sip) && close_gaps(nranks, cubes, sip, cube);
+    free(pe);
+    if (good)
+        *out = (struct peal_places){nranks, sip, cube};
+    return good;
 }
