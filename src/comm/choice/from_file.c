@@ -80,6 +80,18 @@ enum peal_status peal_from_file_check(struct peal_comm *comm, const struct peal_
             "kernel '%s' of a file is not known",
             peal_collective_name(args->collective), peal_comm_reduce_name(comm, args->reduce),
             kernel->name);
+    if (args->reduce == PEAL_AVG &&
+        peal_contract_info(peal_kernel_ends(kernel).contract)->has_reduce) {
+        struct peal_text why = {0};
+        bool averages = peal_kernel_averages(kernel, &why);
+        enum peal_status status = PEAL_OK;
+        if (!averages)
+            status = peal_comm_fail(comm, PEAL_UNSUPPORTED, "%s: %s",
+                                    peal_collective_name(args->collective), peal_text_get(&why));
+        peal_text_release(&why);
+        if (status != PEAL_OK)
+            return status;
+    }
     for (int i = 0; i < kernel->nparams; i++) {
         const struct peal_symbol *param = kernel->params[i];
         enum peal_role role = peal_param_role(kernel, i);

@@ -186,7 +186,12 @@ static enum peal_status plan_collective(const struct peal_machine_plans *plans,
     struct peal_text why = {0};
     peal_arena_init(&arena, 0);
     peal_diags_init(&diags);
-    enum peal_status status = bind_call(&request, &shape, made->count, &arena, &why);
+    bool reduces = peal_contract_info(peal_kernel_ends(made->kernel).contract)->has_reduce;
+    enum peal_status status = PEAL_OK;
+    if (reduces && args->reduce == PEAL_AVG && !peal_kernel_averages(made->kernel, &why))
+        status = PEAL_UNSUPPORTED;
+    if (status == PEAL_OK)
+        status = bind_call(&request, &shape, made->count, &arena, &why);
     request.bind.symmetric = false; /* the machine addresses every rank's buffers */
     if (status == PEAL_OK &&
         !peal_machine_kernel_seat(plans->machine, made->kernel, NULL, &arena, &request.bind))

@@ -493,6 +493,38 @@ static void compare_texts(const char *folder)
     EXPECT(unlink(same_text[0]) == 0 && unlink(same_text[1]) == 0);
 }
 
+/* ---- an average is divided ---- */
+
+static void *use_average(void *comm)
+{
+    float x = 3, y = 0;
+    EXPECT(peal_comm_set_algo(comm, "allreduce", same_text[0]) == PEAL_OK);
+    EXPECT(peal_allreduce(comm, &x, &y, 1, PEAL_F32, PEAL_SUM) == PEAL_OK && y == 6);
+    enum peal_status status = peal_allreduce(comm, &x, &y, 1, PEAL_F32, PEAL_AVG);
+    EXPECT(differ ? status == PEAL_UNSUPPORTED && y == 6 : status == PEAL_OK && y == 3);
+    EXPECT(!differ || strstr(peal_comm_error(comm), "final(op, ...)"));
+    return NULL;
+}
+
+/* A kernel that never applies final(op, ...) gives sums: calls with avg are refused. */
+static void refuse_sums(const char *folder)
+{
+    static const char body[] = "kernel k(inout t: T[n], op: reduce) implements allreduce {\n"
+                               "    send t to 1 - rank\n"
+                               "    t = op(t, recv from 1 - rank)\n";
+    char text[256];
+    snprintf(same_text[0], sizeof same_text[0], "%s/sums.peal", folder);
+    for (int round = 0; round < 4; round++) {
+        differ = round % 2 == 1;
+        snprintf(text, sizeof text, "%s%s}\n", body, differ ? "" : "    t = final(op, t)\n");
+        write_file(same_text[0], text);
+        setenv("PEAL_PLATFORM", round < 2 ? "native" : "sim:cube", 1);
+        threads_run(2, use_average);
+    }
+    setenv("PEAL_PLATFORM", "native", 1);
+    EXPECT(unlink(same_text[0]) == 0);
+}
+
 int main(int argc, char **argv)
 {
     char folder[] = "/tmp/peal-own-XXXXXX", path[64];
@@ -530,6 +562,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(mode, "threads") == 0)
         compare_texts(folder);
+    if (strcmp(mode, "threads") == 0)
+        refuse_sums(folder);
     snprintf(path, sizeof path, "%s/own.peal", folder);
     EXPECT(unlink(path) == 0);
     snprintf(path, sizeof path, "%s/m.yaml", folder);

@@ -42,7 +42,7 @@ const char *peal_function_name(size_t i);
 /* node nodes seat seats max_seats: names that a kernel may also declare for something else. */
 bool peal_special_is_placement(int64_t special);
 bool peal_name_is_placement(const char *name);
-/* Does what a deduced kernel does depend on where its ranks are placed? */
+/* Does what a lowered kernel does depend on where its ranks are placed? */
 bool peal_kernel_is_placed(const struct peal_kernel *kernel);
 
 #endif

@@ -112,26 +112,10 @@ static void ask_placement(struct peal_expr *expr, void *context)
     }
 }
 
-static void ask_body(struct peal_stmt *body, bool *is_placed)
-{
-    for (struct peal_stmt *s = body; s; s = s->next) {
-        peal_stmt_walk_exprs(s, ask_placement, is_placed);
-        ask_body(s->body, is_placed);
-        ask_body(s->other, is_placed);
-        if (s->kind == PEAL_STMT_CALL && s->callee)
-            *is_placed = *is_placed || peal_kernel_is_placed(s->callee);
-    }
-}
-
 bool peal_kernel_is_placed(const struct peal_kernel *kernel)
 {
     bool is_placed = false;
-    for (int i = 0; i < kernel->nparams; i++) {
-        for (int k = 0; k < 2; k++)
-            peal_expr_walk(kernel->params[i]->shape[k], ask_placement, &is_placed);
-        peal_expr_walk(kernel->params[i]->initial, ask_placement, &is_placed);
-    }
-    ask_body(kernel->body, &is_placed);
+    peal_kernel_walk_exprs(kernel, ask_placement, &is_placed);
     return is_placed;
 }
 

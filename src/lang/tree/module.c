@@ -197,3 +197,22 @@ void peal_stmt_walk_exprs(struct peal_stmt *stmt, peal_expr_visit *visit, void *
     for (struct peal_expr *arg = stmt->args; arg; arg = arg->next)
         peal_expr_walk(arg, visit, context);
 }
+
+static void walk_body(struct peal_stmt *body, peal_expr_visit *visit, void *context)
+{
+    for (struct peal_stmt *s = body; s; s = s->next) {
+        peal_stmt_walk_exprs(s, visit, context);
+        walk_body(s->body, visit, context);
+        walk_body(s->other, visit, context);
+    }
+}
+
+void peal_kernel_walk_exprs(const struct peal_kernel *kernel, peal_expr_visit *visit, void *context)
+{
+    for (int i = 0; i < kernel->nparams; i++) {
+        for (int k = 0; k < 2; k++)
+            peal_expr_walk(kernel->params[i]->shape[k], visit, context);
+        peal_expr_walk(kernel->params[i]->initial, visit, context);
+    }
+    walk_body(kernel->body, visit, context);
+}

@@ -371,5 +371,8 @@ bool peal_expr_measure(struct peal_expr *expr);
 typedef void peal_expr_visit(struct peal_expr *expr, void *context);
 void peal_expr_walk(struct peal_expr *expr, peal_expr_visit *visit, void *context);
 void peal_stmt_walk_exprs(struct peal_stmt *stmt, peal_expr_visit *visit, void *context);
+/* The same for a kernel: its parameters, and its statements with their bodies. */
+void peal_kernel_walk_exprs(const struct peal_kernel *kernel, peal_expr_visit *visit,
+                            void *context);
 
 #endif

@@ -64,7 +64,14 @@ bool peal_kernel_serves(const struct peal_kernel *kernel, enum peal_contract con
 {
     const char *wanted = peal_contract_info(contract)->name;
     if (peal_kernel_ends(kernel).contract != contract) {
-        peal_text_printf(why, "'%s' does not implement %s", kernel->name, wanted);
+        if (kernel->implements)
+            peal_text_printf(why, "'%s' implements %s, not %s", kernel->name, kernel->implements,
+                             wanted);
+        else
+            peal_text_printf(why,
+                             "'%s' does not implement %s: 'kernel %s(...) implements %s' says that "
+                             "it does, and peal verify then proves it",
+                             kernel->name, wanted, kernel->name, wanted);
         return false;
     }
     for (int i = 0; i < kernel->nparams; i++) {
@@ -75,6 +82,24 @@ bool peal_kernel_serves(const struct peal_kernel *kernel, enum peal_contract con
         return false;
     }
     return true;
+}
+
+/* Sets *context if the expression ends a reduction. */
+static void ask_final(struct peal_expr *expr, void *context)
+{
+    bool *ends = context;
+    if (expr->kind == PEAL_EXPR_CALL && expr->builtin == PEAL_BUILTIN_FINAL)
+        *ends = true;
+}
+
+bool peal_kernel_averages(const struct peal_kernel *kernel, struct peal_text *why)
+{
+    bool ends = false;
+    peal_kernel_walk_exprs(kernel, ask_final, &ends);
+    if (!ends)
+        peal_text_printf(why, "'%s' gives sums, not averages: it never applies final(op, ...)",
+                         kernel->name);
+    return ends;
 }
 
 /* If the larger range is cut into one block per rank, is the smaller one this rank's block? */

@@ -34,6 +34,9 @@ enum peal_role peal_param_role(const struct peal_kernel *kernel, int param);
 bool peal_kernel_serves(const struct peal_kernel *kernel, enum peal_contract contract,
                         struct peal_text *why);
 
+/* Could a lowered kernel that is bound to avg be right? Otherwise `why` says what is missing. */
+bool peal_kernel_averages(const struct peal_kernel *kernel, struct peal_text *why);
+
 /* Memory of a rank that an argument is in; bytes 0: of none. */
 struct peal_range {
     const char *at;
