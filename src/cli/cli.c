@@ -34,13 +34,17 @@ const struct peal_command *peal_command_find(const char *name)
 
 static void say(const struct peal_cli *cli, const char *format, va_list args)
 {
-    fflush(stdout);
+    struct peal_text text = {0};
     if (cli->command)
-        fprintf(stderr, "peal %s: ", cli->command->name);
+        peal_text_printf(&text, "peal %s: ", cli->command->name);
     else
-        fputs("peal: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+        peal_text_puts(&text, "peal: ");
+    peal_text_vprintf(&text, format, args);
+    peal_text_puts(&text, "\n");
+    peal_text_fold(&text, 0, 2, PEAL_TEXT_WIDTH);
+    fflush(stdout);
+    fputs(peal_text_get(&text), stderr);
+    peal_text_release(&text);
 }
 
 int peal_cli_usage(const struct peal_cli *cli, const char *format, ...)
@@ -83,6 +87,8 @@ int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
     if (!diags->list.at[0].pos.source && cli->command)
         peal_text_printf(&text, "peal %s: ", cli->command->name);
     peal_diags_print(diags, cli->color_err, &text);
+    if (!diags->list.at[0].pos.source)
+        peal_text_fold(&text, 0, 2, PEAL_TEXT_WIDTH);
     fflush(stdout);
     fputs(peal_text_get(&text), stderr);
     peal_text_release(&text);

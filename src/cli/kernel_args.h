@@ -111,7 +111,7 @@ enum { PEAL_KERNEL_COUNT = 256 };
 
 #define PEAL_KERNEL_DEFAULTS                                                                       \
     {                                                                                              \
-        .dtype = PEAL_F32, .op = { PEAL_SUM, NULL }                                                \
+        .dtype = PEAL_F32, .op = { PEAL_SUM, NULL, false }                                         \
     }
 
 /* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options; no_ranks

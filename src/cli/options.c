@@ -246,10 +246,10 @@ static bool read_reduce(const struct option_parser *parser, const char *text,
 /* User-defined ones are checked later, when the kernel is known. */
 static void read_operation(const char *text, struct peal_operation *out)
 {
-    *out = (struct peal_operation){.user = NULL};
+    *out = (struct peal_operation){.given = true};
     if (peal_reduce_find(text, strlen(text), &out->reduce))
         return;
-    *out = (struct peal_operation){PEAL_USER_REDUCTION, text};
+    *out = (struct peal_operation){PEAL_USER_REDUCTION, text, true};
 }
 
 static bool read_choice(const struct option_parser *parser, const struct peal_option *option,

@@ -41,6 +41,7 @@ struct peal_ints {
 struct peal_operation {
     enum peal_reduction reduce; /* PEAL_USER_REDUCTION: `user` */
     const char *user;           /* or NULL */
+    bool given;                 /* by the command line, not by default */
 };
 
 #define PEAL_OPTION_OR_ALL "P|all"

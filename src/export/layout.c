@@ -104,8 +104,15 @@ bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *di
     uint64_t x = side_len(plan, plan->contract_in);
     uint64_t y = side_len(plan, plan->contract_out);
     if (!peal_export_layout_collective(plan)) {
-        peal_diag_error(diags, (struct peal_pos){0}, "the engine has no collective for '%s'",
-                        peal_contract_info((enum peal_contract)plan->contract)->name);
+        if (plan->contract == PEAL_CONTRACT_NONE)
+            peal_diag_error(diags, (struct peal_pos){0},
+                            "'%s' implements no collective, and the engine runs nothing else; "
+                            "'kernel %s(...) implements allreduce' says which one it is",
+                            peal_plan_string(plan, plan->kernel),
+                            peal_plan_string(plan, plan->kernel));
+        else
+            peal_diag_error(diags, (struct peal_pos){0}, "the engine has no collective for '%s'",
+                            peal_contract_info((enum peal_contract)plan->contract)->name);
         return false;
     }
     bool rooted = peal_contract_parts_on_root((enum peal_contract)plan->contract);

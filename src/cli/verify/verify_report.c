@@ -244,7 +244,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
                              t->depth);
     }
     if (peal_claim_is_unmet(t))
-        peal_text_puts(out, "; nothing here satisfies what it requires of the caller");
+        peal_text_puts(out, "; none of the values tried satisfies what it requires of the caller");
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (proved)
         put_coverage(claim, t, out);
@@ -267,7 +267,7 @@ void peal_verify_report_line(struct peal_arena *arena, const struct peal_claim *
     if (t->proved && !t->refuted && !t->has_contract)
         peal_text_puts(out, "; no contract, so the result is not checked");
     if (peal_claim_is_unmet(t))
-        peal_text_puts(out, "; nothing here satisfies what it requires of the caller");
+        peal_text_puts(out, "; none of the values tried satisfies what it requires of the caller");
     if (t->proved && !t->refuted && t->unconstrained)
         peal_text_puts(out, "; some output is unconstrained");
     if (t->proved && t->required)
