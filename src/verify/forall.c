@@ -8,6 +8,7 @@
  */
 #include "verify/forall/forall.h"
 
+#include "verify/forall/halo.h"
 #include "verify/forall/mesh.h"
 #include "verify/forall/rounds.h"
 #include "verify/forall/tree.h"
@@ -21,7 +22,7 @@ enum { MAX_CUTOFF = 14, MAX_SUBSET = 6, MORE_COUNTS = 6 };
 
 const char *peal_forall_class_name(enum peal_forall_class in)
 {
-    static const char *const names[] = {"none", "mesh", "ring", "tree", "rounds"};
+    static const char *const names[] = {"none", "mesh", "ring", "tree", "rounds", "halo"};
     return names[in];
 }
 
@@ -33,13 +34,15 @@ static bool refuse(struct peal_forall *f, const char *why)
 }
 
 /* The ranks that matter: those of two accesses, or of a contribution, its target and its way there;
- * and those that the text names. */
+ * and those that the text names. A clause names parts of its own, on both sides. */
 static uint32_t cutoff_of(const struct mesh *m)
 {
     uint32_t deep = m->max_depth ? m->max_depth : 1;
-    uint32_t pair = 2 * (1 + deep), value = 3 + m->remote * deep;
+    uint32_t way = m->remote * deep > m->clause_depth ? m->remote * deep : m->clause_depth;
+    uint32_t pair = 2 * (1 + deep), value = m->clauses ? 2 + m->clause_digits + way : 3 + way;
     uint32_t named = m->zero + m->last + 2u * m->root;
-    return (pair > value ? pair : value) + named;
+    uint32_t least = m->least_ranks > 1 ? (uint32_t)m->least_ranks - 1 : 0;
+    return (pair > value ? pair : value) + named + least;
 }
 
 static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
@@ -80,28 +83,10 @@ static bool read_tree(const struct peal_kernel *kernel, struct peal_forall *out)
     return false;
 }
 
-static const struct peal_stmt *find_ensures(const struct peal_stmt *s)
-{
-    for (; s; s = s->next) {
-        const struct peal_stmt *found = s->kind == PEAL_STMT_ENSURES ? s : find_ensures(s->body);
-        if (!found)
-            found = find_ensures(s->other);
-        if (found)
-            return found;
-    }
-    return NULL;
-}
-
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
 {
-    struct peal_forall out, ring = {0}, tree = {0};
+    struct peal_forall out, ring = {0}, tree = {0}, halo = {0};
     struct mesh m;
-    const struct peal_stmt *ensures = find_ensures(kernel->body);
-    if (ensures) { /* the classes know the contracts of the collectives alone */
-        out = (struct peal_forall){.at = ensures->pos};
-        (void)refuse(&out, "an ensures is proved for given numbers of ranks only");
-        return out;
-    }
     bool good = read_mesh(&m, kernel, &out);
     peal_mesh_release(&m);
     if (good)
@@ -113,6 +98,13 @@ struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
     }
     if (read_tree(kernel, &tree))
         return tree;
+    if (peal_halo_classify(kernel, &halo))
+        return halo;
+    if (is_later(halo.at, ring.at))
+        ring = halo;
+    /* It names neighbours, so it is no mesh. */
+    if (strstr(out.why, "rank that is computed") && ring.at.line > kernel->pos.line)
+        return ring;
     if (is_later(tree.at, ring.at) && is_later(tree.at, out.at))
         return tree;
     return is_later(ring.at, out.at) ? ring : out;
@@ -182,7 +174,8 @@ static bool check_totals(struct peal_forall *f, const struct mesh *m,
                          const struct peal_claim *claim, struct mesh_totals *totals)
 {
     bool good = true;
-    for (uint32_t n = 2; n <= f->cutoff && m->shared && good; n++) {
+    uint32_t from = m->least_ranks > 2 ? (uint32_t)m->least_ranks : 2;
+    for (uint32_t n = from; n <= f->cutoff && m->shared && good; n++) {
         for (uint32_t root = 0; root < (m->root ? n : 1) && good; root++) {
             struct peal_plan *plan = make_plan(m, claim, n, root);
             struct mesh_view v = {0};
@@ -229,6 +222,12 @@ static bool check_plans(struct peal_forall *f, const struct mesh *m, const struc
 
 /* --- proofs for few ranks -------------------------------------------------------------------- */
 
+/* Does the kernel's caller promise that there is no such launch? */
+static bool is_unmet(const struct peal_claim_task *t)
+{
+    return !t->answer && t->status == PEAL_INVALID && t->excluded == PEAL_EXCLUDED_UNMET;
+}
+
 /* Is everything that was asked for proved, for any number of launches and all sequences? With
  * `some`, numbers of ranks without a plan are allowed. */
 static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum *sum, bool some)
@@ -237,6 +236,8 @@ static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum
         const struct peal_claim_task *t = &claim->tasks[i];
         bool sequences_done = t->sequences && t->status == PEAL_OK && !t->answer;
         if (some && !t->answer && t->status == PEAL_INVALID)
+            continue;
+        if (is_unmet(t))
             continue;
         if (!sequences_done && (!t->answer || t->answer->verdict != PEAL_PROVED))
             return false;
@@ -251,7 +252,7 @@ static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum
 static bool is_the_base(const struct peal_forall *f, const struct peal_claim *claim)
 {
     if (claim->alone || claim->verify.launches || claim->verify.no_result || claim->plan ||
-        claim->ncounts != 1 || claim->counts[0] < (int64_t)f->cutoff || claim->request.ngiven ||
+        claim->ncounts != 1 || claim->counts[0] != peal_forall_count(f) || claim->request.ngiven ||
         claim->nranks != f->cutoff)
         return false;
     for (size_t i = 0; i < claim->nranks; i++) {
@@ -292,11 +293,12 @@ static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int
                                .workers = base->workers,
                                .done = base->done,
                                .done_with = base->done_with};
-    struct peal_claim_sum sum;
+    struct peal_claim_sum sum = {0};
     claim.request.bind.in_place = in_place;
     claim.verify.advice = false;
     enum peal_status status = peal_claim_prove(&claim, &sum);
     bool none = in_place && status == PEAL_INVALID;
+    none = none || (status == PEAL_INVALID && peal_claim_is_unmet(&sum));
     bool uneven = !count || count % common_multiple(f->cutoff) != 0;
     bool some = in_place && uneven;
     bool good = none || (status == PEAL_OK && is_whole(&claim, &sum, some));
@@ -312,7 +314,7 @@ bool peal_forall_may_be_in_place(const struct peal_kernel *kernel)
     enum peal_contract contract;
     if (!kernel->implements ||
         !peal_contract_find(kernel->implements, strlen(kernel->implements), &contract))
-        return true;
+        return false; /* which parameters could be one, only a contract says */
     return peal_contract_info(contract)->in_place != PEAL_IN_PLACE_NEVER;
 }
 
@@ -320,12 +322,16 @@ uint32_t peal_forall_claims(const struct peal_forall *f)
 {
     if (f->in == PEAL_FORALL_NONE)
         return 1;
+    if (f->in == PEAL_FORALL_HALO)
+        return (uint32_t)f->least + 3;
     return 1 + 2 * MORE_COUNTS;
 }
 
 int64_t peal_forall_count(const struct peal_forall *f)
 {
     int64_t pieces = f->pieces > 1 ? f->pieces : 1;
+    if (f->in == PEAL_FORALL_HALO)
+        return f->least;
     if (f->even)
         return common_multiple(f->cutoff) * pieces;
     return 3 * (int64_t)f->cutoff * pieces + 2;
@@ -351,6 +357,20 @@ static bool prove_counts(struct peal_forall *f, const struct peal_claim *claim)
         if (!prove_more(f, claim, counts[i], false))
             return false;
         if (f->in_place && !prove_more(f, claim, counts[i], true))
+            return false;
+    }
+    return true;
+}
+
+/* All counts up to the one from which on sizes and places do not change their order, and one
+ * more. */
+static bool check_halo(struct peal_forall *f, const struct peal_claim *claim)
+{
+    f->depth = claim->request.bind.channel_depth ? claim->request.bind.channel_depth : 2;
+    if (f->ahead > f->depth)
+        return refuse(f, "more messages are under way than a channel has slots");
+    for (int64_t count = 0; count <= f->least + 1; count++) {
+        if (!prove_more(f, claim, count, false))
             return false;
     }
     return true;
@@ -413,6 +433,9 @@ void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim,
         break;
     case PEAL_FORALL_ROUNDS:
         break;
+    case PEAL_FORALL_HALO:
+        f->proved = good && check_halo(f, claim);
+        return;
     default:
         good = good && peal_ring_prove(&claim->request, certificate, f);
     }

@@ -148,7 +148,7 @@ static bool check_all(const struct peal_cli *cli, const struct peal_verify_setti
         {k->in_place, "--in-place", "it covers calls in place and not in place"},
         {k->slot_bytes, "--slot-bytes", "how often payloads are split depends on the count"},
         {k->nodes, "--nodes", "a placement is for one number of ranks"},
-        {k->machine, "-m", "a machine is for one number of ranks"},
+        {k->machine, "--machine", "a machine is for one number of ranks"},
         {o->launches, "--launches", "it covers any number of launches"},
         {o->alone, "--alone", "it covers launches with any sequence of roots"},
         {o->order != PEAL_ORDER_WINDOWS, "--order pairwise", "all ranks are on one node"},

@@ -51,6 +51,11 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
                          all->even ? "multiple of nranks as count" : "count");
         peal_text_puts(out, all->in_place ? "launches, in place or not.\n" : "launches.\n");
         put_how(all, out);
+        if (t->required) {
+            size_t from = out->len;
+            peal_text_printf(out, "  requires of the caller: %s.\n", t->required);
+            peal_text_fold(out, from, 4, PEAL_TEXT_WIDTH);
+        }
         peal_text_puts(
             out, "  does not cover: launches whose counts differ, other element types and\n"
                  "  reductions than the one here, the hardware, and the caller's own use of its\n"
@@ -110,6 +115,7 @@ void peal_verify_all_json(const struct peal_claim *claim, const struct peal_clai
     peal_json_put_string(json, "why", all->proved ? NULL : all->why);
     put_number(json, "line", all->proved ? 0 : all->at.line);
     peal_json_put_string(json, "instead", all->proved ? NULL : peal_forall_hint(all->why));
+    peal_json_put_string(json, "requires", all->proved ? t->required : NULL);
     put_number(json, "formulas", all->proved ? all->obligations : 0);
     put_solvers(json, all);
     peal_json_put_string(json, "not_covered", not_covered);

@@ -10,6 +10,9 @@
  *   tree.h           is the text a broadcast (tree.c) or a reduction (tree_reduce.c) along a binomial
  *                    tree?
  *   rounds.h         is the text a barrier in rounds of doubling distance?
+ *   halo.h           is the text the same for all ranks, with neighbours at fixed distances?
+ *                    (halo.c), with which places (halo_place.c)
+ *   clauses.c        which `ensures` and `requires` meshes and rings have
  *   ../ring/ring.h   rings: neighbours at fixed distances, loops over the number of ranks
  *   ../forall.c      the list of calls, and the proofs for small numbers of ranks
  *   normal.h         the text in the form that meshes and rings are read in; linear.h: its sums
@@ -28,7 +31,8 @@ enum peal_forall_class {
     PEAL_FORALL_MESH,
     PEAL_FORALL_RING,
     PEAL_FORALL_TREE,
-    PEAL_FORALL_ROUNDS
+    PEAL_FORALL_ROUNDS,
+    PEAL_FORALL_HALO
 };
 
 struct peal_forall {
@@ -39,6 +43,8 @@ struct peal_forall {
     bool messages;      /* it sends; channels have the depth below */
     bool even;          /* the kernel asserts that nranks divides the count */
     int64_t pieces;     /* into how many pieces it divides a rank's part, 0 or 1: it does not */
+    int64_t least;      /* halos: proofs for counts up to this one stand for all */
+    int64_t ahead;      /* halos: the most messages of a channel that are under way */
     char why[200];      /* not proved: the reason */
     struct peal_pos at; /* the position that it is about, or line 0 */
     uint32_t depth;     /* of channels, in slots */

@@ -34,6 +34,9 @@ static const struct {
     {"a part of a buffer that is neither whole, of one rank, nor a slot",
      "x, x[r of nranks], or x[(a * nranks + r) * n +: n] of T[k * nranks * n];\n"
      "  a shorter length needs an assert before, such as assert n <= cap"},
+    {"memory of a rank that is computed",
+     "w@p in a loop over peers, w@q in one over ranks, w@root, w@0; in rings and\n"
+     "  halos w@((rank + 1) % nranks)"},
     {"a buffer that is divided in two ways", "one form of slices for all uses of the buffer"},
     {"parameters that are divided in two ways", "the same parts and pieces of x and y"},
     {"a buffer whose length is not a size per rank or per number of ranks",
@@ -61,8 +64,38 @@ static const struct {
      "  reduce_binomial (peal show broadcast_binomial)"},
     {"an operand that is neither a part of a buffer, a tile nor a reduction of them",
      "x, a part of x, a tile, recv from p, or op(a, b) of these"},
-    {"an ensures is proved for given", "implements allreduce, or another collective;\n"
-                                       "  the ensures itself for given numbers of ranks: -n 2..16"},
+    {"a clause about something else than parts of meshes",
+     "y[i] == x@q[i] for all i, y[r of nranks] == ..., rows y[q] of T[nranks, n], or\n"
+     "  y[i] == x@(i / n)[i % n] for y: T[nranks * n]; halves: y[0 of 2] == ..."},
+    {"a clause that is neither an element nor a reduction",
+     "y[i] == x@q[i], or y[i] == op(q in 0 .. nranks: x@q[i])"},
+    {"a clause with two reductions", "one reduction in each ensures"},
+    {"a clause that is no collective of a ring",
+     "y[i] == op(q in 0 .. nranks: x@q[i]), y[i] == x@(i / n)[i % n], or\n"
+     "  y[i] == op(q in 0 .. nranks: x@q[rank * n + i])"},
+    {"a clause beside the collective of a ring", "either implements or ensures"},
+    {"a reduction that is not over all ranks", "op(q in 0 .. nranks where q != rank: x@q[i])"},
+    {"a reduction over ranks that are not at fixed distances",
+     "a loop over peers (a mesh) or over steps (a ring) for sums over all ranks"},
+    {"a rank that is not at a fixed distance",
+     "neighbours (rank + c) % nranks with a number c from -4 to 4"},
+    {"a condition that is not about the number of ranks alone",
+     "the same statements on all ranks, round the ends: (rank - 1) % nranks"},
+    {"a size that is not a multiple of the count", "n, 2 * n, n + 2: no n / 2, min(n, k)"},
+    {"a place that is not a multiple of the count", "x[0], x[n - 1], x[1 +: n - 2]"},
+    {"a condition that does not compare the index", "where i >= 1 and i < n - 1"},
+    {"an assert in a halo", "requires n >= 2, requires nranks >= 3"},
+    {"a promise that does not compare", "requires n >= 2, requires nranks >= 3"},
+    {"a loop whose number of turns is not in the text", "for k in 0 .. 4 { ... }, at most 8 turns"},
+    {"what holds for few ranks is not shown for all",
+     "before the launch ends, tell the rank whose window was read, and let it wait:\n"
+     "  notify taken@left += 1, wait taken >= nranks - 1"},
+    {"a part that is neither [c of nranks] nor a slot's",
+     "x[c of nranks], w[0 +: part(c, n, nranks)]; two buffers take turns by launches,\n"
+     "  w[launch mod 2], not by the steps of a loop"},
+    {"a buffer that is neither a vector nor space for one part",
+     "T[n], slots of T[cdiv(n, nranks)], or one of k in turn: T[k, n][launch mod k]"},
+    {"more messages are under way", "recv what was sent before the next send, or --depth k"},
     {"a peer that is not at a distance of one or two ranks",
      "rings: peers (rank + c) % nranks with a number c from -2 to 2"},
     {"an accumulate into memory", "a slot per rank, and a sum over the slots by their reader"},
@@ -82,7 +115,9 @@ static const struct {
     {"a write to another rank's memory", "rings read their neighbour's window: w = w@left"},
     {"more than one dimension", "one dimension; the others as numbers"},
     {"a nested loop, or one with a step", "one loop from a to b"},
-    {"a recv_async", "the recv where it is waited for"},
+    {"a recv_async",
+     "wait in the order of the posts, in the same block, and recv nothing in between;\n"
+     "  or the recv where it is waited for"},
     {"a number that the caller gives, besides one count", "a number in the text"},
 };
 

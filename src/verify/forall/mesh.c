@@ -52,6 +52,8 @@ bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e)
         return m->root = true;
     if (peal_word_is_builtin(e, PEAL_RANK))
         return true;
+    if (m->split && peal_word_is_binary(e, PEAL_INT_DIV) && peal_word_is_name(e->a, m->index))
+        return peal_linear_same(e->b, m->unit);
     return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_RANK;
 }
 
@@ -66,14 +68,14 @@ static bool is_alone(struct mesh *m, const struct peal_expr *e)
 }
 
 /* Equality of ranks, and combinations of such conditions by `and`, `or`, `not`. */
-static bool is_condition(struct mesh *m, const struct peal_expr *e)
+bool peal_mesh_is_condition(struct mesh *m, const struct peal_expr *e)
 {
     if (e->kind == PEAL_EXPR_UNARY && e->op == PEAL_INT_NOT)
-        return is_condition(m, e->a);
+        return peal_mesh_is_condition(m, e->a);
     if (e->kind != PEAL_EXPR_BINARY)
         return false;
     if (e->op == PEAL_INT_ANDAND || e->op == PEAL_INT_OROR)
-        return is_condition(m, e->a) && is_condition(m, e->b);
+        return peal_mesh_is_condition(m, e->a) && peal_mesh_is_condition(m, e->b);
     if (is_alone(m, e))
         return true;
     return (e->op == PEAL_INT_EQ || e->op == PEAL_INT_NE) && peal_mesh_is_rank(m, e->a) &&
@@ -242,7 +244,7 @@ static bool read_call(struct mesh *m, const struct peal_expr *e)
 {
     switch (e->builtin) {
     case PEAL_BUILTIN_SELECT:
-        if (!is_condition(m, e->a))
+        if (!peal_mesh_is_condition(m, e->a))
             return peal_mesh_refuse(m, e->pos, "a choice that is not by equality of ranks");
         return read_arguments(m, e->a->next);
     case PEAL_BUILTIN_FINAL:
@@ -294,15 +296,21 @@ static bool read_data(struct mesh *m, const struct peal_expr *e)
 
 static bool read_block(struct mesh *m, const struct peal_stmt *s);
 
+bool peal_mesh_is_over_ranks(struct mesh *m, const struct peal_expr *from,
+                             const struct peal_expr *to)
+{
+    bool good = from->kind == PEAL_EXPR_INT && (from->value == 0 || from->value == 1);
+    if (!good || (!peal_mesh_is_nranks(to) && !is_last(to)))
+        return false;
+    m->zero = m->zero || from->value == 1;
+    m->last = m->last || is_last(to);
+    return true;
+}
+
 static bool read_loop(struct mesh *m, const struct peal_stmt *s)
 {
-    if (s->kind == PEAL_STMT_FOR) {
-        bool from = s->a->kind == PEAL_EXPR_INT && (s->a->value == 0 || s->a->value == 1);
-        if (!from || s->c || (!peal_mesh_is_nranks(s->b) && !is_last(s->b)))
-            return peal_mesh_refuse(m, s->pos, "a loop that is not over peers or all ranks");
-        m->zero = m->zero || s->a->value == 1;
-        m->last = m->last || is_last(s->b);
-    }
+    if (s->kind == PEAL_STMT_FOR && (s->c || !peal_mesh_is_over_ranks(m, s->a, s->b)))
+        return peal_mesh_refuse(m, s->pos, "a loop that is not over peers or all ranks");
     if (m->depth == MESH_MAX_DEPTH)
         return peal_mesh_refuse(m, s->pos, "more than two nested loops over ranks");
     m->role[s->symbol->slot] = MESH_RANK;
@@ -318,7 +326,7 @@ static bool read_loop(struct mesh *m, const struct peal_stmt *s)
 static bool read_if(struct mesh *m, const struct peal_stmt *s)
 {
     enum mesh_pin before = m->pin, pin;
-    if (!is_condition(m, s->a))
+    if (!peal_mesh_is_condition(m, s->a))
         return peal_mesh_refuse(m, s->a->pos, "a condition that is not equality of ranks");
     pin = pin_of(s->a);
     if (pin != MESH_ANY)
@@ -341,6 +349,8 @@ static bool is_size(const struct mesh *m, const struct peal_expr *e)
 static bool read_assert(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *e = s->a, *n = e->a;
+    if (s->required && !m->conditions && !m->depth && peal_mesh_requires(m, e))
+        return true;
     if (peal_word_is_even(e)) {
         if (m->conditions || m->depth)
             return peal_mesh_refuse(m, s->pos, "an assert that some ranks do not execute");
@@ -473,6 +483,8 @@ static bool read_statement(struct mesh *m, const struct peal_stmt *s)
         return read_assert(m, s);
     case PEAL_STMT_SCOPE:
         return read_call_statement(m, s);
+    case PEAL_STMT_ENSURES:
+        return peal_mesh_ensures(m, s);
     default:
         return peal_mesh_refuse(m, s->pos, name_of(s));
     }
@@ -510,6 +522,8 @@ static bool check_pieces(struct mesh *m)
     const struct mesh_layout *known = NULL;
     for (const struct peal_symbol *s = m->kernel->symbols; s; s = s->next) {
         const struct mesh_layout *layout = &m->layout[s->slot];
+        if (m->by_rank[s->slot] && layout->cut == MESH_PARTS && layout->inner)
+            return peal_mesh_refuse(m, s->pos, "a buffer that is divided in two ways");
         if (s->kind != PEAL_SYMBOL_BUFFER || s->place != PEAL_PLACE_PARAM ||
             layout->cut != MESH_PARTS)
             continue;
@@ -547,7 +561,8 @@ bool peal_mesh_read(struct mesh *m, const struct peal_kernel *kernel, struct pea
     m->layout = calloc(slots, sizeof *m->layout);
     m->born = calloc(slots, sizeof *m->born);
     m->home = calloc(slots, sizeof *m->home);
-    if (!m->role || !m->writer || !m->layout || !m->born || !m->home)
+    m->by_rank = calloc(slots, sizeof *m->by_rank);
+    if (!m->by_rank || !m->role || !m->writer || !m->layout || !m->born || !m->home)
         return peal_mesh_refuse(m, (struct peal_pos){0}, "out of memory");
     if (!read_params(m) || !read_block(m, kernel->body) || !check_pieces(m) || !check_divided(m))
         return false;
@@ -562,6 +577,7 @@ void peal_mesh_release(struct mesh *m)
     free(m->writer);
     free(m->born);
     free(m->home);
+    free(m->by_rank);
     free(m->layout);
     peal_normal_release(&m->normal);
 }

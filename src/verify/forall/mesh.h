@@ -72,6 +72,15 @@ struct mesh {
     struct mesh_sync syncs[MESH_MAX_SYNCS];
     uint32_t nsyncs;
     enum mesh_pin pin;
+    /* clauses.c: */
+    bool clauses;                    /* there is an ensures */
+    const struct peal_symbol *index; /* of the clause that is read: of all elements */
+    const struct peal_expr *unit;    /* ... which are this many, ... */
+    bool split;                      /* ... for each rank */
+    uint8_t *by_rank;                /* [slot] of buffers: a clause divides it, a part per rank */
+    uint32_t clause_depth;           /* of reductions over ranks in clauses */
+    uint32_t clause_digits;          /* ranks that both sides of a clause can name parts by */
+    int64_t least_ranks;             /* that the caller promises */
 };
 
 /* Fills in `out`; the mesh is for the checks on plans. Release it in every case. */
@@ -83,6 +92,19 @@ bool peal_mesh_refuse(struct mesh *m, struct peal_pos at, const char *why);
 /* Is it a rank: rank, root, 0, a peer, or the variable of a loop over all ranks? */
 bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e);
 bool peal_mesh_is_nranks(const struct peal_expr *e);
+/* Equality of ranks, and combinations of it. */
+bool peal_mesh_is_condition(struct mesh *m, const struct peal_expr *e);
+/* Does the loop name each rank, each but the first, or each but the last? */
+bool peal_mesh_is_over_ranks(struct mesh *m, const struct peal_expr *from,
+                             const struct peal_expr *to);
+
+/* clauses.c: an ensures whose parts are those of meshes; a requires about sizes and ranks. */
+bool peal_mesh_ensures(struct mesh *m, const struct peal_stmt *s);
+bool peal_mesh_requires(struct mesh *m, const struct peal_expr *e);
+/* region.c: the number of digits of base nranks in the buffer's length, and the size of what each
+ * names; false: it has another shape. */
+bool peal_mesh_shape(struct mesh *m, const struct peal_symbol *s, uint32_t *digits,
+                     const struct peal_expr **unit);
 /* region.c: is it a whole buffer, a part per rank, a row per rank or a slot? */
 bool peal_mesh_region(struct mesh *m, const struct peal_expr *e);
 /* A buffer of no elements. */

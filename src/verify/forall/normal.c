@@ -744,6 +744,7 @@ static bool rewrite_statement(struct normalizer *n, struct peal_stmt *s)
 
 static void rewrite_block(struct normalizer *n, struct peal_stmt **first)
 {
+    peal_normal_place_recvs(first);
     while (*first && !n->failed) {
         struct peal_stmt *after = (*first)->next;
         bool fixed = false;

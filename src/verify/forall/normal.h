@@ -13,6 +13,8 @@
  *     { send ... to (rank + i) % nranks       for p in peers { y[p of nranks] = recv from p }
  *       ... recv from (rank - i) % nranks }     (`divided`, only with `rotations`)
  *
+ *   let f: T[n] = recv_async from p ... wait f    ... let f: T[n] = recv from p
+ *
  * Names for integers are replaced by what they stand for, variables that a loop counts up by
  * functions of its turn, lengths by shapes, slices that take everything by the whole; sums are put
  * together, and multiples of nranks left out before % nranks. With `rotations`, a loop whose turns
@@ -34,5 +36,8 @@ struct peal_normal {
 /* False: out of memory, or too large; nothing is to be released. */
 bool peal_normal_make(const struct peal_kernel *kernel, bool rotations, struct peal_normal *out);
 void peal_normal_release(struct peal_normal *normal);
+
+/* posts.c: recv_async and its wait become a recv, where a block has both. */
+void peal_normal_place_recvs(struct peal_stmt **first);
 
 #endif

@@ -164,6 +164,40 @@ TEST(test_names_variables_calls_and_loops_have_the_same_plans)
         "    for i in 0 .. nranks - 1 { for j in 0 .. 2 { k = k + 1 } }\n"
         "    if k == 2 * nranks { y[0 of 2] = x[1 of 2] }\n"
         "}\n",
+        /* posted receives: in order, so that they move to their waits; and out of order */
+        "kernel k(in x: T[n], out y: T[n]) {\n"
+        "    let left = (rank - 1) % nranks\n"
+        "    let right = (rank + 1) % nranks\n"
+        "    let f: T[n] = recv_async from left\n"
+        "    let g: T[n] = recv_async from right\n"
+        "    send x to right\n"
+        "    send x to left\n"
+        "    wait f\n"
+        "    y = f\n"
+        "    wait g\n"
+        "    y = g\n"
+        "}\n",
+        "kernel k(in x: T[n], out y: T[n]) {\n"
+        "    let left = (rank - 1) % nranks\n"
+        "    let f: T[n] = recv_async from left\n"
+        "    let g: T[n] = recv_async from left\n"
+        "    send x to (rank + 1) % nranks\n"
+        "    send y to (rank + 1) % nranks\n"
+        "    wait g\n"
+        "    y = g\n"
+        "    wait f\n"
+        "    y = f\n"
+        "}\n",
+        "kernel k(in x: T[n], out y: T[n]) {\n"
+        "    let left = (rank - 1) % nranks\n"
+        "    let f: T[n] = recv_async from left\n"
+        "    send x to (rank + 1) % nranks\n"
+        "    send y to (rank + 1) % nranks\n"
+        "    if nranks > 1 { y = recv from left }\n"
+        "    wait f\n"
+        "    if nranks == 1 { y = recv from left }\n"
+        "    y = f\n"
+        "}\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_true(compare_text(texts[i]) > 3);

@@ -7,7 +7,7 @@
  *
  *   x                                    whole
  *   x[r of nranks]                       the part of a rank, and x[...][i of k] in it, with
- *                                        numbers; or x[i of k][r of nranks]
+ *                                        numbers; or x[i of k] and x[i of k][r of nranks]
  *   x[index * unit +: len]               a slot, and x[...][r of nranks] in it: index is made of
  *                                        `launch mod k` (or a number below k) and ranks as digits:
  *                                        ((launch mod 2) * nranks + r); len is at most unit; the
@@ -147,6 +147,15 @@ static struct product shape_of(struct mesh *m, const struct peal_symbol *s)
     }
     p.good = p.good && p.size;
     return p;
+}
+
+bool peal_mesh_shape(struct mesh *m, const struct peal_symbol *s, uint32_t *digits,
+                     const struct peal_expr **unit)
+{
+    struct product p = shape_of(m, s);
+    *digits = p.ranks;
+    *unit = p.size;
+    return p.good && p.number == 1;
 }
 
 /* --- slots ----------------------------------------------------------------------------------- */
@@ -370,7 +379,7 @@ static bool read_first(struct mesh *m, const struct chain *c, struct mesh_layout
         out->cut = MESH_PARTS;
         out->inner = is_piece(s);
         if (out->inner)
-            return c->count > 1 && set_pieces(m, s->b->value, out);
+            return set_pieces(m, s->b->value, out);
         return is_part(m, s);
     }
     return s->kind == PEAL_SLICE_RANGE && read_slot(m, c->buffer, s, out);
@@ -416,7 +425,11 @@ bool peal_mesh_region(struct mesh *m, const struct peal_expr *e)
     if (peal_mesh_is_empty(e))
         return true;
     if (!unchain(m, e, &c))
-        return peal_mesh_refuse(m, e->pos, strange);
+        return peal_mesh_refuse(m, e->pos,
+                                e->kind == PEAL_EXPR_AT ||
+                                        (e->kind == PEAL_EXPR_SLICE && e->a->kind == PEAL_EXPR_AT)
+                                    ? "memory of a rank that is computed"
+                                    : strange);
     if (!shape_of(m, c.buffer).good)
         return peal_mesh_refuse(
             m, c.buffer->pos,

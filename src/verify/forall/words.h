@@ -76,6 +76,19 @@ static inline bool peal_word_is_even(const struct peal_expr *e)
            rest->a->symbol && rest->a->symbol->kind == PEAL_SYMBOL_DIM;
 }
 
+/* n >= 2, n > 1, nranks >= 2, with a small number: the least value */
+static inline bool peal_word_is_floor(const struct peal_expr *e, int64_t *least)
+{
+    enum { MOST = 3 };
+    bool above = peal_word_is_binary(e, PEAL_INT_GT);
+    if ((!above && !peal_word_is_binary(e, PEAL_INT_GE)) || e->b->kind != PEAL_EXPR_INT)
+        return false;
+    *least = e->b->value + above;
+    bool dim =
+        e->a->kind == PEAL_EXPR_NAME && e->a->symbol && e->a->symbol->kind == PEAL_SYMBOL_DIM;
+    return *least >= 0 && *least <= MOST && (dim || peal_word_is_builtin(e->a, PEAL_NRANKS));
+}
+
 /* 1 << name, 2 << name */
 static inline bool peal_word_is_shifted(const struct peal_expr *e, int64_t by,
                                         const struct peal_symbol *exponent)

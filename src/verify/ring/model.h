@@ -127,9 +127,12 @@ enum {
 struct ring_model {
     const struct peal_kernel *kernel;
     bool in_place;
-    int64_t scale, rest, least; /* P = scale * h + rest, h >= least */
-    enum peal_contract contract;
-    uint32_t depth; /* of channels */
+    int64_t scale, rest, least;  /* P = scale * h + rest, h >= least */
+    enum peal_contract contract; /* that the kernel implements, or that its clause says */
+    bool finals;                 /* the result is final(op, ...) */
+    bool units;          /* vectors have nranks * n elements, parts n; or n, and about n / nranks */
+    int64_t least_count; /* that the caller promises */
+    uint32_t depth;      /* of channels */
     uint32_t lanes;
     uint32_t phases; /* of all buffers that have several; 1: none has */
     struct ring_buffer buffers[RING_MAX_BUFFERS];

@@ -345,6 +345,7 @@ static bool check_plan(const struct ring_model *m, const struct peal_plan_reques
     struct peal_plan *plan = NULL;
     struct peal_diags diags;
     v.ranks = ring_at(ring_ranks(m), 0, 0, family);
+    v.count *= m->units ? v.ranks : 1;
     r.count = count;
     r.invent = true;
     r.bind.nranks = (uint32_t)v.ranks;
@@ -355,6 +356,8 @@ static bool check_plan(const struct ring_model *m, const struct peal_plan_reques
     peal_diags_init(&diags);
     enum peal_status status = peal_plan_make(&r, &diags, &plan);
     peal_diags_release(&diags);
+    if (status == PEAL_INVALID && count < m->least_count)
+        return true;
     if (status != PEAL_OK) /* in place, there are only plans with parts of one length */
         return m->in_place && status == PEAL_INVALID && count % v.ranks;
     v.plan = plan;

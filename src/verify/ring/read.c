@@ -8,6 +8,7 @@
  * The body is read twice: the first time shows how buffers are divided and which lane writes them,
  * which the inputs and outputs around the second reading depend on.
  */
+#include "verify/forall/words.h"
 #include "verify/ring/read.h"
 
 #include <stdio.h>
@@ -241,6 +242,17 @@ static bool read_call(struct ring_reader *r, const struct peal_stmt *s)
     return good;
 }
 
+/* n >= 1, nranks >= 2: what few ranks and counts may lack, and many have. */
+static bool read_assert(struct ring_reader *r, const struct peal_stmt *s)
+{
+    int64_t least = 0;
+    if (!s->required || r->in_loop || !peal_word_is_floor(s->a, &least))
+        return peal_ring_refuse(r, s->pos, "an assert, or a promise about more than n >= 1");
+    if (!peal_ring_is_nranks(s->a->a) && r->m->least_count < least)
+        r->m->least_count = least;
+    return true;
+}
+
 static bool read_statement(struct ring_reader *r, const struct peal_stmt *s)
 {
     switch (s->kind) {
@@ -262,12 +274,16 @@ static bool read_statement(struct ring_reader *r, const struct peal_stmt *s)
         return read_if(r, s);
     case PEAL_STMT_SCOPE:
         return read_call(r, s);
+    case PEAL_STMT_ENSURES: /* read_clause.c has read it */
+        return true;
+    case PEAL_STMT_ASSERT:
+        return read_assert(r, s);
     case PEAL_STMT_POST:
     case PEAL_STMT_AWAIT:
         return peal_ring_refuse(r, s->pos, "a recv_async: write a recv where it is waited for");
     default:
         return peal_ring_refuse(r, s->pos,
-                                "a statement that no ring has: an assert, a variable, an "
+                                "a statement that no ring has: a variable, an "
                                 "accumulate, a grid, a tree or lanes in lanes");
     }
 }
@@ -344,7 +360,7 @@ static bool read_body(struct ring_reader *r, bool ends)
     if (!first_lane(k))
         return read_lane(r, k->body, ends);
     for (const struct peal_stmt *s = k->body; s; s = s->next) {
-        bool quiet = s->kind == PEAL_STMT_DECL ||
+        bool quiet = s->kind == PEAL_STMT_DECL || s->kind == PEAL_STMT_ENSURES ||
                      (s->kind == PEAL_STMT_LET && s->symbol->kind == PEAL_SYMBOL_LET);
         if (!quiet && s->kind != PEAL_STMT_LANE)
             return peal_ring_refuse(r, s->pos, "a statement beside lanes");
@@ -388,6 +404,13 @@ int64_t peal_ring_scale(const struct peal_kernel *kernel)
     return scale;
 }
 
+/* nranks * n */
+static bool has_units(const struct peal_expr *e)
+{
+    return e && e->kind == PEAL_EXPR_BINARY && e->op == PEAL_INT_MUL &&
+           (peal_ring_is_nranks(e->a) || peal_ring_is_nranks(e->b));
+}
+
 static bool read_params(struct ring_reader *r)
 {
     const struct peal_kernel *k = r->m->kernel;
@@ -400,29 +423,17 @@ static bool read_params(struct ring_reader *r)
         if (s->kind == PEAL_SYMBOL_REDUCE)
             r->op = s;
         bool param = s->kind == PEAL_SYMBOL_BUFFER && s->place == PEAL_PLACE_PARAM;
-        if (param && strcmp(s->name, "x") == 0 && s->dir == 1)
+        if (param && (((s->dir & 1) && r->x) || ((s->dir & 2) && r->y)))
+            return peal_ring_refuse(r, s->pos, "a second input or output");
+        if (param && (s->dir & 1))
             r->x = s;
-        else if (param && strcmp(s->name, "y") == 0 && s->dir == 2)
+        if (param && (s->dir & 2))
             r->y = s;
-        else if (param)
-            return peal_ring_refuse(r, s->pos, "a parameter that is neither in x nor out y");
+        r->m->units = r->m->units || (param && has_units(s->shape[0]));
     }
     return r->x && r->y && r->dim
                ? true
                : peal_ring_refuse(r, k->pos, "no input, output and count to follow round a ring");
-}
-
-static bool read_contract(struct ring_reader *r)
-{
-    const struct peal_kernel *k = r->m->kernel;
-    enum peal_contract c = PEAL_CONTRACT_NONE;
-    bool known = k->implements && peal_contract_find(k->implements, strlen(k->implements), &c);
-    r->m->contract = c;
-    if (known && (c == PEAL_CONTRACT_ALLREDUCE || c == PEAL_CONTRACT_ALLGATHER ||
-                  c == PEAL_CONTRACT_REDUCE_SCATTER))
-        return true;
-    return peal_ring_refuse(r, k->pos,
-                            "a ring is followed for allreduce, allgather and reduce_scatter only");
 }
 
 /* Does every cell have a writer, and does the nth recv take the nth message? */
@@ -448,13 +459,15 @@ bool peal_ring_read(struct ring_model *m, const struct peal_kernel *kernel, stru
     struct ring_reader r = {.m = m, .out = out};
     m->kernel = kernel;
     m->nbuffers = m->nsyncs = 0;
+    m->units = false;
+    m->least_count = 0;
     m->phases = 1;
     r.names = calloc(slots, sizeof *r.names);
     r.tiles = calloc(slots, sizeof *r.tiles);
     bool good = r.names && r.tiles;
     if (!good)
         (void)peal_ring_refuse(&r, kernel->pos, "out of memory");
-    good = good && read_contract(&r) && read_params(&r) && read_body(&r, false);
+    good = good && read_params(&r) && peal_ring_contract(&r) && read_body(&r, false);
     if (good)
         memset(r.tiles, 0, slots * sizeof *r.tiles);
     good = good && read_body(&r, true) && finish_syncs(&r);

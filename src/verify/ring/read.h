@@ -17,9 +17,10 @@ struct ring_int {
 struct ring_reader {
     struct ring_model *m;
     struct peal_forall *out;
-    struct ring_int *names; /* [slot] integers */
-    uint32_t *tiles;        /* [slot] buffer of a tile, plus one; 0: none yet */
-    const struct peal_symbol *x, *y, *dim, *op;
+    struct ring_int *names;                     /* [slot] integers */
+    uint32_t *tiles;                            /* [slot] buffer of a tile, plus one; 0: none yet */
+    const struct peal_symbol *x, *y, *dim, *op; /* x may be y */
+    const struct peal_expr *sum; /* without op: a call of the one reduction, or NULL */
     uint32_t lane;
     uint32_t call, calls; /* 0: outside all calls; they are numbered in the order of the text */
     bool in_loop, single; /* single: the open segment is one turn outside loops */
@@ -41,7 +42,12 @@ bool peal_ring_not_above(const struct ring_model *m, struct ring_affine a);
 /* The distance of a rank, if it is fixed. */
 bool peal_ring_peer(struct ring_reader *r, const struct peal_expr *e, int32_t *shift);
 bool peal_ring_is_nranks(const struct peal_expr *e);
+/* The length of a vector; that of a part, where all are of one length. */
 bool peal_ring_is_dim(const struct ring_reader *r, const struct peal_expr *e);
+bool peal_ring_is_unit(const struct ring_reader *r, const struct peal_expr *e);
+
+/* read_clause.c: the contract that the kernel implements, or that its one ensures says. */
+bool peal_ring_contract(struct ring_reader *r);
 
 /* read_data.c: statements that move data; each adds ops. */
 bool peal_ring_assign(struct ring_reader *r, const struct peal_stmt *s);

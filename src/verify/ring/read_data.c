@@ -81,6 +81,8 @@ static bool storage_of(struct ring_reader *r, const struct peal_symbol *s, uint3
         return true;
     bool slot = is_call(len, PEAL_BUILTIN_CDIV) && peal_ring_is_dim(r, len->a) &&
                 peal_ring_is_nranks(len->a->next);
+    if (generic && peal_ring_is_unit(r, len))
+        return true;
     bool param = s->place == PEAL_PLACE_PARAM;
     if (generic && slot && !param)
         return true;
@@ -168,6 +170,17 @@ static uint32_t phases_of(const struct ring_reader *r, const struct peal_symbol 
     return in_turn ? (uint32_t)phase->value : 0;
 }
 
+/* [c * n +: n] of T[nranks * n]: the c, or NULL */
+static const struct peal_expr *unit_number(const struct ring_reader *r, const struct peal_slice *s)
+{
+    const struct peal_expr *e = s->a;
+    if (!peal_ring_is_unit(r, s->b) || e->kind != PEAL_EXPR_BINARY || e->op != PEAL_INT_MUL)
+        return NULL;
+    if (peal_ring_is_unit(r, e->b))
+        return e->a;
+    return peal_ring_is_unit(r, e->a) ? e->b : NULL;
+}
+
 static bool add_slice(struct ring_reader *r, const struct peal_expr *e, struct read_place *p)
 {
     const struct peal_slice *s = &e->slices[0];
@@ -193,8 +206,13 @@ static bool add_slice(struct ring_reader *r, const struct peal_expr *e, struct r
         p->subs = (uint32_t)k.at.one;
         return true;
     }
+    const struct peal_expr *number = s->kind == PEAL_SLICE_RANGE ? unit_number(r, s) : NULL;
+    if (number && peal_ring_is_dim(r, p->symbol->shape[0])) {
+        p->whole = false;
+        return part_index(r, number, &p->part);
+    }
     bool start = s->kind == PEAL_SLICE_RANGE && s->a->kind == PEAL_EXPR_INT && s->a->value == 0;
-    const struct peal_expr *number = start ? part_number(r, s->b) : NULL;
+    number = start ? part_number(r, s->b) : NULL;
     if (!number)
         return peal_ring_refuse(r, e->pos, "a part that is neither [c of nranks] nor a slot's");
     p->whole = false;
@@ -263,6 +281,10 @@ static bool read_access(struct ring_reader *r, const struct peal_expr *e, struct
     }
     /* A parameter of a part's length holds its own part. */
     out->named = true;
+    if (p.whole && r->m->units && p.symbol->place != PEAL_PLACE_PARAM) {
+        out->named = false; /* whichever part was put there */
+        return true;
+    }
     if (p.whole && p.symbol->place != PEAL_PLACE_PARAM)
         return peal_ring_refuse(r, e->pos, "all of a slot, of which a part may be unused");
     bool own = ring_is_number(out->part) && !out->part.one;
@@ -323,11 +345,21 @@ static bool read_source(struct ring_reader *r, const struct peal_expr *e, struct
     return true;
 }
 
+/* The one reduction of the kernel: its parameter, or the one that its clause names. */
+static bool is_reduction(const struct ring_reader *r, const struct peal_expr *e)
+{
+    if (r->op)
+        return e->symbol == r->op;
+    return r->sum && !e->symbol && e->reduce == r->sum->reduce;
+}
+
 /* The sources of a move: final(op, ...), op(a, b), or one. */
 static bool read_value(struct ring_reader *r, const struct peal_expr *e, struct ring_op *move)
 {
+    if (is_call(e, PEAL_BUILTIN_FINAL) && !r->op && !e->a->symbol && e->a->reduce != PEAL_AVG)
+        return read_value(r, e->a->next, move); /* nothing is divided */
     if (is_call(e, PEAL_BUILTIN_FINAL)) {
-        if (move->final || e->a->symbol != r->op)
+        if (move->final || !r->op || e->a->symbol != r->op)
             return peal_ring_refuse(r, e->pos, "a final that is not of the kernel's reduction");
         move->final = true;
         return read_value(r, e->a->next, move);
@@ -337,7 +369,7 @@ static bool read_value(struct ring_reader *r, const struct peal_expr *e, struct 
         return read_source(r, e, &move->source[0]);
     }
     const struct peal_expr *a = e->a, *b = a ? a->next : NULL;
-    if (!r->op || e->symbol != r->op || !b || b->next)
+    if (!is_reduction(r, e) || !b || b->next)
         return peal_ring_refuse(r, e->pos, "a function that is not the reduction of two operands");
     if (a->kind == PEAL_EXPR_RECV && b->kind == PEAL_EXPR_RECV)
         return peal_ring_refuse(r, e->pos, "two messages in one expression");

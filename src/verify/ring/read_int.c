@@ -33,8 +33,17 @@ bool peal_ring_is_nranks(const struct peal_expr *e)
     return is_builtin(e, PEAL_NRANKS);
 }
 
+bool peal_ring_is_unit(const struct ring_reader *r, const struct peal_expr *e)
+{
+    return r->m->units && e && e->kind == PEAL_EXPR_NAME && e->symbol == r->dim;
+}
+
 bool peal_ring_is_dim(const struct ring_reader *r, const struct peal_expr *e)
 {
+    if (r->m->units)
+        return e && e->kind == PEAL_EXPR_BINARY && e->op == PEAL_INT_MUL &&
+               ((peal_ring_is_nranks(e->a) && peal_ring_is_unit(r, e->b)) ||
+                (peal_ring_is_nranks(e->b) && peal_ring_is_unit(r, e->a)));
     return e && e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol == r->dim;
 }
 

@@ -41,8 +41,9 @@ bool peal_ring_classify(const struct peal_kernel *kernel, struct peal_forall *ou
         (void)refuse(out, "out of memory");
     else if (!scale)
         (void)refuse(out, "the number of ranks is divided by a number that is not small");
+    bool in_place = peal_forall_may_be_in_place(kernel);
     while (m && rest < scale && read_family(m, normal.kernel, scale, rest, false, out) &&
-           read_family(m, normal.kernel, scale, rest, true, out))
+           (!in_place || read_family(m, normal.kernel, scale, rest, true, out)))
         rest++;
     free(m);
     peal_normal_release(&normal);
@@ -126,8 +127,11 @@ bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
         (void)refuse(out, "out of memory");
         goto free_both;
     }
+    bool in_place = peal_forall_may_be_in_place(request->kernel);
     for (int64_t i = 0; i < 2 * scale; i++) {
         const char *why = NULL;
+        if (i % 2 != 0 && !in_place)
+            continue;
         m->depth = out->depth;
         if (!read_family(m, normal.kernel, scale, i / 2, i % 2 != 0, out))
             goto free_both;

@@ -166,7 +166,7 @@ static void oblige_output(struct ring_oblige *o, uint32_t op, const struct found
     assert_found(o, f, read);
     define_found(o, f, "start1", "length1", "part1");
     peal_text_puts(o->out, "(define-fun part () Int p)\n");
-    if (f->value->final != gathers) {
+    if (f->value->final == o->m->finals) {
         peal_text_puts(o->out, "(assert (not (and");
         put_part_goal(o, f, "part1");
         if (gathers) {
