@@ -161,6 +161,17 @@ CLAUSES = {
     t = acc
 {PART}}}
 """),
+    "two phases of messages, in place": ("mesh", """kernel a(inout t: T[n], op: reduce) implements allreduce {
+    ensures t[i] == final(op, op(q in 0 .. nranks: old(t@q[i])))
+    for p in peers { send t[p of nranks] to p }
+    let acc = t[rank of nranks]
+    for p in peers { acc = op(acc, recv from p) }
+    acc = final(op, acc)
+    t[rank of nranks] = acc
+    for p in peers { send acc to p }
+    for p in peers { t[p of nranks] = recv from p }
+}
+"""),
     "a sum round the ring": ("ring", f"""kernel a(in v: T[n], out total: T[n]) {{
     ensures total[i] == sum(q in 0 .. nranks: v@q[i])
 {NEAR}    let cur = v

@@ -107,6 +107,8 @@ static const struct {
     {"an assert that does not bound one size by another",
      "assert n <= cap, or assert n % nranks == 0"},
     {"an assert that some ranks do not execute", "the assert before all loops and branches"},
+    {"a tile that a loop over ranks reads and changes",
+     "a sum, acc = op(acc, ...), that only statements behind the loop read"},
     {"a place whose value is that of the last iteration over ranks",
      "a place that the loop's variable names: y[p of nranks] = ..."},
     {"a tile whose value is that of the last iteration over ranks",

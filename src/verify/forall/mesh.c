@@ -268,6 +268,19 @@ static bool read_recv(struct mesh *m, const struct peal_expr *e)
     return m->messages = true;
 }
 
+/* Does the block change the tile? */
+static bool assigns(const struct peal_stmt *s, const struct peal_symbol *tile)
+{
+    for (; s; s = s->next) {
+        const struct peal_expr *to = s->kind == PEAL_STMT_ASSIGN ? s->a : NULL;
+        while (to && (to->kind == PEAL_EXPR_SLICE || to->kind == PEAL_EXPR_AT))
+            to = to->a;
+        if (peal_word_is_name(to, tile) || assigns(s->body, tile) || assigns(s->other, tile))
+            return true;
+    }
+    return false;
+}
+
 static bool read_data(struct mesh *m, const struct peal_expr *e)
 {
     switch (e->kind) {
@@ -277,8 +290,9 @@ static bool read_data(struct mesh *m, const struct peal_expr *e)
         if (!is_tile(e))
             return peal_mesh_region(m, e);
         /* What a loop carries from one iteration to the next is a sum, which no iteration reads. */
-        if (m->born[e->symbol->slot] != m->depth)
-            return peal_mesh_refuse(m, e->pos, "a tile from outside a loop over ranks");
+        if (m->born[e->symbol->slot] < m->depth &&
+            assigns(m->turns[m->born[e->symbol->slot]], e->symbol))
+            return peal_mesh_refuse(m, e->pos, "a tile that a loop over ranks reads and changes");
         return true;
     case PEAL_EXPR_SLICE:
     case PEAL_EXPR_AT:
@@ -316,6 +330,7 @@ static bool read_loop(struct mesh *m, const struct peal_stmt *s)
     m->role[s->symbol->slot] = MESH_RANK;
     if (m->depth == 0)
         m->block = ++m->blocks;
+    m->turns[m->depth] = s->body;
     m->loop[m->depth++] = s->symbol;
     m->max_depth = m->depth > m->max_depth ? m->depth : m->max_depth;
     bool good = read_block(m, s->body);

@@ -63,6 +63,7 @@ struct mesh {
     bool noted;                /* it is among the syncs */
     uint32_t depth, max_depth; /* of loops over ranks */
     const struct peal_symbol *loop[MESH_MAX_DEPTH + 1]; /* their variables, outermost first */
+    const struct peal_stmt *turns[MESH_MAX_DEPTH + 1];  /* their bodies */
     uint64_t *home;         /* [slot] of signals: the calls in which it is used, see mesh_sync */
     uint64_t via;           /* of the statement that is being read */
     int64_t pieces;         /* the least common multiple of all numbers of pieces */
