@@ -67,7 +67,9 @@ struct atomic {
     void *fetch; /* see CHANGE */
 };
 
-static void log_atomic(const struct peal_shmem_call *call, const struct atomic *atomic)
+/* `old` and what it is compared with: peal record finds which other values could have come back. */
+static void log_atomic(const struct peal_shmem_call *call, const struct atomic *atomic,
+                       uint64_t old)
 {
     static const char *const names[] = {"add", "and", "or", "xor", "swap", "compare_swap"};
     bool only_reads = atomic->change == ADD && atomic->operand == 0 && atomic->fetch;
@@ -77,10 +79,10 @@ static void log_atomic(const struct peal_shmem_call *call, const struct atomic *
         peal_shmem_log_local(atomic->fetch, atomic->width);
     int64_t value =
         atomic->width == sizeof(int32_t) ? (int32_t)atomic->operand : (int64_t)atomic->operand;
-    peal_shmem_log(call, "atomic %p %u %p %zu %s %" PRId64 " %p %s", (void *)atomic->ctx,
-                   atomic->pe, atomic->remote, atomic->width,
+    peal_shmem_log(call, "atomic %p %u %p %zu %s %" PRId64 " %p %s %" PRIu64 " %" PRIu64,
+                   (void *)atomic->ctx, atomic->pe, atomic->remote, atomic->width,
                    only_reads ? "fetch" : names[atomic->change], value, atomic->fetch,
-                   peal_shmem_domain(atomic->ctx));
+                   peal_shmem_domain(atomic->ctx), atomic->compare, old);
 }
 
 /* Returns the previous bits. */
@@ -108,10 +110,9 @@ static uint64_t change_word(const struct peal_shmem_call *call, const struct ato
 
 static uint64_t apply(const struct peal_shmem_call *call, const struct atomic *atomic)
 {
-    log_atomic(call, atomic);
     uint64_t old = change_word(call, atomic);
-    /* In the second run of peal record: does the program notice another value? */
-    return atomic->fetch && peal_shmem_is_other() ? old + 1 : old;
+    log_atomic(call, atomic, old);
+    return atomic->fetch ? peal_shmem_script_value(old) : old;
 }
 
 /* ---- locks: the word of PE 0 is 0, or 1 + the PE that has the lock ---- */
@@ -121,25 +122,37 @@ static bool try_lock(const struct peal_shmem_call *call, long *lock, uint32_t ow
     return compare_swap(call, peal_shmem_symmetric(call, lock), sizeof *lock, 0, 1 + own, 0) == 0;
 }
 
-void shmem_set_lock(long *lock)
+static void take_lock(const struct peal_shmem_call *call, long *lock)
 {
     enum { CHECK = 4096 }; /* tries between two checks whether all PEs are alive */
-    struct peal_comm *world = peal_shmem_world(HERE);
-    for (uint32_t tries = 1; !try_lock(HERE, lock, peal_comm_rank(world)); tries++) {
+    struct peal_comm *world = peal_shmem_world(call);
+    peal_shmem_script_lock(call);
+    for (uint32_t tries = 1; !try_lock(call, lock, peal_comm_rank(world)); tries++) {
         sched_yield();
         if (tries % CHECK == 0)
-            peal_shmem_check(HERE, world, peal_quiet(world));
+            peal_shmem_check(call, world, peal_quiet(world));
     }
-    peal_shmem_log(HERE, "lock %p", (void *)lock);
+    peal_shmem_script_locked();
+    peal_shmem_log(call, "lock %p", (void *)lock);
+}
+
+void shmem_set_lock(long *lock)
+{
+    take_lock(HERE, lock);
 }
 
 int shmem_test_lock(long *lock)
 {
-    bool has = try_lock(HERE, lock, peal_comm_rank(peal_shmem_world(HERE)));
-    peal_shmem_log(HERE,
-                   has ? "lock %p" : "refuse the lock at %p was not free: that depends on time",
-                   (void *)lock);
-    return !has;
+    struct peal_comm *world = peal_shmem_world(HERE);
+    uint64_t *value = NULL;
+    enum peal_shmem_look look = peal_shmem_log_look(HERE, lock, 1, &value);
+    if (look == PEAL_LOOK_AGAIN) {
+        take_lock(HERE, lock);
+        return 0;
+    }
+    peal_shmem_log(HERE, look == PEAL_LOOK_EARLY ? "test"
+                                                 : "refuse whether a lock is free depends on time");
+    return look == PEAL_LOOK_EARLY || !try_lock(HERE, lock, peal_comm_rank(world));
 }
 
 void shmem_clear_lock(long *lock)

@@ -21,6 +21,7 @@ void peal_shmem_sync(const struct peal_shmem_call *call, struct peal_shmem_team 
 {
     peal_shmem_log_sync(call, team);
     peal_shmem_check(call, team->comm, peal_barrier(team->comm));
+    peal_shmem_log_synced(call, team->comm);
 }
 
 void shmem_barrier_all(void)

@@ -9,6 +9,7 @@
  *   wait.c         waits and tests
  *   collective.c   collectives of teams; those of active sets
  *   log.c          what the program does, for peal record
+ *   script.c       what peal record tells a later run to do
  *   onesided.c     calls of <peal/onesided.h> that the program makes, for peal record
  *   plain.c        its loads and stores, if it was compiled by peal cc
  *
@@ -76,12 +77,19 @@ void peal_shmem_log_cancel(int rank);
 /* Is this an address of the program itself, not of a library? */
 bool peal_shmem_log_is_program(const void *from);
 bool peal_shmem_is_logged(void);
-bool peal_shmem_is_other(void); /* PEAL_RECORD_OTHER: the second run of peal record */
-/* A poll that was made twice already, with nothing logged since. */
-bool peal_shmem_log_repeats(const struct peal_shmem_call *call, const void *word, uint64_t value);
+/* A test, or a look at a signal, that will log `lines` lines. While recording, the first one finds the
+ * word as it was, whatever is there now, so that a loop is always seen as a loop; the next one, with
+ * nothing in between, waits. `value`: what was returned last. */
+enum peal_shmem_look { PEAL_LOOK_FREE, PEAL_LOOK_EARLY, PEAL_LOOK_AGAIN };
+enum peal_shmem_look peal_shmem_log_look(const struct peal_shmem_call *call, const void *word,
+                                         uint64_t lines, uint64_t **value);
+void peal_shmem_log_memory(const struct peal_shmem_call *call, void *at, size_t bytes,
+                           const char *kind);
 __attribute__((format(printf, 2, 3))) void peal_shmem_log(const struct peal_shmem_call *call,
                                                           const char *format, ...);
 void peal_shmem_log_sync(const struct peal_shmem_call *call, const struct peal_shmem_team *team);
+/* After the synchronisation that was logged last; its communicator. */
+void peal_shmem_log_synced(const struct peal_shmem_call *call, struct peal_comm *comm);
 /* Local memory that an operation under way uses: plain accesses to it are logged too. */
 void peal_shmem_log_local(const void *at, size_t bytes);
 bool peal_shmem_is_local(const void *at, size_t bytes);
@@ -89,5 +97,14 @@ bool peal_shmem_is_local(const void *at, size_t bytes);
 bool peal_shmem_is_direct(const void *address);
 /* All members have arrived. */
 void peal_shmem_sync(const struct peal_shmem_call *call, struct peal_shmem_team *team);
+
+/* See script.c. Without PEAL_RECORD_SCRIPT they change nothing. */
+void peal_shmem_script_begin(const struct peal_shmem_call *call, int rank);
+void peal_shmem_script_segment(void *at);
+uint64_t peal_shmem_script_value(uint64_t old); /* of the next operation with a result */
+void peal_shmem_script_sync(const struct peal_shmem_call *call, struct peal_comm *comm,
+                            uint64_t number);
+void peal_shmem_script_lock(const struct peal_shmem_call *call);
+void peal_shmem_script_locked(void);
 
 #endif

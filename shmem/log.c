@@ -14,12 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_LOCALS = 4096 };
+enum { MAX_LOCALS = 4096, MAX_LOOKS = 256 };
 
 static struct {
     FILE *file;
-    bool is_other;
-    uint64_t lines;
+    uint64_t lines, syncs;
     pthread_t thread;    /* the only one whose calls have an order */
     uintptr_t base, end; /* of the program: what is outside has no place */
     struct {
@@ -50,9 +49,10 @@ void peal_shmem_log_begin(const struct peal_shmem_call *call, int rank)
     event_log.file = fopen(path, "wx");
     if (!event_log.file)
         peal_shmem_fail(call, "cannot record to %s: %s", path, strerror(errno));
-    event_log.is_other = getenv("PEAL_RECORD_OTHER") != NULL;
     event_log.thread = pthread_self();
     dl_iterate_phdr(find_program, NULL);
+    peal_shmem_script_begin(call, rank);
+    peal_shmem_log(call, "stack %p", __builtin_frame_address(0));
 }
 
 /* Of what was begun by another library than the program. */
@@ -84,11 +84,6 @@ bool peal_shmem_is_logged(void)
     return event_log.file != NULL;
 }
 
-bool peal_shmem_is_other(void)
-{
-    return event_log.file && event_log.is_other;
-}
-
 static void put_head(const struct peal_shmem_call *call)
 {
     uintptr_t from = (uintptr_t)call->from;
@@ -97,21 +92,40 @@ static void put_head(const struct peal_shmem_call *call)
     fprintf(event_log.file, "%" PRIxPTR " %s ", inside ? from - event_log.base - 1 : 0, call->name);
 }
 
-/* The third poll of a loop says no more than the second. */
-bool peal_shmem_log_repeats(const struct peal_shmem_call *call, const void *word, uint64_t value)
+enum peal_shmem_look peal_shmem_log_look(const struct peal_shmem_call *call, const void *word,
+                                         uint64_t lines, uint64_t **value)
 {
-    static struct {
+    static struct look {
         const void *from, *word;
-        uint64_t value, times, lines;
-    } last;
-    bool same = last.from == call->from && last.word == word && last.value == value &&
-                last.lines == event_log.lines;
-    last.times = same ? last.times + 1 : 1;
-    last.from = call->from;
-    last.word = word;
-    last.value = value;
-    last.lines = event_log.lines + (last.times <= 2);
-    return last.times > 2;
+        uint64_t value, lines;
+        bool is_pending;
+    } looks[MAX_LOOKS];
+    static size_t nlooks;
+    struct look *look = looks;
+    if (!event_log.file)
+        return PEAL_LOOK_FREE;
+    while (look < looks + nlooks && (look->from != call->from || look->word != word))
+        look++;
+    if (look == looks + nlooks) {
+        if (nlooks == MAX_LOOKS)
+            return PEAL_LOOK_FREE;
+        *look = (struct look){.from = call->from, .word = word};
+        nlooks++;
+    }
+    *value = &look->value;
+    bool again = look->is_pending && look->lines == event_log.lines;
+    look->is_pending = again || !look->is_pending;
+    look->lines = event_log.lines + lines;
+    if (again)
+        return PEAL_LOOK_AGAIN;
+    return look->is_pending ? PEAL_LOOK_EARLY : PEAL_LOOK_FREE;
+}
+
+void peal_shmem_log_memory(const struct peal_shmem_call *call, void *at, size_t bytes,
+                           const char *kind)
+{
+    peal_shmem_log(call, "memory %p %zu%s", at, bytes, kind);
+    peal_shmem_script_segment(at);
 }
 
 void peal_shmem_log(const struct peal_shmem_call *call, const char *format, ...)
@@ -141,6 +155,13 @@ void peal_shmem_log_sync(const struct peal_shmem_call *call, const struct peal_s
     for (int i = 0; i < team->size; i++)
         fprintf(event_log.file, " %d", team->pes[i]);
     fputc('\n', event_log.file);
+    event_log.syncs++;
+}
+
+void peal_shmem_log_synced(const struct peal_shmem_call *call, struct peal_comm *comm)
+{
+    if (event_log.file)
+        peal_shmem_script_sync(call, comm, event_log.syncs - 1);
 }
 
 void peal_shmem_log_local(const void *at, size_t bytes)

@@ -146,7 +146,7 @@ static void share_segments(const struct peal_shmem_call *call)
         memcpy(symmetric, segment->from, segment->bytes);
         if (!map_again(segment))
             peal_shmem_fail(call, "the program's data cannot be shared: %s", strerror(errno));
-        peal_shmem_log(call, "memory %p %zu", (void *)segment->from, segment->bytes);
+        peal_shmem_log_memory(call, segment->from, segment->bytes, "");
     }
     pthread_atfork(NULL, NULL, separate_child);
 }
@@ -196,7 +196,7 @@ static struct piece *add_piece(const struct peal_shmem_call *call, size_t bytes)
     piece->at = (struct segment){reserve(bytes), symmetric, bytes};
     if (!piece->at.from || !map_again(&piece->at))
         peal_shmem_fail(call, "the heap cannot be mapped: %s", strerror(errno));
-    peal_shmem_log(call, "memory %p %zu", (void *)piece->at.from, bytes);
+    peal_shmem_log_memory(call, piece->at.from, bytes, "");
     struct piece **last = &memory.pieces;
     while (*last)
         last = &(*last)->next;
@@ -256,6 +256,7 @@ static void agree(const struct peal_shmem_call *call, uint64_t request)
     peal_shmem_quiet(call, SHMEM_CTX_DEFAULT);
     peal_shmem_log_sync(call, peal_shmem_team(call, SHMEM_TEAM_WORLD));
     peal_shmem_check(call, memory.world, peal_allgather(memory.world, &request, all, 1, PEAL_U64));
+    peal_shmem_log_synced(call, memory.world);
     for (uint32_t pe = 0; pe < peal_comm_size(memory.world); pe++) {
         if (all[pe] != request)
             peal_shmem_fail(call, "PE %u calls it with another argument than this PE", pe);

@@ -118,8 +118,11 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     }
     direct.areas[direct.nareas].from = *out;
     direct.areas[direct.nareas++].to = (const char *)*out + bytes;
-    peal_shmem_log(&call, "memory %p %zu symmetric", *out, bytes);
+    peal_shmem_log_memory(&call, *out, bytes, " symmetric");
     peal_shmem_log_sync(&call, &direct.team);
+    direct.inside = true;
+    peal_shmem_log_synced(&call, comm);
+    direct.inside = false;
     return status;
 }
 
@@ -130,6 +133,8 @@ enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory)
     if (direct.inside && memory)
         peal_shmem_log_sync(&call, &direct.team);
     enum peal_status status = next(comm, memory);
+    if (direct.inside && memory)
+        peal_shmem_log_synced(&call, comm);
     direct.inside = false;
     return status;
 }
@@ -149,6 +154,8 @@ enum peal_status peal_barrier(struct peal_comm *comm)
     if (direct.inside)
         peal_shmem_log_sync(&call, &direct.team);
     enum peal_status status = next(comm);
+    if (direct.inside)
+        peal_shmem_log_synced(&call, comm);
     direct.inside = false;
     return status;
 }
@@ -177,7 +184,7 @@ static void log_notify(const struct peal_shmem_call *call, uint64_t *signal, uin
 {
     const struct peal_shmem_call typed = {"peal_u64_notify", call->from};
     peal_shmem_log(call, "after 0 %u", rank);
-    peal_shmem_log(&typed, "atomic 0 %u %p 8 add %" PRId64 " (nil) world", rank, (void *)signal,
+    peal_shmem_log(&typed, "atomic 0 %u %p 8 add %" PRId64 " (nil) world 0 -", rank, (void *)signal,
                    (int64_t)add);
 }
 
@@ -247,25 +254,39 @@ enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
 
 /* ---- atomic operations: they block ---- */
 
-static void log_atomic(const struct peal_shmem_call *call, const char *type, const void *remote,
-                       int width, const char *change, int64_t value, uint32_t rank, bool returns)
+struct atomic {
+    const char *type; /* in the form of OpenSHMEM's names */
+    const char *change;
+    int width;
+    int64_t value;
+    uint64_t compare;
+    const void *remote;
+    uint32_t rank;
+};
+
+static void log_atomic(const struct peal_shmem_call *call, const struct atomic *atomic,
+                       bool returns, uint64_t old)
 {
-    const struct peal_shmem_call typed = {type, call->from};
-    peal_shmem_log(&typed, "atomic 0 %u %p %d %s %" PRId64 " %s world", rank, remote, width, change,
-                   value, returns ? "0xffffffffffffffff" : "-");
+    const struct peal_shmem_call typed = {atomic->type, call->from};
+    bool only_reads = returns && atomic->value == 0 && strcmp(atomic->change, "add") == 0;
+    peal_shmem_log(&typed, "atomic 0 %u %p %d %s %" PRId64 " %s world %" PRIu64 " %" PRIu64,
+                   atomic->rank, atomic->remote, atomic->width,
+                   only_reads ? "fetch" : atomic->change, atomic->value,
+                   returns ? "0xffffffffffffffff" : "-", atomic->compare, old);
 }
 
 enum peal_status peal_fetch_add(struct peal_comm *comm, uint64_t *remote, uint64_t add,
                                 uint32_t rank, uint64_t *old)
 {
     NEXT(peal_fetch_add);
-    bool seen = is_seen(&call, comm);
-    if (seen)
-        log_atomic(&call, "peal_u64_add", remote, 8, add || !old ? "add" : "fetch", (int64_t)add,
-                   rank, old);
-    enum peal_status status = next(comm, remote, add, rank, old);
-    if (seen && old && peal_shmem_is_other())
-        *old += 1;
+    uint64_t before = 0;
+    if (!is_seen(&call, comm))
+        return next(comm, remote, add, rank, old);
+    enum peal_status status = next(comm, remote, add, rank, &before);
+    log_atomic(&call, &(struct atomic){"peal_u64_add", "add", 8, (int64_t)add, 0, remote, rank},
+               old, before);
+    if (old)
+        *old = peal_shmem_script_value(before);
     return status;
 }
 
@@ -273,13 +294,14 @@ enum peal_status peal_fetch_add32(struct peal_comm *comm, uint32_t *remote, uint
                                   uint32_t rank, uint32_t *old)
 {
     NEXT(peal_fetch_add32);
-    bool seen = is_seen(&call, comm);
-    if (seen)
-        log_atomic(&call, "peal_u32_add", remote, 4, add || !old ? "add" : "fetch", (int32_t)add,
-                   rank, old);
-    enum peal_status status = next(comm, remote, add, rank, old);
-    if (seen && old && peal_shmem_is_other())
-        *old += 1;
+    uint32_t before = 0;
+    if (!is_seen(&call, comm))
+        return next(comm, remote, add, rank, old);
+    enum peal_status status = next(comm, remote, add, rank, &before);
+    log_atomic(&call, &(struct atomic){"peal_u32_add", "add", 4, (int32_t)add, 0, remote, rank},
+               old, before);
+    if (old)
+        *old = (uint32_t)peal_shmem_script_value(before);
     return status;
 }
 
@@ -287,12 +309,16 @@ enum peal_status peal_compare_swap(struct peal_comm *comm, uint64_t *remote, uin
                                    uint64_t desired, uint32_t rank, uint64_t *old)
 {
     NEXT(peal_compare_swap);
-    bool seen = is_seen(&call, comm);
-    if (seen)
-        log_atomic(&call, "peal_u64_swap", remote, 8, "compare_swap", (int64_t)desired, rank, old);
-    enum peal_status status = next(comm, remote, expected, desired, rank, old);
-    if (seen && old && peal_shmem_is_other())
-        *old += 1;
+    uint64_t before = 0;
+    if (!is_seen(&call, comm))
+        return next(comm, remote, expected, desired, rank, old);
+    enum peal_status status = next(comm, remote, expected, desired, rank, &before);
+    log_atomic(&call,
+               &(struct atomic){"peal_u64_swap", "compare_swap", 8, (int64_t)desired, expected,
+                                remote, rank},
+               old, before);
+    if (old)
+        *old = peal_shmem_script_value(before);
     return status;
 }
 
@@ -300,12 +326,16 @@ enum peal_status peal_compare_swap32(struct peal_comm *comm, uint32_t *remote, u
                                      uint32_t desired, uint32_t rank, uint32_t *old)
 {
     NEXT(peal_compare_swap32);
-    bool seen = is_seen(&call, comm);
-    if (seen)
-        log_atomic(&call, "peal_u32_swap", remote, 4, "compare_swap", (int32_t)desired, rank, old);
-    enum peal_status status = next(comm, remote, expected, desired, rank, old);
-    if (seen && old && peal_shmem_is_other())
-        *old += 1;
+    uint32_t before = 0;
+    if (!is_seen(&call, comm))
+        return next(comm, remote, expected, desired, rank, old);
+    enum peal_status status = next(comm, remote, expected, desired, rank, &before);
+    log_atomic(&call,
+               &(struct atomic){"peal_u32_swap", "compare_swap", 4, (int32_t)desired, expected,
+                                remote, rank},
+               old, before);
+    if (old)
+        *old = (uint32_t)peal_shmem_script_value(before);
     return status;
 }
 

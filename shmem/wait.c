@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 /* Does the comparison hold for this word, which is read anew? One function per type. */
 typedef int holds_function(const volatile void *word, int cmp, const void *value);
@@ -90,7 +91,8 @@ static int64_t value_of(const struct condition *condition, size_t i)
     return value;
 }
 
-/* A wait, or a test and its outcome. Which of several words came first depends on time. */
+/* A wait, a test and its outcome, or a loop of tests. Which of several words came first depends on
+ * time. */
 static void log_condition(const struct condition *condition, const char *event)
 {
     static const char *const signs[] = {"==", "!=", ">", "<=", "<", ">="};
@@ -101,10 +103,6 @@ static void log_condition(const struct condition *condition, const char *event)
                        "refuse which of several words comes first depends on time");
         return;
     }
-    if (strcmp(event, "test") == 0 &&
-        peal_shmem_log_repeats(condition->call, (const void *)(uintptr_t)condition->words,
-                               condition->met))
-        return;
     for (size_t i = 0; i < condition->count; i++) {
         if (counts(condition, i))
             peal_shmem_log(condition->call, "%s %p %zu %s %" PRId64 " %d", event,
@@ -127,6 +125,40 @@ static struct condition wait_for(struct condition condition)
     return condition;
 }
 
+/* For a loop that peal record has seen: until it is met, or as long as a program may take to go on. */
+static void look_again(struct condition *condition, int (*ends)(void *), void *context)
+{
+    enum { CHECK = 4096, SECONDS = 20 };
+    struct peal_comm *world = peal_shmem_world(condition->call);
+    time_t end = time(NULL) + SECONDS;
+    for (uint32_t tries = 1; !ends(context) && time(NULL) <= end; tries++) {
+        sched_yield();
+        if (tries % CHECK == 0)
+            peal_shmem_check(condition->call, world, peal_quiet(world));
+    }
+}
+
+static void test_recorded(struct condition *condition)
+{
+    uint64_t *value = NULL;
+    switch (peal_shmem_log_look(condition->call, (const void *)(uintptr_t)condition->words,
+                                count_all(condition), &value)) {
+    case PEAL_LOOK_EARLY:
+        condition->found = 0;
+        condition->met = false;
+        break;
+    case PEAL_LOOK_AGAIN:
+        look_again(condition, is_met, condition);
+        condition->met = is_met(condition);
+        break;
+    case PEAL_LOOK_FREE:
+        condition->met = is_met(condition);
+        log_condition(condition, "test");
+        return;
+    }
+    log_condition(condition, condition->met ? "loop" : "test");
+}
+
 /* Looks without waiting. */
 static struct condition test(struct condition condition)
 {
@@ -134,8 +166,10 @@ static struct condition test(struct condition condition)
     static _Thread_local uint32_t tests;
     check(&condition);
     struct peal_comm *world = peal_shmem_world(condition.call);
-    condition.met = is_met(&condition);
-    log_condition(&condition, "test");
+    if (peal_shmem_is_logged())
+        test_recorded(&condition);
+    else
+        condition.met = is_met(&condition);
     atomic_thread_fence(memory_order_acquire); /* partner: the put or signal that was seen */
     /* Programs test in loops: these must leave the core to others, and end if a peer has died. */
     if (!condition.met) {
@@ -235,14 +269,38 @@ static size_t index_of(struct condition condition)
 PEAL_SHMEM_WAITS(X, )
 #undef X
 
+struct signal_look {
+    const _Atomic uint64_t *word;
+    uint64_t before, now;
+};
+
+static int is_changed(void *context)
+{
+    struct signal_look *look = context;
+    /* Acquire; partner: the signal of any PE. */
+    look->now = atomic_load_explicit(look->word, memory_order_acquire);
+    return look->now != look->before;
+}
+
 uint64_t shmem_signal_fetch(const uint64_t *sig_addr)
 {
+    struct signal_look look = {.word = (const _Atomic uint64_t *)sig_addr};
+    uint64_t *last = NULL;
     (void)peal_shmem_world(HERE);
-    /* Acquire; partner: the signal of any PE. */
-    uint64_t now = atomic_load_explicit((const _Atomic uint64_t *)sig_addr, memory_order_acquire);
-    if (peal_shmem_is_logged() && !peal_shmem_log_repeats(HERE, sig_addr, now))
-        peal_shmem_log(HERE, "poll %p %" PRIu64, (const void *)sig_addr, now);
-    return now;
+    (void)is_changed(&look);
+    if (!peal_shmem_is_logged())
+        return look.now;
+    enum peal_shmem_look kind = peal_shmem_log_look(HERE, sig_addr, 1, &last);
+    if (last)
+        look.before = *last;
+    if (kind == PEAL_LOOK_EARLY)
+        look.now = look.before;
+    if (kind == PEAL_LOOK_AGAIN)
+        look_again(&(struct condition){.call = HERE}, is_changed, &look);
+    if (last)
+        *last = look.now;
+    peal_shmem_log(HERE, "poll %p %" PRIu64 " %d", (const void *)sig_addr, look.now, (int)kind);
+    return look.now;
 }
 
 uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the PEs of an OpenSHMEM program did, made a recording (docs/record.md): `peal record` calls this after the run.
 
-    python3 shmem.py record PROGRAM FOLDER OTHER OUT   FOLDER has the events of each PE: pe0, pe1, ... (shmem/log.c writes them);
-                                                       OTHER those of a second run, in which atomic operations returned other values
-    python3 shmem.py cc LIBRARY INCLUDE ARGUMENT...    the compiler, with the flags that report loads and stores (`peal cc`)
+    python3 shmem.py record PRELOAD FOLDER OUT PEAL exec -n P PROGRAM ARGUMENT...
+                                        FOLDER/run has the events of each PE: pe0, pe1, ... (shmem/log.c writes them). The command
+                                        runs the program again, if that is needed (shmem_runs.py)
+    python3 shmem.py cc LIBRARY INCLUDE ARGUMENT...
+                                        the compiler, with the flags that report loads and stores (`peal cc`)
 
 A PE is lane 0 of its rank. An operation that has not ended when its call returns has a lane of its own: it begins after its call,
 ends before the next quiet of its context, and is ordered with others of its PE by nothing else but fences. A blocking put reads its
@@ -11,17 +13,23 @@ source in lane 0 and writes in its own lane; a get does both in lane 0; the non-
 some PE waits for are signals, and what changes them notifies. Atomic operations on other words are atomic additions, whatever they
 are: they race with plain accesses and with nothing else. A barrier is a signal from every member to every other one.
 
-What a recording of one run cannot show is refused with its line: which of several words came first, a test that came out false, a
-poll that was not repeated.
+What a recording of one run cannot show is refused with its line: which of several words came first, a test that is not repeated.
 """
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import signal as signals
 import subprocess
 import sys
 import tempfile
 from typing import Any, Dict, List, Optional, Set, Tuple
+
+try:
+    from . import shmem_runs
+except ImportError:  # the command has both as files in one folder
+    import shmem_runs  # type: ignore[no-redef]
 
 SYMMETRIC, SYNC = 1 << 56, 2 << 56
 MAX_LANES = 250
@@ -32,6 +40,7 @@ TYPES = {"int32": "int", "uint32": "uint", "longlong": "long", "int64": "long", 
          "uint64": "ulong", "size": "ulong"}
 PAGE = 4096
 RELATIONS = (">=", "==", ">", "!=")
+MAX_SECONDS = 60  # of one more run
 
 
 class Event:
@@ -71,15 +80,14 @@ class Program:
         self.updated: Set[Tuple[int, int]] = set()
         self.domains: Dict[Tuple[int, int], List[Tuple[str, str]]] = {}
         self.barriers: Set[int] = set()  # places of barriers that are taken to complete other contexts too
-        self.varying: Set[int] = set()                  # places whose value may differ from run to run
-        self.lines = self.find_lines()
         for pe, events in enumerate(self.events):
             for event in events:
                 self.note(pe, event)
         for cell in self.cells:
             self.words.pop(cell[:2], None)
 
-    def find_lines(self) -> Dict[int, Tuple[str, int]]:
+    @functools.cached_property
+    def lines(self) -> Dict[int, Tuple[str, int]]:
         """The file and line of each place: by addr2line, if it is there."""
         places = sorted({event.pc for events in self.events for event in events})
         tools = [tool for tool in ("addr2line", "eu-addr2line", "llvm-addr2line") if shutil.which(tool)]
@@ -105,7 +113,7 @@ class Program:
         return None
 
     def note(self, pe: int, event: Event) -> None:
-        if event.kind in ("wait", "test"):
+        if event.kind in ("wait", "test", "loop") and event.args:
             place = self.find(pe, event.number(0))
             if place:
                 self.cells.add((*place, event.number(1)))
@@ -117,19 +125,30 @@ class Program:
             place = self.find(pe, event.number(0))
             if place:
                 self.cells.add((*place, 8))
-        elif event.kind == "atomic":
+        elif event.kind in ("atomic", "signal"):
             place = self.find(pe, event.number(2))
             if place:
-                self.words[place] = max(self.words.get(place, 0), event.number(3))
-                if event.args[4] != "fetch":
+                self.words[place] = max(self.words.get(place, 0), event.number(3) if event.kind == "atomic" else 8)
+                if event.kind == "signal" or event.args[4] != "fetch":
                     self.updated.add(place)
                 if self.domain(event) not in self.domains.setdefault(place, []):
                     self.domains[place].append(self.domain(event))
-            if event.args[6] not in ("(nil)", "-"):
-                self.varying.add(event.pc)
+
+    def is_cell_at(self, place: Optional[Tuple[int, int]], size: int) -> bool:
+        return place is not None and (*place, size) in self.cells
+
+    def is_cell(self, pe: int, address: int, size: int) -> bool:
+        return self.is_cell_at(self.find(pe, address), size)
+
+    @staticmethod
+    def ends_all(event: Event) -> bool:
+        """Is this quiet a part of a barrier? It is taken to complete the operations of all contexts, as implementations do."""
+        return any(word in event.call for word in BARRIERS)
 
     @staticmethod
     def domain(event: Event) -> Tuple[str, str]:
+        if event.kind == "signal":
+            return "signal", "world"
         name = event.call.replace("shmem_ctx_", "shmem_").split("_")[1]
         return TYPES.get(name, name), event.args[7]
 
@@ -150,7 +169,6 @@ class Translator:
         self.locals: Set[int] = set()   # pages
         self.seen: Set[Tuple[int, int, int]] = set()
         self.pending: Optional[Event] = None
-        self.looped: Set[int] = set()
         self.assumes: Set[int] = set()
         self.refused = False
         self.last_put = 0
@@ -208,9 +226,7 @@ class Translator:
 
     def cell(self, pe: int, address: int, size: int) -> Optional[int]:
         place = self.program.find(self.pe, address)
-        if place and (*place, size) in self.program.cells:
-            return self.program.at(pe, place)
-        return None
+        return self.program.at(pe, place) if place and self.program.is_cell_at(place, size) else None
 
     # ---- operations under way ----
 
@@ -239,8 +255,8 @@ class Translator:
         return operation.lane
 
     def quiet(self, event: Event) -> None:
-        """Of one context. A barrier is taken to complete all, as implementations do; the verdict says so where it matters."""
-        ended = [o for o in self.operations if o.ctx == event.args[0] or any(word in event.call for word in BARRIERS)]
+        """Of one context. If a barrier completes others, the verdict says so."""
+        ended = [o for o in self.operations if o.ctx == event.args[0] or self.program.ends_all(event)]
         for operation in ended:
             self.say(0, f"order {operation.lane} 0")
             if operation.ctx != event.args[0]:
@@ -284,7 +300,18 @@ class Translator:
         if cell is not None:
             self.say(lane, f"notify {cell:#x} 8 {'add' if event.number(4) else 'set'} {event.args[3]}")
         else:
-            self.write(lane, pe, address, 8)
+            self.accumulate(lane, pe, address, event)
+
+    def accumulate(self, lane: int, pe: int, address: int, event: Event) -> None:
+        """An atomic change of a word that nobody waits for."""
+        place = self.program.find(self.pe, address)
+        if not place:
+            return
+        domain, width = self.program.domains[place].index(self.program.domain(event)), self.program.words[place]
+        if domain >= len(FUNCTIONS):
+            self.refuse("atomic operations of several types or teams on one word")
+        else:
+            self.say(lane, f"accumulate {FUNCTIONS[domain]} i{8 * width}@{self.program.at(pe, place):#x}*1 i{8 * width}=1")
 
     def atomic(self, event: Event) -> None:
         pe, address, width, change, value, fetch = (event.number(1), event.number(2), event.number(3), event.args[4],
@@ -305,11 +332,7 @@ class Translator:
         elif place and width != self.program.words[place]:  # not atomic with those of the whole word
             self.write(lane, pe, address, width)
         elif place:
-            domain = self.program.domains[place].index(self.program.domain(event))
-            if domain >= len(FUNCTIONS):
-                self.refuse("atomic operations of several types or teams on one word")
-            else:
-                self.say(lane, f"accumulate {FUNCTIONS[domain]} i{8 * width}@{self.program.at(pe, place):#x}*1 i{8 * width}=1")
+            self.accumulate(lane, pe, address, event)
         if not blocks and fetch != "(nil)":
             self.write(lane, self.pe, int(fetch, 0), width)
 
@@ -351,26 +374,24 @@ class Translator:
         else:
             self.say(0, f"wait {self.program.at(self.pe, place):#x} {width} {relation} {value}")
 
-    def poll(self, event: Event) -> None:
-        """A test, or a look at a signal. The same call again, with nothing in between, is a loop: it is a wait."""
-        is_test = event.kind == "test"
-        before, self.pending = self.pending, None
-        if before and (before.pc, before.args[0]) == (event.pc, event.args[0]):
-            self.looped.add(event.pc)
-        if is_test and event.number(4) == 0:
-            self.pending = event
-            return
-        if event.pc not in self.looped and not (not is_test and event.number(1) == 0):
+    def look(self, event: Event) -> None:
+        """A test, or a look at a signal. The library lets the first one find nothing; if it is repeated with nothing in between, that
+        is a loop, which is a wait."""
+        again = event.kind == "loop" or (event.kind == "poll" and event.number(2) == 2)
+        if self.pending and self.pending.pc != event.pc or (not again and not self.is_first(event)):
             self.refuse("the outcome depends on time, and it was not asked for again: a loop would be a wait")
             return
-        if is_test:
+        self.pending = None if again else event
+        if again and event.kind == "loop":
             self.wait(event.number(0), event.number(1), event.args[2], int(event.args[3]))
-        elif event.number(1) == 0:
-            self.pending = event
-            return
-        else:
+        elif again:
             self.wait(event.number(0), 8, ">=", event.number(1))
-        self.assumes.add(event.pc)
+        if again:
+            self.assumes.add(event.pc)
+
+    @staticmethod
+    def is_first(event: Event) -> bool:
+        return event.number(2) == 1 if event.kind == "poll" else not event.args or event.number(4) == 0
 
     def access(self, event: Event) -> None:
         key = (event.pc, event.number(0), event.number(1))
@@ -392,11 +413,14 @@ class Translator:
         for i, event in enumerate(events):
             if self.refused:
                 break
-            if event.kind in ("memory", "end"):
+            if event.kind in ("memory", "stack", "end"):
                 continue
-            if self.pending and event.kind not in ("test", "poll"):
+            if self.pending and event.pc == self.pending.pc and event.kind == "lock":
+                self.assumes.add(event.pc)
+                self.pending = None
+            if self.pending and event.kind not in ("test", "loop", "poll"):
                 self.go_to(self.pending.pc)
-                self.refuse("what follows a test that came out false depends on time")
+                self.refuse("the outcome depends on time, and it was not asked for again: a loop would be a wait")
                 break
             self.go_to(event.pc)
             if event.kind in ("load", "store"):
@@ -412,8 +436,8 @@ class Translator:
                 self.after = event.number(1)
             elif event.kind == "wait":
                 self.wait(event.number(0), event.number(1), event.args[2], int(event.args[3]))
-            elif event.kind in ("test", "poll"):
-                self.poll(event)
+            elif event.kind in ("test", "loop", "poll"):
+                self.look(event)
             elif event.kind in ("lock", "unlock"):
                 self.lock(event)
             elif event.kind == "collective":
@@ -445,25 +469,51 @@ def _regions(program: Program, parts: List[Translator]) -> List[str]:
     return out
 
 
-def _outline(program: Program) -> List[List[Tuple[Any, ...]]]:
-    """What each PE did, without values and without addresses that differ from run to run."""
-    def place(pe: int, word: str) -> Any:
-        return (program.find(pe, int(word, 16)) or "local") if word.startswith("0x") else word
-    return [[(e.pc, e.kind, *(place(pe, word) for word in e.args[:5 if e.kind in ("put", "get") else 4])) for e in events
-             if e.kind not in ("memory", "poll", "test", "load", "store")] for pe, events in enumerate(program.events)]
+class Runs:
+    """Runs the program again, as a script for each PE says."""
+
+    def __init__(self, preload: str, folder: str, command: List[str]) -> None:
+        self.preload, self.folder, self.command, self.count = preload, folder, command, 0
+
+    def again(self, scripts: List[List[str]]) -> Optional[Program]:
+        """None: it did not end well."""
+        self.count += 1
+        events, script = os.path.join(self.folder, f"run{self.count}"), os.path.join(self.folder, f"script{self.count}")
+        os.mkdir(events)
+        os.mkdir(script)
+        for pe, lines in enumerate(scripts):
+            with open(os.path.join(script, f"pe{pe}"), "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        with open(os.path.join(script, "turns"), "wb") as turns:
+            turns.write(bytes(PAGE))
+        environment = {**os.environ, "LD_PRELOAD": self.preload, "PEAL_RECORD": events, "PEAL_RECORD_SCRIPT": script,
+                       "PEAL_TIMEOUT_MS": "20000"}
+        with subprocess.Popen(self.command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, start_new_session=True) as process:
+            try:
+                code = process.wait(MAX_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signals.SIGKILL)
+                return None
+        program = Program(self.command[4], events) if code == 0 else None
+        shutil.rmtree(events)
+        return program
 
 
-def _steers(program: Program, other: Program) -> bool:
-    """Does the program do something else if atomic operations return other values?"""
-    return _outline(program) != _outline(other)
-
-
-def translate(path: str, folder: str, second: Optional[str] = None) -> str:
+def translate(folder: str, runs: Runs) -> str:
     """The recording of the program's run."""
-    program = Program(path, folder)
+    path = runs.command[4]
+    program = Program(path, os.path.join(folder, "run"))
     parts = [Translator(program, pe) for pe in range(len(program.events))]
     for part in parts:
         part.run()
+    varies: Optional[shmem_runs.Varies] = None
+    tried: Set[int] = set()
+    if not any(part.refused for part in parts):
+        try:
+            tried = shmem_runs.explore(program, runs.again)
+        except shmem_runs.Varies as error:
+            varies = error
     head = ["peal recording 1", f"ranks {len(parts)}", f"kernel {os.path.basename(path)}", "launches 1"]
     plain = any(event.kind in ("load", "store") for events in program.events for event in events)
     head.append("note one run of the program, with the arguments and inputs that it had")
@@ -474,12 +524,9 @@ def translate(path: str, folder: str, second: Optional[str] = None) -> str:
                     "its calls only")
     def where(pc: int) -> str:
         return "{}:{}".format(*program.lines.get(pc, ("?", 0)))
-    steers = bool(program.varying) and (not second or _steers(program, Program(path, second)))
-    for pc in sorted(program.varying if not steers else ()):
-        head.append(f"note {where(pc)}: the value that it returns may differ from run to run; the program did the same with another")
-    for pc in sorted({event.pc for events in program.events for event in events if event.kind == "lock"}):
-        head.append(f"note {where(pc)}: what is read under the lock may differ from run to run; it is assumed not to decide what the "
-                    "program does next")
+    for pc in sorted(tried if not varies else ()):
+        head.append(f"note {where(pc)}: the value may differ from run to run; the program does the same with all that it can have "
+                    f"({1 + runs.count} runs)")
     for pc in sorted(program.barriers):
         head.append(f"note {where(pc)}: a barrier is taken to complete the operations of all contexts; the standard promises that of "
                     "the default context")
@@ -488,11 +535,9 @@ def translate(path: str, folder: str, second: Optional[str] = None) -> str:
     body: List[str] = []
     for pe, part in enumerate(parts):
         body += [f"rank {pe}", *part.out]
-        if steers and pe == 0:
-            pc = min(program.varying)
-            file, line = program.lines.get(pc, ("", 0))
-            body += [f"at {line} {file}" if file else "at 0",
-                     "refuse the value that it returns may differ from run to run, and the program then does something else"]
+    if varies:
+        file, line = program.lines.get(varies.pc, ("", 0))
+        body += [f"at {line} {file}" if file else "at 0", f"varies {varies.why}"]
     return "\n".join(head + _regions(program, parts) + body) + "\n"
 
 
@@ -519,8 +564,8 @@ def compile_program(library: str, include: str, arguments: List[str]) -> int:
 def main(arguments: List[str]) -> int:
     if arguments[0] == "cc":
         return compile_program(arguments[1], arguments[2], arguments[3:])
-    path, folder, second, out = arguments[1:]
-    text = translate(path, folder, second if os.path.exists(os.path.join(second, "pe0")) else None)
+    preload, folder, out = arguments[1:4]
+    text = translate(folder, Runs(preload, folder, arguments[4:]))
     with open(out, "w", encoding="utf-8") as file:
         file.write(text)
     return 0

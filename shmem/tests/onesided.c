@@ -76,6 +76,8 @@ static void receive(const char *what)
     }
     if (strcmp(what, "swap") == 0)
         check(peal_compare_swap32(comm, &memory->small, 0, 5, 0, NULL));
+    if (strcmp(what, "steer") == 0)
+        check(peal_fetch_add(comm, &memory->counter, 1, 1, NULL));
     if (strcmp(what, "get") == 0)
         check(peal_get(comm, &got, &memory->data, sizeof got, 1));
     memory->result = got;

@@ -59,6 +59,8 @@ static void receive(const char *what)
 {
     if (is(what, "race"))
         printf("%d\n", data);
+    if (is(what, "steer"))
+        shmem_int_atomic_inc(&counter, 1);
     if (is(what, "signal"))
         shmem_signal_wait_until(&signal_word, SHMEM_CMP_GE, 1);
     if (is(what, "fence") || is(what, "no fence"))

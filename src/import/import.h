@@ -71,6 +71,10 @@ struct peal_import_facts {
     /* KEY=VALUE: what the file asks of the machine that simulates it. */
     const char *settings[PEAL_IMPORT_SETTINGS];
     uint32_t nsettings;
+    /* A recording that does not stand for all schedules: why, and the user's line. What is not
+     * refuted is not decided then. NULL: it does. */
+    const char *varies, *varies_file;
+    uint32_t varies_line;
 };
 
 struct peal_import;

@@ -2,9 +2,9 @@
 /* peal record: one run of an OpenSHMEM program, or one of <peal/onesided.h>, made a recording that peal verify reads.
  *
  * The program runs as `peal exec` starts it; libpeal_shmem.so writes down what each PE does. Then
- * python/peal/shmem.py, which is part of this program, turns that into a recording. If atomic
- * operations returned values to the program, it runs a second time with other values: what it does
- * must not depend on them. */
+ * python/peal/shmem.py, which is part of this program, turns that into a recording. If values that
+ * the program got back may differ, it runs again with each that it can get: what it does must not
+ * depend on them. */
 #include "cli/cli.h"
 #include "cli/import/python.h"
 
@@ -40,91 +40,95 @@ static int wait_for(pid_t child)
 }
 
 /* The library that logs is loaded before libpeal: it sees the calls of <peal/onesided.h> too. */
-static void preload(void)
+static void list_libraries(char list[static 2 * PATH_MAX])
 {
-    char library[PATH_MAX], include[PATH_MAX], list[2 * PATH_MAX];
+    char library[PATH_MAX], include[PATH_MAX];
     const char *given = getenv("LD_PRELOAD");
-    if (!peal_shmem_places(library, include))
-        return;
-    snprintf(list, sizeof list, "%s/libpeal_shmem.so%s%s", library, given ? ":" : "",
-             given ? given : "");
-    setenv("LD_PRELOAD", list, 1);
+    if (peal_shmem_places(library, include))
+        snprintf(list, 2 * PATH_MAX, "%s/libpeal_shmem.so%s%s", library, given ? ":" : "",
+                 given ? given : "");
 }
 
-/* Runs the program on its PEs; `quiet`: its output was seen already, and time is limited. */
-static int run_program(const struct record_options *o, char **args, int nargs, const char *folder,
-                       bool quiet)
+/* The command that runs the program on its PEs, to be freed. */
+static const char **exec_words(const struct record_options *o, char **args, int nargs,
+                               char number[static 24])
 {
-    char number[24];
     const char **words = calloc((size_t)nargs + 5, sizeof *words);
-    if (!words || mkdir(folder, 0700) != 0)
-        return PEAL_EXIT_OTHER;
-    snprintf(number, sizeof number, "%lld", (long long)o->ranks);
-    const char *first[] = {"peal", "exec", "-n", number};
+    if (!words)
+        return NULL;
+    snprintf(number, 24, "%lld", (long long)o->ranks);
+    const char *first[] = {"/proc/self/exe", "exec", "-n", number};
     memcpy(words, first, sizeof first);
     memcpy(words + 4, args, (size_t)nargs * sizeof *words);
+    return words;
+}
+
+static int run_program(const char *const *words, const char *folder, const char *libraries)
+{
+    if (mkdir(folder, 0700) != 0)
+        return PEAL_EXIT_OTHER;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         setenv("PEAL_RECORD", folder, 1);
-        preload();
-        if (quiet) {
-            setenv("PEAL_RECORD_OTHER", "1", 1);
-            setenv("PEAL_TIMEOUT_MS", "10000", 1);
-            alarm(60);
-            (void)!freopen("/dev/null", "w", stdout);
-            (void)!freopen("/dev/null", "w", stderr);
-        }
-        execv("/proc/self/exe", (char **)(uintptr_t)words);
+        setenv("LD_PRELOAD", libraries, 1);
+        execv(words[0], (char **)(uintptr_t)words);
         _exit(127);
     }
-    free(words);
     return child > 0 ? wait_for(child) : PEAL_EXIT_OTHER;
 }
 
-/* Did an atomic operation, or anything else that depends on time, return a value? */
-static bool has_values(const char *folder)
+/* The script turns the run into a recording, and runs the program again if values may differ. */
+static int translate(const char *folder, const char *output, const char *libraries,
+                     const char **words, int nwords)
 {
-    char path[4096], line[4096];
-    bool found = false;
-    snprintf(path, sizeof path, "%s/pe0", folder);
-    for (int pe = 1; access(path, R_OK) == 0; pe++) {
-        FILE *file = fopen(path, "r");
-        while (file && !found && fgets(line, sizeof line, file))
-            found = strstr(line, " atomic ") && !strstr(line, "(nil)");
-        if (file)
-            fclose(file);
-        snprintf(path, sizeof path, "%s/pe%d", folder, pe);
+    char self[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char **all = calloc((size_t)nwords + 5, sizeof *all);
+    if (!all || len < 0) {
+        free(all);
+        return PEAL_EXIT_OTHER;
     }
-    return found;
+    self[len] = '\0';
+    const char *first[] = {"record", libraries, folder, output, self};
+    memcpy(all, first, sizeof first);
+    memcpy(all + 5, words + 1, (size_t)(nwords - 1) * sizeof *all);
+    int code = peal_python_run(folder, 1, all);
+    free(all);
+    return code;
 }
 
 static int record(struct peal_cli *cli, const struct record_options *o, char **args, int nargs,
                   const char *folder)
 {
-    char first[PEAL_CLI_FOLDER + 16], second[PEAL_CLI_FOLDER + 16], out[4096];
+    char first[PEAL_CLI_FOLDER + 16], out[4096], number[24], libraries[2 * PATH_MAX] = "";
     snprintf(first, sizeof first, "%s/run", folder);
-    snprintf(second, sizeof second, "%s/other", folder);
     snprintf(out, sizeof out, "%s.rec", args[0]);
     const char *output = o->output ? o->output : out;
-    int code = run_program(o, args, nargs, first, false);
+    const char **words = exec_words(o, args, nargs, number);
+    if (!words)
+        return peal_cli_fail(cli, "out of memory");
+    list_libraries(libraries);
+    int code = run_program(words, first, libraries);
+    int result = PEAL_EXIT_OTHER;
     char probe[PEAL_CLI_FOLDER + 32];
     snprintf(probe, sizeof probe, "%s/pe0", first);
     if (code != 0)
-        return peal_cli_fail(cli, "'%s' ended with exit code %d", args[0], code);
-    if (access(probe, R_OK) != 0)
-        return peal_cli_fail(cli,
-                             "'%s' recorded nothing: is it an OpenSHMEM program, linked with "
-                             "libpeal_shmem, or one of <peal/onesided.h>, linked with libpeal.so?",
-                             args[0]);
-    if (has_values(first))
-        (void)run_program(o, args, nargs, second, true);
-    const char *words[] = {"record", args[0], first, second, output, NULL};
-    if (peal_python_run(folder, 1, words) != 0)
-        return peal_cli_fail(cli, "'%s' was not recorded", args[0]);
-    printf("%s: %lld PEs; peal verify %s proves it or shows what is wrong\n", output,
-           (long long)o->ranks, output);
-    return PEAL_EXIT_OK;
+        peal_cli_fail(cli, "'%s' ended with exit code %d", args[0], code);
+    else if (access(probe, R_OK) != 0)
+        peal_cli_fail(cli,
+                      "'%s' recorded nothing: is it an OpenSHMEM program, linked with "
+                      "libpeal_shmem, or one of <peal/onesided.h>, linked with libpeal.so?",
+                      args[0]);
+    else if (translate(folder, output, libraries, words, nargs + 4) != 0)
+        peal_cli_fail(cli, "'%s' was not recorded", args[0]);
+    else
+        result = PEAL_EXIT_OK;
+    if (result == PEAL_EXIT_OK)
+        printf("%s: %lld PEs; peal verify %s proves it or shows what is wrong\n", output,
+               (long long)o->ranks, output);
+    free(words);
+    return result;
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)

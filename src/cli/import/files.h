@@ -20,14 +20,15 @@ struct peal_file_run {
     uint64_t count;
     struct peal_verification *answer; /* NULL: no plan */
     const char *why;                  /* if there is no answer: the diagnostics */
+    bool refused;               /* a recording whose front end refused a line: nothing is decided */
     uint32_t gpu_line, gpu_col; /* where the rank with a wrong result begins; 0 = another fault */
     uint32_t least_depth;       /* after a deadlock: the least depth without one, 0 = not known */
     bool never;                 /* after a deadlock: no depth helps */
 };
 
 struct peal_file_task {
-    const char *file; /* what is read */
-    const char *path; /* as reports name it */
+    const char *file;          /* what is read */
+    const char *path;          /* as reports name it */
     struct peal_source source; /* the name is kept, the text only while the task runs */
     uint64_t bytes;
     struct peal_import_facts facts; /* texts copied */
@@ -49,7 +50,7 @@ struct peal_files_job {
     uint32_t workers;
     const char *cache;
     bool find_fixes, fix; /* fix: apply them to the file */
-    const char *origin; /* of all files: what reports name instead; NULL: each its own */
+    const char *origin;   /* of all files: what reports name instead; NULL: each its own */
     struct peal_file_task *tasks;
     size_t ntasks;
 };

@@ -47,7 +47,8 @@ static void put_row(const struct peal_file_task *t, const struct peal_file_run *
     else
         peal_report_table_cell(table, "-");
     if (!v) {
-        peal_report_table_cell(table, "%s", run ? "no plan" : "unreadable");
+        const char *verdict = run ? "no plan" : "unreadable";
+        peal_report_table_cell(table, "%s", run && run->refused ? "not decided" : verdict);
         peal_report_table_tone(table, PEAL_TONE_UNSURE);
         for (int i = 0; i < 5; i++)
             peal_report_table_cell(table, "-");
@@ -95,6 +96,9 @@ struct peal_verify_place peal_fault_place(const struct peal_file_task *task,
     struct peal_verify_place at = peal_sarif_place(run->answer);
     if (!at.line)
         at = (struct peal_verify_place){.line = run->gpu_line, .col = run->gpu_col};
+    if (task->facts.varies && run->answer->why == task->facts.varies && task->facts.varies_file[0])
+        at = (struct peal_verify_place){
+            .file = task->facts.varies_file, .line = task->facts.varies_line, .col = 1};
     /* Only a recording speaks of other files than its own. */
     if (task->facts.format != PEAL_FORMAT_RECORDING || !at.line)
         at.file = task->path;

@@ -140,6 +140,10 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
     enum peal_status status = peal_import_plan(import, &options, &diags, &plan);
     if (status == PEAL_OK)
         status = peal_verify_cached(plan, &job->verify, job->cache, &run.answer);
+    if (status == PEAL_OK && task->facts.varies && run.answer->verdict == PEAL_PROVED) {
+        run.answer->verdict = PEAL_UNDECIDED;
+        run.answer->why = task->facts.varies;
+    }
     if (status == PEAL_OK) {
         find_depth(job, import, options, &run);
         verify_pieces(job, import, options, &run);
@@ -150,6 +154,7 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
         }
     } else {
         run.why = keep_diags(task, status, &diags);
+        run.refused = status == PEAL_UNSUPPORTED;
     }
     free(plan);
     peal_diags_release(&diags);
@@ -193,6 +198,10 @@ static void keep_facts(struct peal_file_task *task, const struct peal_import *im
     task->facts.name = keep(task, task->facts.name);
     task->facts.collective = keep(task, task->facts.collective);
     task->facts.protocol = keep(task, task->facts.protocol);
+    if (task->facts.varies) {
+        task->facts.varies = keep(task, task->facts.varies);
+        task->facts.varies_file = keep(task, task->facts.varies_file);
+    }
 }
 
 static void verify_file(const struct peal_files_job *job, struct peal_file_task *task)
@@ -320,6 +329,7 @@ static struct peal_files_tally count_files(const struct peal_files_job *job)
         for (size_t k = 0; k < task->runs.len; k++) {
             const struct peal_verification *v = task->runs.at[k].answer;
             unreadable = unreadable || !v;
+            undecided = undecided || task->runs.at[k].refused;
             if (!v)
                 continue;
             refuted = refuted || v->verdict == PEAL_REFUTED;

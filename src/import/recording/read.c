@@ -32,6 +32,8 @@ struct recording_reader {
     struct peal_record_args args;
     const char *settings[PEAL_IMPORT_SETTINGS]; /* of the machine */
     uint32_t nsettings;
+    const char *file; /* of the last line 'at', with what follows */
+    bool lenient;
 };
 
 static void refuse(struct recording_reader *r, const char *format, ...)
@@ -236,6 +238,18 @@ static bool read_head(struct recording_reader *r)
     return true;
 }
 
+/* at LINE FILE, varies TEXT: a value of that line may differ from run to run. */
+static void read_varies(struct recording_reader *r, struct peal_import_facts *facts)
+{
+    if (is_word(r, 0, "at")) {
+        facts->varies_line = (uint32_t)number(r, 1, UINT32_MAX);
+        r->file = r->rest2;
+    } else if (is_word(r, 0, "varies")) {
+        facts->varies_file = keep(r, rest_of(r, r->file ? r->file : ""));
+        facts->varies = keep(r, rest_of(r, r->rest));
+    }
+}
+
 enum peal_status peal_recording_read(struct peal_import *import, struct peal_diags *diags)
 {
     struct recording_reader *r = calloc(1, sizeof *r);
@@ -265,8 +279,11 @@ enum peal_status peal_recording_read(struct peal_import *import, struct peal_dia
     if (!r->failed && r->args.implements &&
         !peal_contract_find(r->args.implements, strlen(r->args.implements), &facts->contract))
         refuse(r, "there is no collective '%s'", r->args.implements);
-    for (at = import->source->text; next_line(r, &at);)
+    for (at = import->source->text; next_line(r, &at);) {
         facts->steps += r->nwords > 0;
+        if (!facts->varies)
+            read_varies(r, facts);
+    }
     bool failed = r->failed;
     free(r);
     return failed ? PEAL_INVALID : PEAL_OK;
@@ -444,8 +461,10 @@ static void read_call(struct recording_reader *r)
         read_lanes(r);
     else if (is_word(r, 0, "join"))
         peal_record_join(r->record);
-    else if (is_word(r, 0, "refuse"))
+    else if (is_word(r, 0, "refuse") || (is_word(r, 0, "varies") && !r->lenient))
         peal_record_refuse(r->record, rest_of(r, r->rest));
+    else if (is_word(r, 0, "varies"))
+        return; /* the verdict says it: facts.varies */
     else
         refuse(r, "'%s' is not a call of a recording", r->words[0]);
 }
@@ -476,6 +495,7 @@ enum peal_status peal_recording_make(const struct peal_import *import,
     r->import = import;
     r->diags = diags;
     r->arena = &arena;
+    r->lenient = options->lenient;
     const char *at = import->source->text;
     (void)next_line(r, &at);
     while (next_line(r, &at) && read_head(r))
