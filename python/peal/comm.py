@@ -196,7 +196,7 @@ class Comm:
             self._check(_set_algo(self._comm, text(collective), text(path)))
 
     def kernel(self, source: Any, name: Optional[str] = None) -> UserKernel:
-        """A kernel to be launched on this communicator's ranks: Peal text, a traced function, or a library kernel's name."""
+        """A kernel to be launched on this communicator's ranks: Peal text, a traced function, a recording, or a library kernel's name."""
         return UserKernel(self, source, name)
 
     # ---- one-sided calls ----

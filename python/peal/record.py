@@ -11,6 +11,7 @@ nothing of Peal, and the command runs it without the package.
 from __future__ import annotations
 
 import argparse
+import difflib
 import faulthandler
 import importlib.util
 import inspect
@@ -19,7 +20,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
          "f8e4m3": 1, "f8e5m2": 1}
@@ -30,8 +31,9 @@ DATA, SCRATCH = 0x1000_0000, 0x10_0000_0000  # addresses of the tensor and of ti
 GRAIN = 64
 MAX_LINES = 1_000_000
 SETTINGS = {"buffer_kind": "ipcq.space", "n_slots": "ipcq.slots", "slots": "ipcq.slots", "slot_size": "ipcq.slot_bytes",
-            "slot_bytes": "ipcq.slot_bytes", "backpressure": "ipcq.backpressure", "credit_bytes": "credit.bytes"}
-USED = {*SETTINGS, "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
+            "slot_bytes": "ipcq.slot_bytes", "backpressure": "ipcq.backpressure", "credit_bytes": "credit.bytes",
+            "credit_size": "credit.bytes"}
+KEYS = {*SETTINGS, "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
 CONTRACTS = ("reduce_scatter", "all_to_all", "allreduce", "all_reduce", "allgather", "all_gather", "broadcast")
 
 
@@ -105,7 +107,8 @@ class Handle:
     def __bool__(self, *_: Any) -> bool:
         raise _refuse("data decides what the kernel does next")
 
-    __int__ = __float__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__  # type: ignore[assignment]
+    __int__ = __float__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __bool__  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     def _binary(self, name: str, other: Any, swapped: bool = False) -> Handle:
         return self.tl.compute(name, *((other, self) if swapped else (self, other)))
@@ -399,6 +402,7 @@ def read_config(path: str, algorithm: Optional[str] = None) -> Dict[str, Any]:
     """One algorithm of a ccl.yaml: its own keys, then the defaults. The file is two levels of `key: value` by indentation."""
     tree: Dict[str, Any] = {}
     stack: List[Tuple[int, Dict[str, Any]]] = [(-1, tree)]
+    lines: Dict[Tuple[int, str], int] = {}  # of a key of a block
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             body = line.split("#")[0].rstrip()
@@ -410,16 +414,40 @@ def read_config(path: str, algorithm: Optional[str] = None) -> Dict[str, Any]:
                 raise Refused(f"{path}:{number}: 'key: value' is wanted")
             while stack[-1][0] >= indent:
                 stack.pop()
-            if value.strip():
-                stack[-1][1][key.strip()] = _scalar(value)
-            else:
-                stack[-1][1][key.strip()] = {}
-                stack.append((indent, stack[-1][1][key.strip()]))
+            block, key = stack[-1][1], key.strip()
+            if key in block:
+                raise Refused(f"{path}:{number}: '{key}' is there already")
+            block[key] = _scalar(value) if value.strip() else {}
+            lines[(id(block), key)] = number
+            if isinstance(block[key], dict):
+                lines.update({(id(block[key]), inner): number for inner in block[key]})
+                stack.append((indent, block[key]))
+    return _algorithm(path, algorithm, tree, lines)
+
+
+def _near(word: Any, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(str(word), sorted(known), 1)
+    return f"; did you mean '{found[0]}'?" if found else f"; there are {', '.join(sorted(known))}"
+
+
+def _algorithm(path: str, algorithm: Optional[str], tree: Dict[str, Any], lines: Dict[Tuple[int, str], int]) -> Dict[str, Any]:
+    def check(block: Dict[str, Any], known: Set[str], what: str) -> None:
+        for key in block:
+            if key not in known:
+                raise Refused(f"{path}:{lines[(id(block), key)]}: '{key}' is no key of {what}{_near(key, known)}")
+    check(tree, {"defaults", "algorithms"} | (KEYS if "defaults" not in tree else set()), "a configuration")
     defaults = tree.get("defaults") or {k: v for k, v in tree.items() if not isinstance(v, dict)}
+    algorithms = tree.get("algorithms") or {}
+    for block, what in (defaults, "the defaults"), (algorithms, "the configuration: 'algorithms' has a name for each"):
+        if not isinstance(block, dict):
+            raise Refused(f"{path}: {block!r} is not {what}")
+    check(defaults, KEYS, "the defaults")
     name = algorithm or defaults.get("algorithm")
-    own = (tree.get("algorithms") or {}).get(name)
+    own = algorithms.get(name)
     if own is None:
-        raise Refused(f"{path}: there is no algorithm '{name}'")
+        raise Refused(f"{path}: there is no algorithm '{name}'{_near(name, algorithms)}")
+    if isinstance(own, dict):
+        check(own, KEYS, f"algorithm '{name}'")
     if not isinstance(own, dict) or "module" not in own:
         raise Refused(f"{path}: algorithm '{name}' names no module")
     return {**defaults, **own, "algorithm": name}
@@ -492,10 +520,8 @@ def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32
     levels: how many PEs a cube has, and cubes a SIP, which program_id counts; without it all ranks are one cube.
     """
     config = config or {}
-    unused: List[str] = []
     if _is_config(path):
         config = {**read_config(path, config.get("algorithm")), **config}
-        unused = [key for key in config if key not in USED]
         path = _module_path(config, os.path.dirname(os.path.abspath(path)))
     count, dtype = int(count or config.get("n_elem", 256)), _dtype(config.get("dtype", dtype))
     module = load(path)
@@ -518,8 +544,6 @@ def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32
     for key, setting in SETTINGS.items():
         if key in config:
             head.append(f"machine {setting}={config[key]}")
-    for key in unused:
-        head.append(f"note '{key}' of the configuration is not used")
     if contract:
         head.append(f"implements {contract} input t output t op {op}")
     head.append(f"note recorded for {ranks} ranks and {count} elements of {used}: {topology}")
@@ -568,12 +592,14 @@ def main(arguments: Optional[List[str]] = None) -> int:
     faulthandler.enable(all_threads=False)  # a crash names the kernel's line
     signal.signal(signal.SIGXCPU, _too_long)
     signal.signal(signal.SIGALRM, _too_long)
-    name = os.path.splitext(os.path.basename(given.file))[0]
+    name, own = os.path.splitext(os.path.basename(given.file))[0], os.getpid()
     try:
         for ranks in given.ranks or sorted({world_size(given.file, number) for number in given.fallback}):
             for count in given.counts or [None]:
                 where = os.path.join(given.folder, f"{name}-{ranks}-{count or 'own'}.rec")
                 text = record(given.file, ranks, count, given.dtype, given.op, levels=given.levels)
+                if os.getpid() != own:  # the kernel has forked: one recording is enough
+                    os._exit(0)
                 with open(where, "w", encoding="utf-8") as file:
                     file.write(text)
                 print(where)

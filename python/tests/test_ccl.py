@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import unittest
 
 import numpy as np
@@ -62,6 +63,33 @@ class Matrix(unittest.TestCase):
         for line in ("machine ipcq.space=tcm", "machine ipcq.slots=4", "machine ipcq.slot_bytes=4096", "machine ipcq.backpressure=sleep"):
             self.assertIn(line, text.split("\n"))
 
+
+class Configuration(unittest.TestCase):
+    """What is wrong in a ccl.yaml is refused with its line, and with what was meant."""
+
+    def refuses(self, text, why):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ccl.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(textwrap.dedent(text))
+            with self.subTest(why), self.assertRaisesRegex(peal.record.Refused, why):
+                peal.record.record(path, 2)
+
+    def test_refusals(self):
+        good = "algorithms:\n  ring: {module: ring}\n"
+        self.refuses("defaults:\n  algorithm: ring\n  n_slot: 3\n" + good, "ccl.yaml:3: 'n_slot' is no key of the defaults; did you "
+                     "mean 'n_slots'")
+        self.refuses("default:\n  algorithm: ring\n" + good, "ccl.yaml:1: 'default' is no key of a configuration; did you mean "
+                     "'defaults'")
+        self.refuses("algorithm: ring\nalgorithms:\n  ring:\n    module: ring\n    bufer_kind: tcm\n",
+                     "ccl.yaml:5: 'bufer_kind' is no key of algorithm 'ring'; did you mean 'buffer_kind'")
+        self.refuses("algorithm: ring\nalgorithms:\n  ring: {modul: ring}\n", "ccl.yaml:3: 'modul' is no key .* did you mean 'module'")
+        self.refuses("algorithm: rinf\n" + good, "there is no algorithm 'rinf'; did you mean 'ring'")
+        self.refuses("algorithm: ring\nalgorithm: ring\n" + good, "ccl.yaml:2: 'algorithm' is there already")
+        self.refuses("algorithm: ring\nalgorithms:\n  ring: {n_elem: 4}\n", "algorithm 'ring' names no module")
+        self.refuses("algorithm: ring\n" + good, "module 'ring' is not below")
+        self.refuses("algorithm: ring\nalgorithms: ring\n", "'ring' is not the configuration")
+        self.refuses("- algorithm\n", "ccl.yaml:1: 'key: value' is wanted")
 
 
 class HostCode(unittest.TestCase):
@@ -169,6 +197,21 @@ def ran(body, given, ranks=1, **more):
         text = peal.record.record(path, ranks, given.shape[1], "f32", **more)
     data = given.copy()
     peal.simulate(text, list(data), machine="mesh4x4", ranks=ranks)
+    np.testing.assert_array_equal(on_this_host(text, given, ranks), data)  # what is simulated is what runs
+    return data
+
+
+def on_this_host(text, given, ranks):
+    data = given.copy()
+
+    def launch(comm, own):
+        with comm, comm.kernel(text) as kernel:
+            kernel(own)
+    threads = [threading.Thread(target=launch, args=pair) for pair in zip(peal.Comm.threads(ranks), data)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return data
 
 
@@ -223,7 +266,8 @@ class Calls(unittest.TestCase):
     def test_refused_with_their_line(self):
         for body, why in (("tl.dot(1)", "2: tl.dot is not known"), ("tl.load(3)", "2: a int is used as an address"),
                           ("tl.store(t_ptr, 3)", "2: a int is stored"), ("tl.send('up', tl.load(t_ptr))", "2: rank 0 has no neighbour 'up'"),
-                          ("if tl.load(t_ptr): pass", "2: data decides"), ("tl.wait(3)", "2: a int is waited for"),
+                          ("if tl.load(t_ptr): pass", "2: data decides"),
+                          ("if tl.load(t_ptr) == 3: pass", "2: data decides"), ("if 3 != tl.load(t_ptr): pass", "2: data decides"), ("tl.wait(3)", "2: a int is waited for"),
                           ("tl.load(t_ptr, shape=(-1,))", "2: .* is not a shape"), ("tl.load(t_ptr, dtype='f12')", "2: 'f12' is not a type"),
                           ("x = tl.load(t_ptr)\ny = tl.load(t_ptr, shape=3)\nx + y", "4: 'add' of 8 f32 and 3 f32"),
                           ("tl.softmax(tl.load(t_ptr), axis=1)", "2: softmax along axis 1 of 1"),
