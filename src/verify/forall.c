@@ -56,6 +56,8 @@ static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct p
     out->even = m->even;
     out->pieces = m->pieces;
     out->messages = m->messages;
+    out->least_ranks = m->least_ranks;
+    out->least_count = m->least_count;
     out->in = PEAL_FORALL_MESH;
     return true;
 }
@@ -222,22 +224,26 @@ static bool check_plans(struct peal_forall *f, const struct mesh *m, const struc
 
 /* --- proofs for few ranks -------------------------------------------------------------------- */
 
-/* Does the kernel's caller promise that there is no such launch? */
-static bool is_unmet(const struct peal_claim_task *t)
+/* Does the kernel's caller promise that there is no such launch? What a call in the kernel asks for
+ * is no promise of the caller. */
+static bool is_unmet(const struct peal_forall *f, const struct peal_claim_task *t)
 {
-    return !t->answer && t->status == PEAL_INVALID && t->excluded == PEAL_EXCLUDED_UNMET;
+    bool said = f->in == PEAL_FORALL_HALO || (int64_t)t->nranks < f->least_ranks ||
+                t->count < f->least_count;
+    return said && !t->answer && t->status == PEAL_INVALID && t->excluded == PEAL_EXCLUDED_UNMET;
 }
 
 /* Is everything that was asked for proved, for any number of launches and all sequences? With
  * `some`, numbers of ranks without a plan are allowed. */
-static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum *sum, bool some)
+static bool is_whole(const struct peal_forall *f, const struct peal_claim *claim,
+                     const struct peal_claim_sum *sum, bool some)
 {
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *t = &claim->tasks[i];
         bool sequences_done = t->sequences && t->status == PEAL_OK && !t->answer;
         if (some && !t->answer && t->status == PEAL_INVALID)
             continue;
-        if (is_unmet(t))
+        if (is_unmet(f, t))
             continue;
         if (!sequences_done && (!t->answer || t->answer->verdict != PEAL_PROVED))
             return false;
@@ -298,10 +304,11 @@ static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int
     claim.verify.advice = false;
     enum peal_status status = peal_claim_prove(&claim, &sum);
     bool none = in_place && status == PEAL_INVALID;
-    none = none || (status == PEAL_INVALID && peal_claim_is_unmet(&sum));
+    for (size_t i = 0; status == PEAL_INVALID && !none && is_unmet(f, &claim.tasks[i]); i++)
+        none = i + 1 == claim.ntasks;
     bool uneven = !count || count % common_multiple(f->cutoff) != 0;
     bool some = in_place && uneven;
-    bool good = none || (status == PEAL_OK && is_whole(&claim, &sum, some));
+    bool good = none || (status == PEAL_OK && is_whole(f, &claim, &sum, some));
     peal_claim_release(&claim);
     if (!good)
         snprintf(f->why, sizeof f->why, "not proved for %lld elements%s at 1 to %u ranks",
@@ -421,7 +428,7 @@ void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim,
         (void)refuse(f, "a user-defined reduction is proved for given numbers of ranks only");
         return;
     }
-    bool good = is_the_base(f, claim) && is_whole(claim, &sum, false);
+    bool good = is_the_base(f, claim) && is_whole(f, claim, &sum, false);
     if (!good)
         (void)refuse(f, "not all of it is proved for few ranks");
     switch (f->in) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels with contracts of their own, for attacks on proofs for every number of ranks.
 
-CLAUSES: name -> (class, text): as new users write them; each must be proved for all.
+CLAUSES: name -> (class, text): as new users write them; each must be proved for all. NEVER: name -> text: must not.
 random_clause(rng): a kernel and an ensures that is right, or differs a little, in either of the two.
 """
 import re
@@ -235,6 +235,35 @@ CLAUSES = {
     y = acc
 }}
 """),
+}
+
+# Must not be proved for all: what a call asks for is no promise of the caller.
+NEVER = {
+    "a call that wants two elements": """kernel pass(in a: T[m], out b: T[m]) {
+    requires m >= 2
+    b = a
+}
+kernel a(in x: T[n], out y: T[n]) {
+    ensures y[i] == x[i]
+    pass(x, y)
+}
+""",
+    "a call in a ring that wants three ranks": f"""kernel step(in a: T[m], out b: T[m]) {{
+    requires nranks >= 3
+    b = a
+}}
+kernel a(in x: T[n], out y: T[n]) {{
+    ensures y[i] == sum(q in 0 .. nranks: x@q[i])
+    window z: T[n]
+{NEAR}    step(x, z)
+    let cur = x
+    let acc = z
+    for s in 1 .. nranks {{
+{STEP}        acc = sum(acc, cur)
+    }}
+    y = acc
+}}
+""",
 }
 
 

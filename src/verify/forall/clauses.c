@@ -223,7 +223,7 @@ bool peal_mesh_requires(struct mesh *m, const struct peal_expr *e)
         return true;
     if (!peal_word_is_floor(e, &least))
         return false;
-    if (peal_mesh_is_nranks(e->a) && m->least_ranks < least)
-        m->least_ranks = least;
+    int64_t *known = peal_mesh_is_nranks(e->a) ? &m->least_ranks : &m->least_count;
+    *known = *known < least ? least : *known;
     return true;
 }

@@ -39,10 +39,12 @@ struct peal_forall {
     bool proved;   /* for every number of ranks */
     bool in_place; /* proved: in place too; false: the contract has no such calls */
     enum peal_forall_class in;
-    uint32_t cutoff;    /* proofs for up to this many ranks stand for all */
-    bool messages;      /* it sends; channels have the depth below */
-    bool even;          /* the kernel asserts that nranks divides the count */
-    int64_t pieces;     /* into how many pieces it divides a rank's part, 0 or 1: it does not */
+    uint32_t cutoff; /* proofs for up to this many ranks stand for all */
+    bool messages;   /* it sends; channels have the depth below */
+    bool even;       /* the kernel asserts that nranks divides the count */
+    int64_t pieces;  /* into how many pieces it divides a rank's part, 0 or 1: it does not */
+    /* what the caller promises: at least so many ranks and elements; halos: anything */
+    int64_t least_ranks, least_count;
     int64_t least;      /* halos: proofs for counts up to this one stand for all */
     int64_t ahead;      /* halos: the most messages of a channel that are under way */
     char why[200];      /* not proved: the reason */

@@ -353,8 +353,8 @@ static bool read_statement(struct halo *h, const struct peal_stmt *s)
     case PEAL_STMT_IF:
         return read_if(h, s);
     case PEAL_STMT_ASSERT:
-        return s->required ? read_promise(h, s->a)
-                           : peal_halo_refuse(h, s->pos, "an assert in a halo");
+        return s->required && !h->scope ? read_promise(h, s->a)
+                                        : peal_halo_refuse(h, s->pos, "an assert in a halo");
     case PEAL_STMT_ENSURES:
         return read_ensures(h, s);
     case PEAL_STMT_SCOPE:

@@ -364,7 +364,7 @@ static bool is_size(const struct mesh *m, const struct peal_expr *e)
 static bool read_assert(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *e = s->a, *n = e->a;
-    if (s->required && !m->conditions && !m->depth && peal_mesh_requires(m, e))
+    if (s->required && !m->conditions && !m->depth && !m->via && peal_mesh_requires(m, e))
         return true;
     if (peal_word_is_even(e)) {
         if (m->conditions || m->depth)

@@ -82,6 +82,7 @@ struct mesh {
     uint32_t clause_depth;           /* of reductions over ranks in clauses */
     uint32_t clause_digits;          /* ranks that both sides of a clause can name parts by */
     int64_t least_ranks;             /* that the caller promises */
+    int64_t least_count;
 };
 
 /* Fills in `out`; the mesh is for the checks on plans. Release it in every case. */

@@ -246,10 +246,12 @@ static bool read_call(struct ring_reader *r, const struct peal_stmt *s)
 static bool read_assert(struct ring_reader *r, const struct peal_stmt *s)
 {
     int64_t least = 0;
-    if (!s->required || r->in_loop || !peal_word_is_floor(s->a, &least))
+    if (!s->required || r->in_loop || r->call || !peal_word_is_floor(s->a, &least))
         return peal_ring_refuse(r, s->pos, "an assert, or a promise about more than n >= 1");
-    if (!peal_ring_is_nranks(s->a->a) && r->m->least_count < least)
-        r->m->least_count = least;
+    bool ranks = peal_ring_is_nranks(s->a->a);
+    int64_t *known = ranks ? &r->out->least_ranks : &r->out->least_count;
+    *known = *known < least ? least : *known;
+    r->m->least_count = r->out->least_count;
     return true;
 }
 
