@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum {
-    PROBES = 100,      /* during a silence, at most: systems allow 127 */
-    COMPLAINTS = 3,    /* about strangers; further ones are not printed */
-    FAILURES = 50,     /* failed attempts that had reached a process */
+    PROBES = 100,   /* during a silence, at most: systems allow 127 */
+    COMPLAINTS = 3, /* about strangers; further ones are not printed */
+    FAILURES = 50,  /* failed attempts that had reached a process */
     RETRY_MS = 20,  /* between two attempts at the same peer, longer by this after each failure */
     TRY_MS = 3000,  /* at one address, until it accepts */
     YIELD_MS = 1000 /* for the peer's own attempt */
@@ -96,8 +96,8 @@ static struct peal_tcp_hand *find_try(struct peal_tcp *tcp, uint32_t rank)
 
 /* ---- the end of an attempt ---- */
 
-/* A rank listens before its addresses are known to others, and until it ends. If its system refuses the connection and
- * none of its other addresses has answered, it has ended. */
+/* A rank listens before its addresses are known to others, and until it ends or closes the last communicator that has
+ * this net. If its system refuses the connection and none of its other addresses has answered, it has done so. */
 static void note_refusal(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int error)
 {
     uint32_t rank = hand->rank;
@@ -109,7 +109,9 @@ static void note_refusal(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int e
         return;
     drop_hand(tcp, hand);
     peal_tcp_lose(tcp, rank, PEAL_PEER_DEAD,
-                  "rank %u's process has ended: its host refuses connections to it", rank);
+                  "rank %u's process has ended, or has closed its communicator: its host refuses "
+                  "connections to it",
+                  rank);
 }
 
 /* This address did not work; the next one may. */

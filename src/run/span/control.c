@@ -379,6 +379,44 @@ void peal_control_leave(struct peal_span *span)
     wait_until_sent(span, LIMIT_MS);
 }
 
+void peal_control_keep(const struct peal_span *span)
+{
+    struct peal_endpoint *endpoint = span->endpoint;
+    struct status status;
+    describe_own(span, &status);
+    struct peal_left *left = &endpoint->left[endpoint->nleft++ % PEAL_TEAMS_KEPT];
+    *left = (struct peal_left){.id = span->id,
+                               .letters = status.letters,
+                               .onesided = status.onesided,
+                               .dropped = status.dropped,
+                               .ended = status.ended};
+    memcpy(left->calls, status.calls, sizeof left->calls);
+}
+
+/* A rank of the net asks about a team that this one has left, or has yet to make. If there is no room, or data is still to
+ * leave (see send_status), it gets no answer, and asks again. */
+static void answer_for_left(struct peal_endpoint *endpoint, uint32_t at, uint64_t id)
+{
+    uint64_t first = endpoint->nleft > PEAL_TEAMS_KEPT ? endpoint->nleft - PEAL_TEAMS_KEPT : 0;
+    if (peal_net_is_stuck(endpoint->net))
+        return;
+    for (uint64_t i = endpoint->nleft; i-- > first;) {
+        const struct peal_left *left = &endpoint->left[i % PEAL_TEAMS_KEPT];
+        if (left->id != id)
+            continue;
+        struct status status = {.id = id,
+                                .life = PEAL_LIFE_LEFT,
+                                .letters = left->letters,
+                                .onesided = left->onesided,
+                                .dropped = left->dropped,
+                                .ended = left->ended};
+        memcpy(status.calls, left->calls, sizeof status.calls);
+        name_host(status.host);
+        (void)peal_net_control(endpoint->net, at, STATUS, &status, sizeof status);
+        return;
+    }
+}
+
 /* ---- receiving ---- */
 
 static void write_word(_Atomic uint64_t *word, uint64_t value)
@@ -456,6 +494,8 @@ void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kin
         return;
     memcpy(&id, bytes, sizeof id);
     struct peal_span *span = find_span(endpoint, id, at, &rank);
+    if (!span && kind == ASK)
+        answer_for_left(endpoint, at, id);
     if (!span || !span->far[rank])
         return; /* the team is closed */
     if (kind == ASK) {

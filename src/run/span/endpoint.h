@@ -7,7 +7,15 @@
 
 enum {
     PEAL_CONTROL_BYTES = 16384, /* of a control block in a mirror */
-    PEAL_GATHERS_KEPT = 64      /* gatherings that are over and remembered */
+    PEAL_GATHERS_KEPT = 64,     /* gatherings that are over and remembered */
+    PEAL_TEAMS_KEPT = 256       /* the same for teams that this rank has left */
+};
+
+/* What is known of a team that this rank has left, for those who ask later: peers that had no connection to this rank
+ * or had not made the team when it left. */
+struct peal_left {
+    uint64_t id;
+    uint64_t calls[PEAL_STREAMS], letters, onesided, dropped, ended; /* as in the control block */
 };
 
 /* A message of a gathering that this rank has not begun yet. */
@@ -30,6 +38,8 @@ struct peal_endpoint {
     struct peal_gather_note *notes;
     uint32_t nnotes;
     uint64_t gathers_over[PEAL_GATHERS_KEPT], ngathers;
+    struct peal_left left[PEAL_TEAMS_KEPT];
+    uint64_t nleft;
     uint32_t turns;      /* calls of progress */
     int32_t pid;         /* a forked child must not touch the net */
     _Atomic bool marked; /* some team may have control messages that are unsent. Relaxed: a hint */

@@ -489,6 +489,7 @@ void peal_span_detach(struct peal_team *team, bool forked)
         peal_control_leave(span);
         peal_span_retract(span);
         (void)peal_endpoint_lock(span->endpoint);
+        peal_control_keep(span);
         struct peal_span **link = &span->endpoint->spans;
         while (*link != span)
             link = &(*link)->next;

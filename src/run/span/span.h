@@ -197,6 +197,9 @@ void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kin
                        const void *bytes, uint64_t len);
 /* Reports to all far ranks that this one leaves; waits briefly for room. */
 void peal_control_leave(struct peal_span *span);
+/* The team is about to be taken from its endpoint's list: later questions about it are answered all the same. Under the
+ * lock. */
+void peal_control_keep(const struct peal_span *span);
 
 /* ---- gather.c ---- */
 

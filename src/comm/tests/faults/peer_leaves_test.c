@@ -178,6 +178,38 @@ TEST(what_the_dead_have_sent_is_received)
     close(ends[0]);
 }
 
+/* A rank closes a communicator that it has not used, before some others have made it, or have ever been connected to it. */
+struct leaving {
+    uint32_t rank;
+    bool message; /* the others wait for a message of it */
+};
+
+static int leave_unused(struct peal_comm *comm, const void *context)
+{
+    const struct leaving *leaving = context;
+    struct peal_comm *part = NULL;
+    char byte;
+    EXPECT(peal_comm_dup(comm, &part) == PEAL_OK);
+    if (peal_comm_rank(comm) != leaving->rank) {
+        enum peal_status status = leaving->message
+                                      ? peal_recv(part, &byte, 1, leaving->rank, 1, NULL, NULL)
+                                      : peal_barrier(part);
+        EXPECT(status == PEAL_MISMATCH);
+        EXPECT(strstr(peal_comm_error(part), "has closed the communicator before"));
+    }
+    peal_comm_close(part);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    return 0;
+}
+
+TEST(who_leaves_unconnected_is_not_waited_for)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        struct leaving leaving = {i < 2 ? 0 : 3, i % 2 == 0};
+        assert_true(children_run(4, leave_unused, &leaving));
+    }
+}
+
 /* ---- closed too early: one thread has all communicators ---- */
 
 static void open_both(struct peal_comm *comms[2])
