@@ -346,7 +346,7 @@ static void compare_bits(struct rank *me, const struct flight *f)
         hash = (hash ^ (uint8_t)f->recv.memory[f->recv.start + i]) * UINT64_C(0x100000001b3);
     uint64_t key = mix(f->spec.key, f->spec.salt), word = (key >> 32 << 32) | (hash >> 32) | 1;
     for (uint32_t i = 0; i < 64; i++) {
-        _Atomic uint64_t *place = &me->board->words[(key + i) % 4096];
+        _Atomic uint64_t *place = &me->board->words[(key + i) % WORDS];
         uint64_t found = 0;
         if (atomic_compare_exchange_strong(place, &found, word) || found == word)
             return;

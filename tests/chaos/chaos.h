@@ -116,8 +116,9 @@ struct group {
 };
 
 /* Hashes of results that must be the same bits on all ranks; the first rank to finish stores one. */
+enum { WORDS = 65536 };
 struct board {
-    _Atomic uint64_t words[4096];
+    _Atomic uint64_t words[WORDS];
 };
 
 /* Those before LEAVES need processes. NO_FILES and NO_ADDRESSES fail one call only: the program goes

@@ -331,6 +331,9 @@ static void make_call(struct rank *me, uint32_t group, uint64_t *state)
     /* A rank that leaves early unmaps symmetric memory that another thread may still be reading. */
     if (spec.nonblocking && me->threads && (me->fault != NO_FAULT || me->may_fail))
         spec.send = spec.recv = PRIVATE;
+    /* Most of the time of a call goes into making its plan: a long program makes it more often. */
+    if (me->lasts && !spec.nonblocking && spec.count < 3000)
+        spec.repeats = below(state, me->fault == NO_FAULT && !me->may_fail ? 120 : 12);
     if (spec.nonblocking) {
         if (g->flights >= 4 || count_flights(me) > 10)
             flights_end(me);
