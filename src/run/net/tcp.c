@@ -508,10 +508,26 @@ static void drain(struct peal_tcp *tcp, uint64_t deadline)
     }
 }
 
+/* Sends what the sockets take, and receives, so that peers that are stuck themselves go on; true if anything was sent. */
+static bool push(struct peal_tcp *tcp)
+{
+    bool moved = false;
+    for (uint32_t i = tcp->nready; i-- > 0;) {
+        uint32_t rank = tcp->ready[i];
+        (void)peal_tcp_receive(tcp, rank);
+        if (tcp->peers[rank].state == PEAL_TCP_READY && peal_tcp_has_output(tcp->peers[rank].link))
+            moved |= peal_tcp_pump(tcp, rank);
+    }
+    return moved;
+}
+
+/* What is queued is waited for as long as some of it leaves in every `linger_ms`: however slow a network is, a peer is told
+ * that this rank has closed, and does not take it for dead. */
 static void tcp_close(struct peal_net *net, uint32_t linger_ms)
 {
+    enum { MOST = 15 }; /* times linger_ms, in all */
     struct peal_tcp *tcp = of(net);
-    uint64_t deadline = peal_now_ms() + linger_ms;
+    uint64_t deadline = peal_now_ms() + linger_ms, last = deadline + (MOST - 1) * linger_ms;
     tcp->net.events = (struct peal_net_events){0};
     memset(&tcp->segments, 0, sizeof tcp->segments);
     for (uint32_t i = tcp->nready; i-- > 0;) {
@@ -520,8 +536,10 @@ static void tcp_close(struct peal_net *net, uint32_t linger_ms)
         while (peal_tcp_send(tcp, rank, &head, NULL, 0) == PEAL_PENDING && peal_now_ms() < deadline)
             (void)peal_tcp_pump(tcp, rank);
     }
-    while (has_output(tcp) && peal_now_ms() < deadline)
-        (void)tcp_progress(net);
+    while (has_output(tcp) && peal_now_ms() < deadline) {
+        if (push(tcp))
+            deadline = peal_size_min(peal_now_ms() + linger_ms, last);
+    }
     drain(tcp, deadline);
     free_all(tcp);
 }

@@ -205,14 +205,20 @@ static void describe_own(const struct peal_span *span, struct status *out)
     describe_wait(own, out);
 }
 
+/* Control messages pass data that is queued. A peer that reads that this rank has left must have all that it sent before,
+ * and must read it before the connection is closed: so it is sent behind the data. */
+static enum peal_status send_last(struct peal_net *net, uint32_t at, const struct status *status)
+{
+    const struct peal_net_part part = {status, sizeof *status};
+    return peal_net_post(net, at, STATUS, &part, 1);
+}
+
 static enum peal_status send_status(struct peal_span *span, struct peal_net *net, uint32_t rank)
 {
     struct status status;
     describe_own(span, &status);
-    /* Control messages pass data that is queued. A peer that reads that this rank has left must have all that it sent
-     * before. */
-    if (status.life == PEAL_LIFE_LEFT && peal_net_is_stuck(net))
-        return PEAL_PENDING;
+    if (status.life == PEAL_LIFE_LEFT)
+        return send_last(net, span->peers[rank].at, &status);
     return peal_net_control(net, span->peers[rank].at, STATUS, &status, sizeof status);
 }
 
@@ -393,13 +399,11 @@ void peal_control_keep(const struct peal_span *span)
     memcpy(left->calls, status.calls, sizeof left->calls);
 }
 
-/* A rank of the net asks about a team that this one has left, or has yet to make. If there is no room, or data is still to
- * leave (see send_status), it gets no answer, and asks again. */
+/* A rank of the net asks about a team that this one has left, or has yet to make. If there is no room, it gets no
+ * answer, and asks again. */
 static void answer_for_left(struct peal_endpoint *endpoint, uint32_t at, uint64_t id)
 {
     uint64_t first = endpoint->nleft > PEAL_TEAMS_KEPT ? endpoint->nleft - PEAL_TEAMS_KEPT : 0;
-    if (peal_net_is_stuck(endpoint->net))
-        return;
     for (uint64_t i = endpoint->nleft; i-- > first;) {
         const struct peal_left *left = &endpoint->left[i % PEAL_TEAMS_KEPT];
         if (left->id != id)
@@ -412,7 +416,7 @@ static void answer_for_left(struct peal_endpoint *endpoint, uint32_t at, uint64_
                                 .ended = left->ended};
         memcpy(status.calls, left->calls, sizeof status.calls);
         name_host(status.host);
-        (void)peal_net_control(endpoint->net, at, STATUS, &status, sizeof status);
+        (void)send_last(endpoint->net, at, &status);
         return;
     }
 }

@@ -69,8 +69,11 @@ static void take_control(void *context, uint32_t rank, uint32_t kind, const void
 
 struct peal_net_events peal_endpoint_events(struct peal_endpoint *endpoint)
 {
-    return (struct peal_net_events){
-        .context = endpoint, .accumulate = accumulate, .control = take_control};
+    /* The last status of a rank comes as a post, behind its data. */
+    return (struct peal_net_events){.context = endpoint,
+                                    .accumulate = accumulate,
+                                    .post = take_control,
+                                    .control = take_control};
 }
 
 /* ---- the process's list of endpoints ---- */
