@@ -279,20 +279,21 @@ static bool read_ensures(struct halo *h, const struct peal_stmt *s)
     return good;
 }
 
-/* Numbers for the dimension, or for the number of ranks. */
+/* Least numbers for the dimension, or for the number of ranks. */
 static bool read_promise(struct halo *h, const struct peal_expr *e)
 {
     int64_t bound = 0, slope = 0;
     bool holds;
     if (peal_word_is_binary(e, PEAL_INT_ANDAND))
         return read_promise(h, e->a) && read_promise(h, e->b);
-    bool compares = e->kind == PEAL_EXPR_BINARY && e->op >= PEAL_INT_EQ && e->op <= PEAL_INT_GE;
+    bool compares = peal_word_is_binary(e, PEAL_INT_GT) || peal_word_is_binary(e, PEAL_INT_GE) ||
+                    peal_word_is_binary(e, PEAL_INT_NE);
     if (compares && peal_word_is_builtin(e->a, PEAL_NRANKS))
         return peal_halo_condition(h, e, &holds);
     if (!compares || !peal_word_is_name(e->a, h->dim) || !peal_halo_affine(h, e->b, &bound, &slope))
         return peal_halo_refuse(h, e->pos,
-                                "a promise that does not compare the count, or the number of "
-                                "ranks, with a number");
+                                "a promise that does not bound the count, or the number of "
+                                "ranks, from below");
     halo_raise(&h->most, bound + 1);
     return true;
 }

@@ -85,7 +85,8 @@ static const struct {
     {"a place that is not a multiple of the count", "x[0], x[n - 1], x[1 +: n - 2]"},
     {"a condition that does not compare the index", "where i >= 1 and i < n - 1"},
     {"an assert in a halo", "requires n >= 2, requires nranks >= 3"},
-    {"a promise that does not compare", "requires n >= 2, requires nranks >= 3"},
+    {"a promise that does not bound",
+     "requires n >= 2, requires nranks >= 3; others for given numbers: -n 2..8 -c 4"},
     {"a loop whose number of turns is not in the text", "for k in 0 .. 4 { ... }, at most 8 turns"},
     {"what holds for few ranks is not shown for all",
      "before the launch ends, tell the rank whose window was read, and let it wait:\n"
