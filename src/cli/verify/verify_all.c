@@ -31,11 +31,14 @@ static void put_how(const struct peal_forall *all, struct peal_text *out)
         peal_text_puts(out, ".\n");
         return;
     }
-    peal_text_printf(out,
-                     "  Shown for more than %u ranks by %u formulas that %s found to hold, for\n"
-                     "  fewer plan by plan; channels have %u %s.\n",
-                     all->above, all->obligations, by[all->solvers & 3], all->depth,
-                     all->depth == 1 ? "slot" : "slots");
+    size_t from = out->len;
+    peal_text_printf(
+        out,
+        "  Shown for more than %u ranks by %u formulas that %s found to hold, for fewer "
+        "plan by plan; channels have %u %s.\n",
+        all->above, all->obligations, by[all->solvers & 3], all->depth,
+        all->depth == 1 ? "slot" : "slots");
+    peal_text_fold(out, from, 2, PEAL_TEXT_WIDTH);
 }
 
 void peal_verify_all_text(const struct peal_claim *claim, const struct peal_claim_sum *t,

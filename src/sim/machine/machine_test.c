@@ -126,6 +126,7 @@ TEST(a_printed_machine_reads_back_as_itself)
     assert_int_equal(peal_rate_time(machine->keys.link_bw[PEAL_LEVEL_CUBE], 33), 10000);
     assert_int_equal(peal_rate_time(machine->keys.link_bw[PEAL_LEVEL_CUBE], 34), 10304);
     peal_machine_print(machine, &first);
+    assert_non_null(strstr(first.at, "bw_GBps: 1000 ")); /* not 1e+03 */
     struct peal_machine *again = read_text(first.at, first.len, &said);
     if (!again)
         fail_msg("%s", peal_text_get(&said));

@@ -411,25 +411,29 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
     return need_links(machine, top, diags);
 }
 
-/* The rate in GB/s (or GHz) as the shortest decimal that reads back as the same rate. */
+/* The rate in GB/s (or GHz) as the shortest decimal that reads back as the same rate; 400 is shorter
+ * than 4e+02 to a reader. */
 static void print_rate(struct peal_rate rate, struct peal_text *out)
 {
+    const double plain_below = 1e9;
     if (rate.num == 0) {
         peal_text_puts(out, ".inf");
         return;
     }
+    double value = 1000.0 * (double)rate.den / (double)rate.num;
     for (int precision = 1; precision <= 17; precision++) {
         char text[40];
         struct peal_rate back;
         const char *why;
-        snprintf(text, sizeof text, "%.*g", precision,
-                 1000.0 * (double)rate.den / (double)rate.num);
+        snprintf(text, sizeof text, "%.*g", precision, value);
+        if (value >= 1 && value < plain_below && strchr(text, 'e'))
+            continue;
         if (parse_rate(text, &back, &why) && back.num == rate.num && back.den == rate.den) {
             peal_text_puts(out, text);
             return;
         }
     }
-    peal_text_printf(out, "%.9g", 1000.0 * (double)rate.den / (double)rate.num);
+    peal_text_printf(out, "%.9g", value);
 }
 
 void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
