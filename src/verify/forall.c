@@ -102,12 +102,14 @@ struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
         return tree;
     if (peal_halo_classify(kernel, &halo))
         return halo;
-    if (is_later(halo.at, ring.at))
+    bool other = strstr(ring.why, "no collective of a ring");
+    if (other || is_later(halo.at, ring.at))
         ring = halo;
     /* It names neighbours, so it is no mesh. */
     if (strstr(out.why, "rank that is computed") && ring.at.line > kernel->pos.line)
         return ring;
-    if (is_later(tree.at, ring.at) && is_later(tree.at, out.at))
+    bool tried = tree.at.line > kernel->pos.line; /* and not refused as another collective */
+    if (tried && is_later(tree.at, ring.at) && is_later(tree.at, out.at))
         return tree;
     return is_later(ring.at, out.at) ? ring : out;
 }
