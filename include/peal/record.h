@@ -105,7 +105,10 @@ enum {
      * fault. */
     PEAL_RECORD_ZEROED = 1,
     /* A parameter that other ranks reach too: it is in symmetric memory. */
-    PEAL_RECORD_SHARED = 2
+    PEAL_RECORD_SHARED = 2,
+    /* A parameter that the caller leaves alone between launches: it writes it before the first one and
+     * reads it after the last one. Otherwise it may use it whenever its own rank is not in a launch. */
+    PEAL_RECORD_KEPT = 4
 };
 
 /* A range of addresses. Regions of one name are the copies of one buffer on the ranks that own

@@ -78,7 +78,8 @@ static void declare_buf(struct emitter *e, struct region *region, enum peal_dtyp
                                  .dtype = dtype,
                                  .flags =
                                      (region->flags & PEAL_RECORD_SHARED ? PEAL_BUF_SYMMETRIC : 0) |
-                                     (region->flags & PEAL_RECORD_ZEROED ? PEAL_BUF_ZEROED : 0),
+                                     (region->flags & PEAL_RECORD_ZEROED ? PEAL_BUF_ZEROED : 0) |
+                                     (region->flags & PEAL_RECORD_KEPT ? PEAL_BUF_KEPT : 0),
                                  .param = PEAL_NONE,
                                  .alias = PEAL_NONE,
                                  .len = 0};

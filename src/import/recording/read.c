@@ -296,7 +296,7 @@ static const char *const kinds[] = {
     [PEAL_RECORD_INOUT] = "inout",     [PEAL_RECORD_WINDOW] = "window",
     [PEAL_RECORD_PRIVATE] = "private", [PEAL_RECORD_CORE] = "core"};
 
-/* region KIND NAME OWNER ADDRESS BYTES TYPE [zeroed] [shared] */
+/* region KIND NAME OWNER ADDRESS BYTES TYPE [zeroed] [shared] [kept] */
 static void read_region(struct recording_reader *r)
 {
     struct peal_record_region region = {.name = word(r, 2)};
@@ -317,6 +317,8 @@ static void read_region(struct recording_reader *r)
             region.flags |= PEAL_RECORD_ZEROED;
         else if (is_word(r, i, "shared"))
             region.flags |= PEAL_RECORD_SHARED;
+        else if (is_word(r, i, "kept"))
+            region.flags |= PEAL_RECORD_KEPT;
         else
             refuse(r, "'%s' says nothing about a region", r->words[i]);
     }

@@ -215,6 +215,8 @@ static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_t
             peal_text_printf(out, " %s", dir_names[b->dir]);
         if (b->flags & PEAL_BUF_SYMMETRIC)
             peal_text_puts(out, " symmetric");
+        if (b->flags & PEAL_BUF_KEPT)
+            peal_text_puts(out, " kept");
         if (b->alias != PEAL_NONE)
             peal_text_printf(out, " in %s",
                              peal_plan_string(plan, peal_plan_bufs(plan)[b->alias].name));

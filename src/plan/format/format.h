@@ -180,9 +180,10 @@ enum peal_buf_dir { PEAL_DIR_NONE = 0, PEAL_DIR_IN = 1, PEAL_DIR_OUT = 2, PEAL_D
 enum peal_buf_flags {
     PEAL_BUF_SYMMETRIC =
         1, /* parameter: peers may address it (a window parameter in symmetric memory) */
-    PEAL_BUF_PEER_READ = 2, /* some rank's ops read another rank's copy */
+    PEAL_BUF_PEER_READ = 2,  /* some rank's ops read another rank's copy */
     PEAL_BUF_PEER_WRITE = 4, /* some rank's ops write another rank's copy */
-    PEAL_BUF_ZEROED = 8      /* scratch: 0 before the first launch, not unknown */
+    PEAL_BUF_ZEROED = 8,     /* scratch: 0 before the first launch, not unknown */
+    PEAL_BUF_KEPT = 16       /* parameter: the caller does not use it between launches */
 };
 
 /* A buffer, the same on all ranks except for its length (lens). The window scratch of all buffers

@@ -384,7 +384,7 @@ static void caller_accesses(struct walk *w, uint32_t op)
         uint32_t m = p->memory_of[w->launch][b], rank = p->threads[w->thread].rank;
         uint64_t bytes = peal_plan_len(plan, rank, b) * peal_dtype_size(buf->dtype);
         if (buf->kind != PEAL_BUF_PARAM || buf->alias != PEAL_NONE || bytes == 0 ||
-            !p->memory.at[m].watched)
+            (buf->flags & PEAL_BUF_KEPT) || !p->memory.at[m].watched)
             continue;
         struct access a = {
             .hi = bytes,
