@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -38,8 +39,10 @@ static void limit(int resource, uint64_t soft, uint64_t hard)
     (void)setrlimit(resource, &now);
 }
 
-void peal_limits_begin(const struct peal_limits *limits)
+/* In the process itself. SIGXCPU comes two seconds before it is ended. */
+static void begin(const struct peal_limits *limits)
 {
+    (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + GRACE);
 #ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses for itself */
@@ -50,7 +53,8 @@ void peal_limits_begin(const struct peal_limits *limits)
     alarm(limits->wall_seconds);
 }
 
-bool peal_limits_await(const struct peal_limits *limits, pid_t pid, int *status)
+/* False: it was ended because its time was over. */
+static bool await(const struct peal_limits *limits, pid_t pid, int *status)
 {
     struct timespec moment = {0, 200000};
     uint64_t start = peal_now_ns();
@@ -71,8 +75,8 @@ bool peal_limits_await(const struct peal_limits *limits, pid_t pid, int *status)
     return false;
 }
 
-void peal_limits_explain(const struct peal_limits *limits, bool in_time, int status,
-                         struct peal_text *out)
+static void explain(const struct peal_limits *limits, bool in_time, int status,
+                    struct peal_text *out)
 {
     int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (!in_time || signal == SIGXCPU || signal == SIGKILL || signal == SIGALRM)
@@ -85,4 +89,30 @@ void peal_limits_explain(const struct peal_limits *limits, bool in_time, int sta
         peal_text_printf(out, "ended by signal %d (%s)", signal, strsignal(signal));
     else if (WEXITSTATUS(status))
         peal_text_printf(out, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+bool peal_limits_run(const struct peal_limits *limits, void (*body)(void *data), void *data,
+                     int *code, struct peal_text *why)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    *code = -1;
+    if (pid == 0) {
+        begin(limits);
+        body(data);
+        _exit(1);
+    }
+    if (pid < 0) {
+        peal_text_puts(why, "cannot have a process of its own: the system refused one");
+        return false;
+    }
+    (void)setpgid(pid, pid); /* whoever comes first */
+    bool in_time = await(limits, pid, &status);
+    (void)kill(-pid, SIGKILL); /* what it started */
+    if (in_time && WIFEXITED(status))
+        *code = WEXITSTATUS(status);
+    if (*code != 0)
+        explain(limits, in_time, status, why);
+    return *code == 0;
 }

@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct peal_limits {
     uint32_t cpu_seconds, wall_seconds;
@@ -17,12 +16,10 @@ struct peal_limits {
 
 /* PEAL_RECORD_SECONDS, if it is set: that much processor time, and four times that in all. */
 void peal_limits_ask(struct peal_limits *limits);
-/* In the process itself. It ends with its parent. SIGXCPU comes two seconds before it is ended. */
-void peal_limits_begin(const struct peal_limits *limits);
-/* In its parent: waits. False: it was ended because its time was over. */
-bool peal_limits_await(const struct peal_limits *limits, pid_t pid, int *status);
-/* Why it did not end well, after "it": nothing if it did. */
-void peal_limits_explain(const struct peal_limits *limits, bool in_time, int status,
-                         struct peal_text *out);
+/* Runs `body` in a process of its own, which must not return, and waits for it. It ends with its parent, and
+ * what it started ends with it. True: it ended with code 0. Otherwise `why` has the reason, as in "it did not
+ * end", and `code` its exit code, or -1. */
+bool peal_limits_run(const struct peal_limits *limits, void (*body)(void *data), void *data,
+                     int *code, struct peal_text *why);
 
 #endif

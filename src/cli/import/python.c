@@ -61,15 +61,18 @@ static void become(const char *const *args)
     _exit(127);
 }
 
-/* The same with limits, without input, and with its output in a file. */
-static void become_limited(const char *const *args, const struct peal_limits *limits, int output)
+/* The same without input, and with its output in a file. */
+struct limited {
+    const char *const *args;
+    int output;
+};
+static void become_limited(void *data)
 {
-    int nothing = open("/dev/null", O_RDONLY);
-    peal_limits_begin(limits);
-    dup2(nothing, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
+    const struct limited *what = data;
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(what->output, STDOUT_FILENO);
     setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
-    become(args);
+    become(what->args);
 }
 
 /* Takes names of recordings, one per line; the kernel may print something too. */
@@ -101,24 +104,19 @@ static bool write_script(const char *path, int number)
 }
 
 /* A refusal by record.py was printed by it, with the user's line; other ends are told here. */
-static bool wait_for(const struct peal_cli *cli, const struct peal_limits *limits, pid_t child,
-                     const char *path)
+static bool run_limited(const struct peal_cli *cli, const struct peal_limits *limits,
+                        struct limited *what, const char *path)
 {
     enum { REFUSED = 2, NO_PYTHON = 127 };
-    int status = 0;
-    bool in_time = peal_limits_await(limits, child, &status);
-    if (in_time && status == 0)
-        return true;
+    int code;
     struct peal_text why = {0};
-    int code = in_time && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    if (code != REFUSED && code != NO_PYTHON) {
-        peal_text_puts(&why, ": it ");
-        peal_limits_explain(limits, in_time, status, &why);
-    }
-    fprintf(stderr, "peal %s: '%s' was not recorded%s\n", cli->command->name, path,
-            peal_text_get(&why));
+    bool good = peal_limits_run(limits, become_limited, what, &code, &why);
+    bool said = code == REFUSED || code == NO_PYTHON;
+    if (!good)
+        fprintf(stderr, "peal %s: '%s' was not recorded%s%s\n", cli->command->name, path,
+                said ? "" : ": it ", said ? "" : peal_text_get(&why));
     peal_text_release(&why);
-    return false;
+    return good;
 }
 
 /* The levels that program_id counts, as record.py takes them: PEs of a cube, cubes of a SIP; and
@@ -180,11 +178,8 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                           NULL};
     int output = memfd_create("peal-names", MFD_CLOEXEC);
     if (output >= 0 && write_script(peal_text_get(&script), 0)) {
-        fflush(NULL);
-        pid_t child = fork();
-        if (child == 0)
-            become_limited(args, &limits, output);
-        ok = child > 0 && wait_for(cli, &limits, child, path);
+        struct limited what = {args, output};
+        ok = run_limited(cli, &limits, &what, path);
         take_names(out, output);
         if (ok && out->npaths == 0)
             peal_cli_fail(cli, "'%s' was not recorded: it ended its own process", path);

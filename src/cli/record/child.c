@@ -14,12 +14,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct peal_limits limits_of_kernels(void)
+/* Memory: that of the ranks, and as much as a mistake needs to be seen. */
+static struct peal_limits limits_of_kernels(const struct rec_job *job)
 {
     struct peal_limits limits = {.cpu_seconds = 5,
                                  .wall_seconds = 120,
-                                 .memory = UINT64_C(16) << 30,
+                                 .memory = UINT64_C(2) << 30,
                                  .output = UINT64_C(1) << 30};
+    for (uint32_t i = 0; i < job->nregions; i++)
+        limits.memory += job->regions[i].bytes;
     peal_limits_ask(&limits);
     return limits;
 }
@@ -50,12 +53,24 @@ static bool map_memory(const struct rec_job *job, const struct signature *s)
     return true;
 }
 
-/* Never returns. Messages go to the pipe, which the parent reads. */
-static void be_rank(const struct compiled *c, const char *entry, struct rec_job *job,
-                    const struct signature *s, const struct peal_limits *limits, int complain)
+struct rank_process {
+    const struct compiled *c;
+    const char *entry;
+    struct rec_job *job;
+    const struct signature *s;
+    int complain; /* messages go there: a pipe, which the parent reads */
+};
+
+/* Never returns. */
+static void be_rank(void *data)
 {
+    const struct rank_process *p = data;
+    const struct compiled *c = p->c;
+    struct rec_job *job = p->job;
+    const struct signature *s = p->s;
+    int complain = p->complain;
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* what the kernel prints is not the answer */
     char object[sizeof c->folder + 16];
-    peal_limits_begin(limits);
     snprintf(object, sizeof object, "%s/kernel.so", c->folder);
     if (!map_memory(job, s)) {
         dprintf(complain, "its memory cannot be laid out");
@@ -72,10 +87,10 @@ static void be_rank(const struct compiled *c, const char *entry, struct rec_job 
     void *found = dlsym(so, "peal_rec_run");
     memcpy(&go, &found, sizeof go);
     for (uint32_t i = 0; i < job->ncalls; i++) {
-        const char *name = i ? s->then[i - 1].entry : entry;
+        const char *name = i ? s->then[i - 1].entry : p->entry;
         job->calls[i].entry = dlsym(so, name);
         if (!job->calls[i].entry || !found || dlinfo(so, RTLD_DI_LINKMAP, &map) != 0) {
-            dprintf(complain, "it has no function '%s' (extern \"C\"); --%s names another", name,
+            dprintf(complain, "it has no function '%s', or several; --%s names another", name,
                     i ? "then" : "entry");
             _exit(1);
         }
@@ -88,9 +103,9 @@ static void be_rank(const struct compiled *c, const char *entry, struct rec_job 
 void peal_child_run(const struct peal_cli *cli, const struct compiled *c, const char *entry,
                     struct rec_job *job, const struct signature *s, struct recording *out)
 {
-    int pipe_fds[2], status = 0;
+    int pipe_fds[2], code;
     char said[512] = "";
-    struct peal_limits limits = limits_of_kernels();
+    struct peal_limits limits = limits_of_kernels(job);
     *out = (struct recording){.error = "the system refused a process"};
     int fd = memfd_create("peal-record", MFD_CLOEXEC);
     if (fd < 0)
@@ -100,25 +115,19 @@ void peal_child_run(const struct peal_cli *cli, const struct compiled *c, const 
         return;
     }
     job->fd = fd;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(pipe_fds[0]);
-        be_rank(c, entry, job, s, &limits, pipe_fds[1]);
-    }
+    struct rank_process process = {c, entry, job, s, pipe_fds[1]};
+    struct peal_text why = {0};
+    peal_text_puts(&why, "it ");
+    bool good = peal_limits_run(&limits, be_rank, &process, &code, &why);
     close(pipe_fds[1]);
-    if (pid > 0) {
-        bool in_time = peal_limits_await(&limits, pid, &status);
-        struct pollfd ready = {.fd = pipe_fds[0], .events = POLLIN};
-        ssize_t n = poll(&ready, 1, 0) > 0 ? read(pipe_fds[0], said, sizeof said - 1) : 0;
-        struct peal_text why = {0};
-        if (n > 0)
-            peal_text_puts(&why, said);
-        else if (!in_time || status)
-            peal_text_puts(&why, "it "), peal_limits_explain(&limits, in_time, status, &why);
-        out->error = why.len ? peal_arena_copy(cli->arena, peal_text_get(&why), why.len) : NULL;
-        peal_text_release(&why);
-    }
+    struct pollfd ready = {.fd = pipe_fds[0], .events = POLLIN};
+    ssize_t n = poll(&ready, 1, 0) > 0 ? read(pipe_fds[0], said, sizeof said - 1) : 0;
+    out->error = NULL;
+    if (n > 0)
+        out->error = peal_arena_copy(cli->arena, said, (size_t)n);
+    else if (!good)
+        out->error = peal_arena_copy(cli->arena, peal_text_get(&why), why.len);
+    peal_text_release(&why);
     close(pipe_fds[0]);
     off_t len = lseek(fd, 0, SEEK_END);
     if (len > 0) {
