@@ -28,3 +28,17 @@ struct ChipTensor {
 };
 using Tensor = ChipTensor;
 using ContinuousTensor = ChipTensor;
+
+// Numbers among the arguments, by their bits.
+template <typename T>
+inline T from_u64(uint64_t bits) {
+    T value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+template <typename T>
+inline uint64_t to_u64(T value) {
+    uint64_t bits = 0;
+    __builtin_memcpy(&bits, &value, sizeof value);
+    return bits;
+}

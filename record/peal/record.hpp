@@ -36,5 +36,10 @@ inline rec_span rec_number(double value, uint8_t dtype) {
 // runtime.cpp
 void rec_put(rec_event e, const char *op, const char *text, const char *file, const rec_span *spans);
 [[noreturn]] void rec_refuse(const char *op, const char *why, const char *file, int line);
+// A load or store by S, before it happens.
+void rec_scalar(uint64_t address, uint32_t bytes, bool writes, int line, const char *file);
 bool rec_test(rec_event e, const char *op, const char *file, const rec_span *cell);
 extern int32_t rec_block, rec_blocks;
+// Where the last event was recorded.
+extern int rec_last_line;
+extern const char *rec_last_file;

@@ -10,13 +10,22 @@
 #include <cstdlib>
 #include <cstring>
 #include <csignal>
+#include <dlfcn.h>
 #include <initializer_list>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 namespace {
 
 const rec_job *job;
+
+// Not exit or _exit, which are refused below.
+[[noreturn]] void leave(int code) {
+    for (;;) syscall(SYS_exit_group, code);
+}
+
 alignas(8) unsigned char buffer[1 << 16];
 size_t used;
 uint64_t text_begin;
@@ -24,7 +33,7 @@ uint64_t text_begin;
 void flush() {
     for (size_t done = 0; done < used;) {
         ssize_t n = write(job->fd, buffer + done, used - done);
-        if (n <= 0) _exit(3);
+        if (n <= 0) leave(3);
         done += static_cast<size_t>(n);
     }
     used = 0;
@@ -67,8 +76,9 @@ uint32_t intern(const char *text) {
 // thing happens.
 struct {
     bool waits;
-    uint64_t address, pc;
+    uint64_t address;
     uint32_t bytes;
+    rec_event place;
 } store;
 
 // TTEST said no, and nothing happened since.
@@ -82,6 +92,7 @@ struct {
 
 struct {
     uint64_t address, pc, often;
+    uint32_t line;
 } load;
 
 const rec_region *find(uint64_t address) {
@@ -126,9 +137,8 @@ void end_store() {
     if (!store.waits) return;
     store.waits = false;
     const rec_region *region = find(store.address);
-    rec_event e = {};
+    rec_event e = store.place;
     e.kind = REC_WRITE;
-    e.pc = store.pc;
     e.ndst = e.nsrc = 1;
     uint8_t dtype = scalar_type(region, store.bytes);
     rec_span dst = rec_flat(store.address, 1, dtype);
@@ -148,30 +158,32 @@ void begin_event() {
     }
 }
 
-// A load that one instruction repeats while nothing else happens is recorded once.
-void access(uint64_t address, uint32_t bytes, bool writes, void *caller) {
+[[noreturn]] void refuse_here(rec_event e, const char *why) {
+    e.kind = REC_REFUSE;
+    e.c = intern(why);
+    put(&e, sizeof e);
+    flush();
+    leave(0);
+}
+
+// A load that one instruction repeats while nothing else happens is recorded once. `place` says where it is.
+void access(uint64_t address, uint32_t bytes, bool writes, rec_event place) {
     enum { MANY = 10000 };
     const rec_region *region = job ? find(address) : nullptr;
     if (!region) return;
-    uint64_t pc = reinterpret_cast<uint64_t>(caller) - job->base - 1;
     if (writes) {
         begin_event();
-        store = {true, address, pc, bytes};
+        store = {true, address, bytes, place};
         return;
     }
-    bool again = load.address == address && load.pc == pc && !store.waits && !test.open;
-    rec_event e = {};
-    e.pc = pc;
-    if (again && ++load.often > MANY) {
-        e.kind = REC_REFUSE;
-        e.c = intern("this loop waits for memory by plain loads, and what it waits for cannot be seen: TWAIT and TTEST can be recorded");
-        put(&e, sizeof e);
-        flush();
-        _exit(0);
-    }
+    bool again = load.address == address && load.pc == place.pc && load.line == place.line && !store.waits && !test.open;
+    rec_event e = place;
+    if (again && ++load.often > MANY)
+        refuse_here(e, "this loop waits for memory by plain loads, and what it waits for cannot be seen: TWAIT and TTEST can be "
+                       "recorded");
     if (again) return;
     begin_event();
-    load = {address, pc, 1};
+    load = {address, place.pc, 1, place.line};
     e.kind = REC_READ;
     e.nsrc = 1;
     e.a = region->known;
@@ -180,21 +192,53 @@ void access(uint64_t address, uint32_t bytes, bool writes, void *caller) {
     put(&src, sizeof src);
 }
 
-void crashed(int signal, siginfo_t *info, void *context) {
+rec_event at_pc(void *caller) {
     rec_event e = {};
-    (void)info;
+    if (job) e.pc = reinterpret_cast<uint64_t>(caller) - job->base - 1;
+    return e;
+}
+
+[[noreturn]] void refuse_at(void *caller, const char *why) { refuse_here(at_pc(caller), why); }
+
+// Up to three places in this object from the innermost frame on, after those of the signal itself. Which of them is the
+// kernel's own is seen by their files.
+struct frames {
+    uint64_t at[3];
+    int n;
+    bool left;
+};
+_Unwind_Reason_Code add_frame(_Unwind_Context *context, void *data) {
+    frames *f = static_cast<frames *>(data);
+    Dl_info info;
+    uint64_t pc = _Unwind_GetIP(context);
+    bool inside = dladdr(reinterpret_cast<void *>(pc), &info) && reinterpret_cast<uint64_t>(info.dli_fbase) == job->base;
+    if (!inside) f->left = true;
+    else if (f->left && f->n < 3) f->at[f->n++] = pc - job->base - 1;
+    return f->n < 3 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+void crashed(int signal, siginfo_t *, void *context) {
+    rec_event e = {};
+    frames f = {};
+    Dl_info info;
     used = used / 8 * 8;
-    e.kind = REC_REFUSE;
 #if defined(__x86_64__)
-    e.pc = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]) - job->base;
+    uint64_t pc = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
-    e.pc = static_cast<ucontext_t *>(context)->uc_mcontext.pc - job->base;
+    uint64_t pc = static_cast<ucontext_t *>(context)->uc_mcontext.pc;
+#else
+    uint64_t pc = 0;
 #endif
-    e.c = intern(signal == SIGFPE ? "the kernel divides by zero here"
-                                  : "the kernel uses memory here that it was not given");
-    put(&e, sizeof e);
-    flush();
-    _exit(0);
+    if (dladdr(reinterpret_cast<void *>(pc), &info) && reinterpret_cast<uint64_t>(info.dli_fbase) == job->base)
+        f.at[f.n++] = pc - job->base;
+    _Unwind_Backtrace(add_frame, &f);
+    e.pc = f.at[0];
+    e.a = static_cast<int64_t>(f.at[1]);
+    e.b = static_cast<int64_t>(f.at[2]);
+    refuse_here(e, signal == SIGFPE    ? "the kernel divides by zero here"
+                   : signal == SIGABRT ? "the kernel ends itself here"
+                   : signal == SIGXCPU ? "the kernel is here when its time is over: a loop without end?"
+                                       : "the kernel uses memory here that it was not given");
 }
 
 } // namespace
@@ -204,6 +248,10 @@ void rec_put(rec_event e, const char *op, const char *text, const char *file, co
     e.op = intern(op);
     if (text) e.c = intern(text);
     e.file = intern(file);
+    if (file) {
+        rec_last_line = static_cast<int>(e.line);
+        rec_last_file = file;
+    }
     put(&e, sizeof e);
     put(spans, (size_t(e.ndst) + e.nsrc) * sizeof *spans);
 }
@@ -218,7 +266,14 @@ void rec_refuse(const char *op, const char *why, const char *file, int line) {
     e.file = intern(file);
     put(&e, sizeof e);
     flush();
-    _exit(0);
+    leave(0);
+}
+
+void rec_scalar(uint64_t address, uint32_t bytes, bool writes, int line, const char *file) {
+    rec_event e = {};
+    e.line = static_cast<uint32_t>(line);
+    e.file = intern(file);
+    access(address, bytes, writes, e);
 }
 
 // A loop of TTEST that does nothing else is a wait: the second time in a row.
@@ -239,6 +294,8 @@ bool rec_test(rec_event e, const char *op, const char *file, const rec_span *cel
 }
 
 int32_t rec_block, rec_blocks = 1;
+int rec_last_line;
+const char *rec_last_file = "";
 
 static void mark(rec_kind kind, int64_t a) {
     rec_event e = {};
@@ -267,8 +324,13 @@ extern "C" void peal_rec_run(const rec_job *given) {
     struct sigaction act = {};
     job = given;
     act.sa_sigaction = crashed;
-    act.sa_flags = SA_SIGINFO;
-    for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(s, &act, nullptr);
+    act.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    static char stack[1 << 16]; // for the signal of a stack that is full
+    stack_t other = {};
+    other.ss_sp = stack;
+    other.ss_size = sizeof stack;
+    sigaltstack(&other, nullptr);
+    for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU}) sigaction(s, &act, nullptr);
     context.rankId = job->rank;
     context.rankNum = job->ranks;
     context.winSize = job->window_bytes;
@@ -308,42 +370,63 @@ extern "C" void peal_rec_run(const rec_job *given) {
     flush();
 }
 
+// A kernel starts no processes and no threads. These are in place of the system's, for the kernel alone.
+#define NOT_HERE(name)                                                                                     \
+    extern "C" void *rec_no_##name() asm(#name);                                                           \
+    extern "C" void *rec_no_##name() {                                                                     \
+        if (job) refuse_at(__builtin_return_address(0), "the kernel calls " #name ", which cannot be recorded"); \
+        return nullptr;                                                                                    \
+    }
+NOT_HERE(fork)
+NOT_HERE(vfork)
+NOT_HERE(system)
+NOT_HERE(popen)
+NOT_HERE(pthread_create)
+NOT_HERE(execv)
+NOT_HERE(execve)
+NOT_HERE(execvp)
+NOT_HERE(exit)
+NOT_HERE(_exit)
+NOT_HERE(quick_exit)
+extern "C" void rec_no_thread() asm("_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
+extern "C" void rec_no_thread() { refuse_at(__builtin_return_address(0), "the kernel starts a thread, which cannot be recorded"); }
+
 #define RW(n)                                                                                                       \
-    extern "C" void __tsan_read##n(void *at) { access(uint64_t(at), n, false, __builtin_return_address(0)); }        \
-    extern "C" void __tsan_write##n(void *at) { access(uint64_t(at), n, true, __builtin_return_address(0)); }        \
-    extern "C" void __tsan_unaligned_read##n(void *at) { access(uint64_t(at), n, false, __builtin_return_address(0)); } \
-    extern "C" void __tsan_unaligned_write##n(void *at) { access(uint64_t(at), n, true, __builtin_return_address(0)); } \
-    extern "C" void __tsan_volatile_read##n(void *at) { access(uint64_t(at), n, false, __builtin_return_address(0)); } \
-    extern "C" void __tsan_volatile_write##n(void *at) { access(uint64_t(at), n, true, __builtin_return_address(0)); }
+    extern "C" void __tsan_read##n(void *at) { access(uint64_t(at), n, false, at_pc(__builtin_return_address(0))); }        \
+    extern "C" void __tsan_write##n(void *at) { access(uint64_t(at), n, true, at_pc(__builtin_return_address(0))); }        \
+    extern "C" void __tsan_unaligned_read##n(void *at) { access(uint64_t(at), n, false, at_pc(__builtin_return_address(0))); } \
+    extern "C" void __tsan_unaligned_write##n(void *at) { access(uint64_t(at), n, true, at_pc(__builtin_return_address(0))); } \
+    extern "C" void __tsan_volatile_read##n(void *at) { access(uint64_t(at), n, false, at_pc(__builtin_return_address(0))); } \
+    extern "C" void __tsan_volatile_write##n(void *at) { access(uint64_t(at), n, true, at_pc(__builtin_return_address(0))); }
 RW(1) RW(2) RW(4) RW(8)
 extern "C" void __tsan_read16(void *at) {
-    access(uint64_t(at), 8, false, __builtin_return_address(0));
-    access(uint64_t(at) + 8, 8, false, __builtin_return_address(0));
+    access(uint64_t(at), 8, false, at_pc(__builtin_return_address(0)));
+    access(uint64_t(at) + 8, 8, false, at_pc(__builtin_return_address(0)));
 }
 extern "C" void __tsan_write16(void *at) {
-    access(uint64_t(at), 8, true, __builtin_return_address(0));
-    access(uint64_t(at) + 8, 8, true, __builtin_return_address(0));
+    access(uint64_t(at), 8, true, at_pc(__builtin_return_address(0)));
+    access(uint64_t(at) + 8, 8, true, at_pc(__builtin_return_address(0)));
 }
 extern "C" void __tsan_unaligned_read16(void *at) { __tsan_read16(at); }
 extern "C" void __tsan_unaligned_write16(void *at) { __tsan_write16(at); }
 // Ranges, of copies of structures and of memcpy and memset.
-static void range(uint64_t at, uint64_t n, bool writes, void *caller) {
-    for (uint64_t i = 0; i < n; i++) access(at + i, 1, writes, caller);
+static void range(uint64_t at, uint64_t n, bool writes, rec_event place) {
+    for (uint64_t i = 0; i < n; i++) access(at + i, 1, writes, place);
 }
-extern "C" void __tsan_read_range(void *at, unsigned long n) { range(uint64_t(at), n, false, __builtin_return_address(0)); }
-extern "C" void __tsan_write_range(void *at, unsigned long n) { range(uint64_t(at), n, true, __builtin_return_address(0)); }
+extern "C" void __tsan_read_range(void *at, unsigned long n) { range(uint64_t(at), n, false, at_pc(__builtin_return_address(0))); }
+extern "C" void __tsan_write_range(void *at, unsigned long n) { range(uint64_t(at), n, true, at_pc(__builtin_return_address(0))); }
 extern "C" void *__tsan_memcpy(void *to, const void *from, unsigned long n) {
-    range(uint64_t(from), n, false, __builtin_return_address(0));
-    range(uint64_t(to), n, true, __builtin_return_address(0));
+    range(uint64_t(from), n, false, at_pc(__builtin_return_address(0)));
+    range(uint64_t(to), n, true, at_pc(__builtin_return_address(0)));
     return std::memcpy(to, from, n);
 }
 extern "C" void *__tsan_memmove(void *to, const void *from, unsigned long n) {
-    range(uint64_t(from), n, false, __builtin_return_address(0));
-    range(uint64_t(to), n, true, __builtin_return_address(0));
+    range(uint64_t(from), n, false, at_pc(__builtin_return_address(0)));
+    range(uint64_t(to), n, true, at_pc(__builtin_return_address(0)));
     return std::memmove(to, from, n);
 }
 extern "C" void *__tsan_memset(void *to, int c, unsigned long n) {
-    range(uint64_t(to), n, true, __builtin_return_address(0));
+    range(uint64_t(to), n, true, at_pc(__builtin_return_address(0)));
     return std::memset(to, c, n);
 }
 extern "C" void __tsan_init() {}

@@ -9,6 +9,8 @@ static int unit_of_core;
 #include "intrinsic.h"
 #include "pipe_sync.h"
 #include "tensor.h"
+#include <cstdlib>
+#include <unistd.h>
 
 using namespace pto;
 
@@ -230,3 +232,23 @@ extern "C" void large_tile(int64_t *args) {
     TLOAD(tile, mine);
 }
 extern "C" void nothing(int64_t *) { pipe_barrier(PIPE_ALL); }
+
+// Mistakes that must end nothing but the recording.
+extern "C" void forks(int64_t *) {
+    for (;;)
+        fork();
+}
+extern "C" void ends(int64_t *) {
+    exit(0);
+}
+extern "C" void throws(int64_t *) {
+    throw 1;
+}
+static int deeper(volatile int depth) {
+    volatile char used[4096];
+    used[0] = (char)depth;
+    return deeper(depth + 1) + used[0];
+}
+extern "C" void recurses(int64_t *) {
+    deeper(0);
+}

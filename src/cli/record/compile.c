@@ -31,10 +31,8 @@ static const char *in_folder(const struct compiled *c, const char *name)
     return kept;
 }
 
-/* Writes one of the headers, and makes the folders that its name has. */
-static bool write_header(const struct compiled *c, const struct peal_source *source)
+bool peal_compile_write(const struct compiled *c, const char *name, const char *text, size_t len)
 {
-    const char *name = strcmp(source->name, "events.h") == 0 ? "peal/events.h" : source->name;
     char *path = (char *)in_folder(c, name);
     if (!path)
         return false;
@@ -47,7 +45,7 @@ static bool write_header(const struct compiled *c, const struct peal_source *sou
     FILE *file = fopen(path, "w");
     if (!file)
         return false;
-    bool good = fwrite(source->text, 1, source->len, file) == source->len;
+    bool good = fwrite(text, 1, len, file) == len;
     return fclose(file) == 0 && good;
 }
 
@@ -79,8 +77,8 @@ static bool run(char *const *argv, const char *in, const char *out)
 static bool run_compiler(const char *cxx, const char *const *common, const char *const *more,
                          const char *log)
 {
-    enum { WORDS = 32 };
-    char words[512], *argv[WORDS + 1], *rest = NULL;
+    enum { WORDS = 64 };
+    char words[2048], *argv[WORDS + 1], *rest = NULL;
     size_t n = 0;
     snprintf(words, sizeof words, "%s", cxx);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
@@ -136,12 +134,42 @@ static bool write_extra(const struct compiled *c, const struct pipe_table *pipes
             peal_text_printf(&rows, "REC_TILE_OP(%s, \"%s\", \"%s\")\n", row->op, row->roles,
                              row->op);
     }
-    struct peal_source source = {.name = "pto/extra.def",
-                                 .text = peal_text_or_empty(rows.len ? peal_text_get(&rows) : NULL),
-                                 .len = rows.len};
-    bool good = write_header(c, &source);
+    bool good = peal_compile_write(
+        c, "pto/extra.def", peal_text_or_empty(rows.len ? peal_text_get(&rows) : NULL), rows.len);
     peal_text_release(&rows);
     return good;
+}
+
+/* The folder of a file, for what it includes by names in quotes. */
+static const char *folder_of(const struct compiled *c, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? peal_arena_copy(c->cli->arena, path, (size_t)(slash - path) + 1) : ".";
+}
+
+/* Everything beside the kernel. `compiled` becomes the file to compile: the kernel's, or a copy of it. */
+static bool write_all(const struct compiled *c, const struct pipe_table *pipes,
+                      const char **compiled)
+{
+    enum { LARGEST = 64 << 20 };
+    struct peal_text text = {0}, copy = {0};
+    bool good = true;
+    for (size_t i = 0; i < peal_record_text_count && good; i++) {
+        const struct peal_source *s = &peal_record_texts[i];
+        const char *name = strcmp(s->name, "events.h") == 0 ? "peal/events.h" : s->name;
+        good = peal_compile_write(c, name, s->text, s->len);
+    }
+    (void)peal_text_read(&text, c->path, LARGEST); /* if not, the compiler says so */
+    good = good && write_extra(c, pipes) && peal_source_write_forwards(c) &&
+           peal_source_write_defines(c, pipes, &text);
+    if (good && peal_source_has_launches(&text)) {
+        peal_source_without_launches(c->path, &text, &copy);
+        good = peal_compile_write(c, "kernel.cpp", peal_text_get(&copy), copy.len);
+        *compiled = in_folder(c, "kernel.cpp");
+    }
+    peal_text_release(&text);
+    peal_text_release(&copy);
+    return good && *compiled;
 }
 
 bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
@@ -154,13 +182,7 @@ bool peal_compile(const struct peal_cli *cli, const char *path, const struct pip
         cxx = "c++";
     if (!peal_cli_folder_open(cli, out->folder))
         return false;
-    for (size_t i = 0; i < peal_record_text_count; i++) {
-        if (!write_header(out, &peal_record_texts[i])) {
-            peal_cli_fail(cli, "cannot write to '%s': %s", out->folder, strerror(errno));
-            return false;
-        }
-    }
-    if (!write_extra(out, pipes)) {
+    if (!write_all(out, pipes, &path)) {
         peal_cli_fail(cli, "cannot write to '%s': %s", out->folder, strerror(errno));
         return false;
     }
@@ -173,9 +195,20 @@ bool peal_compile(const struct peal_cli *cli, const char *path, const struct pip
     }
     const char *common[] = {"-std=c++17", "-O1",       "-g1",           "-fPIC",     "-w", "-I",
                             include,      "-D__gm__=", "-D__aicore__=", "-DAICORE=", NULL};
-    const char *kernel_args[] = {"-fsanitize=thread", "-c", path, "-o", kernel, NULL};
+    const char *defines = in_folder(out, "peal/defines.h");
+    const char *kernel_args[] = {"-fsanitize=thread",
+                                 "-include",
+                                 defines,
+                                 "-iquote",
+                                 folder_of(out, out->path),
+                                 "-c",
+                                 path,
+                                 "-o",
+                                 kernel,
+                                 NULL};
     const char *runtime_args[] = {"-c", source, "-o", runtime, NULL};
-    const char *link_args[] = {"-shared", kernel, runtime, "-o", object, NULL};
+    /* what the runtime has in place of the system is used by the kernel alone */
+    const char *link_args[] = {"-shared", "-Wl,-Bsymbolic", kernel, runtime, "-o", object, NULL};
     static const char *const none[] = {NULL};
     if (!run_compiler(cxx, common, kernel_args, log) ||
         !run_compiler(cxx, common, runtime_args, log) || !run_compiler(cxx, none, link_args, log)) {

@@ -49,6 +49,12 @@ static void set_position(struct decoder *d)
     uint32_t line = e->line;
     if (!e->file && e->pc) {
         const struct recorded_line *place = peal_compile_place(d->all->compiled, e->pc);
+        const uint64_t more[] = {(uint64_t)e->a, (uint64_t)e->b};
+        size_t folder = strlen(d->all->compiled->folder); /* the recording headers are in it */
+        for (int i = 0; i < 2 && e->kind == REC_REFUSE; i++) {
+            if (!place || strncmp(place->file, d->all->compiled->folder, folder) == 0)
+                place = peal_compile_place(d->all->compiled, more[i]);
+        }
         file = place ? place->file : d->all->path;
         line = place ? place->line : 0;
     } else if (e->file && (!file || !*file)) {
@@ -73,6 +79,24 @@ static void drain(struct decoder *d)
     for (uint32_t pipe = 0; d->by_pipe && pipe < REC_PIPES; pipe++) {
         if (pipe != REC_PIPE_S && pipe != REC_PIPE_DMA)
             peal_record_order(d->record, lane_of(d, pipe), lane_of(d, REC_PIPE_S));
+    }
+}
+
+/* All blocks of the rank wait for each other: a flag for each two of them, counted up each time. */
+static void sync_blocks(struct decoder *d)
+{
+    uint32_t blocks = (uint32_t)d->all->options->blocks, own = lane_of(d, REC_PIPE_S);
+    uint32_t width = d->by_pipe ? REC_PIPES : 1;
+    drain(d);
+    issue(d, REC_PIPE_S);
+    for (uint32_t i = 0; i < 2 * blocks; i++) {
+        uint32_t other = i % blocks * width + (d->by_pipe ? REC_PIPE_S : 0);
+        if (other == own)
+            continue;
+        if (i < blocks)
+            peal_record_flag_set(d->record, own, other, 0);
+        else
+            peal_record_flag_wait(d->record, other, own, 0);
     }
 }
 
@@ -349,7 +373,7 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
             drain(d);
         break;
     case REC_WAIT:
-        issue(d, REC_PIPE_S);
+        issue(d, e->c ? REC_PIPE_DMA : REC_PIPE_S);
         wait_for(d, spans);
         break;
     case REC_FLAG_SET:
@@ -375,6 +399,12 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
         break;
     case REC_POLLED:
         d->all->polls = true;
+        break;
+    case REC_CLOCK:
+        d->all->reads_clock = true;
+        break;
+    case REC_BLOCKS:
+        sync_blocks(d);
         break;
     case REC_END:
         d->ended = true;

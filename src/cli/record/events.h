@@ -17,15 +17,17 @@ enum rec_kind {
     REC_READ,       /* a scalar load: one source */
     REC_WRITE,      /* a scalar store: one destination, one constant source */
     REC_NOTIFY,     /* the cell is the destination; a: value, b: 0 add, 1 set */
-    REC_WAIT,       /* the cell is the destination; a: value, b: rec_compare */
+    REC_WAIT,       /* the cell is the destination; a: value, b: rec_compare, c: 1 if not S waits */
     REC_FLAG_SET,   /* a: from pipe, b: to pipe, c: number */
     REC_FLAG_WAIT,
     REC_BARRIER, /* a: the pipe; of REC_PIPE_DMA: S waits for it */
     REC_BLOCK,   /* a: the block whose events follow */
     REC_JOIN,    /* a kernel of a sequence ended: all of its blocks and pipes are done */
-    REC_REFUSE,  /* c: why, a string */
-    REC_POLLED,  /* the wait before stands for a loop that polled */
-    REC_END,     /* the kernel returned */
+    REC_REFUSE, /* c: why, a string; a, b: other places that may be the kernel's, like `pc`, or 0 */
+    REC_POLLED, /* the wait before stands for a loop that polled */
+    REC_CLOCK,  /* the kernel read a clock */
+    REC_BLOCKS, /* all blocks wait for each other, and each for its pipes before */
+    REC_END,    /* the kernel returned */
     REC_KINDS
 };
 

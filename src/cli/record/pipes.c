@@ -5,6 +5,7 @@
  *   op NAME PIPE ROLES    an intrinsic that the headers do not have: what it does with each operand (docs/record.md)
  *   notify before|after drains|nothing    whether a notify waits for all pipes
  *   memory SPACE BYTES    core memory
+ *   define NAME vec|cube|all    a macro of the device's compiler, for kernels of that unit
  *   # ...                 a comment
  */
 #include "cli/record/record.h"
@@ -56,6 +57,15 @@ static bool read_row(struct pipe_table *t, char word[4][32], int n)
             (!before && strcmp(word[1], "after") != 0))
             return false;
         *(before ? &t->drains_before : &t->drains_after) = drains;
+        return true;
+    }
+    static const char *const cores[] = {"vec", "cube", "all"};
+    if (n == 3 && strcmp(word[0], "define") == 0 && find_word(cores, 3, word[2], &number) &&
+        t->ndefines < sizeof t->defines / sizeof *t->defines &&
+        strspn(word[1], NAME_LETTERS) == strlen(word[1])) {
+        struct pipe_define *define = &t->defines[t->ndefines++];
+        memcpy(define->name, word[1], sizeof define->name);
+        define->core = cores[number][0];
         return true;
     }
     if (n == 3 && strcmp(word[0], "memory") == 0 &&

@@ -49,6 +49,7 @@ struct signature_item {
     const char *name; /* memory */
     enum peal_record_kind memory;
     uint32_t flags; /* of the region */
+    bool pointer;   /* its address is passed, and not a descriptor */
     enum peal_dtype dtype;
     uint32_t ndims;
     int64_t shape[5];            /* elements, ... */
@@ -98,6 +99,11 @@ struct pipe_table {
     uint8_t other;                    /* the pipe of what has no row */
     bool drains_before, drains_after; /* what a notify does to all pipes */
     uint64_t memory[REC_SPACES];
+    struct pipe_define {
+        char name[32];
+        char core; /* v: of the vector unit, c: of the matrix unit, a: of all */
+    } defines[16];
+    uint32_t ndefines;
 };
 extern const char *const peal_pipe_names[REC_PIPES];
 extern const char *const peal_space_names[REC_SPACES];
@@ -124,9 +130,22 @@ struct recorded_line {
 bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
                   struct compiled *out, int *code);
 void peal_compile_release(struct compiled *c);
+/* Writes a file into the folder, and makes the folders that its name has. */
+bool peal_compile_write(const struct compiled *c, const char *name, const char *text, size_t len);
 /* Looks up the places of these offsets in the object, as far as the system can. */
 void peal_compile_places(struct compiled *c, const uint64_t *pcs, size_t n);
 const struct recorded_line *peal_compile_place(const struct compiled *c, uint64_t pc);
+
+/* --- source.c --- */
+
+bool peal_source_write_forwards(const struct compiled *c);
+bool peal_source_write_defines(const struct compiled *c, const struct pipe_table *t,
+                               const struct peal_text *text);
+bool peal_source_has_launches(const struct peal_text *text);
+void peal_source_without_launches(const char *path, const struct peal_text *text,
+                                  struct peal_text *out);
+/* The symbol of the only function of that name with C++ linkage. False: none, or several. */
+bool peal_source_find_name(const char *path, const char *name, struct peal_text *out);
 
 /* What a rank's process wrote. */
 struct recording {
@@ -159,8 +178,9 @@ struct recorded {
     uint32_t ranks, root;
     enum peal_reduction op;
     uint32_t launches;
-    struct recording *at;                /* [rank] */
-    bool polls;                          /* some wait stands for a loop that polled */
+    struct recording *at; /* [rank] */
+    bool polls;           /* some wait stands for a loop that polled */
+    bool reads_clock;
     bool has_contents;                   /* --input was given */
     bool acts_on_data;                   /* for the given contents only */
     PEAL_VEC(struct used_bytes) known;   /* loads of memory whose contents were given ... */

@@ -66,6 +66,10 @@ static struct rec_arg make_arg(const struct recorded *all, uint32_t i, uint32_t 
         arg.ndims = item->ndims;
         for (uint32_t d = 0; d < item->ndims; d++)
             arg.shape[d] = (uint32_t)item->shape[d] * (item->per_rank[d] ? all->ranks : 1);
+        if (item->pointer) {
+            arg.kind = REC_ARG_INT;
+            arg.value = (int64_t)arg.address;
+        }
         break;
     }
     return arg;
@@ -107,11 +111,15 @@ static void find_places(struct recorded *all)
             at += sizeof e + ((size_t)e.ndst + e.nsrc) * sizeof(struct rec_span);
             if (e.kind == REC_STRING && e.a >= 0 && e.a < 1 << 16)
                 at += peal_size_align((uint64_t)e.a, 8);
-            bool known = e.pc == 0 || n == MAX_PCS;
-            for (size_t i = 0; i < n && !known; i++)
-                known = pcs[i] == e.pc;
-            if (!known && !peal_compile_place(all->compiled, e.pc))
-                pcs[n++] = e.pc;
+            uint64_t found[] = {e.pc, e.kind == REC_REFUSE ? (uint64_t)e.a : 0,
+                                e.kind == REC_REFUSE ? (uint64_t)e.b : 0};
+            for (int k = 0; k < 3; k++) {
+                bool known = found[k] == 0 || n == MAX_PCS;
+                for (size_t i = 0; i < n && !known; i++)
+                    known = pcs[i] == found[k];
+                if (!known && !peal_compile_place(all->compiled, found[k]))
+                    pcs[n++] = found[k];
+            }
             if (at > from->len)
                 break;
         }

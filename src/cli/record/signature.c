@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --args: 'in x: f32[256], out y: f32[64*P], window s: 2K zeroed, nranks, ctx'.
  *
- *   [window] in|out|inout NAME: TYPE[N, ...]     a parameter; with `window`, other ranks reach it
+ *   [window] in|out|inout NAME: TYPE[N, ...]     a parameter; with `window`, other ranks reach it; with
+ *                                                `kept` after it, the caller does not use it between launches
  *   window NAME: TYPE[N, ...] | BYTES [zeroed]   memory that all ranks reach
- *   private NAME: TYPE[N, ...]                   memory of one rank
+ *   private NAME: TYPE[N, ...]                   memory of one rank; with `pointer` after any of these, its
+ *                                                address is passed, and not a descriptor
  *   nranks, rank, root, ctx, NUMBER, NAME=NUMBER
  *   plain                                        arguments one by one, not in one array
  *
@@ -136,9 +138,16 @@ static bool take_memory(struct reader *r, struct signature_item *item)
         return bad(r, "a name and ':'");
     if (!take_type(r, item))
         return false;
-    if (take(r, "zeroed"))
-        item->flags |= PEAL_RECORD_ZEROED;
-    return true;
+    for (;;) {
+        if (take(r, "zeroed"))
+            item->flags |= PEAL_RECORD_ZEROED;
+        else if (take(r, "kept"))
+            item->flags |= PEAL_RECORD_KEPT;
+        else if (take(r, "pointer"))
+            item->pointer = true;
+        else
+            return true;
+    }
 }
 
 /* in, out, inout */

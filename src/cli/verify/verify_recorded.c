@@ -32,7 +32,7 @@ struct verify_job {
     struct level_answer answers[MAX_ANSWERS];
     size_t nanswers;
     uint32_t launches;
-    bool polls, acts_on_data;
+    bool polls, acts_on_data, reads_clock;
     const char *fix;    /* what was tried and found to help, or NULL ... */
     uint32_t fix_ranks; /* ... at this number of ranks */
 };
@@ -137,6 +137,7 @@ static bool prove_ranks(struct verify_job *job, uint32_t ranks)
         find_fix(job, &all);
     }
     job->polls |= all.polls;
+    job->reads_clock |= all.reads_clock;
     job->acts_on_data |= all.acts_on_data;
     peal_recorded_release(&all);
     return good;
@@ -194,6 +195,8 @@ static void put_assumptions(const struct verify_job *job, struct peal_text *out)
         const struct signature_item *item = &s->items[i];
         if (item->flags & PEAL_RECORD_ZEROED)
             peal_text_printf(&words, "; '%s' is zeroed before the first launch", item->name);
+        if (item->flags & PEAL_RECORD_KEPT)
+            peal_text_printf(&words, "; the caller leaves '%s' alone between launches", item->name);
         if (item->contents.text)
             peal_text_printf(&words, "; '%s' holds %s", item->name, item->contents.name);
     }
@@ -203,6 +206,8 @@ static void put_assumptions(const struct verify_job *job, struct peal_text *out)
         peal_text_printf(&words, "; pipes as in %s", job->pipes.name);
     if (job->polls)
         peal_text_puts(&words, "; a loop of TTEST is taken as a wait: nothing else ends it");
+    if (job->reads_clock)
+        peal_text_puts(&words, "; the kernel reads a clock: it does the same whatever that says");
     if (job->acts_on_data)
         peal_text_puts(&words, "; the kernel acts on data: the verdict is for these contents only");
     peal_text_puts(out, "  ");
@@ -347,7 +352,7 @@ static int verify_entry(struct verify_job *job)
     bool good = true;
     job->nanswers = 0;
     job->fix = NULL;
-    job->polls = job->acts_on_data = false;
+    job->polls = job->acts_on_data = job->reads_clock = false;
     for (size_t i = 0; i < n && good; i++)
         good = prove_ranks(job, (uint32_t)ranks[i]);
     int code = good ? report(job) : PEAL_EXIT_OTHER;
