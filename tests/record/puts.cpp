@@ -231,6 +231,13 @@ extern "C" void large_tile(int64_t *args) {
     Row<float> mine(memory<float>(args, 0));
     TLOAD(tile, mine);
 }
+extern "C" void large_tile_races(int64_t *args) {
+    RowTile<float> tile;
+    TASSIGN(tile, 196608);
+    Row<float> mine(memory<float>(args, 0)), result(memory<float>(args, 1));
+    TLOAD(tile, mine);
+    TSTORE(result, tile);
+}
 extern "C" void nothing(int64_t *) { pipe_barrier(PIPE_ALL); }
 
 // Mistakes that must end nothing but the recording.

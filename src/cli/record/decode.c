@@ -106,19 +106,27 @@ static void refuse(struct decoder *d, const char *why)
     d->ended = true;
 }
 
-/* Is it in core memory, but beyond its end? Refuses that. */
-static bool leaves_core(struct decoder *d, uint64_t address)
+/* Is it in core memory, but beyond its end? Races are found there all the same, and nothing is proved. */
+static void check_core(struct decoder *d, uint64_t address, const struct peal_record_span *span)
 {
     uint64_t offset = (address - REC_CORE_ADDRESS) % REC_CORE_STRIDE;
     uint64_t space = (address - REC_CORE_ADDRESS) / REC_CORE_STRIDE;
-    char why[128];
-    if (address < REC_CORE_ADDRESS || space >= REC_SPACES || offset < d->all->pipes->memory[space])
-        return false;
-    snprintf(why, sizeof why,
-             "a tile begins at 0x%" PRIx64 " of '%s', which has 0x%" PRIx64 " bytes", offset,
-             peal_space_names[space], d->all->pipes->memory[space]);
-    refuse(d, why);
-    return true;
+    uint64_t row = span->count * peal_dtype_size(span->dtype);
+    uint64_t end = offset + (span->rows > 1 ? (span->rows - 1) * span->stride : 0) + row;
+    char where[512] = "";
+    if (address < REC_CORE_ADDRESS || space >= REC_SPACES || d->all->beyond ||
+        end <= d->all->pipes->memory[space])
+        return;
+    const char *file = string(d, d->event->file);
+    if (file)
+        snprintf(where, sizeof where, "%s:%u: ", file, d->event->line);
+    struct peal_text why = {0};
+    peal_text_printf(&why,
+                     "%sa tile is at 0x%" PRIx64 " to 0x%" PRIx64 " of '%s', which has 0x%" PRIx64
+                     " bytes",
+                     where, offset, end - 1, peal_space_names[space], d->all->pipes->memory[space]);
+    d->all->beyond = peal_arena_copy(d->all->cli->arena, peal_text_get(&why), why.len);
+    peal_text_release(&why);
 }
 
 /* Where a core's own memory is: that of each block is its own. */
@@ -336,8 +344,8 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
     const struct rec_event *e = d->event;
     set_position(d);
     for (uint32_t i = 0; i < (uint32_t)e->ndst + e->nsrc; i++) {
-        if (!spans[i].constant && leaves_core(d, d->first_addresses[i]))
-            return;
+        if (!spans[i].constant)
+            check_core(d, d->first_addresses[i], &spans[i]);
     }
     for (uint32_t i = 0; i < e->ndst; i++)
         note_bytes(d, &spans[i], false);

@@ -181,6 +181,7 @@ struct recorded {
     struct recording *at; /* [rank] */
     bool polls;           /* some wait stands for a loop that polled */
     bool reads_clock;
+    const char *beyond;                  /* a tile that is beyond the end of core memory, or NULL */
     bool has_contents;                   /* --input was given */
     bool acts_on_data;                   /* for the given contents only */
     PEAL_VEC(struct used_bytes) known;   /* loads of memory whose contents were given ... */

@@ -211,7 +211,8 @@ static void declare_core(const struct recorded *all, struct peal_record *record)
                                .owner = rank,
                                .address = REC_CORE_ADDRESS +
                                           ((uint64_t)block * REC_SPACES + space) * REC_CORE_STRIDE,
-                               .bytes = all->pipes->memory[space],
+                               .bytes = peal_size_min(8 * all->pipes->memory[space],
+                                                      REC_CORE_STRIDE), /* decode.c checks */
                                .dtype = PEAL_U8});
     }
 }
@@ -293,6 +294,11 @@ bool peal_recorded_open(const struct peal_cli *cli, const char *path,
                            .has_contents = o->inputs.len > 0};
     if (peal_compile(cli, path, pipes, &compiled, code) && peal_recorded_run(&all)) {
         *out = peal_recorded_plan(&all, o->level == PEAL_LEVEL_PIPE, error, sizeof error);
+        if (*out && all.beyond) {
+            snprintf(error, sizeof error, "%s", all.beyond);
+            free(*out);
+            *out = NULL;
+        }
         if (!*out)
             *code = peal_cli_fail(cli, "%s", error);
     }

@@ -66,6 +66,11 @@ static void prove(struct verify_job *job, struct recorded *all, bool by_pipe)
     a->returns = plan->ops.count == 0;
     if (!a->returns && peal_verify_plan(plan, &options, &a->v) != PEAL_OK)
         a->error = "out of memory";
+    if (all->beyond && a->v && a->v->verdict == PEAL_PROVED) {
+        a->error = all->beyond;
+        peal_verification_free(a->v);
+        a->v = NULL;
+    }
     free(plan);
 }
 
