@@ -231,7 +231,7 @@ class TL:
     @staticmethod
     def axis(axis: int) -> int:
         if not isinstance(axis, int) or not 0 <= axis <= 2:
-            raise Refused(f"there is no axis {axis!r}: 0 is the PE, 1 the cube, 2 the SIP")
+            raise ValueError(f"there is no axis {axis!r}: 0 is the PE, 1 the cube, 2 the SIP")
         return axis
 
     def cdiv(self, a: int, b: int) -> int:
