@@ -372,7 +372,7 @@ def explore(program: Any, again: Callable[[List[List[str]]], Any]) -> Set[int]:
     unused = unused_results(program)
     first = Study(program, unused)
     first.check_cells()
-    plain, runs, tried = outline(program), 1, set()  # type: Any, int, Set[int]
+    plain, runs, tried = None, 1, set()  # type: Any, int, Set[int]
     branches: List[Tuple[Dict[Any, Any], Study]] = [({}, first)]
     while branches:
         decided, study = branches.pop()
@@ -391,6 +391,7 @@ def explore(program: Any, again: Callable[[List[List[str]]], Any]) -> Set[int]:
             if runs > MAX_RUNS:
                 raise Varies(choice.pc, f"the value may differ from run to run, and more than {MAX_RUNS} outcomes would have to be "
                              "tried")
+            plain = plain or outline(program)
             other = again(_script(study, more))
             if other is None or outline(other) != plain:
                 raise Varies(choice.pc, "the value may differ from run to run, and the program then does something else")
