@@ -2,7 +2,8 @@
 /* peal run KERNEL -n P: runs any kernel on real ranks and checks it against its contract.
  *
  * The command makes the plan of all ranks, like the other commands. Its ranks launch that plan
- * through the public headers alone (peal/peal.h, peal/plan.h), as any program could.
+ * through the public headers alone (peal/peal.h, peal/plan.h), as any program could. On a modelled
+ * machine the same plan is simulated first: the time is the machine's, the data are the ranks'.
  */
 #include "cli/import/import_args.h"
 #include "cli/record/record.h"
@@ -12,6 +13,7 @@
 #include "cli/run/ranks.h"
 #include "cli/run/promise_check.h"
 #include "cli/run/run_data.h"
+#include "cli/sim/plan_time.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
@@ -31,6 +33,7 @@ struct run_command {
     const struct run_options *options;
     bool is_import;                /* `whole` comes from a file in another format */
     const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
+    double simulated_us;           /* a launch on the modelled machine, if there is one */
 };
 
 /* The state of one rank while it runs. */
@@ -194,6 +197,7 @@ static void print_json(const struct rank *me, double median, double gbs, uint64_
     peal_json_put_uint(&json, "bytes", peal_run_data_largest(&me->data));
     peal_json_put_fixed(&json, "time_us", median, 3);
     peal_json_put_fixed(&json, "gb_per_s", gbs, 3);
+    peal_json_put_bool(&json, "simulated", peal_ranks_machine() != NULL);
     peal_json_put_string(&json, "contract", contract_of(plan));
     peal_json_put_uint(&json, "wrong", wrong);
     peal_json_object_end(&json);
@@ -213,26 +217,28 @@ static const char *judge(bool checked, uint64_t wrong)
 static void print(const struct rank *me, double median, uint64_t wrong)
 {
     const struct peal_plan *plan = me->run->whole;
+    const char *machine = peal_ranks_machine(), *contract = "no contract";
     uint64_t bytes = peal_run_data_largest(&me->data);
     bool checked = is_checked(plan);
-    const char *contract = "no contract";
     if (checked)
         contract = contract_of(plan);
+    if (machine)
+        median = me->run->simulated_us;
     double gbs = 0;
     if (median > 0)
         gbs = (double)bytes / (median * 1e3);
-    if (me->run->options->json)
+    if (me->run->options->json) {
         print_json(me, median, gbs, wrong);
+        return;
+    }
+    printf("%s on %u rank%s%s%s, %llu bytes, ", peal_plan_string(plan, plan->kernel), plan->nranks,
+           peal_text_plural(plan->nranks), machine ? " of " : "", machine ? machine : "",
+           (unsigned long long)bytes);
+    if (machine)
+        printf("one launch, simulated:\n");
     else
-        printf("%s on %u rank%s, %llu bytes, median of %lld launches:\n"
-               "%.2f us, %.2f GB/s; %s%s\n",
-               peal_plan_string(plan, plan->kernel), plan->nranks, peal_text_plural(plan->nranks),
-               (unsigned long long)bytes, (long long)me->run->options->launches, median, gbs,
-               contract, judge(checked, wrong));
-    if (peal_ranks_machine())
-        fprintf(stderr,
-                "note: these are times of this host; 'peal sim -m %s' has those of the machine\n",
-                peal_ranks_machine());
+        printf("median of %lld launches:\n", (long long)me->run->options->launches);
+    printf("%.2f us, %.2f GB/s; %s%s\n", median, gbs, contract, judge(checked, wrong));
 }
 
 /* Launches and checks; the times are those of this rank. */
@@ -380,6 +386,8 @@ static int run_plan(struct peal_cli *cli, struct run_command *run)
                              (unsigned long long)whole->window_bytes, PEAL_MOST_WINDOW_BYTES);
     if (code == PEAL_EXIT_OK && o->verify)
         code = prove(cli, whole);
+    if (code == PEAL_EXIT_OK && peal_ranks_machine())
+        code = peal_plan_time(cli, run->argument, whole, peal_ranks_machine(), &run->simulated_us);
     if (code == PEAL_EXIT_OK)
         code = peal_ranks_run(cli, &start);
     return code;
