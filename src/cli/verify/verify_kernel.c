@@ -353,9 +353,10 @@ static bool takes_operation(const struct peal_kernel *kernel)
 }
 
 /* A proof for sum says nothing of an operation that is written as + instead of op, nor of an average
- * that is never divided: without --op, a kernel that is proved is also tried with max and avg, on
- * the fewest ranks of the claim that communicate. True: it fails with one of them, and `out`, which
- * the caller releases, is that claim. */
+ * that is divided twice: without --op, a kernel that is proved is also tried with max and avg, on
+ * the fewest ranks of the claim that communicate. A kernel that never divides is no claim about
+ * averages: calls refuse them. True: it fails with one of them, and `out`, which the caller
+ * releases, is that claim. */
 static bool fails_other_operation(struct peal_cli *cli, const struct peal_verify_settings *o,
                                   const struct peal_claim *claim, struct peal_claim *out)
 {
@@ -370,11 +371,14 @@ static bool fails_other_operation(struct peal_cli *cli, const struct peal_verify
         if (claim->ranks[i] > 1 && (!ranks || claim->ranks[i] < ranks))
             ranks = claim->ranks[i];
     }
+    struct peal_text why = {0};
+    bool divides = peal_kernel_averages(kernel, &why);
+    peal_text_release(&why);
     at[0] = ranks;
     at[1] = o->kernel.counts.len ? o->kernel.counts.at[0] : 3 * ranks + 2;
     for (size_t i = 0; ranks && i < sizeof others / sizeof *others; i++) {
         struct peal_verify_settings other = *o;
-        if (!peal_reduce_takes(others[i], o->kernel.dtype))
+        if (!peal_reduce_takes(others[i], o->kernel.dtype) || (others[i] == PEAL_AVG && !divides))
             continue;
         other.kernel.op = (struct peal_operation){.reduce = others[i]};
         other.kernel.ranks = (struct peal_ints){.at = at, .len = 1};
