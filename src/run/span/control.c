@@ -372,6 +372,22 @@ void peal_span_linger(struct peal_span *span, uint32_t limit_ms)
     }
 }
 
+/* The caller may end its process next: what is queued would be lost with it. Returns when the connections have taken all, or
+ * after limit_ms. */
+static void wait_until_taken(struct peal_span *span, uint32_t limit_ms)
+{
+    uint64_t end = peal_now_ms() + limit_ms;
+    bool stuck = true;
+    while (stuck && peal_now_ms() < end) {
+        struct peal_net *net = peal_endpoint_lock(span->endpoint);
+        (void)peal_net_progress(net);
+        stuck = peal_net_is_stuck(net);
+        peal_endpoint_unlock(span->endpoint);
+        if (stuck)
+            nanosleep(&(struct timespec){0, 50000}, NULL);
+    }
+}
+
 void peal_control_leave(struct peal_span *span)
 {
     enum { LIMIT_MS = 1000 }; /* behind a slow connection, data goes first */
@@ -383,6 +399,8 @@ void peal_control_leave(struct peal_span *span)
     send_unsent(span, net);
     peal_endpoint_unlock(span->endpoint);
     wait_until_sent(span, LIMIT_MS);
+    if (peal_team_is_well(span->team))
+        wait_until_taken(span, LIMIT_MS);
 }
 
 void peal_control_keep(const struct peal_span *span)
