@@ -238,8 +238,10 @@ static int lose_peer(struct peal_comm *comm, const void *context)
     uint64_t *signal;
     (void)context;
     EXPECT(peal_symmetric_alloc(comm, 64, (void **)&signal) == PEAL_OK);
-    if (peal_comm_rank(comm) == 1)
+    /* What it has sent for the allocation must have left it. */
+    if (peal_comm_rank(comm) == 1 && peal_wait_until(comm, signal, PEAL_GE, 2) == PEAL_OK)
         raise(SIGKILL);
+    EXPECT(peal_notify(comm, signal, 1, 1) == PEAL_OK);
     /* A rank that comes later learns that the communicator is finished. */
     enum peal_status status = peal_wait_until(comm, signal, PEAL_GE, 1);
     EXPECT(status == PEAL_PEER_DEAD || status == PEAL_CLOSED);
