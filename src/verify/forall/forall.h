@@ -43,7 +43,7 @@ struct peal_forall {
     bool messages;   /* it sends; channels have the depth below */
     bool even;       /* the kernel asserts that nranks divides the count */
     int64_t pieces;  /* into how many pieces it divides a rank's part, 0 or 1: it does not */
-    /* what the caller promises: at least so many ranks and elements; halos: anything */
+    /* what the caller promises: at least this many ranks and elements; halos: anything */
     int64_t least_ranks, least_count;
     int64_t least;      /* halos: proofs for counts up to this one stand for all */
     int64_t ahead;      /* halos: the most messages of a channel that are under way */
