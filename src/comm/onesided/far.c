@@ -102,7 +102,7 @@ enum peal_status peal_onesided_atomic(struct peal_comm *comm, const void *remote
 
 static void describe_quiet(void *context, struct peal_text *out)
 {
-    peal_text_printf(out, "quiet, of what was put to rank %u", *(const uint32_t *)context);
+    peal_text_printf(out, "quiet of what was put to rank %u", *(const uint32_t *)context);
 }
 
 /* Waits a moment and moves everything; the peers are checked as in any wait. */
@@ -132,7 +132,7 @@ enum peal_status peal_onesided_quiet(struct peal_comm *comm)
 {
     struct peal_team *team = comm->team;
     enum peal_status status = PEAL_OK;
-    peal_team_enter(peal_team_own(team), 1);
+    peal_team_enter(peal_team_own(team), PEAL_STREAM_ONESIDED);
     for (uint32_t r = 0; r < team->size; r++) {
         if (status != PEAL_OK)
             break;

@@ -342,7 +342,7 @@ static enum peal_status wait_for(struct peal_comm *comm, const struct condition 
                                  .peer = UINT32_MAX,
                                  .max_sleep_ns = condition->max_sleep_ns};
     enum peal_status status = PEAL_OK;
-    peal_team_enter(peal_team_own(team), 1);
+    peal_team_enter(peal_team_own(team), PEAL_STREAM_ONESIDED);
     while (status == PEAL_OK && !condition->holds(condition->context)) {
         if (peal_calls_progress(&comm->engine))
             peal_backoff_reset(team, &pause);

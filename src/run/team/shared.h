@@ -27,6 +27,7 @@ enum {
     PEAL_LINE = 64,
     PEAL_CONTEXTS = 5,      /* context 0: blocking calls; 1 to 4: non-blocking ones in turn */
     PEAL_STREAMS = 2,       /* call sequences: blocking, non-blocking */
+    PEAL_STREAM_ONESIDED = PEAL_STREAMS, /* of a rank that waits in a one-sided call: of neither */
     PEAL_CALL_HISTORY = 16, /* last calls of each stream that peers can still compare with */
     PEAL_WINDOW_PARAMS = 2, /* of a library kernel: x and y */
     PEAL_WAIT_WORDS = 40,

@@ -227,7 +227,8 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
 {
     /* Acquire on life; partner: peal_team_close. The rest is for the reader's eyes. */
     uint32_t life = atomic_load_explicit(&control->life, memory_order_acquire);
-    uint32_t stream = atomic_load_explicit(&control->stream, memory_order_relaxed) % PEAL_STREAMS;
+    uint32_t entered = atomic_load_explicit(&control->stream, memory_order_relaxed);
+    uint32_t stream = entered < PEAL_STREAMS ? entered : 0;
     uint64_t seq = atomic_load_explicit(&control->calls[stream], memory_order_acquire);
     const char *blocking = stream == 0 ? "" : "non-blocking ";
     struct call call;
@@ -259,6 +260,11 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
         }
         if (!onesided)
             add_idle(control, out);
+        return;
+    }
+    if (entered == PEAL_STREAM_ONESIDED) {
+        peal_text_puts(out, "in a one-sided call");
+        (void)add_wait(control, ": ", out);
         return;
     }
     peal_text_printf(out, "in %scall %llu", blocking, (unsigned long long)seq);

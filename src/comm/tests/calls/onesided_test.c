@@ -517,6 +517,27 @@ TEST(reports_say_that_a_rank_makes_onesided_calls)
     assert_true(children_run(2, be_reported, NULL));
 }
 
+/* Rank 0 waits for a word that no rank writes, and never comes to the barrier. */
+static int wait_for_a_word(struct peal_comm *comm, const void *context)
+{
+    uint64_t *word;
+    (void)context;
+    EXPECT(peal_symmetric_alloc(comm, 64, (void **)&word) == PEAL_OK);
+    *word = 0;
+    if (peal_comm_rank(comm) == 0)
+        return peal_wait_until(comm, word, PEAL_GE, 1) == PEAL_OK;
+    peal_comm_set_timeout(comm, 1000);
+    EXPECT(peal_barrier(comm) == PEAL_TIMEOUT);
+    bool silent = strstr(peal_comm_error(comm), "has not answered") != NULL;
+    EXPECT(silent || strstr(peal_comm_error(comm), "in a one-sided call: ") != NULL);
+    return 0;
+}
+
+TEST(reports_name_the_wait_of_a_onesided_call)
+{
+    assert_true(children_run(2, wait_for_a_word, NULL));
+}
+
 int main(void)
 {
     return unit_run();
