@@ -289,8 +289,13 @@ static enum peal_status take_recording(struct alone_run *run)
         return refuse(run, "the recording has %u buffers, not %zu", params, request->nargs);
     if (run->has_data && run->lacks_data)
         return refuse(run, "some buffers have data and some have none");
-    const char *unfit = run->has_data ? peal_plan_unfit(run->plan) : NULL;
-    return unfit ? refuse(run, "with data: %s", unfit) : PEAL_OK;
+    if (run->has_data && request->launches > 1 && peal_plan_starts_at_zero(run->plan))
+        return refuse(run, "with data: the recording is of one launch on a zeroed window");
+    struct peal_text why = {0};
+    if (run->has_data && !peal_plan_fits(run->plan, &why))
+        status = refuse(run, "with data: %s", peal_text_get(&why));
+    peal_text_release(&why);
+    return status;
 }
 
 static enum peal_status set_up(struct alone_run *run)

@@ -319,9 +319,10 @@ static void read_span(struct emitter *e, const struct span *given)
     }
 }
 
-/* Writes a number to all of the span. */
+/* Writes a number to all of the span; one that is not known has the name of the op's function. */
 static void write_span(struct emitter *e, const struct span *given, uint64_t bits)
 {
+    bool computes = e->op->kind == RECORD_OPAQUE || e->op->kind == RECORD_COMPUTE;
     struct span span = as_stored(e, given);
     double value;
     if (span.dtype != given->dtype)
@@ -333,6 +334,8 @@ static void write_span(struct emitter *e, const struct span *given, uint64_t bit
         struct peal_ref dst = ref_at(e, &span, run.offset);
         struct peal_ref src = peal_ref_const(value, (enum peal_dtype)dst.dtype);
         src.offset = bits;
+        if (bits == PEAL_PLAN_UNKNOWN && computes)
+            src.row = 1 + peal_assembler_string(e->a, e->op->name);
         peal_assembler_compute(e->a, PEAL_FN_ID, dst, &src, 1, 1, run.left, 0);
         mark(e);
         i += run.left;

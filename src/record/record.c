@@ -529,6 +529,7 @@ void peal_record_compute(struct peal_record *r, const char *function,
                 op.kind = RECORD_OPAQUE;
         }
     }
+    op.name = keep_name(r, function); /* types of memory may make a known one opaque later */
     add_op(r, op, dsts, ndsts, srcs, nsrcs);
 }
 

@@ -80,7 +80,10 @@ struct record_op {
     uint32_t span;
     uint16_t ndst, nsrc;
     uint32_t cell; /* of RELEASE and ACQUIRE; of SEND and RECV the peer */
-    int64_t value;
+    union {
+        int64_t value;
+        const char *name; /* of COMPUTE and OPAQUE: the function */
+    };
 };
 
 struct record_lane {

@@ -252,7 +252,10 @@ static void what_an_opaque_op_gives_is_not_decided(void **state)
         struct peal_plan *plan = finish(record);
         struct peal_verification *v = verify(plan);
         assert_int_equal(v->verdict, i ? PEAL_UNDECIDED : PEAL_PROVED);
-        assert_non_null(peal_plan_unfit(plan));
+        struct peal_text why = {0};
+        assert_false(peal_plan_fits(plan, &why));
+        assert_string_equal(peal_text_get(&why), "what 'row_sum' computes is not known");
+        peal_text_release(&why);
         peal_verification_free(v);
         free(plan);
     }

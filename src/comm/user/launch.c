@@ -91,6 +91,8 @@ static enum peal_status run_bound(struct peal_user_kernel *kernel, struct peal_i
         comm->engine.frames[0].trace = &trace;
     }
     enum peal_status status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+    if (image->fresh)
+        peal_frame_forget(&comm->engine.frames[0], image, 0);
     if (times) {
         comm->engine.frames[0].trace = NULL;
         times->len += trace.len;

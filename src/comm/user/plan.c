@@ -280,13 +280,15 @@ enum peal_status peal_user_kernel_load_plan(struct peal_comm *comm, const struct
     if (plan->nranks != comm->team->size || plan->rank_count != plan->nranks)
         return peal_comm_fail(comm, PEAL_INVALID, "the plan of '%s' is for %u ranks, not %u",
                               peal_plan_string(plan, plan->kernel), plan->nranks, comm->team->size);
-    const char *unfit = peal_plan_unfit(plan);
-    if (unfit)
-        return peal_comm_fail(comm, PEAL_UNSUPPORTED, "the plan of '%s' cannot be run: %s",
-                              peal_plan_string(plan, plan->kernel), unfit);
+    struct peal_text why = {0};
+    if (!peal_plan_fits(plan, &why)) {
+        status = peal_comm_fail(comm, PEAL_UNSUPPORTED, "the plan of '%s' cannot be run: %s",
+                                peal_plan_string(plan, plan->kernel), peal_text_get(&why));
+        peal_text_release(&why);
+        return status;
+    }
     struct peal_user_kernel *kernel = peal_user_kernel_new(comm);
     struct peal_plan *copy = malloc(plan->block_len);
-    struct peal_text why = {0};
     struct peal_image *image = NULL;
     if (!kernel || !copy) {
         free(copy);

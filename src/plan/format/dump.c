@@ -25,7 +25,10 @@ static void dump_ref(const struct peal_plan *plan, uint32_t rank, const struct p
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
     if (ref->buf == PEAL_BUF_CONST) {
-        peal_text_printf(out, "%g", peal_ref_value(ref));
+        if (peal_ref_is_unknown(ref))
+            peal_text_printf(out, "%s(?)", peal_text_or_empty(peal_ref_function(plan, ref)));
+        else
+            peal_text_printf(out, "%g", peal_ref_value(ref));
         return;
     }
     if (ref->buf == PEAL_BUF_SLOT) {

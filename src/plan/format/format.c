@@ -274,7 +274,9 @@ static bool check_ref(struct check *c, const struct peal_ref *ref)
     if (!expect(c, ref->dtype < PEAL_DTYPES, "bad operand type"))
         return false;
     if (ref->buf == PEAL_BUF_CONST)
-        return true;
+        return expect(c,
+                      ref->row == 0 || (peal_ref_is_unknown(ref) && ref->row <= p->strings.count),
+                      "bad name of a function");
     if (ref->buf == PEAL_BUF_SLOT)
         return expect(c, ref->row < p->channels.count, "bad slot operand");
     return expect(c, ref->buf < p->bufs.count && ref->rank < p->nranks, "bad operand") &&
@@ -536,15 +538,50 @@ bool peal_plan_check(const void *block, size_t len, const char **why)
     return false;
 }
 
-const char *peal_plan_unfit(const struct peal_plan *plan)
+/* "kernel.cpp:12: nothing is known of the result of 'TROWSUM'" */
+static void put_unknown(const struct peal_plan *plan, const struct peal_op *op,
+                        struct peal_text *out)
 {
-    if (plan->flags & PEAL_PLAN_PARTIAL)
-        return "it has an operation whose result is not known";
-    for (uint64_t i = 0; i < plan->bufs.count; i++) {
-        if (peal_plan_bufs(plan)[i].flags & PEAL_BUF_ZEROED)
-            return "it needs a window that is zeroed before the first launch";
+    const struct peal_ref *src = peal_op_src(plan, op, 0);
+    if (op->pos != PEAL_NONE) {
+        const struct peal_position *pos = &peal_plan_positions(plan)[op->pos];
+        peal_text_printf(out, "%s:%u: ", peal_plan_string(plan, pos->source), pos->line);
     }
-    return NULL;
+    const char *function = peal_ref_function(plan, src);
+    if (function)
+        peal_text_printf(out, "what '%s' computes is not known", function);
+    else
+        peal_text_puts(out, "what is stored here is not known");
+}
+
+bool peal_plan_fits(const struct peal_plan *plan, struct peal_text *why)
+{
+    for (uint64_t i = 0; i < plan->bufs.count; i++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[i];
+        if ((buf->flags & PEAL_BUF_ZEROED) && buf->kind != PEAL_BUF_WINDOW) {
+            peal_text_printf(why, "'%s' is zeroed before the first launch and is no window",
+                             peal_plan_string(plan, buf->name));
+            return false;
+        }
+    }
+    for (uint64_t i = 0; i < plan->ops.count && (plan->flags & PEAL_PLAN_PARTIAL); i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        if (!peal_op_is_compute(op) || !peal_ref_is_unknown(peal_op_src(plan, op, 0)))
+            continue;
+        put_unknown(plan, op, why);
+        return false;
+    }
+    return true;
+}
+
+bool peal_plan_starts_at_zero(const struct peal_plan *plan)
+{
+    bool keeps = false;
+    for (uint64_t i = 0; i < plan->bufs.count; i++)
+        keeps |= (peal_plan_bufs(plan)[i].flags & PEAL_BUF_ZEROED) != 0;
+    for (uint64_t i = 0; i < plan->signals.count; i++)
+        keeps |= peal_plan_signals(plan)[i].kind == PEAL_SIGNAL_RAW;
+    return keeps && (plan->flags & PEAL_PLAN_ONE_LAUNCH);
 }
 
 uint64_t peal_plan_hash(const struct peal_plan *plan)

@@ -148,7 +148,7 @@ struct peal_op {
 };
 static_assert(sizeof(struct peal_op) == 32, "an op is 32 bytes");
 
-/* Pseudo buffers of refs. A constant: offset holds the bits of a double. */
+/* Pseudo buffers of refs. A constant: offset holds the bits of a double; see peal_ref_function. */
 #define PEAL_BUF_CONST UINT16_C(0xffff)
 /* A received payload that is still in its slot: `row` is the channel, `rank` is how many unfreed
  * slots of that channel are older; offset in bytes. */
@@ -363,8 +363,10 @@ bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, ui
  * Reads only within len. On false, *why is a static text. */
 bool peal_plan_check(const void *block, size_t len, const char **why);
 
-/* Why a plan that is right cannot be run: a static text. NULL: it can. */
-const char *peal_plan_unfit(const struct peal_plan *plan);
+/* Can it be run? If not, `why` says what of it cannot, with its line. */
+bool peal_plan_fits(const struct peal_plan *plan, struct peal_text *why);
+/* Is each of its launches to find zeroes in windows and raw cells, and not what the one before left? */
+bool peal_plan_starts_at_zero(const struct peal_plan *plan);
 
 #define PEAL_PLAN_TABLE(type, table)                                                               \
     static inline const type *peal_plan_##table(const struct peal_plan *plan)                      \
@@ -535,6 +537,19 @@ static inline double peal_ref_value(const struct peal_ref *ref)
     double value;
     memcpy(&value, &ref->offset, sizeof value);
     return value;
+}
+
+/* A constant of which nothing is known. Its `row` names the function that gives it: 1 + its offset in
+ * the strings, or 0. */
+static inline bool peal_ref_is_unknown(const struct peal_ref *ref)
+{
+    return ref->buf == PEAL_BUF_CONST && ref->offset == PEAL_PLAN_UNKNOWN;
+}
+
+static inline const char *peal_ref_function(const struct peal_plan *plan,
+                                            const struct peal_ref *ref)
+{
+    return peal_ref_is_unknown(ref) && ref->row ? peal_plan_string(plan, ref->row - 1) : NULL;
 }
 
 /* Byte offset of a ref, and cell number of a sync op, in a given launch. */

@@ -101,6 +101,14 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
     frame->bases[image->size].at = frame->scratch; /* may have grown for another image */
     return true;
 }
+/* After a launch of an image that needs zeroes: the next one asks for its region again, which is then
+ * given back with all others, and cleared. */
+static inline void peal_frame_forget(struct peal_frame *frame, struct peal_image *image,
+                                     uint32_t context)
+{
+    frame->image = NULL;
+    image->families[context] = NULL;
+}
 /* Binds the peers' window parameters, which have the layout of this rank's. mapped[i][r] is where
  * rank r's memory of parameter i is mapped here; mapped[i] NULL: it is not mapped, and its owner
  * publishes where it is. segments[i][r]: the number of its exposed segment, if r is on another

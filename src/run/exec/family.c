@@ -386,6 +386,8 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
     for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
         struct peal_family *f = regions->families.at[peal_index_row(index, at)];
         if (f->key == image->family_key && agrees(f, image)) {
+            if (image->fresh && f->launches > 0)
+                return PEAL_PENDING;
             add_writers(f, image);
             *out = f;
             return PEAL_OK;

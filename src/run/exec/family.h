@@ -95,7 +95,7 @@ enum peal_status peal_regions_init(struct peal_regions *regions, const struct pe
                                    uint32_t context);
 void peal_regions_release(struct peal_regions *regions);
 /* The family of an image in these regions, made if it is new. PEAL_PENDING when the regions must be
- * given back first; PEAL_NO_MEMORY when there is no memory, or the image is too large for any. */
+ * given back first: there is no room, or a launch that needs zeroes would not find them; PEAL_NO_MEMORY when there is no memory, or the image is too large for any. */
 enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_image *image,
                                    struct peal_family **out);
 

@@ -198,6 +198,7 @@ struct peal_image {
     int64_t *totals;          /* what is added to each per launch: period * nshared */
     bool clip, rows_as_bases; /* see peal_image_options */
     bool seq_cst;             /* not monotone */
+    bool fresh;               /* each launch needs memory that is zero: see peal_frame_forget */
     bool takes;               /* ranks may wait for cells of others: a change wakes all */
     uint32_t count_shift;     /* where a one-writer cell's count begins: below it, the signature */
     uint64_t scratch;         /* offset of window scratch in the region */
