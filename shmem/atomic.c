@@ -88,6 +88,7 @@ static void log_atomic(const struct peal_shmem_call *call, const struct atomic *
 /* Returns the previous bits. */
 static uint64_t change_word(const struct peal_shmem_call *call, const struct atomic *atomic)
 {
+    LOCKED;
     enum change change = atomic->change;
     size_t width = atomic->width;
     uint64_t operand = atomic->operand;
@@ -119,6 +120,7 @@ static uint64_t apply(const struct peal_shmem_call *call, const struct atomic *a
 
 static bool try_lock(const struct peal_shmem_call *call, long *lock, uint32_t own)
 {
+    LOCKED;
     return compare_swap(call, peal_shmem_symmetric(call, lock), sizeof *lock, 0, 1 + own, 0) == 0;
 }
 
@@ -129,8 +131,10 @@ static void take_lock(const struct peal_shmem_call *call, long *lock)
     peal_shmem_script_lock(call);
     for (uint32_t tries = 1; !try_lock(call, lock, peal_comm_rank(world)); tries++) {
         sched_yield();
-        if (tries % CHECK == 0)
+        if (tries % CHECK == 0) {
+            LOCKED;
             peal_shmem_check(call, world, peal_quiet(world));
+        }
     }
     peal_shmem_script_locked();
     peal_shmem_log(call, "lock %p", (void *)lock);
@@ -161,6 +165,7 @@ void shmem_clear_lock(long *lock)
     /* What was put under the lock is there when the next PE has it. */
     peal_shmem_quiet(HERE, SHMEM_CTX_DEFAULT);
     peal_shmem_log(HERE, "unlock %p", (void *)lock);
+    LOCKED;
     uint64_t old =
         compare_swap(HERE, peal_shmem_symmetric(HERE, lock), sizeof *lock, 1 + own, 0, 0);
     if (old != 1 + own)

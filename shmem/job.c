@@ -64,12 +64,15 @@ struct peal_comm *peal_shmem_world(const struct peal_shmem_call *call)
 
 static int start(const struct peal_shmem_call *call, int requested, int *provided)
 {
-    /* A communicator belongs to one thread at a time. */
-    int threads = requested < SHMEM_THREAD_SERIALIZED ? requested : SHMEM_THREAD_SERIALIZED;
+    if (job.began) {
+        if (provided)
+            *provided = job.threads;
+        return 0;
+    }
+    int threads = requested < SHMEM_THREAD_MULTIPLE ? requested : SHMEM_THREAD_MULTIPLE;
     if (provided)
         *provided = threads;
-    if (job.began)
-        return 0;
+    peal_shmem_threads_begin(threads == SHMEM_THREAD_MULTIPLE);
     /* OpenSHMEM promises progress of gets and atomics whatever their target does. */
     setenv("PEAL_PROGRESS", "thread", 0);
     enum peal_status status = peal_comm_open(NULL, &job.world);
@@ -141,6 +144,7 @@ void shmem_global_exit(int status)
 {
     struct peal_comm *world = peal_shmem_world(HERE);
     uint64_t end = 1 + (uint64_t)(unsigned char)status;
+    (void)peal_shmem_enter(); /* and never leave: this process ends */
     for (uint32_t pe = 0; pe < (uint32_t)job.size; pe++)
         (void)peal_put(world, job.end, &end, sizeof end, pe);
     /* Wakes whoever waits: that call fails, and finds the word. */
@@ -180,19 +184,34 @@ int shmem_pe_accessible(int pe)
 int shmem_addr_accessible(const void *addr, int pe)
 {
     (void)peal_shmem_world(HERE);
+    LOCKED;
     return shmem_pe_accessible(pe) && peal_shmem_find(addr) != NULL;
 }
 
-void *shmem_ptr(const void *dest, int pe)
+static void *address_of(const struct peal_shmem_call *call, const void *dest, int pe)
 {
-    struct peal_comm *world = peal_shmem_world(HERE);
+    struct peal_comm *world = peal_shmem_world(call);
+    LOCKED;
     void *at = peal_shmem_find(dest);
     if (!at || !shmem_pe_accessible(pe))
         return NULL;
     if (pe == job.rank)
         return (void *)(uintptr_t)dest;
-    peal_shmem_log(HERE, "refuse memory of another PE is accessed directly");
+    peal_shmem_log(call, "refuse memory of another PE is accessed directly");
     return peal_symmetric_at(world, at, (uint32_t)pe);
+}
+
+void *shmem_ptr(const void *dest, int pe)
+{
+    return address_of(HERE, dest, pe);
+}
+
+void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe)
+{
+    if (team == SHMEM_TEAM_INVALID)
+        return NULL;
+    const struct peal_shmem_team *of = peal_shmem_team(HERE, team);
+    return pe >= 0 && pe < of->size ? address_of(HERE, dest, of->pes[pe]) : NULL;
 }
 
 void shmem_info_get_version(int *major, int *minor)

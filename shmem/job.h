@@ -8,6 +8,7 @@
  *   atomic.c       atomic operations and locks
  *   wait.c         waits and tests
  *   collective.c   collectives of teams; those of active sets
+ *   thread.c       calls of several threads
  *   log.c          what the program does, for peal record
  *   script.c       what peal record tells a later run to do
  *   onesided.c     calls of <peal/onesided.h> that the program makes, for peal record
@@ -46,6 +47,18 @@ void peal_shmem_check(const struct peal_shmem_call *call, struct peal_comm *comm
                       enum peal_status status);
 __attribute__((noreturn, format(printf, 2, 3))) void
 peal_shmem_fail(const struct peal_shmem_call *call, const char *format, ...);
+
+/* Calls of several threads, see thread.c: in a block that begins with LOCKED, only this thread uses the
+ * world's communicator. Such a block has no other within it, and waits for no other thread. */
+void peal_shmem_threads_begin(bool multiple);
+bool peal_shmem_is_multiple(void);
+int peal_shmem_enter(void);
+void peal_shmem_leave(const int *entered);
+#define LOCKED                                                                                     \
+    __attribute__((cleanup(peal_shmem_leave), unused)) const int locked = peal_shmem_enter()
+/* Until it is met; outside of such a block. */
+void peal_shmem_wait(const struct peal_shmem_call *call, int (*is_met)(void *context),
+                     void *context);
 
 /* The address in Peal's symmetric memory that stands for an address of the program; NULL: it is not
  * symmetric. */

@@ -84,6 +84,17 @@ bool peal_shmem_is_logged(void)
     return event_log.file != NULL;
 }
 
+/* Their order with those of the first thread is not known. */
+static bool is_other_thread(const struct peal_shmem_call *call)
+{
+    bool other = !pthread_equal(pthread_self(), event_log.thread);
+    if (other && call)
+        fprintf(event_log.file,
+                "%" PRIxPTR " %s refuse calls of a second thread are not recorded\n",
+                (uintptr_t)call->from - event_log.base - 1, call->name);
+    return other;
+}
+
 static void put_head(const struct peal_shmem_call *call)
 {
     uintptr_t from = (uintptr_t)call->from;
@@ -102,7 +113,7 @@ enum peal_shmem_look peal_shmem_log_look(const struct peal_shmem_call *call, con
     } looks[MAX_LOOKS];
     static size_t nlooks;
     struct look *look = looks;
-    if (!event_log.file)
+    if (!event_log.file || is_other_thread(call))
         return PEAL_LOOK_FREE;
     while (look < looks + nlooks && (look->from != call->from || look->word != word))
         look++;
@@ -131,14 +142,8 @@ void peal_shmem_log_memory(const struct peal_shmem_call *call, void *at, size_t 
 void peal_shmem_log(const struct peal_shmem_call *call, const char *format, ...)
 {
     va_list args;
-    if (!event_log.file)
+    if (!event_log.file || is_other_thread(call))
         return;
-    if (!pthread_equal(pthread_self(), event_log.thread)) {
-        fprintf(event_log.file,
-                "%" PRIxPTR " %s refuse calls of a second thread are not recorded\n",
-                (uintptr_t)call->from - event_log.base - 1, call->name);
-        return;
-    }
     put_head(call);
     va_start(args, format);
     vfprintf(event_log.file, format, args);
@@ -148,7 +153,7 @@ void peal_shmem_log(const struct peal_shmem_call *call, const char *format, ...)
 
 void peal_shmem_log_sync(const struct peal_shmem_call *call, const struct peal_shmem_team *team)
 {
-    if (!event_log.file)
+    if (!event_log.file || is_other_thread(call))
         return;
     put_head(call);
     fputs("sync", event_log.file);
@@ -166,7 +171,7 @@ void peal_shmem_log_synced(const struct peal_shmem_call *call, struct peal_comm 
 
 void peal_shmem_log_local(const void *at, size_t bytes)
 {
-    if (!event_log.file || bytes == 0)
+    if (!event_log.file || bytes == 0 || is_other_thread(NULL))
         return;
     if (event_log.nlocals == MAX_LOCALS) /* the oldest has most likely ended */
         event_log.nlocals = 0;

@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 
 enum { PAGE = 4096, GRAIN = 64, MAX_SEGMENTS = 8, HEAP_BYTES = 16 << 20 };
-enum { MAX_ALIGNMENT = 2 << 20 };
+enum { MAX_ALIGNMENT = 64 << 20 };
 
 /* Where the program sees symmetric memory, and where Peal does. */
 struct segment {
@@ -187,6 +187,7 @@ static char *reserve(size_t bytes)
 static struct piece *add_piece(const struct peal_shmem_call *call, size_t bytes)
 {
     bytes = page_down(bytes + PAGE - 1);
+    LOCKED;
     struct piece *piece = calloc(1, sizeof *piece);
     void *symmetric = NULL;
     if (!piece || peal_symmetric_alloc(memory.world, bytes, &symmetric) != PEAL_OK) {
@@ -255,9 +256,10 @@ static void agree(const struct peal_shmem_call *call, uint64_t request)
     uint64_t all[PEAL_MOST_RANKS];
     peal_shmem_quiet(call, SHMEM_CTX_DEFAULT);
     peal_shmem_log_sync(call, peal_shmem_team(call, SHMEM_TEAM_WORLD));
-    peal_shmem_check(call, memory.world, peal_allgather(memory.world, &request, all, 1, PEAL_U64));
-    peal_shmem_log_synced(call, memory.world);
-    for (uint32_t pe = 0; pe < peal_comm_size(memory.world); pe++) {
+    struct peal_comm *comm = peal_shmem_team(call, SHMEM_TEAM_WORLD)->comm;
+    peal_shmem_check(call, comm, peal_allgather(comm, &request, all, 1, PEAL_U64));
+    peal_shmem_log_synced(call, comm);
+    for (uint32_t pe = 0; pe < peal_comm_size(comm); pe++) {
         if (all[pe] != request)
             peal_shmem_fail(call, "PE %u calls it with another argument than this PE", pe);
     }
@@ -269,7 +271,7 @@ static void *allocate(const struct peal_shmem_call *call, size_t alignment, size
     if (bytes == 0 || alignment == 0 || (alignment & (alignment - 1)) != 0 ||
         bytes > (size_t)PTRDIFF_MAX / 4 || alignment > MAX_ALIGNMENT)
         return NULL;
-    agree(call, bytes ^ (uint64_t)alignment << 48);
+    agree(call, bytes ^ (uint64_t)__builtin_ctzll(alignment) << 56);
     bytes = (bytes + GRAIN - 1) & ~(size_t)(GRAIN - 1);
     alignment = alignment < GRAIN ? GRAIN : alignment;
     void *at = NULL;

@@ -62,6 +62,7 @@ static void put(const struct move *move)
     uint32_t pe = peal_shmem_target(move->call, move->ctx, move->pe);
     check_count(move);
     log_put(move, pe);
+    LOCKED;
     if (move->count > 0)
         peal_shmem_check(move->call, world,
                          peal_put(world, peal_shmem_symmetric(move->call, move->dest), move->source,
@@ -74,6 +75,7 @@ static void get(const struct move *move)
     uint32_t pe = peal_shmem_target(move->call, move->ctx, move->pe);
     check_count(move);
     log_get(move, pe);
+    LOCKED;
     if (move->count > 0)
         peal_shmem_check(move->call, world,
                          peal_get(world, move->dest, peal_shmem_symmetric(move->call, move->source),
@@ -98,12 +100,13 @@ static void put_signal(const struct move *move, uint64_t *signal, uint64_t value
 {
     struct peal_comm *world = peal_shmem_world(move->call);
     uint32_t pe = peal_shmem_target(move->call, move->ctx, move->pe);
-    uint64_t *word = peal_shmem_symmetric(move->call, signal);
     if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD)
         peal_shmem_fail(move->call, "there is no signal operation %d", op);
     put(move);
     peal_shmem_log(move->call, "signal %p %u %p %" PRIu64 " %d", (void *)move->ctx, pe,
                    (void *)signal, value, op);
+    LOCKED;
+    uint64_t *word = peal_shmem_symmetric(move->call, signal);
     if (op == SHMEM_SIGNAL_ADD) {
         peal_shmem_check(move->call, world, peal_notify(world, word, value, pe));
         return;
@@ -124,6 +127,7 @@ static void fence(const struct peal_shmem_call *call, shmem_ctx_t ctx)
 {
     struct peal_comm *world = peal_shmem_world(call);
     peal_shmem_log(call, "fence %p", (void *)ctx);
+    LOCKED;
     peal_shmem_check(call, world, peal_fence(world));
 }
 
@@ -131,6 +135,7 @@ void peal_shmem_quiet(const struct peal_shmem_call *call, shmem_ctx_t ctx)
 {
     struct peal_comm *world = peal_shmem_world(call);
     peal_shmem_log(call, "quiet %p", (void *)ctx);
+    LOCKED;
     peal_shmem_check(call, world, peal_quiet(world));
 }
 

@@ -6,15 +6,20 @@
  * active set, the older form, is named by its members alone, in every call: they open a
  * communicator at the first, which is kept, and find each other by messages in the world. A context
  * is a team too, whose PE numbers its calls use; all contexts share one order of operations, which
- * is stricter than required. */
+ * is stricter than required. With several threads the team of the world has a communicator of its
+ * own, because its collectives must not keep out the others' puts. */
 #include "job.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct peal_shmem_team world, shared;
 static struct peal_shmem_team *active_sets;
+/* Of several threads: who opens an active set, and the communicator for that. */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static struct peal_comm *meeting;
 
 /* ---- teams ---- */
 
@@ -178,8 +183,8 @@ static int set(void *context, const char *key, const void *value, size_t len)
         memcpy(message + MAX_KEY, value, len);
     int failed = 0;
     for (int i = 0; i < team->size; i++)
-        failed |= peal_send(world.comm, message, MAX_KEY + len, (uint32_t)team->pes[i],
-                            tag_of(key)) != PEAL_OK;
+        failed |= peal_send(meeting, message, MAX_KEY + len, (uint32_t)team->pes[i], tag_of(key)) !=
+                  PEAL_OK;
     free(message);
     return failed;
 }
@@ -190,8 +195,8 @@ static int get(void *context, const char *key, void *value, size_t cap, size_t *
     uint64_t bytes = 0;
     char *message = calloc(1, MAX_KEY + MAX_VALUE);
     bool ok = message &&
-              peal_recv(world.comm, message, MAX_KEY + MAX_VALUE, PEAL_ANY_SOURCE, tag_of(key),
-                        &bytes, NULL) == PEAL_OK &&
+              peal_recv(meeting, message, MAX_KEY + MAX_VALUE, PEAL_ANY_SOURCE, tag_of(key), &bytes,
+                        NULL) == PEAL_OK &&
               bytes >= MAX_KEY && strcmp(message, key) == 0 && bytes - MAX_KEY <= cap;
     if (ok) {
         *len = bytes - MAX_KEY;
@@ -215,22 +220,14 @@ static void open_set(const struct peal_shmem_call *call, struct peal_shmem_team 
         peal_shmem_fail(call, "%s", peal_comm_error(NULL));
 }
 
-struct peal_shmem_team *peal_shmem_active_set(const struct peal_shmem_call *call, int start,
-                                              int log_stride, int size)
+static struct peal_shmem_team *make_set(const struct peal_shmem_call *call, int start,
+                                        int log_stride, int size)
 {
-    (void)peal_shmem_world(call);
-    if (start == 0 && log_stride == 0 && size == world.size)
-        return &world;
-    struct peal_shmem_team *team = active_sets;
-    while (team && (team->first != start || team->log_stride != log_stride || team->size != size))
-        team = team->next;
-    if (team)
-        return team;
     if (start < 0 || log_stride < 0 || log_stride > 16 || size < 1 || size > world.size ||
         start + ((int64_t)(size - 1) << log_stride) >= world.size)
         peal_shmem_fail(call, "there is no active set of %d PEs from %d by 2^%d among %d", size,
                         start, log_stride, world.size);
-    team = calloc(1, sizeof *team);
+    struct peal_shmem_team *team = calloc(1, sizeof *team);
     if (!team || !(team->pes = calloc((size_t)size, sizeof *team->pes)))
         peal_shmem_fail(call, "no memory for an active set");
     team->first = start;
@@ -247,6 +244,22 @@ struct peal_shmem_team *peal_shmem_active_set(const struct peal_shmem_call *call
     open_set(call, team);
     team->next = active_sets;
     active_sets = team;
+    return team;
+}
+
+struct peal_shmem_team *peal_shmem_active_set(const struct peal_shmem_call *call, int start,
+                                              int log_stride, int size)
+{
+    (void)peal_shmem_world(call);
+    if (start == 0 && log_stride == 0 && size == world.size)
+        return &world;
+    pthread_mutex_lock(&opening);
+    struct peal_shmem_team *team = active_sets;
+    while (team && (team->first != start || team->log_stride != log_stride || team->size != size))
+        team = team->next;
+    if (!team)
+        team = make_set(call, start, log_stride, size);
+    pthread_mutex_unlock(&opening);
     return team;
 }
 
@@ -307,7 +320,7 @@ uint32_t peal_shmem_target(const struct peal_shmem_call *call, shmem_ctx_t ctx, 
 
 const char *peal_shmem_domain(shmem_ctx_t ctx)
 {
-    static char name[64];
+    static _Thread_local char name[64];
     shmem_team_t team = team_of(ctx);
     if (team == SHMEM_TEAM_WORLD)
         return "world";
@@ -322,8 +335,13 @@ const char *peal_shmem_domain(shmem_ctx_t ctx)
 
 void peal_shmem_teams_begin(const struct peal_shmem_call *call, struct peal_comm *comm)
 {
-    struct peal_comm *near = NULL;
-    if (!init(&world, comm))
+    struct peal_comm *near = NULL, *collectives = comm;
+    meeting = comm;
+    if (peal_shmem_is_multiple()) {
+        peal_shmem_check(call, comm, peal_comm_dup(comm, &collectives));
+        peal_shmem_check(call, comm, peal_comm_dup(comm, &meeting));
+    }
+    if (!init(&world, collectives))
         peal_shmem_fail(call, "no memory for a team");
     int host = -1; /* the first PE whose memory this one can address */
     void *probe = NULL;
@@ -349,5 +367,9 @@ void peal_shmem_teams_end(void)
         free(team);
     }
     release(&shared);
+    if (peal_shmem_is_multiple()) {
+        peal_comm_close(meeting);
+        peal_comm_close(world.comm);
+    }
     free(world.pes);
 }

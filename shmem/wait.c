@@ -116,10 +116,8 @@ static void log_condition(const struct condition *condition, const char *event)
 static struct condition wait_for(struct condition condition)
 {
     check(&condition);
-    struct peal_comm *world = peal_shmem_world(condition.call);
     if (count_all(&condition) > 0)
-        peal_shmem_check(condition.call, world,
-                         peal_wait_for(world, is_met, &condition, condition.call->name));
+        peal_shmem_wait(condition.call, is_met, &condition);
     condition.met = true;
     log_condition(&condition, "wait");
     return condition;
@@ -174,8 +172,10 @@ static struct condition test(struct condition condition)
     /* Programs test in loops: these must leave the core to others, and end if a peer has died. */
     if (!condition.met) {
         sched_yield();
-        if (++tests % CHECK == 0)
+        if (++tests % CHECK == 0) {
+            LOCKED;
             peal_shmem_check(condition.call, world, peal_quiet(world));
+        }
     }
     return condition;
 }
@@ -268,6 +268,17 @@ static size_t index_of(struct condition condition)
     DEFINE_SEVERAL(NAME, T, _vector, *cmp_values, cmp_values, sizeof(T))
 PEAL_SHMEM_WAITS(X, )
 #undef X
+
+void(shmem_wait)(volatile long *ivar, long cmp_value)
+{
+    int cmp = SHMEM_CMP_NE;
+    (void)wait_for(CONDITION(long, ivar, 1, NULL, &cmp_value, 0, NULL, true));
+}
+
+void(shmem_wait_until)(volatile long *ivar, int cmp, long cmp_value)
+{
+    (void)wait_for(CONDITION(long, ivar, 1, NULL, &cmp_value, 0, NULL, true));
+}
 
 struct signal_look {
     const _Atomic uint64_t *word;

@@ -545,7 +545,7 @@ def compile_program(library: str, include: str, arguments: List[str]) -> int:
     """Sources are compiled one by one and then linked, because the sanitizer's own library must not be linked."""
     sources = [a for a in arguments if a.endswith((".c", ".cc", ".cpp", ".cxx"))]
     compiler = os.environ.get("CXX", "c++") if any(not s.endswith(".c") for s in sources) else os.environ.get("CC", "cc")
-    report = ["-g", "-fsanitize=thread", f"-I{include}", f"-I{include}/../../include"]  # the second: of a build folder's source
+    report = ["-g", "-fsanitize=thread", f"-I{include}", f"-I{include}/../../include", f"-I{library}"]  # the others: of a build folder
     link = [f"-L{library}", "-lpeal_shmem", f"-Wl,-rpath,{library}", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"]
     if any(a in ("-c", "-S", "-E", "-fsyntax-only") for a in arguments):
         return subprocess.run([compiler, *report, *arguments], check=False).returncode

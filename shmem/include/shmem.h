@@ -133,6 +133,7 @@ PEAL_SHMEM_API int shmem_n_pes(void);
 PEAL_SHMEM_API int shmem_pe_accessible(int pe);
 PEAL_SHMEM_API int shmem_addr_accessible(const void *addr, int pe);
 PEAL_SHMEM_API void *shmem_ptr(const void *dest, int pe);
+PEAL_SHMEM_API void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe);
 PEAL_SHMEM_API void shmem_info_get_version(int *major, int *minor);
 PEAL_SHMEM_API void shmem_info_get_name(char *name);
 PEAL_SHMEM_API void shmem_pcontrol(int level, ...);
@@ -327,6 +328,9 @@ PEAL_SHMEM_API uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uin
                                                           int cmp, T *cmp_values);
 PEAL_SHMEM_WAITS(PEAL_SHMEM_X, )
 #undef PEAL_SHMEM_X
+/* Of earlier versions: the type is long. */
+PEAL_SHMEM_API void shmem_wait(volatile long *ivar, long cmp_value);
+PEAL_SHMEM_API void shmem_wait_until(volatile long *ivar, int cmp, long cmp_value);
 
 /* ---- collectives of teams ---- */
 
@@ -515,5 +519,28 @@ PEAL_SHMEM_OLD_NUMBERS(PEAL_SHMEM_DECLARE_TO_ALL, prod)
 
 #ifdef __cplusplus
 }
+/* Complex numbers in C's form, which compilers have in C++ too: the same bits. */
+#define PEAL_SHMEM_X(OP, NAME, T)                                                                  \
+    __extension__ static inline int shmem_complex##NAME##_##OP##_reduce(                           \
+        shmem_team_t team, T _Complex *dest, const T _Complex *source, size_t nreduce)             \
+    {                                                                                              \
+        return shmem_complex##NAME##_##OP##_reduce(                                                \
+            team, reinterpret_cast<std::complex<T> *>(dest),                                       \
+            reinterpret_cast<const std::complex<T> *>(source), nreduce);                           \
+    }                                                                                              \
+    __extension__ static inline void shmem_complex##NAME##_##OP##_to_all(                          \
+        T _Complex *dest, const T _Complex *source, int nreduce, int PE_start, int logPE_stride,   \
+        int PE_size, T _Complex *pWrk, long *pSync)                                                \
+    {                                                                                              \
+        shmem_complex##NAME##_##OP##_to_all(reinterpret_cast<std::complex<T> *>(dest),             \
+                                            reinterpret_cast<const std::complex<T> *>(source),     \
+                                            nreduce, PE_start, logPE_stride, PE_size,              \
+                                            reinterpret_cast<std::complex<T> *>(pWrk), pSync);     \
+    }
+PEAL_SHMEM_X(sum, f, float)
+PEAL_SHMEM_X(prod, f, float)
+PEAL_SHMEM_X(sum, d, double)
+PEAL_SHMEM_X(prod, d, double)
+#undef PEAL_SHMEM_X
 #endif
 #endif

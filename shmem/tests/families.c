@@ -504,6 +504,9 @@ static void test_memory(void)
     EXPECT(shmem_addr_accessible(first, right()) && shmem_addr_accessible(&variable, right()));
     EXPECT(!shmem_addr_accessible(&local, right()));
     EXPECT(!shmem_pe_accessible(npes) && shmem_ptr(first, me) == first);
+    EXPECT(!shmem_team_ptr(SHMEM_TEAM_WORLD, first, npes) &&
+           !shmem_team_ptr(SHMEM_TEAM_INVALID, first, 0));
+    EXPECT(shmem_team_ptr(SHMEM_TEAM_SHARED, first, shmem_team_my_pe(SHMEM_TEAM_SHARED)) == first);
     int *direct = shmem_ptr(first, right()); /* NULL on another host */
     if (direct)
         *direct = 1000 + me;
@@ -566,6 +569,8 @@ static void test_generic(void)
     EXPECT(shmem_atomic_fetch(SHMEM_CTX_DEFAULT, &words[1], 0) == 2L * npes);
     EXPECT(shmem_g(&flags, 0) == (1u << npes) - 1);
     shmem_wait_until(&words[1], SHMEM_CMP_GE, 0);
+    (shmem_wait_until)(&words[1], SHMEM_CMP_GE, 0); /* of earlier versions: a function, of longs */
+    shmem_wait(&words[1], 2L * npes + 1);
     words[2] = me;
     shmem_sum_reduce(SHMEM_TEAM_WORLD, &words[3], &words[2], 1);
     EXPECT(words[3] == (long)npes * (npes - 1) / 2);
@@ -578,7 +583,7 @@ int main(int argc, char **argv)
         every = atoi(argv[1]);
     int major, minor, provided;
     char name[SHMEM_MAX_NAME_LEN];
-    EXPECT(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0);
+    EXPECT(shmem_init_thread(SHMEM_THREAD_SERIALIZED, &provided) == 0);
     me = shmem_my_pe();
     npes = shmem_n_pes();
     EXPECT(provided == SHMEM_THREAD_SERIALIZED);

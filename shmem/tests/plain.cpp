@@ -4,6 +4,7 @@
 
 static int word;
 static std::complex<double> sums[2];
+__extension__ static double _Complex more[2];
 
 int main()
 {
@@ -13,7 +14,8 @@ int main()
     shmem_int_wait_until(&word, SHMEM_CMP_NE, 0);
     sums[0] = {1.0, 2.0};
     shmem_complexd_sum_reduce(SHMEM_TEAM_WORLD, &sums[1], &sums[0], 1);
-    bool is_right = sums[1] == std::complex<double>(shmem_n_pes(), 2.0 * shmem_n_pes()) &&
+    shmem_complexd_prod_reduce(SHMEM_TEAM_WORLD, &more[1], &more[0], 1); // C's form of them
+    bool is_right = __real__ more[1] == 0 && sums[1] == std::complex<double>(shmem_n_pes(), 2.0 * shmem_n_pes()) &&
                     word == 1 + (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
     shmem_finalize();
     return is_right ? 0 : 1;
