@@ -18,6 +18,7 @@
  *   sim/      simulations as jobs, their reports        verify/  reports of verdicts
  *   import/   files of other engines as arguments       graph/   files of task graphs
  *   record/   kernels in C++ as arguments: compiled, run, recorded
+ *   museum/   the texts of museum/, found by name
  *   page/     what --html writes: results as report's neutral description, one file per kind
  *
  * To add a command: a line in commands.def and a file cmd/NAME.c that defines peal_cmd_NAME. Start

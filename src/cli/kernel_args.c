@@ -2,6 +2,7 @@
 /* Binding a kernel's dimensions and parameters from the command line. */
 #include "cli/kernel_args.h"
 
+#include "cli/museum/museum.h"
 #include "sim/sim.h"
 
 #include <string.h>
@@ -98,6 +99,15 @@ bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_opti
                            out);
 }
 
+enum peal_status peal_kernel_program(const char *argument, struct peal_diags *diags,
+                                     struct peal_program **out)
+{
+    const struct peal_source *exhibit = peal_museum_instead_of(argument);
+    if (exhibit)
+        return peal_program_text(argument, exhibit->text, exhibit->len, diags, out);
+    return peal_program_open(argument, diags, out);
+}
+
 const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, const char *argument,
                                                    const struct peal_kernel_options *options,
                                                    struct peal_program **program)
@@ -106,7 +116,7 @@ const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, c
     peal_diags_init(&diags);
     const struct peal_kernel *kernel = NULL;
     struct peal_program *opened = NULL;
-    enum peal_status status = peal_program_open(argument, &diags, &opened);
+    enum peal_status status = peal_kernel_program(argument, &diags, &opened);
     if (status == PEAL_OK) {
         kernel = peal_program_kernel(opened, options->kernel, &diags);
         status = PEAL_INVALID;

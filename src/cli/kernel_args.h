@@ -226,6 +226,10 @@ enum { PEAL_KERNEL_COUNT = 256 };
             0, 0                                                                                   \
     }
 
+/* peal_program_open, which also knows the museum's kernels where there are no such files. */
+enum peal_status peal_kernel_program(const char *argument, struct peal_diags *diags,
+                                     struct peal_program **out);
+
 /* The kernel that a command names: `argument` is a file or a built-in kernel, --kernel selects. If
  * it does not, and the file has several, a line on stderr says which one was taken.
  * NULL after a message (PEAL_EXIT_OTHER). The program owns the kernel; close it with

@@ -192,7 +192,7 @@ static int run(struct peal_cli *cli, const void *given, char **args, int nargs)
     if (peal_import_names_file(args[0]))
         return show_file(cli, args[0]);
     peal_diags_init(&diags);
-    enum peal_status status = peal_program_open(args[0], &diags, &program);
+    enum peal_status status = peal_kernel_program(args[0], &diags, &program);
     if (status != PEAL_OK)
         code = peal_cli_diags(cli, status, &diags);
     else
