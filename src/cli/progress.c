@@ -91,16 +91,17 @@ static void report_and_die(struct peal_progress *progress, int number)
 {
     struct peal_progress_state state = state_of(progress);
     char line[160];
-    if (progress->draws) /* the line, or the terminal's ^C */
-        put(STDERR_FILENO, wipe, sizeof wipe - 1);
+    const char *clear = progress->draws ? wipe : ""; /* the line, or the terminal's ^C */
+    put(STDERR_FILENO, clear, strlen(clear));
     if (progress->report)
         progress->report(progress->context);
     fflush(stdout);
+    /* The terminal may write its ^C after the signal: cleared once more, together with the text. */
     int len;
     if (progress->look && !state.total) {
-        len = snprintf(line, sizeof line, "interrupted: %s\n", state.label);
+        len = snprintf(line, sizeof line, "%sinterrupted: %s\n", clear, state.label);
     } else {
-        len = snprintf(line, sizeof line, "interrupted: %" PRIu64, state.done);
+        len = snprintf(line, sizeof line, "%sinterrupted: %" PRIu64, clear, state.done);
         if (state.total)
             len += snprintf(line + len, sizeof line - (size_t)len, " of %" PRIu64, state.total);
         len += snprintf(line + len, sizeof line - (size_t)len, " %s finished\n", state.label);
