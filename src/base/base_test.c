@@ -95,6 +95,31 @@ TEST(diagnostics_point_at_the_place)
     peal_diags_release(&diags);
 }
 
+TEST(diagnostics_fit_80_columns)
+{
+    static const char line[] =
+        "let this_is_a_line = of_more_than_eighty_columns + and_what_is_wrong + "
+        "stands_at_the_end_of_it";
+    struct peal_source source = {"a.peal", line, sizeof line - 1};
+    struct peal_diags diags;
+    struct peal_text out = {0};
+    peal_diags_init(&diags);
+    peal_diag_error(&diags, (struct peal_pos){&source, 1, 72, 8},
+                    "a message that is longer than one line of a terminal goes on below its first "
+                    "words\nits second line is short");
+    peal_text_puts(&out, "peal check: ");
+    peal_diags_print(&diags, false, &out);
+    assert_string_equal(
+        peal_text_get(&out),
+        "peal check: a.peal:1:72: error: a message that is longer than one line of a\n"
+        "  terminal goes on below its first words\n"
+        "its second line is short\n"
+        "    n_eighty_columns + and_what_is_wrong + stands_at_the_end_of_it\n"
+        "                                           ^~~~~~~~\n");
+    peal_text_release(&out);
+    peal_diags_release(&diags);
+}
+
 TEST(diagnostics_keep_the_terminal_safe)
 {
     static const char text[] = "\x1b[2J \xc3\xa9 \xff\xc2\x9b x\n";

@@ -109,37 +109,48 @@ static size_t put_clean(const char *text, size_t len, struct peal_text *out)
     return columns;
 }
 
-/* Shows at most 120 bytes of the line, from a place that keeps the caret in view. */
+/* Shows as much of the line as fits, from a place that keeps the caret in view. */
 static void print_caret(struct peal_pos pos, bool color, struct peal_text *out)
 {
     const char *line;
     size_t len;
     if (!find_line(pos, &line, &len) || len == 0 || pos.col == 0 || pos.col > len + 1)
         return;
-    enum { WIDEST = 120 };
+    enum { MARGIN = 4, WIDEST = PEAL_TEXT_WIDTH - MARGIN };
     size_t column = pos.col - 1;
     size_t from = 0;
-    if (column > WIDEST - 40)
+    if (len > WIDEST && column > WIDEST - 40)
         from = column - (WIDEST - 40);
     size_t shown = WIDEST;
     if (len - from < WIDEST)
         shown = len - from;
-    peal_text_puts(out, "    ");
+    peal_text_printf(out, "%*s", MARGIN, "");
     size_t blanks = put_clean(line + from, column - from, out);
     put_clean(line + column, from + shown - column, out);
-    peal_text_printf(out, "\n    %*s%s", (int)blanks, "", color ? "\033[32m^" : "^");
+    peal_text_printf(out, "\n%*s%s", (int)blanks + MARGIN, "", color ? "\033[32m^" : "^");
     for (size_t i = 1; i < pos.len && column + i < from + shown; i++)
         peal_text_puts(out, "~");
     peal_text_puts(out, color ? "\033[0m\n" : "\n");
 }
 
-/* Messages quote what was read, and may have several lines. */
-static void put_message(const char *message, struct peal_text *out)
+/* Messages quote what was read, and may have several lines. `folded`: what is too long for a line
+ * goes on below, so that the first one keeps the place, for editors, and the first word. */
+static void put_message(const char *message, bool folded, struct peal_text *out)
 {
+    enum { INDENT = 2 };
     for (;;) {
         size_t len = strcspn(message, "\n");
-        put_clean(message, len, out);
-        peal_text_puts(out, "\n");
+        size_t line = out->len;
+        while (line && out->at[line - 1] != '\n')
+            line--;
+        size_t column = peal_text_columns(out->at + line, out->len - line);
+        struct peal_text clean = {0};
+        size_t columns = put_clean(message, len, &clean);
+        if (folded && column + columns > PEAL_TEXT_WIDTH)
+            peal_text_words(out, peal_text_get(&clean), clean.len, column, INDENT);
+        else
+            peal_text_printf(out, "%s\n", peal_text_get(&clean));
+        peal_text_release(&clean);
         if (!message[len])
             return;
         message += len + 1;
@@ -154,7 +165,8 @@ static void put_severity(enum peal_severity severity, bool color, struct peal_te
     peal_text_puts(out, color ? bright[severity] : plain[severity]);
 }
 
-/* `quoted`: inside another message, in which only notes and places are marked. */
+/* `quoted`: inside another message, which is folded as a whole, and in which only notes and places
+ * are marked. */
 static void print(const struct peal_diags *diags, bool color, bool quoted, struct peal_text *out)
 {
     for (size_t i = 0; i < diags->list.len; i++) {
@@ -167,7 +179,7 @@ static void print(const struct peal_diags *diags, bool color, bool quoted, struc
         }
         if (!quoted || diag->pos.source || diag->severity == PEAL_NOTE)
             put_severity(diag->severity, color, out);
-        put_message(diag->message, out);
+        put_message(diag->message, !quoted, out);
         print_caret(diag->pos, color, out);
     }
     if (diags->errors > PEAL_DIAG_LIMIT)

@@ -87,8 +87,6 @@ int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
     if (!diags->list.at[0].pos.source && cli->command)
         peal_text_printf(&text, "peal %s: ", cli->command->name);
     peal_diags_print(diags, cli->color_err, &text);
-    if (!diags->list.at[0].pos.source)
-        peal_text_fold(&text, 0, 2, PEAL_TEXT_WIDTH);
     fflush(stdout);
     fputs(peal_text_get(&text), stderr);
     peal_text_release(&text);
