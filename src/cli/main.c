@@ -2,6 +2,7 @@
 /* peal COMMAND [options] ...: finds the command in commands.def, parses by its table, runs it. */
 #include "cli/cli.h"
 #include "cli/help.h"
+#include "comm/core/env.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,8 @@ static int run_command(struct peal_cli *cli, int argc, char **argv)
         code = peal_cli_usage(cli, "needs %s", command->args);
     else if (command->max_args >= 0 && args.len > command->max_args)
         code = peal_cli_usage(cli, "unexpected argument '%s'", args.at[command->max_args]);
+    else if (peal_env_misspelt(&error) != PEAL_OK)
+        code = peal_cli_usage(cli, "%s", peal_text_get(&error));
     else
         code = command->run(cli, options, args.at, args.len);
     peal_text_release(&error);

@@ -112,10 +112,8 @@ static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
     if (ranks->bind)
         setenv("PEAL_BIND", "wrap", 0);
     set_patience(ranks);
-    if (peal_comm_open(options, &comm) != PEAL_OK) {
-        fprintf(stderr, "peal: rank %u: %s\n", options->rank, peal_comm_error(NULL));
-        return PEAL_EXIT_OTHER;
-    }
+    if (peal_comm_open(options, &comm) != PEAL_OK)
+        return peal_cli_fail(cli, "%s", peal_comm_error(NULL));
     int code = ranks->body(comm, ranks->context);
     peal_comm_close(comm);
     if (!peal_cli_flush(cli) && code == PEAL_EXIT_OK)

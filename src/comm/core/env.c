@@ -3,6 +3,7 @@
 #include "comm/core/env.h"
 
 #include "base/base.h"
+#include "base/nearest.h"
 #include "comm/core/communicator.h"
 #include "compute/compute.h"
 
@@ -176,34 +177,78 @@ static bool is_silence(const char *text)
            strtoul(text, NULL, 10) <= PEAL_NET_MAX_SILENCE;
 }
 
+static const struct setting {
+    const char *name;
+    bool (*is_right)(const char *text); /* NULL: whoever reads it says what is wrong */
+    const char *wanted;
+    bool is_short; /* one letter from what other programs use, such as PEAL_BIN */
+} settings[] = {
+    {"PEAL_TIMEOUT_MS", is_milliseconds, "a number of milliseconds, or 0 for never", false},
+    {"PEAL_WARN_MS", is_milliseconds, "a number of milliseconds, or 0 for never", false},
+    {"PEAL_WINDOW_POOL", is_size, "a size such as 8M", false},
+    {"PEAL_CORES", is_cores, "a number of processors", false},
+    {"PEAL_BIND", is_binding, "core, wrap or none", true},
+    {"PEAL_COMPUTE", is_variant, "generic, or an instruction set that this processor has", false},
+    {"PEAL_SINGLE_COPY", is_switch, "0 or 1", false},
+    {"PEAL_VERIFY", is_switch, "0 or 1", false},
+    {"PEAL_PROGRESS", is_progress, "wait or thread", false},
+    {"PEAL_NET_CRYPT", is_switch, "0 or 1", false},
+    {"PEAL_NET_SILENCE", is_silence, "a number of seconds from 2 to 3600", false},
+    {"PEAL_ALGO", NULL, NULL, false},
+    {"PEAL_PLATFORM", NULL, NULL, false},
+    {"PEAL_SECRET_FILE", NULL, NULL, false},
+    {"PEAL_SIM_TRACE", NULL, NULL, false},
+    {"PEAL_STATS", NULL, NULL, false},
+    {"PEAL_TRACE", NULL, NULL, false},
+    {"PEAL_TUNE_FILE", NULL, NULL, false},
+};
+
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static bool is_setting(const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < SETTINGS && !found; i++)
+        found = strcmp(settings[i].name, name) == 0;
+    return found;
+}
+
+/* Other PEAL_ names may be a program's own; only what is nearly a setting was meant to be one. */
+enum peal_status peal_env_misspelt(struct peal_text *why)
+{
+    enum { LONGEST = 40 };
+    for (char **at = environ; *at; at++) {
+        char name[LONGEST + 1];
+        size_t len = strcspn(*at, "=");
+        if (strncmp(*at, "PEAL_", 5) != 0 || len > LONGEST)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)len, *at);
+        if (is_setting(name))
+            continue;
+        const char *near = NULL;
+        for (size_t i = 0; i < SETTINGS; i++) {
+            if (!settings[i].is_short)
+                near = peal_nearer(name, near, settings[i].name);
+        }
+        if (!near)
+            continue;
+        peal_text_printf(why, "nothing reads the variable %s; did you mean %s?", name, near);
+        return PEAL_INVALID;
+    }
+    return PEAL_OK;
+}
+
 enum peal_status peal_env_check(struct peal_text *why)
 {
-    static const struct {
-        const char *name;
-        bool (*is_right)(const char *text);
-        const char *wanted;
-    } settings[] = {
-        {"PEAL_TIMEOUT_MS", is_milliseconds, "a number of milliseconds, or 0 for never"},
-        {"PEAL_WARN_MS", is_milliseconds, "a number of milliseconds, or 0 for never"},
-        {"PEAL_WINDOW_POOL", is_size, "a size such as 8M"},
-        {"PEAL_CORES", is_cores, "a number of processors"},
-        {"PEAL_BIND", is_binding, "core, wrap or none"},
-        {"PEAL_COMPUTE", is_variant, "generic, or an instruction set that this processor has"},
-        {"PEAL_SINGLE_COPY", is_switch, "0 or 1"},
-        {"PEAL_VERIFY", is_switch, "0 or 1"},
-        {"PEAL_PROGRESS", is_progress, "wait or thread"},
-        {"PEAL_NET_CRYPT", is_switch, "0 or 1"},
-        {"PEAL_NET_SILENCE", is_silence, "a number of seconds from 2 to 3600"},
-    };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    for (size_t i = 0; i < SETTINGS; i++) {
         const char *text = getenv(settings[i].name);
-        if (!text || !text[0] || settings[i].is_right(text))
+        if (!settings[i].is_right || !text || !text[0] || settings[i].is_right(text))
             continue;
         peal_text_printf(why, "%s is '%s', and should be %s", settings[i].name, text,
                          settings[i].wanted);
         return PEAL_INVALID;
     }
-    return PEAL_OK;
+    return peal_env_misspelt(why);
 }
 
 /* ---- rank and size ---- */
@@ -274,7 +319,7 @@ enum peal_status peal_env_force(struct peal_comm *comm)
         char *algo = strchr(item, '=');
         if (item[0] == '\0')
             continue;
-        if (algo) {
+        if (algo && algo > item && algo[1]) {
             *algo++ = '\0';
             status = peal_comm_set_algo(comm, item, algo);
         } else {
