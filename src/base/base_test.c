@@ -114,8 +114,8 @@ TEST(diagnostics_fit_80_columns)
         "peal check: a.peal:1:72: error: a message that is longer than one line of a\n"
         "  terminal goes on below its first words\n"
         "its second line is short\n"
-        "    n_eighty_columns + and_what_is_wrong + stands_at_the_end_of_it\n"
-        "                                           ^~~~~~~~\n");
+        "     = of_more_than_eighty_columns + and_what_is_wrong + stands_at_the_end_of_it\n"
+        "                                                         ^~~~~~~~\n");
     peal_text_release(&out);
     peal_diags_release(&diags);
 }

@@ -2,6 +2,8 @@
 /* Collecting and printing diagnostics. */
 #include "base/diag.h"
 
+#include "base/size.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +122,7 @@ static void print_caret(struct peal_pos pos, bool color, struct peal_text *out)
     size_t column = pos.col - 1;
     size_t from = 0;
     if (len > WIDEST && column > WIDEST - 40)
-        from = column - (WIDEST - 40);
+        from = peal_size_min(column - (WIDEST - 40), len - WIDEST);
     size_t shown = WIDEST;
     if (len - from < WIDEST)
         shown = len - from;

@@ -2,7 +2,7 @@
 /* peal COMMAND [options] ...: finds the command in commands.def, parses by its table, runs it. */
 #include "cli/cli.h"
 #include "cli/help.h"
-#include "comm/core/env.h"
+#include "comm/comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

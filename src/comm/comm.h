@@ -28,6 +28,7 @@
 #define PEAL_COMM_COMM_H
 
 #include "comm/core/communicator.h"
+#include "comm/core/env.h"
 #include "comm/core/growth.h"
 #include "comm/simulated/machine_kernel.h"
 #include "comm/user/label.h"

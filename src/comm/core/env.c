@@ -3,7 +3,6 @@
 #include "comm/core/env.h"
 
 #include "base/base.h"
-#include "base/nearest.h"
 #include "comm/core/communicator.h"
 #include "compute/compute.h"
 

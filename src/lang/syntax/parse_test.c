@@ -39,9 +39,8 @@ TEST(errors_are_reported_with_their_place)
          "t.peal:1:17: error: only buffers have a direction; 'op' is always read\n"
          "    kernel k(in op: reduce) { }\n                    ^~~~~~\n"},
         {__LINE__, "kernel k(x: q8[n]) { }",
-         "t.peal:1:13: error: expected an element type (T, f16, bf16, f32, f64, i8, u8, i32 or "
-         "i64), "
-         "found 'q8'\n    kernel k(x: q8[n]) { }\n                ^~\n"},
+         "t.peal:1:13: error: expected an element type (T, f16, bf16, f32, f64, i8, u8,\n"
+         "  i32 or i64), found 'q8'\n    kernel k(x: q8[n]) { }\n                ^~\n"},
         {__LINE__, "kernel k() {\n    let for = 1\n    wait s > 1\n}",
          "t.peal:2:9: error: 'for' is a word of the language and cannot be a new name\n"
          "        let for = 1\n            ^~~\n"
