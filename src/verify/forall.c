@@ -287,10 +287,10 @@ static int64_t common_multiple(uint32_t n)
     return product;
 }
 
-/* Proves another count, or in place. In place there may be no plan for uneven parts, or none at
+/* Proves another count, or in place; `some`: where there is a plan. In place there may be no plan for uneven parts, or none at
  * all. */
 static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int64_t count,
-                       bool in_place)
+                       bool in_place, bool some)
 {
     struct peal_claim claim = {.request = base->request,
                                .ranks = base->ranks,
@@ -309,7 +309,7 @@ static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int
     for (size_t i = 0; status == PEAL_INVALID && !none && is_unmet(f, &claim.tasks[i]); i++)
         none = i + 1 == claim.ntasks;
     bool uneven = !count || count % common_multiple(f->cutoff) != 0;
-    bool some = in_place && uneven;
+    some = some || (in_place && uneven);
     bool good = none || (status == PEAL_OK && is_whole(f, &claim, &sum, some));
     peal_claim_release(&claim);
     if (!good)
@@ -333,7 +333,7 @@ uint32_t peal_forall_claims(const struct peal_forall *f)
         return 1;
     if (f->in == PEAL_FORALL_HALO)
         return (uint32_t)f->least + 3;
-    return 1 + 2 * MORE_COUNTS;
+    return 1 + 2 * (MORE_COUNTS + (f->pieces > 1 ? (uint32_t)f->pieces : 0));
 }
 
 int64_t peal_forall_count(const struct peal_forall *f)
@@ -356,6 +356,31 @@ static void choose_counts(const struct peal_forall *f, int64_t *out)
     memcpy(out, f->even ? even : any, sizeof any);
 }
 
+/* A count that no number divides which divides the pieces; as many other numbers of ranks as can. */
+static int64_t least_odd(const struct peal_forall *f)
+{
+    int64_t count = f->even ? common_multiple(f->cutoff) : 1;
+    for (int64_t i = 2; i <= f->pieces; i++) {
+        while (count % i == 0 && f->pieces % i == 0)
+            count /= i;
+    }
+    return count;
+}
+
+/* Pieces of a count differ in length, depending on its rest: every rest. Where all parts of ranks are
+ * equally long, numbers of ranks that do not divide a count have no plan. */
+static bool prove_rests(struct peal_forall *f, const struct peal_claim *claim)
+{
+    int64_t unit = least_odd(f), most = f->cutoff * f->pieces / unit + 1;
+    for (int64_t i = 0; i < f->pieces && f->pieces > 1; i++) {
+        int64_t count = (most * f->pieces + i) * unit;
+        if (!prove_more(f, claim, count, false, f->even) ||
+            (f->in_place && !prove_more(f, claim, count, true, f->even)))
+            return false;
+    }
+    return true;
+}
+
 /* Each in place and not. */
 static bool prove_counts(struct peal_forall *f, const struct peal_claim *claim)
 {
@@ -363,12 +388,12 @@ static bool prove_counts(struct peal_forall *f, const struct peal_claim *claim)
     choose_counts(f, counts);
     f->in_place = peal_forall_may_be_in_place(claim->request.kernel);
     for (size_t i = 0; i < MORE_COUNTS; i++) {
-        if (!prove_more(f, claim, counts[i], false))
+        if (!prove_more(f, claim, counts[i], false, false))
             return false;
-        if (f->in_place && !prove_more(f, claim, counts[i], true))
+        if (f->in_place && !prove_more(f, claim, counts[i], true, false))
             return false;
     }
-    return true;
+    return prove_rests(f, claim);
 }
 
 /* All counts up to the one from which on sizes and places do not change their order, and one
@@ -379,7 +404,7 @@ static bool check_halo(struct peal_forall *f, const struct peal_claim *claim)
     if (f->ahead > f->depth)
         return refuse(f, "more messages are under way than a channel has slots");
     for (int64_t count = 0; count <= f->least + 1; count++) {
-        if (!prove_more(f, claim, count, false))
+        if (!prove_more(f, claim, count, false, false))
             return false;
     }
     return true;

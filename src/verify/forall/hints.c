@@ -92,8 +92,10 @@ static const struct {
      "before the launch ends, tell the rank whose window was read, and let it wait:\n"
      "  notify taken@left += 1, wait taken >= nranks - 1"},
     {"a part that is neither [c of nranks] nor a slot's",
-     "x[c of nranks], w[0 +: part(c, n, nranks)]; two buffers take turns by launches,\n"
-     "  w[launch mod 2], not by the steps of a loop"},
+     "x[c of nranks], w[0 +: part(c, n, nranks)], slots w[s % 2] of T[2, n] or of\n"
+     "  T[2, cdiv(n, nranks)]"},
+    {"a slot that is neither a number nor one modulo all",
+     "w[s % 2] of T[2, n], with the loop's variable s"},
     {"a buffer that is neither a vector nor space for one part",
      "T[n], slots of T[cdiv(n, nranks)], or one of k in turn: T[k, n][launch mod k]"},
     {"more messages are under way", "recv what was sent before the next send, or --depth k"},
@@ -115,7 +117,8 @@ static const struct {
     {"a tile whose value is that of the last iteration over ranks",
      "a sum over the ranks: acc = op(acc, ...)"},
     {"a function that is not a reduction", "op(a, b) and final(op, a) only"},
-    {"a write to another rank's memory", "rings read their neighbour's window: w = w@left"},
+    {"a write to another rank's memory",
+     "a window that one neighbour alone writes: w@right = x, and its owner reads"},
     {"more than one dimension", "one dimension; the others as numbers"},
     {"a nested loop, or one with a step", "one loop from a to b"},
     {"a recv_async",

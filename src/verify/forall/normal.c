@@ -182,12 +182,39 @@ static struct peal_expr *factor_of(const struct peal_expr *e, const struct peal_
     return peal_linear_same(e->a, len) ? e->b : NULL;
 }
 
+/* base[row, from +: len]: base[row][from +: len]; base[row, :]: base[row]. */
+static struct peal_expr *split_slice(struct normalizer *n, struct peal_expr *e)
+{
+    if (e->nslices != 2 || e->slices[0].kind != PEAL_SLICE_INDEX ||
+        (e->slices[1].kind != PEAL_SLICE_RANGE && e->slices[1].kind != PEAL_SLICE_PART &&
+         e->slices[1].kind != PEAL_SLICE_ALL))
+        return e;
+    struct peal_expr *row = peal_expr_new(n->module, PEAL_EXPR_SLICE, e->pos);
+    n->failed = n->failed || !row;
+    if (!row)
+        return NULL;
+    struct peal_expr *next = e->next;
+    *row = *e;
+    row->next = NULL;
+    row->nslices = 1;
+    n->failed = n->failed || !peal_expr_measure(row);
+    row->next = e->slices[1].kind == PEAL_SLICE_ALL ? next : NULL;
+    if (e->slices[1].kind == PEAL_SLICE_ALL)
+        return row;
+    e->a = row;
+    e->slices[0] = e->slices[1];
+    e->nslices = 1;
+    n->failed = n->failed || !peal_expr_measure(e);
+    return e;
+}
+
 /* base[0 +: all of it]: the base. base[r * (n / nranks) +: n / nranks] of n elements, where nranks
  * divides n: base[r of nranks]. */
 static struct peal_expr *simplify_slice(struct normalizer *n, struct peal_expr *e)
 {
-    struct peal_slice *s = &e->slices[0];
-    if (e->nslices != 1 || s->kind != PEAL_SLICE_RANGE)
+    e = split_slice(n, e);
+    struct peal_slice *s = e ? &e->slices[0] : NULL;
+    if (!e || e->kind != PEAL_EXPR_SLICE || e->nslices != 1 || s->kind != PEAL_SLICE_RANGE)
         return e;
     struct peal_expr *len = length_of(n, e->a);
     if (len && peal_word_is_int(s->a, 0) && peal_linear_same(len, s->b))
@@ -635,6 +662,64 @@ static bool unroll(struct normalizer *n, struct peal_stmt **at)
     return true;
 }
 
+/* --- the first turn --------------------------------------------------------------------------- */
+
+/* i == 0, i < 1 (true in the first turn), or i != 0, i > 0, i >= 1 (false in it) */
+static bool asks_for_first(const struct peal_stmt *s, const struct peal_symbol *i, bool *first)
+{
+    const struct peal_expr *e = s->kind == PEAL_STMT_IF ? s->a : NULL;
+    if (!e || e->kind != PEAL_EXPR_BINARY || !peal_word_is_name(e->a, i))
+        return false;
+    bool none = peal_word_is_int(e->b, 0), one = peal_word_is_int(e->b, 1);
+    *first = (e->op == PEAL_INT_EQ && none) || (e->op == PEAL_INT_LT && one);
+    return *first || ((e->op == PEAL_INT_NE || e->op == PEAL_INT_GT) && none) ||
+           (e->op == PEAL_INT_GE && one);
+}
+
+/* Replaces conditions that ask for the first turn by what they choose in it, or later. */
+static void choose_turn(struct peal_stmt **at, const struct peal_symbol *i, bool in_first)
+{
+    bool first;
+    while (*at) {
+        struct peal_stmt *s = *at;
+        if (!asks_for_first(s, i, &first)) {
+            at = &s->next;
+            continue;
+        }
+        struct peal_stmt **tail = at;
+        *at = first == in_first ? s->body : s->other;
+        while (*tail)
+            tail = &(*tail)->next;
+        *tail = s->next;
+    }
+}
+
+/* for i in 0 .. nranks { if i == 0 { A } else { B } }: A with 0 for i, then for i in 1 .. nranks { B }.
+ * There is a first turn, whatever the number of ranks. */
+static bool peel(struct normalizer *n, struct peal_stmt **at)
+{
+    struct peal_stmt *loop = *at;
+    bool first, asked = false;
+    if (loop->c || !peal_word_is_int(loop->a, 0) || !peal_word_is_builtin(loop->b, PEAL_NRANKS))
+        return false;
+    for (struct peal_stmt *s = loop->body; s; s = s->next)
+        asked = asked || asks_for_first(s, loop->symbol, &first);
+    struct peal_stmt *turn = asked ? copy_block(n, loop->body) : NULL;
+    if (!turn || n->failed)
+        return false;
+    choose_turn(&turn, loop->symbol, true);
+    choose_turn(&loop->body, loop->symbol, false);
+    n->value[loop->symbol->slot] = new_int(n, loop->a, 0);
+    rewrite_block(n, &turn);
+    n->value[loop->symbol->slot] = NULL;
+    loop->a = new_int(n, loop->a, 1);
+    *at = turn;
+    while (*at)
+        at = &(*at)->next;
+    *at = loop;
+    return true;
+}
+
 /* --- statements ------------------------------------------------------------------------------ */
 
 static bool is_over_ranks(const struct peal_stmt *s)
@@ -752,6 +837,10 @@ static void rewrite_block(struct normalizer *n, struct peal_stmt **first)
             (*first)->a = rewrite(n, (*first)->a);
             (*first)->b = rewrite(n, (*first)->b);
             fixed = !n->failed && unroll(n, first);
+            if (!fixed && !n->failed && peel(n, first)) {
+                while ((*first)->next != after)
+                    first = &(*first)->next;
+            }
         }
         if (fixed) {
             while (*first != after)
@@ -769,6 +858,7 @@ static void rewrite_block(struct normalizer *n, struct peal_stmt **first)
 static bool rewrite_kernel(struct normalizer *n)
 {
     struct peal_kernel *k = n->kernel;
+    struct peal_diags diags;
     size_t slots = k->nslots + 1u;
     n->value = calloc(slots, sizeof(struct peal_expr *));
     n->followed = calloc(slots, sizeof *n->followed);
@@ -781,6 +871,9 @@ static bool rewrite_kernel(struct normalizer *n)
     for (int i = 0; i < k->nparams && !n->failed; i++)
         rewrite_shape(n, k->params[i]);
     rewrite_block(n, &k->body);
+    peal_diags_init(&diags);
+    n->failed = n->failed || peal_lower_fold(n->module, k, &diags) != PEAL_OK;
+    peal_diags_release(&diags);
     free(n->value);
     free(n->followed);
     free(n->is_rank);

@@ -58,10 +58,47 @@ static bool is_part_length(struct mesh *m, const struct peal_expr *e)
            is_dim(e->a->next) && e->a->next->next && peal_mesh_is_nranks(e->a->next->next);
 }
 
+/* [i of k] with numbers: a piece. */
+static bool is_piece_of(const struct peal_expr *i, const struct peal_expr *k)
+{
+    enum { MAX_PIECES = 8 };
+    return i->kind == PEAL_EXPR_INT && k->kind == PEAL_EXPR_INT && k->value >= 1 &&
+           k->value <= MAX_PIECES && i->value >= 0 && i->value < k->value;
+}
+
+/* part(i, n, k) */
+static bool is_piece_length(const struct peal_expr *e)
+{
+    return is_call(e, PEAL_BUILTIN_PART) && e->a->next && is_dim(e->a->next) && e->a->next->next &&
+           is_piece_of(e->a, e->a->next->next);
+}
+
+/* cdiv(n, k), which is at least part(i, n, k) */
+static bool is_largest_piece(const struct peal_expr *e)
+{
+    return is_call(e, PEAL_BUILTIN_CDIV) && is_dim(e->a) && e->a->next &&
+           e->a->next->kind == PEAL_EXPR_INT && e->a->next->value >= 1;
+}
+
 /* n / nranks, where nranks divides n */
 static bool is_even_part(const struct mesh *m, const struct peal_expr *e)
 {
     return m->even && e && peal_word_is_even_part(e);
+}
+
+static int64_t least_multiple(int64_t a, int64_t b)
+{
+    int64_t multiple = a;
+    while (multiple % b)
+        multiple += a;
+    return multiple;
+}
+
+/* The proof needs counts that are divided into so many pieces in every way. */
+static bool count_pieces(struct mesh *m, int64_t pieces)
+{
+    m->pieces = least_multiple(m->pieces, pieces);
+    return m->pieces <= 24;
 }
 
 /* Is len at most unit, by an assert or by definition? */
@@ -69,6 +106,13 @@ static bool fits(struct mesh *m, const struct peal_expr *len, const struct peal_
 {
     if (is_even_part(m, len))
         return peal_linear_same(len, unit) || peal_linear_same(len->a, unit);
+    if (is_piece_length(len) && !count_pieces(m, len->a->next->next->value))
+        return false;
+    if (is_piece_length(len) && is_largest_piece(unit))
+        return peal_linear_same(len->a->next, unit->a) &&
+               peal_linear_same(len->a->next->next, unit->a->next);
+    if (is_piece_length(len))
+        return peal_linear_same(len->a->next, unit);
     if (!is_dim(len) && !is_part_length(m, len))
         return false;
     if (peal_linear_same(len, unit))
@@ -108,8 +152,8 @@ static void multiply(struct mesh *m, const struct peal_expr *e, struct product *
     } else if (peal_mesh_is_nranks(e)) {
         p->ranks++;
     } else {
-        bool size =
-            is_size(m, e) || is_largest_part(m, e) || is_part_length(m, e) || is_even_part(m, e);
+        bool size = is_size(m, e) || is_largest_part(m, e) || is_part_length(m, e) ||
+                    is_even_part(m, e) || is_largest_piece(e);
         p->good = p->good && size && !p->size && p->number <= 4096;
         p->size = e;
     }
@@ -142,7 +186,9 @@ static struct product shape_of(struct mesh *m, const struct peal_symbol *s)
     multiply(m, s->shape[0], &p);
     bool rows = s->type.dims == 2;
     if (rows) {
-        p.good = p.good && !p.size && s->shape[1] && is_size(m, s->shape[1]);
+        p.good = p.good && !p.size && s->shape[1] &&
+                 (is_size(m, s->shape[1]) || is_largest_part(m, s->shape[1]) ||
+                  is_largest_piece(s->shape[1]));
         p.size = s->shape[1];
     }
     p.good = p.good && p.size;
@@ -225,7 +271,8 @@ static struct slot_start expand(struct mesh *m, const struct peal_expr *e)
         one.phases = e->value;
     else if (peal_mesh_is_nranks(e))
         one.ranks = 1;
-    else if (is_size(m, e) || is_largest_part(m, e) || is_even_part(m, e))
+    else if (is_size(m, e) || is_largest_part(m, e) || is_part_length(m, e) || is_even_part(m, e) ||
+             is_largest_piece(e))
         one.unit = e;
     else if (peal_mesh_is_rank(m, e))
         one.rank = e;
@@ -311,6 +358,7 @@ static bool read_row(struct mesh *m, const struct peal_symbol *s, const struct p
 struct chain {
     const struct peal_expr *slice[2]; /* outermost first */
     uint32_t count;
+    bool remote; /* memory of a rank that the text names */
     const struct peal_symbol *buffer;
 };
 
@@ -323,7 +371,7 @@ static bool unchain(struct mesh *m, const struct peal_expr *e, struct chain *c)
             if (!peal_mesh_is_rank(m, e->b))
                 return false;
             m->remote++;
-            m->reaches = true;
+            m->reaches = c->remote = true;
         } else if (e->kind == PEAL_EXPR_SLICE && e->nslices == 1 && n < 2) {
             list[n++] = e;
         } else {
@@ -344,28 +392,15 @@ static bool is_part(struct mesh *m, const struct peal_slice *s)
     return s->kind == PEAL_SLICE_PART && peal_mesh_is_rank(m, s->a) && peal_mesh_is_nranks(s->b);
 }
 
-static int64_t least_multiple(int64_t a, int64_t b)
-{
-    int64_t multiple = a;
-    while (multiple % b)
-        multiple += a;
-    return multiple;
-}
-
-/* [i of k] with numbers: a piece. */
 static bool is_piece(const struct peal_slice *s)
 {
-    enum { MAX_PIECES = 8 };
-    return s->kind == PEAL_SLICE_PART && s->a->kind == PEAL_EXPR_INT &&
-           s->b->kind == PEAL_EXPR_INT && s->b->value >= 1 && s->b->value <= MAX_PIECES &&
-           s->a->value >= 0 && s->a->value < s->b->value;
+    return s->kind == PEAL_SLICE_PART && is_piece_of(s->a, s->b);
 }
 
 static bool set_pieces(struct mesh *m, int64_t pieces, struct mesh_layout *out)
 {
     out->pieces = pieces;
-    m->pieces = least_multiple(m->pieces, pieces);
-    return m->pieces <= 24;
+    return count_pieces(m, pieces);
 }
 
 static bool read_first(struct mesh *m, const struct chain *c, struct mesh_layout *out)
@@ -420,7 +455,7 @@ bool peal_mesh_is_empty(const struct peal_expr *e)
 
 bool peal_mesh_region(struct mesh *m, const struct peal_expr *e)
 {
-    struct chain c;
+    struct chain c = {.count = 0};
     struct mesh_layout layout = {.cut = MESH_WHOLE, .phases = 1, .pieces = 1};
     if (peal_mesh_is_empty(e))
         return true;
@@ -437,6 +472,9 @@ bool peal_mesh_region(struct mesh *m, const struct peal_expr *e)
     if (c.count > 0 && !read_first(m, &c, &layout))
         return peal_mesh_refuse(m, e->pos, strange);
     if (c.count > 1 && !read_second(m, &c, &layout))
+        return peal_mesh_refuse(m, e->pos, strange);
+    /* As long as its own rank's part: slots of another rank's buffer begin elsewhere. */
+    if (c.remote && layout.cut == MESH_SLOTS && is_part_length(m, layout.of))
         return peal_mesh_refuse(m, e->pos, strange);
     struct mesh_layout *known = &m->layout[c.buffer->slot];
     if (layout.cut == MESH_WHOLE)
