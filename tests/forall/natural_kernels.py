@@ -484,6 +484,207 @@ kernel spread(inout part: window T[n]) {
         wait over >= 1
     }
 """)),
+    "a ring that pushes through two slots": ("ring", """kernel ring(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    let right = (rank + 1) % nranks
+    let left = (rank - 1) % nranks
+    let m = cdiv(n, nranks)
+    window slot: T[2, m]
+    signal ready, taken
+    private acc: T[n]
+    acc = x
+    for s in 0 .. nranks - 1 {
+        let out_part = (rank - s) % nranks
+        let in_part = (rank - s - 1) % nranks
+        if s >= 2 { wait taken >= s - 1 }
+        slot@right[s % 2, 0 +: part(out_part, n, nranks)] = acc[out_part of nranks]
+        notify ready@right += 1
+        wait ready >= s + 1
+        acc[in_part of nranks] = op(acc[in_part of nranks], slot[s % 2, 0 +: part(in_part, n, nranks)])
+        notify taken@left += 1
+    }
+    for s in 0 .. nranks - 1 {
+        let t = nranks - 1 + s
+        let out_part = (rank + 1 - s) % nranks
+        let in_part = (rank - s) % nranks
+        if t >= 2 { wait taken >= t - 1 }
+        slot@right[t % 2, 0 +: part(out_part, n, nranks)] = acc[out_part of nranks]
+        notify ready@right += 1
+        wait ready >= t + 1
+        acc[in_part of nranks] = slot[t % 2, 0 +: part(in_part, n, nranks)]
+        notify taken@left += 1
+    }
+    wait taken >= 2 * nranks - 2
+    y = final(op, acc)
+}
+"""),
+    "a ring that pulls through two slots": ("ring", """kernel ring(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    let right = (rank + 1) % nranks
+    let left = (rank - 1) % nranks
+    window slot: T[2 * n]
+    signal ready, taken
+    slot[0 +: n] = x
+    notify ready@right += 1
+    let acc = x
+    for s in 1 .. nranks {
+        wait ready >= s
+        if s >= 2 { wait taken >= s - 1 }
+        slot[(s % 2) * n +: n] = slot@left[((s - 1) % 2) * n +: n]
+        notify taken@left += 1
+        notify ready@right += 1
+        acc = op(acc, slot[(s % 2) * n +: n])
+    }
+    wait taken >= nranks - 1
+    wait ready >= nranks
+    y = final(op, acc)
+}
+"""),
+    "a ring that pushes parts home": ("ring", """kernel ring(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    window inbox: T[n]
+    window result: T[n]
+    signal came, done
+    let next = (rank + 1) % nranks
+    let c0 = rank
+    private acc: T[n]
+    acc = x
+    for s in 1 .. nranks {
+        let c = (rank - s + 1) % nranks
+        let d = (rank - s) % nranks
+        inbox@next[c of nranks] = acc[c of nranks]
+        notify came@next += 1
+        wait came >= s
+        acc[d of nranks] = op(inbox[d of nranks], acc[d of nranks])
+    }
+    for s in 1 .. nranks {
+        let c = (rank - s + 2) % nranks
+        let d = (rank - s + 1) % nranks
+        result@next[c of nranks] = acc[c of nranks]
+        notify came@next += 1
+        wait came >= nranks - 1 + s
+        acc[d of nranks] = result[d of nranks]
+    }
+    y = final(op, acc)
+    notify done@((rank - 1) % nranks) += 1
+    wait done >= 1
+}
+"""),
+    "a ring that pushes whole vectors through three slots": ("ring", """kernel ring(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    window slot: T[3 * n]
+    signal full, free
+    let next = (rank + 1) % nranks
+    let prev = (rank - 1) % nranks
+    let acc = x
+    let cur = x
+    for s in 0 .. nranks - 1 {
+        if s >= 3 { wait free >= s - 2 }
+        slot@next[(s % 3) * n +: n] = cur
+        notify full@next += 1
+        wait full >= s + 1
+        cur = slot[(s % 3) * n +: n]
+        notify free@prev += 1
+        acc = op(acc, cur)
+    }
+    wait free >= nranks - 1
+    y = final(op, acc)
+}
+"""),
+    "a reduce-scatter that pushes": ("ring", """kernel scatter(in x: T[n], out y: T[part(rank, n, nranks)], op: reduce) implements reduce_scatter {
+    window slot: T[2, cdiv(n, nranks)]
+    signal full, free
+    let next = (rank + 1) % nranks
+    let prev = (rank - 1) % nranks
+    private part_sum: T[n]
+    part_sum = x
+    for s in 1 .. nranks {
+        let give = (rank - s) % nranks
+        let get = (rank - s - 1) % nranks
+        if s >= 3 { wait free >= s - 2 }
+        slot@next[(s - 1) % 2][0 +: part(give, n, nranks)] = part_sum[give of nranks]
+        notify full@next += 1
+        wait full >= s
+        part_sum[get of nranks] = op(slot[(s - 1) % 2][0 +: part(get, n, nranks)], part_sum[get of nranks])
+        notify free@prev += 1
+    }
+    y = final(op, part_sum[rank of nranks])
+    wait free >= nranks - 1
+}
+"""),
+    "an all-to-all of parts by length": ("mesh", """kernel a2a(in x: T[n], out y: T[nranks * part(rank, n, nranks)]) implements all_to_all {
+    window src: T[n]
+    signal ready[nranks], done[nranks]
+    let m = part(rank, n, nranks)
+    src = x
+    for p in peers { notify ready[rank]@p += 1 }
+    for p in peers { wait ready[p] >= 1 }
+    for q in 0 .. nranks { y[q * m +: m] = src@q[rank of nranks] }
+    for p in peers { notify done[rank]@p += 1 }
+    for p in peers { wait done[p] >= 1 }
+}
+"""),
+    "a mesh of chunks through two slots": ("mesh", """kernel mesh(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    window slot: T[2, n]
+    signal ready[nranks], done[nranks]
+    for k in 0 .. 4 {
+        if k >= 2 { for p in peers { wait done[p] >= k - 1 } }
+        slot[k % 2, 0 +: part(k, n, 4)] = x[k of 4]
+        for p in peers { notify ready[rank]@p += 1 }
+        for p in peers { wait ready[p] >= k + 1 }
+        let acc = slot@0[k % 2, 0 +: part(k, n, 4)]
+        for q in 1 .. nranks { acc = op(acc, slot@q[k % 2, 0 +: part(k, n, 4)]) }
+        y[k of 4] = final(op, acc)
+        for p in peers { notify done[rank]@p += 1 }
+    }
+    for p in peers { wait done[p] >= 4 }
+}
+"""),
+    "a mesh of chunks through two sets of slots": ("mesh", """kernel mesh(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    window slot: T[2 * nranks * cdiv(n, 3)]
+    signal came[nranks], gone[nranks]
+    let m = cdiv(n, 3)
+    for k in 0 .. 3 {
+        let len = part(k, n, 3)
+        if k > 1 { for p in peers { wait gone[p] >= k - 1 } }
+        for p in 0 .. nranks { slot@p[((k % 2) * nranks + rank) * m +: len] = x[k of 3] }
+        for p in peers { notify came[rank]@p += 1 }
+        for p in peers { wait came[p] >= k + 1 }
+        let acc = slot[((k % 2) * nranks) * m +: len]
+        for q in 1 .. nranks { acc = op(acc, slot[((k % 2) * nranks + q) * m +: len]) }
+        y[k of 3] = final(op, acc)
+        for p in peers { notify gone[rank]@p += 1 }
+    }
+    for p in peers { wait gone[p] >= 3 }
+}
+"""),
+    "a broadcast of chunks through two slots": ("mesh", """kernel bcast(in x: T[n], out y: T[n], root: int) implements broadcast {
+    window buf: T[2, n]
+    signal ready[nranks], taken[nranks]
+    for k in 0 .. 8 {
+        if rank == root {
+            if k >= 2 { for p in peers { wait taken[p] >= k - 1 } }
+            buf[k % 2, 0 +: part(k, n, 8)] = x[k of 8]
+            for p in peers { notify ready[rank]@p += 1 }
+            y[k of 8] = x[k of 8]
+        } else {
+            wait ready[root] >= k + 1
+            y[k of 8] = buf@root[k % 2, 0 +: part(k, n, 8)]
+            notify taken[rank]@root += 1
+        }
+    }
+    if rank == root { for p in peers { wait taken[p] >= 8 } }
+}
+"""),
+    "an all-to-all in turns with a first one": ("mesh", """kernel a2a(in x: T[n], out y: T[n]) implements all_to_all {
+    assert n % nranks == 0, "n is a multiple of nranks"
+    let m = n / nranks
+    for s in 0 .. nranks {
+        let to = (rank + s) % nranks
+        let from = (rank - s) % nranks
+        if s == 0 { y[rank * m +: m] = x[rank * m +: m] } else {
+            send x[to * m +: m] to to
+            y[from * m +: m] = recv from from
+        }
+    }
+}
+"""),
 }
 
 

@@ -120,15 +120,17 @@ static bool bound_at(const struct group *g, int64_t family, bool place, bool lar
     return any;
 }
 
+/* With the least number of ranks, a group may have nothing in it yet. */
 static bool fit_bound(const struct group *g, bool place, bool largest, struct ring_affine *out)
 {
-    int64_t h = g->m->least, a = 0, b = 0;
+    int64_t h = g->m->least, end = h + FAMILIES, a = 0, b = 0;
+    h += !bound_at(g, h, place, largest, &a);
     if (!bound_at(g, h, place, largest, &a) || !bound_at(g, h + 1, place, largest, &b))
         return false;
     *out = (struct ring_affine){.family = b - a, .one = a - (b - a) * h};
-    for (int64_t i = 2; i < FAMILIES; i++) {
+    for (int64_t i = h + 2; i < end; i++) {
         int64_t c = 0;
-        if (!bound_at(g, h + i, place, largest, &c) || ring_at(*out, 0, 0, h + i) != c)
+        if (!bound_at(g, i, place, largest, &c) || ring_at(*out, 0, 0, i) != c)
             return false;
     }
     if (largest)

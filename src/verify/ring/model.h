@@ -59,6 +59,8 @@ struct ring_buffer {
     const struct peal_symbol *symbol; /* NULL: messages */
     uint32_t sub, subs; /* the vector is part `sub` of `subs` of the buffer; 0, 1: all */
     uint32_t phases;    /* there are this many, and launch i uses number i modulo it; 1: one */
+    uint32_t slots;     /* there are this many, and an access says which; 1: one */
+    int32_t pushed;     /* windows: this rank has what lies in the window of rank + this */
     enum ring_storage storage;
     bool window;
     bool whole;    /* messages: whole vectors, not parts */
@@ -74,6 +76,7 @@ struct ring_access {
     bool whole;              /* all places; otherwise: */
     bool named;              /* `part` says which */
     struct ring_affine part; /* part rank + this, modulo P */
+    struct ring_affine slot; /* number this, modulo the buffer's slots */
 };
 
 /* A signal's cell or a channel: rank r posts, rank r + shift takes. */

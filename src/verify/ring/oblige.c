@@ -153,6 +153,31 @@ static bool is_write(const struct ring_oblige *o, uint32_t op, uint32_t buffer)
     return (w->kind == RING_MOVE || w->kind == RING_INPUT) && w->dest.buffer == buffer;
 }
 
+/* (= both slots are the same), of a write and of the read */
+static void put_same_slot(struct ring_oblige *o, const struct ring_access *write, const char *turn,
+                          const struct ring_access *read)
+{
+    uint32_t slots = o->m->buffers[read->buffer].slots;
+    peal_text_puts(o->out, "(= (mod ");
+    peal_ring_term(o, write->slot, turn, "0");
+    peal_text_printf(o->out, " %" PRIu32 ") (mod ", slots);
+    peal_ring_term(o, read->slot, "s", "0");
+    peal_text_printf(o->out, " %" PRIu32 "))", slots);
+}
+
+static void oblige_slot(struct ring_oblige *o, const struct ring_origin *origin,
+                        struct ring_event read)
+{
+    const struct ring_access *a = &o->m->ops[origin->op].source[origin->source];
+    if (o->m->buffers[a->buffer].slots == 1)
+        return;
+    begin_origin(o, "the writer writes that slot", origin, read);
+    peal_text_puts(o->out, "(assert (not ");
+    put_same_slot(o, &o->m->ops[origin->writer].dest, "t", a);
+    peal_text_puts(o->out, "))\n");
+    peal_ring_end(o);
+}
+
 /* The writer has that turn, in its own range, and writes the place. */
 static void oblige_writer(struct ring_oblige *o, const struct ring_origin *origin,
                           struct ring_event read)
@@ -210,6 +235,11 @@ static void oblige_overwrite(struct ring_oblige *o, const struct ring_origin *or
         peal_ring_assert_place(o, "c", &w->dest, later);
         peal_text_puts(o->out, "(assert (= a c))\n");
     }
+    if (o->m->buffers[a->buffer].slots > 1) {
+        peal_text_puts(o->out, "(assert ");
+        put_same_slot(o, &w->dest, later.turn, a);
+        peal_text_puts(o->out, ")\n");
+    }
     peal_text_puts(o->out, "(assert ");
     peal_ring_earlier(o, write, later);
     peal_text_puts(o->out, ")\n(assert ");
@@ -231,6 +261,7 @@ static void oblige_origin(struct ring_oblige *o, const struct ring_origin *origi
     const struct ring_buffer *b = &o->m->buffers[a->buffer];
     read.op = origin->op;
     oblige_writer(o, origin, read);
+    oblige_slot(o, origin, read);
     if (b->storage == RING_MESSAGE) {
         oblige_message(o, origin, read, b->sync);
         return;

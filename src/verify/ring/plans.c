@@ -134,13 +134,17 @@ static void mark_access(const struct view *v, struct marks *to, const struct rin
     int64_t end = a->whole ? len : len * (c + 1) / v->ranks;
     if (first == end)
         return;
+    if (b->slots > 1) {
+        int64_t unit = b->storage == RING_PARTS ? len : (len + v->ranks - 1) / v->ranks;
+        begin = unit * modulo(ring_at(a->slot, turn, 0, v->family), b->slots);
+    }
     struct mark mark = {.kind = writes ? MARK_WRITE : MARK_READ,
                         .buf_or_sync = find_buf(v->plan, b->symbol->name),
-                        .rank = (uint32_t)modulo((int64_t)v->rank + a->shift, v->ranks),
+                        .rank = (uint32_t)modulo((int64_t)v->rank + a->shift + b->pushed, v->ranks),
                         .first = begin + first,
                         .count = end - first};
     if (b->storage == RING_SLOT)
-        mark.first = 0;
+        mark.first = begin;
     add_mark(to, mark);
 }
 
@@ -151,7 +155,8 @@ static bool is_left_out(const struct view *v, const struct ring_op *op)
     bool divides = op->final && v->plan->reduce == PEAL_AVG;
     return op->nsources == 1 && !divides && a->buffer == b->buffer && a->shift == b->shift &&
            a->whole == b->whole && a->named == b->named &&
-           memcmp(&a->part, &b->part, sizeof a->part) == 0;
+           memcmp(&a->part, &b->part, sizeof a->part) == 0 &&
+           memcmp(&a->slot, &b->slot, sizeof a->slot) == 0;
 }
 
 static void mark_op(const struct view *v, struct marks *to, uint32_t op, int64_t turn)

@@ -6,7 +6,8 @@
  * so that a new kind of statement is outside the class at first.
  *
  * The body is read twice: the first time shows how buffers are divided and which lane writes them,
- * which the inputs and outputs around the second reading depend on.
+ * which the inputs and outputs around the second reading depend on. Where a window is written by a
+ * neighbour it is read three times, since all accesses to it are then counted from its writer.
  */
 #include "verify/forall/words.h"
 #include "verify/ring/read.h"
@@ -375,11 +376,20 @@ static bool read_body(struct ring_reader *r, bool ends)
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
+static void find_nranks(struct peal_expr *e, void *found)
+{
+    *(bool *)found = *(bool *)found || peal_ring_is_nranks(e);
+}
+
+/* Only what depends on the number of ranks: `s % 2` may say which slot a turn uses. */
 static void find_divisor(struct peal_expr *e, void *opaque)
 {
     int64_t *scale = opaque, k = e->b && e->b->kind == PEAL_EXPR_INT ? e->b->value : 0;
     bool divides = e->kind == PEAL_EXPR_BINARY && (e->op == PEAL_INT_DIV || e->op == PEAL_INT_MOD);
-    if (!divides || k <= 1 || *scale == 0)
+    bool ranks = false;
+    if (divides)
+        peal_expr_walk(e->a, find_nranks, &ranks);
+    if (!ranks || k <= 1 || *scale == 0)
         return;
     int64_t a = *scale, b = k;
     while (b) {
@@ -466,14 +476,21 @@ bool peal_ring_read(struct ring_model *m, const struct peal_kernel *kernel, stru
     m->phases = 1;
     r.names = calloc(slots, sizeof *r.names);
     r.tiles = calloc(slots, sizeof *r.tiles);
-    bool good = r.names && r.tiles;
+    r.pushed = calloc(slots, sizeof *r.pushed);
+    bool good = r.names && r.tiles && r.pushed;
     if (!good)
         (void)peal_ring_refuse(&r, kernel->pos, "out of memory");
     good = good && read_params(&r) && peal_ring_contract(&r) && read_body(&r, false);
+    if (good && r.again) {
+        memset(r.tiles, 0, slots * sizeof *r.tiles);
+        m->nbuffers = m->nsyncs = 0;
+        good = read_body(&r, false);
+    }
     if (good)
         memset(r.tiles, 0, slots * sizeof *r.tiles);
     good = good && read_body(&r, true) && finish_syncs(&r);
     free(r.names);
     free(r.tiles);
+    free(r.pushed);
     return good;
 }

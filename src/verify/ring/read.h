@@ -17,8 +17,10 @@ struct ring_int {
 struct ring_reader {
     struct ring_model *m;
     struct peal_forall *out;
-    struct ring_int *names;                     /* [slot] integers */
-    uint32_t *tiles;                            /* [slot] buffer of a tile, plus one; 0: none yet */
+    struct ring_int *names; /* [slot] integers */
+    uint32_t *tiles;        /* [slot] buffer of a tile, plus one; 0: none yet */
+    int32_t *pushed; /* [slot] of windows: the distance over which they are written; 0: own */
+    bool again;      /* a window turned out to be written over a distance: read again */
     const struct peal_symbol *x, *y, *dim, *op; /* x may be y */
     const struct peal_expr *sum; /* without op: a call of the one reduction, or NULL */
     uint32_t lane;

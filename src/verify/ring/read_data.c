@@ -8,6 +8,7 @@
  * same one. In place, one of the contract's parameters is read as the other, or as its own part of
  * it.
  */
+#include "verify/forall/linear.h"
 #include "verify/ring/read.h"
 
 #include <string.h>
@@ -23,6 +24,8 @@ struct read_place {
     int32_t shift;
     uint32_t sub, subs;
     uint32_t phases; /* 1: it is not chosen by the launch */
+    uint32_t slots;  /* 1: it has one; otherwise: */
+    struct ring_affine slot;
     bool whole, prefix;
     struct ring_affine part;
 };
@@ -64,11 +67,40 @@ static bool has_phases(const struct ring_reader *r, const struct peal_symbol *s,
     return k->kind == PEAL_EXPR_INT && k->value == phases && peal_ring_is_dim(r, n);
 }
 
+static bool is_largest_part(const struct ring_reader *r, const struct peal_expr *e)
+{
+    return is_call(e, PEAL_BUILTIN_CDIV) && peal_ring_is_dim(r, e->a) &&
+           peal_ring_is_nranks(e->a->next);
+}
+
+/* The space that T[k * m] or T[k, m] has k times: a vector, or a part; or NULL. */
+static const struct peal_expr *slot_unit(const struct ring_reader *r, const struct peal_symbol *s,
+                                         int64_t *slots)
+{
+    const struct peal_expr *k = s->shape[0], *unit = s->shape[1];
+    if (!unit && k->kind == PEAL_EXPR_BINARY && k->op == PEAL_INT_MUL) {
+        unit = k->b;
+        k = k->a;
+    }
+    bool good = unit && k->kind == PEAL_EXPR_INT && k->value >= 2 && k->value <= 8 &&
+                s->type.elem.generic && s->place != PEAL_PLACE_PARAM;
+    good = good &&
+           (peal_ring_is_dim(r, unit) || is_largest_part(r, unit) || peal_ring_is_unit(r, unit));
+    *slots = good ? k->value : 1;
+    return good ? unit : NULL;
+}
+
 /* By its declared length. */
 static bool storage_of(struct ring_reader *r, const struct peal_symbol *s, uint32_t phases,
-                       enum ring_storage *out)
+                       uint32_t slots, enum ring_storage *out)
 {
     const struct peal_expr *len = s->shape[0];
+    int64_t known = 1;
+    if (slots > 1) {
+        const struct peal_expr *unit = slot_unit(r, s, &known);
+        *out = unit && peal_ring_is_dim(r, unit) ? RING_PARTS : RING_SLOT;
+        return unit != NULL;
+    }
     bool peers = s->place == PEAL_PLACE_PARAM && s->is_window;
     bool generic = s->type.elem.generic && !s->shape[1] && !peers;
     *out = peal_ring_is_dim(r, len) ? RING_PARTS : RING_SLOT;
@@ -79,8 +111,7 @@ static bool storage_of(struct ring_reader *r, const struct peal_symbol *s, uint3
     }
     if (generic && *out == RING_PARTS)
         return true;
-    bool slot = is_call(len, PEAL_BUILTIN_CDIV) && peal_ring_is_dim(r, len->a) &&
-                peal_ring_is_nranks(len->a->next);
+    bool slot = is_largest_part(r, len);
     if (generic && peal_ring_is_unit(r, len))
         return true;
     bool param = s->place == PEAL_PLACE_PARAM;
@@ -99,6 +130,7 @@ static uint32_t add_buffer(struct ring_reader *r, struct ring_buffer buffer, str
         return PEAL_NONE;
     }
     buffer.lane = PEAL_NONE;
+    buffer.slots = buffer.slots ? buffer.slots : 1;
     m->buffers[m->nbuffers] = buffer;
     return m->nbuffers++;
 }
@@ -113,15 +145,20 @@ static uint32_t find_buffer(struct ring_reader *r, const struct read_place *p, u
         const struct ring_buffer *b = &m->buffers[i];
         if (b->symbol != s)
             continue;
-        if (b->subs != subs || b->phases != p->phases) {
+        if (b->subs != subs || b->phases != p->phases || b->slots != p->slots) {
             (void)peal_ring_refuse(r, at, "a buffer that is divided in two ways");
             return PEAL_NONE;
         }
         if (b->sub == sub)
             return i;
     }
-    struct ring_buffer b = {.symbol = s, .sub = sub, .subs = subs, .phases = p->phases};
-    if (!storage_of(r, s, p->phases, &b.storage))
+    struct ring_buffer b = {.symbol = s,
+                            .sub = sub,
+                            .subs = subs,
+                            .phases = p->phases,
+                            .slots = p->slots,
+                            .pushed = r->pushed[s->slot]};
+    if (!storage_of(r, s, p->phases, p->slots, &b.storage))
         return PEAL_NONE;
     if (p->phases > 1 && m->phases > 1 && m->phases != p->phases) {
         (void)peal_ring_refuse(r, at, "buffers with different numbers of phases");
@@ -170,6 +207,62 @@ static uint32_t phases_of(const struct ring_reader *r, const struct peal_symbol 
     return in_turn ? (uint32_t)phase->value : 0;
 }
 
+/* A number, or e % k: which of the slots. */
+static bool slot_number(struct ring_reader *r, const struct peal_expr *e, int64_t slots,
+                        struct ring_affine *out)
+{
+    bool turns = e->kind == PEAL_EXPR_BINARY && e->op == PEAL_INT_MOD &&
+                 e->b->kind == PEAL_EXPR_INT && e->b->value == slots;
+    if (!turns && (e->kind != PEAL_EXPR_INT || e->value < 0 || e->value >= slots))
+        return peal_ring_refuse(r, e->pos, "a slot that is neither a number nor one modulo all");
+    struct ring_int number = peal_ring_int(r, turns ? e->a : e);
+    if (!number.known)
+        return false;
+    if (number.own || number.modular)
+        return peal_ring_refuse(r, e->pos, "a slot that depends on the rank");
+    *out = number.at;
+    return true;
+}
+
+/* f * unit: the f; NULL: it is not. */
+static const struct peal_expr *slot_factor(const struct peal_expr *e, const struct peal_expr *unit)
+{
+    static const struct peal_expr zero = {.kind = PEAL_EXPR_INT};
+    static const struct peal_expr one = {.kind = PEAL_EXPR_INT, .value = 1};
+    if (e->kind == PEAL_EXPR_INT && e->value == 0)
+        return &zero;
+    if (peal_linear_same(e, unit))
+        return &one;
+    if (e->kind != PEAL_EXPR_BINARY || e->op != PEAL_INT_MUL)
+        return NULL;
+    if (peal_linear_same(e->b, unit))
+        return e->a;
+    return peal_linear_same(e->a, unit) ? e->b : NULL;
+}
+
+/* x[s % k] of T[k, m], x[(s % k) * m +: m] of T[k * m], and of these the first elements. False:
+ * it is neither, or it is refused. */
+static bool add_slot(struct ring_reader *r, const struct peal_slice *s, struct read_place *p)
+{
+    int64_t slots = 1;
+    const struct peal_expr *unit = slot_unit(r, p->symbol, &slots), *number = NULL;
+    if (!unit || p->slots > 1)
+        return false;
+    if (p->symbol->shape[1])
+        number = s->kind == PEAL_SLICE_INDEX ? s->a : NULL;
+    else if (s->kind == PEAL_SLICE_RANGE)
+        number = slot_factor(s->a, unit);
+    if (!number || !slot_number(r, number, slots, &p->slot))
+        return false;
+    p->slots = (uint32_t)slots;
+    if (p->symbol->shape[1] || peal_linear_same(s->b, unit))
+        return true;
+    const struct peal_expr *part = part_number(r, s->b);
+    p->whole = false;
+    p->prefix = true;
+    return part && part_index(r, part, &p->part);
+}
+
 /* [c * n +: n] of T[nranks * n]: the c, or NULL */
 static const struct peal_expr *unit_number(const struct ring_reader *r, const struct peal_slice *s)
 {
@@ -191,6 +284,8 @@ static bool add_slice(struct ring_reader *r, const struct peal_expr *e, struct r
         p->phases = phases;
         return true;
     }
+    if (p->phases == 1 && p->subs == 1 && add_slot(r, s, p))
+        return true;
     if (s->kind == PEAL_SLICE_PART && peal_ring_is_nranks(s->b)) {
         p->whole = false;
         return part_index(r, s->a, &p->part);
@@ -226,7 +321,8 @@ static bool read_place(struct ring_reader *r, const struct peal_expr *e, struct 
     case PEAL_EXPR_NAME:
         if (!e->symbol || e->symbol->kind != PEAL_SYMBOL_BUFFER)
             break;
-        *p = (struct read_place){.symbol = e->symbol, .subs = 1, .phases = 1, .whole = true};
+        *p = (struct read_place){
+            .symbol = e->symbol, .subs = 1, .phases = 1, .slots = 1, .whole = true};
         return true;
     case PEAL_EXPR_AT:
         return read_place(r, e->a, p) && peal_ring_peer(r, e->b, &p->shift);
@@ -270,7 +366,11 @@ static bool read_access(struct ring_reader *r, const struct peal_expr *e, struct
     if (b == PEAL_NONE)
         return false;
     const struct ring_buffer *buffer = &r->m->buffers[b];
-    *out = (struct ring_access){.buffer = b, .shift = p.shift, .part = p.part, .named = !p.whole};
+    *out = (struct ring_access){.buffer = b,
+                                .shift = p.shift - buffer->pushed,
+                                .part = p.part,
+                                .named = !p.whole,
+                                .slot = p.slot};
     if (p.shift && !buffer->window)
         return peal_ring_refuse(r, e->pos, "memory of another rank that is not a window");
     if (p.prefix != (buffer->storage == RING_SLOT) && !p.whole)
@@ -473,9 +573,26 @@ bool peal_ring_let_tile(struct ring_reader *r, const struct peal_stmt *s)
            tile_of(r, s->symbol, &move, &move.dest) && add_move(r, move, s->pos);
 }
 
+/* A window that a neighbour writes: what rank r writes is counted as its own. All ranks do the same, so
+ * every rank still has one such vector, and what overlaps, or comes before what, is the same. */
+static void note_push(struct ring_reader *r, const struct peal_expr *to)
+{
+    int32_t shift = 0;
+    while (to->kind == PEAL_EXPR_SLICE)
+        to = to->a;
+    bool remote = to->kind == PEAL_EXPR_AT && to->a->kind == PEAL_EXPR_NAME && to->a->symbol &&
+                  to->a->symbol->kind == PEAL_SYMBOL_BUFFER &&
+                  to->a->symbol->place == PEAL_PLACE_WINDOW;
+    if (!remote || r->pushed[to->a->symbol->slot] || !peal_ring_peer(r, to->b, &shift) || !shift)
+        return;
+    r->pushed[to->a->symbol->slot] = shift;
+    r->again = true;
+}
+
 bool peal_ring_assign(struct ring_reader *r, const struct peal_stmt *s)
 {
     struct ring_op move = {0};
+    note_push(r, s->a);
     if (!read_value(r, s->b, &move) || !check_shapes(r, &move, s->pos))
         return false;
     bool good = is_tile(s->a) ? tile_of(r, s->a->symbol, &move, &move.dest)
@@ -537,7 +654,7 @@ static bool param_access(struct ring_reader *r, const struct read_place *p, uint
 static bool param_place(struct ring_reader *r, const struct peal_symbol *s, struct read_place *out)
 {
     struct peal_expr name = {.kind = PEAL_EXPR_NAME, .pos = s->pos};
-    *out = (struct read_place){.symbol = s, .subs = 1, .phases = 1, .whole = true};
+    *out = (struct read_place){.symbol = s, .subs = 1, .phases = 1, .slots = 1, .whole = true};
     if (!redirect(r, &name, out))
         return false;
     for (uint32_t i = 0; i < r->m->nbuffers; i++) {

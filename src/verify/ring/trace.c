@@ -103,11 +103,16 @@ static bool is_posted(const struct trace *t, const struct write *w, uint32_t op,
     return false;
 }
 
+static int64_t slot_of(const struct trace *t, const struct ring_access *a, int64_t turn)
+{
+    return modulo(number(t, a->slot, turn), t->m->buffers[a->buffer].slots);
+}
+
 static bool covers(const struct trace *t, const struct write *w, const struct ring_access *a,
-                   int64_t place)
+                   int64_t turn, int64_t place)
 {
     const struct ring_access *dest = &t->m->ops[w->op].dest;
-    if (dest->buffer != a->buffer)
+    if (dest->buffer != a->buffer || slot_of(t, dest, w->turn) != slot_of(t, a, turn))
         return false;
     if (t->m->buffers[a->buffer].storage != RING_PARTS || dest->whole)
         return true;
@@ -123,7 +128,7 @@ static const struct write *find_write(const struct trace *t, uint32_t op, int64_
         message = number(t, peal_ring_before(t->m, op, RING_TAKE, b->sync), turn);
     for (size_t i = t->nlog; i > 0; i--) {
         const struct write *w = &t->log[i - 1];
-        if (!covers(t, w, a, place))
+        if (!covers(t, w, a, turn, place))
             continue;
         if (b->storage == RING_MESSAGE &&
             number(t, peal_ring_before(t->m, w->op, RING_POST, b->sync), w->turn) + 1 != message)
