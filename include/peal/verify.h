@@ -254,6 +254,13 @@ struct peal_verdict {
     uint32_t least_depth; /* smallest channel depth that is enough; 0: there are no channels */
     uint64_t ops;
     double milliseconds;
+
+    /* The fields from here on were added after the first version of this struct. */
+    /* Of a kernel that takes its operation from the caller: a bit 1 << enum peal_reduction for each
+     * operation for which it is proved. Sum, the default, stands for itself at all ranks and counts;
+     * max and avg (if the kernel divides) are then tried at up to 8 ranks, with one count, and a
+     * kernel that is wrong for one of them is refuted. */
+    uint32_t operations;
 };
 
 /* PEAL_OK: *out is the verdict, whatever it says. PEAL_INVALID: the arguments name no kernel, the

@@ -52,7 +52,8 @@ class _Verdict(ctypes.Structure):
                 ("counterexample", POINTER(_Counterexample)), ("errors", c_void_p), ("nerrors", c_size_t), ("kernel", c_char_p),
                 ("proved", c_uint64), ("refuted", c_uint64), ("undecided", c_uint64), ("no_plan", c_uint64),
                 ("sequences", c_uint64), ("all_sequences", c_uint64), ("two_only", c_int), ("max_launches", c_uint32),
-                ("reuse", c_int), ("bits", c_int), ("least_depth", c_uint32), ("ops", c_uint64), ("milliseconds", c_double)]
+                ("reuse", c_int), ("bits", c_int), ("least_depth", c_uint32), ("ops", c_uint64), ("milliseconds", c_double),
+                ("operations", c_uint32)]
 
 
 _verify = function("peal_verify", [POINTER(_Args), POINTER(POINTER(_Verdict))])
@@ -116,6 +117,7 @@ class Verdict:
     bits: str = "unknown"  # of ranks with the same result: "same", "different"
     least_depth: int = 0  # the fewest slots per channel that are enough; 0: it has no channels
     all_ranks: Optional[Dict[str, Any]] = None  # ranks="all": class, cutoff, why, line, instead, ...
+    operations: Sequence[str] = ()  # of a kernel that takes one from its caller: those for which it is proved
 
     def __bool__(self) -> bool:
         return self.outcome == "proved"
@@ -148,7 +150,7 @@ def _verify_all(kernel: str, name: Optional[str], counts: Any, values: Optional[
     why = every.get("why") or next((a["why"] for a in answers if a["why"]), None) or ""
     return Verdict(outcome, why, f"{found['kernel']}: {every['verdict']}", found["kernel"], last.get("reuse") or "none", len(answers),
                    sum(a["milliseconds"] for a in answers), None, _SHOWN_BITS.get(last.get("bits") or "", "unknown"),
-                   max((a["least_depth"] for a in answers), default=0), every)
+                   max((a["least_depth"] for a in answers), default=0), every, tuple(found["operations"]))
 
 
 def verify(kernel: Any, ranks: Union[int, str, Sequence[int], None] = None, counts: Union[int, Sequence[int], None] = None,
@@ -162,13 +164,13 @@ def verify(kernel: Any, ranks: Union[int, str, Sequence[int], None] = None, coun
 
     ranks="all" asks for every number of ranks, which the command `peal` decides; the verdict's all_ranks says how.
     ranks, counts: one or several; None: 2 to 5 and 8 ranks, and for P of them 0, 1, P - 1, P, P + 1, 3P + 2 and 256P elements.
-    op: an operation's name, or a user-defined reduction: "reduce mine(a, b) = a / 2 + b", or the name of one that the text declares.
+    op: an operation's name (a kernel that is proved for sum is also tried with max, and avg if it divides), or a user-defined reduction: "reduce mine(a, b) = a / 2 + b", or the name of one that the text declares.
     """
     if _verify is None:
         raise PealError(7, "this libpeal has no peal_verify")
     kernel = str(kernel)
     if ranks == "all":
-        return _verify_all(kernel, name, counts, values, dtype=dtype, op=op, depth=depth or None, advice=advice,
+        return _verify_all(kernel, name, counts, values, dtype=dtype, op=None if op == "sum" else op, depth=depth or None, advice=advice,
                            launches=launches or None, in_place=in_place)
     if isinstance(ranks, str):
         raise ValueError("ranks is a number, several, or \"all\"")
@@ -203,6 +205,7 @@ def verify(kernel: Any, ranks: Union[int, str, Sequence[int], None] = None, coun
             raise PealError(status, _str(v.text) or _str(v.why))
         found = _read(v.counterexample.contents) if v.counterexample else None
         return Verdict(_str(_outcome(v.outcome)), _str(v.why), _str(v.text), _str(v.kernel), _str(_reuse(v.reuse)),
-                       v.proved + v.refuted + v.undecided, v.milliseconds, found, _BITS[v.bits], v.least_depth)
+                       v.proved + v.refuted + v.undecided, v.milliseconds, found, _BITS[v.bits], v.least_depth, None,
+                       tuple(op for op in REDUCTIONS if v.operations >> reduction_number(op) & 1))
     finally:
         _free(out)

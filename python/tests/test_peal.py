@@ -262,6 +262,15 @@ class Proofs(unittest.TestCase):
         self.assertFalse(peal.verify("allreduce_ring", ranks=3, op=SMOOTH))
 
     def test_refuted(self):
+        plus = RACY.replace("op(acc, slot@q)", "acc + slot@q").replace("y = acc\n", """y = final(op, acc)
+    for p in peers { notify ready[rank]@p += 1 }
+    for p in peers { wait ready[p] >= 2 }
+""")
+        right = plus.replace("acc + slot@q", "op(acc, slot@q)")
+        self.assertEqual(peal.verify(right, ranks=[2, 3]).operations, ("sum", "max", "avg"))
+        self.assertEqual(peal.verify(right, ranks=2, op="min").operations, ("min",))
+        for ranks in ([2, 3], "all"):
+            self.assertEqual(peal.verify(plus, ranks=ranks).outcome, "refuted")
         verdict = peal.verify(RACY, ranks=2)
         self.assertFalse(verdict)
         self.assertEqual(verdict.counterexample.fault, "race")

@@ -349,6 +349,7 @@ enum peal_status peal_verdict_fill(struct peal_verdict *verdict, const struct pe
     verdict->least_depth = sum->least_depth;
     verdict->ops = sum->ops;
     verdict->milliseconds = sum->ms;
+    verdict->operations = peal_claim_operations(claim);
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *task = &claim->tasks[i];
         bool has_none = !task->answer && task->status == PEAL_INVALID;

@@ -190,7 +190,12 @@ static enum peal_status ask(const struct peal_verify_args *args, struct question
         return status;
     if (status == PEAL_OK && q->args.advice)
         peal_claim_judge_advice(&q->claim);
-    enum peal_status filled = peal_verdict_fill(verdict, &q->claim, &sum);
+    bool open = q->args.op == PEAL_SUM && !q->args.reduction && !q->args.advice;
+    if (status == PEAL_OK && open)
+        status = peal_claim_try_operations(&q->claim);
+    const struct peal_claim *shown = peal_claim_shown(&q->claim);
+    sum = peal_claim_add_up(shown);
+    enum peal_status filled = peal_verdict_fill(verdict, shown, &sum);
     if (filled == PEAL_OK)
         return status;
     return filled;

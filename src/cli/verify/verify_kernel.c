@@ -342,58 +342,6 @@ bool peal_verify_prove(struct peal_cli *cli, const struct peal_verify_settings *
     return true;
 }
 
-/* Does the kernel leave the operation to its caller? */
-static bool takes_operation(const struct peal_kernel *kernel)
-{
-    for (int i = 0; i < kernel->nparams; i++) {
-        if (kernel->params[i]->kind == PEAL_SYMBOL_REDUCE)
-            return kernel->implements != NULL;
-    }
-    return false;
-}
-
-/* A proof for sum says nothing of an operation that is written as + instead of op, nor of an average
- * that is divided twice: without --op, a kernel that is proved is also tried with max and avg, on
- * the fewest ranks of the claim that communicate. A kernel that never divides is no claim about
- * averages: calls refuse them. True: it fails with one of them, and `out`, which the caller
- * releases, is that claim. */
-static bool fails_other_operation(struct peal_cli *cli, const struct peal_verify_settings *o,
-                                  const struct peal_claim *claim, struct peal_claim *out)
-{
-    static const enum peal_reduction others[] = {PEAL_MAX, PEAL_AVG};
-    const struct peal_kernel *kernel = claim->request.kernel;
-    struct peal_claim_sum sum = peal_claim_add_up(claim);
-    int64_t *at = peal_arena_alloc(cli->arena, 2 * sizeof *at), ranks = 0; /* ranks, count */
-    if (!at || o->kernel.op.given || !takes_operation(kernel) ||
-        peal_claim_verdict(&sum) != PEAL_PROVED)
-        return false;
-    for (size_t i = 0; i < claim->nranks; i++) {
-        if (claim->ranks[i] > 1 && (!ranks || claim->ranks[i] < ranks))
-            ranks = claim->ranks[i];
-    }
-    struct peal_text why = {0};
-    bool divides = peal_kernel_averages(kernel, &why);
-    peal_text_release(&why);
-    at[0] = ranks;
-    at[1] = o->kernel.counts.len ? o->kernel.counts.at[0] : 3 * ranks + 2;
-    for (size_t i = 0; ranks && i < sizeof others / sizeof *others; i++) {
-        struct peal_verify_settings other = *o;
-        if (!peal_reduce_takes(others[i], o->kernel.dtype) || (others[i] == PEAL_AVG && !divides))
-            continue;
-        other.kernel.op = (struct peal_operation){.reduce = others[i]};
-        other.kernel.ranks = (struct peal_ints){.at = at, .len = 1};
-        other.kernel.counts = (struct peal_ints){.at = at + 1, .len = 1};
-        other.alone = true;
-        if (!peal_verify_prove(cli, &other, kernel, out))
-            return false;
-        sum = peal_claim_add_up(out);
-        if (peal_claim_verdict(&sum) == PEAL_REFUTED)
-            return true;
-        peal_claim_release(out);
-    }
-    return false;
-}
-
 int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *o,
                        const struct peal_kernel *kernel, const char *file,
                        struct peal_verify_lines *several)
@@ -429,10 +377,13 @@ int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *
     bool finished = !asked || finish_all(cli, o, &claim, &all);
     peal_progress_end(&progress);
     int code = PEAL_EXIT_OTHER;
-    struct peal_claim other = {0}, *shown = &claim;
-    if (finished && fails_other_operation(cli, o, &claim, &other)) {
-        shown = &other;
-        asked = NULL;
+    if (finished && !o->kernel.op.given && peal_claim_try_operations(&claim) != PEAL_OK)
+        finished = peal_cli_fail(cli, "out of memory") == PEAL_EXIT_OK;
+    const struct peal_claim *shown = peal_claim_shown(&claim);
+    if (claim.other && all.proved) {
+        all.proved = false;
+        snprintf(all.why, sizeof all.why, "wrong for %s",
+                 peal_reduce_name(claim.other->request.bind.reduce));
     }
     if (finished)
         code = report(cli, o, shown, asked, several);
@@ -441,7 +392,6 @@ int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *
     if (finished && o->html && !write_page(cli, shown, o->html, file))
         code = PEAL_EXIT_OTHER;
     peal_forall_release(&all);
-    peal_claim_release(&other);
     peal_claim_release(&claim);
     return code;
 }

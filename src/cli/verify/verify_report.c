@@ -127,14 +127,32 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *clai
     return n > 0;
 }
 
+/* " of sum; of max and avg at 2..5, 8 ranks": a kernel that takes its operation from the caller. */
+static void put_operations(const struct peal_claim *claim, struct peal_text *out)
+{
+    if (!peal_claim_operations(claim))
+        return;
+    peal_text_printf(out, " of %s", peal_reduce_name(claim->request.bind.reduce));
+    for (size_t i = 0; i < claim->ntried; i++)
+        peal_text_printf(out, "%s%s", i ? " and " : "; of ", peal_reduce_name(claim->tried[i]));
+    if (!claim->ntried)
+        return;
+    peal_text_puts(out, " at ");
+    put_list(claim->few, claim->nfew, out);
+    peal_text_puts(out, " ranks");
+}
+
 static void put_coverage(const struct peal_claim *claim, const struct peal_claim_sum *t,
                          struct peal_text *out)
 {
     peal_text_printf(
         out,
         "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
-        "uninitialised reads%s.\n",
+        "uninitialised reads%s",
         t->has_contract ? ", result" : "; no contract, so the result is not checked");
+    if (t->has_contract)
+        put_operations(claim, out);
+    peal_text_puts(out, ".\n");
     if (t->required)
         peal_text_printf(out, "  requires of the caller: %s.\n", t->required);
     peal_text_puts(out, "  does not cover: other numbers of ranks, counts that no plan here stands "
@@ -243,6 +261,10 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
             peal_text_printf(out, "; channels: depth %u suffices, proved with %u", t->least_depth,
                              t->depth);
     }
+    if (claim->ntried && t->refuted)
+        peal_text_printf(out, " with %s (proved with %s)",
+                         peal_reduce_name(claim->request.bind.reduce),
+                         peal_reduce_name(claim->tried[0]));
     if (peal_claim_is_unmet(t))
         peal_text_puts(out, "; none of the values tried satisfies what it requires of the caller");
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
@@ -489,6 +511,13 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
     peal_json_put_uint(json, "sequences", t->sequences);
     peal_json_put_uint(json, "all_sequences", t->all_sequences);
     peal_json_put_bool(json, "two_only", t->two_only);
+    uint32_t operations = peal_claim_operations(claim);
+    peal_json_put_array(json, "operations");
+    for (uint32_t i = 0; i < PEAL_REDUCTIONS; i++) {
+        if (operations >> i & 1)
+            peal_json_string(json, peal_reduce_name((enum peal_reduction)i));
+    }
+    peal_json_array_end(json);
     peal_json_put_array(json, "answers");
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *task = &claim->tasks[i];

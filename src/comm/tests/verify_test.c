@@ -65,6 +65,28 @@ static struct peal_verdict *ask(const char *text, uint32_t ranks, uint64_t count
     return verdict;
 }
 
+/* What is right for sum alone: the operation is written as +. */
+TEST(a_kernel_is_tried_with_other_operations)
+{
+    static const char plus[] = "kernel plus(in x: T[n], out y: T[n], op: reduce)\n"
+                               "    implements allreduce {\n"
+                               "    for p in peers { send x to p }\n"
+                               "    let acc = x\n"
+                               "    for p in peers { acc = acc + recv from p }\n"
+                               "    y = final(op, acc)\n"
+                               "}\n";
+    struct peal_verdict *verdict = ask(plus, 3, 4);
+    assert_int_equal(verdict->outcome, PEAL_REFUTED);
+    assert_int_equal(verdict->operations, 1 << PEAL_SUM);
+    peal_verdict_free(verdict);
+    struct peal_verify_args args;
+    peal_verify_args_init(&args);
+    args.library = "allreduce_mesh";
+    assert_int_equal(peal_verify(&args, &verdict), PEAL_OK);
+    assert_int_equal(verdict->operations, 1 << PEAL_SUM | 1 << PEAL_MAX | 1 << PEAL_AVG);
+    peal_verdict_free(verdict);
+}
+
 TEST(test_the_library_is_proved)
 {
     static const char *const names[] = {"allreduce_ring", "broadcast_flat", "barrier_mesh"};

@@ -199,6 +199,10 @@ void peal_claim_release(struct peal_claim *claim)
         peal_diags_release(&claim->tasks[i].diags);
         peal_arena_release(&claim->tasks[i].arena);
     }
+    if (claim->other)
+        peal_claim_release(claim->other);
+    free(claim->other);
+    claim->other = NULL;
     free(claim->tasks);
     free(claim->chosen);
     claim->tasks = NULL;

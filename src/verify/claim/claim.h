@@ -36,8 +36,8 @@
  * peal_symmetry_of_text. */
 #define PEAL_FEW_RANKS 32
 
-/* The largest of the default numbers of ranks. */
-enum { PEAL_CLAIM_MAX_RANKS = 8 };
+/* The largest of the default numbers of ranks; how many operations are tried besides sum. */
+enum { PEAL_CLAIM_MAX_RANKS = 8, PEAL_CLAIM_OPERATIONS = 2 };
 
 struct peal_claim_task {
     uint32_t nranks;
@@ -105,6 +105,14 @@ struct peal_claim {
                  const struct peal_claim_task *task); /* called after each task, by any thread */
     void *done_with;
 
+    /* Operations besides the claim's own (operations.c): those that were proved too, with one count at
+     * `few` ranks; and NULL, or the claim of one that fails, in which sum was proved; owned. */
+    enum peal_reduction tried[PEAL_CLAIM_OPERATIONS];
+    size_t ntried;
+    int64_t few[PEAL_CLAIM_MAX_RANKS];
+    size_t nfew;
+    struct peal_claim *other;
+
     bool default_counts;              /* none were given */
     struct peal_claim_counts *chosen; /* for every number of ranks; owned */
     struct peal_claim_task *tasks;    /* smallest number of ranks first */
@@ -141,6 +149,13 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim);
 /* The three steps in one call. PEAL_OK: the sum has the verdict, which need not be "proved".
  * Otherwise nothing was decided. The caller releases the claim in both cases. */
 enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_sum *out);
+/* After the tasks of a claim for sum, where the caller left that open: is it right for max and avg
+ * too, if the kernel takes its operation from the caller? PEAL_NO_MEMORY: not all were tried. */
+enum peal_status peal_claim_try_operations(struct peal_claim *claim);
+/* The operations for which the kernel is proved, a bit for each; 0: it takes none, or for none. */
+uint32_t peal_claim_operations(const struct peal_claim *claim);
+/* The claim to be reported: this one, or that of an operation for which the kernel is wrong. */
+const struct peal_claim *peal_claim_shown(const struct peal_claim *claim);
 /* Frees answers and plans. Harmless after a begin that failed, and on a zeroed claim. */
 void peal_claim_release(struct peal_claim *claim);
 
