@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of kernels: which kernel is meant, which argument is for which parameter.
  *
- *   allreduce(g, sum)         allreduce_window: the collective without an algorithm
+ *   allreduce(g, sum)         allreduce_window: the collective without an algorithm (if g is
+ *                             private, deduce_rebind.c has named 'staged')
  *   allreduce(g, sum, ring)   allreduce_ring: the algorithm comes last
  *   allreduce(g, sig, sum)    sig replaces the kernel's only signal
  *   scan(g, sum)              scan_relay: not all collectives have a kernel for windows
@@ -69,8 +70,7 @@ struct peal_kernel *peal_deduce_callee(struct peal_deducer *d, const struct peal
     return kernel;
 }
 
-/* Was the collective called without an algorithm, so that this kernel was chosen for the author? */
-static bool is_default(const struct peal_stmt *stmt, const struct peal_kernel *callee)
+bool peal_deduce_is_default(const struct peal_stmt *stmt, const struct peal_kernel *callee)
 {
     return strcmp(stmt->name, callee->name) != 0 && !names_algorithm(stmt, callee);
 }
@@ -164,27 +164,7 @@ static void bind_dim(struct peal_deducer *d, struct dims *dims, const struct pea
     dims->from[dims->count++] = arg;
 }
 
-/* 'symbol' is private, and the callee's parameter a window. */
-static void needs_window(struct peal_deducer *d, const struct peal_stmt *stmt,
-                         const struct peal_symbol *param, const struct peal_expr *arg,
-                         const struct peal_symbol *symbol)
-{
-    if (!is_default(stmt, stmt->callee)) {
-        peal_deducer_error(d, arg->pos, "'%s' is private, and parameter '%s' needs a window",
-                           symbol->name, param->name);
-        peal_deducer_note(d, symbol->pos, "it is declared here");
-        peal_deducer_note(d, param->pos, "the parameter is declared here");
-        return;
-    }
-    peal_deducer_error(d, arg->pos,
-                       "'%s' is private, and '%s' without an algorithm works on a window",
-                       symbol->name, stmt->name);
-    peal_deducer_note(d, symbol->pos,
-                      "declare it as a window here, or name an algorithm as the last argument");
-}
-
-static void check_buffer(struct peal_deducer *d, const struct peal_stmt *stmt,
-                         const struct peal_symbol *param, struct peal_expr *arg,
+static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param, struct peal_expr *arg,
                          const struct peal_value *shape, struct dims *dims)
 {
     struct peal_symbol *symbol = peal_place_symbol(arg);
@@ -198,7 +178,10 @@ static void check_buffer(struct peal_deducer *d, const struct peal_stmt *stmt,
         return;
     }
     if (param->is_window && !type->is_window) {
-        needs_window(d, stmt, param, arg, symbol);
+        peal_deducer_error(d, arg->pos, "'%s' is private, and parameter '%s' needs a window",
+                           symbol->name, param->name);
+        peal_deducer_note(d, symbol->pos, "it is declared here");
+        peal_deducer_note(d, param->pos, "the parameter is declared here");
         return;
     }
     bool same = param->type.elem.generic ||
@@ -237,8 +220,7 @@ static void check_buffer(struct peal_deducer *d, const struct peal_stmt *stmt,
     }
 }
 
-static void check_arg(struct peal_deducer *d, const struct peal_stmt *stmt,
-                      const struct peal_symbol *param, struct peal_expr *arg,
+static void check_arg(struct peal_deducer *d, const struct peal_symbol *param, struct peal_expr *arg,
                       const struct peal_value *shape, struct dims *dims)
 {
     static const enum peal_type_kind wanted[] = {
@@ -249,7 +231,7 @@ static void check_arg(struct peal_deducer *d, const struct peal_stmt *stmt,
     if (arg->type.kind == PEAL_TYPE_NONE)
         return;
     if (param->kind == PEAL_SYMBOL_BUFFER) {
-        check_buffer(d, stmt, param, arg, shape, dims);
+        check_buffer(d, param, arg, shape, dims);
     } else if (arg->type.kind != wanted[param->kind]) {
         struct peal_type type = {.kind = wanted[param->kind]};
         peal_deducer_error(d, arg->pos, "parameter '%s' takes %s, and '%s' is %s", param->name,
@@ -373,7 +355,7 @@ static void too_many(struct peal_deducer *d, const struct peal_stmt *stmt,
 {
     const struct peal_kernel *callee = call->callee;
     const struct peal_expr *second = stmt->args->next;
-    if (is_default(stmt, callee) && second && peal_type_is_data(&second->type)) {
+    if (peal_deduce_is_default(stmt, callee) && second && peal_type_is_data(&second->type)) {
         peal_deducer_error(d, second->pos, "'%s' is not a signal: '%s' here works in place",
                            peal_show_expr(second).text, stmt->name);
         peal_deducer_note(d, (struct peal_pos){0},
@@ -382,7 +364,13 @@ static void too_many(struct peal_deducer *d, const struct peal_stmt *stmt,
                           peal_show_expr(second).text, stmt->name, peal_show_expr(stmt->args).text);
         return;
     }
+    int buffers = 0;
     for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
+        if (peal_type_is_data(&arg->type) && ++buffers > 2) {
+            peal_deducer_error(d, arg->pos, "'%s' is not a signal: '%s' has an input and an output",
+                               peal_show_expr(arg).text, stmt->name);
+            return;
+        }
         if (arg->type.kind != PEAL_TYPE_SIGNAL || arg == call->signal)
             continue;
         peal_deducer_error(d, arg->pos, "'%s' is a second signal, and '%s' takes one",
@@ -416,7 +404,7 @@ static void check_call(struct peal_deducer *d, struct peal_stmt *stmt, struct pe
             position++;
         }
         if (call.args[i] && position < nargs)
-            check_arg(d, stmt, callee->params[i], call.args[i], &shapes[position], &dims);
+            check_arg(d, callee->params[i], call.args[i], &shapes[position], &dims);
     }
     check_signal(d, stmt->name, &call);
     if (d->errors == errors) {

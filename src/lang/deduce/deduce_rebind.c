@@ -3,10 +3,12 @@
  *
  *   g = allreduce(g, s, sum)      allreduce(g, s, sum)         the result replaces what it was made of
  *   y = allreduce(x, sum, ring)   allreduce(x, y, sum, ring)   the kernel has an input and an output
- *   y = allreduce(x, sum)         y = x                        the kernel works in place
- *                                 allreduce(y, sum)
- *   y = allgather(x)              y[rank of nranks] = x        likewise: its input is a part
- *                                 allgather(y)
+ *   w = allreduce(x, sum)         w = x                        w is a window: the kernel works there
+ *                                 allreduce(w, sum)
+ *   w = allgather(x)              w[rank of nranks] = x        likewise: its input is a part
+ *                                 allgather(w)
+ *   y = allreduce(x, s, sum)      allreduce(x, y, s, sum, staged)     y is private
+ *   allgather(y)                  allgather(y[rank of nranks], y, staged)
  */
 #include "lang/deduce/deducer.h"
 
@@ -85,16 +87,74 @@ static struct peal_expr *own_part(struct peal_deducer *d, struct peal_expr *plac
     return NULL;
 }
 
-/* Its result would be a part of what it works on in place. */
-static void refuse_part(struct peal_deducer *d, const struct peal_stmt *stmt,
-                        const struct peal_kernel *callee)
+/* The parameter or scratch that a place is, or is a part of; NULL: something else. */
+static const struct peal_symbol *find_buffer(const struct peal_kernel *kernel,
+                                             const struct peal_expr *place)
 {
-    peal_deducer_error(d, stmt->pos,
-                       "kernel '%s' works in place: its output has room for a part only",
-                       callee->name);
-    peal_deducer_note(d, (struct peal_pos){0},
-                      "name an algorithm with an input and an output as the last argument, or "
-                      "assign the result to the buffer that is given");
+    const struct peal_symbol *found = NULL;
+    while (place->kind == PEAL_EXPR_SLICE)
+        place = place->a;
+    if (place->kind != PEAL_EXPR_NAME)
+        return NULL;
+    for (int i = 0; i < kernel->nparams && !found; i++) {
+        if (strcmp(kernel->params[i]->name, place->name) == 0)
+            found = kernel->params[i];
+    }
+    for (const struct peal_stmt *s = kernel->body; s && !found; s = s->next) {
+        if (s->kind == PEAL_STMT_DECL && strcmp(s->symbol->name, place->name) == 0)
+            found = s->symbol;
+    }
+    if (!found || found->kind != PEAL_SYMBOL_BUFFER)
+        return NULL;
+    return found;
+}
+
+/* The default works on a window, in place. Not there: the data goes through one of the callee's. */
+static bool is_staged(const struct peal_kernel *kernel, const struct peal_stmt *call,
+                      const struct peal_kernel *callee, const struct peal_expr *place,
+                      bool leaves_part)
+{
+    const struct peal_symbol *buffer = find_buffer(kernel, place);
+    return peal_deduce_is_default(call, callee) && buffers_of(callee) == 1 &&
+           callee->params[0]->is_window && buffer && (leaves_part || !buffer->is_window);
+}
+
+/* call(x, rest) becomes call(x, y, rest, staged). */
+static void stage(struct peal_deducer *d, struct peal_stmt *call, struct peal_expr *y)
+{
+    struct peal_expr *algorithm = new_name(d, "staged", call->pos);
+    struct peal_expr *x = call->args;
+    if (!algorithm)
+        return;
+    if (y) {
+        y->next = x->next;
+        x->next = y;
+    }
+    while (x->next)
+        x = x->next;
+    x->next = algorithm;
+}
+
+/* The same where x and y are one buffer, or one is the other's own part. */
+static void stage_in_place(struct peal_deducer *d, struct peal_stmt *call,
+                           enum peal_in_place shared)
+{
+    struct peal_expr *x = call->args, *rest = x->next;
+    struct peal_expr *y = peal_expr_copy(d->module, x);
+    if (!y) {
+        d->no_memory = true;
+        return;
+    }
+    x->next = NULL;
+    if (shared == PEAL_IN_PLACE_IN_IS_PART)
+        x = own_part(d, x);
+    if (shared == PEAL_IN_PLACE_OUT_IS_PART)
+        y = own_part(d, y);
+    if (!x || !y)
+        return;
+    call->args = x;
+    x->next = rest;
+    stage(d, call, y);
 }
 
 /* The kernel works in place, in another place than its input: first a copy, then the call. */
@@ -142,20 +202,38 @@ static void rebind(struct peal_deducer *d, const struct peal_kernel *kernel, str
     bool in_place = same_expr(stmt->a, x);
     bool has_output = buffers_of(callee) > 1;
     enum peal_in_place shared = shared_by(callee);
-    if (!in_place && !has_output && shared != PEAL_IN_PLACE_OUT_IS_PART) {
+    bool leaves_part = !in_place && shared == PEAL_IN_PLACE_OUT_IS_PART;
+    bool staged = is_staged(kernel, &call, callee, stmt->a, leaves_part);
+    if (!in_place && !has_output && !staged) {
         copy_first(d, stmt, x, shared);
         return;
     }
-    if (!in_place && has_output) {
-        stmt->a->next = x->next;
-        x->next = stmt->a;
-    } else if (!in_place) {
-        refuse_part(d, stmt, callee);
-    }
+    struct peal_expr *y = stmt->a;
     stmt->kind = PEAL_STMT_CALL;
     stmt->name = value->name;
     stmt->args = x;
     stmt->a = stmt->b = NULL;
+    if (staged && in_place) {
+        stage_in_place(d, stmt, shared);
+    } else if (staged) {
+        stage(d, stmt, y);
+    } else if (!in_place) {
+        y->next = x->next;
+        x->next = y;
+    }
+}
+
+/* allreduce(x, sum), allreduce(x, y, sum) */
+static void complete(struct peal_deducer *d, const struct peal_kernel *kernel,
+                     struct peal_stmt *stmt)
+{
+    const struct peal_kernel *callee = peal_deduce_callee(d, stmt);
+    if (!callee || !stmt->args || !is_staged(kernel, stmt, callee, stmt->args, false))
+        return;
+    if (stmt->args->next && find_buffer(kernel, stmt->args->next))
+        stage(d, stmt, NULL);
+    else
+        stage_in_place(d, stmt, shared_by(callee));
 }
 
 void peal_deduce_rebinds(struct peal_deducer *d, const struct peal_kernel *kernel,
@@ -168,5 +246,7 @@ void peal_deduce_rebinds(struct peal_deducer *d, const struct peal_kernel *kerne
         peal_deduce_rebinds(d, kernel, stmt->other);
         if (stmt->kind == PEAL_STMT_ASSIGN)
             rebind(d, kernel, stmt);
+        else if (stmt->kind == PEAL_STMT_CALL)
+            complete(d, kernel, stmt);
     }
 }

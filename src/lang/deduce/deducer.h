@@ -233,6 +233,8 @@ void peal_deduce_stmts(struct peal_deducer *d, struct peal_stmt *stmt);
 
 /* deduce_call.c */
 struct peal_kernel *peal_deduce_callee(struct peal_deducer *d, const struct peal_stmt *stmt);
+/* Was the collective called without an algorithm, so that this kernel was chosen for the author? */
+bool peal_deduce_is_default(const struct peal_stmt *stmt, const struct peal_kernel *callee);
 void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt);
 
 /* deduce_rebind.c */
