@@ -36,6 +36,7 @@ void peal_shmem_fail(const struct peal_shmem_call *call, const char *format, ...
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fprintf(stderr, "peal: PE %d: %s: %s\n", job.rank, call->name, text);
+    peal_shmem_log_failed(call, text);
     if (job.world)
         peal_comm_revoke(job.world);
     exit(1);
@@ -98,8 +99,7 @@ static void finish(const struct peal_shmem_call *call)
         return;
     peal_shmem_quiet(call, SHMEM_CTX_DEFAULT);
     peal_shmem_sync(call, peal_shmem_team(call, SHMEM_TEAM_WORLD));
-    peal_shmem_log(call, "end");
-    peal_shmem_log_end();
+    peal_shmem_log_end(call);
     peal_shmem_teams_end();
     peal_shmem_memory_end();
     job.end = NULL;
@@ -144,6 +144,8 @@ void shmem_global_exit(int status)
 {
     struct peal_comm *world = peal_shmem_world(HERE);
     uint64_t end = 1 + (uint64_t)(unsigned char)status;
+    peal_shmem_log(HERE,
+                   "refuse the program ends here, before all PEs have come to shmem_finalize");
     (void)peal_shmem_enter(); /* and never leave: this process ends */
     for (uint32_t pe = 0; pe < (uint32_t)job.size; pe++)
         (void)peal_put(world, job.end, &end, sizeof end, pe);

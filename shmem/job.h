@@ -85,11 +85,16 @@ const char *peal_shmem_domain(shmem_ctx_t ctx);
 
 /* Recording: see log.c. Without PEAL_RECORD they do nothing. */
 void peal_shmem_log_begin(const struct peal_shmem_call *call, int rank);
-void peal_shmem_log_end(void);
-void peal_shmem_log_cancel(int rank);
+void peal_shmem_log_end(const struct peal_shmem_call *call);
 /* Is this an address of the program itself, not of a library? */
 bool peal_shmem_log_is_program(const void *from);
+/* This PE ends the job. */
+void peal_shmem_log_failed(const struct peal_shmem_call *call, const char *why);
 bool peal_shmem_is_logged(void);
+/* The program's loads and stores are reported: peal cc has compiled it. */
+void peal_shmem_log_sees_plain(void);
+/* Not the thread whose calls are logged? What others do is refused. */
+bool peal_shmem_is_second_thread(void);
 /* A test, or a look at a signal, that will log `lines` lines. While recording, the first one finds the
  * word as it was, whatever is there now, so that a loop is always seen as a loop; the next one, with
  * nothing in between, waits. `value`: what was returned last. */
@@ -103,6 +108,8 @@ __attribute__((format(printf, 2, 3))) void peal_shmem_log(const struct peal_shme
 void peal_shmem_log_sync(const struct peal_shmem_call *call, const struct peal_shmem_team *team);
 /* After the synchronisation that was logged last; its communicator. */
 void peal_shmem_log_synced(const struct peal_shmem_call *call, struct peal_comm *comm);
+/* A load or a store. */
+void peal_shmem_log_access(const void *from, const void *at, size_t bytes, bool writes);
 /* Local memory that an operation under way uses: plain accesses to it are logged too. */
 void peal_shmem_log_local(const void *at, size_t bytes);
 bool peal_shmem_is_local(const void *at, size_t bytes);

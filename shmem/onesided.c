@@ -73,16 +73,15 @@ enum peal_status peal_comm_open(const struct peal_open *options, struct peal_com
 {
     NEXT(peal_comm_open);
     enum peal_status status = next(options, out);
-    if (status != PEAL_OK || direct.world || peal_shmem_is_logged() || !getenv("PEAL_RECORD"))
+    if (status != PEAL_OK || direct.world || peal_shmem_is_logged() || !getenv("PEAL_RECORD") ||
+        !peal_shmem_log_is_program(call.from))
         return status;
     struct peal_shmem_team *team = &direct.team;
     *team = (struct peal_shmem_team){.size = (int)peal_comm_size(*out)};
     team->pes = calloc((size_t)team->size, sizeof *team->pes);
+    if (!team->pes)
+        peal_shmem_fail(&call, "no memory to record");
     peal_shmem_log_begin(&call, (int)peal_comm_rank(*out));
-    if (!team->pes || !peal_shmem_log_is_program(call.from)) {
-        peal_shmem_log_cancel((int)peal_comm_rank(*out));
-        return status;
-    }
     for (int i = 0; i < team->size; i++)
         team->pes[i] = i;
     direct.world = *out;
@@ -94,8 +93,7 @@ void peal_comm_close(struct peal_comm *comm)
 {
     NEXT(peal_comm_close);
     if (is_seen(&call, comm)) {
-        peal_shmem_log(&call, "end");
-        peal_shmem_log_end();
+        peal_shmem_log_end(&call);
         direct.world = NULL;
         direct.nareas = 0;
     }

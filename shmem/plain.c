@@ -12,10 +12,11 @@ static void note(const void *from, const void *at, size_t bytes, bool writes)
 {
     if (!peal_shmem_is_logged())
         return;
-    if (!peal_shmem_find(at) && !peal_shmem_is_direct(at) && !peal_shmem_is_local(at, bytes))
+    /* What another thread does is refused, wherever: nothing here shows what orders it. */
+    if (!peal_shmem_is_second_thread() && !peal_shmem_find(at) && !peal_shmem_is_direct(at) &&
+        !peal_shmem_is_local(at, bytes))
         return;
-    peal_shmem_log(&(const struct peal_shmem_call){writes ? "STORE" : "LOAD", from}, "%s %#zx %zu",
-                   writes ? "store" : "load", (size_t)(uintptr_t)at, bytes);
+    peal_shmem_log_access(from, at, bytes, writes);
 }
 
 #define ACCESS(N)                                                                                  \
@@ -67,15 +68,102 @@ API void __tsan_write_range(void *at, size_t bytes)
     note(__builtin_return_address(0), at, bytes, true);
 }
 
+/* ---- C11 atomics: done here, and refused where others may see the word ---- */
+
+static void refuse_atomic(const void *from, const volatile void *word)
+{
+    const void *at = (const void *)(uintptr_t)word;
+    if (!peal_shmem_is_logged())
+        return;
+    if (peal_shmem_is_second_thread() || peal_shmem_find(at) || peal_shmem_is_direct(at))
+        peal_shmem_log(&(const struct peal_shmem_call){"ATOMIC", from},
+                       "refuse atomic accesses of C or C++ to symmetric memory are not recorded: "
+                       "shmem_atomic_... and waits are");
+}
+
+/* Orders are those of the strongest. */
+#define FETCH(BITS, T, NAME)                                                                       \
+    API T __tsan_atomic##BITS##_fetch_##NAME(volatile T *at, T value, int order);                  \
+    API T __tsan_atomic##BITS##_fetch_##NAME(volatile T *at, T value, int order)                   \
+    {                                                                                              \
+        (void)order;                                                                               \
+        refuse_atomic(__builtin_return_address(0), at);                                            \
+        return __atomic_fetch_##NAME(at, value, __ATOMIC_SEQ_CST);                                 \
+    }
+#define COMPARE(BITS, T, NAME)                                                                     \
+    API int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile T *at, T *expected, T desired,  \
+                                                          int order, int other);                   \
+    API int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile T *at, T *expected, T desired,  \
+                                                          int order, int other)                    \
+    {                                                                                              \
+        (void)order, (void)other;                                                                  \
+        refuse_atomic(__builtin_return_address(0), at);                                            \
+        return __atomic_compare_exchange_n(at, expected, desired, 0, __ATOMIC_SEQ_CST,             \
+                                           __ATOMIC_SEQ_CST);                                      \
+    }
+#define ATOMIC(BITS, T)                                                                            \
+    API T __tsan_atomic##BITS##_load(const volatile T *at, int order);                             \
+    API T __tsan_atomic##BITS##_load(const volatile T *at, int order)                              \
+    {                                                                                              \
+        (void)order;                                                                               \
+        refuse_atomic(__builtin_return_address(0), at);                                            \
+        return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                              \
+    }                                                                                              \
+    API void __tsan_atomic##BITS##_store(volatile T *at, T value, int order);                      \
+    API void __tsan_atomic##BITS##_store(volatile T *at, T value, int order)                       \
+    {                                                                                              \
+        (void)order;                                                                               \
+        refuse_atomic(__builtin_return_address(0), at);                                            \
+        __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                             \
+    }                                                                                              \
+    API T __tsan_atomic##BITS##_exchange(volatile T *at, T value, int order);                      \
+    API T __tsan_atomic##BITS##_exchange(volatile T *at, T value, int order)                       \
+    {                                                                                              \
+        (void)order;                                                                               \
+        refuse_atomic(__builtin_return_address(0), at);                                            \
+        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                   \
+    }                                                                                              \
+    FETCH(BITS, T, add)                                                                            \
+    FETCH(BITS, T, sub)                                                                            \
+    FETCH(BITS, T, and)                                                                            \
+    FETCH(BITS, T, or)                                                                             \
+    FETCH(BITS, T, xor)                                                                            \
+    FETCH(BITS, T, nand)                                                                           \
+    COMPARE(BITS, T, strong)                                                                       \
+    COMPARE(BITS, T, weak)
+ATOMIC(8, uint8_t)
+ATOMIC(16, uint16_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
+
+API void __tsan_atomic_thread_fence(int order);
+API void __tsan_atomic_thread_fence(int order)
+{
+    (void)order;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+API void __tsan_atomic_signal_fence(int order);
+API void __tsan_atomic_signal_fence(int order)
+{
+    (void)order;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* ---- what else the compiler calls ---- */
+
 API void __tsan_init(void);
 API void __tsan_init(void)
 {
+    peal_shmem_log_sees_plain();
 }
 
 API void __tsan_func_entry(void *from);
 API void __tsan_func_entry(void *from)
 {
     (void)from;
+    if (peal_shmem_is_logged() && peal_shmem_is_second_thread())
+        note(__builtin_return_address(0), NULL, 0, false);
 }
 
 API void __tsan_func_exit(void);

@@ -70,8 +70,13 @@ class Program:
         self.path = path
         self.events: List[List[Event]] = []
         while os.path.exists(os.path.join(folder, f"pe{len(self.events)}")):
-            with open(os.path.join(folder, f"pe{len(self.events)}"), encoding="utf-8") as file:
-                self.events.append([Event(line) for line in file if line.count(" ") >= 2 and line.endswith("\n")])
+            lines: List[str] = []
+            for name in (f"pe{len(self.events)}.child", f"pe{len(self.events)}"):
+                if os.path.exists(os.path.join(folder, name)):
+                    with open(os.path.join(folder, name), encoding="utf-8") as file:
+                        lines += [line for line in file if line.count(" ") >= 2 and line.endswith("\n")]
+            self.events.append([Event(line) for line in lines])
+        self.has_ended = all(events and events[-1].kind == "end" for events in self.events)
         self.memory = [[(e.number(0), e.number(1)) for e in events if e.kind == "memory"] for events in self.events]
         self.is_direct = any(e.kind == "memory" and e.args[2:] == ["symmetric"] for events in self.events for e in events)
         self.teams: Dict[Tuple[int, ...], int] = {}
@@ -408,7 +413,11 @@ class Translator:
 
     def run(self) -> None:
         events = self.program.events[self.pe]
-        if not events or events[-1].kind != "end":
+        refused = next((event for event in events if event.kind == "refuse"), None)
+        if refused and (not events or events[-1].kind != "end"):
+            self.go_to(refused.pc)
+            self.refuse(" ".join(refused.args))
+        elif not events or events[-1].kind != "end":
             self.refuse(f"PE {self.pe} did not come to shmem_finalize or peal_comm_close")
         for i, event in enumerate(events):
             if self.refused:
@@ -495,15 +504,43 @@ class Runs:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signals.SIGKILL)
                 return None
-        program = Program(self.command[4], events) if code == 0 else None
+        program = Program(self.command[4], events) if code >= 0 else None
         shutil.rmtree(events)
-        return program
+        return program if program and program.has_ended else None
 
 
-def translate(folder: str, runs: Runs) -> str:
+def how_it_ended(program: Program) -> List[str]:
+    """For each PE that did not come to its end: where it was, and why. What was the cause comes before what followed from it."""
+    ends = []
+    for pe, events in enumerate(program.events):
+        last = events[-1] if events else None
+        if last and last.kind == "end":
+            continue
+        if not last:
+            ends.append((0, f"PE {pe} ended before shmem_init"))
+            continue
+        number = last.number(0) if last.kind == "killed" else 0
+        if number in (signals.SIGALRM, signals.SIGXCPU):
+            order, what = 1, "was here when its time was over"
+        elif number == signals.SIGTERM:
+            order, what = 3, "was here when it was ended"
+        elif number:
+            order, what = 0, f"was killed here by signal {number} ({signals.strsignal(number)})"
+        elif last.kind == "exited" and last.pc in program.lines:
+            order, what = 0, "ended here, without shmem_finalize or peal_comm_close"
+        elif last.kind == "failed":
+            order, what = 2, f"{last.call}: {' '.join(last.args)}"
+        else:
+            last = next((event for event in reversed(events) if event.pc in program.lines), last)
+            order, what = 1, f"came to no shmem_finalize or peal_comm_close; its last call was this {last.call}"
+        place = next((event.pc for event in reversed(events) if event.pc in program.lines), last.pc)
+        ends.append((order, "{}:{}: ".format(*program.lines[place]) * (place in program.lines) + f"PE {pe} {what}"))
+    return [text for _, text in sorted(ends, key=lambda end: end[0])]
+
+
+def translate(program: Program, runs: Runs) -> str:
     """The recording of the program's run."""
     path = runs.command[4]
-    program = Program(path, os.path.join(folder, "run"))
     parts = [Translator(program, pe) for pe in range(len(program.events))]
     for part in parts:
         part.run()
@@ -515,7 +552,7 @@ def translate(folder: str, runs: Runs) -> str:
         except shmem_runs.Varies as error:
             varies = error
     head = ["peal recording 1", f"ranks {len(parts)}", f"kernel {os.path.basename(path)}", "launches 1"]
-    plain = any(event.kind in ("load", "store") for events in program.events for event in events)
+    plain = any(event.kind == "stack" and event.args[1:] == ["plain"] for events in program.events for event in events)
     head.append("note one run of the program, with the arguments and inputs that it had")
     if plain:
         head.append("note loads and stores of the program were seen, those of libraries that it calls were not")
@@ -565,7 +602,12 @@ def main(arguments: List[str]) -> int:
     if arguments[0] == "cc":
         return compile_program(arguments[1], arguments[2], arguments[3:])
     preload, folder, out = arguments[1:4]
-    text = translate(folder, Runs(preload, folder, arguments[4:]))
+    runs = Runs(preload, folder, arguments[4:])
+    program = Program(runs.command[4], os.path.join(folder, "run"))
+    if not program.has_ended and not any(event.kind == "refuse" for events in program.events for event in events):
+        print("\n".join(how_it_ended(program)), file=sys.stderr)
+        return 2
+    text = translate(program, runs)
     with open(out, "w", encoding="utf-8") as file:
         file.write(text)
     return 0

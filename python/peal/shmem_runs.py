@@ -72,7 +72,7 @@ class Study:
             self.find_changes(pe)
         self.reads: Dict[Tuple[int, Tuple[int, int]], List[Tuple[int, int]]] = {}  # word: epoch and place
         self.find_reads()
-        self.sees_loads = any(event.kind in ("load", "store") for events in program.events for event in events)
+        self.sees_loads = any(event.args[1:] == ["plain"] for events in program.events for event in events if event.kind == "stack")
 
     def find_epochs(self) -> List[List[int]]:
         """The epoch of each event of each PE."""

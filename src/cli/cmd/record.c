@@ -7,6 +7,7 @@
  * depend on them. */
 #include "cli/cli.h"
 #include "cli/import/python.h"
+#include "cli/record_limits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,14 +31,6 @@ static const struct peal_option table[] = {
      "the recording (default: PROGRAM.rec)", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
-
-static int wait_for(pid_t child)
-{
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 /* The library that logs is loaded before libpeal: it sees the calls of <peal/onesided.h> too. */
 static void list_libraries(char list[static 2 * PATH_MAX])
@@ -63,19 +56,39 @@ static const char **exec_words(const struct record_options *o, char **args, int 
     return words;
 }
 
-static int run_program(const char *const *words, const char *folder, const char *libraries)
+/* What runs the program on its PEs. */
+struct recorded_program {
+    const char *const *words;
+    const char *folder, *libraries;
+    uint32_t seconds;
+};
+
+static void become(void *data)
 {
-    if (mkdir(folder, 0700) != 0)
-        return PEAL_EXIT_OTHER;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("PEAL_RECORD", folder, 1);
-        setenv("LD_PRELOAD", libraries, 1);
-        execv(words[0], (char **)(uintptr_t)words);
-        _exit(127);
-    }
-    return child > 0 ? wait_for(child) : PEAL_EXIT_OTHER;
+    const struct recorded_program *program = data;
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%u", program->seconds);
+    setenv("PEAL_RECORD", program->folder, 1);
+    setenv("PEAL_RECORD_ALARM", seconds, 1); /* each PE then says where it is */
+    setenv("LD_PRELOAD", program->libraries, 1);
+    execv(program->words[0], (char **)(uintptr_t)program->words);
+    _exit(127);
+}
+
+/* How it ended: nothing, if well. */
+static void run_program(const char *const *words, const char *folder, const char *libraries,
+                        struct peal_text *why)
+{
+    enum { LATER = 20 };                    /* seconds, for those that do not end themselves */
+    const uint64_t any = UINT64_C(1) << 46; /* windows are large files that are mostly empty */
+    struct peal_limits limits = {
+        .cpu_seconds = 60, .wall_seconds = 60, .memory = any, .output = any};
+    int code;
+    peal_limits_ask(&limits);
+    struct recorded_program program = {words, folder, libraries, limits.wall_seconds};
+    limits.wall_seconds += LATER;
+    if (mkdir(folder, 0700) == 0)
+        (void)peal_limits_run(&limits, become, &program, &code, why);
 }
 
 /* The script turns the run into a recording, and runs the program again if values may differ. */
@@ -109,21 +122,25 @@ static int record(struct peal_cli *cli, const struct record_options *o, char **a
     if (!words)
         return peal_cli_fail(cli, "out of memory");
     list_libraries(libraries);
-    int code = run_program(words, first, libraries);
+    struct peal_text why = {0};
+    run_program(words, first, libraries, &why);
     int result = PEAL_EXIT_OTHER;
     char probe[PEAL_CLI_FOLDER + 32];
     snprintf(probe, sizeof probe, "%s/pe0", first);
-    if (code != 0)
-        peal_cli_fail(cli, "'%s' ended with exit code %d", args[0], code);
-    else if (access(probe, R_OK) != 0)
+    if (access(probe, R_OK) != 0)
         peal_cli_fail(cli,
-                      "'%s' recorded nothing: is it an OpenSHMEM program, linked with "
+                      "'%s' recorded nothing%s%s: is it an OpenSHMEM program, linked with "
                       "libpeal_shmem, or one of <peal/onesided.h>, linked with libpeal.so?",
-                      args[0]);
+                      args[0], why.len ? ", and " : "", peal_text_get(&why));
     else if (translate(folder, output, libraries, words, nargs + 4) != 0)
-        peal_cli_fail(cli, "'%s' was not recorded", args[0]);
+        peal_cli_fail(cli, "'%s' was not recorded%s%s", args[0], why.len ? ": it " : "",
+                      peal_text_get(&why));
     else
         result = PEAL_EXIT_OK;
+    if (result == PEAL_EXIT_OK && why.len)
+        fprintf(stderr, "peal record: '%s' %s; what it did before was recorded\n", args[0],
+                peal_text_get(&why));
+    peal_text_release(&why);
     if (result == PEAL_EXIT_OK)
         printf("%s: %lld PEs; peal verify %s proves it or shows what is wrong\n", output,
                (long long)o->ranks, output);
