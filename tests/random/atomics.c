@@ -66,10 +66,11 @@ static struct act any_act(uint64_t *dice, uint32_t ranks, uint32_t rank)
     act.b = (int)below(dice, 3);
     if (act.kind == ACT_ADD || act.kind == ACT_FETCH)
         act.a = (int)below(dice, 3) - (below(dice, 4) == 0);
-    if (act.kind == ACT_WAIT || act.kind == ACT_WAIT_EQUAL)
+    bool waits = act.kind == ACT_WAIT || act.kind == ACT_WAIT_EQUAL;
+    if (waits && below(dice, 3)) /* mostly for an own cell */
         act.rank = rank;
-    if (below(dice, 2))
-        act.rank = act.kind == ACT_WAIT || act.kind == ACT_WAIT_EQUAL ? rank : 0;
+    else if (below(dice, 2))
+        act.rank = 0;
     return act;
 }
 
@@ -177,16 +178,19 @@ static void add_handshake(uint64_t *dice, struct kernel *k, uint32_t cell)
     add(k, to, back);
 }
 
-/* t is the number of the launch, or a little less; every rank sets a flag of its neighbour to it. */
+/* t is the number of the launch, or a little less; every rank sets a flag of its neighbour to it, or one
+ * of its own that the neighbour polls. */
 static void add_epoch(uint64_t *dice, struct kernel *k, uint32_t cell)
 {
-    bool equal = below(dice, 3) == 0;
+    bool equal = below(dice, 3) == 0, afar = below(dice, 2);
     for (uint32_t r = 0; r < k->ranks; r++) {
         uint32_t next = (r + 1) % k->ranks;
-        add(k, r, (struct act){.kind = ACT_SET, .rank = next, .at = cell, .a = 1, .plus_t = true});
+        add(k, r,
+            (struct act){
+                .kind = ACT_SET, .rank = afar ? r : next, .at = cell, .a = 1, .plus_t = true});
         add(k, r,
             (struct act){.kind = equal ? ACT_WAIT_EQUAL : ACT_WAIT,
-                         .rank = r,
+                         .rank = afar ? next : r,
                          .at = cell,
                          .a = 1,
                          .plus_t = true});
@@ -273,10 +277,10 @@ static void put_act(const struct act *act, struct peal_text *out)
         peal_text_printf(out, "notify s[%u]@%u = %s%d\n", act->at, act->rank, more, act->a);
         break;
     case ACT_WAIT:
-        peal_text_printf(out, "wait s[%u] >= %s%d\n", act->at, more, act->a);
+        peal_text_printf(out, "wait s[%u]@%u >= %s%d\n", act->at, act->rank, more, act->a);
         break;
     case ACT_WAIT_EQUAL:
-        peal_text_printf(out, "wait s[%u] == %s%d\n", act->at, more, act->a);
+        peal_text_printf(out, "wait s[%u]@%u == %s%d\n", act->at, act->rank, more, act->a);
         break;
     case ACT_FETCH:
         peal_text_printf(out, "t = fetch_add(s[%u]@%u, %d)\n", act->at, act->rank, act->a);

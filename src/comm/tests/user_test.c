@@ -381,7 +381,7 @@ TEST(atomics_reach_cells_of_all_ranks)
 }
 
 /* The sum of all ranks' vectors, by every way to move data: puts, gets, both in one computation,
- * accumulates, channels and their slots, lanes. No kernel is closed, so ranks leave while others
+ * accumulates, channels and their slots, lanes, cells of peers that are polled. No kernel is closed, so ranks leave while others
  * still read their memory. */
 #define ROOM                                                                                       \
     "    signal ready[nranks], taken[nranks], there[nranks]\n"                                     \
@@ -410,6 +410,10 @@ static const char *const sums[] = {
     "    lane {\n        for p in peers { wait taken[p] >= 1 at launch - 1 }\n"
     "        for p in peers { w[rank]@p = x flush to p notify ready[rank]@p += 1 }\n    }\n"
     "    lane {\n" ADD_UP("ready", "w[p]") "    }\n",
+    "window w: T[n]\n    signal raw calls, ready, read\n    notify calls += 1\n"
+    "    let now = peek calls\n    for p in peers { wait read@p >= now - 1 }\n    w = x\n"
+    "    notify ready = now\n    y = x\n    for p in peers { wait ready@p == now y += w@p }\n"
+    "    notify read = now\n",
 };
 
 static int launch_sums(struct peal_comm *comm, const void *context)

@@ -170,9 +170,14 @@ void peal_deduce_wait(struct peal_deducer *d, struct peal_stmt *stmt)
 {
     struct peal_symbol *symbol = deduce_cell(d, stmt, "wait");
     deduce_amount(d, stmt, symbol);
-    if (symbol && peal_place_is_remote(stmt->a))
-        peal_deducer_error(d, stmt->a->pos, "'%s' is a peer's: a rank waits on its own cells only",
-                           peal_show_expr(stmt->a).text);
+    if (symbol && peal_place_is_remote(stmt->a) && symbol->mode < PEAL_MODE_RAW) {
+        peal_deducer_error(
+            d, stmt->a->pos,
+            "'%s' is a peer's, and counts by that rank's launches: only cells of raw "
+            "signals are waited for from afar",
+            peal_show_expr(stmt->a).text);
+        peal_deducer_note(d, symbol->pos, "it is declared here");
+    }
     if (symbol && stmt->back && symbol->mode >= PEAL_MODE_RAW) {
         peal_deducer_error(d, stmt->pos, "'%s' is raw: it does not know of launches", symbol->name);
         peal_deducer_note(d, symbol->pos, "it is declared here");

@@ -35,26 +35,21 @@ static void deduce_for(struct peal_deducer *d, struct peal_stmt *stmt)
 static void deduce_lane(struct peal_deducer *d, struct peal_stmt *stmt)
 {
     struct peal_poly poly;
+    bool varies = false;
     if (d->nesting || d->lane)
         peal_deducer_error(d, stmt->pos, "a lane must stand at the top of its kernel");
     if (stmt->symbol) {
         peal_deduce_int(d, stmt->a, "a number of a lane", &poly);
         peal_deduce_int(d, stmt->b, "a number of a lane", &poly);
-        struct peal_expr *const bounds[] = {stmt->a, stmt->b};
-        for (int i = 0; i < 2; i++) {
-            struct peal_expr *bound = bounds[i];
-            if (!peal_expr_is_empty(bound) && peal_deduce_varies(d, bound))
-                peal_deducer_error(d, bound->pos,
-                                   "'%s' differs between ranks, and lanes are the "
-                                   "same on all",
-                                   peal_show_expr(bound).text);
-        }
+        varies = peal_deduce_varies(d, stmt->a) || peal_deduce_varies(d, stmt->b);
     }
     size_t scope = peal_deducer_scope_begin(d);
     int outer = d->lane;
     d->lane = ++d->lanes;
     if (stmt->symbol)
         peal_deducer_declare_as(d, stmt->symbol, PEAL_SYMBOL_LOOP, PEAL_TYPE_INT);
+    if (stmt->symbol && !d->no_memory)
+        peal_deducer_fact(d, stmt->symbol)->varies = varies;
     peal_deduce_stmts(d, stmt->body);
     d->lane = outer;
     peal_deducer_scope_end(d, scope);

@@ -97,7 +97,7 @@ enum peal_op_flags {
  * parentheses. Ops that both ways must agree on may not stand between them: messages, and notifies
  * of cells that start a launch at 0.
  *
- * FETCH_ADD, COMPARE_SWAP and TAKE operate on raw cells of any rank. The first two leave what the
+ * FETCH_ADD, COMPARE_SWAP and TAKE operate on raw cells of any rank, a WAIT may wait for one. The first two leave what the
  * cell held in register `reg`. COMPARE_SWAP and TAKE have two numbers in `value`: peal_swap_value.
  *
  * Overlap: an op reads all of its sources before it writes. Plans keep that simple for all code
@@ -127,7 +127,8 @@ struct peal_op {
         } mem;
         struct {
             uint32_t cell; /* cell number within `rank`: signal.first_cell + index */
-            uint32_t rank; /* owner of the cell; wait and peek: this rank, the others: any rank */
+            uint32_t rank; /* owner of the cell: any rank; peek, and wait for a cell that is not raw:
+                            * this rank */
             /* start in the phase table of the cell number per phase, or PEAL_NONE */
             uint32_t phases;
             union {

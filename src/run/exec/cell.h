@@ -73,7 +73,7 @@ static inline enum peal_step_end peal_cell_test_one_writer(const struct peal_fra
     return __builtin_expect(other, 0) ? PEAL_STEP_DIFFERS : PEAL_STEP_DONE;
 }
 
-/* Does the condition of a wait hold? `cell` belongs to this rank. */
+/* Does the condition of a wait hold? `cell` belongs to this rank, or is a peer's and raw. */
 static inline enum peal_step_end peal_cell_test(const struct peal_frame *frame,
                                                 const struct peal_step *step, const int64_t *regs,
                                                 struct peal_cell *cell)

@@ -208,7 +208,7 @@ static void notify(struct peal_frame *frame, const struct peal_step *step, const
     }
 }
 
-/* Peek and atomics. */
+/* Peek, atomics, and waits for cells of peers. */
 static enum peal_step_end fetch(const struct peal_frame *frame, const struct peal_step *step,
                                 int64_t *regs, uint32_t spins)
 {
@@ -217,14 +217,16 @@ static enum peal_step_end fetch(const struct peal_frame *frame, const struct pea
         peal_cell_peek(frame, step, regs, cell);
         return PEAL_STEP_DONE;
     }
-    enum peal_step_end end = peal_cell_atomic(step, regs, cell);
+    bool looks = step->kind == PEAL_STEP_LOOK;
+    enum peal_step_end end =
+        looks ? peal_cell_test(frame, step, regs, cell) : peal_cell_atomic(step, regs, cell);
     for (uint32_t i = 0; i < spins; i++) {
         if (end != PEAL_STEP_BLOCKS)
             break;
         peal_relax();
-        end = peal_cell_atomic(step, regs, cell);
+        end = looks ? peal_cell_test(frame, step, regs, cell) : peal_cell_atomic(step, regs, cell);
     }
-    if (end == PEAL_STEP_DONE)
+    if (end == PEAL_STEP_DONE && !looks)
         peal_cell_wake(frame, step->sync.rank);
     return end;
 }
@@ -391,6 +393,7 @@ static enum peal_step_end try_far(struct peal_frame *frame, struct peal_frame_la
     case PEAL_STEP_FETCH_ADD:
     case PEAL_STEP_COMPARE_SWAP:
     case PEAL_STEP_TAKE:
+    case PEAL_STEP_LOOK:
         return peal_far_atomic(frame, lane, step);
     case PEAL_STEP_SEND:
         return peal_far_send(frame, lane, step);
@@ -504,6 +507,7 @@ run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t s
         case PEAL_STEP_FETCH_ADD:
         case PEAL_STEP_COMPARE_SWAP:
         case PEAL_STEP_TAKE:
+        case PEAL_STEP_LOOK:
             end = fetch(frame, step, lane->regs, spins);
             break;
         case PEAL_STEP_WHEN:

@@ -361,7 +361,9 @@ static enum peal_step_end ask(struct peal_frame *frame, struct peal_far_lane *fa
                                       .width = sizeof(uint64_t),
                                       .operand = (uint64_t)step->sync.value,
                                       .old = &far->found};
-    if (peal_step_near_kind(step->kind) != PEAL_STEP_FETCH_ADD) {
+    if (peal_step_near_kind(step->kind) == PEAL_STEP_LOOK) {
+        request.operand = 0; /* reads it */
+    } else if (peal_step_near_kind(step->kind) != PEAL_STEP_FETCH_ADD) {
         request.kind = PEAL_NET_COMPARE_SWAP;
         request.compare = (uint64_t)peal_swap_expected(step->sync.value);
         request.operand = (uint64_t)peal_swap_desired(step->sync.value);
@@ -386,6 +388,8 @@ enum peal_step_end peal_far_atomic(struct peal_frame *frame, struct peal_frame_l
         return PEAL_STEP_BLOCKS;
     if (!frame->team->span->far[rank]) {
         struct peal_cell *cell = peal_far_cell(frame, rank, step->sync.offset);
+        if (peal_step_near_kind(step->kind) == PEAL_STEP_LOOK)
+            return peal_cell_test(frame, step, lane->regs, cell);
         enum peal_step_end end = peal_cell_atomic(step, lane->regs, cell);
         if (end == PEAL_STEP_DONE)
             peal_cell_wake(frame, rank);
@@ -399,6 +403,12 @@ enum peal_step_end peal_far_atomic(struct peal_frame *frame, struct peal_frame_l
     enum peal_status status = peal_net_token_status(&far->atomic);
     if (status != PEAL_OK)
         return peal_far_judge(frame, status, rank);
+    if (step->kind == (PEAL_STEP_FAR | PEAL_STEP_LOOK)) {
+        int64_t wanted =
+            step->sync.value + (step->flags & PEAL_STEP_HAS_REG ? lane->regs[step->sync.reg] : 0);
+        bool holds = peal_cell_compare(step->flags & PEAL_STEP_EQUAL, (int64_t)far->found, wanted);
+        return holds ? PEAL_STEP_DONE : PEAL_STEP_BLOCKS;
+    }
     uint64_t expected = (uint64_t)peal_swap_expected(step->sync.value);
     if (step->kind == (PEAL_STEP_FAR | PEAL_STEP_TAKE))
         return far->found == expected ? PEAL_STEP_DONE : PEAL_STEP_BLOCKS;

@@ -188,14 +188,20 @@ static uint64_t lay_out(struct peal_image *image, const struct peal_image_option
     return used;
 }
 
-static bool has_take(const struct peal_plan *plan)
+/* Does some rank wait for a cell of another? Only kernels of users do, and their plans are of all
+ * ranks. */
+static bool waits_for_peers(const struct peal_plan *plan)
 {
-    const struct peal_op *op = peal_plan_ops(plan);
-    if (plan->monotone)
-        return false;
-    for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (peal_op_is_take(&op[i]))
-            return true;
+    uint32_t end_rank = plan->rank_first + plan->rank_count;
+    for (uint32_t rank = plan->rank_first; rank < end_rank; rank++) {
+        for (uint32_t l = 0; l < peal_plan_lane_count(plan, rank); l++) {
+            const struct peal_lane *lane = peal_plan_lane(plan, rank, l);
+            const struct peal_op *op = peal_plan_ops(plan) + lane->first_op, *end = op + lane->ops;
+            for (; op < end; op++) {
+                if (peal_op_is_sync(op) && peal_op_row(op)->blocks && op->sync.rank != rank)
+                    return true;
+            }
+        }
     }
     return false;
 }
@@ -217,7 +223,7 @@ static struct peal_image *new_block(const struct peal_plan *plan,
                                .in_prefault = options->prefault != NULL,
                                .seq_cst = !plan->monotone,
                                .fresh = peal_plan_starts_at_zero(plan),
-                               .takes = has_take(plan),
+                               .takes = waits_for_peers(plan),
                                .period = plan->period,
                                .nshared = plan->totals_stride,
                                .nlanes = peal_plan_lane_count(plan, options->rank),

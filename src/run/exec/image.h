@@ -38,9 +38,10 @@ enum peal_step_kind {
     PEAL_STEP_WAIT_SHARED,
     PEAL_STEP_WAIT_RAW,
     PEAL_STEP_PEEK,
-    PEAL_STEP_FETCH_ADD, /* these three: on raw cells of any rank */
+    PEAL_STEP_FETCH_ADD, /* these four: on raw cells of any rank */
     PEAL_STEP_COMPARE_SWAP,
     PEAL_STEP_TAKE,
+    PEAL_STEP_LOOK, /* a wait for a raw cell of a peer */
     PEAL_STEP_SEND,
     PEAL_STEP_RECV,
     PEAL_STEP_RECV_SLOT,

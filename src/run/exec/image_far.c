@@ -75,7 +75,7 @@ static enum peal_status mark_work(struct peal_image *image, struct peal_step *st
 
 static bool is_sync(uint32_t kind)
 {
-    return kind >= PEAL_STEP_NOTIFY && kind <= PEAL_STEP_TAKE;
+    return kind >= PEAL_STEP_NOTIFY && kind <= PEAL_STEP_LOOK;
 }
 
 /* Is it a step of a channel between hosts? */

@@ -139,7 +139,8 @@ static enum peal_step_kind mem_kind(const struct peal_plan *plan, const struct p
     return PEAL_STEP_PASS;
 }
 
-static enum peal_step_kind sync_kind(const struct peal_op *op, const struct peal_signal *signal)
+static enum peal_step_kind sync_kind(const struct peal_image *image, const struct peal_op *op,
+                                     const struct peal_signal *signal)
 {
     static const enum peal_step_kind kinds[2][3] = {
         {PEAL_STEP_NOTIFY, PEAL_STEP_NOTIFY_SHARED, PEAL_STEP_NOTIFY_RAW},
@@ -149,6 +150,8 @@ static enum peal_step_kind sync_kind(const struct peal_op *op, const struct peal
         return PEAL_STEP_PEEK;
     if (peal_op_is_take(op))
         return PEAL_STEP_TAKE;
+    if (peal_op_is_wait(op) && op->sync.rank != image->rank)
+        return PEAL_STEP_LOOK;
     if (peal_op_is_atomic(op))
         return peal_op_swaps(op) ? PEAL_STEP_COMPARE_SWAP : PEAL_STEP_FETCH_ADD;
     return kinds[peal_op_is_wait(op)][column];
@@ -220,7 +223,7 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     uint32_t shared_by = image->writers ? image->writers[cell] : PEAL_NONE;
     bool multicast = shared_by < plan->nranks;
     *step =
-        (struct peal_step){.kind = (uint8_t)sync_kind(op, signal),
+        (struct peal_step){.kind = (uint8_t)sync_kind(image, op, signal),
                            .op = op_index,
                            .sync = {.offset = peal_image_cell(plan, op->sync.rank, cell, multicast),
                                     .rank = op->sync.rank,

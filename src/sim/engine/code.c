@@ -234,6 +234,8 @@ static struct step_key sync_key(struct coding *c, const struct peal_op *op)
     uint64_t port = 0;
     if (peal_op_is_notify(op))
         port = port_of(c->codes, PEAL_PORT_RANK | op->sync.rank, &c->last_port);
+    if (peal_op_is_wait(op) && op->sync.rank != c->lane->rank)
+        return (struct step_key){.head = op->kind | PEAL_REACH_OP << 8 | (uint64_t)op->flags << 16};
     return (struct step_key){op->kind | (uint64_t)op->flags << 16 | port << 32,
                              op->sync.cell | (uint64_t)op->sync.phases << 32, op->sync.after,
                              (uint64_t)op->sync.value};

@@ -289,6 +289,14 @@ static enum peal_progress_kind flush(struct peal_sim *sim, uint32_t index,
     return peal_sim_writes_flush(sim, index, target) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
 }
 
+/* Does the lane's wait ask for a peer's cell? Such ops are looked at themselves. */
+static bool looks_afar(const struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step)
+{
+    const struct peal_lane_run *lane = &sim->lanes.at[index];
+    return step->reach == PEAL_REACH_OP && lane->op_end && peal_op_is_wait(peal_sim_op(lane)) &&
+           peal_sim_op(lane)->sync.rank != lane->rank;
+}
+
 static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
                                       const struct peal_coded_op *step)
 {
@@ -299,7 +307,7 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
     case PEAL_FORM_CELL:
         if (row->cell == PEAL_CELL_WRITE)
             return peal_sim_signal_notify(sim, index);
-        if (row->cell != PEAL_CELL_READ)
+        if (row->cell != PEAL_CELL_READ || looks_afar(sim, index, step))
             return peal_sim_atomic(sim, index);
         return row->blocks ? peal_sim_signal_wait(sim, index) : peal_sim_signal_peek(sim, index);
     case PEAL_FORM_CHANNEL:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomics with a result, and `when`.
+/* Atomics with a result, waits for cells of peers, and `when`.
  *
  * An atomic on a cell of its own rank takes effect at once. One on another rank's cell travels like
  * a notify and takes effect at the cell when it arrives there. Its lane continues when the answer
  * is back; the way back takes as long as the way there. A take that finds another value stays with
- * the owner and takes effect when the cell holds what it waits for, first come first served. A
- * machine that polls from afar sends more messages and takes longer.
+ * the owner and takes effect when the cell holds what it waits for, first come first served; so does
+ * a wait. A machine that polls from afar sends more messages and takes longer.
  */
 #include "sim/engine/engine.h"
 
@@ -23,10 +23,20 @@ static uint32_t cell_number(const struct peal_sim *sim, const struct peal_lane_r
     return peal_op_cell(lane->instance->plan, op, sim->ranks[lane->rank].launch);
 }
 
+static bool is_satisfied(const struct peal_lane_run *lane, const struct peal_op *op, int64_t value)
+{
+    int64_t wanted = op->sync.value;
+    if (op->flags & PEAL_OP_HAS_REG)
+        wanted += lane->regs[op->sync.reg];
+    return op->flags & PEAL_OP_EQUAL ? value == wanted : value >= wanted;
+}
+
 /* Applies the lane's atomic to its cell. False: it has to wait for another value. */
 static bool apply(struct peal_sim *sim, struct peal_lane_run *lane, const struct peal_op *op)
 {
     int64_t *value = cell_of(lane->instance, op, cell_number(sim, lane, op)), before = *value;
+    if (peal_op_is_wait(op))
+        return is_satisfied(lane, op, before);
     if (peal_op_is_take(op) && before != peal_swap_expected(op->sync.value))
         return false;
     *value = peal_op_after(op, before);
@@ -101,8 +111,8 @@ static bool leave(struct peal_sim *sim, uint32_t index)
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_op *op = peal_sim_op(lane);
     uint32_t to = op->sync.rank == lane->rank ? PEAL_NONE : op->sync.rank;
-    /* It releases, like a notify. */
-    if (!sim->machine->keys.order && !peal_sim_writes_fence(sim, index, to))
+    /* An atomic releases, like a notify. */
+    if (!sim->machine->keys.order && !peal_op_is_wait(op) && !peal_sim_writes_fence(sim, index, to))
         return false;
     lane->way = 0;
     if (to == PEAL_NONE) {
