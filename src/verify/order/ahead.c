@@ -131,6 +131,7 @@ static uint64_t launches_for_raw(const struct program *p)
 struct ahead_adds {
     uint32_t cell, thread, last; /* last step, + 1 */
     uint32_t from; /* from this step on, nothing can stop the thread before that step */
+    bool ahead;    /* may it be a launch ahead of another that adds to the cell? */
     int64_t sum;
 };
 
@@ -201,63 +202,72 @@ static bool find_from(const struct program *p, struct adds_list *list)
     return true;
 }
 
-/* Which threads share a cell. */
+/* How far some threads, the columns, must be when another has left the last launch: where both add to
+ * one cell. A column at a time would do, all of them at once are much memory for thousands. */
 struct pairs {
     const struct program *p;
-    uint32_t *last;  /* [t * threads + u] u's last add to a cell that t adds to, + 1 */
-    uint32_t *clock; /* [t * threads + u] how far u must be when t has left the last launch */
+    uint32_t first, columns; /* threads first .. first + columns - 1 */
+    uint32_t *last;          /* [t * columns + u - first] u's last add to a cell that t adds to */
+    uint32_t *clock;         /* the same: how far u must be */
 };
+
+enum { MAX_PAIRS = 1 << 20 };
+
+static bool is_column(const struct pairs *q, uint32_t thread)
+{
+    return thread - q->first < q->columns;
+}
+
+static size_t pair_of(const struct pairs *q, uint32_t t, uint32_t u)
+{
+    return (size_t)t * q->columns + (u - q->first);
+}
 
 static void note_pairs(struct pairs *q, const struct ahead_adds *at, size_t n)
 {
-    uint32_t threads = q->p->nthreads;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < n; k++) {
-            uint32_t *last = &q->last[(size_t)at[i].thread * threads + at[k].thread];
+    for (size_t k = 0; k < n; k++) {
+        for (size_t i = 0; i < n && is_column(q, at[k].thread); i++) {
+            uint32_t *last = &q->last[pair_of(q, at[i].thread, at[k].thread)];
             if (i != k && at[k].last > *last)
                 *last = at[k].last;
         }
     }
 }
 
-/* May the thread of at[i] be ahead of another that adds to the same cell? */
-static bool may_be_ahead(const struct pairs *q, const struct ahead_adds *at, size_t n, size_t i)
+/* Notes which threads may be ahead of a column that adds to the same cell. */
+static void note_ahead(const struct pairs *q, struct ahead_adds *at, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
-        size_t pair = (size_t)at[i].thread * q->p->nthreads + at[k].thread;
-        if (i != k && (!q->clock || q->clock[pair] < at[k].from))
-            return true;
+        for (size_t i = 0; i < n && is_column(q, at[k].thread); i++) {
+            if (i != k && q->clock[pair_of(q, at[i].thread, at[k].thread)] < at[k].from)
+                at[i].ahead = true;
+        }
     }
-    return false;
 }
 
 /* The number of launches after which a thread that may be ahead of another has satisfied, alone,
  * the cell's waits of the first launches. */
-static uint64_t cell_launches(const struct pairs *q, const struct ahead_adds *at, size_t n)
+static uint64_t cell_launches(const struct program *p, const struct ahead_adds *at, size_t n)
 {
-    uint64_t launches = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
+    uint64_t launches = 0, total = 0, first = 2 * (uint64_t)period_of(p);
     for (size_t i = 0; i < n; i++)
         total += (uint64_t)at[i].sum;
     for (size_t i = 0; i < n; i++) {
-        if (may_be_ahead(q, at, n, i))
+        if (at[i].ahead)
             launches = larger(launches, first * divide_up(total, (uint64_t)at[i].sum) + first);
     }
     return launches;
 }
 
-/* Finds how far every rank must be when one leaves the last launch. */
+/* Finds how far the columns must be when a thread leaves the last launch. */
 static bool ask(struct pairs *q, uint32_t workers)
 {
-    uint32_t n = q->p->nthreads;
-    size_t count = 0;
-    struct clock_query *queries = malloc(((size_t)n * n + 1) * sizeof *queries);
-    q->clock = calloc((size_t)n * n + 1, sizeof *q->clock);
-    if (!queries || !q->clock) {
-        free(queries);
+    size_t n = (size_t)q->p->nthreads * q->columns, count = 0;
+    struct clock_query *queries = malloc((n + 1) * sizeof *queries);
+    if (!queries)
         return false;
-    }
-    for (size_t i = 0; i < (size_t)n * n; i++) {
-        uint32_t t = (uint32_t)(i / n), u = (uint32_t)(i % n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t t = (uint32_t)(i / q->columns), u = q->first + (uint32_t)(i % q->columns);
         if (q->last[i])
             queries[count++] = (struct clock_query){u, t, q->p->threads[t].nsteps, &q->clock[i]};
     }
@@ -275,29 +285,64 @@ static size_t count_same_cell(const struct adds_list *list, size_t first)
     return end - first;
 }
 
+/* Which threads may be ahead of one of these columns. */
+static bool compare_with(struct pairs *q, const struct adds_list *list, uint32_t workers)
+{
+    size_t pairs = (size_t)q->p->nthreads * q->columns;
+    memset(q->last, 0, pairs * sizeof *q->last);
+    memset(q->clock, 0, pairs * sizeof *q->clock);
+    for (size_t i = 0, n; i < list->all.len; i += n) {
+        n = count_same_cell(list, i);
+        note_pairs(q, list->all.at + i, n);
+    }
+    if (!ask(q, workers))
+        return false;
+    for (size_t i = 0, n; i < list->all.len; i += n) {
+        n = count_same_cell(list, i);
+        note_ahead(q, list->all.at + i, n);
+    }
+    return true;
+}
+
+/* Finds who may be ahead of another that adds to the same cell. */
+static bool find_ahead(const struct program *p, struct adds_list *list, uint32_t workers)
+{
+    uint32_t most = MAX_PAIRS / (p->nthreads + 1) + 1;
+    if (most > p->nthreads)
+        most = p->nthreads;
+    size_t room = (size_t)p->nthreads * most + 1;
+    struct pairs q = {
+        .p = p, .last = malloc(room * sizeof *q.last), .clock = malloc(room * sizeof *q.clock)};
+    bool good = q.last && q.clock;
+    for (; good && q.first < p->nthreads; q.first += q.columns) {
+        q.columns = most < p->nthreads - q.first ? most : p->nthreads - q.first;
+        good = compare_with(&q, list, workers);
+    }
+    free(q.last);
+    free(q.clock);
+    return good;
+}
+
 static uint64_t launches_for_adds(const struct program *p, uint32_t workers)
 {
     struct adds_list list = {0};
-    struct pairs q = {.p = p, .last = calloc((size_t)p->nthreads * p->nthreads + 1, 4)};
     uint64_t launches = PEAL_NONE;
-    if (!q.last || !list_adds(p, &list) || !find_from(p, &list))
+    if (!list_adds(p, &list) || !find_from(p, &list))
         goto release;
     for (size_t i = 0, n; i < list.all.len; i += n) {
         n = count_same_cell(&list, i);
-        note_pairs(&q, list.all.at + i, n);
+        for (size_t k = 0; k < n; k++)
+            list.all.at[i + k].ahead = !p->monotone && n > 1; /* without clocks, any may be */
     }
-    /* Without clocks, any rank that adds may be ahead. */
-    if (list.all.len && p->monotone && !ask(&q, workers))
+    if (list.all.len && p->monotone && !find_ahead(p, &list, workers))
         goto release;
     launches = 0;
     for (size_t i = 0, n; i < list.all.len; i += n) {
         n = count_same_cell(&list, i);
-        launches = larger(launches, cell_launches(&q, list.all.at + i, n));
+        launches = larger(launches, cell_launches(p, list.all.at + i, n));
     }
 release:
     peal_vec_release(&list.all);
-    free(q.last);
-    free(q.clock);
     return launches;
 }
 
