@@ -6,6 +6,7 @@
 #include "platform_comm/comm_context.h"
 #include "tensor.h"
 
+#include <cxxabi.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -102,6 +103,16 @@ const rec_region *find(uint64_t address) {
     return nullptr;
 }
 
+// Memory is mapped in pages: what is left of the last one belongs to nothing.
+bool is_beyond(uint64_t address) {
+    enum { PAGE = 4096 };
+    for (uint32_t i = 0; i < job->nregions; i++) {
+        uint64_t at = address - job->regions[i].address, bytes = job->regions[i].bytes;
+        if (at >= bytes && at < (bytes + PAGE - 1) / PAGE * PAGE) return true;
+    }
+    return false;
+}
+
 // The type of a scalar of this size: that of its region, or an integer.
 uint8_t scalar_type(const rec_region *region, uint32_t bytes) {
     static const uint8_t integers[] = {0, REC_U8, REC_I16, 0, REC_I32, 0, 0, 0, REC_I64};
@@ -166,11 +177,58 @@ void begin_event() {
     leave(0);
 }
 
+bool is_inside(uint64_t pc) {
+    Dl_info info;
+    return dladdr(reinterpret_cast<void *>(pc), &info) && reinterpret_cast<uint64_t>(info.dli_fbase) == job->base;
+}
+
+// The places in this object from `start` outwards. Which of them is the kernel's own is seen by their files.
+struct frames {
+    uint64_t start;
+    bool found;
+    int n;
+};
+void put_frame(uint64_t pc) {
+    rec_event e = {};
+    e.kind = REC_FRAME;
+    e.pc = pc - job->base;
+    put(&e, sizeof e);
+}
+_Unwind_Reason_Code add_frame(_Unwind_Context *context, void *data) {
+    enum { MANY = 64 };
+    frames *f = static_cast<frames *>(data);
+    int exact = 0;
+    uint64_t pc = _Unwind_GetIPInfo(context, &exact);
+    f->found = f->found || pc == f->start;
+    if (f->found && is_inside(pc)) {
+        put_frame(exact ? pc : pc - 1);
+        f->n++;
+    }
+    return f->n < MANY ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+[[noreturn]] void refuse_from(uint64_t start, const char *why) {
+    frames f = {start, false, 0};
+    _Unwind_Backtrace(add_frame, &f);
+    if (!f.n && is_inside(start)) put_frame(start);
+    refuse_here({}, why);
+}
+[[noreturn]] void refuse_at(void *caller, const char *why) { refuse_from(reinterpret_cast<uint64_t>(caller), why); }
+
+rec_event at_pc(void *caller) {
+    rec_event e = {};
+    if (job) e.pc = reinterpret_cast<uint64_t>(caller) - job->base - 1;
+    return e;
+}
+
 // A load that one instruction repeats while nothing else happens is recorded once. `place` says where it is.
 void access(uint64_t address, uint32_t bytes, bool writes, rec_event place) {
     enum { MANY = 10000 };
     const rec_region *region = job ? find(address) : nullptr;
-    if (!region) return;
+    if (!region) {
+        if (job && is_beyond(address)) refuse_here(place, "the kernel uses memory here that is beyond the end of what it was given");
+        return;
+    }
     if (writes) {
         begin_event();
         store = {true, address, bytes, place};
@@ -192,35 +250,8 @@ void access(uint64_t address, uint32_t bytes, bool writes, rec_event place) {
     put(&src, sizeof src);
 }
 
-rec_event at_pc(void *caller) {
-    rec_event e = {};
-    if (job) e.pc = reinterpret_cast<uint64_t>(caller) - job->base - 1;
-    return e;
-}
-
-[[noreturn]] void refuse_at(void *caller, const char *why) { refuse_here(at_pc(caller), why); }
-
-// Up to three places in this object from the innermost frame on, after those of the signal itself. Which of them is the
-// kernel's own is seen by their files.
-struct frames {
-    uint64_t at[3];
-    int n;
-    bool left;
-};
-_Unwind_Reason_Code add_frame(_Unwind_Context *context, void *data) {
-    frames *f = static_cast<frames *>(data);
-    Dl_info info;
-    uint64_t pc = _Unwind_GetIP(context);
-    bool inside = dladdr(reinterpret_cast<void *>(pc), &info) && reinterpret_cast<uint64_t>(info.dli_fbase) == job->base;
-    if (!inside) f->left = true;
-    else if (f->left && f->n < 3) f->at[f->n++] = pc - job->base - 1;
-    return f->n < 3 ? _URC_NO_REASON : _URC_END_OF_STACK;
-}
-
-void crashed(int signal, siginfo_t *, void *context) {
-    rec_event e = {};
-    frames f = {};
-    Dl_info info;
+void crashed(int signal, siginfo_t *info, void *context) {
+    bool is_null = signal == SIGSEGV && reinterpret_cast<uint64_t>(info->si_addr) < 4096;
     used = used / 8 * 8;
 #if defined(__x86_64__)
     uint64_t pc = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
@@ -229,16 +260,12 @@ void crashed(int signal, siginfo_t *, void *context) {
 #else
     uint64_t pc = 0;
 #endif
-    if (dladdr(reinterpret_cast<void *>(pc), &info) && reinterpret_cast<uint64_t>(info.dli_fbase) == job->base)
-        f.at[f.n++] = pc - job->base;
-    _Unwind_Backtrace(add_frame, &f);
-    e.pc = f.at[0];
-    e.a = static_cast<int64_t>(f.at[1]);
-    e.b = static_cast<int64_t>(f.at[2]);
-    refuse_here(e, signal == SIGFPE    ? "the kernel divides by zero here"
-                   : signal == SIGABRT ? "the kernel ends itself here"
-                   : signal == SIGXCPU ? "the kernel is here when its time is over: a loop without end?"
-                                       : "the kernel uses memory here that it was not given");
+    refuse_from(pc, signal == SIGFPE    ? "the kernel divides by zero here"
+                    : signal == SIGABRT ? "the kernel ends itself here"
+                    : signal == SIGILL  ? "the kernel has an instruction here that this processor does not know"
+                    : is_null           ? "the kernel uses memory at address 0 here: is an argument missing in --args?"
+                    : signal == SIGXCPU ? "the kernel is here when its time is over: a loop without end?"
+                                        : "the kernel uses memory here that it was not given");
 }
 
 } // namespace
@@ -370,26 +397,81 @@ extern "C" void peal_rec_run(const rec_job *given) {
     flush();
 }
 
-// A kernel starts no processes and no threads. These are in place of the system's, for the kernel alone.
-#define NOT_HERE(name)                                                                                     \
-    extern "C" void *rec_no_##name() asm(#name);                                                           \
-    extern "C" void *rec_no_##name() {                                                                     \
-        if (job) refuse_at(__builtin_return_address(0), "the kernel calls " #name ", which cannot be recorded"); \
-        return nullptr;                                                                                    \
+// What a kernel cannot do in a recording, because it would not be seen or would differ from run to run. These are in
+// place of the system's, for the kernel alone, unless it has functions of its own by these names.
+#define INSTEAD(id, symbol, words)                                                       \
+    extern "C" __attribute__((weak)) void *rec_no_##id() asm(symbol);                    \
+    extern "C" void *rec_no_##id() {                                                     \
+        if (job) refuse_at(__builtin_return_address(0), words ", which cannot be recorded"); \
+        return nullptr;                                                                  \
     }
-NOT_HERE(fork)
-NOT_HERE(vfork)
-NOT_HERE(system)
-NOT_HERE(popen)
-NOT_HERE(pthread_create)
-NOT_HERE(execv)
-NOT_HERE(execve)
-NOT_HERE(execvp)
-NOT_HERE(exit)
-NOT_HERE(_exit)
-NOT_HERE(quick_exit)
-extern "C" void rec_no_thread() asm("_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
-extern "C" void rec_no_thread() { refuse_at(__builtin_return_address(0), "the kernel starts a thread, which cannot be recorded"); }
+#define NO(name) INSTEAD(name, #name, "the kernel calls " #name)
+#define NO_FILES(name) INSTEAD(name, #name, "the kernel uses files by " #name)
+#define NO_CLOCK(name) INSTEAD(name, #name, "the kernel reads a clock by " #name)
+#define NO_CHANCE(name) INSTEAD(name, #name, "the kernel asks for random numbers by " #name)
+NO(fork) NO(vfork) NO(clone) NO(system) NO(popen) NO(posix_spawn) NO(posix_spawnp) NO(execv) NO(execve) NO(execvp) NO(execl) NO(execlp)
+NO(exit) NO(_exit) NO(_Exit) NO(quick_exit) NO(kill) NO(raise) NO(pthread_create) NO(thrd_create)
+NO(dlopen) NO(dlsym) NO(socket) NO(pipe) NO(mmap) NO(shm_open) NO(ptrace) NO(getenv) NO(secure_getenv) NO(getpid)
+NO_FILES(fopen) NO_FILES(fopen64) NO_FILES(freopen) NO_FILES(open) NO_FILES(open64) NO_FILES(openat) NO_FILES(creat)
+NO_FILES(tmpfile) NO_FILES(mkstemp) NO_FILES(opendir) NO_FILES(remove) NO_FILES(unlink) NO_FILES(rename) NO_FILES(mkdir)
+INSTEAD(filebuf, "_ZNSt13basic_filebufIcSt11char_traitsIcEE4openEPKcSt13_Ios_Openmode", "the kernel uses files")
+INSTEAD(ifstream, "_ZNSt14basic_ifstreamIcSt11char_traitsIcEEC1EPKcSt13_Ios_Openmode", "the kernel uses files")
+INSTEAD(ofstream, "_ZNSt14basic_ofstreamIcSt11char_traitsIcEEC1EPKcSt13_Ios_Openmode", "the kernel uses files")
+INSTEAD(fstream, "_ZNSt13basic_fstreamIcSt11char_traitsIcEEC1EPKcSt13_Ios_Openmode", "the kernel uses files")
+NO_CLOCK(time) NO_CLOCK(clock) NO_CLOCK(clock_gettime) NO_CLOCK(gettimeofday) NO_CLOCK(timespec_get) NO_CLOCK(ftime)
+INSTEAD(system_clock, "_ZNSt6chrono3_V212system_clock3nowEv", "the kernel reads a clock")
+INSTEAD(steady_clock, "_ZNSt6chrono3_V212steady_clock3nowEv", "the kernel reads a clock")
+NO_CHANCE(rand) NO_CHANCE(rand_r) NO_CHANCE(random) NO_CHANCE(drand48) NO_CHANCE(erand48) NO_CHANCE(lrand48) NO_CHANCE(mrand48)
+NO_CHANCE(getrandom) NO_CHANCE(getentropy) NO_CHANCE(arc4random)
+INSTEAD(random_device, "_ZNSt13random_device9_M_getvalEv", "the kernel asks for random numbers")
+INSTEAD(random_token, "_ZNSt13random_device7_M_initERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+        "the kernel asks for random numbers")
+INSTEAD(thread, "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE", "the kernel starts a thread")
+
+// Functions that are nowhere: see compile.c.
+extern "C" void rec_missing(void *caller, const char *symbol) {
+    char why[1024];
+    int status;
+    char *name = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+    std::snprintf(why, sizeof why, "the kernel calls '%.900s', which is not there", name ? name : symbol);
+    refuse_at(caller, why);
+}
+
+// Atomics of C++. Those of memory that ranks share would have to be ops.
+static void check_atomic(const volatile void *at, void *caller) {
+    if (job && find(uint64_t(at)))
+        refuse_at(caller, "an atomic of C++ on memory that the kernel was given: TNOTIFY, TWAIT and TSTORE with AtomicAdd are recorded");
+}
+#define ATOMIC_FETCH(n, T, op)                                                    \
+    extern "C" T __tsan_atomic##n##_fetch_##op(volatile T *at, T v, int) {        \
+        check_atomic(at, __builtin_return_address(0));                            \
+        return __atomic_fetch_##op(at, v, __ATOMIC_SEQ_CST);                      \
+    }
+#define ATOMIC(n, T)                                                              \
+    extern "C" T __tsan_atomic##n##_load(const volatile T *at, int) {             \
+        check_atomic(at, __builtin_return_address(0));                            \
+        return __atomic_load_n(at, __ATOMIC_SEQ_CST);                             \
+    }                                                                             \
+    extern "C" void __tsan_atomic##n##_store(volatile T *at, T v, int) {          \
+        check_atomic(at, __builtin_return_address(0));                            \
+        __atomic_store_n(at, v, __ATOMIC_SEQ_CST);                                \
+    }                                                                             \
+    extern "C" T __tsan_atomic##n##_exchange(volatile T *at, T v, int) {          \
+        check_atomic(at, __builtin_return_address(0));                            \
+        return __atomic_exchange_n(at, v, __ATOMIC_SEQ_CST);                      \
+    }                                                                             \
+    ATOMIC_FETCH(n, T, add) ATOMIC_FETCH(n, T, sub) ATOMIC_FETCH(n, T, and) ATOMIC_FETCH(n, T, or) ATOMIC_FETCH(n, T, xor) \
+    extern "C" int __tsan_atomic##n##_compare_exchange_strong(volatile T *at, T *was, T v, int, int) { \
+        check_atomic(at, __builtin_return_address(0));                            \
+        return __atomic_compare_exchange_n(at, was, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+    }                                                                             \
+    extern "C" int __tsan_atomic##n##_compare_exchange_weak(volatile T *at, T *was, T v, int, int) { \
+        check_atomic(at, __builtin_return_address(0));                            \
+        return __atomic_compare_exchange_n(at, was, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+    }
+ATOMIC(8, uint8_t) ATOMIC(16, uint16_t) ATOMIC(32, uint32_t) ATOMIC(64, uint64_t)
+extern "C" void __tsan_atomic_thread_fence(int) {}
+extern "C" void __tsan_atomic_signal_fence(int) {}
 
 #define RW(n)                                                                                                       \
     extern "C" void __tsan_read##n(void *at) { access(uint64_t(at), n, false, at_pc(__builtin_return_address(0))); }        \

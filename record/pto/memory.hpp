@@ -137,7 +137,12 @@ struct Tile {
     static constexpr int RowStride = isRowMajor ? C : 1, ColStride = isRowMajor ? 1 : R;
     static constexpr BLayout BFractal = B;
     static constexpr SLayout SFractal = S;
-    int64_t rows = ValidRows == DYNAMIC ? R : ValidRows, cols = ValidCols == DYNAMIC ? C : ValidCols;
+    union { // kernels store in the second ones too
+        int64_t rows = ValidRows == DYNAMIC ? R : ValidRows, RowMaskInternal;
+    };
+    union {
+        int64_t cols = ValidCols == DYNAMIC ? C : ValidCols, ColMaskInternal;
+    };
     uint64_t address = 0;
     bool assigned = false;
     Tile() = default;

@@ -265,6 +265,29 @@ static const struct region_copy *find_copy(const struct peal_record *r, uint64_t
     return c ? c : search(r, 0, r->nshared, PEAL_NONE, address);
 }
 
+/* An address a little after the end of some memory is probably meant to be in it. */
+static void fail_outside(struct peal_record *r, uint64_t address)
+{
+    const struct region_copy *near = NULL;
+    for (size_t i = 0; i < r->copies.len; i++) {
+        const struct region_copy *c = &r->copies.at[i];
+        bool sees = i < r->nshared || c->owner == r->rank;
+        uint64_t past = address - c->address;
+        if (sees && past >= c->bytes && past <= 2 * c->bytes &&
+            (!near || c->address > near->address))
+            near = c;
+    }
+    if (near)
+        peal_record_fail(r, PEAL_INVALID,
+                         "rank %u uses byte %" PRIu64 " of '%s' on rank %u, which has %" PRIu64,
+                         r->rank, address - near->address, r->regions.at[near->region].name,
+                         near->owner, near->bytes);
+    else
+        peal_record_fail(r, PEAL_INVALID,
+                         "rank %u uses address 0x%" PRIx64 ", which is in no memory of the kernel",
+                         r->rank, address);
+}
+
 /* Finds where a span is. False: nowhere, or it leaves its region. */
 static bool locate(struct peal_record *r, const struct peal_record_span *given, struct span *out)
 {
@@ -297,9 +320,7 @@ static bool locate(struct peal_record *r, const struct peal_record_span *given, 
     bytes += row;
     const struct region_copy *c = find_copy(r, given->address);
     if (!c) {
-        peal_record_fail(r, PEAL_INVALID,
-                         "rank %u uses address 0x%" PRIx64 ", which is in no memory of the kernel",
-                         r->rank, given->address);
+        fail_outside(r, given->address);
         return false;
     }
     uint64_t offset = given->address - c->address;

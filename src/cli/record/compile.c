@@ -172,6 +172,64 @@ static bool write_all(const struct compiled *c, const struct pipe_table *pipes,
     return good && *compiled;
 }
 
+/* Functions that the linker has not found: the host's, which a file with kernels may call, or nobody's. Each
+ * gets a body that refuses. False: there are none. */
+static bool write_missing(const struct compiled *c, const char *log)
+{
+    enum { LARGEST = 16 << 20, MANY = 1000 };
+    static const char *const words[] = {"undefined reference to `",
+                                        "undefined symbol: ", "undefined reference to '"};
+    struct peal_text text = {0}, source = {0};
+    int count = 0;
+    if (!peal_text_read(&text, log, LARGEST) || !text.len)
+        return false;
+    peal_text_puts(&source, "extern \"C\" void rec_missing(void *caller, const char *symbol);\n");
+    for (int w = 0; w < 3; w++) {
+        const char *at = peal_text_get(&text);
+        while ((at = strstr(at, words[w])) && count < MANY) {
+            at += strlen(words[w]);
+            int len = (int)strspn(
+                at, "_$.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+            peal_text_printf(&source,
+                             "extern \"C\" __attribute__((weak)) void missing_%d() asm(\"%.*s\");\n"
+                             "extern \"C\" void missing_%d() {\n"
+                             "    rec_missing(__builtin_return_address(0), \"%.*s\");\n}\n",
+                             count, len, at, count, len, at);
+            count++;
+        }
+    }
+    bool good = count && peal_compile_write(c, "missing.cpp", peal_text_get(&source), source.len);
+    peal_text_release(&text);
+    peal_text_release(&source);
+    return good;
+}
+
+/* What the runtime has in place of the system is used by the kernel alone. */
+static bool link_all(const struct compiled *c, const char *cxx, const char *const *common,
+                     const char *log)
+{
+    static const char *const none[] = {NULL};
+    const char *missing = in_folder(c, "missing.o"), *source = in_folder(c, "missing.cpp");
+    const char *compile[] = {"-c", source, "-o", missing, NULL};
+    const char *args[] = {"-shared",
+                          "-Wl,-Bsymbolic",
+                          "-Wl,-z,defs",
+                          "-Wl,--warn-unresolved-symbols",
+                          "-Wl,--no-demangle",
+                          in_folder(c, "kernel.o"),
+                          in_folder(c, "runtime.o"),
+                          "-o",
+                          in_folder(c, "kernel.so"),
+                          NULL,
+                          NULL};
+    if (!source || !missing || !run_compiler(cxx, none, args, log))
+        return false;
+    if (!write_missing(c, log))
+        return true;
+    args[9] = missing;
+    return run_compiler(cxx, common, compile, log) && run_compiler(cxx, none, args, log);
+}
+
 bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
                   struct compiled *out, int *code)
 {
@@ -187,9 +245,9 @@ bool peal_compile(const struct peal_cli *cli, const char *path, const struct pip
         return false;
     }
     const char *kernel = in_folder(out, "kernel.o"), *runtime = in_folder(out, "runtime.o");
-    const char *source = in_folder(out, "peal/runtime.cpp"), *object = in_folder(out, "kernel.so");
+    const char *source = in_folder(out, "peal/runtime.cpp");
     const char *log = in_folder(out, "log"), *include = in_folder(out, "");
-    if (!kernel || !runtime || !source || !object || !log || !include) {
+    if (!kernel || !runtime || !source || !log || !include) {
         peal_cli_fail(cli, "out of memory");
         return false;
     }
@@ -207,15 +265,58 @@ bool peal_compile(const struct peal_cli *cli, const char *path, const struct pip
                                  kernel,
                                  NULL};
     const char *runtime_args[] = {"-c", source, "-o", runtime, NULL};
-    /* what the runtime has in place of the system is used by the kernel alone */
-    const char *link_args[] = {"-shared", "-Wl,-Bsymbolic", kernel, runtime, "-o", object, NULL};
-    static const char *const none[] = {NULL};
     if (!run_compiler(cxx, common, kernel_args, log) ||
-        !run_compiler(cxx, common, runtime_args, log) || !run_compiler(cxx, none, link_args, log)) {
-        *code = report_errors(cli, path, log);
+        !run_compiler(cxx, common, runtime_args, log) || !link_all(out, cxx, common, log)) {
+        *code = report_errors(cli, out->path, log);
         return false;
     }
     return true;
+}
+
+/* Is it neither in a folder of the system's nor in that of the recording headers? */
+static bool is_users(const struct compiled *c, const char *file, const char *kernel)
+{
+    if (kernel && strcmp(file, kernel) == 0)
+        return true;
+    return strncmp(file, "/usr/", 5) != 0 && strncmp(file, c->folder, strlen(c->folder)) != 0;
+}
+
+/* "FILE:LINE", or "FILE:LINE (discriminator 3)" */
+static bool read_place(char *text, uint32_t *line)
+{
+    char *colon = strrchr(text, ':');
+    *line = colon ? (uint32_t)strtoul(colon + 1, NULL, 10) : 0;
+    if (*line)
+        *colon = '\0';
+    return *line != 0;
+}
+
+/* Reads what addr2line says of each pc: its address, then pairs of a function and a place, from that which was
+ * inlined last to the one that is called. The first that is the user's counts. */
+static void read_places(struct compiled *c, FILE *file, const char *kernel)
+{
+    char line[4096];
+    struct recorded_line place = {0};
+    while (fgets(line, sizeof line, file)) {
+        uint32_t number;
+        if (strncmp(line, "0x", 2) == 0) {
+            if (place.line && !peal_vec_push(&c->lines, place))
+                break;
+            place = (struct recorded_line){.pc = strtoull(line, NULL, 16)};
+            continue;
+        }
+        if (place.is_users || !read_place(line, &number))
+            continue;
+        bool users = is_users(c, line, kernel);
+        if (place.line && !users)
+            continue;
+        const char *path = kernel && strcmp(line, kernel) == 0 ? c->path : line;
+        place.file = peal_arena_copy(c->cli->arena, path, strlen(path));
+        place.line = place.file ? number : 0;
+        place.is_users = users;
+    }
+    if (place.line)
+        (void)peal_vec_push(&c->lines, place);
 }
 
 /* addr2line of binutils, which every compiler needs anyway. Without it, places have no line. */
@@ -232,32 +333,25 @@ void peal_compile_places(struct compiled *c, const uint64_t *pcs, size_t n)
     for (size_t i = 0; i < n; i++)
         fprintf(file, "0x%" PRIx64 "\n", pcs[i]);
     fclose(file);
-    char *const argv[] = {"addr2line", "-e", (char *)object, NULL};
+    char *const argv[] = {"addr2line", "-a", "-i", "-e", (char *)object, NULL};
     if (!run(argv, in, out) || !(file = fopen(out, "r")))
         return;
-    char line[4096], *whole = realpath(c->path, NULL);
-    for (size_t i = 0; i < n && fgets(line, sizeof line, file); i++) {
-        char *colon = strrchr(line, ':');
-        unsigned number = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
-        if (!number)
-            continue;
-        *colon = '\0';
-        bool is_kernel = whole && strcmp(line, whole) == 0;
-        const char *path = is_kernel ? c->path : line;
-        struct recorded_line place = {pcs[i], peal_arena_copy(c->cli->arena, path, strlen(path)),
-                                      number};
-        if (!place.file || !peal_vec_push(&c->lines, place))
-            break;
-    }
-    free(whole);
+    char *kernel = realpath(c->path, NULL);
+    c->lines.len = 0;
+    read_places(c, file, kernel);
+    free(kernel);
     fclose(file);
 }
 
 const struct recorded_line *peal_compile_place(const struct compiled *c, uint64_t pc)
 {
-    for (size_t i = 0; i < c->lines.len; i++) {
-        if (c->lines.at[i].pc == pc)
-            return &c->lines.at[i];
+    size_t lo = 0, hi = c->lines.len;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->lines.at[mid].pc < pc)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
-    return NULL;
+    return lo < c->lines.len && c->lines.at[lo].pc == pc ? &c->lines.at[lo] : NULL;
 }

@@ -27,6 +27,7 @@ struct decoder {
     const char **strings;
     uint32_t nstrings;
     const struct rec_event *event;
+    struct recorded_line frame;          /* the user's innermost one of those that were reported */
     uint64_t first_addresses[MAX_SPANS]; /* of its spans, before a block's own memory was chosen */
 };
 
@@ -45,16 +46,14 @@ static uint32_t lane_of(const struct decoder *d, uint32_t pipe)
 static void set_position(struct decoder *d)
 {
     const struct rec_event *e = d->event;
+    if (e->kind == REC_REFUSE && d->frame.line) {
+        peal_record_at(d->record, d->frame.file, d->frame.line);
+        return;
+    }
     const char *file = string(d, e->file);
     uint32_t line = e->line;
     if (!e->file && e->pc) {
         const struct recorded_line *place = peal_compile_place(d->all->compiled, e->pc);
-        const uint64_t more[] = {(uint64_t)e->a, (uint64_t)e->b};
-        size_t folder = strlen(d->all->compiled->folder); /* the recording headers are in it */
-        for (int i = 0; i < 2 && e->kind == REC_REFUSE; i++) {
-            if (!place || strncmp(place->file, d->all->compiled->folder, folder) == 0)
-                place = peal_compile_place(d->all->compiled, more[i]);
-        }
         file = place ? place->file : d->all->path;
         line = place ? place->line : 0;
     } else if (e->file && (!file || !*file)) {
@@ -339,6 +338,14 @@ static void data_op(struct decoder *d, const struct peal_record_span *spans)
         peal_record_compute(d->record, function, spans, e->ndst, spans + e->ndst, e->nsrc);
 }
 
+/* Functions of headers are not what a reader looks for, unless there is nothing else. */
+static void take_frame(struct decoder *d)
+{
+    const struct recorded_line *place = peal_compile_place(d->all->compiled, d->event->pc);
+    if (place && (!d->frame.line || (place->is_users && !d->frame.is_users)))
+        d->frame = *place;
+}
+
 static void decode_event(struct decoder *d, const struct peal_record_span *spans)
 {
     const struct rec_event *e = d->event;
@@ -401,6 +408,9 @@ static void decode_event(struct decoder *d, const struct peal_record_span *spans
         break;
     case REC_JOIN:
         peal_record_join(d->record);
+        break;
+    case REC_FRAME:
+        take_frame(d);
         break;
     case REC_REFUSE:
         refuse(d, string(d, e->c));

@@ -23,11 +23,12 @@ enum rec_kind {
     REC_BARRIER, /* a: the pipe; of REC_PIPE_DMA: S waits for it */
     REC_BLOCK,   /* a: the block whose events follow */
     REC_JOIN,    /* a kernel of a sequence ended: all of its blocks and pipes are done */
-    REC_REFUSE, /* c: why, a string; a, b: other places that may be the kernel's, like `pc`, or 0 */
-    REC_POLLED, /* the wait before stands for a loop that polled */
-    REC_CLOCK,  /* the kernel read a clock */
-    REC_BLOCKS, /* all blocks wait for each other, and each for its pipes before */
-    REC_END,    /* the kernel returned */
+    REC_FRAME,   /* a place that the REC_REFUSE after it was called from, innermost first */
+    REC_REFUSE,  /* c: why, a string */
+    REC_POLLED,  /* the wait before stands for a loop that polled */
+    REC_CLOCK,   /* the kernel read a clock */
+    REC_BLOCKS,  /* all blocks wait for each other, and each for its pipes before */
+    REC_END,     /* the kernel returned */
     REC_KINDS
 };
 

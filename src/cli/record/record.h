@@ -119,12 +119,13 @@ struct compiled {
     const struct peal_cli *cli;
     char folder[PEAL_CLI_FOLDER]; /* "" : none */
     const char *path;
-    PEAL_VEC(struct recorded_line) lines; /* of scalar accesses, by pc */
+    PEAL_VEC(struct recorded_line) lines; /* of places in it, sorted by pc */
 };
 struct recorded_line {
     uint64_t pc;
     const char *file;
     uint32_t line;
+    bool is_users; /* not of a header of the system's, nor of those for recording */
 };
 /* False after a message; *code is the exit code. */
 bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
@@ -132,7 +133,7 @@ bool peal_compile(const struct peal_cli *cli, const char *path, const struct pip
 void peal_compile_release(struct compiled *c);
 /* Writes a file into the folder, and makes the folders that its name has. */
 bool peal_compile_write(const struct compiled *c, const char *name, const char *text, size_t len);
-/* Looks up the places of these offsets in the object, as far as the system can. */
+/* Looks up the places of these offsets in the object, as far as the system can: sorted, each once. */
 void peal_compile_places(struct compiled *c, const uint64_t *pcs, size_t n);
 const struct recorded_line *peal_compile_place(const struct compiled *c, uint64_t pc);
 

@@ -97,34 +97,48 @@ static struct rec_region *list_regions(const struct recorded *all, uint32_t rank
     return list;
 }
 
+static int compare_places(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+struct recorded_places {
+    PEAL_VEC(uint64_t) list;
+};
+
+/* Adds the places of a rank's events. */
+static void add_places(const struct recording *from, struct recorded_places *places)
+{
+    for (size_t at = 0;
+         from->at && at <= from->len && from->len - at >= sizeof(struct rec_event);) {
+        struct rec_event e;
+        memcpy(&e, from->at + at, sizeof e);
+        at += sizeof e + ((size_t)e.ndst + e.nsrc) * sizeof(struct rec_span);
+        if (e.kind == REC_STRING && e.a >= 0 && e.a < 1 << 16)
+            at += peal_size_align((uint64_t)e.a, 8);
+        size_t n = places->list.len;
+        bool again = n && places->list.at[n - 1] == e.pc;
+        if (e.pc && !again)
+            (void)peal_vec_push(&places->list, e.pc); /* without memory, it has no line */
+    }
+}
+
 /* The places of all scalar accesses, looked up at once. */
 static void find_places(struct recorded *all)
 {
-    enum { MAX_PCS = 4096 };
-    uint64_t *pcs = peal_arena_alloc(all->cli->arena, MAX_PCS * sizeof *pcs);
+    struct recorded_places places = {0};
     size_t n = 0;
-    for (uint32_t r = 0; pcs && r < all->ranks; r++) {
-        const struct recording *from = &all->at[r];
-        for (size_t at = 0; from->at && from->len - at >= sizeof(struct rec_event);) {
-            struct rec_event e;
-            memcpy(&e, from->at + at, sizeof e);
-            at += sizeof e + ((size_t)e.ndst + e.nsrc) * sizeof(struct rec_span);
-            if (e.kind == REC_STRING && e.a >= 0 && e.a < 1 << 16)
-                at += peal_size_align((uint64_t)e.a, 8);
-            uint64_t found[] = {e.pc, e.kind == REC_REFUSE ? (uint64_t)e.a : 0,
-                                e.kind == REC_REFUSE ? (uint64_t)e.b : 0};
-            for (int k = 0; k < 3; k++) {
-                bool known = found[k] == 0 || n == MAX_PCS;
-                for (size_t i = 0; i < n && !known; i++)
-                    known = pcs[i] == found[k];
-                if (!known && !peal_compile_place(all->compiled, found[k]))
-                    pcs[n++] = found[k];
-            }
-            if (at > from->len)
-                break;
-        }
+    for (uint32_t r = 0; r < all->ranks; r++)
+        add_places(&all->at[r], &places);
+    if (places.list.len)
+        qsort(places.list.at, places.list.len, sizeof *places.list.at, compare_places);
+    for (size_t i = 0; i < places.list.len; i++) {
+        if (!n || places.list.at[n - 1] != places.list.at[i])
+            places.list.at[n++] = places.list.at[i];
     }
-    peal_compile_places(all->compiled, pcs, n);
+    peal_compile_places(all->compiled, places.list.at, n);
+    peal_vec_release(&places.list);
 }
 
 static void list_calls(const struct signature *s, struct rec_job *job)

@@ -14,13 +14,18 @@ static const struct {
     const char *name, *includes;
 } forwards[] = {
     {"common/comm_context.h", "platform_comm/comm_context.h"},
+    {"hccl/hccl.h", "acl/acl.h"},
+    {"hccl/hccl_comm.h", "acl/acl.h"},
+    {"hccl/hccl_types.h", "acl/acl.h"},
     {"pto/comm/comm_types.hpp", "pto/pto-inst.hpp"},
     {"pto/comm/pto_comm_inst.hpp", "pto/pto-inst.hpp"},
     {"pto/comm/async/sdma/sdma_types.hpp", "pto/pto-inst.hpp"},
+    {"pto/comm/async/sdma/sdma_workspace_manager.hpp", "acl/acl.h"},
     {"pto/comm/async_common/async_types.hpp", "pto/pto-inst.hpp"},
     {"pto/common/constants.hpp", "pto/pto-inst.hpp"},
     {"pto/common/debug.h", "pto/pto-inst.hpp"},
     {"pto/common/event.hpp", "pto/pto-inst.hpp"},
+    {"pto/common/memory.hpp", "pto/pto-inst.hpp"},
     {"pto/common/pto_instr.hpp", "pto/pto-inst.hpp"},
     {"pto/common/pto_tile.hpp", "pto/pto-inst.hpp"},
     {"pto/common/type.hpp", "pto/pto-inst.hpp"},
