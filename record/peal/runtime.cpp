@@ -428,11 +428,15 @@ INSTEAD(random_token, "_ZNSt13random_device7_M_initERKNSt7__cxx1112basic_stringI
         "the kernel asks for random numbers")
 INSTEAD(thread, "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE", "the kernel starts a thread")
 
+extern "C" char *rec_demangle(const char *symbol) {
+    int status;
+    return abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+}
+
 // Functions that are nowhere: see compile.c.
 extern "C" void rec_missing(void *caller, const char *symbol) {
     char why[1024];
-    int status;
-    char *name = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+    char *name = rec_demangle(symbol);
     std::snprintf(why, sizeof why, "the kernel calls '%.900s', which is not there", name ? name : symbol);
     refuse_at(caller, why);
 }

@@ -86,16 +86,21 @@ static void be_rank(void *data)
     void (*go)(const struct rec_job *);
     void *found = dlsym(so, "peal_rec_run");
     memcpy(&go, &found, sizeof go);
+    char *(*demangle)(const char *);
+    void *reader = dlsym(so, "rec_demangle");
+    memcpy(&demangle, &reader, sizeof demangle);
     for (uint32_t i = 0; i < job->ncalls; i++) {
         const char *name = i ? s->then[i - 1].entry : p->entry;
         struct peal_text mangled = {0};
         job->calls[i].entry = dlsym(so, name);
-        if (!job->calls[i].entry && peal_source_find_name(object, name, &mangled))
+        if (!job->calls[i].entry && reader &&
+            peal_source_find_name(object, name, demangle, &mangled))
             job->calls[i].entry = dlsym(so, peal_text_get(&mangled));
         peal_text_release(&mangled);
         if (!job->calls[i].entry || !found || dlinfo(so, RTLD_DI_LINKMAP, &map) != 0) {
-            dprintf(complain, "it has no function '%s', or several; --%s names another", name,
-                    i ? "then" : "entry");
+            dprintf(complain,
+                    "it has no function '%s', or several: --%s names one, as 'f' or 'f<float, 8>'",
+                    name, i ? "then" : "entry");
             _exit(1);
         }
     }

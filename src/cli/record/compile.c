@@ -93,6 +93,24 @@ static bool run_compiler(const char *cxx, const char *const *common, const char 
     return n > 0 && run(argv, NULL, log);
 }
 
+/* A header that was not found: one of pto-isa's that has no recording form, or somebody's. */
+static void note_header(const struct peal_cli *cli, const struct peal_text *said)
+{
+    static const char words[] = "fatal error: ";
+    const char *at = said->len ? strstr(peal_text_get(said), words) : NULL;
+    const char *end = at ? strstr(at, ": No such file") : NULL;
+    if (!end)
+        return;
+    at += strlen(words);
+    if (strncmp(at, "pto/", 4) == 0)
+        peal_cli_note(cli,
+                      "'%.*s' is not among the headers for recording: what it declares cannot be "
+                      "recorded. docs/record.md has a list of those that are",
+                      (int)(end - at), at);
+    else
+        peal_cli_note(cli, "CXX='c++ -IFOLDER' names the folder of '%.*s'", (int)(end - at), at);
+}
+
 /* What the compiler said, and for an unknown intrinsic how it could be described. */
 static int report_errors(const struct peal_cli *cli, const char *path, const char *log)
 {
@@ -120,6 +138,7 @@ static int report_errors(const struct peal_cli *cli, const char *path, const cha
                       "wrr' for one on pipe V that writes its first operand and reads two others "
                       "(w writes, r reads, a both, t scratch, n a number, - a mode)",
                       unknown, unknown);
+    note_header(cli, &text);
     peal_text_release(&text);
     return peal_cli_fail(cli, "'%s' was not compiled", path);
 }
@@ -172,6 +191,25 @@ static bool write_all(const struct compiled *c, const struct pipe_table *pipes,
     return good && *compiled;
 }
 
+/* A body for the symbol at the start of the text. False: it has one already, or is none. */
+static bool put_missing(const char *text, int number, struct peal_text *out)
+{
+    char symbol[1024], known[1040];
+    size_t len = strspn(text, "_$.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+    if (!len || len >= sizeof symbol)
+        return false;
+    snprintf(symbol, sizeof symbol, "%.*s", (int)len, text);
+    snprintf(known, sizeof known, "asm(\"%s\")", symbol);
+    if (strstr(peal_text_get(out), known))
+        return false;
+    peal_text_printf(out,
+                     "extern \"C\" __attribute__((weak)) void missing_%d() %s;\n"
+                     "extern \"C\" void missing_%d() {\n"
+                     "    rec_missing(__builtin_return_address(0), \"%s\");\n}\n",
+                     number, known, number, symbol);
+    return true;
+}
+
 /* Functions that the linker has not found: the host's, which a file with kernels may call, or nobody's. Each
  * gets a body that refuses. False: there are none. */
 static bool write_missing(const struct compiled *c, const char *log)
@@ -188,14 +226,7 @@ static bool write_missing(const struct compiled *c, const char *log)
         const char *at = peal_text_get(&text);
         while ((at = strstr(at, words[w])) && count < MANY) {
             at += strlen(words[w]);
-            int len = (int)strspn(
-                at, "_$.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-            peal_text_printf(&source,
-                             "extern \"C\" __attribute__((weak)) void missing_%d() asm(\"%.*s\");\n"
-                             "extern \"C\" void missing_%d() {\n"
-                             "    rec_missing(__builtin_return_address(0), \"%.*s\");\n}\n",
-                             count, len, at, count, len, at);
-            count++;
+            count += put_missing(at, count, &source);
         }
     }
     bool good = count && peal_compile_write(c, "missing.cpp", peal_text_get(&source), source.len);

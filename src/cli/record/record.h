@@ -145,8 +145,10 @@ bool peal_source_write_defines(const struct compiled *c, const struct pipe_table
 bool peal_source_has_launches(const struct peal_text *text);
 void peal_source_without_launches(const char *path, const struct peal_text *text,
                                   struct peal_text *out);
-/* The symbol of the only function of that name with C++ linkage. False: none, or several. */
-bool peal_source_find_name(const char *path, const char *name, struct peal_text *out);
+/* The symbol of the only function of that name with C++ linkage, or of the only instance of that template:
+ * with the given arguments, if the name has "<float, 256>". False: none, or several. */
+bool peal_source_find_name(const char *path, const char *name, char *(*demangle)(const char *),
+                           struct peal_text *out);
 
 /* What a rank's process wrote. */
 struct recording {

@@ -141,35 +141,70 @@ static bool find_names(const struct peal_text *object, struct names *out)
     return false;
 }
 
-/* Is it the name of a function `name(...)` of C++ that is in no namespace? */
-static bool is_mangled(const char *symbol, const char *name)
+/* Is it the name of a function `name` of C++ that is in no namespace? `args` gets what follows the name. */
+static bool is_mangled(const char *symbol, const char *name, size_t len, const char **args)
 {
-    size_t len = strlen(name), given = 0;
+    size_t given = 0;
     if (strncmp(symbol, "_Z", 2) != 0)
         return false;
     for (symbol += 2; isdigit((unsigned char)*symbol) && given < 4096; symbol++)
         given = given * 10 + (size_t)(*symbol - '0');
-    return given == len && strncmp(symbol, name, len) == 0 && symbol[len] != 'I';
+    *args = symbol + len;
+    return given == len && strncmp(symbol, name, len) == 0;
 }
 
-bool peal_source_find_name(const char *path, const char *name, struct peal_text *out)
+/* Does the readable name have these arguments of the template, and perhaps more? Blanks and the suffixes of
+ * numbers do not count: "<float, 256" is the beginning of "<float, 256ul, 3>". */
+static bool has_arguments(const char *readable, const char *wanted)
 {
-    enum { LARGEST = 64 << 20 };
-    struct peal_text object = {0};
-    struct names names;
-    const char *found = NULL;
-    bool several = false;
-    if (peal_text_read(&object, path, LARGEST) && find_names(&object, &names)) {
-        for (size_t i = 0; i < names.len; i++) {
-            const Elf64_Sym *s = &names.at[i];
-            bool fits = ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF &&
-                        s->st_name < names.texts_len && is_mangled(names.texts + s->st_name, name);
-            several |= fits && found;
-            found = fits ? names.texts + s->st_name : found;
+    const char *at = strchr(readable, '<');
+    bool number = false;
+    while (at && *wanted && *wanted != '>') {
+        if (isspace((unsigned char)*wanted)) {
+            wanted++;
+        } else if (isspace((unsigned char)*at) || (number && (*at == 'u' || *at == 'l'))) {
+            at++;
+        } else if (*at == *wanted) {
+            number = isdigit((unsigned char)*at);
+            at++;
+            wanted++;
+        } else {
+            return false;
         }
     }
-    if (found && !several)
-        peal_text_puts(out, found);
+    while (at && number && (*at == 'u' || *at == 'l'))
+        at++;
+    return at && (*at == ',' || *at == '>');
+}
+
+/* A function beats instances of a template. */
+bool peal_source_find_name(const char *path, const char *name, char *(*demangle)(const char *),
+                           struct peal_text *out)
+{
+    enum { LARGEST = 64 << 20, PLAIN = 0, INSTANCE = 1 };
+    struct peal_text object = {0};
+    struct names names = {0};
+    size_t len = strcspn(name, "<");
+    const char *found[] = {NULL, NULL}, *args;
+    int count[] = {0, 0};
+    if (!peal_text_read(&object, path, LARGEST) || !find_names(&object, &names))
+        names.len = 0;
+    for (size_t i = 0; i < names.len; i++) {
+        const Elf64_Sym *s = &names.at[i];
+        const char *symbol = names.texts + s->st_name;
+        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF ||
+            s->st_name >= names.texts_len || !is_mangled(symbol, name, len, &args))
+            continue;
+        bool instance = *args == 'I';
+        char *readable = name[len] && instance ? demangle(symbol) : NULL;
+        if (name[len] && (!readable || !has_arguments(readable, name + len)))
+            continue;
+        found[instance] = symbol;
+        count[instance]++;
+    }
+    int kind = count[PLAIN] ? PLAIN : INSTANCE;
+    if (count[kind] == 1)
+        peal_text_puts(out, found[kind]);
     peal_text_release(&object);
-    return found && !several;
+    return count[kind] == 1;
 }

@@ -366,6 +366,15 @@ static int verify_entry(struct verify_job *job)
     return code;
 }
 
+/* Up to a comma that is not among the arguments of a template. */
+static size_t entry_len(const char *names)
+{
+    size_t len = 0;
+    for (int depth = 0; names[len] && (depth > 0 || names[len] != ','); len++)
+        depth += (names[len] == '<') - (names[len] == '>');
+    return len;
+}
+
 /* All of them, by commas; the exit code is the worst: a refuted one, then one that is not proved. */
 static int verify_entries(struct verify_job *job)
 {
@@ -374,7 +383,7 @@ static int verify_entries(struct verify_job *job)
     if (!names)
         names = "kernel_entry";
     while (*names) {
-        size_t len = strcspn(names, ",");
+        size_t len = entry_len(names);
         job->entry = peal_arena_copy(job->cli->arena, names, len);
         if (!job->entry)
             return peal_cli_fail(job->cli, "out of memory");
