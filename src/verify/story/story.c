@@ -39,6 +39,37 @@ static const char *race_kind(const struct access *a, const struct access *b)
     return "a write and an accumulate";
 }
 
+/* Does the step wait for a number that is the same in every launch, and has another launch's change
+ * made it pass? Only cells that keep their values can mix up launches. */
+static bool mixes_launches(const struct follower *t, const struct peal_verify_step *s)
+{
+    if (!s->kind || strcmp(s->kind, "wait") != 0 || s->blocked || s->peeked || s->back ||
+        s->waits_for >= t->steps.len)
+        return false;
+    const struct peal_verify_step *by = &t->steps.at[s->waits_for];
+    return by->rank != s->rank && by->launch != s->launch;
+}
+
+/* "; the wait of ...", if a lane stands at its access because of another launch's notify, or "". */
+static const char *mixed_launches(const struct follower *t, const struct access *x)
+{
+    const struct thread *thread = &t->p->threads[x->thread];
+    for (size_t i = t->steps.len; i-- > 0;) {
+        const struct peal_verify_step *s = &t->steps.at[i];
+        if (s->rank != thread->rank || s->lane != thread->lane || s->launch != x->launch ||
+            !mixes_launches(t, s))
+            continue;
+        const struct peal_verify_step *by = &t->steps.at[s->waits_for];
+        return peal_answer_text(t->a,
+                                "; the wait of rank %u at line %u in launch %u passes on what rank "
+                                "%u %s in launch %u%s",
+                                s->rank, s->place.line, s->launch, by->rank,
+                                by->relation && strcmp(by->relation, "=") == 0 ? "set" : "added",
+                                by->launch, by->launch > s->launch ? " already" : "");
+    }
+    return "";
+}
+
 static void report_collision(struct follower *t, const struct race *race)
 {
     const struct program *p = t->p;
@@ -65,8 +96,11 @@ static void report_collision(struct follower *t, const struct race *race)
         who = peal_answer_text(t->a, "rank %u and what it has put before", one->rank);
     else
         who = peal_answer_text(t->a, "lanes %u and %u of rank %u", one->lane, two->lane, one->rank);
-    t->a->v.why = peal_answer_text(t->a, "%s: %s of '%s' on rank %u can happen at once", who,
-                                   race_kind(x[0], x[1]), at->buf, at->rank);
+    const char *because = mixed_launches(t, x[0]);
+    if (!*because)
+        because = mixed_launches(t, x[1]);
+    t->a->v.why = peal_answer_text(t->a, "%s: %s of '%s' on rank %u can happen at once%s", who,
+                                   race_kind(x[0], x[1]), at->buf, at->rank, because);
 }
 
 struct bound {

@@ -61,7 +61,7 @@ static const struct peal_verify_step *last_change(const struct follower *t, size
     return NULL;
 }
 
-/* A store that set the cell back, and wiped what another rank had added. */
+/* A store that set the cell back, and wiped what another rank had added or set. */
 static const char *wiped(const struct follower *t, const struct peal_verify_wait *w)
 {
     for (size_t i = t->steps.len; i-- > 0;) {
@@ -69,7 +69,7 @@ static const char *wiped(const struct follower *t, const struct peal_verify_wait
         if (!changes(s, w->cell) || s->after > s->before || !is_related(s, "="))
             continue;
         lost = last_change(t, i, w);
-        if (!lost || lost->rank == s->rank || !is_related(lost, "+="))
+        if (!lost || lost->rank == s->rank || lost->after <= lost->before)
             return NULL;
         return peal_answer_text(t->a,
                                 "the reset of %s by rank %u at line %u wipes the notify of rank "
@@ -105,6 +105,21 @@ static const char *passed_by(const struct follower *t, const struct peal_verify_
                             w->rank, w->cell, w->expected, last->rank, w->actual);
 }
 
+/* A value that was there, and was taken back before the wait looked. */
+static const char *taken_back(const struct follower *t, const struct peal_verify_wait *w)
+{
+    const struct peal_verify_step *last = last_change(t, t->steps.len, w);
+    bool equal = strcmp(w->relation, "==") == 0;
+    if (!last || (last->rank == w->rank && last->lane == w->lane) || last->after >= last->before ||
+        last->before < w->expected || (equal && last->before != w->expected))
+        return NULL;
+    return peal_answer_text(
+        t->a,
+        "rank %u waits for %s %s %" PRId64 ", which it was until rank %u made it %" PRId64
+        " at line %u, before the wait looked",
+        w->rank, w->cell, w->relation, w->expected, last->rank, last->after, last->place.line);
+}
+
 /* One sentence: what became of a notify, a cell that no rank will change, or the cycle. */
 static const char *reason_of(const struct follower *t, const struct peal_verify_wait *waits,
                              uint32_t n)
@@ -113,6 +128,7 @@ static const char *reason_of(const struct follower *t, const struct peal_verify_
     for (uint32_t i = 0; i < n; i++) {
         const char *why = wiped(t, &waits[i]);
         why = why ? why : passed_by(t, &waits[i]);
+        why = why ? why : taken_back(t, &waits[i]);
         if (why)
             return why;
     }
