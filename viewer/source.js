@@ -2,7 +2,7 @@
 // The kernel's text with the line of the current op highlighted.
 
 const PEAL_WORDS = new Set(('kernel in out inout window private wide signal shared raw uninitialised channel grid torus tree from let var ' +
-  'exclusive notify relaxed wait at launch mod send to on free for step peers if else assert lane local int reduce implements of recv ' +
+  'exclusive notify relaxed acquire release acq_rel fence wait at launch mod send to on free for step peers if else assert lane local int reduce implements of recv ' +
   'recv_slot peek and or not rank nranks').split(' '));
 
 class SourcePanel {

@@ -193,6 +193,11 @@ PEAL_API void peal_build_notify(struct peal_builder *b, struct peal_expr *cell,
                                 struct peal_expr *value, const struct peal_build_sync *sync);
 PEAL_API void peal_build_wait(struct peal_builder *b, struct peal_expr *cell,
                               struct peal_expr *value, const struct peal_build_sync *sync);
+/* The order ("relaxed", "acquire", "release", "acq_rel"; fences: "full", too) and the scope ("block",
+ * "device", "system") of the next notify, wait, take, fetch_add, compare_swap or fence. NULL: as
+ * without this call. */
+PEAL_API void peal_build_order(struct peal_builder *b, const char *order, const char *scope);
+PEAL_API void peal_build_fence(struct peal_builder *b);
 /* take cell from one value to another: blocks until the cell holds the first */
 PEAL_API void peal_build_take(struct peal_builder *b, struct peal_expr *cell,
                               struct peal_expr *from, struct peal_expr *to);
@@ -235,6 +240,8 @@ PEAL_API void peal_build_when(struct peal_builder *b, struct peal_expr *conditio
 PEAL_API void peal_build_lane(struct peal_builder *b);
 PEAL_API struct peal_expr *peal_build_lanes(struct peal_builder *b, const char *name,
                                             struct peal_expr *from, struct peal_expr *to);
+/* Directly after either: these lanes are of the block of this number. */
+PEAL_API void peal_build_lane_block(struct peal_builder *b, struct peal_expr *number);
 PEAL_API void peal_build_end(struct peal_builder *b);
 
 /* A value that a loop carries or a branch leaves: made before it, assigned inside with

@@ -61,7 +61,7 @@ _SIGNATURES = {
     "recv_async": ([_P, _P], True), "await": ([_P, _P], False), "peek": ([_P], True), "fetch_add": ([_P, _P], True),
     "compare_swap": ([_P, _P, _P], True), "let": ([_S, _MEMORY, _P], True), "var": ([_S, _P], True), "assign": ([_P, _P], False),
     "accumulate": ([_P, _P, _P, c_bool], False), "notify": ([_P, _P, _SYNC], False), "wait": ([_P, _P, _SYNC], False),
-    "take": ([_P, _P, _P], False), "send": ([_P, _P, _P], False), "flush": ([_P], False), "free": ([_P], False),
+    "take": ([_P, _P, _P], False), "order": ([_S, _S], False), "fence": ([], False), "lane_block": ([_P], False), "send": ([_P, _P, _P], False), "flush": ([_P], False), "free": ([_P], False),
     "assert": ([_P, _S], False), "call_list": ([ctypes.POINTER(_P), c_size_t], True),
     "run_list": ([ctypes.POINTER(_P), c_size_t], False), "for": ([_S, _P, _P, _P], True), "for_peers": ([_S], True),
     "if": ([_P], False), "else": ([], False), "when": ([_P], False), "lane": ([], False), "lanes": ([_S, _P, _P], True),
@@ -390,10 +390,13 @@ class Recorder:
     def peek(self, cell: Any) -> Value:
         return self._make("peek", cell)
 
-    def fetch_add(self, cell: Any, amount: Any) -> Value:
+    def fetch_add(self, cell: Any, amount: Any, order: Optional[str] = None, scope: Optional[str] = None) -> Value:
+        self._order(order, scope)
         return self._make("fetch_add", cell, amount)
 
-    def compare_swap(self, cell: Any, expected: Any, desired: Any) -> Value:
+    def compare_swap(self, cell: Any, expected: Any, desired: Any, order: Optional[str] = None,
+                     scope: Optional[str] = None) -> Value:
+        self._order(order, scope)
         return self._make("compare_swap", cell, expected, desired)
 
     # ---- statements ----
@@ -401,20 +404,36 @@ class Recorder:
     def accumulate(self, place: Value, value: Any, op: Any = None, exclusive: bool = False) -> None:
         self._do("accumulate", place, op, value, exclusive)
 
-    def notify(self, cell: Value, value: Any = 1, set: bool = False, relaxed: bool = False) -> None:
+    def _order(self, order: Optional[str], scope: Optional[str]) -> None:
+        if order is not None or scope is not None:
+            self._do("order", text(order) if order else None, text(scope) if scope else None)
+
+    def fence(self, order: Optional[str] = None, scope: Optional[str] = None) -> None:
+        """Orders what this lane did before it and does after it, through relaxed operations on cells."""
+        self._order(order, scope)
+        self._do("fence")
+
+    def notify(self, cell: Value, value: Any = 1, set: bool = False, relaxed: bool = False, order: Optional[str] = None,
+               scope: Optional[str] = None) -> None:
+        self._order(order, scope)
         sync = _Sync(ctypes.sizeof(_Sync), relaxed, set, False, 0)
         self._do("notify", cell, value, ctypes.byref(sync))
 
     def wait(self, cell: Value, value: Any = None, equal: bool = False, relaxed: bool = False, back: int = 0,
-             into: Optional[Value] = None) -> None:
+             into: Optional[Value] = None, order: Optional[str] = None, scope: Optional[str] = None) -> None:
         """Until a cell holds at least a value; without one, until what recv_async names has been received."""
         if value is None:
+            if order is not None or scope is not None:
+                raise ValueError("what recv_async names is waited for without an order")
             self._do("await", cell, into)
             return
+        self._order(order, scope)
         sync = _Sync(ctypes.sizeof(_Sync), relaxed, False, equal, back)
         self._do("wait", cell, value, ctypes.byref(sync))
 
-    def take(self, cell: Value, expected: Any, desired: Any) -> None:
+    def take(self, cell: Value, expected: Any, desired: Any, order: Optional[str] = None,
+             scope: Optional[str] = None) -> None:
+        self._order(order, scope)
         self._do("take", cell, expected, desired)
 
     def send(self, value: Any, peer: Any, on: Optional[Value] = None) -> None:
@@ -488,8 +507,14 @@ class Recorder:
     def when(self, condition: Any) -> Any:
         return self._block("when", condition)
 
-    def lane(self) -> Any:
-        return self._block("lane")
+    @contextmanager
+    def lane(self, block: Any = None) -> Iterator[None]:
+        """`block`: lanes of a rank with the same number are one block."""
+        self._do("lane")
+        if block is not None:
+            self._do("lane_block", block)
+        yield
+        self._do("end")
 
 
 def _loop_name(depth: int) -> str:

@@ -54,6 +54,17 @@ static bool reaches_peers(const struct peal_plan *plan)
     return false;
 }
 
+/* None of the engines has fences, or orders for some lanes only. NULL: the plan has neither. */
+static const struct peal_op *find_ordering(const struct peal_plan *plan)
+{
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        const struct peal_op *op = peal_plan_ops(plan) + i;
+        if (peal_op_is_fence(op) || peal_op_scope(op) != PEAL_SCOPE_SYSTEM)
+            return op;
+    }
+    return NULL;
+}
+
 /* The count for which an import of the text has to be made. */
 static uint64_t count_of(const struct peal_plan *plan)
 {
@@ -246,6 +257,20 @@ enum peal_status peal_export(const struct peal_plan *plan, enum peal_target targ
         peal_diag_error(diags, (struct peal_pos){0},
                         "'%s' is a user-defined reduction, which no other engine has",
                         formula->name);
+        return PEAL_INVALID;
+    }
+    const struct peal_op *ordering = find_ordering(plan);
+    if (ordering) {
+        struct peal_pos pos = {0};
+        if (ordering->pos != PEAL_NONE) {
+            pos.line = peal_plan_positions(plan)[ordering->pos].line;
+            pos.col = peal_plan_positions(plan)[ordering->pos].col;
+        }
+        peal_diag_error(diags, (struct peal_pos){0},
+                        "line %u: a fence, or an order for a block or device only, is nothing that "
+                        "this engine's "
+                        "files can say; give the operations on cells their own order",
+                        pos.line);
         return PEAL_INVALID;
     }
     enum peal_status status = peal_verify_plan(plan, verify, &out->before);

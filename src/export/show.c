@@ -87,7 +87,7 @@ static void put_sync(struct printer *p, const struct peal_op *op)
 {
     bool notify = peal_op_is_notify(op);
     peal_text_puts(p->out, notify ? "notify " : "wait ");
-    if (op->flags & PEAL_OP_RELAXED)
+    if (peal_op_order(op) == PEAL_ORDER_NONE)
         peal_text_puts(p->out, "relaxed ");
     put_cell(p, op);
     const char *relation = op->flags & PEAL_OP_EQUAL ? "==" : ">=";

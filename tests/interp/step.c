@@ -503,6 +503,7 @@ static bool execute(const struct where *w)
     case PEAL_OP_WHEN:
         return when(w);
     case PEAL_OP_END:
+    case PEAL_OP_FENCE:
     case PEAL_OP_FLUSH: /* everything takes effect at once here */
         return true;
     case PEAL_OP_SEND:

@@ -533,6 +533,7 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
         when(&h);
         break;
     case PEAL_OP_END:
+    case PEAL_OP_FENCE:
     case PEAL_OP_FLUSH: /* every op takes effect at once here */
         break;
     case PEAL_OP_SEND:

@@ -20,7 +20,8 @@ enum peal_op_form {
     PEAL_FORM_CHANNEL,
     PEAL_FORM_FLUSH,
     PEAL_FORM_WHEN,
-    PEAL_FORM_END
+    PEAL_FORM_END,
+    PEAL_FORM_FENCE
 };
 enum peal_op_work { PEAL_WORK_NONE, PEAL_WORK_MOVE, PEAL_WORK_FN, PEAL_WORK_OWN };
 enum peal_op_shape { PEAL_BY_NONE, PEAL_BY_EACH, PEAL_BY_MATRIX };
@@ -47,6 +48,8 @@ enum peal_order {
     PEAL_ORDER_RELEASE = 2,
     PEAL_ORDER_BOTH = PEAL_ORDER_ACQUIRE | PEAL_ORDER_RELEASE
 };
+/* Which lanes an order reaches: those of the lane's block, of its rank, all. */
+enum peal_scope { PEAL_SCOPE_SYSTEM, PEAL_SCOPE_DEVICE, PEAL_SCOPE_BLOCK };
 enum peal_channel_use {
     PEAL_CHANNEL_NONE = 0,
     PEAL_CHANNEL_SEND = 1,

@@ -427,6 +427,17 @@ struct peal_expr *peal_build_lanes(struct peal_builder *b, const char *name, str
     return peal_builder_ref(b, stmt->symbol);
 }
 
+void peal_build_lane_block(struct peal_builder *b, struct peal_expr *number)
+{
+    if (!is_ready(b))
+        return;
+    struct peal_stmt *stmt = b->blocks[b->nblocks - 1].stmt;
+    if (b->nblocks <= 1 || stmt->kind != PEAL_STMT_LANE || stmt->body)
+        peal_builder_fail(b, "'block' comes directly after 'lane' or 'lanes'");
+    else
+        stmt->c = peal_builder_use(b, number);
+}
+
 void peal_build_end(struct peal_builder *b)
 {
     if (!is_ready(b))

@@ -372,14 +372,22 @@ struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell
     return close_expr(b, expr);
 }
 
+static struct peal_expr *with_ordering(struct peal_builder *b, struct peal_expr *call)
+{
+    struct peal_ordering ordering = peal_builder_ordering(b, PEAL_STMT_TAKE);
+    if (call)
+        call->ordering = ordering;
+    return call;
+}
+
 struct peal_expr *peal_build_fetch_add(struct peal_builder *b, struct peal_expr *cell,
                                        struct peal_expr *amount)
 {
-    return peal_build_call(b, "fetch_add", cell, amount);
+    return with_ordering(b, peal_build_call(b, "fetch_add", cell, amount));
 }
 
 struct peal_expr *peal_build_compare_swap(struct peal_builder *b, struct peal_expr *cell,
                                           struct peal_expr *from, struct peal_expr *to)
 {
-    return peal_build_call(b, "compare_swap", cell, from, to);
+    return with_ordering(b, peal_build_call(b, "compare_swap", cell, from, to));
 }

@@ -184,6 +184,76 @@ static void check_sync(struct peal_builder *b, const struct peal_build_sync *syn
         peal_builder_fail(b, "a notify or wait has fields that this libpeal does not know");
 }
 
+/* The orders that an op on a cell, or a fence, may have. */
+static unsigned orders_of(enum peal_stmt_kind kind)
+{
+    switch (kind) {
+    case PEAL_STMT_NOTIFY:
+        return 1u << PEAL_WRITTEN_RELAXED | 1u << PEAL_WRITTEN_RELEASE;
+    case PEAL_STMT_WAIT:
+        return 1u << PEAL_WRITTEN_RELAXED | 1u << PEAL_WRITTEN_ACQUIRE;
+    case PEAL_STMT_FENCE:
+        return 1u << PEAL_WRITTEN_ACQUIRE | 1u << PEAL_WRITTEN_RELEASE |
+               1u << PEAL_WRITTEN_ACQ_REL | 1u << PEAL_WRITTEN_FULL;
+    default:
+        return 1u << PEAL_WRITTEN_RELAXED | 1u << PEAL_WRITTEN_ACQUIRE |
+               1u << PEAL_WRITTEN_RELEASE | 1u << PEAL_WRITTEN_ACQ_REL;
+    }
+}
+
+/* Two words as in a text; NULL: not written. */
+static struct peal_ordering read_ordering(struct peal_builder *b, enum peal_stmt_kind kind,
+                                          const char *order, const char *scope)
+{
+    struct peal_ordering out = {0};
+    unsigned i = PEAL_WRITTEN_RELAXED, k = PEAL_SCOPE_SYSTEM;
+    while (order && i <= PEAL_WRITTEN_FULL && strcmp(peal_written_order_name(i), order) != 0)
+        i++;
+    while (scope && k <= PEAL_SCOPE_BLOCK && strcmp(peal_scope_name(k), scope) != 0)
+        k++;
+    if (order && (i > PEAL_WRITTEN_FULL || !(orders_of(kind) >> i & 1)))
+        peal_builder_fail(b, "'%s' is no order of this operation", order);
+    else if (scope && k > PEAL_SCOPE_BLOCK)
+        peal_builder_fail(b, "'%s' is no scope: they are system, device and block", scope);
+    else
+        out = (struct peal_ordering){(uint8_t)(order ? i : 0), (uint8_t)k};
+    return out;
+}
+
+void peal_build_order(struct peal_builder *b, const char *order, const char *scope)
+{
+    if (b->order || b->scope)
+        peal_builder_fail(b, "an order was given twice for one operation");
+    b->order = order ? peal_builder_intern(b, order) : NULL;
+    b->scope = scope ? peal_builder_intern(b, scope) : NULL;
+    b->has_order = true;
+}
+
+struct peal_ordering peal_builder_ordering(struct peal_builder *b, enum peal_stmt_kind kind)
+{
+    struct peal_ordering out = {0};
+    if (b->has_order)
+        out = read_ordering(b, kind, b->order, b->scope);
+    b->order = b->scope = NULL;
+    b->has_order = false;
+    return out;
+}
+
+static void set_ordering(struct peal_builder *b, struct peal_stmt *stmt,
+                         const struct peal_build_sync *sync)
+{
+    stmt->ordering = peal_builder_ordering(b, stmt->kind);
+    if (sync && sync->relaxed)
+        stmt->ordering.order = PEAL_WRITTEN_RELAXED;
+}
+
+void peal_build_fence(struct peal_builder *b)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_FENCE);
+    if (stmt)
+        stmt->ordering = peal_builder_ordering(b, PEAL_STMT_FENCE);
+}
+
 void peal_build_notify(struct peal_builder *b, struct peal_expr *cell, struct peal_expr *value,
                        const struct peal_build_sync *sync)
 {
@@ -195,7 +265,7 @@ void peal_build_notify(struct peal_builder *b, struct peal_expr *cell, struct pe
         peal_builder_fail(b, "'equal' and 'back' are for waits");
     stmt->a = use_place(b, cell);
     stmt->b = peal_builder_use(b, value);
-    stmt->relaxed = sync && sync->relaxed;
+    set_ordering(b, stmt, sync);
     stmt->is_set = sync && sync->set;
 }
 
@@ -210,7 +280,7 @@ void peal_build_wait(struct peal_builder *b, struct peal_expr *cell, struct peal
         peal_builder_fail(b, "'set' is for notifies, and 'back' is at most %d", PEAL_MAX_BACK);
     stmt->a = use_place(b, cell);
     stmt->b = peal_builder_use(b, value);
-    stmt->relaxed = sync && sync->relaxed;
+    set_ordering(b, stmt, sync);
     stmt->is_equal = sync && sync->equal;
     if (sync)
         stmt->back = sync->back;
@@ -227,6 +297,7 @@ void peal_build_take(struct peal_builder *b, struct peal_expr *cell, struct peal
     stmt->a = peal_builder_use(b, cell);
     stmt->b = peal_builder_use(b, from);
     stmt->c = peal_builder_use(b, to);
+    stmt->ordering = peal_builder_ordering(b, PEAL_STMT_TAKE);
 }
 
 void peal_build_send(struct peal_builder *b, struct peal_expr *value, struct peal_expr *peer,

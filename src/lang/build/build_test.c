@@ -278,8 +278,12 @@ TEST(atomics_can_be_built)
     struct peal_expr *lock = peal_build_signal(b, "lock", "raw", NULL);
     struct peal_expr *far = peal_build_at(b, lock, zero);
     struct peal_expr *got = peal_build_var(b, "got", peal_build_fetch_add(b, far, one));
+    peal_build_order(b, "acquire", "device");
     peal_build_take(b, far, zero, one);
+    peal_build_order(b, "full", NULL);
+    peal_build_fence(b);
     peal_build_when(b, peal_build_at_least(b, got, one));
+    peal_build_order(b, "release", NULL);
     peal_build_assign(b, got, peal_build_compare_swap(b, lock, one, zero));
     peal_build_assign(b, y, zero);
     peal_build_end(b);
@@ -287,13 +291,53 @@ TEST(atomics_can_be_built)
                 "kernel atomics(out y: T[n]) {\n"
                 "    signal raw lock\n"
                 "    var got = fetch_add(lock@0, 1)\n"
-                "    take lock@0 from 0 to 1\n"
+                "    take acquire device lock@0 from 0 to 1\n"
+                "    fence full\n"
                 "    when got >= 1 {\n"
-                "        got = compare_swap(lock, 1, 0)\n"
+                "        got = compare_swap(release lock, 1, 0)\n"
                 "        y = 0\n"
                 "    }\n"
                 "}\n",
                 true);
+}
+
+TEST(lanes_can_be_of_a_block)
+{
+    struct peal_builder *b = peal_builder_new();
+    peal_build_kernel(b, "blocks", NULL);
+    struct peal_expr *s = peal_build_signal(b, "s", NULL, NULL);
+    struct peal_expr *one = peal_build_int(b, 1);
+    for (int i = 0; i < 2; i++) {
+        peal_build_lane(b);
+        peal_build_lane_block(b, one);
+        peal_build_order(b, NULL, "block");
+        if (i == 0)
+            peal_build_notify(b, s, one, NULL);
+        else
+            peal_build_wait(b, s, one, NULL);
+        peal_build_end(b);
+    }
+    check_built(b,
+                "kernel blocks() {\n"
+                "    signal s\n"
+                "    lane block 1 {\n"
+                "        notify block s += 1\n"
+                "    }\n"
+                "    lane block 1 {\n"
+                "        wait block s >= 1\n"
+                "    }\n"
+                "}\n",
+                true);
+}
+
+TEST(an_order_fits_its_operation)
+{
+    struct peal_builder *b = peal_builder_new();
+    peal_build_kernel(b, "orders", NULL);
+    peal_build_order(b, "relaxed", NULL);
+    peal_build_fence(b);
+    assert_null(peal_builder_text(b));
+    peal_builder_free(b);
 }
 
 TEST(a_when_has_no_else)

@@ -20,6 +20,8 @@ struct peal_builder {
     struct peal_arena used_arena;
     struct peal_open_block blocks[PEAL_MAX_NESTING];
     int nblocks;
+    const char *order, *scope; /* of the next op on a cell, or fence; NULL: its own */
+    bool has_order;
     enum peal_status status;
     char why[256];
 };
@@ -37,6 +39,8 @@ struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct
 struct peal_expr *peal_builder_args(struct peal_builder *b, const void *const *words, size_t count);
 /* A statement at the end of the innermost block. NULL after a failure. */
 struct peal_stmt *peal_builder_stmt(struct peal_builder *b, enum peal_stmt_kind kind);
+/* What peal_build_order has said of this operation. */
+struct peal_ordering peal_builder_ordering(struct peal_builder *b, enum peal_stmt_kind kind);
 /* A name expression for the symbol. */
 struct peal_expr *peal_builder_ref(struct peal_builder *b, const struct peal_symbol *symbol);
 /* Element type and shape of a symbol. False after a failure. */

@@ -71,6 +71,7 @@ bool peal_deduce_names_result(struct peal_deducer *d, struct peal_stmt *stmt)
     }
     call->name = stmt->name;
     call->a = stmt->args;
+    call->ordering = stmt->ordering;
     (void)peal_expr_measure(call); /* arguments of a call are as high as those of a function */
     stmt->kind = PEAL_STMT_LET;
     stmt->symbol = symbol;

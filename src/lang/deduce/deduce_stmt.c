@@ -50,6 +50,8 @@ static void deduce_lane(struct peal_deducer *d, struct peal_stmt *stmt)
         peal_deducer_declare_as(d, stmt->symbol, PEAL_SYMBOL_LOOP, PEAL_TYPE_INT);
     if (stmt->symbol && !d->no_memory)
         peal_deducer_fact(d, stmt->symbol)->varies = varies;
+    if (stmt->c)
+        peal_deduce_int(d, stmt->c, "the number of a block", &poly);
     peal_deduce_stmts(d, stmt->body);
     d->lane = outer;
     peal_deducer_scope_end(d, scope);
@@ -98,6 +100,7 @@ static bool is_operation(const struct peal_stmt *stmt)
     case PEAL_STMT_POST:
     case PEAL_STMT_AWAIT:
     case PEAL_STMT_FLUSH:
+    case PEAL_STMT_FENCE:
     case PEAL_STMT_CALL:
     case PEAL_STMT_TAKE:
     case PEAL_STMT_WHEN:
@@ -155,6 +158,8 @@ static void deduce_stmt(struct peal_deducer *d, struct peal_stmt *stmt)
         (void)peal_deduce_int(d, stmt->a, "the rank of a flush", &ignored);
         break;
     }
+    case PEAL_STMT_FENCE:
+        break;
     case PEAL_STMT_FOR:
     case PEAL_STMT_FOR_PEERS:
         deduce_for(d, stmt);

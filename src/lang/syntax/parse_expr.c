@@ -113,6 +113,56 @@ static bool parse_over(struct peal_parser *p, struct peal_expr *call)
     return true;
 }
 
+/* An order is a word that stands before a name on its line; so a cell may have that name, too. The
+ * words of a fence end with the line. */
+static bool at_ordering(const struct peal_parser *p, const char *word, bool fence)
+{
+    if (fence)
+        return peal_parser_at(p, word) && !p->token.first;
+    return peal_parser_at(p, word) && p->ahead.kind == PEAL_TOKEN_NAME && !p->ahead.first &&
+           !peal_parser_ahead(p, "into");
+}
+
+bool peal_parse_ordering(struct peal_parser *p, const char *what, unsigned orders,
+                         struct peal_ordering *out)
+{
+    bool fence = orders >> PEAL_WRITTEN_FULL & 1;
+    for (unsigned i = PEAL_WRITTEN_RELAXED; i <= PEAL_WRITTEN_FULL; i++) {
+        if (!at_ordering(p, peal_written_order_name(i), fence))
+            continue;
+        if (!(orders >> i & 1)) {
+            struct peal_text list = {0};
+            for (unsigned k = PEAL_WRITTEN_RELAXED; k <= PEAL_WRITTEN_FULL; k++) {
+                if (orders >> k & 1)
+                    peal_text_printf(&list, "%s%s", list.len ? ", " : "",
+                                     peal_written_order_name(k));
+            }
+            peal_parser_fail(p, p->token.pos, "%s cannot be %s: its orders are %s", what,
+                             peal_written_order_name(i), peal_text_get(&list));
+            peal_text_release(&list);
+            return false;
+        }
+        out->order = (uint8_t)i;
+        peal_parser_step(p);
+        break;
+    }
+    for (unsigned i = PEAL_SCOPE_SYSTEM; i <= PEAL_SCOPE_BLOCK; i++) {
+        if (!at_ordering(p, peal_scope_name(i), fence))
+            continue;
+        out->scope = (uint8_t)i;
+        peal_parser_step(p);
+        break;
+    }
+    return true;
+}
+
+bool peal_parse_fetch_ordering(struct peal_parser *p, const char *name, struct peal_ordering *out)
+{
+    if (strcmp(name, "fetch_add") != 0 && strcmp(name, "compare_swap") != 0)
+        return true;
+    return peal_parse_ordering(p, name, PEAL_ORDERS_OF_ATOMICS, out);
+}
+
 static struct peal_expr *parse_name(struct peal_parser *p)
 {
     struct peal_expr *expr = new_expr(p, PEAL_EXPR_NAME, p->token.pos);
@@ -134,6 +184,8 @@ static struct peal_expr *parse_name(struct peal_parser *p)
         return expr;
     expr->kind = PEAL_EXPR_CALL;
     bool ports = strcmp(expr->name, "has") == 0 || strcmp(expr->name, "peer") == 0;
+    if (!peal_parse_fetch_ordering(p, expr->name, &expr->ordering))
+        return NULL;
     bool over = p->token.kind == PEAL_TOKEN_NAME && peal_parser_ahead(p, "in");
     if (!(over ? parse_over(p, expr) : peal_parse_args(p, ports, &expr->a)))
         return NULL;

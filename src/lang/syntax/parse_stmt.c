@@ -143,9 +143,20 @@ static bool parse_var(struct peal_parser *p, struct peal_stmt *stmt)
     return stmt->symbol && peal_parser_want(p, "=") && (stmt->a = peal_parse_expr(p));
 }
 
+/* `relaxed` is reserved after these two words. */
+static bool parse_ordering(struct peal_parser *p, const char *what, enum peal_written_order order,
+                           struct peal_stmt *stmt)
+{
+    if (peal_parser_take(p, "relaxed"))
+        stmt->ordering.order = PEAL_WRITTEN_RELAXED;
+    unsigned orders = stmt->ordering.order ? 0 : 1u << PEAL_WRITTEN_RELAXED | 1u << order;
+    return peal_parse_ordering(p, what, orders, &stmt->ordering);
+}
+
 static bool parse_notify(struct peal_parser *p, struct peal_stmt *stmt)
 {
-    stmt->relaxed = peal_parser_take(p, "relaxed");
+    if (!parse_ordering(p, "a notify", PEAL_WRITTEN_RELEASE, stmt))
+        return false;
     stmt->a = peal_parse_place(p);
     if (!stmt->a)
         return false;
@@ -158,12 +169,14 @@ static bool parse_notify(struct peal_parser *p, struct peal_stmt *stmt)
 
 static bool parse_wait(struct peal_parser *p, struct peal_stmt *stmt)
 {
-    stmt->relaxed = peal_parser_take(p, "relaxed");
+    if (!parse_ordering(p, "a wait", PEAL_WRITTEN_ACQUIRE, stmt))
+        return false;
     stmt->a = peal_parse_place(p);
     if (!stmt->a)
         return false;
     bool is_over = p->token.kind == PEAL_TOKEN_NAME || peal_parser_at(p, "}");
-    if (is_over && !stmt->relaxed && stmt->a->kind == PEAL_EXPR_NAME) {
+    if (is_over && !stmt->ordering.order && !stmt->ordering.scope &&
+        stmt->a->kind == PEAL_EXPR_NAME) {
         stmt->kind = PEAL_STMT_AWAIT;
         return !peal_parser_take(p, "into") || (stmt->b = peal_parse_place(p));
     }
@@ -278,6 +291,8 @@ static bool parse_when(struct peal_parser *p, struct peal_stmt *stmt)
 /* take cell from a to b */
 static bool parse_take(struct peal_parser *p, struct peal_stmt *stmt)
 {
+    if (!peal_parse_ordering(p, "a take", PEAL_ORDERS_OF_ATOMICS, &stmt->ordering))
+        return false;
     stmt->a = peal_parse_place(p);
     if (!stmt->a || !peal_parser_want(p, "from") || !(stmt->b = peal_parse_expr(p)))
         return false;
@@ -354,11 +369,14 @@ static bool parse_ensures(struct peal_parser *p, struct peal_stmt *stmt)
 
 static bool parse_lane(struct peal_parser *p, struct peal_stmt *stmt)
 {
-    if (!peal_parser_at(p, "{")) {
+    bool in_block = peal_parser_at(p, "block") && !peal_parser_ahead(p, "in");
+    if (!peal_parser_at(p, "{") && !in_block) {
         stmt->symbol = parse_symbol(p, PEAL_SYMBOL_LOOP, "the name of the lane variable");
         if (!stmt->symbol || !peal_parser_want(p, "in") || !parse_bounds(p, stmt))
             return false;
     }
+    if (peal_parser_take(p, "block") && !(stmt->c = peal_parse_expr(p)))
+        return false;
     stmt->pos = peal_parser_span(p, stmt->pos);
     return peal_parse_block(p, &stmt->body);
 }
@@ -380,12 +398,9 @@ static bool reject_assign(struct peal_parser *p, const struct peal_stmt *stmt)
     return false;
 }
 
-/* place = expr, [exclusive] place op= expr */
-static bool parse_assign(struct peal_parser *p, struct peal_stmt *stmt)
+/* What follows the place in: place = expr, [exclusive] place op= expr */
+static bool parse_change(struct peal_parser *p, struct peal_stmt *stmt)
 {
-    stmt->a = peal_parse_place(p);
-    if (!stmt->a)
-        return false;
     if (!stmt->exclusive && peal_parser_take(p, "=")) {
         stmt->kind = PEAL_STMT_ASSIGN;
         if (at_post(p)) {
@@ -409,6 +424,12 @@ static bool parse_assign(struct peal_parser *p, struct peal_stmt *stmt)
     return (stmt->b = peal_parse_expr(p));
 }
 
+static bool parse_assign(struct peal_parser *p, struct peal_stmt *stmt)
+{
+    stmt->a = peal_parse_place(p);
+    return stmt->a && parse_change(p, stmt);
+}
+
 static bool parse_exclusive(struct peal_parser *p, struct peal_stmt *stmt)
 {
     stmt->exclusive = true;
@@ -419,7 +440,8 @@ static bool parse_call(struct peal_parser *p, struct peal_stmt *stmt)
 {
     stmt->name = peal_parser_name(p, "the name of a kernel", NULL);
     peal_parser_step(p); /* over the parenthesis that made it a call */
-    return stmt->name && peal_parse_args(p, false, &stmt->args);
+    return stmt->name && peal_parse_fetch_ordering(p, stmt->name, &stmt->ordering) &&
+           peal_parse_args(p, false, &stmt->args);
 }
 
 /* scope name { ... }: what inlining makes of a call */
@@ -453,6 +475,28 @@ static const struct {
     {"scope", PEAL_STMT_SCOPE, parse_scope},
     {"exclusive", PEAL_STMT_ACCUMULATE, parse_exclusive},
 };
+
+/* fence [order] [scope]. A buffer may have that name: `fence max = x` accumulates. */
+static bool parse_fence(struct peal_parser *p, struct peal_stmt *stmt)
+{
+    enum {
+        ORDERS = 1u << PEAL_WRITTEN_ACQUIRE | 1u << PEAL_WRITTEN_RELEASE |
+                 1u << PEAL_WRITTEN_ACQ_REL | 1u << PEAL_WRITTEN_FULL
+    };
+    struct peal_pos pos = p->token.pos;
+    const char *name = peal_intern_text(&p->module->names, p->token.text, p->token.len);
+    peal_parser_step(p);
+    if (p->token.kind == PEAL_TOKEN_NAME && !p->token.first && peal_parser_ahead(p, "=")) {
+        stmt->a = peal_expr_new(p->module, PEAL_EXPR_NAME, pos);
+        if (!stmt->a || !name)
+            return peal_parser_out_of_memory(p);
+        stmt->a->name = name;
+        (void)peal_expr_measure(stmt->a);
+        return parse_change(p, stmt);
+    }
+    stmt->kind = PEAL_STMT_FENCE;
+    return peal_parse_ordering(p, "a fence", ORDERS, &stmt->ordering);
+}
 
 static bool parse_by_word(struct peal_parser *p, struct peal_stmt *stmt)
 {
@@ -497,6 +541,10 @@ static bool parse_by_word(struct peal_parser *p, struct peal_stmt *stmt)
         stmt->a = peal_parse_expr(p);
         return stmt->a != NULL;
     }
+    bool alone = p->ahead.kind == PEAL_TOKEN_NAME || p->ahead.kind == PEAL_TOKEN_END ||
+                 peal_parser_ahead(p, "}");
+    if (peal_parser_at(p, "fence") && alone)
+        return parse_fence(p, stmt);
     if (p->token.kind == PEAL_TOKEN_NAME && peal_parser_ahead(p, "(")) {
         stmt->kind = PEAL_STMT_CALL;
         return parse_call(p, stmt);

@@ -59,6 +59,16 @@ void peal_parser_leave(struct peal_parser *p);
 struct peal_pos peal_parser_span(const struct peal_parser *p, struct peal_pos start);
 
 struct peal_expr *peal_parse_expr(struct peal_parser *p);
+/* [order] [scope] before a cell or in a fence; `orders`: those that may stand there, a bit for each
+ * of enum peal_written_order; `what`: for the message. */
+bool peal_parse_ordering(struct peal_parser *p, const char *what, unsigned orders,
+                         struct peal_ordering *out);
+enum {
+    PEAL_ORDERS_OF_ATOMICS = 1u << PEAL_WRITTEN_RELAXED | 1u << PEAL_WRITTEN_ACQUIRE |
+                             1u << PEAL_WRITTEN_RELEASE | 1u << PEAL_WRITTEN_ACQ_REL
+};
+/* The same after the parenthesis of a call, if it is a fetch_add or compare_swap. */
+bool peal_parse_fetch_ordering(struct peal_parser *p, const char *name, struct peal_ordering *out);
 /* recv from peer [on channel]; also recv_slot and recv_async */
 struct peal_expr *peal_parse_recv(struct peal_parser *p);
 struct peal_expr *peal_parse_peer(struct peal_parser *p);

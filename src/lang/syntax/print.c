@@ -221,11 +221,13 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
         print_accumulate(stmt, out);
         break;
     case PEAL_STMT_NOTIFY:
-        peal_text_puts(out, stmt->relaxed ? "notify relaxed " : "notify ");
+        peal_text_puts(out, "notify ");
+        peal_print_ordering(&stmt->ordering, out);
         print_pair(stmt->a, stmt->is_set ? " = " : " += ", stmt->b, out);
         break;
     case PEAL_STMT_WAIT:
-        peal_text_puts(out, stmt->relaxed ? "wait relaxed " : "wait ");
+        peal_text_puts(out, "wait ");
+        peal_print_ordering(&stmt->ordering, out);
         print_pair(stmt->a, stmt->is_equal ? " == " : " >= ", stmt->b, out);
         if (stmt->back)
             peal_text_printf(out, " at launch - %u", stmt->back);
@@ -237,8 +239,17 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
         peal_text_puts(out, "flush to ");
         peal_print_expr(stmt->a, out);
         break;
+    case PEAL_STMT_FENCE: {
+        struct peal_text words = {0};
+        peal_print_ordering(&stmt->ordering, &words);
+        peal_text_printf(out, "fence%s%.*s", words.len ? " " : "",
+                         (int)(words.len ? words.len - 1 : 0), peal_text_get(&words));
+        peal_text_release(&words);
+        break;
+    }
     case PEAL_STMT_TAKE:
         peal_text_puts(out, "take ");
+        peal_print_ordering(&stmt->ordering, out);
         print_pair(stmt->a, " from ", stmt->b, out);
         peal_text_puts(out, " to ");
         peal_print_expr(stmt->c, out);
@@ -295,6 +306,10 @@ static void print_stmt(const struct peal_stmt *stmt, int indent, struct peal_tex
             print_for(stmt, "lane", out);
         else
             peal_text_puts(out, "lane");
+        if (stmt->c) {
+            peal_text_puts(out, " block ");
+            peal_print_expr(stmt->c, out);
+        }
         print_block(stmt->body, indent, out);
         break;
     case PEAL_STMT_IF:

@@ -115,6 +115,14 @@ static void print_over(const struct peal_expr *expr, struct peal_text *out)
     peal_text_puts(out, ")");
 }
 
+void peal_print_ordering(const struct peal_ordering *ordering, struct peal_text *out)
+{
+    if (ordering->order)
+        peal_text_printf(out, "%s ", peal_written_order_name(ordering->order));
+    if (ordering->scope)
+        peal_text_printf(out, "%s ", peal_scope_name(ordering->scope));
+}
+
 static void print_call(const struct peal_expr *expr, struct peal_text *out)
 {
     if (expr->over) {
@@ -123,6 +131,7 @@ static void print_call(const struct peal_expr *expr, struct peal_text *out)
     }
     bool ports = strcmp(expr->name, "has") == 0 || strcmp(expr->name, "peer") == 0;
     peal_text_printf(out, "%s(", expr->name);
+    peal_print_ordering(&expr->ordering, out);
     for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
         if (ports)
             peal_print_peer(arg, out);

@@ -144,6 +144,18 @@ struct peal_expr *peal_expr_copy(struct peal_module *module, const struct peal_e
     return copy;
 }
 
+const char *peal_written_order_name(unsigned order)
+{
+    static const char *const names[] = {"", "relaxed", "acquire", "release", "acq_rel", "full"};
+    return names[order];
+}
+
+const char *peal_scope_name(unsigned scope)
+{
+    static const char *const names[] = {"system", "device", "block"};
+    return names[scope];
+}
+
 static unsigned higher(const struct peal_expr *expr, unsigned height)
 {
     if (expr && expr->height > height)

@@ -154,6 +154,25 @@ enum {
     PEAL_MAX_NESTING = 200 /* of blocks and parentheses in a text */
 };
 
+/* The order that is written with an op on a cell or a fence, and whom it reaches. */
+enum peal_written_order {
+    PEAL_WRITTEN_NONE, /* that of its kind */
+    PEAL_WRITTEN_RELAXED,
+    PEAL_WRITTEN_ACQUIRE,
+    PEAL_WRITTEN_RELEASE,
+    PEAL_WRITTEN_ACQ_REL,
+    PEAL_WRITTEN_FULL
+};
+
+struct peal_ordering {
+    uint8_t order; /* enum peal_written_order */
+    uint8_t scope; /* enum peal_scope */
+};
+
+/* "relaxed", ...; "" for PEAL_WRITTEN_NONE. "system", "device", "block". */
+const char *peal_written_order_name(unsigned order);
+const char *peal_scope_name(unsigned scope);
+
 struct peal_expr {
     enum peal_expr_kind kind;
     struct peal_pos pos;
@@ -173,9 +192,10 @@ struct peal_expr {
     struct peal_expr *b; /* second operand; AT: peer; RECV: channel name or NULL */
     struct peal_slice slices[PEAL_MAX_SLICES];
     int nslices;
-    bool in_slot;    /* RECV */
-    bool is_async;   /* RECV: of a post */
-    bool over;       /* CALL: a reduction over a range of integers */
+    bool in_slot;                  /* RECV */
+    bool is_async;                 /* RECV: of a post */
+    bool over;                     /* CALL: a reduction over a range of integers */
+    struct peal_ordering ordering; /* CALL of fetch_add, compare_swap */
     uint16_t height; /* of the tree under this node, itself included; at most PEAL_MAX_HEIGHT */
 };
 
@@ -259,22 +279,23 @@ enum peal_stmt_kind {
     PEAL_STMT_VAR,        /* var symbol = a */
     PEAL_STMT_ASSIGN,     /* a = b: to a var, tile or buffer part */
     PEAL_STMT_ACCUMULATE, /* [exclusive] a op= b */
-    PEAL_STMT_NOTIFY,     /* notify [relaxed] a += b, or = b (`is_set`) */
-    PEAL_STMT_WAIT,       /* wait [relaxed] a >= b, or == b (`is_equal`) [at launch - back] */
+    PEAL_STMT_NOTIFY,     /* notify [ordering] a += b, or = b (`is_set`) */
+    PEAL_STMT_WAIT,       /* wait [ordering] a >= b, or == b (`is_equal`) [at launch - back] */
     PEAL_STMT_SEND,       /* send a to b [on channel c] */
     PEAL_STMT_FREE,       /* free a: ends a recv_slot tile */
     /* let symbol: elem[shape] = recv_async ..., or b = recv_async ...: `a` is the recv */
     PEAL_STMT_POST,
     PEAL_STMT_AWAIT,     /* wait a [into b]: a was posted */
     PEAL_STMT_FLUSH,     /* flush to a: everything that this lane did to rank a has arrived there */
+    PEAL_STMT_FENCE,     /* fence [ordering] */
     PEAL_STMT_FOR,       /* for symbol in a .. b [step c] { body } */
     PEAL_STMT_FOR_PEERS, /* for symbol in peers { body }: the other ranks, starting with rank + 1 */
     PEAL_STMT_IF,        /* if a { body } else { other } */
     PEAL_STMT_WHEN,      /* when a { body }: a compares a counter with an integer, at run time */
-    PEAL_STMT_TAKE,      /* take a from b to c */
+    PEAL_STMT_TAKE,      /* take [ordering] a from b to c */
     PEAL_STMT_ASSERT,    /* assert a, "message"; requires a (`required`) */
     PEAL_STMT_ENSURES,   /* ensures a == b [where c]; symbol: the index of all elements, or NULL */
-    PEAL_STMT_LANE,      /* lane { body }, lane symbol in a .. b { body } */
+    PEAL_STMT_LANE,      /* lane [block c] { body }, lane symbol in a .. b [block c] { body } */
     PEAL_STMT_CALL,      /* name(args): a composite or another kernel */
     /* body of an inlined call (`name`): one instance of cells that start at logical 0 */
     PEAL_STMT_SCOPE
@@ -295,9 +316,21 @@ struct peal_stmt {
     struct peal_symbol *reduce_symbol; /* ACCUMULATE with a reduce parameter: deduced */
     enum peal_reduction reduce;        /* ACCUMULATE otherwise: deduced */
     uint32_t back;                     /* WAIT */
-    bool relaxed, is_set, is_equal, exclusive, torus, required;
+    struct peal_ordering ordering; /* NOTIFY, WAIT, TAKE, FENCE; CALL of fetch_add, compare_swap */
+    bool is_set, is_equal, exclusive, torus, required;
     bool typed; /* LET: the type was written; its shape is symbol->shape */
 };
+
+/* Has the op on a cell the order of its kind, for everyone? */
+static inline bool peal_stmt_orders_fully(const struct peal_stmt *stmt)
+{
+    unsigned order = stmt->ordering.order;
+    bool full = order == PEAL_WRITTEN_NONE ||
+                (order == PEAL_WRITTEN_RELEASE && stmt->kind == PEAL_STMT_NOTIFY) ||
+                (order == PEAL_WRITTEN_ACQUIRE && stmt->kind == PEAL_STMT_WAIT) ||
+                (order == PEAL_WRITTEN_ACQ_REL && stmt->kind == PEAL_STMT_TAKE);
+    return full && stmt->ordering.scope == PEAL_SCOPE_SYSTEM;
+}
 
 struct peal_kernel {
     const char *name;

@@ -210,9 +210,9 @@ static void check_block(struct validation *v, const struct peal_stmt *stmt, int 
 static void check_symbol(struct validation *v, const struct peal_stmt *stmt)
 {
     static const bool declares[] = {
-        [PEAL_STMT_DECL] = true,   [PEAL_STMT_LET] = true,       [PEAL_STMT_VAR] = true,
-        [PEAL_STMT_FOR] = true,    [PEAL_STMT_FOR_PEERS] = true, [PEAL_STMT_LANE] = true,
-        [PEAL_STMT_POST] = true,   [PEAL_STMT_SCOPE] = false,
+        [PEAL_STMT_DECL] = true, [PEAL_STMT_LET] = true,       [PEAL_STMT_VAR] = true,
+        [PEAL_STMT_FOR] = true,  [PEAL_STMT_FOR_PEERS] = true, [PEAL_STMT_LANE] = true,
+        [PEAL_STMT_POST] = true, [PEAL_STMT_SCOPE] = false,
     };
     bool may_declare = stmt->kind == PEAL_STMT_LANE || stmt->kind == PEAL_STMT_POST;
     bool wanted = declares[stmt->kind] && (!may_declare || stmt->symbol);
@@ -235,7 +235,8 @@ static void check_stmt(struct validation *v, const struct peal_stmt *stmt, int d
         declare(v, stmt->symbol, stmt->pos);
     check_expr(v, stmt->a, 0);
     check_expr(v, stmt->b, 0);
-    check_expr(v, stmt->c, 0);
+    if (stmt->kind != PEAL_STMT_LANE) /* the block that a lane names may depend on its variable */
+        check_expr(v, stmt->c, 0);
     if (has_index && !v->failed)
         end_scope(v, outer);
     if (stmt->kind == PEAL_STMT_CALL) {
@@ -255,6 +256,8 @@ static void check_stmt(struct validation *v, const struct peal_stmt *stmt, int d
     bool has_block = stmt->body || stmt->other;
     size_t scope = v->scope.len;
     check_symbol(v, stmt);
+    if (stmt->kind == PEAL_STMT_LANE)
+        check_expr(v, stmt->c, 0);
     if (has_block) {
         check_block(v, stmt->body, depth + 1);
         check_block(v, stmt->other, depth + 1);

@@ -112,6 +112,12 @@ void peal_assembler_lane_begin(struct peal_assembler *a)
     PUSH(a, lanes, ((struct peal_lane){.first_op = a->ops.len}));
 }
 
+void peal_assembler_lane_block(struct peal_assembler *a, uint32_t block)
+{
+    if (a->status == PEAL_OK)
+        a->lanes.at[a->lanes.len - 1].block = block + 1;
+}
+
 uint32_t peal_assembler_reg(struct peal_assembler *a)
 {
     if (a->status != PEAL_OK)

@@ -80,6 +80,8 @@ uint32_t peal_assembler_phases(struct peal_assembler *a, const uint64_t *values)
 void peal_assembler_rank_begin(struct peal_assembler *a, uint32_t rank);
 /* A rank has lane 0 from the start; this adds the next one and makes it current. */
 void peal_assembler_lane_begin(struct peal_assembler *a);
+/* The current lane belongs to a block of its rank. */
+void peal_assembler_lane_block(struct peal_assembler *a, uint32_t block);
 uint32_t peal_assembler_reg(struct peal_assembler *a); /* a new register of the current lane */
 
 /* A ref to `offset` bytes into `buf` of `rank`. */

@@ -66,6 +66,17 @@ static void dump_cell(const struct peal_plan *plan, uint32_t rank, const struct 
         peal_text_printf(out, "@%u", op->sync.rank);
 }
 
+void peal_plan_dump_order(const struct peal_op *op, struct peal_text *out)
+{
+    static const char *const orders[] = {"relaxed", "acquire", "release", "acq_rel"};
+    static const char *const scopes[] = {"", " device", " block"};
+    if (op->flags & PEAL_OP_FULL && peal_op_is_fence(op))
+        peal_text_puts(out, " full");
+    else if (peal_op_order(op) != (enum peal_order)peal_op_row(op)->order)
+        peal_text_printf(out, " %s", orders[peal_op_order(op)]);
+    peal_text_puts(out, scopes[peal_op_scope(op)]);
+}
+
 static void dump_sync(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                       struct peal_text *out)
 {
@@ -77,8 +88,10 @@ static void dump_sync(const struct peal_plan *plan, uint32_t rank, const struct 
                          peal_swap_desired(op->sync.value));
     else if (peal_op_is_atomic(op))
         peal_text_printf(out, " += %" PRId64, op->sync.value);
-    if (peal_op_is_peek(op) || peal_op_is_atomic(op))
+    if (peal_op_is_peek(op) || peal_op_is_atomic(op)) {
+        peal_plan_dump_order(op, out);
         return;
+    }
     if (peal_op_is_notify(op))
         peal_text_puts(out, op->flags & PEAL_OP_SET ? " = " : " += ");
     else
@@ -88,8 +101,7 @@ static void dump_sync(const struct peal_plan *plan, uint32_t rank, const struct 
     peal_text_printf(out, "%" PRId64, op->sync.value);
     if (peal_op_is_wait(op) && op->sync.back)
         peal_text_printf(out, " at launch - %u", op->sync.back);
-    if (op->flags & PEAL_OP_RELAXED)
-        peal_text_puts(out, " relaxed");
+    peal_plan_dump_order(op, out);
 }
 
 static void dump_channel(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
@@ -157,7 +169,12 @@ static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct p
 void peal_plan_dump_op(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                        struct peal_text *out)
 {
-    peal_text_printf(out, "%s ", peal_op_info((enum peal_op_kind)op->kind)->name);
+    peal_text_puts(out, peal_op_info((enum peal_op_kind)op->kind)->name);
+    if (peal_op_is_fence(op)) {
+        peal_plan_dump_order(op, out);
+        return;
+    }
+    peal_text_puts(out, " ");
     if (peal_op_is_sync(op))
         dump_sync(plan, rank, op, out);
     else
@@ -243,6 +260,8 @@ static void dump_rank(const struct peal_plan *plan, uint32_t rank, struct peal_t
         peal_text_printf(out, "rank %u", rank);
         if (peal_plan_lane_count(plan, rank) > 1)
             peal_text_printf(out, " lane %u", l);
+        if (lane->block)
+            peal_text_printf(out, " block %u", lane->block - 1);
         peal_text_printf(out, ": %" PRIu64 " ops\n", lane->ops);
         for (uint64_t i = 0; i < lane->ops; i++) {
             const struct peal_op *op = &peal_plan_ops(plan)[lane->first_op + i];
@@ -359,6 +378,10 @@ static void json_data(const struct peal_plan *plan, const struct peal_op *op,
     }
     if (peal_op_is_end(op))
         return;
+    if (peal_op_is_fence(op)) {
+        peal_json_put_uint(json, "flags", op->flags);
+        return;
+    }
     if (peal_op_is_when(op)) {
         peal_json_put_uint(json, "reg", op->mem.rows);
         peal_json_put_string(json, "relation", peal_relation_text((enum peal_relation)op->fn));
@@ -476,6 +499,15 @@ static void json_rank(const struct peal_plan *plan, uint32_t rank, struct peal_j
     peal_json_object(json);
     peal_json_put_uint(json, "rank", rank);
     peal_json_put_uint(json, "ops", rank_ops(plan, rank));
+    bool has_blocks = false;
+    for (uint32_t l = 0; l < peal_plan_lane_count(plan, rank); l++)
+        has_blocks = has_blocks || peal_plan_lane(plan, rank, l)->block;
+    if (has_blocks) {
+        peal_json_put_array(json, "blocks");
+        for (uint32_t l = 0; l < peal_plan_lane_count(plan, rank); l++)
+            peal_json_int(json, (int64_t)peal_plan_lane(plan, rank, l)->block - 1);
+        peal_json_array_end(json);
+    }
     peal_json_put_array(json, "lanes");
     for (uint32_t l = 0; l < peal_plan_lane_count(plan, rank); l++) {
         const struct peal_lane *lane = peal_plan_lane(plan, rank, l);

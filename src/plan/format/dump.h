@@ -10,6 +10,8 @@
 void peal_plan_dump(const struct peal_plan *plan, uint32_t rank, struct peal_text *out);
 void peal_plan_dump_json(const struct peal_plan *plan, uint32_t rank, struct peal_text *out);
 /* One op as one line without newline: "wait ready >= 3", "copy y[0 +: 64] <- part@2[64 +: 64]". */
+/* What is written of its order and scope, with a space before each word. */
+void peal_plan_dump_order(const struct peal_op *op, struct peal_text *out);
 void peal_plan_dump_op(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                        struct peal_text *out);
 

@@ -186,6 +186,34 @@ static inline bool peal_op_is_flush(const struct peal_op *op)
     return peal_op_row(op)->form == PEAL_FORM_FLUSH;
 }
 
+static inline bool peal_op_is_fence(const struct peal_op *op)
+{
+    return peal_op_row(op)->form == PEAL_FORM_FENCE;
+}
+
+/* What an op on a cell, or a fence, orders. */
+static inline enum peal_order peal_op_order(const struct peal_op *op)
+{
+    bool chooses = peal_op_is_atomic(op) || peal_op_is_fence(op);
+    if (peal_op_is_sync(op) && (op->flags & PEAL_OP_RELAXED))
+        return PEAL_ORDER_NONE;
+    if (chooses && (op->flags & PEAL_OP_ACQUIRE))
+        return PEAL_ORDER_ACQUIRE;
+    if (chooses && (op->flags & PEAL_OP_RELEASE))
+        return PEAL_ORDER_RELEASE;
+    return (enum peal_order)peal_op_row(op)->order;
+}
+
+/* Whom that order reaches. */
+static inline enum peal_scope peal_op_scope(const struct peal_op *op)
+{
+    if (!peal_op_is_sync(op) && !peal_op_is_fence(op))
+        return PEAL_SCOPE_SYSTEM;
+    if (op->flags & PEAL_OP_BLOCK)
+        return PEAL_SCOPE_BLOCK;
+    return op->flags & PEAL_OP_DEVICE ? PEAL_SCOPE_DEVICE : PEAL_SCOPE_SYSTEM;
+}
+
 /* Does it begin a block that is entered on a condition, or end one? */
 static inline bool peal_op_is_when(const struct peal_op *op)
 {
@@ -303,8 +331,9 @@ static inline bool peal_op_access(const struct peal_ref *refs, const struct peal
 struct peal_effects {
     /* What it orders. ACQUIRE: everything that the releasing lane did before is visible to what
      * this lane does later. RELEASE: everything that this lane did is visible to the lane that
-     * acquires. A relaxed op orders nothing. */
+     * acquires. A relaxed op orders nothing. SCOPE: the lanes that this holds for. */
     enum peal_order order;
+    enum peal_scope scope;
     /* It may have to wait: for a cell, a message, room in a channel, or arrival. */
     bool blocks;
     /* The cell: how it is used, and whose it is. Its number depends on the launch: peal_op_cell. */
@@ -321,7 +350,8 @@ static inline struct peal_effects peal_op_effects(const struct peal_plan *plan,
                                                   const struct peal_op *op)
 {
     const struct peal_op_facts *row = peal_op_row(op);
-    struct peal_effects out = {.order = (enum peal_order)row->order,
+    struct peal_effects out = {.order = peal_op_order(op),
+                               .scope = peal_op_scope(op),
                                .blocks = row->blocks,
                                .cell = (enum peal_cell_use)row->cell,
                                .channel_use = row->channel,
@@ -330,8 +360,6 @@ static inline struct peal_effects peal_op_effects(const struct peal_plan *plan,
     switch ((enum peal_op_form)row->form) {
     case PEAL_FORM_CELL:
         out.peer = op->sync.rank;
-        if (op->flags & PEAL_OP_RELAXED)
-            out.order = PEAL_ORDER_NONE;
         break;
     case PEAL_FORM_CHANNEL: {
         const struct peal_channel *channel = &peal_plan_channels(plan)[op->mem.channel];
@@ -345,6 +373,7 @@ static inline struct peal_effects peal_op_effects(const struct peal_plan *plan,
     case PEAL_FORM_DATA:
     case PEAL_FORM_WHEN:
     case PEAL_FORM_END:
+    case PEAL_FORM_FENCE:
         break;
     }
     return out;

@@ -401,6 +401,20 @@ static bool fits_own(const struct peal_plan *p, const struct peal_op *op)
            (op->dtype == PEAL_F32 || op->dtype == PEAL_F64);
 }
 
+/* At most one order and one scope. */
+static bool check_order(struct check *c, const struct peal_op *op)
+{
+    unsigned orders = PEAL_OP_RELAXED, order, scope;
+    if (peal_op_is_atomic(op) || peal_op_is_fence(op))
+        orders |= PEAL_OP_ACQUIRE | PEAL_OP_RELEASE;
+    if (peal_op_is_fence(op))
+        orders |= PEAL_OP_FULL;
+    order = op->flags & orders;
+    scope = op->flags & (PEAL_OP_DEVICE | PEAL_OP_BLOCK);
+    return expect(c, !(order & (order - 1)) && !(scope & (scope - 1)), "bad order or scope") &&
+           expect(c, !peal_op_is_fence(op) || !(op->flags & PEAL_OP_RELAXED), "bad fence");
+}
+
 static bool check_sync(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
 {
     const struct peal_plan *p = c->plan;
@@ -412,6 +426,8 @@ static bool check_sync(struct check *c, const struct peal_op *op, const struct p
                     (op->sync.phases % p->period == 0 && op->sync.phases < p->phases.count),
                 "bad phases of a cell") ||
         !expect(c, !has_reg || op->sync.reg < lane->regs, "bad register"))
+        return false;
+    if (!check_order(c, op))
         return false;
     bool is_raw = peal_plan_signals(p)[peal_op_signal(op)].kind >= PEAL_SIGNAL_RAW;
     return expect(c, is_raw || !peal_op_is_atomic(op), "an atomic of a cell that is not raw") &&
@@ -461,6 +477,8 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
         return false;
     if (peal_op_is_flush(op))
         return expect(c, op->mem.target < p->nranks, "bad flush");
+    if (peal_op_is_fence(op))
+        return check_order(c, op);
     if (peal_op_is_when(op) || peal_op_is_end(op))
         return check_when(c, op, lane);
     if (!expect(c, c->whens == 0 || !peal_op_has_channel(op), "a message in a when"))

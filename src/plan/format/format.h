@@ -49,7 +49,7 @@ enum peal_relation {
 };
 
 enum peal_op_flags {
-    PEAL_OP_RELAXED = 1, /* notify, wait: orders nothing */
+    PEAL_OP_RELAXED = 1, /* ops on cells: orders nothing */
     PEAL_OP_EXCLUSIVE =
         2, /* accumulate: the author claims that no other lane accesses these bytes meanwhile */
     PEAL_OP_SET = 4,      /* notify: cell = value instead of cell += value */
@@ -59,10 +59,17 @@ enum peal_op_flags {
         32, /* compute: the hardware chooses the order in which sources are combined */
     /* compute: a function outside the plan that takes `count` picoseconds; for the simulator only,
      * see peal_sim_options.outside */
-    PEAL_OP_OUTSIDE = 64
+    PEAL_OP_OUTSIDE = 64,
+    /* The same bits in other kinds of ops. */
+    PEAL_OP_ACQUIRE = 4, /* fetch_add, compare_swap, take, fence: acquires only */
+    PEAL_OP_RELEASE = 8, /* the same: releases only */
+    PEAL_OP_FULL = 16,   /* fence: all full fences of a launch come in one order */
+    PEAL_OP_DEVICE = 32, /* ops on cells, fence: the order reaches the lanes of this rank only */
+    PEAL_OP_BLOCK = 64   /* the same: the lanes of this lane's block only */
 };
 
-/* One op. mem: copy, compute, accumulate, matmul, flush, when, end, send, recv, recv_slot, free.
+/* One op. mem: copy, compute, accumulate, matmul, flush, fence, when, end, send, recv, recv_slot,
+ * free, select.
  * sync: notify, wait, peek, fetch_add, compare_swap, take.
  *
  * The refs of a mem op are consecutive in the ref table, starting at `ref`: the destination first,
@@ -74,6 +81,7 @@ enum peal_op_flags {
  *   ACCUMULATE  dst, 1 source          RECV_SLOT  nothing; channel; count = expected elements
  *   MATMUL      dst, a, b              FREE       nothing; channel
  *   FLUSH       nothing; target        WHEN, END  nothing; see below
+ *   FENCE       nothing
  *
  * Every operand has `rows` rows of `count` elements (rows = 1 for 1-D), each of its ref's dtype. In
  * a matmul, a has `rows` rows of `inner` elements and b has `inner` rows of `count`
@@ -239,7 +247,8 @@ struct peal_lane {
     uint64_t first_op;
     uint64_t ops;
     uint32_t regs; /* registers: results of peek, fetch_add and compare_swap */
-    uint32_t pad;
+    /* Lanes of a rank with the same number are one block; 0: this lane is a block of its own. */
+    uint32_t block;
 };
 
 struct peal_rank_part {

@@ -138,6 +138,23 @@ static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind,
     return op;
 }
 
+/* The flags of what is written before a cell, or in a fence. */
+static uint8_t ordering_flags(enum peal_op_kind kind, const struct peal_ordering *written)
+{
+    static const uint8_t scopes[] = {0, PEAL_OP_DEVICE, PEAL_OP_BLOCK};
+    uint8_t flags = scopes[written->scope];
+    bool chooses = peal_op_facts(kind)->order == PEAL_ORDER_BOTH;
+    if (written->order == PEAL_WRITTEN_RELAXED)
+        flags |= PEAL_OP_RELAXED;
+    else if (chooses && written->order == PEAL_WRITTEN_ACQUIRE)
+        flags |= PEAL_OP_ACQUIRE;
+    else if (chooses && written->order == PEAL_WRITTEN_RELEASE)
+        flags |= PEAL_OP_RELEASE;
+    else if (written->order == PEAL_WRITTEN_FULL)
+        flags |= PEAL_OP_FULL;
+    return flags;
+}
+
 /* A number of a compare_swap or take: two of them share a word. */
 static int32_t swap_number(struct instantiation *t, const struct peal_expr *e)
 {
@@ -154,8 +171,10 @@ static void walk_take(struct instantiation *t, const struct peal_stmt *s)
         return;
     int32_t expected = swap_number(t, s->b), desired = swap_number(t, s->c);
     struct peal_op *op = sync_op(t, PEAL_OP_TAKE, &cell);
-    if (op)
-        op->sync.value = peal_swap_value(expected, desired);
+    if (!op)
+        return;
+    op->sync.value = peal_swap_value(expected, desired);
+    op->flags |= ordering_flags(PEAL_OP_TAKE, &s->ordering);
 }
 
 /* A notify or a wait: cell `a`, value `b`. */
@@ -170,8 +189,7 @@ static struct peal_op *counter_op(struct instantiation *t, enum peal_op_kind kin
     if (!op)
         return NULL;
     op->sync.value = v.value;
-    if (s->relaxed)
-        op->flags |= PEAL_OP_RELAXED;
+    op->flags |= ordering_flags(kind, &s->ordering);
     if (v.has_reg) {
         op->flags |= PEAL_OP_HAS_REG;
         op->sync.reg = (uint16_t)v.reg;
@@ -206,6 +224,13 @@ static void walk_flush(struct instantiation *t, const struct peal_stmt *s)
         op->mem.target = peer.rank;
 }
 
+static void walk_fence(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct peal_op *op = peal_inst_op(t, PEAL_OP_FENCE, NULL, 0);
+    if (op)
+        op->flags = ordering_flags(PEAL_OP_FENCE, &s->ordering);
+}
+
 /* peek, fetch_add or compare_swap into a register. */
 static void fetch(struct instantiation *t, const struct peal_expr *e, uint32_t reg)
 {
@@ -226,6 +251,7 @@ static void fetch(struct instantiation *t, const struct peal_expr *e, uint32_t r
     if (!op)
         return;
     op->flags &= (uint8_t)~PEAL_OP_SCOPED;
+    op->flags |= ordering_flags(kind, &e->ordering);
     op->sync.reg = (uint16_t)reg;
     op->sync.value = value;
 }
@@ -477,6 +503,17 @@ void peal_inst_lane_end(struct instantiation *t)
     t->channel_uses.len = t->posted.len = 0;
 }
 
+/* Which lanes are one block: the number after `block`. */
+static void walk_block(struct instantiation *t, const struct peal_stmt *s)
+{
+    int64_t block = peal_inst_int(t, s->c);
+    if (t->status == PEAL_OK && (block < 0 || block >= MAX_LANES))
+        peal_inst_fail(t, s->c->pos, "block %" PRId64 ": a number from 0 to %d", block,
+                       MAX_LANES - 1);
+    if (t->status == PEAL_OK)
+        peal_assembler_lane_block(t->a, (uint32_t)block);
+}
+
 static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
 {
     int64_t from = 0, to = 1;
@@ -498,6 +535,8 @@ static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
         t->lane_open = true;
         if (s->symbol)
             set_int(t, s->symbol, i);
+        if (s->c)
+            walk_block(t, s);
         peal_inst_walk(t, s->body);
         peal_inst_lane_end(t);
     }
@@ -557,6 +596,9 @@ static void walk_one(struct instantiation *t, const struct peal_stmt *s)
         break;
     case PEAL_STMT_FLUSH:
         walk_flush(t, s);
+        break;
+    case PEAL_STMT_FENCE:
+        walk_fence(t, s);
         break;
     case PEAL_STMT_FOR:
     case PEAL_STMT_FOR_PEERS:

@@ -361,6 +361,8 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
     case PEAL_STMT_FLUSH: /* in this model everything takes effect at once */
         (void)peal_naive_int(n, s->a);
         break;
+    case PEAL_STMT_FENCE:
+        break;
     case PEAL_STMT_FOR:
     case PEAL_STMT_FOR_PEERS:
         walk_loop(n, s);

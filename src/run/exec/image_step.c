@@ -131,6 +131,9 @@ static enum peal_step_kind mem_kind(const struct peal_plan *plan, const struct p
     case PEAL_FORM_WHEN:
         return PEAL_STEP_WHEN;
     case PEAL_FORM_END:
+    /* Notifies release, waits acquire and atomics do both, whatever the plan asks of them (cell.h); where
+     * values that are read without waiting decide, all are seq_cst. A fence adds nothing to that. */
+    case PEAL_FORM_FENCE:
         return PEAL_STEP_PASS;
     case PEAL_FORM_CELL:
         break;
@@ -233,9 +236,9 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
         step->sync.rank = PEAL_NONE;
     if (signal->kind == PEAL_SIGNAL_SHARED)
         step->sync.shared = signal->first_total + cell - signal->first_cell;
-    if (op->flags & PEAL_OP_SET)
+    if (peal_op_is_notify(op) && (op->flags & PEAL_OP_SET))
         step->flags |= PEAL_STEP_SET;
-    if (op->flags & PEAL_OP_EQUAL)
+    if (peal_op_is_wait(op) && (op->flags & PEAL_OP_EQUAL))
         step->flags |= PEAL_STEP_EQUAL;
     if (op->flags & PEAL_OP_HAS_REG)
         step->flags |= PEAL_STEP_HAS_REG;

@@ -20,7 +20,7 @@
 /* Everything that determines a step: equal keys, equal steps. Four words, assembled in registers,
  * because a key is made and compared for every op. */
 struct step_key {
-    uint64_t head;  /* kind, reach << 8, dtype (sync ops: flags) << 16, port << 32 */
+    uint64_t head;  /* kind, reach << 8, dtype (sync ops, fences: flags) << 16, port << 32 */
     uint64_t count; /* elements per row; sync ops: cell, phases << 32 */
     uint64_t shape; /* rows, combinations or inner << 32; sync ops: after */
     /* source, target << 8, operands << 16 (see peal_sim_math_cost and peal_sim_product); sync:
@@ -85,6 +85,10 @@ static struct peal_coded_op make_step(const struct peal_sim *sim, const struct s
     struct peal_coded_op step = {.kind = (uint8_t)key->head,
                                  .reach = (uint8_t)(key->head >> 8),
                                  .port = (uint32_t)(key->head >> 32)};
+    if (peal_op_is_fence(&(struct peal_op){.kind = (uint8_t)key->head})) {
+        step.flags = (uint8_t)(key->head >> 16);
+        return step;
+    }
     if (is_sync(key)) {
         step.flags = (uint8_t)(key->head >> 16);
         step.sync.cell = (uint32_t)key->count;
@@ -246,6 +250,8 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
     uint64_t port = 0, combinations = 0;
     if (peal_op_is_sync(op))
         return sync_key(c, op);
+    if (peal_op_is_fence(op))
+        return (struct step_key){.head = op->kind | (uint64_t)op->flags << 16};
     if (peal_op_has_channel(op))
         port = port_of(c->codes, op->mem.channel, &c->last_port);
     if (peal_op_is_flush(op))

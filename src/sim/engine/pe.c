@@ -297,6 +297,17 @@ static bool looks_afar(const struct peal_sim *sim, uint32_t index, const struct 
            peal_sim_op(lane)->sync.rank != lane->rank;
 }
 
+/* What the lane has written has arrived everywhere, so that no relaxed notify can be seen before it. */
+static enum peal_progress_kind fence(struct peal_sim *sim, uint32_t index,
+                                     const struct peal_coded_op *step)
+{
+    struct peal_op op = {.kind = step->kind, .flags = step->flags};
+    bool releases = peal_op_order(&op) & PEAL_ORDER_RELEASE;
+    if (releases && !peal_sim_writes_fence(sim, index, PEAL_NONE))
+        return PEAL_OP_BLOCKED;
+    return PEAL_OP_DONE;
+}
+
 static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
                                       const struct peal_coded_op *step)
 {
@@ -321,6 +332,8 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
         return flush(sim, index, step);
     case PEAL_FORM_WHEN:
         return peal_sim_when(sim, index);
+    case PEAL_FORM_FENCE:
+        return fence(sim, index, step);
     case PEAL_FORM_END:
         return PEAL_OP_DONE;
     }

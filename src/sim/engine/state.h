@@ -112,7 +112,7 @@ struct peal_coded_op {
         struct {
             uint8_t source, target; /* memories of a transfer */
         };
-        uint8_t flags; /* sync ops: enum peal_op_flags */
+        uint8_t flags; /* sync ops, fences: enum peal_op_flags */
     };
     uint32_t port; /* send, recv, recv_slot, free: the channel; loads, stores, notify: the rank */
     union {

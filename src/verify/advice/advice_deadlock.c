@@ -265,7 +265,7 @@ static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, u
             w->value -= less;
             /* A wait for a count of 0 or less passes at once. */
             if (p->cells[w->cell].kind == CELL_ONE_WRITER && (w->value & UINT32_MAX) == 0)
-                w->kind = STEP_NOP;
+                *w = (struct step){.kind = STEP_NOP, .flags = w->flags & STEP_AT_END};
         }
     }
     bool good = peal_edit_apply(e);

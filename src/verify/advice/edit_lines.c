@@ -124,7 +124,7 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos)
             if (p->cells[s->cell].kind == CELL_ONE_WRITER)
                 recount(s, at, launch, out, &counts[s->cell]);
             if (out)
-                s->kind = STEP_NOP;
+                *s = (struct step){.kind = STEP_NOP, .flags = s->flags & STEP_AT_END};
         }
     }
     free(counts);
@@ -192,7 +192,7 @@ void peal_edit_move_up(struct edit *e, uint32_t line, uint32_t before, uint32_t 
                                                 .launch = launch,
                                                 .op = p->step_op[p->threads[t].first_step + place],
                                                 .step = *s});
-            s->kind = STEP_NOP;
+            *s = (struct step){.kind = STEP_NOP, .flags = s->flags & STEP_AT_END};
         }
     }
 }
@@ -273,7 +273,7 @@ static uint32_t move_in_launch(struct edit *e, uint32_t thread, uint32_t launch,
         peal_edit_insert(
             e, (struct insertion){
                    .thread = thread, .launch = launch, .op = target + (after ? 1 : 0), .step = *s});
-        s->kind = STEP_NOP;
+        *s = (struct step){.kind = STEP_NOP, .flags = s->flags & STEP_AT_END};
         moved++;
     }
     return moved;

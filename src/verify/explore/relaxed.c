@@ -37,95 +37,336 @@ enum { SCHEDULES = 300 };
 struct frame {
     uint32_t next, alone;
     struct undo undo;
+    size_t logged;
 };
 
+/* All that a search remembers beside positions and values is one array of numbers, `mem`: what a step
+ * changes is logged, and the whole is the key of a state. A *clock* is `width` numbers: for each thread
+ * how many of its steps happen before, and for each cell of `slots` the last of its messages (changes)
+ * that is known of. A message carries `groups` clocks: one, or with scopes one for each thread that
+ * released and the scope of that. */
 struct clocks {
     struct program *p;
     const struct peal_verify_options *options;
     struct answer *a;
     struct space space;
     struct states states;
-    uint32_t *know;        /* [thread * threads + thread] */
-    uint32_t *carried;     /* [cell * threads + thread] */
+    uint32_t *mem;
+    size_t mem_len;
+    uint32_t width, groups;
+    uint32_t nslots;
+    uint32_t *slot;          /* [cell] whose messages are told apart, or PEAL_NONE */
+    uint32_t *first_message; /* [cell + 1]; one message where they are not */
+    uint32_t *first_value;   /* [cell + 1] the same for their values */
+    int64_t *message_value;
+    /* Where in mem: clocks by thread; the last message of a cell; what messages carry, and their writers;
+     * by thread and scope, what release fences have put aside, what relaxed waits have found, and what
+     * full fences know. */
+    size_t at_know, at_last, at_carried, at_writer, at_released, at_found, at_full;
+    /* With reads that steer: by thread, by cell at its last change and at its last use, and at the last full
+     * fence, the messages that come before if all threads take turns. */
+    size_t at_turn, at_turn_write, at_turn_use, at_turn_full;
     uint32_t *first_block; /* [thread + 1] */
     uint32_t *last_use;    /* [cell * threads + thread] last step that could notice, + 1 */
     uint32_t *last_bare;   /* [cell * threads + thread] last relaxed set, + 1 */
+    uint32_t *first_fence; /* [thread] its first release fence */
     PEAL_VEC(uint32_t) path;
-    PEAL_VEC(uint32_t) saved; /* what steps on the path have overwritten */
+    PEAL_VEC(uint64_t) saved; /* what steps on the path have overwritten: place, number */
     unsigned char *key;
     bool wide, failed;
+    bool stale;         /* a read could have found an older value than in any order of steps */
     struct access *own; /* the program's, while the search works on a copy */
     size_t own_len, own_cap;
     uint32_t writers; /* memory with one byte per cell with changing writers, or PEAL_NONE */
     uint32_t blocks[2], thread[2]; /* the race that was found */
 };
 
-static uint32_t *known(const struct clocks *c, uint32_t thread)
+enum { SCOPES = 3 };
+
+static const uint32_t *known(const struct clocks *c, uint32_t thread)
 {
-    return c->know + (size_t)thread * c->p->nthreads;
+    return c->mem + c->at_know + (size_t)thread * c->width;
 }
 
-static uint32_t *carried(const struct clocks *c, uint32_t cell)
+static size_t at_clock(const struct clocks *c, size_t from, size_t i)
 {
-    return c->carried + (size_t)cell * c->p->nthreads;
+    return from + i * c->width;
+}
+
+/* What message `i` of all carries of a group. */
+static size_t at_group(const struct clocks *c, size_t message, size_t group)
+{
+    return at_clock(c, c->at_carried, message * c->groups + group);
 }
 
 /* --- steps ----------------------------------------------------------------------------------- */
 
-static void merge(uint32_t *into, const uint32_t *from, uint32_t n)
+static void put(struct clocks *c, size_t at, uint32_t value)
 {
-    for (uint32_t u = 0; u < n; u++)
-        into[u] = from[u] > into[u] ? from[u] : into[u];
+    if (c->mem[at] == value)
+        return;
+    if (!peal_vec_push(&c->saved, (uint64_t)at << 32 | c->mem[at]))
+        c->failed = true;
+    c->mem[at] = value;
 }
 
-static bool acquires(const struct step *step)
+static void merge(struct clocks *c, size_t into, size_t from, uint32_t n)
 {
-    return step->kind == STEP_WAIT || step->kind == STEP_WAIT_EQUAL || peal_step_is_atomic(step);
+    for (uint32_t u = 0; u < n; u++) {
+        if (c->mem[from + u] > c->mem[into + u])
+            put(c, into + u, c->mem[from + u]);
+    }
 }
 
-static struct undo take(struct clocks *c, uint32_t t)
+/* Does each of two ops of these threads reach the other? */
+static bool reach(const struct clocks *c, uint32_t t, unsigned scope_t, uint32_t u,
+                  unsigned scope_u)
+{
+    unsigned least = peal_program_least_scope(c->p, t, u);
+    return !c->p->has_scopes || (scope_t <= least && scope_u <= least);
+}
+
+/* Only in a monotone program are older messages than the last one read. */
+static size_t message_of(const struct clocks *c, uint32_t cell, uint32_t number)
+{
+    bool kept = c->p->monotone && c->slot[cell] != PEAL_NONE;
+    return c->first_message[cell] + (kept ? number : 0);
+}
+
+/* May the thread learn what group `g` of a message has released? */
+static bool takes_group(const struct clocks *c, uint32_t t, const struct step *s, uint32_t g)
+{
+    if (c->groups == 1)
+        return true;
+    unsigned least = peal_program_least_scope(c->p, t, g / SCOPES);
+    return peal_step_scope(s) <= least && g % SCOPES <= least;
+}
+
+/* Does the thread's step reach the message's writer, and that the thread? */
+static bool meets_writer(const struct clocks *c, uint32_t t, const struct step *s, size_t message)
+{
+    uint32_t writer = c->p->has_scopes ? c->mem[c->at_writer + message] : 0;
+    return !writer || reach(c, t, peal_step_scope(s), (writer >> 2) - 1, writer & 3);
+}
+
+/* What the thread would learn from the message about `u`, a thread or a cell. */
+static uint32_t learns(const struct clocks *c, uint32_t t, const struct step *s, size_t message,
+                       uint32_t u)
+{
+    uint32_t most = 0;
+    for (uint32_t g = 0; g < c->groups && meets_writer(c, t, s, message); g++) {
+        uint32_t number = c->mem[at_group(c, message, g) + u];
+        if (number > most && takes_group(c, t, s, g))
+            most = number;
+    }
+    return most;
+}
+
+/* Does the thread learn no more from message x than from y? */
+static bool learns_no_more(const struct clocks *c, uint32_t t, const struct step *s, size_t x,
+                           size_t y)
+{
+    for (uint32_t u = 0; u < c->width; u++) {
+        if (learns(c, t, s, x, u) > learns(c, t, s, y, u))
+            return false;
+    }
+    return true;
+}
+
+/* The message that thread t reads: the last one; in a monotone program the one that carries least among
+ * those that let it pass and are not older than what it knows of. If none is least, it is not decided. */
+static uint32_t choose_message(struct clocks *c, uint32_t t, const struct step *s)
+{
+    uint32_t last = c->mem[c->at_last + s->cell], slot = c->slot[s->cell];
+    if (!c->p->monotone || slot == PEAL_NONE || s->kind != STEP_WAIT)
+        return last;
+    uint32_t first = known(c, t)[c->p->nthreads + slot], best = PEAL_NONE;
+    while (first < last && c->message_value[c->first_value[s->cell] + first] < s->value)
+        first++;
+    if (!c->p->cells[s->cell].sets && !c->p->has_scopes)
+        return first;
+    for (uint32_t i = first; i <= last; i++) {
+        if (best == PEAL_NONE ||
+            !learns_no_more(c, t, s, message_of(c, s->cell, best), message_of(c, s->cell, i)))
+            best = i;
+    }
+    for (uint32_t i = first; i <= last; i++)
+        c->stale = c->stale || !learns_no_more(c, t, s, message_of(c, s->cell, best),
+                                               message_of(c, s->cell, i));
+    return best;
+}
+
+/* The thread learns what a message carries, or puts it aside until a fence. */
+static void acquire(struct clocks *c, uint32_t t, const struct step *s, size_t message)
+{
+    bool acquires = peal_step_acquires(s);
+    for (uint32_t g = 0; g < c->groups && meets_writer(c, t, s, message); g++) {
+        unsigned least = PEAL_SCOPE_SYSTEM;
+        if (!takes_group(c, t, s, g))
+            continue;
+        if (c->groups > 1)
+            least = peal_program_least_scope(c->p, t, g / SCOPES);
+        if (acquires)
+            merge(c, at_clock(c, c->at_know, t), at_group(c, message, g), c->width);
+        else if (c->p->has_fences)
+            merge(c, at_clock(c, c->at_found, (size_t)t * SCOPES + least), at_group(c, message, g),
+                  c->width);
+    }
+}
+
+/* The thread leaves what it knows, or what its release fences have put aside. */
+static void release(struct clocks *c, uint32_t t, const struct step *s, size_t message)
+{
+    unsigned scope = peal_step_scope(s);
+    size_t first = c->groups > 1 ? (size_t)t * SCOPES : 0;
+    if (peal_step_releases(s)) {
+        merge(c, at_group(c, message, first + (c->groups > 1 ? scope : 0)),
+              at_clock(c, c->at_know, t), c->width);
+    } else if (c->p->has_fences) {
+        for (unsigned f = 0; f < SCOPES; f++)
+            merge(c, at_group(c, message, first + (c->groups > 1 ? (f > scope ? f : scope) : 0)),
+                  at_clock(c, c->at_released, (size_t)t * SCOPES + f), c->width);
+    }
+}
+
+/* A new message of a cell. */
+static size_t add_message(struct clocks *c, uint32_t t, const struct step *s)
+{
+    uint32_t before = c->mem[c->at_last + s->cell];
+    size_t old = message_of(c, s->cell, before), message = message_of(c, s->cell, before + 1);
+    size_t n = (size_t)c->groups * c->width;
+    uint32_t writer = c->p->has_scopes ? c->mem[c->at_writer + old] : 0;
+    /* A set replaces what the cell carried; an add or an atomic joins it. */
+    bool joins = s->kind != STEP_SET &&
+                 (!writer || reach(c, t, peal_step_scope(s), (writer >> 2) - 1, writer & 3));
+    for (size_t i = 0; i < n; i++)
+        put(c, at_group(c, message, 0) + i, joins ? c->mem[at_group(c, old, 0) + i] : 0);
+    put(c, c->at_last + s->cell, before + 1);
+    if (c->p->has_scopes)
+        put(c, c->at_writer + message, (t + 1) << 2 | peal_step_scope(s));
+    return message;
+}
+
+static void take_fence(struct clocks *c, uint32_t t, const struct step *s)
 {
     uint32_t n = c->p->nthreads, i = c->space.at[t];
-    const struct step *step = peal_program_step(c->p, t, i);
-    uint32_t *own = known(c, t), *cell = carried(c, step->cell);
-    bool done = peal_program_done(c->p, t, i, c->space.reg + c->space.first_reg[t]);
-    bool relaxed = (step->flags & STEP_RELAXED) || !done;
-    for (uint32_t u = 0; u < n; u++) {
-        if (!peal_vec_push(&c->saved, own[u]) || !peal_vec_push(&c->saved, cell[u]))
-            c->failed = true;
+    size_t own = at_clock(c, c->at_know, t);
+    unsigned scope = peal_step_scope(s);
+    for (unsigned k = scope; (s->reg & FENCE_ACQUIRES) && k < SCOPES; k++)
+        merge(c, own, at_clock(c, c->at_found, (size_t)t * SCOPES + k), c->width);
+    for (uint32_t g = 0; (s->reg & FENCE_FULL) && g < n * SCOPES; g++) {
+        size_t fence = (size_t)g * c->nslots;
+        if (!reach(c, t, scope, g / SCOPES, g % SCOPES))
+            continue;
+        merge(c, own + n, c->at_full + fence, c->nslots);
+        if (!c->p->monotone)
+            merge(c, c->at_turn + (size_t)t * c->nslots, c->at_turn_full + fence, c->nslots);
     }
-    if (acquires(step) && !relaxed)
-        merge(own, cell, n);
-    own[t] = i + 1;
-    /* A set replaces what the cell carried; an add or an atomic joins it. */
-    if (step->kind == STEP_SET && done)
-        memset(cell, 0, n * sizeof *cell);
-    bool swaps = step->kind != STEP_COMPARE_SWAP ||
-                 c->space.value[step->cell] == peal_swap_expected(step->value);
-    if (peal_step_writes(step) && !relaxed && swaps)
-        merge(cell, own, n);
+    if (s->reg & FENCE_FULL) {
+        size_t fence = ((size_t)t * SCOPES + scope) * c->nslots;
+        merge(c, c->at_full + fence, own + n, c->nslots);
+        if (!c->p->monotone)
+            merge(c, c->at_turn_full + fence, c->at_turn + (size_t)t * c->nslots, c->nslots);
+    }
+    put(c, own + t, i + 1);
+    if (s->reg & FENCE_RELEASES)
+        merge(c, at_clock(c, c->at_released, (size_t)t * SCOPES + scope), own, c->width);
+}
+
+/* Could the step have found a message from number `from` on, before number `to`? */
+static bool could_be_older(const struct clocks *c, uint32_t t, const struct step *s, uint32_t from,
+                           uint32_t to)
+{
+    /* With the default everywhere and no fence, all but peeks take turns. */
+    if (!c->p->has_weak && s->kind != STEP_PEEK)
+        return false;
+    /* What is read and changed as one is read last, unless a set can come between. */
+    if (peal_step_is_atomic(s) || s->kind == STEP_ADD)
+        return from < to && c->p->cells[s->cell].sets;
+    if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL)
+        return from < to;
+    int64_t want = s->value;
+    if (s->flags & STEP_HAS_REG)
+        want = peal_wrap_add(want, c->space.reg[c->space.first_reg[t] + s->reg]);
+    for (uint32_t i = from; i < to; i++) {
+        if (peal_program_passes(c->p, s, c->message_value[c->first_value[s->cell] + i], want))
+            return true;
+    }
+    return false;
+}
+
+/* Keeps account of what comes before if all threads take turns, and notes a step that need not agree with
+ * that: it could read, or come before, an older message than this order of steps lets it. */
+static void take_turn(struct clocks *c, uint32_t t, const struct step *s, bool writes)
+{
+    uint32_t n = c->nslots, slot = c->slot[s->cell];
+    size_t own = c->at_turn + (size_t)t * n, use = c->at_turn_use + (size_t)s->cell * n;
+    if (slot != PEAL_NONE &&
+        could_be_older(c, t, s, known(c, t)[c->p->nthreads + slot], c->mem[own + slot]))
+        c->stale = true;
+    merge(c, own, writes ? use : c->at_turn_write + (size_t)s->cell * n, n);
+    if (slot != PEAL_NONE)
+        put(c, own + slot, c->mem[c->at_last + s->cell] + (writes ? 1 : 0));
+    merge(c, use, own, n);
+    if (writes)
+        merge(c, c->at_turn_write + (size_t)s->cell * n, own, n);
+}
+
+/* peal_space_take, with the number of what was logged before. */
+static struct undo take(struct clocks *c, uint32_t t, size_t *logged)
+{
+    uint32_t i = c->space.at[t], slot;
+    const struct step *s = peal_program_step(c->p, t, i);
+    bool done = peal_program_done(c->p, t, i, c->space.reg + c->space.first_reg[t]);
+    size_t own = at_clock(c, c->at_know, t);
+    *logged = c->saved.len;
+    if (s->kind == STEP_NOP && s->reg && done) {
+        take_fence(c, t, s);
+        return peal_space_take(&c->space, t);
+    }
+    bool on_cell = done && s->kind != STEP_NOP && s->kind != STEP_WHEN;
+    bool swaps =
+        s->kind != STEP_COMPARE_SWAP || c->space.value[s->cell] == peal_swap_expected(s->value);
+    bool writes = on_cell && peal_step_writes(s) && swaps;
+    bool reads = on_cell && !peal_step_is_notify(s);
+    if (on_cell && !c->p->monotone)
+        take_turn(c, t, s, writes);
+    slot = c->slot[s->cell];
+    if (reads) {
+        uint32_t number = choose_message(c, t, s);
+        acquire(c, t, s, message_of(c, s->cell, number));
+        if (slot != PEAL_NONE && number > c->mem[own + c->p->nthreads + slot])
+            put(c, own + c->p->nthreads + slot, number);
+    }
+    put(c, own + t, i + 1);
+    if (writes) {
+        size_t message = add_message(c, t, s);
+        if (slot != PEAL_NONE)
+            put(c, own + c->p->nthreads + slot, c->mem[c->at_last + s->cell]);
+        release(c, t, s, message);
+        struct undo undo = peal_space_take(&c->space, t);
+        uint32_t number = slot == PEAL_NONE ? 0 : c->mem[c->at_last + s->cell];
+        c->message_value[c->first_value[s->cell] + number] = c->space.value[s->cell];
+        return undo;
+    }
     return peal_space_take(&c->space, t);
 }
 
-static void untake(struct clocks *c, struct undo undo)
+static void untake(struct clocks *c, struct undo undo, size_t logged)
 {
-    uint32_t n = c->p->nthreads, t = undo.thread;
     peal_space_untake(&c->space, undo);
-    const struct step *step = peal_program_step(c->p, t, c->space.at[t]);
-    uint32_t *own = known(c, t), *cell = carried(c, step->cell);
-    c->saved.len -= 2 * (size_t)n;
-    for (uint32_t u = 0; u < n; u++) {
-        own[u] = c->saved.at[c->saved.len + 2 * (size_t)u];
-        cell[u] = c->saved.at[c->saved.len + 2 * (size_t)u + 1];
+    while (c->saved.len > logged) {
+        uint64_t entry = c->saved.at[--c->saved.len];
+        c->mem[entry >> 32] = (uint32_t)entry;
     }
 }
 
 static void reset(struct clocks *c)
 {
-    size_t n = c->p->nthreads;
     peal_space_reset(&c->space);
-    memset(c->know, 0, n * n * sizeof *c->know);
-    memset(c->carried, 0, n * c->p->ncells * sizeof *c->carried);
+    memset(c->mem, 0, c->mem_len * sizeof *c->mem);
+    for (uint32_t cell = 0; cell < c->p->ncells; cell++)
+        c->message_value[c->first_value[cell]] = c->p->initial[cell];
     c->path.len = c->saved.len = 0;
 }
 
@@ -181,7 +422,8 @@ static bool leads_there(void *context, const uint32_t *threads, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (!peal_space_enabled(s, threads[i]))
             return false;
-        (void)take(c, threads[i]);
+        size_t logged;
+        (void)take(c, threads[i], &logged);
     }
     return s->at[t] == s->block_step[c->blocks[1]] && s->at[u] >= step && known(c, t)[u] <= step &&
            is_done(c, t, s->at[t]) && is_done(c, u, step);
@@ -223,6 +465,66 @@ static void report_writers(const struct clocks *c, const struct race *race)
     peal_text_release(&name);
 }
 
+static const char *place_of(const struct clocks *c, uint32_t thread, uint32_t op)
+{
+    uint32_t launch;
+    const struct peal_op *at = peal_program_op(c->p, thread, op, &launch);
+    struct peal_verify_place place = peal_story_place(c->p, launch, at, c->a);
+    return peal_answer_text(c->a, "%u:%u", place.line, place.col);
+}
+
+/* The scope at which two threads would have to meet. */
+static const char *scope_of(const struct clocks *c, const struct step *s)
+{
+    static const char *const names[] = {"system", "device", "block"};
+    unsigned least = peal_program_least_scope(c->p, c->thread[0], c->thread[1]);
+    return peal_step_scope(s) > least ? names[least] : NULL;
+}
+
+/* What should have ordered the two accesses: the notify after the one, or the wait before the other. */
+static const char *why_unordered(const struct clocks *c, const struct race *race)
+{
+    const struct program *p = c->p;
+    const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
+    if (x->thread != c->thread[0]) {
+        const struct access *swap = x;
+        x = y;
+        y = swap;
+    }
+    uint32_t nsteps = p->threads[x->thread].nsteps;
+    const char *fence = NULL; /* the scope that a release fence after the access lacks */
+    for (uint32_t i = x->step; peal_access_has_op(x) && i < nsteps; i++) {
+        const struct step *s = peal_program_step(p, x->thread, i);
+        const char *scope = scope_of(c, s);
+        if (s->kind == STEP_NOP && (s->reg & FENCE_RELEASES))
+            fence = scope;
+        if (!scope && !peal_step_releases(s))
+            scope = fence;
+        if (s->kind == STEP_NOP || s->kind == STEP_WHEN || !peal_step_writes(s) ||
+            (peal_step_releases(s) && !scope))
+            continue;
+        return peal_answer_text(
+            c->a, "nothing orders the %s at %s before the %schange of a cell at %s%s%s%s",
+            x->kind == ACCESS_READ ? "read" : "write", place_of(c, x->thread, x->op),
+            peal_step_releases(s) ? "" : "relaxed ",
+            place_of(c, x->thread, p->step_op[p->threads[x->thread].first_step + i]),
+            scope ? " at " : "", scope ? scope : "", scope ? " scope" : "");
+    }
+    for (uint32_t i = y->step; i-- > 0;) {
+        const struct step *s = peal_program_step(p, y->thread, i);
+        const char *scope = scope_of(c, s);
+        bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL || peal_step_is_atomic(s);
+        if (!waits || (peal_step_acquires(s) && !scope))
+            continue;
+        return peal_answer_text(
+            c->a, "the %swait at %s acquires nothing%s%s%s",
+            peal_step_acquires(s) ? "" : "relaxed ",
+            place_of(c, y->thread, p->step_op[p->threads[y->thread].first_step + i]),
+            scope ? " at " : "", scope ? scope : "", scope ? " scope" : "");
+    }
+    return p->has_relaxed ? "relaxed signals order nothing" : "a peek orders nothing";
+}
+
 /* Removes steps until none can be left out, then records the counterexample. */
 static void report_race(struct clocks *c)
 {
@@ -237,9 +539,7 @@ static void report_race(struct clocks *c)
         c->path.len = peal_shrink_path(&shrink, c->path.at, c->path.len);
         c->a->v.story = shrink.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
         peal_story_schedule(c->p, &(struct schedule){c->path.at, c->path.len}, &race, NULL, c->a);
-        c->a->v.why = peal_answer_text(c->a, "%s: %s", c->a->v.why,
-                                       c->p->has_relaxed ? "relaxed signals order nothing"
-                                                         : "a peek orders nothing");
+        c->a->v.why = peal_answer_text(c->a, "%s: %s", c->a->v.why, why_unordered(c, &race));
         peal_shrink_release(&shrink);
     } else if (!c->options->no_story) {
         peal_shrink_release(&shrink);
@@ -252,14 +552,22 @@ static void report_race(struct clocks *c)
 
 /* --- the search ------------------------------------------------------------------------------ */
 
+/* Has the thread a release fence behind it, so that what it does relaxed carries something? */
+static bool is_behind_fence(const struct clocks *c, uint32_t t)
+{
+    return c->first_fence[t] < c->space.at[t];
+}
+
 static bool is_alone(const struct clocks *c, uint32_t t)
 {
     uint32_t n = c->p->nthreads;
     const struct step *step = peal_program_step(c->p, t, c->space.at[t]);
     bool relaxed = step->flags & STEP_RELAXED, waits = c->p->monotone && step->kind == STEP_WAIT;
     if (step->kind == STEP_NOP || step->kind == STEP_WHEN)
+        return step->kind == STEP_WHEN || !(step->reg & FENCE_FULL);
+    if (c->p->monotone && relaxed && step->kind == STEP_WAIT && !c->p->has_fences)
         return true;
-    if (c->p->monotone && relaxed && (step->kind == STEP_WAIT || step->kind == STEP_ADD))
+    if (c->p->monotone && relaxed && step->kind == STEP_ADD && !is_behind_fence(c, t))
         return true;
     const uint32_t *last = (waits ? c->last_bare : c->last_use) + (size_t)step->cell * n;
     for (uint32_t u = 0; u < n; u++) {
@@ -306,13 +614,21 @@ static unsigned char *put_numbers(const struct clocks *c, unsigned char *at, con
 
 static bool is_new(struct clocks *c)
 {
-    size_t n = c->p->nthreads;
-    unsigned char *at = put_numbers(c, c->key, c->space.at, n);
-    at = put_numbers(c, at, c->know, n * n);
-    at = put_numbers(c, at, c->carried, n * c->p->ncells);
+    unsigned char *at = put_numbers(c, c->key, c->space.at, c->p->nthreads);
+    at = put_numbers(c, at, c->mem, c->mem_len);
     for (size_t i = 0; i < c->space.stored.len; i++, at += sizeof(int64_t))
         memcpy(at, &c->space.value[c->space.stored.at[i]], sizeof(int64_t));
-    memcpy(at, c->space.reg, c->space.first_reg[n] * sizeof *c->space.reg);
+    memcpy(at, c->space.reg, c->space.first_reg[c->p->nthreads] * sizeof *c->space.reg);
+    at += c->space.first_reg[c->p->nthreads] * sizeof *c->space.reg;
+    for (uint32_t cell = 0; cell < c->p->ncells; cell++) {
+        uint32_t first = c->first_value[cell], n = c->first_value[cell + 1] - first;
+        for (uint32_t i = 0; c->slot[cell] != PEAL_NONE && i < n; i++, at += sizeof(int64_t)) {
+            int64_t value = 0;
+            if (i <= c->mem[c->at_last + cell])
+                value = c->message_value[first + i];
+            memcpy(at, &value, sizeof value);
+        }
+    }
     return peal_states_add(&c->states, c->key);
 }
 
@@ -326,24 +642,24 @@ static bool search_all(struct clocks *c)
     (void)is_new(c);
     if (!found && !peal_vec_push(&stack, ((struct frame){.alone = find_alone(c)})))
         c->failed = true;
-    while (!found && !c->failed && !c->states.full && stack.len) {
+    while (!found && !c->failed && !c->stale && !c->states.full && stack.len) {
         struct frame *f = &stack.at[stack.len - 1];
         uint32_t t = next_thread(c, f);
         if (t == PEAL_NONE) {
             if (--stack.len) {
-                untake(c, stack.at[stack.len - 1].undo);
+                untake(c, stack.at[stack.len - 1].undo, stack.at[stack.len - 1].logged);
                 c->path.len--;
             }
             continue;
         }
-        f->undo = take(c, t);
+        f->undo = take(c, t, &f->logged);
         c->failed = c->failed || !peal_vec_push(&c->path, t);
         found = races(c, t);
         if (!found && is_new(c)) {
             c->failed =
                 c->failed || !peal_vec_push(&stack, ((struct frame){.alone = find_alone(c)}));
         } else if (!found) {
-            untake(c, f->undo);
+            untake(c, f->undo, f->logged);
             c->path.len--;
         }
     }
@@ -355,7 +671,7 @@ static bool search_all(struct clocks *c)
 static bool search_some(struct clocks *c)
 {
     uint32_t n = c->p->nthreads;
-    for (uint32_t k = 0; k < SCHEDULES && !c->failed; k++) {
+    for (uint32_t k = 0; k < SCHEDULES && !c->failed && !c->stale; k++) {
         reset(c);
         if (races_anywhere(c))
             return true;
@@ -373,7 +689,8 @@ static bool search_some(struct clocks *c)
             }
             if (best == PEAL_NONE)
                 break;
-            (void)take(c, best);
+            size_t logged;
+            (void)take(c, best, &logged);
             if (!peal_vec_push(&c->path, best))
                 c->failed = true;
             if (c->failed || races(c, best))
@@ -446,41 +763,168 @@ static void restore_accesses(struct clocks *c)
         c->p->memory.len--;
 }
 
+/* Which cells' messages are told apart: in a monotone program those where several may let a wait pass,
+ * otherwise those that are changed at all. False: out of memory. */
+static bool number_messages(struct clocks *c)
+{
+    const struct program *p = c->p;
+    uint32_t *changes = calloc(p->ncells + 1u, sizeof *changes);
+    bool *read = calloc(p->ncells + 1u, sizeof *read);
+    bool good = changes && read;
+    uint32_t least = p->monotone ? 2 : 1, messages = 0, values = 0;
+    for (uint64_t i = 0; good && i < p->nsteps; i++) {
+        const struct step *s = &p->steps[i];
+        if (s->kind == STEP_NOP || s->kind == STEP_WHEN)
+            continue;
+        changes[s->cell] += peal_step_writes(s);
+        read[s->cell] = read[s->cell] || !peal_step_is_notify(s);
+    }
+    for (uint32_t cell = 0; good && cell < p->ncells; cell++) {
+        bool told = peal_cell_is_signal(&p->cells[cell]) && read[cell] && changes[cell] >= least;
+        c->slot[cell] = told ? c->nslots++ : PEAL_NONE;
+        c->first_message[cell] = messages;
+        c->first_value[cell] = values;
+        values += told ? changes[cell] + 1 : 1;
+        messages += told && p->monotone ? changes[cell] + 1 : 1;
+    }
+    c->first_message[p->ncells] = messages;
+    c->first_value[p->ncells] = values;
+    free(changes);
+    free(read);
+    return good;
+}
+
+static size_t place(struct clocks *c, size_t numbers)
+{
+    size_t at = c->mem_len;
+    c->mem_len += numbers;
+    return at;
+}
+
+/* Gives everything that a state remembers its place in mem. */
+static bool lay_out(struct clocks *c)
+{
+    const struct program *p = c->p;
+    size_t n = p->nthreads, cells = p->ncells, messages = c->first_message[cells];
+    c->width = (uint32_t)n + c->nslots;
+    c->groups = p->has_scopes ? (uint32_t)n * SCOPES : 1;
+    size_t fences = p->has_fences ? n * SCOPES * c->width : 0;
+    size_t turns = p->monotone ? 0 : c->nslots;
+    c->at_know = place(c, n * c->width);
+    c->at_last = place(c, cells);
+    c->at_carried = place(c, messages * c->groups * c->width);
+    c->at_writer = place(c, p->has_scopes ? messages : 0);
+    c->at_released = place(c, fences);
+    c->at_found = place(c, fences);
+    c->at_full = place(c, p->has_fences ? n * SCOPES * c->nslots : 0);
+    c->at_turn = place(c, n * turns);
+    c->at_turn_write = place(c, cells * turns);
+    c->at_turn_use = place(c, cells * turns);
+    c->at_turn_full = place(c, p->has_fences ? n * SCOPES * turns : 0);
+    c->message_value = calloc(c->first_value[cells] + 1u, sizeof *c->message_value);
+    if (c->mem_len >= UINT32_MAX || c->mem_len * sizeof *c->mem > c->options->max_bytes)
+        return false;
+    c->mem = calloc(c->mem_len + 1, sizeof *c->mem);
+    return c->mem && c->message_value;
+}
+
 static bool init(struct clocks *c)
 {
     struct program *p = c->p;
     size_t n = p->nthreads;
     if (peal_space_init(&c->space, p) != PEAL_OK)
         return false;
-    c->know = calloc(n * n + 1, sizeof *c->know);
-    c->carried = calloc(n * p->ncells + 1, sizeof *c->carried);
+    c->slot = calloc(p->ncells + 1u, sizeof *c->slot);
+    c->first_message = calloc(p->ncells + 1u, sizeof *c->first_message);
+    c->first_value = calloc(p->ncells + 1u, sizeof *c->first_value);
     c->last_use = calloc(n * p->ncells + 1, sizeof *c->last_use);
     c->last_bare = calloc(n * p->ncells + 1, sizeof *c->last_bare);
+    c->first_fence = calloc(n + 1, sizeof *c->first_fence);
     c->first_block = calloc(n + 2, sizeof *c->first_block);
-    if (!c->know || !c->carried || !c->last_use || !c->last_bare || !c->first_block)
+    if (!c->slot || !c->first_message || !c->first_value || !c->last_use || !c->last_bare ||
+        !c->first_fence || !c->first_block || !number_messages(c) || !lay_out(c))
         return false;
     for (uint32_t b = 0; b < c->space.nblocks; b++)
         c->first_block[c->space.block_thread[b] + 1] = b + 1;
     for (uint32_t t = 0; t < n; t++) {
         if (c->first_block[t + 1] < c->first_block[t])
             c->first_block[t + 1] = c->first_block[t];
-        c->wide = c->wide || p->threads[t].nsteps >= UINT16_MAX;
+        c->wide = c->wide || p->threads[t].nsteps >= UINT16_MAX / 4;
+        c->first_fence[t] = p->threads[t].nsteps;
+        for (uint32_t i = p->threads[t].nsteps; i-- > 0;) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (s->kind == STEP_NOP && (s->reg & FENCE_RELEASES))
+                c->first_fence[t] = i;
+        }
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
             /* In a monotone program only an acquire notices what a cell carries. */
-            bool notices = s->kind == STEP_WAIT && !(s->flags & STEP_RELAXED);
+            bool notices = s->kind == STEP_WAIT && (!(s->flags & STEP_RELAXED) || p->has_fences);
             if (s->kind != STEP_NOP && s->kind != STEP_WHEN &&
                 (notices || !p->monotone || p->cells[s->cell].handover))
                 c->last_use[(size_t)s->cell * n + t] = i + 1;
-            if (s->kind == STEP_SET && (s->flags & STEP_RELAXED))
+            bool bare = s->kind == STEP_SET || p->has_scopes;
+            if (bare && peal_step_writes(s) && (s->flags & STEP_WEAK))
                 c->last_bare[(size_t)s->cell * n + t] = i + 1;
         }
     }
-    size_t key_bytes = (n + n * n + n * p->ncells) * (c->wide ? 4 : 2) +
-                       (c->space.stored.len + c->space.first_reg[n]) * sizeof(int64_t);
+    size_t values = c->first_value[p->ncells];
+    size_t key_bytes = (n + c->mem_len) * (c->wide ? 4 : 2) +
+                       (c->space.stored.len + c->space.first_reg[n] + values) * sizeof(int64_t);
     peal_states_init(&c->states, key_bytes, c->options->max_states, c->options->max_bytes);
     c->key = calloc(1, key_bytes + 8);
     return c->key;
+}
+
+/* Is the result of the fetching step used? */
+static bool is_used(const struct program *p, uint32_t t, uint32_t step)
+{
+    uint16_t reg = peal_program_step(p, t, step)->reg;
+    for (uint32_t i = step + 1; i < p->threads[t].nsteps; i++) {
+        const struct step *s = peal_program_step(p, t, i);
+        if ((s->flags & STEP_HAS_REG) && s->reg == reg)
+            return true;
+        uint32_t launch, op = p->step_op[p->threads[t].first_step + i];
+        if (s->kind == STEP_WHEN && peal_program_op(p, t, op, &launch)->mem.rows == reg)
+            return true;
+    }
+    return false;
+}
+
+/* Load buffering: may a lane's relaxed change of a cell come before an earlier read that does not wait? Not
+ * if an acquire, a release, a fence or anything that waits stands between, or if it changes the cell by what
+ * was read, or only if that is so. */
+static bool buffers_load(const struct program *p, uint32_t t)
+{
+    bool pending = false;
+    uint16_t reg = 0;
+    for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+        const struct step *s = peal_program_step(p, t, i);
+        bool guarded = p->guards && p->guards[p->threads[t].first_step + t + i];
+        if (s->kind == STEP_WHEN)
+            continue;
+        bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL || s->kind == STEP_TAKE;
+        if (waits || (s->kind == STEP_NOP && s->reg) || peal_step_acquires(s) ||
+            peal_step_releases(s))
+            pending = false;
+        else if (pending && peal_step_writes(s) && !guarded &&
+                 !((s->flags & STEP_HAS_REG) && s->reg == reg))
+            return true;
+        if (peal_step_fetches(s) && !peal_step_acquires(s) && is_used(p, t, i)) {
+            pending = true;
+            reg = s->reg;
+        }
+    }
+    return false;
+}
+
+static bool buffers_loads(const struct program *p)
+{
+    for (uint32_t t = 0; !p->monotone && t < p->nthreads; t++) {
+        if (buffers_load(p, t))
+            return true;
+    }
+    return false;
 }
 
 enum relaxed_answer peal_relaxed_search(struct program *p,
@@ -496,6 +940,8 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
             report_race(&c);
         if (found && !c.failed)
             answer = RELAXED_RACE;
+        else if (c.stale || buffers_loads(p))
+            answer = RELAXED_STALE;
         else if (!c.failed && !c.states.full)
             answer = RELAXED_NONE;
         a->v.states += c.states.count;
@@ -505,8 +951,12 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
     restore_accesses(&c);
     peal_vec_release(&c.path);
     peal_vec_release(&c.saved);
-    free(c.know);
-    free(c.carried);
+    free(c.mem);
+    free(c.slot);
+    free(c.first_message);
+    free(c.first_value);
+    free(c.message_value);
+    free(c.first_fence);
     free(c.last_use);
     free(c.last_bare);
     free(c.first_block);

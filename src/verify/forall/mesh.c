@@ -163,7 +163,7 @@ static bool is_at_home(struct mesh *m, const struct peal_stmt *s, const struct p
 static bool read_notify(struct mesh *m, const struct peal_stmt *s)
 {
     const struct peal_expr *at = s->a, *cell = at->a;
-    if (s->relaxed || s->is_set || s->b->kind != PEAL_EXPR_INT || s->b->value <= 0)
+    if (!peal_stmt_orders_fully(s) || s->is_set || s->b->kind != PEAL_EXPR_INT || s->b->value <= 0)
         return peal_mesh_refuse(m, s->pos, "a notify that does not add a positive constant");
     if (at->kind != PEAL_EXPR_AT || !peal_mesh_is_rank(m, at->b))
         return peal_mesh_refuse(m, s->pos, "a notify to a rank that is computed");
@@ -197,7 +197,8 @@ static bool is_total(struct mesh *m, const struct peal_stmt *s)
     if (!is_signal(s->a) || s->a->symbol->mode != PEAL_MODE_SHARED)
         return false;
     m->shared = true;
-    return sum.good && (ranks || !sum.nterms) && !s->back && !s->relaxed && !s->is_equal;
+    return sum.good && (ranks || !sum.nterms) && !s->back && peal_stmt_orders_fully(s) &&
+           !s->is_equal;
 }
 
 static bool read_wait(struct mesh *m, const struct peal_stmt *s)
@@ -210,7 +211,7 @@ static bool read_wait(struct mesh *m, const struct peal_stmt *s)
     }
     if (is_signal(s->a) && s->a->symbol->mode == PEAL_MODE_SHARED)
         return peal_mesh_refuse(m, s->pos, "a wait for a part of what is added to a shared cell");
-    if (s->relaxed || s->is_equal || s->b->kind != PEAL_EXPR_INT)
+    if (!peal_stmt_orders_fully(s) || s->is_equal || s->b->kind != PEAL_EXPR_INT)
         return peal_mesh_refuse(m, s->pos, "a threshold that is not a constant");
     if (!names_turn(m, s->a))
         return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");

@@ -123,12 +123,13 @@ static inline bool peal_word_is_vector(const struct peal_expr *e)
 /* A notify of a positive constant; a wait for a constant of this launch. */
 static inline bool peal_word_is_plain_notify(const struct peal_stmt *s)
 {
-    return !s->relaxed && !s->is_set && s->b->kind == PEAL_EXPR_INT && s->b->value > 0;
+    return peal_stmt_orders_fully(s) && !s->is_set && s->b->kind == PEAL_EXPR_INT &&
+           s->b->value > 0;
 }
 
 static inline bool peal_word_is_plain_wait(const struct peal_stmt *s)
 {
-    return !s->relaxed && !s->is_equal && !s->back && s->b->kind == PEAL_EXPR_INT;
+    return peal_stmt_orders_fully(s) && !s->is_equal && !s->back && s->b->kind == PEAL_EXPR_INT;
 }
 
 #endif

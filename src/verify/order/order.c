@@ -200,7 +200,7 @@ static int64_t free_value(const struct program *p, const uint32_t *clock, uint32
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
-            if (s->cell != wait->cell || !(s->flags & STEP_RELAXED) || !peal_step_is_notify(s) ||
+            if (s->cell != wait->cell || !(s->flags & STEP_WEAK) || !peal_step_is_notify(s) ||
                 comes_after(p, clock, of, w, t, i))
                 continue;
             if (s->kind == STEP_ADD)
@@ -230,9 +230,16 @@ static struct step *order_steps(const struct program *p)
         bool known = false;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             struct step *s = &steps[p->threads[t].first_step + i];
-            if ((peal_step_is_notify(s) || s->kind == STEP_WAIT) && (s->flags & STEP_RELAXED)) {
+            if ((peal_step_is_notify(s) || s->kind == STEP_WAIT) && (s->flags & STEP_WEAK)) {
                 s->kind = STEP_NOP;
             } else if (s->kind == STEP_WAIT && p->cells[s->cell].relaxed) {
+                /* A relaxed add to a cell that is also set: any value, and no order. One that
+                 * does not reach the waiting lane takes away what the others have released. */
+                const struct cell *cell = &p->cells[s->cell];
+                if (cell->scoped || (cell->sets && cell->adds)) {
+                    s->kind = STEP_NOP;
+                    continue;
+                }
                 if (!known)
                     run_lazily(&run, t);
                 known = true;

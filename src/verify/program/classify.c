@@ -25,8 +25,10 @@ static void see_write(struct cell *cell, uint32_t thread, const struct step *s)
         cell->adds = true;
     else
         cell->sets = true;
-    if (s->flags & STEP_RELAXED)
+    if (s->flags & STEP_WEAK)
         cell->relaxed = true;
+    if (peal_step_scope(s))
+        cell->scoped = true;
     if (s->flags & STEP_HAS_REG)
         cell->falls = true;
 }
@@ -112,6 +114,7 @@ void peal_program_classify(struct program *p)
         struct cell *cell = &p->cells[c];
         cell->writer = PEAL_NONE;
         cell->falls = cell->sets = cell->adds = cell->relaxed = cell->handover = false;
+        cell->scoped = false;
         last[c].thread = PEAL_NONE;
     }
     see_steps(p, last);

@@ -105,6 +105,8 @@ static enum peal_status build(struct program *p, const struct peal_plan *const *
         peal_program_unroll(p);
     }
     if (p->status == PEAL_OK)
+        peal_program_drop_orders(p);
+    if (p->status == PEAL_OK)
         peal_program_classify(p);
     return p->status;
 }

@@ -16,6 +16,7 @@
  *
  *   program.c   the order: names, cells, threads      names.c     equal names are the same memory
  *   unroll.c    a thread's ops, launch by launch      cells.c     cells, and the bases of shared ones
+ *   orders.c    orders, fences and scopes that say what the default says
  *   classify.c  which cells are monotone              shape.c     plans that differ only in sizes
  *   wires.h     the order that a network keeps (peal verify --order pairwise)
  *
@@ -46,8 +47,21 @@ enum step_kind {
     STEP_TURN
 };
 
-/* INSERTED: added by an edit, without an op in the plan. AT_END: after the launch's last op. */
-enum { STEP_RELAXED = 1, STEP_HAS_REG = 2, STEP_INSERTED = 4, STEP_AT_END = 8 };
+/* INSERTED: added by an edit, without an op in the plan. AT_END: after the launch's last op. ACQUIRES,
+ * RELEASES: an atomic that does only that. DEVICE, BLOCK: it orders for these lanes only. */
+enum {
+    STEP_RELAXED = 1,
+    STEP_HAS_REG = 2,
+    STEP_INSERTED = 4,
+    STEP_AT_END = 8,
+    STEP_ACQUIRES = 16,
+    STEP_RELEASES = 32,
+    STEP_DEVICE = 64,
+    STEP_BLOCK = 128,
+    STEP_WEAK = STEP_RELAXED | STEP_ACQUIRES | STEP_RELEASES | STEP_DEVICE | STEP_BLOCK
+};
+/* `reg` of a NOP that is a fence. */
+enum { FENCE_ACQUIRES = 1, FENCE_RELEASES = 2, FENCE_FULL = 4 };
 
 struct step {
     uint32_t cell;
@@ -111,7 +125,9 @@ struct cell {
     bool falls; /* its value may fall, or it is peeked or waited for with ==: not monotone */
     bool sets;  /* has SET steps */
     bool adds;
-    bool relaxed;    /* has relaxed notifies */
+    bool relaxed;    /* has notifies that do not release to everyone */
+    bool scoped;     /* of these, some that do not reach everyone */
+    bool reached;    /* every two threads that use it reach each other: scopes do not matter */
     bool handover;   /* one-writer cell that several threads write, in different launches */
     uint32_t writer; /* the only writing thread, PEAL_NONE = none, MANY_WRITERS */
     uint32_t rank;
@@ -228,7 +244,10 @@ struct program {
      * `when` of every launch has a register of its own, so that registers record for good which
      * blocks were executed. */
     uint32_t *guards;
-    bool monotone, has_relaxed;
+    bool monotone;
+    bool has_relaxed;            /* steps with STEP_WEAK, after peal_program_drop_orders */
+    bool has_fences, has_scopes; /* of these, and fences beside them */
+    bool has_weak;               /* the plans have orders, scopes or fences */
     bool has_peeked; /* a peeked value goes into a cell or a wait, which orders nothing either */
     const char *not_monotone; /* why */
     bool unbalanced;
@@ -255,6 +274,10 @@ enum peal_status peal_program_build_pairwise(struct program *p,
 void peal_program_release(struct program *p);
 /* Finds out which cells are monotone. Called by build, and again when steps have been changed. */
 void peal_program_classify(struct program *p);
+/* Turns orders, fences and scopes into the default where they say the same (orders.c). */
+void peal_program_drop_orders(struct program *p);
+/* The least scope that has both threads: enum peal_scope. */
+unsigned peal_program_least_scope(const struct program *p, uint32_t t, uint32_t u);
 
 /* Amounts that are too large wrap around here; classify refuses them. */
 static inline int64_t peal_wrap_add(int64_t a, int64_t b)
@@ -367,6 +390,24 @@ static inline bool peal_step_is_atomic(const struct step *s)
 static inline bool peal_step_writes(const struct step *s)
 {
     return peal_step_is_notify(s) || peal_step_is_atomic(s);
+}
+
+static inline unsigned peal_step_scope(const struct step *s)
+{
+    if (s->flags & STEP_BLOCK)
+        return PEAL_SCOPE_BLOCK;
+    return s->flags & STEP_DEVICE ? PEAL_SCOPE_DEVICE : PEAL_SCOPE_SYSTEM;
+}
+
+static inline bool peal_step_acquires(const struct step *s)
+{
+    bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL || s->kind == STEP_TURN;
+    return (waits || peal_step_is_atomic(s)) && !(s->flags & (STEP_RELAXED | STEP_RELEASES));
+}
+
+static inline bool peal_step_releases(const struct step *s)
+{
+    return peal_step_writes(s) && !(s->flags & (STEP_RELAXED | STEP_ACQUIRES));
 }
 
 /* Does the step leave what it finds in a register? */

@@ -206,6 +206,34 @@ static int64_t within_launch(int64_t count, bool equal)
     return count < 0 ? 0 : count;
 }
 
+static uint8_t order_flags(const struct peal_op *op)
+{
+    static const uint8_t scopes[] = {0, STEP_DEVICE, STEP_BLOCK};
+    uint8_t flags = scopes[peal_op_scope(op)];
+    if (op->flags & PEAL_OP_RELAXED)
+        flags |= STEP_RELAXED;
+    else if (peal_op_is_atomic(op) && peal_op_order(op) == PEAL_ORDER_ACQUIRE)
+        flags |= STEP_ACQUIRES;
+    else if (peal_op_is_atomic(op) && peal_op_order(op) == PEAL_ORDER_RELEASE)
+        flags |= STEP_RELEASES;
+    return flags;
+}
+
+static void walk_fence(struct walk *w, const struct peal_op *op)
+{
+    enum peal_order order = peal_op_order(op);
+    unsigned bits = (op->flags & PEAL_OP_FULL) ? FENCE_FULL : 0;
+    if (order & PEAL_ORDER_ACQUIRE)
+        bits |= FENCE_ACQUIRES;
+    if (order & PEAL_ORDER_RELEASE)
+        bits |= FENCE_RELEASES;
+    struct step step = {.kind = STEP_NOP, .reg = (uint16_t)bits};
+    if (peal_op_scope(op) != PEAL_SCOPE_SYSTEM)
+        step.flags = peal_op_scope(op) == PEAL_SCOPE_DEVICE ? STEP_DEVICE : STEP_BLOCK;
+    w->p->has_weak = true;
+    add_step(w, step, w->op);
+}
+
 static void walk_sync(struct walk *w, const struct peal_op *op)
 {
     struct program *p = w->p;
@@ -224,10 +252,8 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
     }
     uint32_t cell = peal_program_cell(p, mine, op->sync.rank, index);
     struct step step = {.cell = cell, .value = op->sync.value};
-    if (op->flags & PEAL_OP_RELAXED) {
-        step.flags |= STEP_RELAXED;
-        p->has_relaxed = true;
-    }
+    step.flags = order_flags(op);
+    p->has_weak = p->has_weak || step.flags;
     if (op->flags & PEAL_OP_HAS_REG)
         step.flags |= STEP_HAS_REG;
     step.reg = peal_op_fetches(op) || (op->flags & PEAL_OP_HAS_REG) ? op->sync.reg : 0;
@@ -358,6 +384,9 @@ static void walk_op(struct walk *w, const struct peal_op *op)
         if (peal_wires_separate(w->p, w->launch, own, op->mem.target))
             add_step(w, peal_wires_flush(w->p, w->thread, op->mem.target), w->op);
         break;
+    case PEAL_FORM_FENCE:
+        walk_fence(w, op);
+        break;
     case PEAL_FORM_WHEN:
     case PEAL_FORM_END:
         walk_when(w, op);
@@ -452,7 +481,7 @@ static uint64_t wire_step_bound(const struct peal_op *op)
 
 static uint64_t op_steps(const struct peal_op *op)
 {
-    if (peal_op_is_sync(op) || peal_op_is_when(op) || peal_op_is_end(op))
+    if (peal_op_is_sync(op) || peal_op_is_when(op) || peal_op_is_end(op) || peal_op_is_fence(op))
         return 1;
     return peal_op_has_channel(op) ? 2 : 0;
 }

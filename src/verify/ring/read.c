@@ -123,7 +123,7 @@ static bool read_notify(struct ring_reader *r, const struct peal_stmt *s)
 {
     struct ring_sync sync;
     int32_t shift = 0;
-    if (s->relaxed || s->is_set || s->b->kind != PEAL_EXPR_INT || s->b->value != 1)
+    if (!peal_stmt_orders_fully(s) || s->is_set || s->b->kind != PEAL_EXPR_INT || s->b->value != 1)
         return peal_ring_refuse(r, s->pos, "a notify that does not add 1");
     if (s->a->kind != PEAL_EXPR_AT || !read_cell(r, s->a->a, &sync) ||
         !peal_ring_peer(r, s->a->b, &shift))
@@ -142,7 +142,7 @@ static bool read_notify(struct ring_reader *r, const struct peal_stmt *s)
 static bool read_wait(struct ring_reader *r, const struct peal_stmt *s)
 {
     struct ring_sync sync;
-    if (s->relaxed || s->is_equal || s->back)
+    if (!peal_stmt_orders_fully(s) || s->is_equal || s->back)
         return peal_ring_refuse(r, s->pos, "a wait that is not for >= in its own launch");
     struct ring_int threshold = peal_ring_int(r, s->b);
     if (!threshold.known || !read_cell(r, s->a, &sync))

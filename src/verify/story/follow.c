@@ -205,7 +205,8 @@ void peal_follower_take_step(struct follower *t, uint32_t thread)
             shown_step = (uint32_t)t->steps.len - 1;
         } else {
             shown_step = peal_follower_add_op(t, thread, op);
-            if (t->steps.len) {
+            bool is_fence = s->kind == STEP_NOP && s->reg;
+            if (t->steps.len && !is_fence) {
                 last = &t->steps.at[shown_step];
                 last->cell = peal_follower_cell_name(t, s->cell);
                 last->before = peal_program_logical(p, s->cell, before, launch);

@@ -32,6 +32,16 @@ static struct peal_verify_operand operand_of(const struct program *p, uint32_t l
     return out;
 }
 
+/* Order and scope, as in a text. */
+static const char *ordering_of(const struct peal_op *op, struct answer *a)
+{
+    struct peal_text text = {0};
+    peal_plan_dump_order(op, &text);
+    const char *words = peal_answer_text(a, "%s", peal_text_get(&text));
+    peal_text_release(&text);
+    return words && *words == ' ' ? words + 1 : "";
+}
+
 static void fill_sync(const struct program *p, const struct peal_op *op, struct answer *a,
                       struct peal_verify_step *step)
 {
@@ -43,6 +53,7 @@ static void fill_sync(const struct program *p, const struct peal_op *op, struct 
     step->cell_rank = op->sync.rank;
     step->value = op->sync.value;
     step->relaxed = op->flags & PEAL_OP_RELAXED;
+    step->ordering = ordering_of(op, a);
     step->peeked = op->flags & PEAL_OP_HAS_REG;
     if (peal_op_is_notify(op))
         step->relation = op->flags & PEAL_OP_SET ? "=" : "+=";
@@ -68,6 +79,8 @@ void peal_story_fill(const struct program *p, const struct peal_op *op, struct a
         fill_sync(p, op, a, step);
         return;
     }
+    if (peal_op_is_fence(op))
+        step->ordering = ordering_of(op, a);
     uint32_t n = peal_op_nrefs(op);
     struct peal_verify_operand *operands = peal_arena_alloc(&a->arena, (n + 1) * sizeof *operands);
     if (!operands) {
@@ -115,7 +128,9 @@ static void put_operand(const struct peal_verify_step *s, const struct peal_veri
 
 static void put_sync(const struct peal_verify_step *s, struct peal_text *out)
 {
-    peal_text_printf(out, "%s %s%s", s->kind, s->relaxed ? "relaxed " : "", s->signal);
+    bool ordered = s->ordering && *s->ordering;
+    peal_text_printf(out, "%s %s%s%s", s->kind, ordered ? s->ordering : "", ordered ? " " : "",
+                     s->signal);
     if (s->cells > 1 || s->cell_index > 0)
         peal_text_printf(out, "[%u]", s->cell_index);
     if (s->cell_rank != s->rank)
@@ -197,6 +212,8 @@ void peal_step_text(const struct peal_verify_step *s, struct peal_text *out)
     }
     if (s->signal)
         put_sync(s, out);
+    else if (s->kind && s->ordering) /* a fence */
+        peal_text_printf(out, "%s%s%s", s->kind, *s->ordering ? " " : "", s->ordering);
     else
         put_data(s, out);
     if (s->arrives)

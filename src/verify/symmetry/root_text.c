@@ -302,7 +302,7 @@ static bool read_params(struct root_text *t)
 
 static bool read_sync(struct root_text *t, const struct peal_stmt *s)
 {
-    if (s->relaxed || s->is_set || s->is_equal)
+    if (!peal_stmt_orders_fully(s) || s->is_set || s->is_equal)
         return false;
     return act(t, s->kind == PEAL_STMT_NOTIFY ? EFFECT_NOTIFY : EFFECT_WAIT) &&
            peal_root_number(t, s->b).kind == NUMBER_SAME && peal_root_cell(t, s->a);

@@ -242,6 +242,8 @@ static bool same_rank(struct rotation *r, uint32_t rank)
     for (uint32_t l = 0; l < lanes; l++) {
         const struct peal_lane *x = peal_plan_lane(r->from, rank, l);
         const struct peal_lane *y = peal_plan_lane(r->to, to, l);
+        if (x->block != y->block)
+            return false;
         if (x->ops != y->ops || x->regs != y->regs)
             return false;
         for (uint64_t i = 0; i < x->ops; i++) {

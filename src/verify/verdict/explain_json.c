@@ -66,6 +66,8 @@ static void put_data(const struct peal_verify_step *s, struct peal_json *json)
         if (s->relation && strcmp(s->relation, "from") == 0)
             peal_json_put_int(json, "desired", s->desired);
         peal_json_put_bool(json, "relaxed", s->relaxed);
+        if (s->ordering && *s->ordering)
+            peal_json_put_string(json, "ordering", s->ordering);
         peal_json_put_uint(json, "back", s->back);
         peal_json_object_end(json);
     }

@@ -82,8 +82,10 @@ struct peal_verify_step {
     /* notify: "+=" or "="; wait: ">=" or "=="; fetch_add: "+="; compare_swap, take: "from";
      * otherwise NULL */
     const char *relation;
-    int64_t value;        /* the amount or the threshold */
-    int64_t desired;      /* compare_swap, take: the second number */
+    int64_t value;   /* the amount or the threshold */
+    int64_t desired; /* compare_swap, take: the second number */
+    const char
+        *ordering; /* what is written of its order: "relaxed ", "release device ", ""; or NULL */
     bool relaxed, peeked; /* peeked: a peeked amount is added to value */
     uint32_t back;        /* wait: this many launches ago */
     const char *function; /* compute, accumulate */
@@ -173,10 +175,10 @@ struct peal_verification {
     uint64_t promises;         /* of the kernel's own contract; 0: it has none */
     const char *required;      /* what the caller promises: "n > 0; n % 2 == 0", or NULL */
     const char *unconstrained; /* output elements that its own contract says nothing of, or NULL */
-    bool pairwise;    /* the verdict is also about the order of a network */
-    bool monotone;    /* exact polynomial analysis; false: exploration */
-    bool has_relaxed; /* there are relaxed ops */
-    bool reads_zeroed; /* memory is read that no rank wrote and the caller zeroed */
+    bool pairwise;             /* the verdict is also about the order of a network */
+    bool monotone;             /* exact polynomial analysis; false: exploration */
+    bool has_relaxed;          /* there are relaxed ops */
+    bool reads_zeroed;         /* memory is read that no rank wrote and the caller zeroed */
     enum peal_reuse reuse;
     const char *open_why; /* not closed: the access that is outside the launch */
     /* proved, but this many launches could show more (PEAL_NONE: any number); 0: more would show
