@@ -33,7 +33,7 @@ MAX_LINES = 1_000_000
 SETTINGS = {"buffer_kind": "ipcq.space", "n_slots": "ipcq.slots", "slots": "ipcq.slots", "slot_size": "ipcq.slot_bytes",
             "slot_bytes": "ipcq.slot_bytes", "backpressure": "ipcq.backpressure", "credit_bytes": "credit.bytes",
             "credit_size": "credit.bytes"}
-KEYS = {*SETTINGS, "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
+KEYS = {*SETTINGS, "buffers", "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
 CONTRACTS = ("reduce_scatter", "all_to_all", "allreduce", "all_reduce", "allgather", "all_gather", "broadcast")
 
 
@@ -444,13 +444,26 @@ def _algorithm(path: str, algorithm: Optional[str], tree: Dict[str, Any], lines:
     check(defaults, KEYS, "the defaults")
     name = algorithm or defaults.get("algorithm")
     own = algorithms.get(name)
+    if not algorithms and "module" in defaults and name == defaults.get("algorithm"):
+        own = {"module": defaults["module"]}  # a file of one algorithm
     if own is None:
         raise Refused(f"{path}: there is no algorithm '{name}'{_near(name, algorithms)}")
     if isinstance(own, dict):
         check(own, KEYS, f"algorithm '{name}'")
     if not isinstance(own, dict) or "module" not in own:
         raise Refused(f"{path}: algorithm '{name}' names no module")
-    return {**defaults, **own, "algorithm": name}
+    return _with_buffers({**defaults, **own, "algorithm": name}, path)
+
+
+def _with_buffers(config: Dict[str, Any], path: str) -> Dict[str, Any]:
+    """`buffers: sram`, or `buffers: {kind: sram, n_slots: 4, slot_size: 4096}`, for the keys themselves."""
+    given = config.pop("buffers", {})
+    more = {"buffer_kind" if key == "kind" else key: value for key, value in given.items()} if isinstance(given, dict) else {
+        "buffer_kind": given}
+    for key in more:
+        if key not in SETTINGS:
+            raise Refused(f"{path}: '{key}' is no key of buffers{_near(key, {'kind', *SETTINGS})}")
+    return {**config, **more}
 
 
 def world_size(path: str, fallback: int, algorithm: Optional[str] = None) -> int:
@@ -465,15 +478,16 @@ def _is_config(path: str) -> bool:
     return path.endswith((".yaml", ".yml"))
 
 
-def _module_path(config: Dict[str, Any], folder: str) -> str:
-    """`module: package.sub.ring` or a file, searched beside the configuration and upwards."""
+def _module_path(config: Dict[str, Any], source: str) -> str:
+    """`module: package.sub.ring` or a file, searched beside the configuration `source`, with and without its first parts."""
+    folder = os.path.dirname(os.path.abspath(source))
     name = str(config.get("module", ""))
     parts = name[:-3].split("/") if name.endswith(".py") else name.split(".")
     for skip in range(len(parts)):
         path = os.path.join(folder, *parts[skip:]) + ".py"
         if os.path.exists(path):
             return path
-    raise Refused(f"module '{name}' is not below {folder}")
+    raise Refused(f"{source}: algorithm '{config.get('algorithm')}': module '{name}' is not below {folder}")
 
 
 def _arguments(module: Any, kernel: Callable[..., None], known: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
@@ -500,7 +514,7 @@ def _arguments(module: Any, kernel: Callable[..., None], known: Dict[str, Any]) 
 def takes_op(path: str, algorithm: Optional[str] = None) -> bool:
     """Does the kernel ask which operation is meant? Otherwise it has its own."""
     config = {**read_config(path, algorithm)}
-    module = load(_module_path(config, os.path.dirname(os.path.abspath(path))))
+    module = load(_module_path(config, path))
     found = [getattr(module, name, None) for name in (str(config.get("kernel", "kernel")), "kernel_args")]
     return any("op" in inspect.signature(one).parameters for one in found if callable(one))
 
@@ -522,12 +536,15 @@ def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32
     config = config or {}
     if _is_config(path):
         config = {**read_config(path, config.get("algorithm")), **config}
-        path = _module_path(config, os.path.dirname(os.path.abspath(path)))
-    count, dtype = int(count or config.get("n_elem", 256)), _dtype(config.get("dtype", dtype))
+        path = _module_path(config, path)
+    count, dtype = int(config.get("n_elem", 256) if count is None else count), _dtype(config.get("dtype", dtype))
     module = load(path)
     kernel = getattr(module, str(config.get("kernel", "kernel")), None)
     if not callable(kernel):
         raise Refused(f"{path}: there is no function 'kernel'")
+    if not 0 <= count * SIZES[dtype] <= SCRATCH - DATA:
+        raise Refused(f"{inspect.getsourcefile(kernel)}:{kernel.__code__.co_firstlineno}: n_elem {count} of {dtype} are too many bytes; "
+                      f"at most {SCRATCH - DATA} are possible")
     topology, scratch, body, used = _topology(config, path), 1, [], None
     for rank in range(ranks):
         tl = TL(rank, ranks, count, dtype, _neighbours(module, topology, rank, ranks), levels)

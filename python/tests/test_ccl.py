@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of ccl/ under host code in torch's form, and each call of `tl`, against numpy. Run with PEAL_LIBRARY=build/libpeal.so.0."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,9 +88,32 @@ class Configuration(unittest.TestCase):
         self.refuses("algorithm: rinf\n" + good, "there is no algorithm 'rinf'; did you mean 'ring'")
         self.refuses("algorithm: ring\nalgorithm: ring\n" + good, "ccl.yaml:2: 'algorithm' is there already")
         self.refuses("algorithm: ring\nalgorithms:\n  ring: {n_elem: 4}\n", "algorithm 'ring' names no module")
-        self.refuses("algorithm: ring\n" + good, "module 'ring' is not below")
+        self.refuses("algorithm: ring\n" + good, "ccl.yaml: algorithm 'ring': module 'ring' is not below")
         self.refuses("algorithm: ring\nalgorithms: ring\n", "'ring' is not the configuration")
         self.refuses("- algorithm\n", "ccl.yaml:1: 'key: value' is wanted")
+        self.refuses("algorithm: ring\nalgorithms:\n  ring:\n    module: ring\n    buffers: {kinds: tcm}\n",
+                     "ccl.yaml: 'kinds' is no key of buffers; did you mean 'kind'")
+
+    def test_forms(self):
+        kernel = os.path.join(HERE, "ccl")
+        texts = []
+        for text in ("algorithm: ring\nmodule: ring_allreduce\nbuffers: sram\nn_slots: 3\n",
+                     "algorithm: ring\nalgorithms:\n  ring:\n    module: ring_allreduce\n    buffers:\n      kind: sram\n      n_slots: 3\n",
+                     "algorithm: ring\nalgorithms:\n  ring: {module: ring_allreduce, buffer_kind: sram, n_slots: 3}\n"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "ccl.yaml")
+                shutil.copy(os.path.join(kernel, "ring_allreduce.py"), folder)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                texts.append(peal.record.record(path, 2).replace(folder, ""))
+        self.assertEqual(texts[1:], texts[:1] * 2)
+        self.assertIn("machine ipcq.space=sram", texts[0])
+
+    def test_counts(self):
+        path = os.path.join(HERE, "ccl", "ring_allreduce.py")
+        self.assertIn("2 ranks and 0 elements of f16", peal.record.record(path, 2, 0))
+        with self.assertRaisesRegex(peal.record.Refused, r"ring_allreduce.py:\d+: n_elem 10000000000000 of f32 are too many bytes"):
+            peal.record.record(path, 2, 10 ** 13)
 
 
 class HostCode(unittest.TestCase):

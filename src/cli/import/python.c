@@ -32,7 +32,7 @@ bool peal_python_names_file(const char *argument)
     char line[256];
     bool found = false;
     while (file && !found && fgets(line, sizeof line, file))
-        found = strncmp(line, "algorithms:", 11) == 0;
+        found = strncmp(line, "algorithms:", 11) == 0 || strncmp(line, "module:", 7) == 0;
     if (file)
         fclose(file);
     return found;
