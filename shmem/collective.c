@@ -98,8 +98,11 @@ static int broadcast(const struct collective *this, int root, bool to_root)
 static int collect(const struct collective *this)
 {
     const struct peal_shmem_team *team = this->team;
-    uint64_t own = this->bytes, counts[PEAL_MOST_RANKS];
+    uint64_t own = this->bytes, counts[PEAL_MOST_RANKS], all = 0;
     peal_shmem_check(this->call, team->comm, peal_allgather(team->comm, &own, counts, 1, PEAL_U64));
+    for (int pe = 0; pe < team->size; pe++)
+        all += counts[pe];
+    log_collective(this, -1, all, own);
     peal_shmem_check(this->call, team->comm,
                      peal_allgather_v(team->comm, this->source, this->dest, counts, NULL, PEAL_U8));
     return 0;

@@ -27,7 +27,11 @@ static struct {
     pthread_t thread; /* the only one whose calls have an order */
     bool forked;      /* this is a child process */
     bool sees_plain, failed;
-    int nthreads;        /* when it began */
+    int nthreads; /* when it began */
+    struct {      /* a store of a word, which is reported before it is done */
+        const void *from, *at;
+        size_t bytes;
+    } store;
     uintptr_t base, end; /* of the program: what is outside has no place */
     struct {
         const char *from, *to;
@@ -207,8 +211,28 @@ static bool may_log(const struct peal_shmem_call *call)
     return false;
 }
 
+/* With the value that it has left: others may wait for it. */
+static void put_store(void)
+{
+    int64_t value = 0;
+    int32_t word;
+    if (!event_log.store.at)
+        return;
+    if (event_log.store.bytes == sizeof word) {
+        memcpy(&word, event_log.store.at, sizeof word);
+        value = word;
+    } else {
+        memcpy(&value, event_log.store.at, sizeof value);
+    }
+    fprintf(event_log.file, "%" PRIxPTR " STORE store %#zx %zu %" PRId64 "\n",
+            (uintptr_t)event_log.store.from - event_log.base - 1,
+            (size_t)(uintptr_t)event_log.store.at, event_log.store.bytes, value);
+    event_log.store.at = NULL;
+}
+
 static void put_head(const struct peal_shmem_call *call)
 {
+    put_store();
     uintptr_t from = (uintptr_t)call->from;
     bool inside = peal_shmem_log_is_program(call->from);
     fprintf(event_log.file, "%" PRIxPTR " %s ", inside ? from - event_log.base - 1 : 0, call->name);
@@ -268,6 +292,14 @@ void peal_shmem_log_access(const void *from, const void *at, size_t bytes, bool 
     const struct peal_shmem_call call = {writes ? "STORE" : "LOAD", from};
     if (!may_log(&call))
         return;
+    if (writes && (bytes == sizeof(int32_t) || bytes == sizeof(int64_t)) &&
+        peal_shmem_log_is_program(from)) {
+        put_store();
+        event_log.store.from = from;
+        event_log.store.at = at;
+        event_log.store.bytes = bytes;
+        return;
+    }
     put_head(&call);
     fprintf(event_log.file, "%s %#zx %zu\n", writes ? "store" : "load", (size_t)(uintptr_t)at,
             bytes);

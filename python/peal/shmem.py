@@ -24,14 +24,14 @@ import signal as signals
 import subprocess
 import sys
 import tempfile
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 try:
     from . import shmem_runs
 except ImportError:  # the command has both as files in one folder
     import shmem_runs  # type: ignore[no-redef]
 
-SYMMETRIC, SYNC = 1 << 56, 2 << 56
+SYMMETRIC, SYNC, ORDER = 1 << 56, 2 << 56, 3 << 56
 MAX_LANES = 250
 BARRIERS = ("barrier", "finalize", "alloc", "align", "free", "exit")  # in the names of calls
 # Atomic operations are atomic with others of the same type and team: each such domain is a function of its own in the recording.
@@ -164,8 +164,17 @@ class Program:
 class Translator:
     """One PE's events as calls of a recording."""
 
-    def __init__(self, program: Program, pe: int) -> None:
-        self.program, self.pe = program, pe
+    def __init__(self, program: Program, pe: int, pairs: Sequence[Tuple[Any, Any]] = ()) -> None:
+        self.program, self.pe, self.index = program, pe, 0
+        # Signals from atomic operations to those that have found what these have left: by the number of the event, addresses.
+        self.shows: Dict[int, List[int]] = {}
+        self.finds: Dict[int, List[int]] = {}
+        for number, (writer, reader) in enumerate(pairs):
+            if writer.pe == pe:
+                self.shows.setdefault(writer.index, []).append(ORDER + (reader.pe << 32) + 8 * number)
+            if reader.pe == pe:
+                self.finds.setdefault(reader.index, []).append(ORDER + (pe << 32) + 8 * number)
+        self.npairs = len(pairs)
         self.out: List[str] = []
         self.lane, self.place = 0, -1
         self.operations: List[Operation] = []
@@ -306,6 +315,11 @@ class Translator:
             self.say(lane, f"notify {cell:#x} 8 {'add' if event.number(4) else 'set'} {event.args[3]}")
         else:
             self.accumulate(lane, pe, address, event)
+        self.show(lane)
+
+    def show(self, lane: int) -> None:
+        for signal in self.shows.get(self.index, ()):
+            self.say(lane, f"notify {signal:#x} 8 add 1")
 
     def accumulate(self, lane: int, pe: int, address: int, event: Event) -> None:
         """An atomic change of a word that nobody waits for."""
@@ -325,6 +339,8 @@ class Translator:
         lane = 0 if blocks else self.start(event, pe)
         cell = self.cell(pe, address, width)
         place = self.program.find(self.pe, address)
+        for signal in self.finds.get(self.index, ()):
+            self.say(lane, f"wait {signal:#x} 8 >= 1")
         if cell is not None:
             if change in ("add", "swap"):
                 self.say(lane, f"notify {cell:#x} {width} {'add' if change == 'add' else 'set'} {value}")
@@ -338,6 +354,7 @@ class Translator:
             self.write(lane, pe, address, width)
         elif place:
             self.accumulate(lane, pe, address, event)
+        self.show(lane)
         if not blocks and fetch != "(nil)":
             self.write(lane, self.pe, int(fetch, 0), width)
 
@@ -358,7 +375,7 @@ class Translator:
 
     def collective(self, event: Event, members: Tuple[int, ...]) -> None:
         """Each member may write to the others' results as soon as it has come: a part of each, or all of it if it is the root.
-        The last part of its own result comes when it leaves."""
+        The last part of its own result comes when it leaves; all of it, in place, because its source has to be read first."""
         root, dest, dest_size, source, source_size = event.number(0), *(event.number(i) for i in range(1, 5))
         size, n, own = max(dest_size, source_size) if root >= 0 else dest_size, len(members), members.index(self.pe)
         if source_size:
@@ -367,7 +384,7 @@ class Translator:
         for pe in members:
             if root >= 0 and self.pe == root and (pe != root or dest_size):
                 self.write(0, pe, dest, size)
-            elif root < 0 and size * (own + 1) // n > size * own // n:
+            elif root < 0 and dest != source and size * (own + 1) // n > size * own // n:
                 self.write(0, pe, dest + size * own // n, size * (own + 1) // n - size * own // n)
 
     def wait(self, address: int, width: int, relation: str, value: int) -> None:
@@ -399,6 +416,10 @@ class Translator:
         return event.number(2) == 1 if event.kind == "poll" else not event.args or event.number(4) == 0
 
     def access(self, event: Event) -> None:
+        cell = self.cell(self.pe, event.number(0), event.number(1)) if event.args[2:] else None
+        if cell is not None:
+            self.say(0, f"notify {cell:#x} {event.args[1]} set {event.args[2]}")
+            return
         key = (event.pc, event.number(0), event.number(1))
         if key in self.seen:
             return
@@ -432,6 +453,7 @@ class Translator:
                 self.refuse("the outcome depends on time, and it was not asked for again: a loop would be a wait")
                 break
             self.go_to(event.pc)
+            self.index = i
             if event.kind in ("load", "store"):
                 self.access(event)
                 continue
@@ -467,6 +489,8 @@ def _regions(program: Program, parts: List[Translator]) -> List[str]:
         for members, team in program.teams.items():
             if pe in members:
                 out.append(f"region window sync{team} {pe} {SYNC + (team << 32) + (pe << 16):#x} {8 * len(members)} i64 zeroed")
+        if part.npairs:
+            out.append(f"region window order {pe} {ORDER + (pe << 32):#x} {8 * part.npairs} i64 zeroed")
         pages, count = sorted(part.locals), 0
         for i, page in enumerate(pages):
             if i == 0 or pages[i - 1] != page - 1:
@@ -551,6 +575,14 @@ def translate(program: Program, runs: Runs) -> str:
             tried = shmem_runs.explore(program, runs.again)
         except shmem_runs.Varies as error:
             varies = error
+            # A race is one for certain only if what these operations have shown each other does not exclude it.
+            pairs = shmem_runs.happened(program)
+            parts = [Translator(program, pe, pairs or ()) for pe in range(len(program.events))]
+            for part in parts:
+                part.run()
+            if pairs is None:
+                parts[0].go_to(varies.pc)
+                parts[0].refuse(varies.why)
     head = ["peal recording 1", f"ranks {len(parts)}", f"kernel {os.path.basename(path)}", "launches 1"]
     plain = any(event.kind == "stack" and event.args[1:] == ["plain"] for events in program.events for event in events)
     head.append("note one run of the program, with the arguments and inputs that it had")

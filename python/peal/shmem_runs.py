@@ -21,6 +21,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 MAX_RUNS = 64
 MAX_ORDERS = 5040
+MAX_STEPS = 100000
+MAX_PAIRS = 4000
 RESULT = re.compile(r"%(rax|eax|ax|al|ah)\b")
 COMMUTE = ("add", "and", "or", "xor")
 
@@ -333,6 +335,8 @@ def outline(program: Any) -> List[List[Tuple[Any, ...]]]:
             count = {"put": 6, "get": 6, "atomic": 5}.get(event.kind, len(event.args))
             if event.kind == "put" and program.is_cell(pe, event.number(2), event.number(4)):
                 count = 7
+            elif event.kind == "store" and not program.is_cell(pe, event.number(0), event.number(1)):
+                count = 2
             elif event.kind == "atomic" and program.is_cell(pe, event.number(2), event.number(3)):
                 count = 6
             args = event.args[:count]
@@ -364,6 +368,53 @@ def _script(study: Study, decided: Dict[Any, Any]) -> List[List[str]]:
             width = max(change.width for change in study.groups[key])
             lines[owner].append(f"poke {study.ends[owner][epoch]} {segment} {offset} {width} {outcome[-1][1]}")
     return lines
+
+
+# ---- what the atomic operations of this run have ordered ----
+
+def _observed(changes: List[Change], now: int) -> Optional[List[Change]]:
+    """An order of them, from this value, that explains what each of them found."""
+    rows = [[change for change in changes if change.pe == pe] for pe in sorted({change.pe for change in changes})]
+    ways, steps = [((0,) * len(rows), now, None)], 0  # type: List[Tuple[Tuple[int, ...], int, Any]], int
+    while ways and steps < MAX_STEPS:
+        places, now, last = ways.pop()
+        steps += 1
+        found = [(row, rows[row][at]) for row, at in enumerate(places) if at < len(rows[row]) and rows[row][at].old in (None, now)]
+        same = [(row, change) for row, change in found if change.old is not None and change.apply(now) == now]
+        for row, change in same[:1] or found:  # what changes nothing may come at once
+            ways.append((places[:row] + (places[row] + 1,) + places[row + 1:], change.apply(now), (change, last)))
+        if all(at == len(rows[row]) for row, at in enumerate(places)):
+            order = []
+            while last:
+                change, last = last
+                order.insert(0, change)
+            return order
+    return None
+
+
+def happened(program: Any) -> Optional[List[Tuple[Change, Change]]]:
+    """Of a program that acts on what atomic operations return: which of them has found what another PE's has left. What follows
+    from one run is then sure only after these. None: not known."""
+    study, pairs = Study(program, set()), []  # type: Study, List[Tuple[Change, Change]]
+    for (_, place, _), changes in study.groups.items():
+        if any(program.is_cell_at(place, change.width) for change in changes) or all(change.old is None for change in changes):
+            continue
+        order: Optional[List[Change]] = None
+        start = 0
+        for start in sorted({change.old for change in changes if change.old is not None}):
+            order = _observed(changes, start)
+            if order:
+                break
+        if not order:
+            return None
+        writer: Optional[Change] = None
+        for change in order:
+            if writer and writer.pe != change.pe and change.old is not None:
+                pairs.append((writer, change))
+            if change.apply(start) != start or change.kind in ("swap", "add"):
+                writer = change
+            start = change.apply(start)
+    return pairs if len(pairs) <= MAX_PAIRS else None
 
 
 def explore(program: Any, again: Callable[[List[List[str]]], Any]) -> Set[int]:

@@ -78,6 +78,12 @@ int main(int argc, char **argv)
     int me = shmem_my_pe();
     if (is(what, "put after reduce"))
         shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &sum, &source, 1);
+    if (strstr(what, "collect"))
+        shmem_int_collect(SHMEM_TEAM_WORLD, words, &source, 1);
+    if (is(what, "put after collect") && me == 0)
+        shmem_int_p(&words[1], 5, 1);
+    if (is(what, "in place"))
+        shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &source, &source, 1);
     if (is(what, "atomics"))
         printf("%d\n", shmem_int_atomic_fetch_add(&counter, 1 + me, 0));
     if (is(what, "lock")) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int data, counter, word, guarded, late;
+static int data, counter, word, guarded, late, flag;
 static uint64_t signal_word;
 static long lock;
 static const char *name;
@@ -112,6 +112,14 @@ static void locks(void)
         if (is("lock after"))
             act(me == 0 && late == 2);
     }
+    if (strncmp(name, "compare lock", 12) == 0) {
+        while (shmem_int_atomic_compare_swap(&counter, 0, me + 1, 0) != 0)
+            continue;
+        shmem_int_p(&late, shmem_int_g(&late, 0) + 1, 0);
+        if (!is("compare lock early"))
+            shmem_quiet();
+        shmem_int_atomic_set(&counter, 0, 0);
+    }
     if (is("test_lock once") && shmem_test_lock(&lock) == 0) {
         act(me == 0);
         shmem_clear_lock(&lock);
@@ -133,6 +141,18 @@ static void waits(void)
         shmem_int_put_signal(&data, &me, 1, &signal_word, 1, SHMEM_SIGNAL_ADD, 0);
     if (me != 0 && is("signals")) /* which nobody waits for: they are atomic with each other */
         shmem_int_put_signal(&data, &me, 0, &signal_word, 1, SHMEM_SIGNAL_ADD, 0);
+    for (int round = 1; round <= 2 && is("set back"); round++) {
+        if (me == 1) {
+            shmem_int_p(&late, round, 0);
+            shmem_fence();
+            shmem_int_p(&flag, 1, 0);
+        } else if (me == 0) {
+            shmem_int_wait_until(&flag, SHMEM_CMP_EQ, 1);
+            printf("%d\n", late);
+            flag = 0;
+        }
+        shmem_barrier_all();
+    }
     if (me != 0)
         return;
     if (is("one poll")) {
