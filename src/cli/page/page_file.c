@@ -26,8 +26,7 @@ void peal_page_begin(const struct peal_cli *cli, struct peal_page *page, enum pe
     peal_page_init(page, kind, title);
     if (exhibit)
         peal_page_source(page, argument, exhibit->text, exhibit->len);
-    else if (argument && (strchr(argument, '/') || ends_in(argument, ".peal")) &&
-        peal_cli_read(cli, argument, &source))
+    else if (argument && strpbrk(argument, "/.") && peal_cli_read(cli, argument, &source))
         peal_page_source(page, argument, source.text, source.len);
 }
 

@@ -4,8 +4,11 @@
 
 #include "cli/record/record.h"
 #include "cli/record/story.h"
+#include "cli/page/page_file.h"
+#include "cli/page/page_verify.h"
 #include "cli/verify/sarif.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@ struct level_answer {
     bool returns;                /* the kernel does nothing at this number of ranks */
     const char *error;           /* or there is no plan: why */
     struct peal_verification *v; /* or NULL */
+    struct peal_plan *plan;      /* of `v`, kept for a page */
 };
 
 struct verify_job {
@@ -71,7 +75,10 @@ static void prove(struct verify_job *job, struct recorded *all, bool by_pipe)
         peal_verification_free(a->v);
         a->v = NULL;
     }
-    free(plan);
+    if (a->v && job->o->html)
+        a->plan = plan;
+    else
+        free(plan);
 }
 
 /* Is the kernel proved with a barrier of all pipes before this line? */
@@ -226,7 +233,7 @@ static void put_answers(const struct verify_job *job, struct peal_text *out)
         const struct level_answer *a = &job->answers[i];
         bool again = i > 0 && job->answers[i - 1].ranks == a->ranks;
         if (!again)
-            peal_text_printf(out, "  %2u ranks:", a->ranks);
+            peal_text_printf(out, "  %2u rank%s:", a->ranks, peal_text_plural(a->ranks));
         peal_text_printf(out, "%s %s by %s", again ? "," : "", word_of(a),
                          a->by_pipe ? "pipe" : "core");
         if (i + 1 == job->nanswers || job->answers[i + 1].ranks != a->ranks)
@@ -242,9 +249,10 @@ static void put_text(const struct verify_job *job, const struct level_answer *wo
         peal_text_printf(out, ", then %s", job->signature.then[i].entry);
     peal_text_puts(out, ": ");
     if (worst)
-        peal_text_printf(out, "%s on %u ranks by %s: %s\n",
+        peal_text_printf(out, "%s on %u rank%s by %s: %s\n",
                          outcome_of(worst) == PEAL_REFUTED ? "refuted" : "not proved", worst->ranks,
-                         worst->by_pipe ? "pipe" : "core", word_of(worst));
+                         peal_text_plural(worst->ranks), worst->by_pipe ? "pipe" : "core",
+                         word_of(worst));
     else
         peal_text_puts(out, any_proved(job) ? "proved\n" : "does nothing\n");
     put_answers(job, out);
@@ -264,6 +272,7 @@ static void put_text(const struct verify_job *job, const struct level_answer *wo
     }
     if (worst && job->fix)
         peal_text_printf(out, "%s (tried at %u ranks)\n", job->fix, job->fix_ranks);
+    peal_text_fold(out, 0, 4, PEAL_TEXT_WIDTH);
 }
 
 static void put_json(const struct verify_job *job, struct peal_text *out)
@@ -293,6 +302,22 @@ static void put_json(const struct verify_job *job, struct peal_text *out)
     peal_text_puts(out, "\n");
 }
 
+/* "FILE:LINE: why": takes the place off. */
+static const char *split_place(const struct verify_job *job, const char *text,
+                               struct peal_verify_place *place)
+{
+    const char *colon = strstr(text, ": "), *line = colon;
+    while (line && line > text && isdigit((unsigned char)line[-1]))
+        line--;
+    if (!colon || line == colon || line - 1 <= text || line[-1] != ':')
+        return text;
+    char *file = peal_arena_copy(job->cli->arena, text, (size_t)(line - 1 - text));
+    if (file)
+        *place = (struct peal_verify_place){
+            .file = file, .line = (uint32_t)strtoul(line, NULL, 10), .col = 1};
+    return file ? colon + 2 : text;
+}
+
 static void put_sarif(const struct verify_job *job, const struct level_answer *worst)
 {
     struct peal_json *json = job->o->results;
@@ -303,6 +328,8 @@ static void put_sarif(const struct verify_job *job, const struct level_answer *w
     if (worst->v)
         place = peal_sarif_place(worst->v);
     const char *why = worst->error;
+    if (why)
+        why = split_place(job, why, &place);
     if (worst->v && worst->v->why)
         why = worst->v->why;
     peal_sarif_result(json, &(struct peal_sarif_result){.rule = refuted ? PEAL_SARIF_REFUTED
@@ -333,17 +360,55 @@ static int report(struct verify_job *job)
     return peal_cli_print(job->cli, &out, code);
 }
 
+/* All answers of the kernel; what was refused has none. */
+static bool write_page(const struct verify_job *job)
+{
+    struct peal_page page;
+    struct peal_page_answer answers[MAX_ANSWERS];
+    size_t n = 0;
+    for (size_t i = 0; i < job->nanswers; i++) {
+        const struct level_answer *a = &job->answers[i];
+        if (a->v)
+            answers[n++] =
+                (struct peal_page_answer){.verification = a->v,
+                                          .plan = a->plan,
+                                          .sequence = a->by_pipe ? "by pipe" : "by core"};
+    }
+    if (!n) {
+        peal_cli_note(job->cli, "no page: there is no plan to show");
+        return true;
+    }
+    peal_page_begin(job->cli, &page, PEAL_PAGE_VERIFY, job->entry, job->path);
+    peal_page_verify(&page, answers, n);
+    return peal_page_save(job->cli, &page, job->o->html);
+}
+
 /* ---- the command ---- */
+
+/* Up to a comma that is not among the arguments of a template. */
+static size_t entry_len(const char *names)
+{
+    size_t len = 0;
+    for (int depth = 0; names[len] && (depth > 0 || names[len] != ','); len++)
+        depth += (names[len] == '<') - (names[len] == '>');
+    return len;
+}
 
 static bool check(struct peal_cli *cli, const struct peal_verify_settings *o)
 {
     bool other = o->kernel.set.len || o->kernel.kernel || o->kernel.nodes || o->kernel.machine ||
                  o->kernel.counts.len || o->kernel.ranks.all || o->kernel.in_place ||
                  o->certificate || o->check || o->fault || o->flush || o->fix || o->fix_all ||
-                 o->html || o->advice || o->order != PEAL_ORDER_WINDOWS;
+                 o->advice || o->order != PEAL_ORDER_WINDOWS;
     if (other)
-        peal_cli_usage(cli, "a kernel in C++ takes -n, --op, --root, --launches, --states, "
-                            "--memory, --json, --sarif and the options that name KERNEL.cpp");
+        peal_cli_usage(cli,
+                       "a kernel in C++ takes -n, --op, --root, --launches, --states, "
+                       "--memory, --json, --html, --sarif and the options that name KERNEL.cpp");
+    if (!other && o->html && o->kernel.recorded.entry &&
+        o->kernel.recorded.entry[entry_len(o->kernel.recorded.entry)]) {
+        peal_cli_usage(cli, "--html shows one kernel: --entry names several");
+        other = true;
+    }
     return !other;
 }
 
@@ -361,18 +426,13 @@ static int verify_entry(struct verify_job *job)
     for (size_t i = 0; i < n && good; i++)
         good = prove_ranks(job, (uint32_t)ranks[i]);
     int code = good ? report(job) : PEAL_EXIT_OTHER;
-    for (size_t i = 0; i < job->nanswers; i++)
+    if (good && job->o->html && !write_page(job))
+        code = PEAL_EXIT_OTHER;
+    for (size_t i = 0; i < job->nanswers; i++) {
         peal_verification_free(job->answers[i].v);
+        free(job->answers[i].plan);
+    }
     return code;
-}
-
-/* Up to a comma that is not among the arguments of a template. */
-static size_t entry_len(const char *names)
-{
-    size_t len = 0;
-    for (int depth = 0; names[len] && (depth > 0 || names[len] != ','); len++)
-        depth += (names[len] == '<') - (names[len] == '>');
-    return len;
 }
 
 /* All of them, by commas; the exit code is the worst: a refuted one, then one that is not proved. */
