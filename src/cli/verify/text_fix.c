@@ -363,9 +363,48 @@ static void read_threshold(struct text_fixer *f)
     walk(f, f->kernel->body, change_wait, &change);
 }
 
+/* The words between an op on a cell and the cell, or after a fence: the default has none. A statement that is
+ * advised, or any. */
+static void drop_ordering(struct text_fixer *f, const struct peal_stmt *s, const void *context)
+{
+    const bool *all = context;
+    bool second = s->pos.line == f->advice->second.line && s->pos.col == f->advice->second.col;
+    bool has_cell =
+        s->kind == PEAL_STMT_NOTIFY || s->kind == PEAL_STMT_WAIT || s->kind == PEAL_STMT_TAKE;
+    size_t from = offset_of(f, &s->pos);
+    if (!*all && !is_advised(f, s) && !second)
+        return;
+    if (s->kind == PEAL_STMT_FENCE && s->ordering.scope) {
+        const char *scope = peal_scope_name(s->ordering.scope);
+        size_t len = strlen(scope);
+        add_edit(f, from + s->pos.len - len - 1, len + 1, "");
+    }
+    if (!has_cell || (!s->ordering.order && !s->ordering.scope))
+        return;
+    while (f->source->text[from] != ' ')
+        from++;
+    add_edit(f, from, offset_of(f, &s->a->pos) - from, " ");
+}
+
+static bool is_order(const char *text)
+{
+    return begins(text, "release at ") || begins(text, "acquire at ") ||
+           begins(text, "acq_rel at ") || begins(text, "system scope at ") ||
+           begins(text, "the default order");
+}
+
 static void read_advice(struct text_fixer *f)
 {
     const char *text = f->advice->text;
+    if (is_order(text)) {
+        bool all = begins(text, "the default order");
+        walk(f, f->kernel->body, drop_ordering, &all);
+        return;
+    }
+    if (begins(text, "'fence release' before") && is_here(f, &f->advice->at)) {
+        insert_before(f, f->advice->at.line, "fence release");
+        return;
+    }
     if (strcmp(text, "a barrier of all ranks at the end of the kernel") == 0) {
         insert_barrier(f, 0);
     } else if (begins(text, "a barrier of all ranks before") && is_here(f, &f->advice->at)) {

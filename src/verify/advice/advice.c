@@ -2,7 +2,7 @@
 /* Suggestions. Each one is tried before it is made.
  *
  * For any fault: another threshold, `>=` instead of `==`, the notifies of one line removed, cells
- * that start at 0. For a race also: a notify or wait moved, a notify and a wait added, a barrier, a
+ * that start at 0. For a race also, first of all: another order or scope (advice_order.c); a notify or wait moved, a notify and a wait added, a barrier, a
  * second slot (advice_race.c). For a deadlock also: a missing notify, another order, deeper
  * channels (advice_deadlock.c). For a proof: what could be left out (redundant.c).
  */
@@ -273,8 +273,12 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
         none = "no advice: changes are not tried on kernels with blocks of 'when'";
     } else if (!one_plan(p)) {
         if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_SIGNAL) {
-            peal_advice_sequence(&v);
-            try_lines(&v);
+            if (p->has_relaxed)
+                peal_advice_order(&v);
+            if (!v.count)
+                peal_advice_sequence(&v);
+            if (!v.count)
+                try_lines(&v);
         }
         none =
             "nothing simple fixes this sequence: no other place for a notify or wait, no barrier, "
@@ -283,7 +287,11 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
         peal_advice_redundant(&v);
         none = nothing_redundant;
     } else if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_DEADLOCK) {
-        if (a->v.fault == PEAL_FAULT_DEADLOCK)
+        if (p->has_relaxed && a->v.fault != PEAL_FAULT_DEADLOCK)
+            peal_advice_order(&v);
+        if (v.count)
+            none = NULL;
+        else if (a->v.fault == PEAL_FAULT_DEADLOCK)
             peal_advice_deadlock(&v);
         else if (a->v.fault == PEAL_FAULT_RACE && a->v.naccesses == 2)
             peal_advice_race(&v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this folder. advice.c chooses what to try; advice_race.c, advice_slot.c
- * and advice_deadlock.c make the changes. */
+/* Shared by the files of this folder. advice.c chooses what to try; advice_order.c,
+ * advice_race.c, advice_slot.c and advice_deadlock.c make the changes. */
 #ifndef PEAL_VERIFY_ADVISER_H
 #define PEAL_VERIFY_ADVISER_H
 
@@ -36,6 +36,8 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos);
 const char *peal_adviser_cell(struct adviser *v, uint32_t cell);
 const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance);
 
+/* The default order or scope at lines that have another; a release fence. */
+void peal_advice_order(struct adviser *v);
 void peal_advice_race(struct adviser *v);
 /* For launches of different roots or counts: only changes that do not depend on the ranks'
  * roles. */
