@@ -68,17 +68,15 @@ API void __tsan_write_range(void *at, size_t bytes)
     note(__builtin_return_address(0), at, bytes, true);
 }
 
-/* ---- C11 atomics: done here, and refused where others may see the word ---- */
+/* ---- C11 atomics: done here, and logged where others may see the word ---- */
 
-static void refuse_atomic(const void *from, const volatile void *word)
+static void note_atomic(const void *from, const volatile void *word, size_t bytes)
 {
     const void *at = (const void *)(uintptr_t)word;
-    if (!peal_shmem_is_logged())
-        return;
-    if (peal_shmem_is_second_thread() || peal_shmem_find(at) || peal_shmem_is_direct(at))
-        peal_shmem_log(&(const struct peal_shmem_call){"ATOMIC", from},
-                       "refuse atomic accesses of C or C++ to symmetric memory are not recorded: "
-                       "shmem_atomic_... and waits are");
+    if (peal_shmem_is_logged() && (peal_shmem_is_second_thread() || peal_shmem_find(at) ||
+                                   peal_shmem_is_direct(at) || peal_shmem_is_local(at, bytes)))
+        peal_shmem_log(&(const struct peal_shmem_call){"ATOMIC", from}, "own_atomic %p %zu", at,
+                       bytes);
 }
 
 /* Orders are those of the strongest. */
@@ -87,7 +85,7 @@ static void refuse_atomic(const void *from, const volatile void *word)
     API T __tsan_atomic##BITS##_fetch_##NAME(volatile T *at, T value, int order)                   \
     {                                                                                              \
         (void)order;                                                                               \
-        refuse_atomic(__builtin_return_address(0), at);                                            \
+        note_atomic(__builtin_return_address(0), at, sizeof *at);                                  \
         return __atomic_fetch_##NAME(at, value, __ATOMIC_SEQ_CST);                                 \
     }
 #define COMPARE(BITS, T, NAME)                                                                     \
@@ -97,7 +95,7 @@ static void refuse_atomic(const void *from, const volatile void *word)
                                                           int order, int other)                    \
     {                                                                                              \
         (void)order, (void)other;                                                                  \
-        refuse_atomic(__builtin_return_address(0), at);                                            \
+        note_atomic(__builtin_return_address(0), at, sizeof *at);                                  \
         return __atomic_compare_exchange_n(at, expected, desired, 0, __ATOMIC_SEQ_CST,             \
                                            __ATOMIC_SEQ_CST);                                      \
     }
@@ -106,21 +104,21 @@ static void refuse_atomic(const void *from, const volatile void *word)
     API T __tsan_atomic##BITS##_load(const volatile T *at, int order)                              \
     {                                                                                              \
         (void)order;                                                                               \
-        refuse_atomic(__builtin_return_address(0), at);                                            \
+        note_atomic(__builtin_return_address(0), at, sizeof *at);                                  \
         return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                              \
     }                                                                                              \
     API void __tsan_atomic##BITS##_store(volatile T *at, T value, int order);                      \
     API void __tsan_atomic##BITS##_store(volatile T *at, T value, int order)                       \
     {                                                                                              \
         (void)order;                                                                               \
-        refuse_atomic(__builtin_return_address(0), at);                                            \
+        note_atomic(__builtin_return_address(0), at, sizeof *at);                                  \
         __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                             \
     }                                                                                              \
     API T __tsan_atomic##BITS##_exchange(volatile T *at, T value, int order);                      \
     API T __tsan_atomic##BITS##_exchange(volatile T *at, T value, int order)                       \
     {                                                                                              \
         (void)order;                                                                               \
-        refuse_atomic(__builtin_return_address(0), at);                                            \
+        note_atomic(__builtin_return_address(0), at, sizeof *at);                                  \
         return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                   \
     }                                                                                              \
     FETCH(BITS, T, add)                                                                            \

@@ -18,13 +18,14 @@ What a recording of one run cannot show is refused with its line: which of sever
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import shutil
 import signal as signals
 import subprocess
 import sys
 import tempfile
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 try:
     from . import shmem_runs
@@ -40,6 +41,8 @@ TYPES = {"int32": "int", "uint32": "uint", "longlong": "long", "int64": "long", 
          "uint64": "ulong", "size": "ulong"}
 PAGE = 4096
 RELATIONS = (">=", "==", ">", "!=")
+HOLDS: Dict[str, Callable[[int, int], bool]] = {">=": operator.ge, "==": operator.eq, ">": operator.gt, "!=": operator.ne,
+                                                "<": operator.lt, "<=": operator.le}
 MAX_SECONDS = 60  # of one more run
 
 
@@ -90,6 +93,10 @@ class Program:
                 self.note(pe, event)
         for cell in self.cells:
             self.words.pop(cell[:2], None)
+        self.values: Dict[Tuple[int, Tuple[int, int]], Set[Optional[int]]] = {}  # that words may get; None: they are added to
+        for pe, events in enumerate(self.events):
+            for event in events:
+                self.note_value(pe, event)
 
     @functools.cached_property
     def lines(self) -> Dict[int, Tuple[str, int]]:
@@ -100,12 +107,18 @@ class Program:
             print("peal: neither addr2line nor eu-addr2line is there (packages binutils, elfutils):\n  places have no file and line",
                   file=sys.stderr)
             return {}
-        done = subprocess.run([tools[0], "-e", self.path], input="".join(f"{pc:#x}\n" for pc in places), text=True,
+        done = subprocess.run([tools[0], "-a", "-i", "-e", self.path], input="".join(f"{pc:#x}\n" for pc in places), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        lines = {}
-        for pc, text in zip(places, done.stdout.splitlines()):
-            file, _, line = text.partition(" ")[0].rpartition(":")
-            if line.isdigit() and int(line) > 0:
+        lines: Dict[int, Tuple[str, int]] = {}
+        pc = 0
+        for text in done.stdout.splitlines():
+            if text.startswith("0x"):
+                pc = int(text.rstrip(":"), 16)
+                continue
+            # An inlined function's line, then that of its caller, and so on: the first that is not the system's.
+            file, _, line = text.partition(" (")[0].rpartition(":")
+            if line.isdigit() and int(line) > 0 and lines.get(pc, ("/usr/",))[0].startswith("/usr/"):
+                file = os.path.normpath(file)
                 short = os.path.relpath(file)
                 lines[pc] = (file if short.startswith("..") else short, int(line))
         return lines
@@ -138,6 +151,39 @@ class Program:
                     self.updated.add(place)
                 if self.domain(event) not in self.domains.setdefault(place, []):
                     self.domains[place].append(self.domain(event))
+
+    def note_value(self, pe: int, event: Event) -> None:
+        owner, address, value = pe, 0, None  # type: int, int, Optional[str]
+        if event.kind == "store" and event.args[2:]:
+            address, value = event.number(0), event.args[2]
+        elif event.kind == "put" and self.is_cell(pe, event.number(2), event.number(4)):
+            owner, address, value = event.number(1), event.number(2), event.args[6]
+        elif event.kind == "signal":
+            owner, address, value = event.number(1), event.number(2), None if event.number(4) else event.args[3]
+        elif event.kind == "atomic" and event.args[4] != "fetch":
+            owner, address, value = event.number(1), event.number(2), event.args[5] if event.args[4] == "swap" else None
+        place = self.find(pe, address) if address else None
+        if place:
+            self.values.setdefault((owner, place), set()).add(None if value is None else int(value))
+
+    @functools.cached_property
+    def reached(self) -> List[Set[Tuple[int, int]]]:
+        """Of each PE: segments and words of 8 bytes that others may read or write."""
+        found: List[Set[Tuple[int, int]]] = [set() for _ in self.events]
+        for pe, events in enumerate(self.events):
+            for i, event in enumerate(events):
+                spans = []  # type: List[Tuple[int, int, int]]
+                if event.kind in ("put", "get"):
+                    spans = [(event.number(1), event.number(2 if event.kind == "put" else 3), event.number(4))]
+                elif event.kind in ("atomic", "signal"):
+                    spans = [(event.number(1), event.number(2), 8)]
+                elif event.kind == "collective":
+                    spans = [(int(member), event.number(1), event.number(2)) for member in events[i + 1].args]
+                for owner, address, size in spans:
+                    place = self.find(pe, address)
+                    if place and owner != pe:
+                        found[owner].update((place[0], word) for word in range(place[1] // 8, (place[1] + size + 7) // 8))
+        return found
 
     def is_cell_at(self, place: Optional[Tuple[int, int]], size: int) -> bool:
         return place is not None and (*place, size) in self.cells
@@ -391,7 +437,12 @@ class Translator:
         place = self.program.find(self.pe, address)
         if not place:
             self.refuse("a wait for memory that is not symmetric")
-        elif width not in (4, 8) or relation not in RELATIONS or (relation == "!=" and value != 0):
+            return
+        values = self.program.values.get((self.pe, place), {None})
+        met = [now for now in values if now is not None and HOLDS[relation](now, value)]
+        if None not in values and len(met) == 1 and not HOLDS[relation](0, value):
+            relation, value = "==", met[0]  # no other value that it gets ends the wait
+        if width not in (4, 8) or relation not in RELATIONS or (relation == "!=" and value != 0):
             self.refuse(f"a wait for a word of {width} bytes {relation} {value}")
         else:
             self.say(0, f"wait {self.program.at(self.pe, place):#x} {width} {relation} {value}")
@@ -425,6 +476,13 @@ class Translator:
             return
         self.seen.add(key)
         (self.read if event.kind == "load" else self.write)(0, self.pe, event.number(0), event.number(1))
+
+    def own_atomic(self, event: Event) -> None:
+        """One of C or C++: no other PE may come to its word."""
+        place = self.program.find(self.pe, event.number(0))
+        words = range(place[1] // 8, (place[1] + event.number(1) + 7) // 8) if place else ()
+        if not place or any((place[0], word) in self.program.reached[self.pe] for word in words):
+            self.refuse("an atomic access of C or C++ to a word that others may access is not recorded: shmem_atomic_... and waits are")
 
     def lock(self, event: Event) -> None:
         place = self.program.find(self.pe, event.number(0))
@@ -476,7 +534,8 @@ class Translator:
             elif event.kind == "refuse":
                 self.refuse(" ".join(event.args))
             else:
-                {"put": self.put, "get": self.get, "signal": self.signal, "atomic": self.atomic, "sync": self.sync}[event.kind](event)
+                {"put": self.put, "get": self.get, "signal": self.signal, "atomic": self.atomic, "sync": self.sync,
+                 "own_atomic": self.own_atomic}[event.kind](event)
 
 
 def _regions(program: Program, parts: List[Translator]) -> List[str]:

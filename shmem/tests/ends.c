@@ -30,7 +30,9 @@ static void be_in_parallel(const char *what)
     if (strcmp(what, "thread") == 0) {
         pthread_create(&thread, NULL, look, &local);
         pthread_join(thread, NULL);
-    } else if (strcmp(what, "atomic") == 0) {
+    } else if (strcmp(what, "atomic") == 0 || strcmp(what, "own atomic") == 0) {
+        if (what[0] == 'a')
+            shmem_long_atomic_inc((long *)(void *)&counter, 0);
         (void)count(NULL);
     } else if (strcmp(what, "child") == 0 || strcmp(what, "calling child") == 0) {
         pid_t child = fork();

@@ -141,6 +141,20 @@ static void waits(void)
         shmem_int_put_signal(&data, &me, 1, &signal_word, 1, SHMEM_SIGNAL_ADD, 0);
     if (me != 0 && is("signals")) /* which nobody waits for: they are atomic with each other */
         shmem_int_put_signal(&data, &me, 0, &signal_word, 1, SHMEM_SIGNAL_ADD, 0);
+    if (is("not zero")) {
+        shmem_int_p(&flag, 100 + me, (me + 1) % shmem_n_pes());
+        shmem_int_wait_until(&flag, SHMEM_CMP_NE, 0);
+        printf("%d\n", flag);
+    }
+    if (is("negative") && me == 1)
+        shmem_int_put_signal(&data, &me, 1, &signal_word, 1, SHMEM_SIGNAL_ADD, 0);
+    if (is("negative") && me == 0) {
+        shmem_int_p(&flag, -3, 1);
+        shmem_signal_wait_until(&signal_word, SHMEM_CMP_GT, 0);
+        printf("%d\n", data);
+    }
+    if (is("negative") && me == 1)
+        shmem_int_wait_until(&flag, SHMEM_CMP_LE, -1);
     for (int round = 1; round <= 2 && is("set back"); round++) {
         if (me == 1) {
             shmem_int_p(&late, round, 0);
