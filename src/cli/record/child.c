@@ -90,7 +90,7 @@ static void be_rank(void *data)
     void *reader = dlsym(so, "rec_demangle");
     memcpy(&demangle, &reader, sizeof demangle);
     for (uint32_t i = 0; i < job->ncalls; i++) {
-        const char *name = i ? s->then[i - 1].entry : p->entry;
+        const char *name = i ? s->then[i - 1].symbol : p->entry;
         struct peal_text mangled = {0};
         job->calls[i].entry = dlsym(so, name);
         if (!job->calls[i].entry && reader &&
@@ -100,7 +100,7 @@ static void be_rank(void *data)
         if (!job->calls[i].entry || !found || dlinfo(so, RTLD_DI_LINKMAP, &map) != 0) {
             dprintf(complain,
                     "it has no function '%s', or several: --%s names one, as 'f' or 'f<float, 8>'",
-                    name, i ? "then" : "entry");
+                    i ? s->then[i - 1].entry : name, i ? "then" : "entry");
             _exit(1);
         }
     }

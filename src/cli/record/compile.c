@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { LARGEST_FILE = 64 << 20 };
+
 void peal_compile_release(struct compiled *c)
 {
     peal_cli_folder_remove(c->folder);
@@ -94,7 +96,7 @@ static bool run_compiler(const char *cxx, const char *const *common, const char 
 }
 
 /* A header that was not found: one of pto-isa's that has no recording form, or somebody's. */
-static void note_header(const struct peal_cli *cli, const struct peal_text *said)
+static void note_header(const struct peal_cli *cli, const char *path, const struct peal_text *said)
 {
     static const char words[] = "fatal error: ";
     const char *at = said->len ? strstr(peal_text_get(said), words) : NULL;
@@ -102,6 +104,8 @@ static void note_header(const struct peal_cli *cli, const struct peal_text *said
     if (!end)
         return;
     at += strlen(words);
+    if (strncmp(at, path, strlen(path)) == 0)
+        return;
     if (strncmp(at, "pto/", 4) == 0)
         peal_cli_note(cli,
                       "'%.*s' is not among the headers for recording: what it declares cannot be "
@@ -138,7 +142,7 @@ static int report_errors(const struct peal_cli *cli, const char *path, const cha
                       "wrr' for one on pipe V that writes its first operand and reads two others "
                       "(w writes, r reads, a both, t scratch, n a number, - a mode)",
                       unknown, unknown);
-    note_header(cli, &text);
+    note_header(cli, path, &text);
     peal_text_release(&text);
     return peal_cli_fail(cli, "'%s' was not compiled", path);
 }
@@ -166,29 +170,38 @@ static const char *folder_of(const struct compiled *c, const char *path)
     return slash ? peal_arena_copy(c->cli->arena, path, (size_t)(slash - path) + 1) : ".";
 }
 
-/* Everything beside the kernel. `compiled` becomes the file to compile: the kernel's, or a copy of it. */
+/* The file to compile: the given one, or a copy of it without launches. NULL: it cannot be written. */
+static const char *without_launches(const struct compiled *c, const char *path,
+                                    const struct peal_text *text, uint32_t number)
+{
+    struct peal_text copy = {0};
+    char name[32];
+    if (!peal_source_has_launches(text))
+        return path;
+    snprintf(name, sizeof name, "kernel%u.cpp", number);
+    peal_source_without_launches(path, text, &copy);
+    bool good = peal_compile_write(c, name, peal_text_get(&copy), copy.len);
+    peal_text_release(&copy);
+    return good ? in_folder(c, name) : NULL;
+}
+
+/* Everything beside the kernel. `compiled` becomes the file to compile. */
 static bool write_all(const struct compiled *c, const struct pipe_table *pipes,
                       const char **compiled)
 {
-    enum { LARGEST = 64 << 20 };
-    struct peal_text text = {0}, copy = {0};
+    struct peal_text text = {0};
     bool good = true;
     for (size_t i = 0; i < peal_record_text_count && good; i++) {
         const struct peal_source *s = &peal_record_texts[i];
         const char *name = strcmp(s->name, "events.h") == 0 ? "peal/events.h" : s->name;
         good = peal_compile_write(c, name, s->text, s->len);
     }
-    (void)peal_text_read(&text, c->path, LARGEST); /* if not, the compiler says so */
+    (void)peal_text_read(&text, c->path, LARGEST_FILE); /* if not, the compiler says so */
     good = good && write_extra(c, pipes) && peal_source_write_forwards(c) &&
            peal_source_write_defines(c, pipes, &text);
-    if (good && peal_source_has_launches(&text)) {
-        peal_source_without_launches(c->path, &text, &copy);
-        good = peal_compile_write(c, "kernel.cpp", peal_text_get(&copy), copy.len);
-        *compiled = in_folder(c, "kernel.cpp");
-    }
+    *compiled = good ? without_launches(c, c->path, &text, 0) : NULL;
     peal_text_release(&text);
-    peal_text_release(&copy);
-    return good && *compiled;
+    return *compiled;
 }
 
 /* A body for the symbol at the start of the text. False: it has one already, or is none. */
@@ -237,32 +250,102 @@ static bool write_missing(const struct compiled *c, const char *log)
 
 /* What the runtime has in place of the system is used by the kernel alone. */
 static bool link_all(const struct compiled *c, const char *cxx, const char *const *common,
-                     const char *log)
+                     const char *const *objects, const char *log)
 {
     static const char *const none[] = {NULL};
     const char *missing = in_folder(c, "missing.o"), *source = in_folder(c, "missing.cpp");
     const char *compile[] = {"-c", source, "-o", missing, NULL};
-    const char *args[] = {"-shared",
-                          "-Wl,-Bsymbolic",
-                          "-Wl,-z,defs",
-                          "-Wl,--warn-unresolved-symbols",
-                          "-Wl,--no-demangle",
-                          in_folder(c, "kernel.o"),
-                          in_folder(c, "runtime.o"),
-                          "-o",
-                          in_folder(c, "kernel.so"),
-                          NULL,
-                          NULL};
+    const char *args[8 + REC_MAX_CALLS + 2] = {"-shared",
+                                               "-Wl,-Bsymbolic",
+                                               "-Wl,-z,defs",
+                                               "-Wl,--warn-unresolved-symbols",
+                                               "-Wl,--no-demangle",
+                                               in_folder(c, "runtime.o"),
+                                               "-o",
+                                               in_folder(c, "kernel.so")};
+    size_t n = 8;
+    while (*objects)
+        args[n++] = *objects++;
     if (!source || !missing || !run_compiler(cxx, none, args, log))
         return false;
     if (!write_missing(c, log))
         return true;
-    args[9] = missing;
+    args[n] = missing;
     return run_compiler(cxx, common, compile, log) && run_compiler(cxx, none, args, log);
 }
 
+/* One file with kernels. `defines`: options for it alone, ended by NULL. */
+static bool compile_kernel(const struct compiled *c, const char *cxx, const char *const *common,
+                           const char *path, const char *source, const char *const *defines,
+                           const char *object)
+{
+    const char *args[11 + REC_MAX_CALLS] = {"-fsanitize=thread",
+                                            "-include",
+                                            in_folder(c, "peal/defines.h"),
+                                            "-iquote",
+                                            folder_of(c, path),
+                                            "-c",
+                                            source,
+                                            "-o",
+                                            object};
+    for (size_t n = 9; *defines; n++)
+        args[n] = *defines++;
+    return run_compiler(cxx, common, args, in_folder(c, "log"));
+}
+
+/* Options that give the kernels of the file of call `first` names of their own, and the usual one too. */
+static void list_defines(const struct compiled *c, const struct signature *s, uint32_t first,
+                         const char **out)
+{
+    bool usual = false;
+    for (uint32_t i = first; i <= s->nthen; i++) {
+        struct peal_text text = {0};
+        if (i < s->nthen) {
+            if (!s->then[i].file || strcmp(s->then[i].file, s->then[first].file) != 0)
+                continue;
+            usual |= strcmp(s->then[i].entry, "kernel_entry") == 0;
+            peal_text_printf(&text, "-D%s=%s", s->then[i].entry, s->then[i].symbol);
+        } else if (!usual) {
+            peal_text_printf(&text, "-Dkernel_entry=peal_then%u_kernel_entry", first);
+        } else {
+            break;
+        }
+        *out++ = peal_arena_copy(c->cli->arena, peal_text_get(&text), text.len);
+        peal_text_release(&text);
+    }
+}
+
+/* The other files of a sequence. Kernels often have one name in all files: each file's own get names of their
+ * own by macros. `objects` gets theirs; *failed is the file that was not compiled. */
+static bool compile_others(const struct compiled *c, const char *cxx, const char *const *common,
+                           const struct signature *s, const char **objects, const char **failed)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < s->nthen; i++) {
+        const char *file = s->then[i].file, *defines[REC_MAX_CALLS + 2] = {NULL};
+        bool again = !file;
+        for (uint32_t k = 0; k < i && !again; k++)
+            again = s->then[k].file && strcmp(s->then[k].file, file) == 0;
+        if (again)
+            continue;
+        list_defines(c, s, i, defines);
+        struct peal_text text = {0};
+        char name[32];
+        snprintf(name, sizeof name, "then%u.o", i);
+        (void)peal_text_read(&text, file, LARGEST_FILE);
+        const char *source = without_launches(c, file, &text, i + 1);
+        objects[n++] = in_folder(c, name);
+        peal_text_release(&text);
+        *failed = file;
+        if (!source || !compile_kernel(c, cxx, common, file, source, defines, objects[n - 1]))
+            return false;
+    }
+    *failed = c->path;
+    return true;
+}
+
 bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
-                  struct compiled *out, int *code)
+                  const struct signature *s, struct compiled *out, int *code)
 {
     const char *cxx = getenv("CXX");
     *out = (struct compiled){.cli = cli, .path = path};
@@ -284,21 +367,14 @@ bool peal_compile(const struct peal_cli *cli, const char *path, const struct pip
     }
     const char *common[] = {"-std=c++17", "-O1",       "-g1",           "-fPIC",     "-w", "-I",
                             include,      "-D__gm__=", "-D__aicore__=", "-DAICORE=", NULL};
-    const char *defines = in_folder(out, "peal/defines.h");
-    const char *kernel_args[] = {"-fsanitize=thread",
-                                 "-include",
-                                 defines,
-                                 "-iquote",
-                                 folder_of(out, out->path),
-                                 "-c",
-                                 path,
-                                 "-o",
-                                 kernel,
-                                 NULL};
+    static const char *const none[] = {NULL};
     const char *runtime_args[] = {"-c", source, "-o", runtime, NULL};
-    if (!run_compiler(cxx, common, kernel_args, log) ||
-        !run_compiler(cxx, common, runtime_args, log) || !link_all(out, cxx, common, log)) {
-        *code = report_errors(cli, out->path, log);
+    const char *objects[REC_MAX_CALLS + 1] = {kernel}, *failed = out->path;
+    if (!compile_kernel(out, cxx, common, out->path, path, none, kernel) ||
+        !compile_others(out, cxx, common, s, objects + 1, &failed) ||
+        !run_compiler(cxx, common, runtime_args, log) ||
+        !link_all(out, cxx, common, objects, log)) {
+        *code = report_errors(cli, failed, log);
         return false;
     }
     return true;

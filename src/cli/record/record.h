@@ -60,7 +60,8 @@ struct signature_item {
 
 /* A kernel that follows the first one on the same memory: --then. */
 struct signature_call {
-    const char *entry;
+    const char *entry, *file; /* NULL: that of the first kernel */
+    const char *symbol;       /* the entry's name in the object: see compile.c */
     uint32_t nargs;
     uint8_t args[REC_MAX_ARGS]; /* items */
 };
@@ -127,9 +128,10 @@ struct recorded_line {
     uint32_t line;
     bool is_users; /* not of a header of the system's, nor of those for recording */
 };
-/* False after a message; *code is the exit code. */
+/* The files of all kernels in sequence, the first of which is `path`. False after a message; *code is the
+ * exit code. */
 bool peal_compile(const struct peal_cli *cli, const char *path, const struct pipe_table *pipes,
-                  struct compiled *out, int *code);
+                  const struct signature *s, struct compiled *out, int *code);
 void peal_compile_release(struct compiled *c);
 /* Writes a file into the folder, and makes the folders that its name has. */
 bool peal_compile_write(const struct compiled *c, const char *name, const char *text, size_t len);

@@ -287,7 +287,7 @@ bool peal_recorded_open(const struct peal_cli *cli, const char *path,
         peal_cli_usage(cli, "-n gives the number of ranks that '%s' is recorded for", path);
         return false;
     }
-    if (o->entry && strchr(o->entry, ',')) {
+    if (o->entry && strchr(o->entry, ',') && !strchr(o->entry, '<')) {
         peal_cli_usage(cli, "--entry names several kernels: only peal verify takes them");
         return false;
     }
@@ -306,7 +306,7 @@ bool peal_recorded_open(const struct peal_cli *cli, const char *path,
                            .op = options->op.reduce,
                            .launches = 1,
                            .has_contents = o->inputs.len > 0};
-    if (peal_compile(cli, path, pipes, &compiled, code) && peal_recorded_run(&all)) {
+    if (peal_compile(cli, path, pipes, all.signature, &compiled, code) && peal_recorded_run(&all)) {
         *out = peal_recorded_plan(&all, o->level == PEAL_LEVEL_PIPE, error, sizeof error);
         if (*out && all.beyond) {
             snprintf(error, sizeof error, "%s", all.beyond);

@@ -9,8 +9,8 @@
  *   nranks, rank, root, ctx, NUMBER, NAME=NUMBER
  *   plain                                        arguments one by one, not in one array
  *
- * --then: 'second(x, s, nranks, ctx), third'. Kernels that follow on the same memory, with arguments of
- * their own by name, or those of the first.
+ * --then: 'second(x, s, nranks, ctx), other.cpp:third'. Kernels that follow on the same memory, of this file or
+ * of another, with arguments of their own by name, or those of the first.
  *
  * Dimensions are numbers, P (the number of ranks), or NUMBER*P. Addresses are made up: each rank's
  * windows are one after the other in a range of their own, with a page between them that nothing may
@@ -234,14 +234,37 @@ static bool take_argument(struct reader *r, struct signature *s, struct signatur
     return true;
 }
 
+/* "other.cpp:", or NULL. */
+static const char *take_file(struct reader *r)
+{
+    skip(r);
+    size_t len = strcspn(r->at, ":(,");
+    const char *from = r->at;
+    if (r->at[len] != ':' || len == 0)
+        return NULL;
+    r->at += len + 1;
+    return peal_arena_copy(r->cli->arena, from, len);
+}
+
 static bool take_call(struct reader *r, struct signature *s)
 {
     struct signature_call *call = &s->then[s->nthen];
     if (s->nthen == REC_MAX_CALLS - 1)
         return bad(r, "fewer kernels");
-    *call = (struct signature_call){.entry = take_name(r)};
+    *call = (struct signature_call){.file = take_file(r)};
+    call->entry = call->symbol = take_name(r);
     if (!call->entry)
         return bad(r, "the name of a kernel");
+    for (uint32_t i = 0; call->file && i <= s->nthen; i++) {
+        const struct signature_call *first = &s->then[i];
+        if (!first->file || strcmp(first->file, call->file) != 0)
+            continue;
+        struct peal_text symbol = {0};
+        peal_text_printf(&symbol, "peal_then%u_%s", i, call->entry);
+        call->symbol = peal_arena_copy(r->cli->arena, peal_text_get(&symbol), symbol.len);
+        peal_text_release(&symbol);
+        break;
+    }
     s->nthen++;
     if (take(r, "(")) {
         do {

@@ -475,7 +475,7 @@ int peal_verify_recorded(struct peal_cli *cli, const struct peal_verify_settings
     job->launches = (uint32_t)o->launches;
     if (!job->launches && has_zeroed(&job->signature))
         job->launches = 1;
-    if (peal_compile(cli, path, &job->pipes, &job->compiled, &code))
+    if (peal_compile(cli, path, &job->pipes, &job->signature, &job->compiled, &code))
         code = verify_entries(job);
     peal_compile_release(&job->compiled);
     return code;
