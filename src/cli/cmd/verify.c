@@ -425,6 +425,8 @@ static int verify_one(struct peal_cli *cli, const struct peal_verify_settings *o
                                                                   .path = name});
         peal_json_object_end(o->results);
     }
+    if (!kernel && (o->fix || o->fix_all) && peal_program_is_path(name) && strcmp(name, "-") != 0)
+        return peal_verify_fix_text(cli, o, name);
     if (!kernel)
         return PEAL_EXIT_OTHER;
     if (!check_options(cli, o))

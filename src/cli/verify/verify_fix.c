@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal verify --fix of kernels: every refuted kernel of a file gets the first change among its
- * advice with which all that is claimed of it is proved. */
+/* peal verify --fix of kernels: every refuted kernel of a file gets the first change with which all
+ * that is claimed of it is proved: of those that are advised, then of those that a search of the text
+ * tries (text_search.h). A kernel with a signal that is never notified or waited on is searched too,
+ * as one from which a line was lost. */
 #include "cli/verify/verify_kernel.h"
 
 #include "cli/verify/text_fix.h"
+#include "cli/verify/text_search.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +18,7 @@ struct tried {
     const struct peal_kernel *kernel; /* as written */
     struct peal_claim claim;
     enum peal_outcome verdict;
+    bool has_contract;
 };
 
 static void release(struct tried *t)
@@ -41,8 +45,11 @@ static bool try_text(struct peal_cli *cli, const struct peal_verify_settings *o,
     if (lowered)
         out->kernel = peal_module_find(peal_program_module(out->program), name);
     if (good) {
-        struct peal_claim_sum sum = peal_claim_add_up(&out->claim);
+        if (!o->kernel.op.given)
+            good = peal_claim_try_operations(&out->claim) == PEAL_OK;
+        struct peal_claim_sum sum = peal_claim_add_up(peal_claim_shown(&out->claim));
         out->verdict = peal_claim_verdict(&sum);
+        out->has_contract = sum.has_contract;
     }
     peal_diags_release(&diags);
     return good;
@@ -77,6 +84,73 @@ static bool fix_kernel(struct peal_cli *cli, const struct peal_verify_settings *
     return false;
 }
 
+/* A guess is tried with few ranks and one count first. */
+struct searching {
+    struct peal_cli *cli;
+    const struct peal_verify_settings *all;
+    struct peal_verify_settings few;
+    const char *name;
+    int64_t ranks[2];
+    uint32_t tried, proved; /* guesses, with few ranks */
+};
+
+static bool is_proved(struct searching *s, const struct peal_verify_settings *o,
+                      const struct peal_source *text, bool weaker)
+{
+    struct tried now = {0};
+    bool good = try_text(s->cli, o, text, s->name, false, &now) && now.verdict == PEAL_PROVED &&
+                (now.has_contract || !weaker);
+    release(&now);
+    return good;
+}
+
+static bool try_guess(void *context, const struct peal_source *text, bool weaker)
+{
+    enum { MOST = 4000, MOST_PROVED = 40 }; /* then there is no such change */
+    struct searching *s = context;
+    if (s->tried == MOST || s->proved == MOST_PROVED)
+        return false;
+    s->tried++;
+    if (!is_proved(s, &s->few, text, weaker))
+        return false;
+    s->proved++;
+    return is_proved(s, s->all, text, weaker);
+}
+
+static bool search(struct peal_cli *cli, const struct peal_verify_settings *o,
+                   struct peal_source *text, const char *name)
+{
+    enum { FEW_STATES = 20000 };
+    struct peal_text changed = {0}, what = {0};
+    struct searching s = {.cli = cli, .all = o, .few = *o, .name = name};
+    struct peal_ints *few = &s.few.kernel.ranks;
+    size_t n = 0;
+    for (size_t i = 0; i < few->len && n < 2; i++) {
+        if (few->at[i] > 1)
+            s.ranks[n++] = few->at[i];
+    }
+    if (!few->len) {
+        s.ranks[n++] = 2;
+        s.ranks[n++] = 3;
+    }
+    if (n)
+        *few = (struct peal_ints){.at = s.ranks, .len = n};
+    if (s.few.kernel.counts.len > 1)
+        s.few.kernel.counts.len = 1;
+    s.few.quick = s.few.alone = s.few.no_cache = true;
+    s.few.states = s.few.states ? s.few.states : FEW_STATES;
+    char *kept = NULL;
+    if (peal_text_search(text, name, try_guess, &s, &changed, &what))
+        kept = peal_arena_copy(cli->arena, peal_text_get(&changed), changed.len);
+    if (kept) {
+        printf("%s: fixed: %s\n", name, peal_text_get(&what));
+        *text = (struct peal_source){text->name, kept, changed.len};
+    }
+    peal_text_release(&changed);
+    peal_text_release(&what);
+    return kept;
+}
+
 /* Returns the exit code of the kernel as it is now. */
 static int fix_one(struct peal_cli *cli, const struct peal_verify_settings *o,
                    struct peal_source *text, const char *name)
@@ -89,12 +163,16 @@ static int fix_one(struct peal_cli *cli, const struct peal_verify_settings *o,
         code = PEAL_EXIT_OK;
     } else if (good && before.verdict == PEAL_REFUTED) {
         code = PEAL_EXIT_NO;
-        if (fix_kernel(cli, o, text, name, &before))
+        if (fix_kernel(cli, o, text, name, &before) || search(cli, o, text, name))
             code = PEAL_EXIT_OK;
         else
             printf("%s: refuted, and no change that was tried proves it\n", name);
-    } else {
+    } else if (before.kernel) {
         printf("%s: not decided, so not fixed\n", name);
+    } else if (search(cli, o, text, name)) {
+        code = PEAL_EXIT_OK;
+    } else {
+        printf("%s: no change that was tried makes it right\n", name);
     }
     release(&before);
     return code;
@@ -137,9 +215,37 @@ int peal_verify_fix(struct peal_cli *cli, const struct peal_verify_settings *o, 
             worst = code;
     }
     if (text.text != original.text) {
+        struct peal_text patch = {0};
+        peal_text_patch(path, &original, &text, &patch);
+        fputs(peal_text_or_empty(peal_text_get(&patch)), stdout);
+        peal_text_release(&patch);
         int code = write_text(cli, o, path, &text);
         if (code != PEAL_EXIT_OK)
             worst = code;
     }
     return worst;
+}
+
+int peal_verify_fix_text(struct peal_cli *cli, const struct peal_verify_settings *o,
+                         const char *path)
+{
+    enum { MAX_NAME = 64, MAX_KERNELS = 64 };
+    struct peal_source source;
+    const char *names[MAX_KERNELS];
+    size_t at = 0, n = 0;
+    if (!peal_cli_read(cli, path, &source))
+        return PEAL_EXIT_OTHER;
+    while (n < MAX_KERNELS) {
+        char name[MAX_NAME];
+        peal_text_next_kernel(&source, &at, name, sizeof name);
+        if (!name[0])
+            break;
+        if (o->kernel.kernel && strcmp(name, o->kernel.kernel) != 0)
+            continue;
+        names[n] = peal_arena_copy(cli->arena, name, strlen(name));
+        if (!names[n++])
+            return peal_cli_fail(cli, "out of memory");
+    }
+    /* Nothing is written unless the text is right as a whole. */
+    return n ? peal_verify_fix(cli, o, path, names, n) : PEAL_EXIT_OTHER;
 }

@@ -31,10 +31,13 @@ uint32_t peal_verify_workers(const struct peal_verify_settings *o);
  * release the claim in both cases. */
 bool peal_verify_prove(struct peal_cli *cli, const struct peal_verify_settings *o,
                        const struct peal_kernel *kernel, struct peal_claim *out);
-/* --fix: changes the file, or writes --output, if advice proves the kernels of these names. Returns
+/* --fix: changes the file, or writes --output, if a change proves the kernels of these names. Returns
  * the exit code. */
 int peal_verify_fix(struct peal_cli *cli, const struct peal_verify_settings *o, const char *path,
                     const char *const *names, size_t nnames);
+/* The same for a file with an error in its text, as one from which a notify or a wait was lost. */
+int peal_verify_fix_text(struct peal_cli *cli, const struct peal_verify_settings *o,
+                         const char *path);
 /* Proves the kernel and reports; returns the exit code. several: NULL, or where the kernel of a file
  * with others gets its line; a report then follows only if it is not proved. */
 int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *o,
