@@ -47,38 +47,96 @@ bool peal_shrink_any(struct shrink *s, struct space *space, peal_shrink_shows *s
 
 /* --- the core of a deadlock ------------------------------------------------------------------ */
 
-/* The thread's last step that changes the cell, counted from 1; 0 = none. */
-static uint32_t last_change(const struct program *p, uint32_t thread, uint32_t cell)
+/* A thread that changes a cell, and its last step that does, counted from 1. */
+struct last_change {
+    uint32_t cell, thread, last;
+};
+
+/* All changes, by cell. */
+struct change_list {
+    uint32_t *first; /* [cell + 1] in at */
+    struct last_change *at;
+};
+
+static int by_cell(const void *a, const void *b)
 {
-    for (uint32_t i = p->threads[thread].nsteps; i > 0; i--) {
-        const struct step *s = peal_program_step(p, thread, i - 1);
-        if (s->cell == cell && peal_step_writes(s))
-            return i;
+    const struct last_change *x = a, *y = b;
+    if (x->cell != y->cell)
+        return x->cell < y->cell ? -1 : 1;
+    return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* False: out of memory. Release in both cases. */
+static bool list_changes(const struct program *p, struct change_list *out)
+{
+    PEAL_VEC(struct last_change) list = {0};
+    uint32_t *seen = calloc(p->ncells + 1u, sizeof *seen); /* [cell] the last thread noted, + 1 */
+    out->first = calloc(p->ncells + 2u, sizeof *out->first);
+    bool good = seen && out->first;
+    for (uint32_t t = 0; good && t < p->nthreads; t++) {
+        for (uint32_t i = p->threads[t].nsteps; good && i > 0; i--) {
+            const struct step *s = peal_program_step(p, t, i - 1);
+            if (!peal_step_writes(s) || seen[s->cell] == t + 1)
+                continue;
+            seen[s->cell] = t + 1;
+            out->first[s->cell + 1]++;
+            good = peal_vec_push(&list, ((struct last_change){s->cell, t, i}));
+        }
     }
-    return 0;
+    for (uint32_t c = 0; good && c < p->ncells; c++)
+        out->first[c + 1] += out->first[c];
+    if (good && list.len)
+        qsort(list.at, list.len, sizeof *list.at, by_cell);
+    free(seen);
+    out->at = list.at;
+    return good;
+}
+
+static uint32_t cell_of_wait(const struct space *space, uint32_t thread)
+{
+    return peal_program_step(space->p, thread, space->at[thread])->cell;
 }
 
 /* Finds `thread` and all threads that could still change what one of them waits for. Returns how
  * many steps they have taken. `queue` has space for all threads. */
-static uint64_t close_core(const struct space *space, uint32_t thread, bool *core, uint32_t *queue)
+static uint64_t close_core(const struct space *space, const struct change_list *changes,
+                           uint32_t thread, bool *core, uint32_t *queue)
 {
-    const struct program *p = space->p;
     uint32_t n = 0;
     uint64_t steps = 0;
-    memset(core, 0, p->nthreads * sizeof *core);
+    memset(core, 0, space->p->nthreads * sizeof *core);
     core[thread] = true;
     queue[n++] = thread;
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t cell = peal_program_step(p, queue[k], space->at[queue[k]])->cell;
+        uint32_t cell = cell_of_wait(space, queue[k]);
         steps += space->at[queue[k]];
-        for (uint32_t u = 0; u < p->nthreads; u++) {
-            if (core[u] || last_change(p, u, cell) <= space->at[u])
+        for (uint32_t i = changes->first[cell]; i < changes->first[cell + 1]; i++) {
+            const struct last_change *c = &changes->at[i];
+            if (core[c->thread] || c->last <= space->at[c->thread])
                 continue;
-            core[u] = true;
-            queue[n++] = u;
+            core[c->thread] = true;
+            queue[n++] = c->thread;
         }
     }
     return steps;
+}
+
+/* The threads of the core stay where they are; others must have made their last change of what the
+ * core waits for. */
+static void set_least(struct shrink *s, const struct change_list *changes)
+{
+    const struct space *space = s->space;
+    for (uint32_t t = 0; t < space->p->nthreads; t++) {
+        if (!s->core[t])
+            continue;
+        s->least[t] = space->at[t];
+        uint32_t cell = cell_of_wait(space, t);
+        for (uint32_t i = changes->first[cell]; i < changes->first[cell + 1]; i++) {
+            const struct last_change *c = &changes->at[i];
+            if (!s->core[c->thread] && c->last > s->least[c->thread])
+                s->least[c->thread] = c->last;
+        }
+    }
 }
 
 bool peal_shrink_deadlock(struct shrink *s, struct space *space)
@@ -86,40 +144,43 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
     if (!begin(s, space))
         return false;
     const struct program *p = space->p;
+    struct change_list changes = {0};
     bool *core = calloc(p->nthreads + 1u, sizeof *core);
     uint32_t *queue = malloc((p->nthreads + 1u) * sizeof *queue);
     uint64_t best = UINT64_MAX;
-    bool good = core && queue;
-    if (!good)
-        goto free_both;
-    for (uint32_t t = 0; t < p->nthreads; t++) {
+    bool good = list_changes(p, &changes) && core && queue;
+    for (uint32_t t = 0; good && t < p->nthreads; t++) {
         if (space->at[t] >= p->threads[t].nsteps)
             continue;
-        uint64_t steps = close_core(space, t, core, queue);
+        uint64_t steps = close_core(space, &changes, t, core, queue);
         if (steps >= best)
             continue;
         best = steps;
         memcpy(s->core, core, p->nthreads * sizeof *core);
     }
     s->blocked = true;
-    for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (!s->core[t])
-            continue;
-        s->least[t] = space->at[t];
-        for (uint32_t u = 0; u < p->nthreads; u++) {
-            uint32_t last =
-                s->core[u] ? 0 : last_change(p, u, peal_program_step(p, t, space->at[t])->cell);
-            s->least[u] = last > s->least[u] ? last : s->least[u];
-        }
-    }
-free_both:
+    if (good)
+        set_least(s, &changes);
     free(core);
     free(queue);
+    free(changes.first);
+    free(changes.at);
     return good;
 }
 
-/* --- removing steps
- * ----------------------------------------------------------------------------- */
+/* --- removing steps ------------------------------------------------------------------------- */
+
+/* Follows the schedule as far as it can be followed. */
+static bool replay(struct space *space, const uint32_t *path, size_t len)
+{
+    size_t i = 0;
+    space->replays = true;
+    peal_space_reset(space);
+    for (; i < len && peal_space_enabled(space, path[i]); i++)
+        (void)peal_space_take(space, path[i]);
+    space->replays = false;
+    return i == len;
+}
 
 bool peal_shrink_holds(struct shrink *s, const uint32_t *path, size_t len)
 {
@@ -127,12 +188,8 @@ bool peal_shrink_holds(struct shrink *s, const uint32_t *path, size_t len)
     s->budget -= len < s->budget ? len : s->budget;
     if (s->shows)
         return s->shows(s->context, path, len);
-    peal_space_reset(space);
-    for (size_t i = 0; i < len; i++) {
-        if (!peal_space_enabled(space, path[i]))
-            return false;
-        (void)peal_space_take(space, path[i]);
-    }
+    if (!replay(space, path, len))
+        return false;
     for (uint32_t t = 0; t < space->p->nthreads; t++) {
         if (space->at[t] < s->least[t] || (s->core[t] && space->at[t] > s->least[t]))
             return false;

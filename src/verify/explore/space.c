@@ -246,7 +246,7 @@ struct undo peal_space_take(struct space *s, uint32_t t)
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
     uint32_t block = block_at(s, t);
     int64_t *regs = s->reg + s->first_reg[t];
-    if (block)
+    if (block && !s->replays)
         note_order(s, block - 1);
     struct undo undo = {t, s->value[step->cell], regs[step->reg]};
     s->value[step->cell] = peal_program_effect(s->p, t, s->at[t], regs, undo.value);

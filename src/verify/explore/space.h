@@ -24,6 +24,7 @@ struct space {
     /* [block * threads + thread] fewest steps that thread had taken when the block was left, over
      * all schedules since the last forget */
     uint32_t *lowest;
+    bool replays; /* a schedule that was seen already: orders are not noted */
 
     uint32_t *slot;            /* [cell]: number of a cell that may fall, or PEAL_NONE */
     uint32_t *last_use;        /* [slot * threads + thread]: last step on it + 1 */
