@@ -63,6 +63,31 @@ inline bool rec_fits(const char *roles, const rec_operand *const *given, int n) 
     return !*roles || *roles == '|';
 }
 
+// "add b c; maximum a 0": functions of Peal's table, one after the other, each of operands by their letters and of numbers.
+// Each gives the first operand, a.
+inline void rec_steps(const char *op, const char *steps, const rec_operand *const *given, int line, const char *file) {
+    static const char *const functions[] = {"add", "sub", "maximum", "fma", "sqrt", "recip", "xor"}; // strings are told apart by address
+    while (*steps) {
+        rec_span spans[10] = {given[0]->span};
+        const char *function = nullptr;
+        int n = 1;
+        size_t len = std::strcspn(steps, " ");
+        for (const char *one : functions) {
+            if (std::strlen(one) == len && std::strncmp(one, steps, len) == 0) function = one;
+        }
+        if (!function) rec_refuse(op, "its row in tiles.def has a function that is not in rec_steps", file, line);
+        steps += len;
+        for (; *steps == ' '; steps += 2) {
+            bool is_number = steps[1] >= '0' && steps[1] <= '9';
+            rec_span &s = spans[n++];
+            s = is_number ? rec_number(steps[1] - '0', spans[0].dtype) : given[steps[1] - 'a']->span;
+            s.dtype = spans[0].dtype;
+        }
+        rec_op(REC_COMPUTE, op, function, spans, 1, n - 1, line, file);
+        while (*steps == ';' || *steps == ' ') steps++;
+    }
+}
+
 // One intrinsic: `rows` are the roles of its operands in each of its forms.
 inline RecordEvent rec_row(const char *op, const char *rows, const char *function, const rec_operand *const *given, int n) {
     rec_span spans[16];
@@ -74,6 +99,7 @@ inline RecordEvent rec_row(const char *op, const char *rows, const char *functio
         if (!*rows) rec_refuse(op, "this form of it is not recorded: its operands are not those of its row", file, line);
         rows++;
     }
+    bool copies = std::strcmp(function, "=") == 0, steps = std::strchr(function, ' ') != nullptr;
     bool known = true; // of one type and size, as Peal's functions are
     int order = given[0]->order;
     for (int pass = 0; pass < 2; pass++) {
@@ -84,14 +110,15 @@ inline RecordEvent rec_row(const char *op, const char *rows, const char *functio
             rec_span &s = spans[ndst + nsrc];
             s = given[i]->span;
             if (s.constant) s.dtype = spans[0].dtype;
-            else if (given[i]->order != order || s.count * s.rows != spans[0].count * spans[0].rows) known = false;
+            else if (steps && rows[i] == 't') rec_op(REC_COMPUTE, op, op, &s, 1, 0, line, file); // scratch: whatever is left in it
+            else if (given[i]->order != order || s.count * s.rows != spans[0].count * spans[0].rows ||
+                     (s.dtype != spans[0].dtype && !copies)) known = false;
             ++(pass == 0 ? ndst : nsrc);
         }
     }
-    bool copies = std::strcmp(function, "=") == 0;
-    for (int i = 1; i < ndst + nsrc && !copies; i++) known = known && spans[i].dtype == spans[0].dtype;
-    if (ndst == 1 && known && copies && nsrc == 1) rec_op(REC_COPY, op, nullptr, spans, 1, 1, line, file);
-    else rec_op(REC_COMPUTE, op, ndst == 1 && known && !copies ? function : op, spans, ndst, nsrc, line, file);
+    if (known && steps) rec_steps(op, function, given, line, file);
+    else if (ndst == 1 && known && copies && nsrc == 1) rec_op(REC_COPY, op, nullptr, spans, 1, 1, line, file);
+    else rec_op(REC_COMPUTE, op, ndst == 1 && known && !copies && !steps ? function : op, spans, ndst, nsrc, line, file);
     return {};
 }
 #define REC_OPERANDS                                                                                                     \
