@@ -67,7 +67,7 @@ static int run_command(struct peal_cli *cli, int argc, char **argv)
         code = peal_cli_usage(cli, "needs %s", command->args);
     else if (command->max_args >= 0 && args.len > command->max_args)
         code = peal_cli_usage(cli, "unexpected argument '%s'", args.at[command->max_args]);
-    else if (peal_env_misspelt(&error) != PEAL_OK)
+    else if (peal_env_check(&error) != PEAL_OK)
         code = peal_cli_usage(cli, "%s", peal_text_get(&error));
     else
         code = command->run(cli, options, args.at, args.len);

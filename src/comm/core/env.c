@@ -176,6 +176,13 @@ static bool is_silence(const char *text)
            strtoul(text, NULL, 10) <= PEAL_NET_MAX_SILENCE;
 }
 
+/* Which machine or hosts, whoever uses them says. */
+static bool is_platform(const char *text)
+{
+    return strcmp(text, "native") == 0 || strncmp(text, "native:", 7) == 0 ||
+           strncmp(text, "sim:", 4) == 0 || strncmp(text, "hosts:", 6) == 0;
+}
+
 static const struct setting {
     const char *name;
     bool (*is_right)(const char *text); /* NULL: whoever reads it says what is wrong */
@@ -194,7 +201,8 @@ static const struct setting {
     {"PEAL_NET_CRYPT", is_switch, "0 or 1", false},
     {"PEAL_NET_SILENCE", is_silence, "a number of seconds from 2 to 3600", false},
     {"PEAL_ALGO", NULL, NULL, false},
-    {"PEAL_PLATFORM", NULL, NULL, false},
+    {"PEAL_PLATFORM", is_platform, "'native' or 'sim:MACHINE' (a file, or a built-in's name)",
+     false},
     {"PEAL_SECRET_FILE", NULL, NULL, false},
     {"PEAL_SIM_TRACE", NULL, NULL, false},
     {"PEAL_STATS", NULL, NULL, false},
@@ -213,7 +221,7 @@ static bool is_setting(const char *name)
 }
 
 /* Other PEAL_ names may be a program's own; only what is nearly a setting was meant to be one. */
-enum peal_status peal_env_misspelt(struct peal_text *why)
+static enum peal_status check_names(struct peal_text *why)
 {
     enum { LONGEST = 40 };
     for (char **at = environ; *at; at++) {
@@ -247,7 +255,7 @@ enum peal_status peal_env_check(struct peal_text *why)
                          settings[i].wanted);
         return PEAL_INVALID;
     }
-    return peal_env_misspelt(why);
+    return check_names(why);
 }
 
 /* ---- rank and size ---- */

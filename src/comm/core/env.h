@@ -23,11 +23,8 @@ struct peal_env {
 /* PEAL_INVALID with a line in `why` when a launcher's variables do not fit together. */
 enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why);
 /* The settings that opening reads (PEAL_TIMEOUT_MS, ...): PEAL_INVALID with a line in `why` if one
- * is not understood. Ignoring a wrong setting would be worse. */
+ * is not understood, or a variable is nearly the name of one. Ignoring it would be worse. */
 enum peal_status peal_env_check(struct peal_text *why);
-/* PEAL_INVALID with a line in `why` when a variable is nearly the name of a setting: nothing would
- * read it. */
-enum peal_status peal_env_misspelt(struct peal_text *why);
 /* A job's name in the form that ranks meet by: long names are shortened, and stay different. */
 void peal_env_job(const char *name, char out[static PEAL_JOB_BYTES]);
 

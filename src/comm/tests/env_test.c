@@ -23,7 +23,8 @@ static const char *const known[] = {
     "PEAL_COMPUTE",     "PEAL_VERIFY",
     "PEAL_SINGLE_COPY", "PEAL_NET_SILENCE",
     "PEAL_ALGOS",       "PEAL_PLATFROM",
-    "PEAL_BIN",         "PEAL_VENDOR",
+    "PEAL_PLATFORM",    "PEAL_BIN",
+    "PEAL_VENDOR",
 };
 
 /* An environment with only these variables: "A=1 B=2". */
@@ -130,6 +131,8 @@ TEST(settings_that_are_not_understood_are_refused)
         {__LINE__, "PEAL_NET_SILENCE=1", "a number of seconds from 2 to 3600"},
         {__LINE__, "PEAL_NET_SILENCE=3601", "a number of seconds from 2 to 3600"},
         {__LINE__, "PEAL_NET_SILENCE=3s", "a number of seconds from 2 to 3600"},
+        {__LINE__, "PEAL_PLATFORM=native:threads", NULL},
+        {__LINE__, "PEAL_PLATFORM=sm:mesh4x4", "should be 'native' or 'sim:MACHINE'"},
         {__LINE__, "PEAL_ALGOS=allreduce=ring", "PEAL_ALGOS; did you mean PEAL_ALGO?"},
         {__LINE__, "PEAL_PLATFROM=native", "PEAL_PLATFROM; did you mean PEAL_PLATFORM?"},
         {__LINE__, "PEAL_BIN=/usr/bin PEAL_VENDOR=me", NULL}, /* of other programs */

@@ -164,8 +164,8 @@ static void bind_dim(struct peal_deducer *d, struct dims *dims, const struct pea
     dims->from[dims->count++] = arg;
 }
 
-static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param, struct peal_expr *arg,
-                         const struct peal_value *shape, struct dims *dims)
+static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param,
+                         struct peal_expr *arg, const struct peal_value *shape, struct dims *dims)
 {
     struct peal_symbol *symbol = peal_place_symbol(arg);
     const struct peal_type *type = &arg->type;
@@ -220,8 +220,8 @@ static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param
     }
 }
 
-static void check_arg(struct peal_deducer *d, const struct peal_symbol *param, struct peal_expr *arg,
-                      const struct peal_value *shape, struct dims *dims)
+static void check_arg(struct peal_deducer *d, const struct peal_symbol *param,
+                      struct peal_expr *arg, const struct peal_value *shape, struct dims *dims)
 {
     static const enum peal_type_kind wanted[] = {
         [PEAL_SYMBOL_INT] = PEAL_TYPE_INT,
