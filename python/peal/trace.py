@@ -42,6 +42,10 @@ class _Sync(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("relaxed", c_bool), ("set", c_bool), ("equal", c_bool), ("back", c_uint32)]
 
 
+class _Over(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("start", c_void_p), ("stop", c_void_p), ("where", c_void_p)]
+
+
 class _Slice(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int), ("a", c_void_p), ("b", c_void_p)]
 
@@ -61,8 +65,10 @@ _SIGNATURES = {
     "recv_async": ([_P, _P], True), "await": ([_P, _P], False), "peek": ([_P], True), "fetch_add": ([_P, _P], True),
     "compare_swap": ([_P, _P, _P], True), "let": ([_S, _MEMORY, _P], True), "var": ([_S, _P], True), "assign": ([_P, _P], False),
     "accumulate": ([_P, _P, _P, c_bool], False), "notify": ([_P, _P, _SYNC], False), "wait": ([_P, _P, _SYNC], False),
-    "take": ([_P, _P, _P], False), "order": ([_S, _S], False), "fence": ([], False), "lane_block": ([_P], False), "send": ([_P, _P, _P], False), "flush": ([_P], False), "free": ([_P], False),
-    "assert": ([_P, _S], False), "call_list": ([ctypes.POINTER(_P), c_size_t], True),
+    "take": ([_P, _P, _P], False), "order": ([_S, _S], False), "fence": ([], False), "lane_block": ([_P], False),
+    "send": ([_P, _P, _P], False), "flush": ([_P], False), "free": ([_P], False),
+    "assert": ([_P, _S], False), "requires": ([_P], False), "ensures": ([_P, _P, _P], False),
+    "reduced": ([_P, ctypes.POINTER(_Over), _P], True), "call_list": ([ctypes.POINTER(_P), c_size_t], True),
     "run_list": ([ctypes.POINTER(_P), c_size_t], False), "for": ([_S, _P, _P, _P], True), "for_peers": ([_S], True),
     "if": ([_P], False), "else": ([], False), "when": ([_P], False), "lane": ([], False), "lanes": ([_S, _P, _P], True),
     "end": ([], False)}
@@ -77,7 +83,8 @@ _c_free.argtypes, _c_free.restype = [_P], None
 
 _NAMES = {"rank", "nranks", "node", "nodes", "seat", "seats", "max_seats", "row", "col", "rows", "cols", "nchildren"}
 _EXPRESSIONS = {"int", "real", "name", "op", "apply", "index", "range", "part", "block", "at", "launch_mod", "port", "recv",
-                "recv_slot", "recv_async", "peek", "fetch_add", "compare_swap", "call_list"}
+                "recv_slot", "recv_async", "reduced", "peek", "fetch_add", "compare_swap", "call_list"}
+_PORTS = {"N", "S", "E", "W", "parent", "child"}
 _DIRECTIONS = {"": 0, "in": 1, "out": 2, "inout": 3}
 
 
@@ -191,7 +198,8 @@ class Value:
         if key.stop is None:
             raise TypeError("a part has an end: x[a:b]")
         start = 0 if key.start is None else key.start
-        return _Slice(_RANGE, h(start), h(key.stop - start))
+        from_begin = isinstance(start, int) and start == 0
+        return _Slice(_RANGE, h(start), h(key.stop if from_begin else key.stop - start))
 
     def __getitem__(self, key: Any) -> "Value":
         """x[i], x[a:b], x[k.part(c, of)]; of two dimensions m[rows, columns]. x[:] is x."""
@@ -261,6 +269,9 @@ class Recorder:
             return _build["name"](self._b, text(value))
         if isinstance(value, str):
             name, _, number = value.partition(" ")
+            if name not in _PORTS or (number and not number.isdigit()):
+                raise TypeError(f"{value!r} is neither a reduction nor a port (N, S, E, W, parent, 'child 0'): names and shapes "
+                                "are values, such as k.nranks and k.n")
             return _build["port"](self._b, text(name), self._use(int(number)) if number else None)
         raise TypeError(f"{value!r} is no value of a kernel")
 
@@ -448,6 +459,33 @@ class Recorder:
     def require(self, condition: Any, message: str) -> None:
         """assert condition, message"""
         self._do("assert", condition, text(message))
+
+    # ---- what the kernel promises (docs/contracts.md) ----
+
+    def requires(self, condition: Any) -> None:
+        """What the caller promises."""
+        self._do("requires", condition)
+
+    def ensures(self, place: Value, value: Any, where: Any = None) -> None:
+        """What a part of a parameter holds at the end: i = k.each(); k.ensures(y[i], (x @ left)[i + 1], where=i < k.n - 1)."""
+        self._do("ensures", place, value, where)
+
+    def each(self, name: Optional[str] = None) -> Value:
+        """An index that stands for all elements of the place of an ensures."""
+        return self._make("name", text(name or _assigned_name(2) or "i"))
+
+    def old(self, place: Value) -> Value:
+        """What a parameter that the kernel changes held when the launch began."""
+        return self.call("old", place)
+
+    def reduced(self, op: Any, start: Any, stop: Any, value: Callable[[Value], Any],
+                where: Optional[Callable[[Value], Any]] = None) -> Value:
+        """In an ensures: k.reduced("sum", 0, k.nranks, lambda q: (x @ q)[i], where=lambda q: q != k.rank)."""
+        name = next(iter(inspect.signature(value).parameters))
+        each = self._make("name", text(name))
+        chosen = self._use(where(each)) if where else None
+        over = _Over(text(name), self._use(start), self._use(stop), chosen)
+        return self._make("reduced", op, ctypes.byref(over), value(each))
 
     # ---- blocks ----
 

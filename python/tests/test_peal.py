@@ -319,6 +319,35 @@ class Traced(unittest.TestCase):
         self.assertEqual(traced.text, TRACED)
         self.assertEqual((traced.name, str(traced)), ("traced", TRACED))
 
+    def test_contracts_of_ones_own(self):
+        @peal.kernel
+        def others(k, x: "in T[n]", y: "out T[n]", t: "inout T[n]", a: "int"):
+            k.requires(a < k.nranks)
+            i = k.each()
+            k.ensures(y[i], k.reduced("sum", 0, k.nranks, lambda q: (x @ q)[i], where=lambda q: q != a))
+            k.ensures(t[i], k.old(t[i]) + 1, where=i < k.n - 1)
+            k.ensures(t[k.n - 1], k.old(t[k.n - 1]))
+            for p in k.peers:
+                k.send(x, p)
+            acc = k.let(k.fill(0, k.n))
+            with k.if_(a != k.rank):
+                acc[:] = acc + x
+            for q in k.peers:
+                got = k.let(k.recv(q), k.n)
+                with k.if_(q != a):
+                    acc[:] = acc + got
+            y[:] = acc
+            t[0:k.n - 1] = t[0:k.n - 1] + 1
+        for line in ("requires a < nranks", "ensures y[i] == sum(q in 0 .. nranks where q != a: x@q[i])",
+                     "ensures t[i] == old(t[i]) + 1 where i < n - 1"):
+            self.assertIn(line, others.text)
+        verdict = peal.verify(others, ranks=[2, 3], counts=4, dtype="i32", values={"a": 1})
+        self.assertTrue(verdict, verdict.text)
+        wrong = others.text.replace("acc = acc + x", "acc = acc + x + x")
+        self.assertIn("to ensure y[i] == sum(", peal.verify(wrong, ranks=3, counts=4, dtype="i32", values={"a": 1}).why)
+        with self.assertRaisesRegex(TypeError, "'T.n.' is neither a reduction nor a port"):
+            peal.kernel(lambda k: k.window("T[n]"))
+
     def test_every_statement(self):
         @peal.kernel
         def every(k, g: "inout window T[n]", m: "f32[r, c]", counts: "int[nranks]", most: "int = 2 * n", here: "local int"):
