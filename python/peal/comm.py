@@ -257,6 +257,8 @@ class Comm:
 
     def _operation(self, op: str) -> int:
         """Of a name, or of a user-defined reduction such as "reduce mine(a, b) = a / 2 + b"."""
+        if not isinstance(op, str):
+            raise TypeError(f"an operation is named, as 'sum', and {type(op).__name__} is none: the output comes after it, or as out=")
         if "(" not in op:
             return reduction_number(op)
         out = c_int()

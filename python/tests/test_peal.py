@@ -348,6 +348,10 @@ class Traced(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "'T.n.' is neither a reduction nor a port"):
             peal.kernel(lambda k: k.window("T[n]"))
 
+    def test_an_array_is_no_operation(self):
+        with peal.Comm(1) as comm, self.assertRaisesRegex(TypeError, "ndarray is none: the output comes after it"):
+            comm.allreduce(np.ones(2), np.ones(2), "sum")
+
     def test_every_statement(self):
         @peal.kernel
         def every(k, g: "inout window T[n]", m: "f32[r, c]", counts: "int[nranks]", most: "int = 2 * n", here: "local int"):
