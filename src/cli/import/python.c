@@ -75,6 +75,15 @@ static void become_limited(void *data)
     become(what->args);
 }
 
+static void put_folded(const char *line)
+{
+    struct peal_text text = {0};
+    peal_text_printf(&text, "%s\n", line);
+    peal_text_fold(&text, 0, 2, PEAL_TEXT_WIDTH);
+    fputs(peal_text_get(&text), stderr);
+    peal_text_release(&text);
+}
+
 /* Takes names of recordings, one per line; the kernel may print something too. */
 static void take_names(struct peal_python_recordings *out, int output)
 {
@@ -85,7 +94,7 @@ static void take_names(struct peal_python_recordings *out, int output)
         line[strcspn(line, "\n")] = '\0';
         size_t prefix = strlen(out->folder);
         if (strncmp(line, out->folder, prefix) != 0 || line[prefix] != '/')
-            fprintf(stderr, "%s\n", line);
+            put_folded(line);
         else if (out->npaths < MAX_RECORDINGS)
             out->paths[out->npaths++] = strdup(line);
     }

@@ -64,13 +64,15 @@ void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out)
     struct cut cut = {0};
     if (full->op != UINT64_MAX)
         cut = find_cut(plan, full);
+    size_t from = out->len;
     if (cut.pieces > queue->depth)
         peal_text_printf(out,
                          "rank %u's payload of %" PRIu64 " bytes is cut into %" PRIu64
-                         " messages of at most %" PRIu64 " bytes, and a channel has %u slots:\n"
+                         " messages of at most %" PRIu64 " bytes, and a channel has %u slots: "
                          "the send cannot end before rank %u receives, which is itself blocked\n",
                          full->rank, cut.bytes, cut.pieces, queue->slot_bytes, queue->depth,
                          queue->receiver);
+    peal_text_fold(out, from, 2, PEAL_TEXT_WIDTH);
     /* If an option has overridden the machine's key, the option has to change. */
     bool own_depth = job->bind.channel_depth != job->machine->keys.slots;
     bool own_bytes = job->bind.slot_bytes != job->machine->keys.slot_bytes;

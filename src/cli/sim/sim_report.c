@@ -97,7 +97,9 @@ static void put_check(const struct peal_sim_job *job, struct peal_text *out)
     const char *said = job->wrong;
     if (job->check == PEAL_CHECK_RIGHT)
         said = "the result is what the contract says";
-    peal_text_printf(out, "data           %s: %s\n", amount, said);
+    struct peal_text check = {0};
+    peal_text_printf(&check, "%s: %s", amount, said);
+    put_fact(out, "data", &check);
 }
 
 static void print_time(const struct peal_sim_job *job, struct peal_text *out)
@@ -276,9 +278,11 @@ void peal_sim_report_compare(const struct peal_sim_job *job, const struct peal_s
 {
     const struct peal_sim_stats *a = peal_sim_stats(job->sim), *b = peal_sim_stats(other->sim);
     struct peal_report_table *table = peal_report_table_new();
+    size_t from = out->len;
     peal_text_printf(out, "\ncompared with %s on %s: %.3f times the time\n",
                      peal_plan_string(other->plan, other->plan->kernel), other->machine->name,
                      a->time ? (double)b->time / (double)a->time : 0);
+    peal_text_fold(out, from, 2, PEAL_TEXT_WIDTH);
     print_sizes(job, other, out);
     peal_report_table_column(table, "critical path, ns", PEAL_ALIGN_LEFT);
     peal_report_table_column(table, "this", PEAL_ALIGN_RIGHT);

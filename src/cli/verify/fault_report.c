@@ -67,8 +67,8 @@ void peal_fault_report_text(const char *kernel, const struct peal_stops *all, st
     peal_report_table_text(table, out);
     peal_report_table_free(table);
     peal_text_printf(out,
-                     "\na wait that is named here looks like one for a slow rank: only a time-out "
-                     "ends it\n%u of %u stops are noticed by no other rank in this launch\n",
+                     "\na wait that is named here looks like one for a slow rank: only a "
+                     "time-out\n  ends it\n%u of %u stops are noticed by no other rank in this launch\n",
                      unnoticed, all->count);
 }
 

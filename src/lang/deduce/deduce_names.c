@@ -266,6 +266,11 @@ struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name
         peal_deducer_note(d, meant ? meant->pos : (struct peal_pos){0}, "did you mean '%s'?", best);
         return NULL;
     }
+    if (d->clause)
+        peal_deducer_note(d, (struct peal_pos){0},
+                          "an index of all elements is the name alone, y[%s]; of some of them: "
+                          "y[%s] == ... where, or a slice, y[a +: len] == x@q[b +: len]",
+                          name, name);
     for (int i = PEAL_ROW; i < SPECIALS; i++) {
         if (strcmp(name, special_names[i]) == 0)
             peal_deducer_note(d, (struct peal_pos){0}, "'%s' is known in a kernel with a %s", name,
