@@ -102,7 +102,8 @@ static bool lacks_required(const struct peal_claim *claim, uint32_t require)
 
 /* One result for what is reported, and one for what is required and lacking. */
 static void report_sarif(struct peal_cli *cli, const struct peal_verify_settings *o,
-                         const struct peal_claim *claim, const char *file)
+                         const struct peal_claim *claim, const struct peal_forall *all,
+                         const char *file)
 {
     const struct peal_claim_task *failure = peal_claim_failure(claim);
     struct peal_text text = {0};
@@ -134,6 +135,13 @@ static void report_sarif(struct peal_cli *cli, const struct peal_verify_settings
         r.col = claim->request.kernel->pos.col;
         peal_text_printf(&text, "kernel '%s' at %u ranks: %s%s", claim->request.kernel->name,
                          t->nranks, lacks ? "required, but " : "no plan", lacks ? lacks : "");
+    }
+    if (!text.len && all && !all->proved) {
+        r.rule = PEAL_SARIF_UNDECIDED;
+        r.line = all->at.line ? all->at.line : claim->request.kernel->pos.line;
+        r.col = all->at.line ? all->at.col : claim->request.kernel->pos.col;
+        peal_text_printf(&text, "kernel '%s': not decided for all: %s", claim->request.kernel->name,
+                         all->why);
     }
     if (!text.len)
         return;
@@ -388,7 +396,7 @@ int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *
     if (finished)
         code = report(cli, o, shown, asked, several);
     if (finished && o->results)
-        report_sarif(cli, o, shown, file);
+        report_sarif(cli, o, shown, asked, file);
     if (finished && o->html && !write_page(cli, shown, o->html, file))
         code = PEAL_EXIT_OTHER;
     peal_forall_release(&all);

@@ -43,10 +43,12 @@ static const struct {
      "T[n], T[nranks * n], T[k * nranks * n] with a number k, or T[nranks, m]"},
     {"a message to a rank that is computed",
      "rings: peers (rank + 1) % nranks and (rank - 1) % nranks;\n"
-     "  meshes: send to all in a loop over peers, then recv from all in another"},
+     "  meshes: send to all in a loop over peers, then recv from all in another;\n"
+     "  chains, lines and trees: prove the ranks that you run, -n 2..16"},
     {"a message from a rank that is computed",
      "rings: peers (rank + 1) % nranks and (rank - 1) % nranks;\n"
-     "  meshes: send to all in a loop over peers, then recv from all in another"},
+     "  meshes: send to all in a loop over peers, then recv from all in another;\n"
+     "  chains, lines and trees: prove the ranks that you run, -n 2..16"},
     {"sends and recvs in one loop beside",
      "the sends in one loop over peers, and the recvs in a loop behind it"},
     {"a recv may need a send that does not come earlier",
@@ -58,7 +60,8 @@ static const struct {
     {"a rank may add to a shared cell what the next launch",
      "a second counter that all wait for before they leave, or a cell per writer"},
     {"a grid or a tree", "a mesh of windows, or a ring; the library's broadcast_binomial and\n"
-                         "  reduce_binomial are decided (peal show broadcast_binomial)"},
+                         "  reduce_binomial are decided (peal show broadcast_binomial);\n"
+                         "  other trees: prove the ranks that you run, -n 2..16"},
     {"a statement that no tree has",
      "windows instead of messages, as the library's broadcast_binomial and\n"
      "  reduce_binomial (peal show broadcast_binomial)"},
