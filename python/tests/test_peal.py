@@ -417,6 +417,26 @@ class Traced(unittest.TestCase):
 }
 """)
 
+    def test_orders(self):
+        @peal.kernel
+        def orders(k, x: "inout T[n]"):
+            s = k.signal(1)
+            lock = k.signal(1, mode="raw")
+            with k.lane(block=0):
+                k.notify(s[0], 1, order="release", scope="block")
+                k.fence("full", "device")
+                k.take(lock[0], 0, 1, order="acquire")
+            with k.lane(block=0):
+                k.wait(s[0], 1, scope="block")
+                k.let(k.fetch_add(lock[0], 1, order="relaxed"))
+                k.fence()
+        text = orders.text
+        for line in ("lane block 0 {", "notify release block s[0] += 1", "fence full device", "take acquire lock[0] from 0 to 1",
+                     "wait block s[0] >= 1", "fetch_add(relaxed lock[0], 1)", "        fence\n"):
+            self.assertIn(line, text)
+        with self.assertRaisesRegex(peal.PealError, "no order"):
+            peal.kernel(lambda k, x: k.fence("relaxed"))
+
     def test_mistakes(self):
         def branches(k, x: "inout T[n]"):
             if k.rank == 0:

@@ -339,6 +339,26 @@ static bool wait_can(const struct here *h)
     return op->flags & PEAL_OP_EQUAL ? have == want : have >= want;
 }
 
+/* An order for some lanes only: this oracle has one clock per cell. */
+static bool is_too_narrow(const struct here *h)
+{
+    return h->op->flags & (PEAL_OP_DEVICE | PEAL_OP_BLOCK);
+}
+
+static void fence(const struct here *h)
+{
+    struct oracle *o = h->o;
+    struct lane *lane = &o->lanes[h->lane];
+    if (is_too_narrow(h))
+        o->wrong = o->wrong == ORACLE_FINE ? ORACLE_UNABLE : o->wrong;
+    if (!(h->op->flags & PEAL_OP_RELEASE))
+        oracle_join(&lane->clock, &lane->found, o->nlanes);
+    if (!(h->op->flags & PEAL_OP_ACQUIRE)) {
+        oracle_join(&lane->fenced, &lane->clock, o->nlanes);
+        lane->clock.at[h->lane]++;
+    }
+}
+
 static void notify(const struct here *h)
 {
     const struct peal_signal *signal;
@@ -349,6 +369,8 @@ static void notify(const struct here *h)
     bool sets = h->op->flags & PEAL_OP_SET, relaxed = h->op->flags & PEAL_OP_RELAXED;
     if (!cell)
         return;
+    if (is_too_narrow(h))
+        o->wrong = o->wrong == ORACLE_FINE ? ORACLE_UNABLE : o->wrong;
     if (h->op->flags & PEAL_OP_HAS_REG)
         value += o->lanes[h->lane].regs[h->op->sync.reg];
     if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
@@ -363,7 +385,9 @@ static void notify(const struct here *h)
     cell->value = sets ? value : cell->value + value;
     if (sets)
         memset(&cell->clock, 0, sizeof cell->clock);
-    if (!relaxed) {
+    if (relaxed) {
+        oracle_join(&cell->clock, &o->lanes[h->lane].fenced, o->nlanes);
+    } else {
         oracle_join(&cell->clock, own, o->nlanes);
         own->at[h->lane]++;
     }
@@ -516,7 +540,9 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
         cell = cell_of(&h, &signal);
         bool none = signal->kind <= PEAL_SIGNAL_SHARED && !(op->flags & PEAL_OP_HAS_REG) &&
                     op->sync.back > h.launch;
-        if (cell && !none && !(op->flags & PEAL_OP_RELAXED))
+        if (cell && !none && (op->flags & PEAL_OP_RELAXED))
+            oracle_join(&o->lanes[h.lane].found, &cell->clock, o->nlanes);
+        else if (cell && !none)
             oracle_join(&o->lanes[h.lane].clock, &cell->clock, o->nlanes);
         break;
     case PEAL_OP_PEEK:
@@ -532,8 +558,10 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
     case PEAL_OP_WHEN:
         when(&h);
         break;
-    case PEAL_OP_END:
     case PEAL_OP_FENCE:
+        fence(&h);
+        break;
+    case PEAL_OP_END:
     case PEAL_OP_FLUSH: /* every op takes effect at once here */
         break;
     case PEAL_OP_SEND:

@@ -91,6 +91,9 @@ struct cell {
 
 struct lane {
     struct clock clock;
+    /* What its release fences have put aside, and what relaxed waits have found that no acquire fence has
+     * followed yet. */
+    struct clock fenced, found;
     uint64_t op;
     int64_t regs[ORACLE_REGS];
 };

@@ -74,6 +74,7 @@ struct clocks {
     PEAL_VEC(uint64_t) saved; /* what steps on the path have overwritten: place, number */
     unsigned char *key;
     bool wide, failed;
+    bool latest;        /* waits read the last message: a race is then found in an order of steps */
     bool stale;         /* a read could have found an older value than in any order of steps */
     struct access *own; /* the program's, while the search works on a copy */
     size_t own_len, own_cap;
@@ -178,7 +179,7 @@ static bool learns_no_more(const struct clocks *c, uint32_t t, const struct step
 static uint32_t choose_message(struct clocks *c, uint32_t t, const struct step *s)
 {
     uint32_t last = c->mem[c->at_last + s->cell], slot = c->slot[s->cell];
-    if (!c->p->monotone || slot == PEAL_NONE || s->kind != STEP_WAIT)
+    if (c->latest || !c->p->monotone || slot == PEAL_NONE || s->kind != STEP_WAIT)
         return last;
     uint32_t first = known(c, t)[c->p->nthreads + slot], best = PEAL_NONE;
     while (first < last && c->message_value[c->first_value[s->cell] + first] < s->value)
@@ -671,7 +672,7 @@ static bool search_all(struct clocks *c)
 static bool search_some(struct clocks *c)
 {
     uint32_t n = c->p->nthreads;
-    for (uint32_t k = 0; k < SCHEDULES && !c->failed && !c->stale; k++) {
+    for (uint32_t k = 0; k < SCHEDULES && !c->failed; k++) {
         reset(c);
         if (races_anywhere(c))
             return true;
@@ -935,7 +936,13 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
     if (!peal_explore_add_barriers(p))
         return answer;
     if (copy_accesses(&c) && add_writers(&c) && init(&c)) {
-        bool found = search_some(&c) || (!c.failed && search_all(&c));
+        c.latest = true;
+        bool found = search_some(&c);
+        c.latest = found;
+        if (!found && c.nslots && p->monotone)
+            found = search_some(&c);
+        if (!found && !c.failed)
+            found = search_all(&c);
         if (found)
             report_race(&c);
         if (found && !c.failed)
