@@ -159,11 +159,6 @@ static bool check_relaxed(struct program *p, const struct peal_verify_options *o
     if (answer == RELAXED_RACE) {
         a->v.has_race = a->v.fault == PEAL_FAULT_RACE;
         a->v.verdict = PEAL_REFUTED;
-    } else if (answer == RELAXED_STALE) {
-        peal_answer_give_up(
-            a, "a read that does not wait may find an older value here than in any order of the "
-               "steps, as in store buffering; a full fence between a notify and such a read of "
-               "another cell excludes that");
     } else if (answer == RELAXED_UNDECIDED) {
         peal_answer_give_up(
             a, "only relaxed signals or peeks keep some accesses apart; no execution was found in "

@@ -74,8 +74,10 @@ struct clocks {
     PEAL_VEC(uint64_t) saved; /* what steps on the path have overwritten: place, number */
     unsigned char *key;
     bool wide, failed;
-    bool latest;        /* waits read the last message: a race is then found in an order of steps */
-    bool stale;         /* a read could have found an older value than in any order of steps */
+    bool latest; /* waits read the last message: a race is then found in an order of steps */
+    /* A step could have found an older value than in any order of steps; the first such. */
+    bool stale;
+    uint32_t stale_thread, stale_step;
     struct access *own; /* the program's, while the search works on a copy */
     size_t own_len, own_cap;
     uint32_t writers; /* memory with one byte per cell with changing writers, or PEAL_NONE */
@@ -174,6 +176,15 @@ static bool learns_no_more(const struct clocks *c, uint32_t t, const struct step
     return true;
 }
 
+static void note_stale(struct clocks *c, uint32_t t)
+{
+    if (c->stale)
+        return;
+    c->stale = true;
+    c->stale_thread = t;
+    c->stale_step = c->space.at[t];
+}
+
 /* The message that thread t reads: the last one; in a monotone program the one that carries least among
  * those that let it pass and are not older than what it knows of. If none is least, it is not decided. */
 static uint32_t choose_message(struct clocks *c, uint32_t t, const struct step *s)
@@ -191,9 +202,10 @@ static uint32_t choose_message(struct clocks *c, uint32_t t, const struct step *
             !learns_no_more(c, t, s, message_of(c, s->cell, best), message_of(c, s->cell, i)))
             best = i;
     }
-    for (uint32_t i = first; i <= last; i++)
-        c->stale = c->stale || !learns_no_more(c, t, s, message_of(c, s->cell, best),
-                                               message_of(c, s->cell, i));
+    for (uint32_t i = first; i <= last; i++) {
+        if (!learns_no_more(c, t, s, message_of(c, s->cell, best), message_of(c, s->cell, i)))
+            note_stale(c, t);
+    }
     return best;
 }
 
@@ -304,7 +316,7 @@ static void take_turn(struct clocks *c, uint32_t t, const struct step *s, bool w
     size_t own = c->at_turn + (size_t)t * n, use = c->at_turn_use + (size_t)s->cell * n;
     if (slot != PEAL_NONE &&
         could_be_older(c, t, s, known(c, t)[c->p->nthreads + slot], c->mem[own + slot]))
-        c->stale = true;
+        note_stale(c, t);
     merge(c, own, writes ? use : c->at_turn_write + (size_t)s->cell * n, n);
     if (slot != PEAL_NONE)
         put(c, own + slot, c->mem[c->at_last + s->cell] + (writes ? 1 : 0));
@@ -919,13 +931,40 @@ static bool buffers_load(const struct program *p, uint32_t t)
     return false;
 }
 
-static bool buffers_loads(const struct program *p)
+static bool buffers_loads(struct clocks *c)
 {
-    for (uint32_t t = 0; !p->monotone && t < p->nthreads; t++) {
-        if (buffers_load(p, t))
+    for (uint32_t t = 0; !c->p->monotone && t < c->p->nthreads; t++) {
+        if (buffers_load(c->p, t))
             return true;
     }
     return false;
+}
+
+/* Says where a value could be older. */
+static void give_up_on(struct clocks *c)
+{
+    uint32_t t = c->stale_thread;
+    if (!c->stale) {
+        peal_answer_give_up(
+            c->a, "a relaxed change of a cell may come before an earlier read that does not "
+                  "wait, as in load buffering; a fence between the two excludes that");
+        return;
+    }
+    const struct step *s = peal_program_step(c->p, t, c->stale_step);
+    uint32_t op = c->p->step_op[c->p->threads[t].first_step + c->stale_step];
+    const char *place = op == PEAL_NONE ? "the end of a launch" : place_of(c, t, op);
+    peal_answer_give_up(c->a, "");
+    c->a->v.why = peal_answer_text(c->a,
+                                   peal_step_is_notify(s)
+                                       ? "rank %u: the change of a cell at %s may come before "
+                                         "others that no order of the steps puts "
+                                         "after it; a 'fence full' on either side excludes that"
+                                       : "rank %u: what is read at %s may be older than in any "
+                                         "order of the steps, as in store "
+                                         "buffering; a 'fence full' between a change and such a "
+                                         "read of another cell, on either side, "
+                                         "excludes that",
+                                   c->p->threads[t].rank, place);
 }
 
 enum relaxed_answer peal_relaxed_search(struct program *p,
@@ -947,10 +986,12 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
             report_race(&c);
         if (found && !c.failed)
             answer = RELAXED_RACE;
-        else if (c.stale || buffers_loads(p))
+        else if (c.stale || buffers_loads(&c))
             answer = RELAXED_STALE;
         else if (!c.failed && !c.states.full)
             answer = RELAXED_NONE;
+        if (answer == RELAXED_STALE)
+            give_up_on(&c);
         a->v.states += c.states.count;
     }
     peal_states_release(&c.states);

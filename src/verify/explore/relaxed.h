@@ -12,7 +12,8 @@
 
 #include "verify/story/story.h"
 
-/* STALE: a value that decides what happens next could be older than in any order of steps. */
+/* STALE: a value that decides what happens next could be older than in any order of steps; the answer says
+ * where, and is undecided. */
 enum relaxed_answer { RELAXED_NONE, RELAXED_RACE, RELAXED_STALE, RELAXED_UNDECIDED };
 
 /* Examines all executions. A race is put in the answer (fault and counterexample, not the verdict).
