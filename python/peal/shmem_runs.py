@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 MAX_RUNS = 64
 MAX_ORDERS = 5040
+MAX_CHANGES = 100  # more have more orders than can be tried
 MAX_STEPS = 100000
 MAX_PAIRS = 4000
 RESULT = re.compile(r"%(rax|eax|ax|al|ah)\b")
@@ -206,6 +207,9 @@ class Study:
                     raise Varies(pc, "what is read depends on the order of atomic operations")
         if not updates or (settled or not later) and (not returns or len(changes) == 1):
             return None
+        if len(changes) > MAX_CHANGES:
+            raise Varies(changes[0].pc, f"the value depends on the order of {len(changes)} atomic operations, which has too many outcomes "
+                         "to try")
         actual, outcomes = None, {}  # type: Any, Dict[Tuple[Any, ...], None]
         for number, order in enumerate(self.orders(changes)):
             if number == MAX_ORDERS:
@@ -387,8 +391,8 @@ def _observed(changes: List[Change], now: int) -> Optional[List[Change]]:
             order = []
             while last:
                 change, last = last
-                order.insert(0, change)
-            return order
+                order.append(change)
+            return order[::-1]
     return None
 
 
