@@ -434,8 +434,10 @@ class Traced(unittest.TestCase):
         for line in ("lane block 0 {", "notify release block s[0] += 1", "fence full device", "take acquire lock[0] from 0 to 1",
                      "wait block s[0] >= 1", "fetch_add(relaxed lock[0], 1)", "        fence\n"):
             self.assertIn(line, text)
+        def mistaken(k, x: "inout T[n]"):
+            k.fence("relaxed")
         with self.assertRaisesRegex(peal.PealError, "no order"):
-            peal.kernel(lambda k, x: k.fence("relaxed"))
+            peal.kernel(mistaken)
 
     def test_mistakes(self):
         def branches(k, x: "inout T[n]"):
