@@ -45,6 +45,12 @@ uint32_t peal_kernel_machine_ranks(const struct peal_cli *cli, const char *path)
     return ranks;
 }
 
+void peal_kernel_take_machine(struct peal_kernel_options *options, const char *platform)
+{
+    if (!options->machine && !options->nodes && !options->ranks.all)
+        options->machine = platform;
+}
+
 /* Where a machine has its ranks: those of -n, or all that it is made for. */
 static bool place_on_machine(const struct peal_cli *cli, const struct peal_kernel_options *options,
                              struct peal_places *out)

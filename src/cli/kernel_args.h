@@ -281,6 +281,8 @@ bool peal_kernel_placement(const struct peal_cli *cli, const struct peal_kernel_
  * required). False after a message. */
 bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_options *options,
                        int64_t fallback, int64_t *out);
+/* The platform's machine (may be NULL) is that of -m where neither -m nor --nodes nor -n all is given. */
+void peal_kernel_take_machine(struct peal_kernel_options *options, const char *platform);
 /* As many ranks as a machine, a file or a built-in one, is made for. 0 after a message. */
 uint32_t peal_kernel_machine_ranks(const struct peal_cli *cli, const char *path);
 /* Does --nodes, if it is given, place this many ranks? False after a message. */

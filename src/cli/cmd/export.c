@@ -2,6 +2,7 @@
 /* peal export KERNEL --to ENGINE: a proved plan as another engine's file. */
 #include "cli/import/import_args.h"
 #include "cli/record/record.h"
+#include "cli/run/ranks.h"
 #include "cli/kernel_args.h"
 #include "export/export.h"
 #include "lang/lang.h"
@@ -140,10 +141,12 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return code;
     }
     struct peal_program *program;
-    const struct peal_kernel *kernel = peal_kernel_open(cli, args[0], &o->kernel, &program);
+    struct export_options own = *o;
+    peal_kernel_take_machine(&own.kernel, peal_ranks_machine());
+    const struct peal_kernel *kernel = peal_kernel_open(cli, args[0], &own.kernel, &program);
     if (!kernel)
         return PEAL_EXIT_OTHER;
-    code = export_kernel(cli, o, target, kernel);
+    code = export_kernel(cli, &own, target, kernel);
     peal_program_close(program);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "lang/lang.h"
 #include "cli/import/import_args.h"
 #include "cli/record/record.h"
+#include "cli/run/ranks.h"
 #include "cli/kernel_args.h"
 #include "plan/plan.h"
 
@@ -95,12 +96,13 @@ static int show_file(struct peal_cli *cli, const char *path, const struct plan_o
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     (void)nargs;
-    const struct plan_options *plan_options = options;
+    struct plan_options own = *(const struct plan_options *)options, *plan_options = &own;
     if (!peal_recorded_options_fit(cli, &plan_options->kernel, args[0]))
         return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0]))
         return show_file(cli, args[0], plan_options);
     struct peal_program *program;
+    peal_kernel_take_machine(&own.kernel, peal_ranks_machine());
     const struct peal_kernel *kernel =
         peal_kernel_open(cli, args[0], &plan_options->kernel, &program);
     if (!kernel)

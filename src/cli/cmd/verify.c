@@ -5,6 +5,7 @@
 #include "cli/import/python.h"
 #include "cli/kernel_args.h"
 #include "cli/record/record.h"
+#include "cli/run/ranks.h"
 #include "cli/verify/verify_recorded.h"
 #include "cli/verify/require.h"
 #include "cli/verify/sarif.h"
@@ -276,9 +277,11 @@ static int prove_or_stop(struct peal_cli *cli, const struct peal_verify_settings
                          const struct peal_kernel *kernel, const char *file,
                          struct peal_verify_lines *several)
 {
+    struct peal_verify_settings own = *o;
+    peal_kernel_take_machine(&own.kernel, peal_ranks_machine());
     if (o->fault)
-        return report_stops(cli, o, kernel);
-    return peal_verify_kernel(cli, o, kernel, file, several);
+        return report_stops(cli, &own, kernel);
+    return peal_verify_kernel(cli, &own, kernel, file, several);
 }
 
 /* The worse of two exit codes: wrong usage, then refuted, then not proved. */
