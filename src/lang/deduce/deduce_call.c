@@ -169,6 +169,12 @@ static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param
 {
     struct peal_symbol *symbol = peal_place_symbol(arg);
     const struct peal_type *type = &arg->type;
+    if (type->kind == PEAL_TYPE_TILE && symbol) {
+        peal_deducer_error(d, arg->pos, "a call works on memory, and '%s' is a tile", symbol->name);
+        peal_deducer_note(d, symbol->pos, "declare it as 'private %s: ...' and assign to it",
+                          symbol->name);
+        return;
+    }
     if (type->kind != PEAL_TYPE_BUFFER || !symbol || peal_place_is_remote(arg)) {
         peal_deducer_error(d, arg->pos,
                            "parameter '%s' takes a buffer of this rank, and '%s' is %s",
