@@ -231,9 +231,11 @@ static void print(const struct rank *me, double median, uint64_t wrong)
         print_json(me, median, gbs, wrong);
         return;
     }
-    printf("%s on %u rank%s%s%s, %llu bytes, ", peal_plan_string(plan, plan->kernel), plan->nranks,
-           peal_text_plural(plan->nranks), machine ? " of " : "", machine ? machine : "",
-           (unsigned long long)bytes);
+    printf("%s on %u rank%s%s%s, ", peal_plan_string(plan, plan->kernel), plan->nranks,
+           peal_text_plural(plan->nranks), machine ? " of " : "", machine ? machine : "");
+    if (me->run->options->kernel.roots.len)
+        printf("root %lld, ", (long long)me->run->options->kernel.roots.at[0]);
+    printf("%llu bytes, ", (unsigned long long)bytes);
     if (machine)
         printf("one launch, simulated:\n");
     else
