@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,19 +186,6 @@ bool peal_cli_replace(const char *path, const char *text, size_t len, const char
     return good;
 }
 
-bool peal_cli_folder_open(const struct peal_cli *cli, char out[PEAL_CLI_FOLDER])
-{
-    const char *tmp = getenv("TMPDIR");
-    if (!tmp || strlen(tmp) > PEAL_CLI_FOLDER - sizeof "/peal-XXXXXX")
-        tmp = "/tmp";
-    snprintf(out, PEAL_CLI_FOLDER, "%s/peal-XXXXXX", tmp);
-    if (mkdtemp(out))
-        return true;
-    out[0] = '\0';
-    peal_cli_fail(cli, "cannot make a folder in '%s': %s", tmp, strerror(errno));
-    return false;
-}
-
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
 {
     (void)info, (void)type, (void)at;
@@ -209,6 +197,52 @@ void peal_cli_folder_remove(const char *folder)
     enum { OPEN_AT_ONCE = 16 };
     if (folder[0])
         (void)nftw(folder, remove_one, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A process that removes the folder when this one has ended, however it does: nobody else is left to do it
+ * after SIGTERM or SIGKILL. It sleeps until the last copy of the pipe's other end is closed, and leaves
+ * alone what is no longer the folder that was made. */
+static void keep_tidy(const char *folder)
+{
+    enum { FILES = 256 };
+    int ends[2];
+    struct stat made, now;
+    if (stat(folder, &made) != 0 || pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid != 0) {
+        close(ends[0]);
+        if (pid < 0)
+            close(ends[1]);
+        return; /* the other end is closed when this process ends */
+    }
+    (void)setsid(); /* no terminal's signals */
+    for (int fd = 0; fd < FILES; fd++) {
+        if (fd != ends[0])
+            close(fd);
+    }
+    char byte;
+    while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+        continue;
+    if (lstat(folder, &now) == 0 && now.st_ino == made.st_ino && now.st_dev == made.st_dev)
+        peal_cli_folder_remove(folder);
+    _exit(0);
+}
+
+bool peal_cli_folder_open(const struct peal_cli *cli, char out[PEAL_CLI_FOLDER])
+{
+    const char *tmp = getenv("TMPDIR");
+    if (!tmp || strlen(tmp) > PEAL_CLI_FOLDER - sizeof "/peal-XXXXXX")
+        tmp = "/tmp";
+    snprintf(out, PEAL_CLI_FOLDER, "%s/peal-XXXXXX", tmp);
+    if (mkdtemp(out)) {
+        keep_tidy(out);
+        return true;
+    }
+    out[0] = '\0';
+    peal_cli_fail(cli, "cannot make a folder in '%s': %s", tmp, strerror(errno));
+    return false;
 }
 
 bool peal_cli_write(const struct peal_cli *cli, const char *path, const struct peal_text *text)

@@ -107,7 +107,8 @@ bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_sou
  * the name under which the old one is kept, or NULL. False: errno says why (EEXIST: the backup). Any
  * thread may call it. */
 bool peal_cli_replace(const char *path, const char *text, size_t len, const char *backup);
-/* A new folder that only this user can enter, in TMPDIR or /tmp. False after a message; then `out` is "". */
+/* A new folder that only this user can enter, in TMPDIR or /tmp. However the command ends, it is removed. False
+ * after a message; then `out` is "". */
 enum { PEAL_CLI_FOLDER = 64 };
 bool peal_cli_folder_open(const struct peal_cli *cli, char out[PEAL_CLI_FOLDER]);
 /* Removes it with everything in it. "" is ignored. */
