@@ -3,7 +3,7 @@
  * relaxed notify. A fence that is too narrow is widened. */
 #include "verify/advice/adviser.h"
 
-enum { MAX_PAIRED = 12 }; /* of so many lines any two are tried together */
+enum { MAX_PAIRED = 12 }; /* up to this many lines, any two are tried together */
 
 /* Does the step order less than the default, after what orders.c has dropped? */
 static bool is_weak(const struct step *s)

@@ -94,7 +94,7 @@ static int64_t least_multiple(int64_t a, int64_t b)
     return multiple;
 }
 
-/* The proof needs counts that are divided into so many pieces in every way. */
+/* The proof needs counts that leave every rest when they are divided into this many pieces. */
 static bool count_pieces(struct mesh *m, int64_t pieces)
 {
     m->pieces = least_multiple(m->pieces, pieces);
