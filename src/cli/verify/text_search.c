@@ -485,7 +485,7 @@ static void guess_insertions(struct text_search *f)
                           memchr(f->source->text + from, '}', line_end(f->source, at) - from);
             if ((!opens && !closes) || !inside || strchr(f->guessed[i], '{'))
                 continue;
-            snprintf(line, sizeof line, opens ? " %s " : " %s ", f->guessed[i]);
+            snprintf(line, sizeof line, " %s ", f->guessed[i]);
             snprintf(what, sizeof what, "in line %u: %s", number_of(f, at), f->guessed[i]);
             guess(f, at + opens, 0, "", at + opens, line, what);
         }
