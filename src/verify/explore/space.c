@@ -241,6 +241,11 @@ static void note_order(struct space *s, uint32_t block)
         lowest[u] = s->at[u] < lowest[u] ? s->at[u] : lowest[u];
 }
 
+static bool changes_reg(const struct step *step)
+{
+    return peal_step_fetches(step) || step->kind == STEP_WHEN;
+}
+
 struct undo peal_space_take(struct space *s, uint32_t t)
 {
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
@@ -248,7 +253,8 @@ struct undo peal_space_take(struct space *s, uint32_t t)
     int64_t *regs = s->reg + s->first_reg[t];
     if (block && !s->replays)
         note_order(s, block - 1);
-    struct undo undo = {t, s->value[step->cell], regs[step->reg]};
+    /* Of a fence, `reg` says which it is. */
+    struct undo undo = {t, s->value[step->cell], changes_reg(step) ? regs[step->reg] : 0};
     s->value[step->cell] = peal_program_effect(s->p, t, s->at[t], regs, undo.value);
     if (++s->at[t] == s->p->threads[t].nsteps)
         s->unfinished--;
@@ -262,7 +268,7 @@ void peal_space_untake(struct space *s, struct undo undo)
         s->unfinished++;
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
     s->value[step->cell] = undo.value;
-    if (peal_step_fetches(step) || step->kind == STEP_WHEN)
+    if (changes_reg(step))
         s->reg[s->first_reg[t] + step->reg] = undo.reg;
 }
 
