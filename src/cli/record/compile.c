@@ -232,8 +232,10 @@ static bool write_missing(const struct compiled *c, const char *log)
                                         "undefined symbol: ", "undefined reference to '"};
     struct peal_text text = {0}, source = {0};
     int count = 0;
-    if (!peal_text_read(&text, log, LARGEST) || !text.len)
+    if (!peal_text_read(&text, log, LARGEST) || !text.len) {
+        peal_text_release(&text);
         return false;
+    }
     peal_text_puts(&source, "extern \"C\" void rec_missing(void *caller, const char *symbol);\n");
     for (int w = 0; w < 3; w++) {
         const char *at = peal_text_get(&text);
