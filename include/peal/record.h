@@ -140,6 +140,9 @@ PEAL_API void peal_record_rank(struct peal_record *record, uint32_t rank);
  * the same time; only flags, peal_record_order and peal_record_join order them. `name` is shown in
  * verdicts; NULL: it has none, or keeps the one it has. At most 256 lanes per rank. */
 PEAL_API void peal_record_lane(struct peal_record *record, uint32_t lane, const char *name);
+/* The current lane belongs to this block of its rank, from 0 to 65535; one that was not given one is a
+ * block of its own. */
+PEAL_API void peal_record_block(struct peal_record *record, uint32_t block);
 /* The position of what follows. `file` is copied; NULL: no position. */
 PEAL_API void peal_record_at(struct peal_record *record, const char *file, uint32_t line);
 
@@ -189,19 +192,37 @@ enum peal_record_relation {
     PEAL_RECORD_GT,
     PEAL_RECORD_NE /* of 0 only, and of a cell that never falls */
 };
-/* It orders nothing: other memory is not visible with it. */
-enum { PEAL_RECORD_RELAXED = 1 };
+/* What an op on a cell, or a fence, orders and for whom: at most one order and one scope. 0: what
+ * docs/verifier.md calls the default, for all ranks. SEQ_CST of an op on a cell is that default; what C
+ * promises of such ops beyond acquire and release is counted on only where no other order, scope or fence
+ * is used. */
+enum {
+    PEAL_RECORD_RELAXED = 1, /* it orders nothing: other memory is not visible with it */
+    PEAL_RECORD_ACQUIRE = 2,
+    PEAL_RECORD_RELEASE = 4,
+    PEAL_RECORD_ACQ_REL = PEAL_RECORD_ACQUIRE | PEAL_RECORD_RELEASE,
+    PEAL_RECORD_SEQ_CST = 8,
+    PEAL_RECORD_DEVICE = 16, /* the lanes of this rank only */
+    PEAL_RECORD_BLOCK = 32   /* the lanes of this lane's block only: peal_record_block */
+};
 
 /* Changes the cell at `address`, of any rank, in one step, and releases: what this lane did before
- * is visible to whoever waits for it. `bytes`: 4 or 8. */
+ * is visible to whoever waits for it. `bytes`: 4 or 8. An add that acquires, too, is an atomic read and
+ * write whose answer the kernel does not act on. */
 PEAL_API void peal_record_notify(struct peal_record *record, uint64_t address, uint32_t bytes,
                                  enum peal_record_change change, int64_t value, uint32_t flags);
 /* Blocks until the cell of this rank compares so, and acquires. */
 PEAL_API void peal_record_wait(struct peal_record *record, uint64_t address, uint32_t bytes,
                                enum peal_record_relation relation, int64_t value, uint32_t flags);
-/* Blocks until the cell holds `from`, and makes it `to` in the same moment: a lock. */
+/* Blocks until the cell holds `from`, and makes it `to` in the same moment: a lock. The first form
+ * acquires and releases. */
 PEAL_API void peal_record_take(struct peal_record *record, uint64_t address, uint32_t bytes,
                                int32_t from, int32_t to);
+PEAL_API void peal_record_take_flags(struct peal_record *record, uint64_t address, uint32_t bytes,
+                                     int32_t from, int32_t to, uint32_t flags);
+/* Orders what the lane did before it and does after it, through ops on cells beside it. 0 is ACQ_REL;
+ * SEQ_CST is a full fence. */
+PEAL_API void peal_record_fence(struct peal_record *record, uint32_t flags);
 
 /* What lane `from` has done so far happens before what lane `to` does from here on. */
 PEAL_API void peal_record_order(struct peal_record *record, uint32_t from, uint32_t to);

@@ -446,6 +446,33 @@ static void message(struct emitter *e)
     mark(e);
 }
 
+/* The plan's flags for what an op, or a fence, orders. */
+static uint32_t order_flags(const struct record_op *op)
+{
+    bool chooses = op->kind == RECORD_FENCE || op->kind == RECORD_TAKE || peal_record_is_fetch(op);
+    uint32_t flags = op->flags & PEAL_RECORD_RELAXED ? PEAL_OP_RELAXED : 0;
+    uint32_t order = op->flags & PEAL_RECORD_ACQ_REL;
+    if (op->flags & PEAL_RECORD_DEVICE)
+        flags |= PEAL_OP_DEVICE;
+    else if (op->flags & PEAL_RECORD_BLOCK)
+        flags |= PEAL_OP_BLOCK;
+    if (op->kind == RECORD_FENCE && (op->flags & PEAL_RECORD_SEQ_CST))
+        flags |= PEAL_OP_FULL;
+    else if (chooses && order == PEAL_RECORD_ACQUIRE)
+        flags |= PEAL_OP_ACQUIRE;
+    else if (chooses && order == PEAL_RECORD_RELEASE)
+        flags |= PEAL_OP_RELEASE;
+    return flags;
+}
+
+static void fence(struct emitter *e)
+{
+    struct peal_op op = {
+        .kind = PEAL_OP_FENCE, .flags = (uint8_t)order_flags(e->op), .pos = PEAL_NONE};
+    peal_assembler_append(e->a, &op, NULL);
+    mark(e);
+}
+
 static void notify(struct emitter *e, const struct record_cell *cell, int64_t value, uint32_t flags)
 {
     const struct span *span = &e->r->spans.at[e->op->span];
@@ -456,7 +483,7 @@ static void notify(struct emitter *e, const struct record_cell *cell, int64_t va
 
 static void wait(struct emitter *e, const struct record_cell *cell)
 {
-    uint32_t flags = e->op->flags & PEAL_RECORD_RELAXED ? PEAL_OP_RELAXED : 0;
+    uint32_t flags = order_flags(e->op);
     int64_t value = e->op->how == PEAL_RECORD_NE ? 1 : e->op->value;
     if (e->op->how == PEAL_RECORD_EQ)
         flags |= PEAL_OP_EQUAL;
@@ -465,18 +492,22 @@ static void wait(struct emitter *e, const struct record_cell *cell)
     mark(e);
 }
 
-static void take(struct emitter *e, const struct record_cell *cell)
+/* A cell is read and changed in one step; nobody uses what a fetch_add finds. */
+static void atomic(struct emitter *e, const struct record_cell *cell, enum peal_op_kind kind)
 {
     const struct span *span = &e->r->spans.at[e->op->span];
     uint32_t signal = e->r->regions.at[cell->region].signals[cell->kind];
-    struct peal_op op = {.kind = PEAL_OP_TAKE,
+    struct peal_op op = {.kind = (uint8_t)kind,
                          .fn = (uint8_t)signal,
+                         .flags = (uint8_t)order_flags(e->op),
                          .dtype = (uint8_t)(signal >> 8),
                          .pos = PEAL_NONE,
                          .sync = {.cell = peal_assembler_cell(e->a, signal, cell->index),
                                   .rank = span->rank,
                                   .phases = PEAL_NONE,
                                   .value = e->op->value}};
+    if (peal_op_fetches(&op))
+        op.sync.reg = (uint16_t)peal_assembler_reg(e->a);
     peal_assembler_append(e->a, &op, NULL);
     mark(e);
 }
@@ -529,6 +560,9 @@ static void emit_op(struct emitter *e)
     case RECORD_RECV:
         message(e);
         break;
+    case RECORD_FENCE:
+        fence(e);
+        break;
     case RECORD_READ:
     case RECORD_WRITE:
         if (cell)
@@ -539,15 +573,17 @@ static void emit_op(struct emitter *e)
             write_span(e, spans, op->nsrc ? spans[1].offset : PEAL_PLAN_UNKNOWN);
         break;
     case RECORD_NOTIFY:
-        flags = op->how == PEAL_RECORD_SET ? PEAL_OP_SET : 0;
-        flags |= op->flags & PEAL_RECORD_RELAXED ? PEAL_OP_RELAXED : 0;
-        notify(e, cell, op->value, flags);
+        flags = order_flags(op) | (op->how == PEAL_RECORD_SET ? PEAL_OP_SET : 0);
+        if (peal_record_is_fetch(op))
+            atomic(e, cell, PEAL_OP_FETCH_ADD);
+        else
+            notify(e, cell, op->value, flags);
         break;
     case RECORD_WAIT:
         wait(e, cell);
         break;
     case RECORD_TAKE:
-        take(e, cell);
+        atomic(e, cell, PEAL_OP_TAKE);
         break;
     case RECORD_RELEASE:
         peal_assembler_notify(e->a, e->rank, e->order, op->cell, PEAL_NONE, 1, 0);
@@ -569,6 +605,8 @@ static void emit_ranks(struct emitter *e)
             struct record_lane *lane = r->ranks[e->rank].lanes.at[e->lane];
             if (e->lane)
                 peal_assembler_lane_begin(e->a);
+            if (lane->block)
+                peal_assembler_lane_block(e->a, lane->block - 1);
             for (size_t i = 0; i < lane->ops.len && r->status == PEAL_OK; i++) {
                 e->op = &lane->ops.at[i];
                 emit_op(e);

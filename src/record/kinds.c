@@ -328,6 +328,7 @@ static void note_cell(struct peal_record *r, uint32_t rank, uint32_t lane,
     switch ((enum record_kind)op->kind) {
     case RECORD_NOTIFY:
         note_change(use, writer, op->how == PEAL_RECORD_SET, op->value);
+        use->other |= peal_record_is_fetch(op);
         break;
     case RECORD_WAIT:
         use->other |= op->how == PEAL_RECORD_EQ;

@@ -393,6 +393,17 @@ void peal_record_lane(struct peal_record *r, uint32_t lane, const char *name)
         l->name = keep_name(r, name);
 }
 
+void peal_record_block(struct peal_record *r, uint32_t block)
+{
+    if (r->status != PEAL_OK)
+        return;
+    struct record_lane *l = r->rank == PEAL_NONE ? NULL : peal_record_get_lane(r, r->lane);
+    if (!l || block > UINT16_MAX || (l->block && l->block != block + 1))
+        peal_record_fail(r, PEAL_INVALID, "a lane is in two blocks, or in one that is none");
+    else
+        l->block = block + 1;
+}
+
 static uint64_t hash_position(const void *record, uint32_t row)
 {
     const struct record_position *p = &((const struct peal_record *)record)->positions.at[row];
@@ -605,7 +616,41 @@ void peal_record_recv(struct peal_record *r, uint32_t from, const struct peal_re
     add_message(r, (struct record_op){.kind = RECORD_RECV, .cell = from}, dst);
 }
 
-static void add_cell_op(struct peal_record *r, uint64_t address, uint32_t bytes,
+/* At most one order, of those that the op can have, and one scope. */
+static void check_order(struct peal_record *r, const struct record_op *op, uint32_t flags)
+{
+    static const char *const whats[] = {[RECORD_FENCE] = "a fence",
+                                        [RECORD_NOTIFY] = "a store",
+                                        [RECORD_WAIT] = "a wait",
+                                        [RECORD_TAKE] = "a swap"};
+    uint32_t scope = flags & (PEAL_RECORD_DEVICE | PEAL_RECORD_BLOCK);
+    uint32_t order = flags & (PEAL_RECORD_RELAXED | PEAL_RECORD_ACQ_REL | PEAL_RECORD_SEQ_CST);
+    bool sets = op->kind == RECORD_NOTIFY && op->how == PEAL_RECORD_SET;
+    uint32_t none = op->kind == RECORD_FENCE ? PEAL_RECORD_RELAXED : 0; /* it cannot have these */
+    if (sets)
+        none = PEAL_RECORD_ACQUIRE;
+    else if (op->kind == RECORD_WAIT)
+        none = PEAL_RECORD_RELEASE;
+    bool two = order != PEAL_RECORD_ACQ_REL && (order & (order - 1));
+    if (flags != (order | scope) || two || (scope & (scope - 1)))
+        peal_record_fail(r, PEAL_INVALID, "an op has two orders, two scopes, or one that is none");
+    else if (order & none)
+        peal_record_fail(r, PEAL_UNSUPPORTED, "%s that %s", whats[op->kind],
+                         none == PEAL_RECORD_RELAXED ? "is relaxed orders nothing"
+                         : sets                      ? "acquires"
+                                                     : "releases");
+}
+
+void peal_record_fence(struct peal_record *r, uint32_t flags)
+{
+    struct record_op op = {.kind = RECORD_FENCE, .flags = (uint8_t)flags};
+    if (r->status == PEAL_OK && r->rank == PEAL_NONE)
+        peal_record_fail(r, PEAL_INVALID, "an op before the first rank began");
+    check_order(r, &op, flags);
+    add_op(r, op, NULL, 0, NULL, 0);
+}
+
+static void add_cell_op(struct peal_record *r, uint64_t address, uint32_t bytes, uint32_t flags,
                         struct record_op op)
 {
     struct peal_record_span cell = {
@@ -616,6 +661,8 @@ static void add_cell_op(struct peal_record *r, uint64_t address, uint32_t bytes,
         peal_record_fail(r, PEAL_UNSUPPORTED, "a signal of %u bytes: 4 or 8 are possible", bytes);
         return;
     }
+    check_order(r, &op, flags);
+    op.flags = (uint8_t)flags;
     add_op(r, op, &cell, 1, NULL, 0);
     if (r->status != PEAL_OK)
         return;
@@ -635,31 +682,34 @@ static void add_cell_op(struct peal_record *r, uint64_t address, uint32_t bytes,
 void peal_record_notify(struct peal_record *r, uint64_t address, uint32_t bytes,
                         enum peal_record_change change, int64_t value, uint32_t flags)
 {
-    add_cell_op(r, address, bytes,
-                (struct record_op){.kind = RECORD_NOTIFY,
-                                   .how = (uint8_t)change,
-                                   .flags = (uint8_t)flags,
-                                   .value = value});
+    add_cell_op(
+        r, address, bytes, flags,
+        (struct record_op){.kind = RECORD_NOTIFY, .how = (uint8_t)change, .value = value});
 }
 
 void peal_record_wait(struct peal_record *r, uint64_t address, uint32_t bytes,
                       enum peal_record_relation relation, int64_t value, uint32_t flags)
 {
-    struct record_op op = {
-        .kind = RECORD_WAIT, .how = (uint8_t)relation, .flags = (uint8_t)flags, .value = value};
+    struct record_op op = {.kind = RECORD_WAIT, .how = (uint8_t)relation, .value = value};
     if (relation == PEAL_RECORD_GT && value < INT64_MAX) {
         op.how = PEAL_RECORD_GE;
         op.value++;
     }
     if (relation > PEAL_RECORD_NE || (relation == PEAL_RECORD_NE && value != 0))
         peal_record_fail(r, PEAL_UNSUPPORTED, "a wait for a signal that is not %" PRId64, value);
-    add_cell_op(r, address, bytes, op);
+    add_cell_op(r, address, bytes, flags, op);
 }
 
 void peal_record_take(struct peal_record *r, uint64_t address, uint32_t bytes, int32_t from,
                       int32_t to)
 {
-    add_cell_op(r, address, bytes,
+    peal_record_take_flags(r, address, bytes, from, to, 0);
+}
+
+void peal_record_take_flags(struct peal_record *r, uint64_t address, uint32_t bytes, int32_t from,
+                            int32_t to, uint32_t flags)
+{
+    add_cell_op(r, address, bytes, flags,
                 (struct record_op){.kind = RECORD_TAKE, .value = peal_swap_value(from, to)});
 }
 

@@ -61,6 +61,7 @@ enum record_kind {
     RECORD_ACCUMULATE,
     RECORD_SEND, /* `cell` is the other rank */
     RECORD_RECV,
+    RECORD_FENCE, /* it has no span */
     RECORD_READ,
     RECORD_WRITE, /* of a constant, or of a value that is not known (no source) */
     RECORD_NOTIFY,
@@ -75,7 +76,7 @@ enum record_kind {
 struct record_op {
     uint8_t kind;
     uint8_t how;   /* function, change or relation */
-    uint8_t flags; /* PEAL_RECORD_RELAXED */
+    uint8_t flags; /* PEAL_RECORD_RELAXED, ... */
     uint32_t pos;
     uint32_t span;
     uint16_t ndst, nsrc;
@@ -88,6 +89,7 @@ struct record_op {
 
 struct record_lane {
     const char *name;
+    uint32_t block; /* + 1; 0: one of its own */
     PEAL_VEC(struct record_op) ops;
     /* lanes.c */
     uint32_t clock[RECORD_MAX_LANES]; /* it is ordered after this many ops of each lane */
@@ -184,6 +186,12 @@ void peal_record_find_kinds(struct peal_record *r);
 const struct record_cell *peal_record_cell(const struct peal_record *r, const struct span *span);
 /* The type that memory has there: PEAL_DTYPES if it has several. */
 uint8_t peal_record_type(const struct peal_record *r, const struct span *span);
+
+/* A notify that acquires, too: more than a change of a cell. */
+static inline bool peal_record_is_fetch(const struct record_op *op)
+{
+    return op->kind == RECORD_NOTIFY && (op->flags & PEAL_RECORD_ACQUIRE);
+}
 
 /* emit.c */
 enum peal_status peal_record_emit(struct peal_record *r, struct peal_diags *diags,

@@ -472,6 +472,63 @@ static void limits_are_said_in_words(void **state)
     assert_string_equal(error, "the kernel does more than 3 operations: that is the limit");
 }
 
+/* What rank 0 does between its write and rank 1's read, and what becomes of it. */
+static void an_order_is_as_strong_as_it_says(void **state)
+{
+    enum { ADDS, FENCES, TAKES };
+    static const struct {
+        int line, form;
+        uint32_t change, wait; /* flags */
+        enum peal_outcome verdict;
+    } rows[] = {
+        {__LINE__, ADDS, 0, 0, PEAL_PROVED},
+        {__LINE__, ADDS, PEAL_RECORD_SEQ_CST, PEAL_RECORD_SEQ_CST, PEAL_PROVED},
+        {__LINE__, ADDS, PEAL_RECORD_RELEASE, PEAL_RECORD_ACQUIRE, PEAL_PROVED},
+        {__LINE__, ADDS, PEAL_RECORD_ACQ_REL, PEAL_RECORD_ACQUIRE, PEAL_PROVED},
+        {__LINE__, ADDS, PEAL_RECORD_ACQUIRE, PEAL_RECORD_ACQUIRE, PEAL_REFUTED},
+        {__LINE__, ADDS, PEAL_RECORD_RELAXED, PEAL_RECORD_ACQUIRE, PEAL_REFUTED},
+        {__LINE__, ADDS, PEAL_RECORD_RELEASE, PEAL_RECORD_RELAXED, PEAL_REFUTED},
+        {__LINE__, ADDS, PEAL_RECORD_RELEASE | PEAL_RECORD_DEVICE, 0, PEAL_REFUTED},
+        {__LINE__, ADDS, PEAL_RECORD_RELEASE, PEAL_RECORD_ACQUIRE | PEAL_RECORD_BLOCK,
+         PEAL_REFUTED},
+        {__LINE__, FENCES, PEAL_RECORD_RELEASE, PEAL_RECORD_ACQUIRE, PEAL_PROVED},
+        {__LINE__, FENCES, PEAL_RECORD_SEQ_CST, 0, PEAL_PROVED},
+        {__LINE__, FENCES, PEAL_RECORD_ACQUIRE, PEAL_RECORD_ACQUIRE, PEAL_REFUTED},
+        {__LINE__, FENCES, PEAL_RECORD_DEVICE, 0, PEAL_REFUTED},
+        {__LINE__, TAKES, PEAL_RECORD_RELEASE, PEAL_RECORD_ACQUIRE, PEAL_PROVED},
+        {__LINE__, TAKES, PEAL_RECORD_RELEASE, PEAL_RECORD_RELEASE, PEAL_REFUTED},
+        {__LINE__, TAKES, PEAL_RECORD_RELEASE, PEAL_RECORD_RELAXED, PEAL_REFUTED},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool fences = rows[i].form == FENCES;
+        struct peal_record *record = begin(1, NULL);
+        declare_all(record);
+        peal_record_rank(record, 0);
+        copy(record, WINDOW + NEXT, X, COUNT);
+        if (fences)
+            peal_record_fence(record, rows[i].change);
+        peal_record_notify(record, WINDOW + NEXT + BYTES, 4, PEAL_RECORD_ADD, 1,
+                           fences ? PEAL_RECORD_RELAXED : rows[i].change);
+        peal_record_rank(record, 1);
+        if (rows[i].form == TAKES)
+            peal_record_take_flags(record, WINDOW + NEXT + BYTES, 4, 1, 0, rows[i].wait);
+        else
+            peal_record_wait(record, WINDOW + NEXT + BYTES, 4, PEAL_RECORD_GE, 1,
+                             fences ? PEAL_RECORD_RELAXED : rows[i].wait);
+        if (fences)
+            peal_record_fence(record, rows[i].wait);
+        copy(record, CORE, WINDOW + NEXT, COUNT);
+        peal_record_rank(record, 2);
+        struct peal_plan *plan = finish(record);
+        struct peal_verification *v = verify(plan);
+        if (v->verdict != rows[i].verdict)
+            fail_msg("line %d: %s", rows[i].line, peal_outcome_name(v->verdict));
+        peal_verification_free(v);
+        free(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +542,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_said_with_its_line),
         cmocka_unit_test(a_rank_that_never_began_is_named),
         cmocka_unit_test(limits_are_said_in_words),
+        cmocka_unit_test(an_order_is_as_strong_as_it_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

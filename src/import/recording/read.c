@@ -343,7 +343,32 @@ static void read_compute(struct recording_reader *r)
         peal_record_compute(r->record, word(r, 1), spans, ndsts, spans + ndsts, n - ndsts);
 }
 
-/* notify ADDRESS BYTES add|set VALUE [relaxed], wait ADDRESS BYTES >=|==|>|!= VALUE [relaxed] */
+/* [relaxed|acquire|release|acq_rel|seq_cst] [block|device|system], from a word to the end of the line. */
+static uint32_t read_ordering(struct recording_reader *r, uint32_t i)
+{
+    static const struct {
+        const char *word;
+        uint32_t flags;
+    } orders[] = {{"relaxed", PEAL_RECORD_RELAXED}, {"acquire", PEAL_RECORD_ACQUIRE},
+                  {"release", PEAL_RECORD_RELEASE}, {"acq_rel", PEAL_RECORD_ACQ_REL},
+                  {"seq_cst", PEAL_RECORD_SEQ_CST}, {"block", PEAL_RECORD_BLOCK},
+                  {"device", PEAL_RECORD_DEVICE},   {"system", 0}};
+    enum { ROWS = sizeof orders / sizeof *orders, ORDERS = 5 };
+    uint32_t flags = 0, row = 0;
+    for (uint32_t first = 0; i < r->nwords; i++, first = row < ORDERS ? ORDERS : ROWS) {
+        row = first;
+        while (row < ROWS && !is_word(r, i, orders[row].word))
+            row++;
+        if (row == ROWS) {
+            refuse(r, "'%s' is not an order or a scope here", r->words[i]);
+            return 0;
+        }
+        flags |= orders[row].flags;
+    }
+    return flags;
+}
+
+/* notify ADDRESS BYTES add|set VALUE [ORDERING], wait ADDRESS BYTES >=|==|>|!= VALUE [ORDERING] */
 static void read_cell(struct recording_reader *r, bool waits)
 {
     static const char *const relations[] = {[PEAL_RECORD_GE] = ">=",
@@ -351,7 +376,7 @@ static void read_cell(struct recording_reader *r, bool waits)
                                             [PEAL_RECORD_GT] = ">",
                                             [PEAL_RECORD_NE] = "!="};
     uint64_t address = number(r, 1, UINT64_MAX);
-    uint32_t bytes = (uint32_t)number(r, 2, 8), flags = is_word(r, 5, "relaxed");
+    uint32_t bytes = (uint32_t)number(r, 2, 8), flags = read_ordering(r, 5);
     int64_t value = signed_number(r, 4);
     if (!waits) {
         if (!is_word(r, 3, "add") && !is_word(r, 3, "set"))
@@ -427,10 +452,18 @@ static void read_take(struct recording_reader *r)
     uint64_t address = number(r, 1, UINT64_MAX);
     uint32_t bytes = (uint32_t)number(r, 2, 8);
     int64_t from = signed_number(r, 3), to = signed_number(r, 4);
+    uint32_t flags = read_ordering(r, 5);
     if (from != (int32_t)from || to != (int32_t)to)
         refuse(r, "'take' needs numbers of 32 bits");
     if (!r->failed)
-        peal_record_take(r->record, address, bytes, (int32_t)from, (int32_t)to);
+        peal_record_take_flags(r->record, address, bytes, (int32_t)from, (int32_t)to, flags);
+}
+
+static void read_fence(struct recording_reader *r)
+{
+    uint32_t flags = read_ordering(r, 1);
+    if (!r->failed)
+        peal_record_fence(r->record, flags);
 }
 
 static void read_call(struct recording_reader *r)
@@ -444,6 +477,8 @@ static void read_call(struct recording_reader *r)
     else if (is_word(r, 0, "lane"))
         peal_record_lane(r->record, (uint32_t)number(r, 1, UINT32_MAX),
                          r->nwords > 2 ? r->words[2] : NULL);
+    else if (is_word(r, 0, "block"))
+        peal_record_block(r->record, (uint32_t)number(r, 1, UINT32_MAX));
     else if (is_word(r, 0, "at"))
         peal_record_at(r->record, r->nwords > 2 ? rest_of(r, r->rest2) : NULL,
                        (uint32_t)number(r, 1, UINT32_MAX));
@@ -457,6 +492,8 @@ static void read_call(struct recording_reader *r)
         read_cell(r, is_word(r, 0, "wait"));
     else if (is_word(r, 0, "take"))
         read_take(r);
+    else if (is_word(r, 0, "fence"))
+        read_fence(r);
     else if (is_word(r, 0, "send") || is_word(r, 0, "recv"))
         read_message(r);
     else if (is_word(r, 0, "order") || is_word(r, 0, "flag_set") || is_word(r, 0, "flag_wait"))
