@@ -28,7 +28,7 @@
  * Why two passes with fusion between them: fusion takes over a tile only if it has a single reader.
  * Without the first pass a tile that is stored twice would stay; without fusion in between there
  * would be no compute before the copies. Why a count in the op (`more_dsts`) and not a separate op:
- * docs/decisions/0016-a-compute-has-several-destinations.md.
+ * docs/decisions/0110-one-description-of-an-op.md.
  */
 #include "plan/assemble/lane.h"
 

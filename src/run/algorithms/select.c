@@ -236,7 +236,7 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, 16 << 20, "relay", 512 << 10},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, UINT64_MAX, "rows", 1 << 20},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 5, 256, UINT64_MAX, "relay", 512 << 10},
-    /* Calls whose senders do not wait: docs/decisions/0085-calls-in-a-row-measured-quietly.md. */
+    /* Calls whose senders do not wait: docs/decisions/0068-calls-in-a-row.md. */
     {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 2048, "direct", 65536},
     {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 4096, "mesh", 65536},
     {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 64 << 10, "rows", 512 << 10},
@@ -331,7 +331,7 @@ static const struct {
     {PEAL_CALL_SCATTER, STAGE, 2, 3, 4, 176 << 10, "send", 64 << 10},
     {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     /* What goes up goes over channels, so that low ranks run ahead: see
-     * docs/decisions/0074-calls-in-a-row-beside-open-mpi.md. */
+     * docs/decisions/0068-calls-in-a-row.md. */
     {PEAL_CALL_SCAN, STAGE, 2, 3, 4, 4 << 10, "doubling", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, 16 << 10, "small", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, UINT64_MAX, "relay", 64 << 10},

@@ -97,6 +97,6 @@ bool peal_call_streams(const struct peal_team *team, uint32_t collective, uint64
     uint64_t limit = *core_cache * 3 / (writes_much ? 2 : 4);
     if (team->size > team->policy.cores)
         limit = limit * team->policy.cores / team->size;
-    /* docs/decisions/0097-streams-begin-later-on-amd.md */
+    /* docs/decisions/0070-rings-longer-than-a-cache.md */
     return bytes >= limit * (team->policy.keeps_writes ? KEPT : 1);
 }

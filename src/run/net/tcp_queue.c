@@ -31,7 +31,7 @@ enum peal_status peal_tcp_link_init(struct peal_tcp_link *link)
 
 /* By default the system lets more and more bytes be under way, until they fit no cache: a long transfer to a near host
  * then takes twice as long. But a peer that other programs keep from its processor finds only what is under way when it
- * runs again, so the buffer grows while that lasts. See docs/decisions/0092-few-bytes-under-way.md. */
+ * runs again, so the buffer grows while that lasts. See docs/decisions/0070-rings-longer-than-a-cache.md. */
 enum {
     NEAR_US = 250,
     UNDER_WAY = 128 << 10,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank dies in a call that its peer is about to reach into, and another process gets its number:
  * the peer reports the death, and the stranger's memory stays as it was
- * (docs/decisions/0014-private-memory-is-reached-by-one-copy.md).
+ * (docs/decisions/0030-peers-read-and-do-not-write.md).
  *
  * Numbers are set in a namespace of process numbers, for which the test must be root. */
 #include "base/tests/unit.h"
