@@ -10,6 +10,7 @@
  *   keys.h    a set of keys, compared in full
  *   parallel.h  independent pieces of work on several threads
  *   formula.h   user-defined reductions
+ *   rate.h    exact rates (picoseconds per byte) and times
  *
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
  *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions)
@@ -30,6 +31,7 @@
 #include "base/keys.h"
 #include "base/nearest.h"
 #include "base/parallel.h"
+#include "base/rate.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/tables/contract.h"

@@ -429,6 +429,21 @@ TEST(collectives_share_what_their_sides_allow)
     assert_false(peal_contract_parts_on_root(PEAL_CONTRACT_ALLGATHER));
 }
 
+TEST(rates_are_exact)
+{
+    struct peal_rate rate, three;
+    const char *why;
+    assert_true(peal_rate_parse("48", &rate, &why)); /* 125 / 6 picoseconds per byte */
+    assert_int_equal(rate.num, 125);
+    assert_int_equal(rate.den, 6);
+    assert_int_equal(peal_rate_time(rate, 6), 125);
+    assert_int_equal(peal_rate_time(rate, 7), 146);
+    assert_true(peal_rate_bundle(rate, 3, &three));
+    assert_int_equal(peal_rate_compare(three, peal_rate_reduced(250, 36)), 0);
+    assert_true(peal_rate_compare(three, rate) < 0);
+    assert_false(peal_rate_bundle((struct peal_rate){1, UINT64_MAX}, 2, &three));
+}
+
 int main(void)
 {
     return unit_run();

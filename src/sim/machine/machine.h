@@ -15,11 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Picoseconds per unit as num / den, in lowest terms; 0 / 1 = no cost (an infinite rate). */
-struct peal_rate {
-    uint64_t num, den;
-};
-
 enum peal_level {
     PEAL_LEVEL_PE,
     PEAL_LEVEL_CUBE,
@@ -122,7 +117,5 @@ bool peal_machine_places(const struct peal_machine *machine, const struct peal_m
 
 /* Multiplications per cycle in a matmul of that type, f32 or f64; at least 1. */
 uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_dtype dtype);
-/* ceil(n * rate): picoseconds. UINT64_MAX if it does not fit. */
-uint64_t peal_rate_time(struct peal_rate rate, uint64_t n);
 
 #endif

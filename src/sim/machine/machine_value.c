@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine values: decimal numbers become exact rationals or whole picoseconds, or are refused. */
+/* Machine values: what the words of a machine file become, by the table machine.def. */
 #include "sim/machine/machine_value.h"
 
 #include <assert.h>
@@ -27,19 +27,10 @@ static const struct row rows[] = {
 #include "sim/machine/machine.def"
 };
 
-/* A decimal number: digits / 10^scale. */
-struct decimal {
-    uint64_t digits;
-    int scale;
-    bool infinite;
-};
-
 const char *peal_machine_key_path(enum peal_machine_key key)
 {
     return rows[key].path;
 }
-
-__extension__ typedef unsigned __int128 wide_int;
 
 uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_dtype dtype)
 {
@@ -52,116 +43,6 @@ uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_d
     if (!rate)
         return 1;
     return rate;
-}
-
-uint64_t peal_rate_time(struct peal_rate rate, uint64_t n)
-{
-    wide_int time = ((wide_int)n * rate.num + rate.den - 1) / rate.den;
-    if (time > UINT64_MAX)
-        return UINT64_MAX;
-    return (uint64_t)time;
-}
-
-/* "12", "0.5", "1.5e3", ".inf". At most 15 digits, so that nothing overflows later. */
-static bool parse_decimal(const char *text, struct decimal *out)
-{
-    struct decimal d = {0};
-    int ndigits = 0;
-    bool seen_point = false, any = false;
-    const char *p = text;
-    if (strcmp(text, ".inf") == 0 || strcmp(text, "inf") == 0) {
-        out->infinite = true;
-        return true;
-    }
-    for (; *p; p++) {
-        if (*p == '.' && !seen_point) {
-            seen_point = true;
-            continue;
-        }
-        if (!isdigit((unsigned char)*p))
-            break;
-        any = true;
-        if (d.digits || *p != '0')
-            ndigits++;
-        if (ndigits > 15)
-            return false;
-        d.digits = d.digits * 10 + (uint64_t)(*p - '0');
-        d.scale += seen_point;
-    }
-    if (any && (*p == 'e' || *p == 'E')) {
-        char *end;
-        long exponent = strtol(p + 1, &end, 10);
-        if (end == p + 1 || exponent < -12 || exponent > 12)
-            return false;
-        d.scale -= (int)exponent;
-        p = end;
-    }
-    if (!any || *p != 0)
-        return false;
-    for (; d.scale < 0; d.scale++) {
-        if (d.digits > UINT64_C(1000000000000000))
-            return false;
-        d.digits *= 10;
-    }
-    while (d.scale > 0 && d.digits % 10 == 0) {
-        d.digits /= 10;
-        d.scale--;
-    }
-    *out = d;
-    return d.scale <= 15;
-}
-
-static uint64_t power_of_ten(int exponent)
-{
-    uint64_t value = 1;
-    while (exponent-- > 0)
-        value *= 10;
-    return value;
-}
-
-/* 1000 / x picoseconds: per byte for x GB/s, per cycle for x GHz. Between 1e-6 and 1e6. */
-static bool parse_rate(const char *text, struct peal_rate *out, const char **why)
-{
-    struct decimal d = {0};
-    if (!parse_decimal(text, &d)) {
-        *why = "expected a number without a unit (the unit is in the key), or .inf";
-        return false;
-    }
-    if (d.infinite) {
-        *out = (struct peal_rate){0, 1};
-        return true;
-    }
-    if (d.digits == 0) {
-        *why = "must be above 0";
-        return false;
-    }
-    double value = (double)d.digits / (double)power_of_ten(d.scale);
-    if (value < 1e-6 || value > 1e6) {
-        *why = "out of range: 0.000001 to 1000000, or .inf";
-        return false;
-    }
-    uint64_t num = 1000 * power_of_ten(d.scale), den = d.digits;
-    uint64_t common = peal_size_gcd(num, den);
-    *out = (struct peal_rate){num / common, den / common};
-    return true;
-}
-
-static bool parse_ns(const char *text, uint64_t *out, const char **why)
-{
-    struct decimal d = {0};
-    *why = "expected nanoseconds, a number without a unit";
-    if (!parse_decimal(text, &d) || d.infinite)
-        return false;
-    if (d.scale > 3) {
-        *why = "not a whole number of picoseconds";
-        return false;
-    }
-    if (d.digits > UINT64_C(1000000000) * power_of_ten(d.scale)) {
-        *why = "out of range: at most 1e9 ns";
-        return false;
-    }
-    *out = d.digits * power_of_ten(3 - d.scale);
-    return true;
 }
 
 static bool parse_count(const struct row *row, const char *text, uint64_t *out, const char **why)
@@ -262,9 +143,9 @@ static bool read_one(struct peal_machine *machine, const struct row *row, const 
         return parse_count(row, text, field, why);
     case RATE:
     case CYCLE:
-        return parse_rate(text, field, why);
+        return peal_rate_parse(text, field, why);
     case NS:
-        return parse_ns(text, field, why);
+        return peal_time_parse_ns(text, field, why);
     case WORD:
         return parse_word(row->words, text, field);
     case BOOL:
@@ -411,31 +292,6 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
     return need_links(machine, top, diags);
 }
 
-/* The rate in GB/s (or GHz) as the shortest decimal that reads back as the same rate; 400 is shorter
- * than 4e+02 to a reader. */
-static void print_rate(struct peal_rate rate, struct peal_text *out)
-{
-    const double plain_below = 1e9;
-    if (rate.num == 0) {
-        peal_text_puts(out, ".inf");
-        return;
-    }
-    double value = 1000.0 * (double)rate.den / (double)rate.num;
-    for (int precision = 1; precision <= 17; precision++) {
-        char text[40];
-        struct peal_rate back;
-        const char *why;
-        snprintf(text, sizeof text, "%.*g", precision, value);
-        if (value >= 1 && value < plain_below && strchr(text, 'e'))
-            continue;
-        if (parse_rate(text, &back, &why) && back.num == rate.num && back.den == rate.den) {
-            peal_text_puts(out, text);
-            return;
-        }
-    }
-    peal_text_printf(out, "%.9g", value);
-}
-
 void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
                             struct peal_text *out)
 {
@@ -460,12 +316,10 @@ void peal_machine_key_value(const struct peal_machine *machine, enum peal_machin
         break;
     case RATE:
     case CYCLE:
-        print_rate(*(const struct peal_rate *)(const void *)field, out);
+        peal_rate_print(*(const struct peal_rate *)(const void *)field, out);
         break;
     case NS:
-        peal_text_printf(out, "%" PRIu64, value / 1000);
-        if (value % 1000)
-            peal_text_printf(out, ".%03" PRIu64, value % 1000);
+        peal_time_print_ns(value, out);
         break;
     case WORD: {
         const char *word = row->words;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topology: machines as graphs.
+ *
+ *   graph.h   nodes and links, built, checked and indexed
+ *
+ * Start reading at graph.h.
+ */
+#ifndef PEAL_TOPOLOGY_TOPOLOGY_H
+#define PEAL_TOPOLOGY_TOPOLOGY_H
+
+#include "topology/graph.h"
+
+#endif
