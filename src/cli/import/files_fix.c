@@ -14,6 +14,7 @@
  * budget limits the number of attempts of a file, because each one verifies the whole file.
  */
 #include "cli/import/files.h"
+#include "cli/patch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -366,34 +367,6 @@ static char *fixed_text(const struct peal_file_task *task, size_t *len)
     return text;
 }
 
-static size_t line_end(const char *text, size_t at, size_t len)
-{
-    const char *end = memchr(text + at, '\n', len - at);
-    if (end)
-        return (size_t)(end - text) + 1;
-    return len;
-}
-
-/* Edits never add or remove line ends, so lines correspond: a hunk for each that changed. */
-static void put_patch(const char *path, const struct peal_source *from, const char *to, size_t len,
-                      struct peal_text *out)
-{
-    peal_text_printf(out, "--- %s\n+++ %s\n", path, path);
-    size_t a = 0, b = 0, line = 1;
-    while (a < from->len && b < len) {
-        size_t a_end = line_end(from->text, a, from->len), b_end = line_end(to, b, len);
-        if (a_end - a != b_end - b || memcmp(from->text + a, to + b, a_end - a) != 0) {
-            peal_text_printf(out, "@@ -%zu +%zu @@\n-", line, line);
-            peal_text_add(out, from->text + a, a_end - a);
-            peal_text_puts(out, "+");
-            peal_text_add(out, to + b, b_end - b);
-        }
-        a = a_end;
-        b = b_end;
-        line++;
-    }
-}
-
 /* What the file is with all fixes: "" if it is proved, otherwise "; it stays refuted: race". */
 static void judge_text(const struct peal_files_job *job, const struct peal_file_task *task,
                        const char *text, size_t len, struct peal_text *out)
@@ -442,7 +415,8 @@ void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_tas
     char *text = fixed_text(task, &len);
     if (!text)
         return;
-    put_patch(task->path, &task->source, text, len, &said);
+    struct peal_source fixed = {task->path, text, len};
+    peal_patch_print(task->path, &task->source, &fixed, &said);
     if (job->fix) {
         struct peal_text still = {0};
         judge_text(job, task, text, len, &still);

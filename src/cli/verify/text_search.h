@@ -19,8 +19,4 @@ bool peal_text_search(const struct peal_source *source, const char *kernel, peal
 /* The name of the kernel whose text begins at or after *at, which moves past it; "": there is none. */
 void peal_text_next_kernel(const struct peal_source *source, size_t *at, char *name, size_t size);
 
-/* The changed lines of a text, as a patch of that file. */
-void peal_text_patch(const char *path, const struct peal_source *before,
-                     const struct peal_source *after, struct peal_text *out);
-
 #endif

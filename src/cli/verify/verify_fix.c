@@ -3,6 +3,7 @@
  * that is claimed of it is proved: of those that are advised, then of those that a search of the text
  * tries (text_search.h). A kernel with a signal that is never notified or waited on is searched too,
  * as one from which a line was lost. */
+#include "cli/patch.h"
 #include "cli/verify/verify_kernel.h"
 
 #include "cli/verify/text_fix.h"
@@ -216,7 +217,7 @@ int peal_verify_fix(struct peal_cli *cli, const struct peal_verify_settings *o, 
     }
     if (text.text != original.text) {
         struct peal_text patch = {0};
-        peal_text_patch(path, &original, &text, &patch);
+        peal_patch_print(path, &original, &text, &patch);
         fputs(peal_text_or_empty(peal_text_get(&patch)), stdout);
         peal_text_release(&patch);
         int code = write_text(cli, o, path, &text);
