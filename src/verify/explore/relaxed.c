@@ -129,10 +129,16 @@ static bool reach(const struct clocks *c, uint32_t t, unsigned scope_t, uint32_t
     return !c->p->has_scopes || (scope_t <= least && scope_u <= least);
 }
 
-/* Only in a monotone program are older messages than the last one read. */
+/* What a send or recv waits for is one change of the cell, however many there are by then. */
+static bool counts_messages(const struct program *p, uint32_t cell)
+{
+    return p->cells[cell].kind == CELL_SENT || p->cells[cell].kind == CELL_FREED;
+}
+
+/* Older messages than the last one are read of channels and, in a monotone program, of signals. */
 static size_t message_of(const struct clocks *c, uint32_t cell, uint32_t number)
 {
-    bool kept = c->p->monotone && c->slot[cell] != PEAL_NONE;
+    bool kept = counts_messages(c->p, cell) || (c->p->monotone && c->slot[cell] != PEAL_NONE);
     return c->first_message[cell] + (kept ? number : 0);
 }
 
@@ -185,11 +191,13 @@ static void note_stale(struct clocks *c, uint32_t t)
     c->stale_step = c->space.at[t];
 }
 
-/* The message that thread t reads: the last one; in a monotone program the one that carries least among
+/* The message that thread t reads: of a channel the one that it waits for; otherwise the last one, or in a monotone program the one that carries least among
  * those that let it pass and are not older than what it knows of. If none is least, it is not decided. */
 static uint32_t choose_message(struct clocks *c, uint32_t t, const struct step *s)
 {
     uint32_t last = c->mem[c->at_last + s->cell], slot = c->slot[s->cell];
+    if (counts_messages(c->p, s->cell))
+        return s->value > 0 ? (uint32_t)s->value : 0;
     if (c->latest || !c->p->monotone || slot == PEAL_NONE || s->kind != STEP_WAIT)
         return last;
     uint32_t first = known(c, t)[c->p->nthreads + slot], best = PEAL_NONE;
@@ -776,7 +784,7 @@ static void restore_accesses(struct clocks *c)
         c->p->memory.len--;
 }
 
-/* Which cells' messages are told apart: in a monotone program those where several may let a wait pass,
+/* Which signals' messages are told apart: in a monotone program those where several may let a wait pass,
  * otherwise those that are changed at all. False: out of memory. */
 static bool number_messages(struct clocks *c)
 {
@@ -798,7 +806,8 @@ static bool number_messages(struct clocks *c)
         c->first_message[cell] = messages;
         c->first_value[cell] = values;
         values += told ? changes[cell] + 1 : 1;
-        messages += told && p->monotone ? changes[cell] + 1 : 1;
+        bool kept = counts_messages(p, cell) || (told && p->monotone);
+        messages += kept ? changes[cell] + 1 : 1;
     }
     c->first_message[p->ncells] = messages;
     c->first_value[p->ncells] = values;
