@@ -138,7 +138,7 @@ PEAL_API void peal_record_region(struct peal_record *record,
 PEAL_API void peal_record_rank(struct peal_record *record, uint32_t rank);
 /* What follows is done by this lane of the rank: a thread, a hardware pipe. Lanes of a rank run at
  * the same time; only flags, peal_record_order and peal_record_join order them. `name` is shown in
- * verdicts; NULL: it has none, or keeps the one it has. At most 256 lanes per rank. */
+ * verdicts; NULL: it has none, or keeps the one it has. At most 4096 lanes per rank. */
 PEAL_API void peal_record_lane(struct peal_record *record, uint32_t lane, const char *name);
 /* The current lane belongs to this block of its rank, from 0 to 65535; one that was not given one is a
  * block of its own. */

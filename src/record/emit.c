@@ -619,13 +619,15 @@ static void emit_ranks(struct emitter *e)
 enum peal_status peal_record_emit(struct peal_record *r, struct peal_diags *diags,
                                   struct peal_plan **out)
 {
-    enum { SINKS = RECORD_MAX_LANES * PEAL_DTYPES };
+    size_t sinks = 0; /* of the rank with most lanes */
+    for (uint32_t i = 0; i < r->args.ranks; i++)
+        sinks = peal_size_max(sinks, r->ranks[i].lanes.len * PEAL_DTYPES);
     struct emitter e = {.r = r, .a = peal_assembler_new(r->args.ranks, 0, r->args.ranks)};
     e.positions = calloc(r->positions.len + 1, sizeof *e.positions);
-    e.sinks = malloc(SINKS * sizeof *e.sinks);
+    e.sinks = malloc((sinks + 1) * sizeof *e.sinks);
     if (!e.a || !e.positions || !e.sinks)
         peal_record_fail(r, PEAL_NO_MEMORY, "out of memory");
-    for (uint32_t i = 0; e.sinks && i < SINKS; i++)
+    for (size_t i = 0; e.sinks && i < sinks; i++)
         e.sinks[i] = PEAL_NONE;
     if (r->status == PEAL_OK)
         declare(&e);

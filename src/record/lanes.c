@@ -12,46 +12,134 @@
  *
  * A join is an edge from every lane to lane 0, and one RELEASE of lane 0 that each lane waits for
  * when it does something again.
+ *
+ * Clocks grow as lanes get to know of each other, and are dropped with their rank. What comparing
+ * them costs, at most lanes x edges, has a limit.
  */
 #include "record/record.h"
+
+#include <inttypes.h>
+
+#define MAX_COMPARES (UINT64_C(1) << 30)
+
+static uint64_t hash_flag(const void *record, uint32_t row)
+{
+    const struct record_flag *f = &((const struct peal_record *)record)->flags.at[row];
+    return peal_hash_u64(peal_hash_u64(f->from, f->to), f->id);
+}
 
 /* The rank's cell for this purpose, made if it is new. */
 static uint32_t find_flag(struct peal_record *r, uint32_t from, uint32_t to, uint32_t id)
 {
-    for (uint32_t i = 0; i < r->flags.len; i++) {
-        const struct record_flag *f = &r->flags.at[i];
-        if (f->from == from && f->to == to && f->id == id)
-            return i;
-    }
     if (!peal_vec_push(&r->flags, ((struct record_flag){from, to, id, 0, 0}))) {
         peal_record_fail(r, PEAL_NO_MEMORY, "out of memory");
         return PEAL_NONE;
     }
+    uint32_t new = (uint32_t)r->flags.len - 1;
+    if (!peal_index_reserve(&r->flag_index, hash_flag, r)) {
+        r->flags.len--;
+        peal_record_fail(r, PEAL_NO_MEMORY, "out of memory");
+        return PEAL_NONE;
+    }
+    size_t at = peal_index_begin(&r->flag_index, hash_flag(r, new));
+    for (; peal_index_is_used(&r->flag_index, at); at = peal_index_next(&r->flag_index, at)) {
+        uint32_t row = peal_index_row(&r->flag_index, at);
+        const struct record_flag *f = &r->flags.at[row];
+        if (f->from != from || f->to != to || f->id != id)
+            continue;
+        r->flags.len--;
+        return row;
+    }
+    peal_index_put(&r->flag_index, at, new);
     if (r->flags.len > r->max_flags)
         r->max_flags = (uint32_t)r->flags.len;
-    return (uint32_t)r->flags.len - 1;
+    return new;
+}
+
+/* ---- clocks ---- */
+
+static uint32_t clock_get(const struct record_clock *clock, uint32_t lane)
+{
+    return lane < clock->len ? clock->at[lane] : 0;
+}
+
+static bool clock_reserve(struct peal_record *r, struct record_clock *clock, uint32_t len)
+{
+    if (len <= clock->len)
+        return true;
+    uint32_t *grown = realloc(clock->at, len * sizeof *grown);
+    if (!grown) {
+        peal_record_fail(r, PEAL_NO_MEMORY, "out of memory");
+        return false;
+    }
+    memset(grown + clock->len, 0, (len - clock->len) * sizeof *grown);
+    *clock = (struct record_clock){grown, len};
+    return true;
+}
+
+/* False: the limit on all comparisons is reached. */
+static bool may_compare(struct peal_record *r, const struct record_clock *clock)
+{
+    r->clock_compares += clock->len;
+    if (r->clock_compares > MAX_COMPARES)
+        peal_record_fail(r, PEAL_UNSUPPORTED,
+                         "ordering %zu lanes so often takes more than %" PRIu64
+                         " steps: that is the limit",
+                         r->ranks[r->rank].lanes.len, MAX_COMPARES);
+    return r->status == PEAL_OK;
+}
+
+/* The lane is now ordered after that many ops of another one. */
+static void learn(struct peal_record *r, struct record_lane *l, uint32_t lane, uint32_t ops)
+{
+    if (ops <= clock_get(&l->clock, lane) || !clock_reserve(r, &l->clock, lane + 1))
+        return;
+    l->clock.at[lane] = ops;
+    l->released_all = false;
 }
 
 /* The lane is now ordered after all that another one is ordered after. */
-static void merge(struct record_lane *l, const uint32_t *other)
+static void merge(struct peal_record *r, struct record_lane *l, const struct record_clock *other)
 {
-    for (uint32_t i = 0; i < RECORD_MAX_LANES; i++) {
-        if (other[i] <= l->clock[i])
+    if (!may_compare(r, other) || !clock_reserve(r, &l->clock, other->len))
+        return;
+    for (uint32_t i = 0; i < other->len; i++) {
+        if (other->at[i] <= l->clock.at[i])
             continue;
-        l->clock[i] = other[i];
+        l->clock.at[i] = other->at[i];
         l->released_all = false;
     }
 }
 
 /* Is lane `number` ordered after all that the clock says? */
-static bool knows(const struct record_lane *l, uint32_t number, const uint32_t *clock)
+static bool knows(struct peal_record *r, const struct record_lane *l, uint32_t number,
+                  const struct record_clock *clock)
 {
-    for (uint32_t i = 0; i < RECORD_MAX_LANES; i++) {
-        if (i != number && l->clock[i] < clock[i])
+    if (!may_compare(r, clock))
+        return true;
+    for (uint32_t i = 0; i < clock->len; i++) {
+        if (i != number && clock_get(&l->clock, i) < clock->at[i])
             return false;
     }
     return true;
 }
+
+void peal_record_forget_order(struct peal_record *r)
+{
+    r->flags.len = 0;
+    peal_index_clear(&r->flag_index);
+    if (r->rank == PEAL_NONE)
+        return;
+    struct record_rank *rank = &r->ranks[r->rank];
+    for (size_t i = 0; i < rank->lanes.len; i++) {
+        free(rank->lanes.at[i]->clock.at);
+        rank->lanes.at[i]->clock = (struct record_clock){0};
+    }
+    free(rank->join_clock.at);
+    rank->join_clock = (struct record_clock){0};
+}
+
+/* ---- edges ---- */
 
 /* The count that stands for all that the lane has done so far. */
 static int64_t release(struct peal_record *r, uint32_t lane, struct record_lane *l)
@@ -81,10 +169,10 @@ void peal_record_catch_up(struct peal_record *r, uint32_t lane)
     if (!joined || lane == 0)
         return;
     l->joined = 0;
-    if (knows(l, lane, rank->join_clock))
+    if (knows(r, l, lane, &rank->join_clock))
         return;
     acquire(r, lane, 0, joined);
-    merge(l, rank->join_clock);
+    merge(r, l, &rank->join_clock);
 }
 
 static bool is_ready(struct peal_record *r)
@@ -103,14 +191,11 @@ void peal_record_order(struct peal_record *r, uint32_t from, uint32_t to)
         return;
     peal_record_catch_up(r, from);
     peal_record_catch_up(r, to);
-    if (b->clock[from] >= a->last_event && knows(b, to, a->clock))
+    if (clock_get(&b->clock, from) >= a->last_event && knows(r, b, to, &a->clock))
         return;
     acquire(r, to, from, release(r, from, a));
-    merge(b, a->clock);
-    if (b->clock[from] < a->last_event) {
-        b->clock[from] = a->last_event;
-        b->released_all = false;
-    }
+    merge(r, b, &a->clock);
+    learn(r, b, from, a->last_event);
 }
 
 void peal_record_flag_set(struct peal_record *r, uint32_t from, uint32_t to, uint32_t id)
@@ -146,8 +231,12 @@ void peal_record_join(struct peal_record *r)
     if (first->ops.len == 0 || r->status != PEAL_OK)
         return; /* nothing was done yet */
     rank->joined = release(r, 0, first);
-    memcpy(rank->join_clock, first->clock, sizeof rank->join_clock);
-    rank->join_clock[0] = first->last_event;
+    if (!clock_reserve(r, &rank->join_clock, first->clock.len ? first->clock.len : 1))
+        return;
+    memset(rank->join_clock.at, 0, rank->join_clock.len * sizeof *rank->join_clock.at);
+    if (first->clock.len)
+        memcpy(rank->join_clock.at, first->clock.at, first->clock.len * sizeof *first->clock.at);
+    rank->join_clock.at[0] = first->last_event;
     for (uint32_t i = 1; i < n; i++)
         rank->lanes.at[i]->joined = rank->joined;
 }

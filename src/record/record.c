@@ -108,6 +108,8 @@ void peal_record_free(struct peal_record *r)
 {
     if (!r)
         return;
+    if (r->ranks)
+        peal_record_forget_order(r);
     for (uint32_t i = 0; r->ranks && i < r->args.ranks; i++) {
         for (size_t k = 0; k < r->ranks[i].lanes.len; k++) {
             peal_vec_release(&r->ranks[i].lanes.at[k]->ops);
@@ -124,6 +126,7 @@ void peal_record_free(struct peal_record *r)
     peal_vec_release(&r->cells);
     peal_vec_release(&r->parts);
     peal_index_release(&r->position_index);
+    peal_index_release(&r->flag_index);
     peal_intern_release(&r->names);
     peal_text_release(&r->why);
     peal_arena_release(&r->arena);
@@ -344,6 +347,18 @@ static bool locate(struct peal_record *r, const struct peal_record_span *given, 
 
 /* ---- where ---- */
 
+static bool check_bytes(struct peal_record *r)
+{
+    uint64_t bytes = r->ops * sizeof(struct record_op) + r->spans.len * sizeof(struct span) +
+                     r->nlanes * sizeof(struct record_lane);
+    if (bytes <= r->args.max_bytes)
+        return true;
+    peal_record_fail(r, PEAL_UNSUPPORTED,
+                     "the recording takes more than %" PRIu64 " bytes: that is the limit",
+                     r->args.max_bytes);
+    return false;
+}
+
 struct record_lane *peal_record_get_lane(struct peal_record *r, uint32_t lane)
 {
     struct record_rank *rank = &r->ranks[r->rank];
@@ -352,6 +367,8 @@ struct record_lane *peal_record_get_lane(struct peal_record *r, uint32_t lane)
         return NULL;
     }
     while (rank->lanes.len <= lane) {
+        if (!check_bytes(r))
+            return NULL;
         struct record_lane *new = calloc(1, sizeof *new);
         if (!new || !peal_vec_push(&rank->lanes, new)) {
             free(new);
@@ -359,6 +376,7 @@ struct record_lane *peal_record_get_lane(struct peal_record *r, uint32_t lane)
             return NULL;
         }
         new->joined = rank->joined;
+        r->nlanes++;
     }
     return rank->lanes.at[lane];
 }
@@ -374,10 +392,10 @@ void peal_record_rank(struct peal_record *r, uint32_t rank)
         peal_record_fail(r, PEAL_INVALID, "rank %u is begun twice, or is no rank", rank);
         return;
     }
+    peal_record_forget_order(r);
     r->rank = rank;
     r->ranks[rank].begun = true;
     r->lane = 0;
-    r->flags.len = 0;
     (void)peal_record_get_lane(r, 0);
 }
 
@@ -454,12 +472,8 @@ void peal_record_append(struct peal_record *r, uint32_t lane, struct record_op o
                          r->args.max_ops);
         return;
     }
-    if (r->ops * sizeof op + r->spans.len * sizeof(struct span) > r->args.max_bytes) {
-        peal_record_fail(r, PEAL_UNSUPPORTED,
-                         "the recording takes more than %" PRIu64 " bytes: that is the limit",
-                         r->args.max_bytes);
+    if (!check_bytes(r))
         return;
-    }
     op.pos = r->pos;
     if (!peal_vec_push(&l->ops, op)) {
         no_memory(r);

@@ -21,7 +21,7 @@
 
 #include <peal/record.h>
 
-enum { RECORD_MAX_LANES = 256, RECORD_MAX_REGIONS = 4096 };
+enum { RECORD_MAX_LANES = 4096, RECORD_MAX_REGIONS = 4096 };
 
 /* A buffer by name, and where its cells and data are in the plan. */
 struct region {
@@ -87,23 +87,29 @@ struct record_op {
     };
 };
 
+/* How many ops of each lane something is ordered after; of the lanes past `len`, none. */
+struct record_clock {
+    uint32_t *at;
+    uint32_t len;
+};
+
 struct record_lane {
     const char *name;
     uint32_t block; /* + 1; 0: one of its own */
     PEAL_VEC(struct record_op) ops;
     /* lanes.c */
-    uint32_t clock[RECORD_MAX_LANES]; /* it is ordered after this many ops of each lane */
-    uint32_t last_event;              /* its ops up to the last one that others must know of */
-    int64_t released;                 /* how often it has counted its own cell up */
-    bool released_all;                /* there was nothing new since the last time */
-    int64_t joined;                   /* a join that it has yet to wait for, or 0 */
+    struct record_clock clock; /* while its rank is the current one */
+    uint32_t last_event;       /* its ops up to the last one that others must know of */
+    int64_t released;          /* how often it has counted its own cell up */
+    bool released_all;         /* there was nothing new since the last time */
+    int64_t joined;            /* a join that it has yet to wait for, or 0 */
 };
 
 struct record_rank {
     bool begun;
     PEAL_VEC(struct record_lane *) lanes;
-    int64_t joined;                        /* lane 0's count at the last join */
-    uint32_t join_clock[RECORD_MAX_LANES]; /* what that join is ordered after */
+    int64_t joined;                 /* lane 0's count at the last join */
+    struct record_clock join_clock; /* what that join is ordered after */
 };
 
 struct record_position {
@@ -155,7 +161,10 @@ struct peal_record {
     uint64_t ops;
 
     PEAL_VEC(struct record_flag) flags; /* of the current rank */
-    uint32_t max_flags;                 /* of any rank */
+    struct peal_index flag_index;
+    uint32_t max_flags;      /* of any rank */
+    uint64_t clock_compares; /* of entries of clocks */
+    uint32_t nlanes;         /* of all ranks */
 
     PEAL_VEC(struct record_cell) cells;
     PEAL_VEC(struct record_part) parts;
@@ -177,6 +186,8 @@ static inline void peal_record_event(struct record_lane *lane)
 }
 /* lanes.c: the waits for joins that a lane has not made yet. */
 void peal_record_catch_up(struct peal_record *r, uint32_t lane);
+/* Forgets what orders the lanes of the current rank: no more ops follow. */
+void peal_record_forget_order(struct peal_record *r);
 /* The lane, made if it is new; NULL: it failed. */
 struct record_lane *peal_record_get_lane(struct peal_record *r, uint32_t lane);
 

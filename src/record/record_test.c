@@ -381,7 +381,18 @@ static void overlap_rows(struct peal_record *record)
 }
 static void use_many_lanes(struct peal_record *record)
 {
-    peal_record_lane(record, 256, NULL);
+    peal_record_lane(record, 4096, NULL);
+}
+static void join_many_lanes(struct peal_record *record)
+{
+    struct peal_record_span element = f32(CORE, 1);
+    for (uint32_t times = 0; times < 70; times++) {
+        for (uint32_t lane = 0; lane < 4096; lane++) {
+            peal_record_lane(record, lane, NULL);
+            peal_record_read(record, &element);
+        }
+        peal_record_join(record);
+    }
 }
 static void take_huge(struct peal_record *record)
 {
@@ -416,7 +427,10 @@ static void what_is_wrong_is_said_with_its_line(void **state)
         {__LINE__, refuse, PEAL_UNSUPPORTED, "k.cpp:7: TXYZ is not known"},
         {__LINE__, begin_again, PEAL_INVALID, "rank 0 is begun twice, or is no rank"},
         {__LINE__, overlap_rows, PEAL_UNSUPPORTED, "k.cpp:7: rows that overlap each other"},
-        {__LINE__, use_many_lanes, PEAL_UNSUPPORTED, "k.cpp:7: more than 256 lanes"},
+        {__LINE__, use_many_lanes, PEAL_UNSUPPORTED, "k.cpp:7: more than 4096 lanes"},
+        {__LINE__, join_many_lanes, PEAL_UNSUPPORTED,
+         "k.cpp:7: ordering 4096 lanes so often takes more than 1073741824 steps: that is the "
+         "limit"},
         {__LINE__, take_huge, PEAL_INVALID, NULL},
     };
     (void)state;
