@@ -36,9 +36,20 @@ static void join_thread(uint32_t *known, uint32_t thread)
         *known = MANY_WRITERS;
 }
 
+/* Does the step read and change its cell in one, whatever it finds? */
+static bool always_changes(const struct step *s)
+{
+    return s->kind == STEP_ADD || (s->kind == STEP_FETCH_ADD && s->value != 0) ||
+           (s->kind == STEP_TAKE && peal_swap_desired(s->value) != peal_swap_expected(s->value));
+}
+
 static void see_step(struct counted_cell *c, uint32_t thread, const struct step *s)
 {
     bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;
+    join_thread(&c->user, thread);
+    c->is_set = c->is_set || s->kind == STEP_SET;
+    c->is_looked_at = c->is_looked_at || waits || s->kind == STEP_PEEK ||
+                      (peal_step_is_atomic(s) && !always_changes(s));
     c->is_read = c->is_read || s->kind == STEP_PEEK || peal_step_is_atomic(s);
     if (waits || s->kind == STEP_PEEK || peal_step_is_atomic(s))
         join_thread(&c->reader, thread);
@@ -52,8 +63,10 @@ static bool choose_cells(struct counted_work *w)
 {
     const struct program *p = w->p;
     for (uint32_t c = 0; c < p->ncells; c++) {
-        w->cells[c] = (struct counted_cell){
-            .is_counted = p->cells[c].falls, .reader = PEAL_NONE, .taker = PEAL_NONE};
+        w->cells[c] = (struct counted_cell){.is_counted = p->cells[c].falls,
+                                            .reader = PEAL_NONE,
+                                            .taker = PEAL_NONE,
+                                            .user = PEAL_NONE};
         if (p->cells[c].falls && p->cells[c].handover)
             return false;
     }
@@ -70,6 +83,25 @@ static bool choose_cells(struct counted_work *w)
             return false;
         cell->is_taken_from =
             cell->taker != PEAL_NONE && cell->taker == cell->reader && !cell->is_read;
+    }
+    return true;
+}
+
+/* With weak orders the theorem needs more: no read that does not wait may find a change that it has
+ * itself led to, and no set may drop what the stretch before it has released. */
+static bool weak_orders_fit(const struct counted_work *w)
+{
+    const struct program *p = w->p;
+    if (p->has_fences || p->has_scopes)
+        return false;
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        const struct step *s = &p->steps[i];
+        const struct counted_cell *c = &w->cells[s->cell];
+        if (s->kind == STEP_NOP || c->user != MANY_WRITERS)
+            continue;
+        if (s->kind == STEP_PEEK || (peal_step_fetches(s) && !peal_step_acquires(s)) ||
+            (s->kind == STEP_SET && c->is_counted && (s->flags & STEP_WEAK)))
+            return false;
     }
     return true;
 }
@@ -145,6 +177,13 @@ static void count_add(struct counted_work *w, const struct taken *x, struct step
     }
 }
 
+static void keep_order(struct step *s, bool orders)
+{
+    s->flags &= (uint8_t)~STEP_WEAK;
+    if (!orders)
+        s->flags |= STEP_RELAXED;
+}
+
 /* A fetch_add of 0 and a swap that leaves the value as it is are reads, a take that does so is a
  * wait; other atomics change the cell. That they acquire is used of takes only. */
 static void count_atomic(struct counted_work *w, const struct taken *x, struct step *s)
@@ -154,6 +193,7 @@ static void count_atomic(struct counted_work *w, const struct taken *x, struct s
     bool reads = x->after == x->before;
     if (s->kind == STEP_TAKE && reads) {
         add_use(w, use);
+        keep_order(s, peal_step_acquires(s));
         s->kind = STEP_WAIT;
         return;
     }
@@ -168,6 +208,7 @@ static void count_atomic(struct counted_work *w, const struct taken *x, struct s
         s->kind = STEP_NOP;
         return;
     } else {
+        keep_order(s, peal_step_releases(s));
         s->kind = STEP_ADD;
         s->value = 1;
     }
@@ -191,20 +232,20 @@ static void count_step(struct counted_work *w, const struct taken *x, struct ste
     case STEP_WAIT:
     case STEP_WAIT_EQUAL:
         add_use(w, (struct counted_use){.cell = s->cell,
-                                     .thread = x->thread,
-                                     .step = x->step,
-                                     .at_least = s->kind == STEP_WAIT,
-                                     .or_less = is_one_writer && s->kind == STEP_WAIT_EQUAL &&
-                                                !(x->amount & UINT32_MAX),
-                                     .want = x->amount + w->cells[s->cell].taken});
+                                        .thread = x->thread,
+                                        .step = x->step,
+                                        .at_least = s->kind == STEP_WAIT,
+                                        .or_less = is_one_writer && s->kind == STEP_WAIT_EQUAL &&
+                                                   !(x->amount & UINT32_MAX),
+                                        .want = x->amount + w->cells[s->cell].taken});
         s->kind = STEP_WAIT;
         break;
     case STEP_PEEK:
         add_use(w, (struct counted_use){.cell = s->cell,
-                                     .thread = x->thread,
-                                     .step = x->step,
-                                     .reads = true,
-                                     .want = x->before});
+                                        .thread = x->thread,
+                                        .step = x->step,
+                                        .reads = true,
+                                        .want = x->before});
         s->kind = STEP_NOP;
         break;
     case STEP_ADD:
@@ -360,11 +401,13 @@ static bool sort_by_cell(struct counted_work *w)
 
 /* --- conditions ------------------------------------------------------------------------------ */
 
-/* The change comes before `later` has taken `steps` steps. In one thread it does: it did. */
+/* The change comes before `later` has taken `steps` steps. In one thread it does: it did. Of a cell
+ * that is only changed by steps that read it, each change finds the one before. */
 static void demand_order(struct counted_work *w, const struct cell_change *x, uint32_t later,
                          uint32_t steps)
 {
-    struct precedes order = {x->thread, x->step, later, steps, 0};
+    const struct counted_cell *c = &w->cells[x->cell];
+    struct precedes order = {x->thread, x->step, later, steps, !c->is_looked_at && !c->is_set, 0};
     if (x->thread != later && !peal_vec_push(&w->orders, order))
         w->failed = true;
 }
@@ -501,7 +544,8 @@ static struct counts place_free(struct counted_work *w, const struct counted_use
     return now;
 }
 
-static void place_use(struct counted_work *w, const struct counted_use *use, struct program *counted)
+static void place_use(struct counted_work *w, const struct counted_use *use,
+                      struct program *counted)
 {
     if (use->takes) {
         exclude_earlier(w, use, use->stretch);
@@ -559,7 +603,7 @@ static void finish_cells(struct counted_program *c, bool repeats)
         if (!c->work->cells[i].is_counted)
             continue;
         cell->kind = repeats ? CELL_SHARED : CELL_RAW;
-        cell->falls = cell->uninitialised = cell->sets = false;
+        cell->falls = cell->uninitialised = cell->sets = cell->relaxed = false;
         cell->adds = true;
         cell->writer = PEAL_NONE;
         c->p.initial[i] = 0;
@@ -567,8 +611,11 @@ static void finish_cells(struct counted_program *c, bool repeats)
     for (uint32_t t = 0; t < c->p.nthreads; t++) {
         for (uint32_t i = 0; i < c->p.threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(&c->p, t, i);
-            if (c->work->cells[s->cell].is_counted && peal_step_counts(s))
-                join_thread(&c->p.cells[s->cell].writer, t);
+            if (!c->work->cells[s->cell].is_counted || !peal_step_counts(s))
+                continue;
+            join_thread(&c->p.cells[s->cell].writer, t);
+            if (!peal_step_releases(s))
+                c->p.cells[s->cell].relaxed = true;
         }
     }
 }
@@ -577,13 +624,13 @@ bool peal_counted_make(struct counted_program *c, const struct program *p)
 {
     *c = (struct counted_program){.work = calloc(1, sizeof *c->work)};
     struct counted_work *w = c->work;
-    if (!w || p->has_relaxed || p->guards || p->pairwise || !copy_program(c, p))
+    if (!w || p->guards || p->pairwise || !copy_program(c, p))
         return false;
     w->p = p;
     w->cells = calloc(p->ncells + 1u, sizeof *w->cells);
     w->resolved = calloc(p->nsteps + 1, sizeof *w->resolved);
-    if (!w->cells || !w->resolved || !choose_cells(w) || !follow(w, &c->p) || !sort_by_cell(w) ||
-        !place_all(w, &c->p))
+    if (!w->cells || !w->resolved || !choose_cells(w) || (p->has_relaxed && !weak_orders_fit(w)) ||
+        !follow(w, &c->p) || !sort_by_cell(w) || !place_all(w, &c->p))
         return false;
     c->launches = peal_counted_repeats(w, &c->p);
     finish_cells(c, c->launches > 0);
@@ -613,17 +660,22 @@ void peal_counted_release(struct counted_program *c)
 
 /* --- asking ---------------------------------------------------------------------------------- */
 
-static bool ask_orders(const struct counted_program *c, uint32_t workers)
+/* In the program in which every step orders, it is only about time. */
+static bool ask_orders(const struct counted_program *c, bool in_time, uint32_t workers)
 {
     struct counted_work *w = c->work;
+    struct program p = c->p;
     struct clock_query *queries = malloc((w->orders.len + 1) * sizeof *queries);
+    size_t n = 0;
     if (!queries)
         return false;
     for (size_t i = 0; i < w->orders.len; i++) {
         struct precedes *o = &w->orders.at[i];
-        queries[i] = (struct clock_query){o->thread, o->later, o->steps, &o->clock};
+        if (o->in_time == in_time)
+            queries[n++] = (struct clock_query){o->thread, o->later, o->steps, &o->clock};
     }
-    bool good = peal_order_clocks(&c->p, queries, w->orders.len, workers);
+    p.has_relaxed = p.has_relaxed && !in_time;
+    bool good = n == 0 || peal_order_clocks(&p, queries, n, workers);
     free(queries);
     return good;
 }
@@ -682,7 +734,7 @@ bool peal_counted_ask(struct counted_program *c, uint32_t workers)
 {
     struct counted_work *w = c->work;
     bool same = true;
-    if (!ask_orders(c, workers) || !ask_ceilings(c))
+    if (!ask_orders(c, false, workers) || !ask_orders(c, true, workers) || !ask_ceilings(c))
         return false;
     for (size_t i = 0; i < w->ceilings.len; i++) {
         const struct ceiling *ceiling = &w->ceilings.at[i];

@@ -15,6 +15,9 @@
  * and both are questions of must-precede in the counted program. docs/verifier-method.md, "Cells
  * that fall", has the theorem and its proof.
  *
+ * With weak orders these questions are about what happens before; of cells that every step reads and
+ * changes in one, about time alone, since such steps always find the last change.
+ *
  * A cell on which only one thread waits may also be taken from by that thread: what it took is known
  * from where it stands, and is added to what it waits for.
  */

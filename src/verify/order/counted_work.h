@@ -32,9 +32,11 @@ struct counted_use {
     int64_t count;    /* that it found */
 };
 
-/* The step (thread, step) must be taken before `later` has taken `steps` steps. */
+/* The step (thread, step) must be taken before `later` has taken `steps` steps; `in_time`: it need not
+ * be known to `later`. */
 struct precedes {
     uint32_t thread, step, later, steps;
+    bool in_time;
     uint32_t clock; /* the answer */
 };
 
@@ -48,7 +50,9 @@ struct counted_cell {
     bool is_counted;
     bool is_taken_from; /* by `reader`, its only one */
     bool is_read;       /* not only waited for */
-    uint32_t reader, taker;
+    bool is_looked_at;  /* by a step that does not change it */
+    bool is_set;
+    uint32_t reader, taker, user;
     uint32_t stretches;
     int64_t count, taken; /* taken: since the last stretch began */
 };

@@ -183,12 +183,17 @@ static void run_lazily(struct run *run, uint32_t l)
 
 /* --- relaxed signals ------------------------------------------------------------------------- */
 
-/* Does relaxed notify n (thread t, step i) depend on wait w of thread `of`? `clock` is from a lazy
+/* Does relaxed change n (thread t, step i) depend on wait w of thread `of`? `clock` is from a lazy
  * run of `of`. */
 static bool comes_after(const struct program *p, const uint32_t *clock, uint32_t of, uint32_t w,
                         uint32_t t, uint32_t i)
 {
-    return t == of ? i > w : clock[p->threads[t].first_step + i] > w;
+    return t == of ? i >= w : clock[p->threads[t].first_step + i] > w;
+}
+
+static bool orders_as_change(const struct step *s)
+{
+    return s->kind == STEP_TURN ? peal_step_releases(s) : !(s->flags & STEP_WEAK);
 }
 
 /* What relaxed notifies could contribute to wait w without ordering anything: their sum for a cell
@@ -200,16 +205,30 @@ static int64_t free_value(const struct program *p, const uint32_t *clock, uint32
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
-            if (s->cell != wait->cell || !(s->flags & STEP_WEAK) || !peal_step_is_notify(s) ||
+            bool changes = peal_step_is_notify(s) || s->kind == STEP_TURN;
+            if (s->cell != wait->cell || !changes || orders_as_change(s) ||
                 comes_after(p, clock, of, w, t, i))
                 continue;
-            if (s->kind == STEP_ADD)
-                sum += s->value;
+            if (s->kind != STEP_SET)
+                sum += peal_step_counts(s);
             else if (s->value > largest)
                 largest = s->value;
         }
     }
     return p->cells[wait->cell].sets ? largest : sum;
+}
+
+/* A turn that does not acquire only adds; one that does not release only waits. */
+static void split_turn(struct step *s)
+{
+    bool acquires = peal_step_acquires(s), releases = peal_step_releases(s);
+    if (!acquires && releases) {
+        s->kind = STEP_ADD;
+        s->value = 1;
+    } else if (!releases) {
+        s->kind = acquires ? STEP_WAIT : STEP_NOP;
+    }
+    s->flags &= (uint8_t)~STEP_WEAK;
 }
 
 /* Copies the steps so that only those remain that carry order: a relaxed wait passes, a wait that
@@ -230,9 +249,12 @@ static struct step *order_steps(const struct program *p)
         bool known = false;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             struct step *s = &steps[p->threads[t].first_step + i];
+            if (s->kind == STEP_TURN)
+                split_turn(s);
             if ((peal_step_is_notify(s) || s->kind == STEP_WAIT) && (s->flags & STEP_WEAK)) {
                 s->kind = STEP_NOP;
-            } else if (s->kind == STEP_WAIT && p->cells[s->cell].relaxed) {
+            } else if ((s->kind == STEP_WAIT || s->kind == STEP_TURN) &&
+                       p->cells[s->cell].relaxed) {
                 /* A relaxed add to a cell that is also set: any value, and no order. One that
                  * does not reach the waiting lane takes away what the others have released. */
                 const struct cell *cell = &p->cells[s->cell];

@@ -407,7 +407,8 @@ static inline bool peal_step_acquires(const struct step *s)
 
 static inline bool peal_step_releases(const struct step *s)
 {
-    return peal_step_writes(s) && !(s->flags & (STEP_RELAXED | STEP_ACQUIRES));
+    return (peal_step_writes(s) || s->kind == STEP_TURN) &&
+           !(s->flags & (STEP_RELAXED | STEP_ACQUIRES));
 }
 
 /* Does the step leave what it finds in a register? */
