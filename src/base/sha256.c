@@ -73,9 +73,8 @@ void peal_sha256_add_u64(struct peal_sha256 *s, uint64_t value)
     peal_sha256_add(s, bytes, sizeof bytes);
 }
 
-void peal_sha256_end(struct peal_sha256 *s, char out[PEAL_SHA256_HEX + 1])
+static void finish(struct peal_sha256 *s)
 {
-    static const char digits[] = "0123456789abcdef";
     uint64_t bits = s->len * 8;
     unsigned char length[8];
     peal_sha256_add(s, "\x80", 1);
@@ -84,6 +83,21 @@ void peal_sha256_end(struct peal_sha256 *s, char out[PEAL_SHA256_HEX + 1])
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)(bits >> (56 - 8 * i));
     peal_sha256_add(s, length, sizeof length);
+}
+
+struct peal_digest peal_sha256_digest(struct peal_sha256 *s)
+{
+    struct peal_digest out;
+    finish(s);
+    for (int i = 0; i < 4; i++)
+        out.words[i] = (uint64_t)s->state[2 * i] << 32 | s->state[2 * i + 1];
+    return out;
+}
+
+void peal_sha256_end(struct peal_sha256 *s, char out[PEAL_SHA256_HEX + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    finish(s);
     for (int i = 0; i < PEAL_SHA256_HEX; i++)
         out[i] = digits[s->state[i / 8] >> (28 - 4 * (i % 8)) & 15];
     out[PEAL_SHA256_HEX] = '\0';

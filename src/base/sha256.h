@@ -14,11 +14,18 @@ struct peal_sha256 {
 
 enum { PEAL_SHA256_HEX = 64 }; /* digits, without the NUL */
 
+/* What identifies a text or a plan: two that differ have different digests. */
+struct peal_digest {
+    uint64_t words[4];
+};
+
 void peal_sha256_begin(struct peal_sha256 *s);
 void peal_sha256_add(struct peal_sha256 *s, const void *bytes, size_t len);
 /* A number, as eight bytes with the lowest first. */
 void peal_sha256_add_u64(struct peal_sha256 *s, uint64_t value);
-/* In lower-case digits, with a NUL. */
+/* Ends it, as words. Only to be compared by processes of one machine kind, and never kept. */
+struct peal_digest peal_sha256_digest(struct peal_sha256 *s);
+/* Ends it, in lower-case digits, with a NUL. */
 void peal_sha256_end(struct peal_sha256 *s, char out[PEAL_SHA256_HEX + 1]);
 
 #endif

@@ -25,6 +25,7 @@
 #include "plan/format/effects.h"
 #include "plan/format/flush.h"
 #include "plan/format/format.h"
+#include "plan/format/hash.h"
 #include "plan/format/resize.h"
 #include "plan/make/instantiate.h"
 #include "plan/make/parts.h"

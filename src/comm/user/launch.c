@@ -64,12 +64,12 @@ static enum peal_status bind_memory(struct peal_comm *comm, const struct peal_im
 }
 
 static enum peal_status run_bound(struct peal_user_kernel *kernel, struct peal_image *image,
-                                  struct peal_bound *bounds, uint32_t nbounds, uint64_t shared)
+                                  struct peal_bound *bounds, uint32_t nbounds)
 {
     struct peal_comm *comm = kernel->comm;
     struct peal_op_times *times = kernel->times;
     struct peal_op_trace trace = {0};
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, shared = image->identity.words[0];
     for (uint32_t i = 0; i < nbounds; i++)
         bytes += bounds[i].bytes;
     struct peal_call call = {.image = image,
@@ -103,7 +103,7 @@ static enum peal_status run_bound(struct peal_user_kernel *kernel, struct peal_i
 }
 
 enum peal_status peal_user_run(struct peal_user_kernel *kernel, struct peal_image *image,
-                               const struct peal_arg *memory, uint64_t shared)
+                               const struct peal_arg *memory)
 {
     struct peal_comm *comm = kernel->comm;
     struct peal_bound *bounds =
@@ -119,7 +119,7 @@ enum peal_status peal_user_run(struct peal_user_kernel *kernel, struct peal_imag
         status = bind_memory(comm, image, param, &memory[param->param], bounds, &n);
     }
     if (status == PEAL_OK)
-        status = run_bound(kernel, image, bounds, n, shared);
+        status = run_bound(kernel, image, bounds, n);
     free(bounds);
     return status;
 }

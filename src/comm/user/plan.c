@@ -296,7 +296,13 @@ enum peal_status peal_user_kernel_load_plan(struct peal_comm *comm, const struct
         goto fail;
     }
     memcpy(copy, plan, plan->block_len);
-    struct peal_image_options options = {.rank = comm->team->rank, .key = plan->hash};
+    const char *name = peal_plan_string(plan, plan->kernel);
+    struct peal_image_options options = {.rank = comm->team->rank};
+    struct peal_sha256 content;
+    peal_sha256_begin(&content);
+    peal_sha256_add(&content, name, strlen(name) + 1);
+    peal_plan_add_content(plan, &content);
+    options.identity = peal_sha256_digest(&content);
     status = peal_plans_take(&comm->plans, copy, &options, &why, &image);
     if (status != PEAL_OK)
         goto fail;
@@ -369,8 +375,8 @@ enum peal_status peal_user_plan_launch(struct peal_user_kernel *kernel, enum pea
     enum peal_status status = check_launch(comm, plan, dtype, args, nargs, ndims);
     if (status != PEAL_OK)
         return status;
-    peal_label_plan(comm->team, plan->hash, plan);
-    return peal_user_run(kernel, image, args, plan->hash);
+    peal_label_plan(comm->team, image->identity.words[0], plan);
+    return peal_user_run(kernel, image, args);
 }
 
 enum peal_status peal_user_kernel_set_times(struct peal_user_kernel *kernel,

@@ -3,7 +3,8 @@
  *
  * The plan of a launch depends on its values. So a kernel keeps one image per set of values that it
  * was launched with. When there are too many, it frees all of them; other ranks need not know.
- * Values that must be the same on all ranks are compared, as a hash, when ranks meet in the launch.
+ * The kernel's text and the values that must be the same on all ranks are an image's identity, of
+ * which ranks compare 64 bits when they meet in the launch.
  * Values that differ between ranks are gathered first, because the layout of the windows follows
  * from all ranks' parts.
  *
@@ -66,9 +67,9 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
         const char *source = text ? text : name;
         if (!text && peal_program_is_path(name))
             source = peal_program_module(kernel->program)->source->text;
-        kernel->text_hash = peal_hash_bytes(source, strlen(source), 7);
-        kernel->text_hash =
-            peal_hash_bytes(kernel->kernel->name, strlen(kernel->kernel->name), kernel->text_hash);
+        peal_sha256_begin(&kernel->text);
+        peal_sha256_add(&kernel->text, source, strlen(source) + 1);
+        peal_sha256_add(&kernel->text, kernel->kernel->name, strlen(kernel->kernel->name) + 1);
         *out = kernel;
     } else {
         struct peal_text why = {0};
@@ -172,12 +173,18 @@ static enum peal_status make_version(struct peal_user_kernel *kernel,
                                      const struct peal_user_launch *launch,
                                      const struct peal_text *key)
 {
+    struct peal_sha256 identity = kernel->text;
+    struct peal_text shared = {0};
     struct peal_comm *comm = kernel->comm;
     if (kernel->versions.len == MAX_VERSIONS || kernel->bytes >= MAX_VERSION_BYTES)
         free_versions(kernel);
     struct peal_text why = {0};
     struct peal_image *image = NULL;
-    struct peal_image_options options = {.rank = comm->team->rank, .key = launch->shared};
+    struct peal_image_options options = {.rank = comm->team->rank};
+    peal_bind_key(kernel->kernel, &launch->bind, false, &shared);
+    peal_sha256_add(&identity, peal_text_get(&shared), shared.len);
+    options.identity = peal_sha256_digest(&identity);
+    peal_text_release(&shared);
     enum peal_status status =
         peal_plans_make(&comm->plans, kernel->kernel, &launch->bind, &options, &why, &image);
     if (status != PEAL_OK) {
@@ -195,9 +202,6 @@ static enum peal_status find_version(struct peal_user_kernel *kernel,
                                      struct peal_user_launch *launch)
 {
     struct peal_text key = {0};
-    peal_bind_key(kernel->kernel, &launch->bind, false, &key);
-    launch->shared = peal_hash_bytes(peal_text_get(&key), key.len, kernel->text_hash);
-    key.len = 0;
     peal_bind_key(kernel->kernel, &launch->bind, true, &key);
     enum peal_status status = PEAL_OK;
     launch->version = peal_keys_find(&kernel->keys, peal_text_get(&key), key.len);
@@ -250,9 +254,9 @@ enum peal_status peal_user_launch_run(struct peal_user_kernel *kernel,
                                       struct peal_user_launch *launch,
                                       const struct peal_arg *memory)
 {
-    peal_label_launch(kernel->comm->team, launch->shared, kernel->kernel, &launch->bind);
-    return peal_user_run(kernel, kernel->versions.at[launch->version].image, memory,
-                         launch->shared);
+    struct peal_image *image = kernel->versions.at[launch->version].image;
+    peal_label_launch(kernel->comm->team, image->identity.words[0], kernel->kernel, &launch->bind);
+    return peal_user_run(kernel, image, memory);
 }
 
 void peal_user_launch_end(struct peal_user_launch *launch)

@@ -20,7 +20,7 @@ struct peal_user_kernel {
     struct peal_user_kernel *next;
     struct peal_program *program;
     const struct peal_kernel *kernel; /* NULL: it is of a plan, and has one version */
-    uint64_t text_hash;
+    struct peal_sha256 text;          /* of text and name: the beginning of identities */
     uint64_t serial;       /* among the kernels that were ever loaded by the communicator */
     struct peal_keys keys; /* of the versions: everything they depend on */
     PEAL_VEC(struct peal_user_version) versions; /* by key */
@@ -40,7 +40,6 @@ struct peal_user_launch {
     struct peal_plan_request request;
     struct peal_arena arena;
     struct peal_bind bind;
-    uint64_t shared;  /* a hash of what is the same on all ranks: they compare it */
     uint32_t version; /* of the kernel's */
 };
 /* Values of `local` arguments are this rank's, and are gathered. To be ended in every case. */
@@ -54,9 +53,9 @@ enum peal_status peal_user_launch_run(struct peal_user_kernel *kernel,
 void peal_user_launch_end(struct peal_user_launch *launch);
 
 /* Binds the memory to the image's parameters and runs it once. PEAL_INVALID, with a reason, if
- * memory is too small or not where it must be. `shared` is the same on all ranks. */
+ * memory is too small or not where it must be. */
 enum peal_status peal_user_run(struct peal_user_kernel *kernel, struct peal_image *image,
-                               const struct peal_arg *memory, uint64_t shared);
+                               const struct peal_arg *memory);
 
 /* A launch of a kernel that is of a plan. */
 enum peal_status peal_user_plan_launch(struct peal_user_kernel *kernel, enum peal_dtype dtype,

@@ -602,13 +602,27 @@ bool peal_plan_starts_at_zero(const struct peal_plan *plan)
     return keeps && (plan->flags & PEAL_PLAN_ONE_LAUNCH);
 }
 
-uint64_t peal_plan_hash(const struct peal_plan *plan)
+static struct peal_plan content_header(const struct peal_plan *plan)
 {
-    uint64_t from = plan->ranks.offset, to = plan->positions.offset;
-    uint64_t hash = peal_hash_bytes((const char *)plan + from, to - from, 0);
     struct peal_plan header = *plan;
     header.hash = 0;
     header.positions = header.strings = (struct peal_table){0, 0};
     header.block_len = 0;
+    return header;
+}
+
+uint64_t peal_plan_hash(const struct peal_plan *plan)
+{
+    uint64_t from = plan->ranks.offset, to = plan->positions.offset;
+    uint64_t hash = peal_hash_bytes((const char *)plan + from, to - from, 0);
+    struct peal_plan header = content_header(plan);
     return peal_hash_bytes(&header, sizeof header, hash);
+}
+
+void peal_plan_add_content(const struct peal_plan *plan, struct peal_sha256 *sha)
+{
+    uint64_t from = plan->ranks.offset, to = plan->positions.offset;
+    struct peal_plan header = content_header(plan);
+    peal_sha256_add(sha, &header, sizeof header);
+    peal_sha256_add(sha, (const char *)plan + from, to - from);
 }

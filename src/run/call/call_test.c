@@ -272,7 +272,7 @@ static void *work_in_little_memory(void *argument)
     if (peal_calls_init(&engine, w->team) != PEAL_OK)
         return NULL;
     for (uint32_t i = 0; i < LAYOUTS; i++) {
-        struct peal_image_options options = {.rank = w->team->rank, .key = i};
+        struct peal_image_options options = {.rank = w->team->rank, .identity = {{i}}};
         w->status = peal_image_new(flat_plan(w->team->size, w->team->rank, 8000 + 16 * i), &options,
                                    w->team->compute, &images[i]);
         if (w->status != PEAL_OK)
@@ -321,7 +321,7 @@ TEST(regions_are_given_back_before_a_context_passes_its_limit)
 static enum peal_status find_region(struct peal_regions *regions, const struct peal_team *team,
                                     uint64_t words, uint64_t key, uint64_t *offset)
 {
-    struct peal_image_options options = {.rank = 0, .key = key};
+    struct peal_image_options options = {.rank = 0, .identity = {{key}}};
     struct peal_image *image = NULL;
     struct peal_family *family = NULL;
     assert_int_equal(peal_image_new(flat_plan(1, 0, words), &options, team->compute, &image),

@@ -500,6 +500,16 @@ static enum peal_status resize(struct peal_plans *plans, const struct peal_plan 
     return PEAL_OK;
 }
 
+/* Steps between buffers follow from the bytes, where sizes are rounded. */
+static struct peal_digest identify(const struct peal_algo *algo, uint64_t bytes)
+{
+    struct peal_sha256 sha;
+    peal_sha256_begin(&sha);
+    peal_sha256_add(&sha, algo->kernel, strlen(algo->kernel) + 1);
+    peal_sha256_add_u64(&sha, bytes);
+    return peal_sha256_digest(&sha);
+}
+
 static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
                              struct peal_text *why, struct peal_image **out)
 {
@@ -522,8 +532,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         .remote = key->remote,
         .writes = plans->team->threads,
         .pairwise = peal_program_orders_pairs(plans->library->program, key->algo->kernel),
-        /* Steps between buffers follow from it, where sizes are rounded. */
-        .key = key->count * element,
+        .identity = identify(key->algo, key->count * element),
         .prefault = &plans->prefault,
         .made = &size};
     if (plans->team->span)

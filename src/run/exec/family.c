@@ -45,7 +45,7 @@ enum { PAGE = 4096 };
 static uint64_t hash_family(const void *rows, uint32_t row)
 {
     struct peal_family *const *families = rows;
-    return peal_hash_u64(families[row]->key, 0);
+    return families[row]->layout.identity.words[0];
 }
 
 /* Not mapped yet. */
@@ -151,6 +151,48 @@ void peal_regions_release(struct peal_regions *regions)
 
 /* ---- families ---- */
 
+static struct peal_family_layout layout_of(const struct peal_image *image)
+{
+    return (struct peal_family_layout){.identity = image->identity,
+                                       .scratch = image->scratch,
+                                       .region_bytes = image->region_bytes,
+                                       .cells = image->plan->cells,
+                                       .shared = image->nshared,
+                                       .count_shift = image->count_shift,
+                                       .nchannels = image->nchannels,
+                                       .channels = image->channels};
+}
+
+static bool same_layout(const struct peal_family_layout *a, const struct peal_family_layout *b)
+{
+    if (memcmp(&a->identity, &b->identity, sizeof a->identity) != 0 || a->scratch != b->scratch ||
+        a->region_bytes != b->region_bytes || a->cells != b->cells || a->shared != b->shared ||
+        a->count_shift != b->count_shift || a->nchannels != b->nchannels)
+        return false;
+    for (uint32_t c = 0; c < a->nchannels; c++) {
+        const struct peal_image_channel *x = &a->channels[c], *y = &b->channels[c];
+        if (x->sender != y->sender || x->receiver != y->receiver || x->depth != y->depth ||
+            x->stride != y->stride)
+            return false;
+    }
+    return true;
+}
+
+/* For other ranks to compare. */
+static uint64_t hash_layout(const struct peal_family_layout *layout)
+{
+    uint64_t hash = peal_hash_bytes(&layout->identity, sizeof layout->identity, layout->cells);
+    hash = peal_hash_u64(layout->scratch, hash);
+    hash = peal_hash_u64(layout->region_bytes, hash);
+    hash = peal_hash_u64((uint64_t)layout->count_shift << 32 | layout->shared, hash);
+    for (uint32_t c = 0; c < layout->nchannels; c++) {
+        const struct peal_image_channel *channel = &layout->channels[c];
+        hash = peal_hash_u64((uint64_t)channel->sender << 32 | channel->receiver, hash);
+        hash = peal_hash_u64(channel->stride * 64 + channel->depth, hash);
+    }
+    return hash;
+}
+
 /* Cells lie where their writers say: two plans share a family only if they agree on every cell that
  * both of them touch. */
 static bool agrees(const struct peal_family *family, const struct peal_image *image)
@@ -185,13 +227,14 @@ static struct peal_family *new_family(struct peal_regions *regions, const struct
     uint64_t ports = sizeof(struct peal_family);
     uint64_t shared = ports + image->nchannels * sizeof(struct peal_port_state);
     uint64_t at = shared + image->nshared * sizeof(int64_t);
-    uint64_t writers = at + size * sizeof(char *);
+    uint64_t channels = at + size * sizeof(char *);
+    uint64_t writers = channels + image->nchannels * sizeof *image->channels;
     char *block = peal_prefault_take(&regions->prefault, writers + cells * sizeof(uint32_t));
     if (!block)
         return NULL;
     struct peal_family *family = (struct peal_family *)block;
     *family = (struct peal_family){
-        .key = image->family_key,
+        .layout = layout_of(image),
         .offset = offset,
         .window = place_in_window(regions, offset),
         .at = (char **)(block + at),
@@ -199,6 +242,10 @@ static struct peal_family *new_family(struct peal_regions *regions, const struct
         .shared = (int64_t *)(block + shared),
         .writers = image->writers ? (uint32_t *)(block + writers) : NULL,
     };
+    family->layout.channels = (struct peal_image_channel *)(block + channels);
+    if (image->nchannels > 0)
+        memcpy(family->layout.channels, image->channels,
+               image->nchannels * sizeof *image->channels);
     for (uint32_t r = 0; r < size; r++) {
         if (extent->at[r])
             family->at[r] = extent->at[r] + (offset - extent->begin);
@@ -382,10 +429,11 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
     if (!peal_index_reserve(index, hash_family, regions->families.at) ||
         !peal_vec_reserve(&regions->families, 1))
         return PEAL_NO_MEMORY;
-    size_t at = peal_index_begin(index, peal_hash_u64(image->family_key, 0));
+    struct peal_family_layout layout = layout_of(image);
+    size_t at = peal_index_begin(index, layout.identity.words[0]);
     for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
         struct peal_family *f = regions->families.at[peal_index_row(index, at)];
-        if (f->key == image->family_key && agrees(f, image)) {
+        if (same_layout(&f->layout, &layout) && agrees(f, image)) {
             if (image->fresh && f->launches > 0)
                 return PEAL_PENDING;
             add_writers(f, image);
@@ -405,7 +453,7 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
     peal_index_put(index, at, (uint32_t)regions->families.len);
     regions->families.at[regions->families.len++] = family;
     if (team->size > 1) /* alone, everything is agreed on */
-        say_made(regions, team, family->key);
+        say_made(regions, team, hash_layout(&layout));
     *out = family;
     return PEAL_OK;
 }

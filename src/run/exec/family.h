@@ -35,6 +35,15 @@
 #include "run/team/memory/prefault.h"
 #include "run/team/team.h"
 
+/* What plans of one family have in common. It is compared in full. */
+struct peal_family_layout {
+    struct peal_digest identity; /* peal_image's */
+    uint64_t scratch, region_bytes;
+    uint32_t cells, shared, count_shift;
+    uint32_t nchannels;
+    struct peal_image_channel *channels; /* copies of the image's */
+};
+
 /* This rank's ends of a channel; messages are numbered from 0 over all launches. */
 struct peal_port_state {
     uint64_t sent;
@@ -45,7 +54,7 @@ struct peal_port_state {
 
 /* One block of the regions' prefault, with its tables after it. */
 struct peal_family {
-    uint64_t key;
+    struct peal_family_layout layout;
     uint32_t *writers; /* see peal_image; cells that no plan has touched yet are PEAL_UNTOUCHED */
     uint64_t offset;   /* of the region in the context, */
     uint64_t window;   /* and in the window */
@@ -75,7 +84,7 @@ enum peal_area_kind { PEAL_AREA_SMALL, PEAL_AREA_MAIN, PEAL_AREAS };
 struct peal_regions {
     const struct peal_team *team;
     PEAL_VEC(struct peal_family *) families;
-    struct peal_index index;       /* of families, by key */
+    struct peal_index index;       /* of families, by identity */
     struct peal_prefault prefault; /* what families are cut from */
     uint32_t context;
     uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes after it */

@@ -140,24 +140,6 @@ static void count_needs(struct peal_image *image)
     }
 }
 
-static uint64_t family_key(const struct peal_image *image, uint64_t seed)
-{
-    const struct peal_plan *plan = image->plan;
-    const char *kernel = peal_plan_string(plan, plan->kernel);
-    uint64_t key = peal_hash_bytes(kernel, strlen(kernel), seed);
-    key = peal_hash_u64(plan->cells, key);
-    key = peal_hash_u64(plan->window_bytes, key);
-    key = peal_hash_u64(image->region_bytes, key);
-    key = peal_hash_u64(image->count_shift, key);
-    key = peal_hash_u64(plan->totals_stride, key);
-    for (uint32_t c = 0; c < image->nchannels; c++) {
-        const struct peal_image_channel *channel = &image->channels[c];
-        key = peal_hash_u64((uint64_t)channel->sender << 32 | channel->receiver, key);
-        key = peal_hash_u64(channel->stride * 64 + channel->depth, key);
-    }
-    return key;
-}
-
 /* ---- the block ---- */
 
 static void *cut(char *block, uint64_t *used, uint64_t count, uint64_t bytes)
@@ -216,6 +198,7 @@ static struct peal_image *new_block(const struct peal_plan *plan,
                                .clip = options->clip,
                                .rows_as_bases = options->rows_as_bases,
                                .remote = options->remote,
+                               .identity = options->identity,
                                .writes = options->writes,
                                .spans = options->far != NULL,
                                .pulled = options->far != NULL && options->pulled,
@@ -256,7 +239,6 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_o
         return PEAL_NO_MEMORY;
     image->region_bytes = image->scratch + peal_image_align(plan->window_bytes) *
                                                (peal_image_together(image) ? plan->nranks : 1);
-    image->family_key = family_key(image, options->key);
     size_t totals = (size_t)image->nshared * image->period;
     memcpy(image->totals, peal_plan_totals(plan) + (options->rank - plan->rank_first) * totals,
            totals * sizeof *image->totals);

@@ -205,7 +205,7 @@ struct peal_image {
     uint64_t scratch;         /* offset of window scratch in the region */
     uint64_t private_bytes;   /* private scratch and tiles */
     uint64_t region_bytes;
-    uint64_t family_key;
+    struct peal_digest identity; /* see peal_image_options */
     bool reaches;          /* it has window parameters: peers use each other's memory */
     bool remote;           /* peers' window parameters are not mapped here */
     bool writes;           /* and may be written: threads */
@@ -233,7 +233,7 @@ struct peal_image_options {
     bool writes;                    /* and may be written: threads */
     const uint8_t *far;             /* by rank: 1 if on another host; NULL: all are on one */
     bool pulled, pairwise;          /* see peal_image */
-    uint64_t key;                   /* what the family depends on besides the plan's layout */
+    struct peal_digest identity;    /* of the kernel, and of all its layout follows from */
     const uint32_t *writers;        /* see multicast.h; NULL: none */
     const uint32_t *notifiers;      /* see peal_notifiers_find; NULL: not known */
     struct peal_prefault *prefault; /* where to allocate it; NULL: in memory of its own */

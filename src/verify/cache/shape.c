@@ -264,21 +264,6 @@ static void put_tables(struct shaper *s)
     }
 }
 
-/* A plan that has no shape is only equal to itself: everything that its own hash covers. */
-static void put_whole(struct shaper *s)
-{
-    const struct peal_plan *plan = s->plan;
-    struct peal_plan header = *plan;
-    header.hash = 0;
-    header.kernel = 0;
-    header.block_len = 0;
-    header.positions = header.strings = (struct peal_table){0};
-    peal_sha256_add(&s->sha, "whole", 5);
-    peal_sha256_add(&s->sha, &header, sizeof header);
-    uint64_t end = plan->positions.offset < plan->strings.offset ? plan->positions.offset
-                                                                 : plan->strings.offset;
-    peal_sha256_add(&s->sha, (const char *)plan + sizeof *plan, end - sizeof *plan);
-}
 
 /* Is every operand one range, element for element? Not if an op takes some columns of several rows,
  * or multiplies matrices. */
@@ -326,8 +311,9 @@ bool peal_plan_shape(const struct peal_plan *plan, char out[PEAL_SHA256_HEX + 1]
         put_tables(&s);
         for (uint64_t i = 0; i < plan->ops.count; i++)
             put_op(&s, &peal_plan_ops(plan)[i]);
-    } else {
-        put_whole(&s);
+    } else { /* only equal to itself */
+        peal_sha256_add(&s.sha, "whole", 5);
+        peal_plan_add_content(plan, &s.sha);
     }
     peal_sha256_end(&s.sha, out);
     if (s.cuts) {

@@ -300,7 +300,7 @@ static bool same_image(const struct peal_image *a, const struct peal_image *b)
            a->max_operands == b->max_operands && a->clip == b->clip && a->seq_cst == b->seq_cst &&
            a->count_shift == b->count_shift && a->scratch == b->scratch &&
            a->private_bytes == b->private_bytes && a->region_bytes == b->region_bytes &&
-           a->family_key == b->family_key && a->remote == b->remote &&
+           memcmp(&a->identity, &b->identity, sizeof a->identity) == 0 && a->remote == b->remote &&
            a->bounce_bytes == b->bounce_bytes && a->receives == b->receives &&
            a->plan->contract_in == b->plan->contract_in &&
            a->plan->contract_out == b->plan->contract_out;
@@ -337,7 +337,7 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
                                           .rows_as_bases = rows,
                                           .remote = algo->memory != PEAL_PEERS_STAGE,
                                           .writes = true,
-                                          .key = 1,
+                                          .identity = {{1}},
                                           .writers = writers,
                                           .notifiers = notifiers};
         struct peal_image *a = NULL, *b = NULL;
