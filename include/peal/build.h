@@ -146,7 +146,8 @@ PEAL_API struct peal_expr *peal_build_block(struct peal_builder *b, struct peal_
                                             struct peal_build_slice cols);
 PEAL_API struct peal_expr *peal_build_at(struct peal_builder *b, struct peal_expr *x,
                                          struct peal_expr *peer);
-/* launch mod k */
+/* launch mod k, and launch itself */
+PEAL_API struct peal_expr *peal_build_launch(struct peal_builder *b);
 PEAL_API struct peal_expr *peal_build_launch_mod(struct peal_builder *b, int k);
 /* "N" "S" "E" "W" "parent"; "child" with its number, which is NULL for the others. */
 PEAL_API struct peal_expr *peal_build_port(struct peal_builder *b, const char *port,

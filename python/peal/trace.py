@@ -61,7 +61,7 @@ _SIGNATURES = {
     "grid": ([_P, _P, c_bool], False), "tree": ([_P, _P], False), "int": ([c_int64], True), "real": ([c_double], True),
     "name": ([_S], True), "op": ([_S, _P, _P], True), "apply": ([_P, _P, _P], True), "index": ([_P, _P], True),
     "range": ([_P, _P, _P], True), "part": ([_P, _P, _P], True), "block": ([_P, _Slice, _Slice], True), "at": ([_P, _P], True),
-    "launch_mod": ([ctypes.c_int], True), "port": ([_S, _P], True), "recv": ([_P, _P], True), "recv_slot": ([_P, _P], True),
+    "launch": ([], True), "launch_mod": ([ctypes.c_int], True), "port": ([_S, _P], True), "recv": ([_P, _P], True), "recv_slot": ([_P, _P], True),
     "recv_async": ([_P, _P], True), "await": ([_P, _P], False), "peek": ([_P], True), "fetch_add": ([_P, _P], True),
     "compare_swap": ([_P, _P, _P], True), "let": ([_S, _MEMORY, _P], True), "var": ([_S, _P], True), "assign": ([_P, _P], False),
     "accumulate": ([_P, _P, _P, c_bool], False), "notify": ([_P, _P, _SYNC], False), "wait": ([_P, _P, _SYNC], False),
@@ -82,7 +82,7 @@ _c_free = ctypes.CDLL(None).free
 _c_free.argtypes, _c_free.restype = [_P], None
 
 _NAMES = {"rank", "nranks", "node", "nodes", "seat", "seats", "max_seats", "row", "col", "rows", "cols", "nchildren"}
-_EXPRESSIONS = {"int", "real", "name", "op", "apply", "index", "range", "part", "block", "at", "launch_mod", "port", "recv",
+_EXPRESSIONS = {"int", "real", "name", "op", "apply", "index", "range", "part", "block", "at", "launch", "launch_mod", "port", "recv",
                 "recv_slot", "recv_async", "reduced", "peek", "fetch_add", "compare_swap", "call_list"}
 _PORTS = {"N", "S", "E", "W", "parent", "child"}
 _DIRECTIONS = {"": 0, "in": 1, "out": 2, "inout": 3}
@@ -384,6 +384,9 @@ class Recorder:
 
     def not_(self, a: Any) -> Value:
         return self._make("op", text("not"), a, None)
+
+    def launch(self) -> Value:
+        return self._make("launch")
 
     def launch_mod(self, k: int) -> Value:
         return self._make("launch_mod", k)

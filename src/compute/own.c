@@ -89,6 +89,7 @@ void peal_own_run(const struct peal_own *own)
     case PEAL_OP_TAKE:
     case PEAL_OP_FLUSH:
     case PEAL_OP_FENCE:
+    case PEAL_OP_LAUNCH:
     case PEAL_OP_WHEN:
     case PEAL_OP_END:
     case PEAL_OP_SEND:

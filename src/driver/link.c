@@ -290,6 +290,16 @@ static bool link_formula(struct linker *l, const struct peal_plan *plan, struct 
     return true;
 }
 
+/* Every instance is the first launch of cells and buffers of its own. */
+static void link_number(struct linker *l, const struct peal_plan *plan, struct peal_op *op,
+                        uint32_t first_reg)
+{
+    uint64_t number = (uint64_t)peal_op_number(plan, op, 0);
+    op->mem.rows += first_reg;
+    op->mem.count = 0;
+    op->mem.target = peal_assembler_phases(l->a, &number);
+}
+
 static void link_lane(struct linker *l, const struct instance *instance, uint32_t member,
                       uint32_t lane)
 {
@@ -326,6 +336,8 @@ static void link_lane(struct linker *l, const struct instance *instance, uint32_
             op.mem.target = instance->block->parts[op.mem.target].worker;
         else if (peal_op_is_when(&op))
             op.mem.rows += first_reg;
+        else if (peal_op_is_number(&op))
+            link_number(l, plan, &op, first_reg);
         op.pos = PEAL_NONE;
         l->failed |= peal_op_applies(&op) && peal_fn_is_user(op.fn) && !link_formula(l, plan, &op);
         if (!l->failed)

@@ -124,7 +124,8 @@ uint32_t peal_verify_launches(const struct peal_plan *plan)
         if (peal_op_is_wait(&op[i]) && !(op[i].flags & PEAL_OP_HAS_REG) && op[i].sync.back > back)
             back = op[i].sync.back;
     }
-    return ((back + period - 1) / period + 1) * period;
+    uint32_t lead = peal_program_lead(plan);
+    return (lead == PEAL_NONE ? 0 : lead) + ((back + period - 1) / period + 1) * period;
 }
 
 static enum peal_status verify_launches(const struct peal_plan *plan, uint32_t launches,
@@ -191,7 +192,7 @@ enum peal_status peal_verify_plan(const struct peal_plan *plan,
     /* A proof of fewer launches than a sound proof needs says nothing about more of them. */
     if ((*out)->verdict == PEAL_PROVED &&
         (launches < peal_verify_launches(plan) || (*out)->needs_launches ||
-         needs_zeros(plan, options, *out)))
+         peal_program_lead(plan) == PEAL_NONE || needs_zeros(plan, options, *out)))
         (*out)->reuse = PEAL_REUSE_SINGLE_SHOT;
     return PEAL_OK;
 }

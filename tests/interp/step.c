@@ -397,6 +397,18 @@ static bool when(const struct where *w)
     return true;
 }
 
+/* A register gets a multiple of the launch's number, and what its phase adds. */
+static bool number(const struct where *w)
+{
+    const struct peal_plan *plan = w->plan;
+    uint32_t first = w->op->mem.target;
+    int64_t value = (int64_t)w->op->mem.count * (int64_t)w->launch;
+    if (first != UINT32_MAX)
+        value += (int64_t)peal_plan_phases(plan)[first + w->launch % plan->period];
+    w->lane->regs[w->op->mem.rows] = value;
+    return true;
+}
+
 /* Copies the rows of an operand from or to a payload. */
 static bool move_rows(const struct where *w, const struct peal_ref *ref, unsigned char *payload,
                       size_t row_len, bool sends)
@@ -502,6 +514,8 @@ static bool execute(const struct where *w)
         return atomic(w);
     case PEAL_OP_WHEN:
         return when(w);
+    case PEAL_OP_LAUNCH:
+        return number(w);
     case PEAL_OP_END:
     case PEAL_OP_FENCE:
     case PEAL_OP_FLUSH: /* everything takes effect at once here */

@@ -443,6 +443,17 @@ static void when(const struct here *h)
     lane->op += (uint64_t)(op - h->op);
 }
 
+static void number(const struct here *h)
+{
+    const uint64_t *phases = peal_plan_phases(h->plan);
+    int64_t value = 0;
+    for (uint64_t i = 0; i < h->launch; i++)
+        value += (int64_t)h->op->mem.count;
+    if (h->op->mem.target != UINT32_MAX)
+        value += (int64_t)phases[h->op->mem.target + h->launch % h->plan->period];
+    h->o->lanes[h->lane].regs[h->op->mem.rows] = value;
+}
+
 /* --- queues ----------------------------------------------------------------------------------- */
 
 static void send(const struct here *h)
@@ -557,6 +568,9 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
         break;
     case PEAL_OP_WHEN:
         when(&h);
+        break;
+    case PEAL_OP_LAUNCH:
+        number(&h);
         break;
     case PEAL_OP_FENCE:
         fence(&h);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-atomics FIRST COUNT [cells]: the verifier against brute force, on random kernels with
+/* random-atomics FIRST COUNT [cells|launch]: the verifier against brute force, on random kernels with
  * fetch_add, compare_swap, take and when; with `cells`, on random ways to use cells that fall:
- * credits, resets, flags, epochs and hand-shakes, right and wrong ones.
+ * credits, resets, flags, epochs and hand-shakes, right and wrong ones; with `launch`, on the same
+ * and others with the number of the launch in amounts, thresholds and conditions.
  *
  * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole
  * front end to the verifier; and it is run here, act by act, in every possible order. Of a race, a
@@ -45,6 +46,9 @@ struct act {
     int a, b;          /* amount, value; expected and desired */
     enum relation relation;
     bool plus_t; /* add, set, wait: t more than that */
+    /* add, set, wait: more by so often the number of the launch, modulo `mod` unless that is 0; when:
+     * that is compared instead of t */
+    int times, mod;
 };
 
 struct kernel {
@@ -197,6 +201,32 @@ static void add_epoch(uint64_t *dice, struct kernel *k, uint32_t cell)
     }
 }
 
+/* Every rank adds to a cell of every other, and waits for what all have added so far. */
+static void add_rising(uint64_t *dice, struct kernel *k, uint32_t cell)
+{
+    int others = (int)k->ranks - 1, start = others - (below(dice, 4) == 0);
+    for (uint32_t r = 0; r < k->ranks; r++) {
+        for (uint32_t q = 0; q < k->ranks; q++) {
+            if (q != r)
+                add(k, r, (struct act){.kind = ACT_ADD, .rank = q, .at = cell, .a = 1});
+        }
+        add(k, r,
+            (struct act){.kind = ACT_WAIT, .rank = r, .at = cell, .a = start, .times = others});
+    }
+}
+
+/* A flag that changes its sense from launch to launch, and back. */
+static void add_sense(uint64_t *dice, struct kernel *k, uint32_t cell)
+{
+    uint32_t from = below(dice, k->ranks), to = (from + 1) % k->ranks;
+    int mod = 2 + (int)below(dice, 2);
+    add(k, from,
+        (struct act){.kind = ACT_SET, .rank = to, .at = cell, .a = 1, .times = 1, .mod = mod});
+    add(k, to,
+        (struct act){
+            .kind = ACT_WAIT_EQUAL, .rank = to, .at = cell, .a = 1, .times = 1, .mod = mod});
+}
+
 static void add_data(uint64_t *dice, struct kernel *k)
 {
     uint32_t r = below(dice, k->ranks), place = below(dice, PLACES);
@@ -213,6 +243,9 @@ static void spoil(uint64_t *dice, struct kernel *k)
         return;
     uint32_t i = 1 + below(dice, k->count[r] - 1);
     struct act *act = &k->acts[r][i];
+    bool in_block = act->kind >= ACT_WHEN || (i + 1 < k->count[r] && act[1].kind >= ACT_WHEN);
+    if (in_block)
+        return;
     switch (below(dice, 5)) {
     case 0: /* it is left out */
         for (; i + 1 < k->count[r]; i++)
@@ -265,22 +298,105 @@ static struct kernel make_cells(uint64_t seed)
     return k;
 }
 
+static void add_to_all(struct kernel *k, struct act act)
+{
+    for (uint32_t r = 0; r < k->ranks; r++)
+        add(k, r, act);
+}
+
+/* Something that happens in some launches only, before all others or not. */
+static void add_block(uint64_t *dice, struct kernel *k, uint32_t cell)
+{
+    struct act when = {.kind = ACT_WHEN, .times = 1, .mod = below(dice, 3) ? 0 : 2};
+    when.relation = (enum relation)(below(dice, 3) ? EQ : below(dice, 4));
+    when.a = (int)below(dice, 5) / 3;
+    add_to_all(k, when);
+    if (below(dice, 2)) {
+        add_barrier(dice, k, cell);
+    } else { /* a first credit, for whoever waits for one later */
+        for (uint32_t r = 0; r < k->ranks; r++)
+            add(k, r, (struct act){.kind = ACT_SET, .rank = r, .at = cell, .a = 1});
+    }
+    if (below(dice, 3) == 0)
+        add_data(dice, k);
+    add_to_all(k, (struct act){.kind = ACT_END});
+}
+
+/* A credit is taken, and given by the neighbour. */
+static void add_credit(uint64_t *dice, struct kernel *k, uint32_t cell)
+{
+    bool first = below(dice, 2);
+    for (uint32_t r = 0; r < k->ranks; r++) {
+        uint32_t next = (r + 1) % k->ranks;
+        struct act give = {.kind = ACT_ADD, .rank = next, .at = cell, .a = 1};
+        if (first)
+            add(k, r, give);
+        add(k, r, (struct act){.kind = ACT_WAIT, .rank = r, .at = cell, .a = 1});
+        add(k, r, (struct act){.kind = ACT_ADD, .rank = r, .at = cell, .a = -1});
+        if (!first)
+            add(k, r, give);
+    }
+}
+
+static struct kernel make_launches(uint64_t seed)
+{
+    uint64_t dice = seed * 7919 + 3;
+    struct kernel k = {.ranks = 2 + below(&dice, 3) / 2, .launches = 2 + below(&dice, 2)};
+    static void (*const ways[])(uint64_t *, struct kernel *, uint32_t) = {
+        add_rising, add_sense, add_epoch, add_credit, add_handshake};
+    for (uint32_t r = 0; r < k.ranks; r++) { /* none without an act, nor a signal with one side */
+        add(&k, r, (struct act){.kind = ACT_ADD, .rank = r, .at = SPARE_CELL});
+        add(&k, r, (struct act){.kind = ACT_WAIT, .rank = r, .at = SPARE_CELL});
+    }
+    if (below(&dice, 2))
+        add_block(&dice, &k, below(&dice, SPARE_CELL));
+    uint32_t pieces = 1 + below(&dice, k.ranks == 2 ? 2 : 1);
+    for (uint32_t i = 0; i < pieces; i++) {
+        if (below(&dice, 2))
+            add_data(&dice, &k);
+        ways[below(&dice, 5)](&dice, &k, below(&dice, SPARE_CELL));
+    }
+    if (below(&dice, 6) == 0)
+        add_block(&dice, &k, below(&dice, SPARE_CELL));
+    for (uint32_t i = below(&dice, 4); i > 1; i--)
+        spoil(&dice, &k);
+    for (uint32_t r = 0; r < k.ranks; r++) {
+        for (uint32_t i = 0; i < k.count[r]; i++) {
+            struct act *act = &k.acts[r][i];
+            act->times += act->plus_t;
+            act->plus_t = false;
+        }
+    }
+    return k;
+}
+
+/* The expression of an amount. */
+static const char *sum_of(const struct act *act)
+{
+    static char text[80];
+    int len = snprintf(text, sizeof text, act->plus_t ? "t + %d" : "%d", act->a);
+    if (act->times)
+        len += snprintf(text + len, sizeof text - (size_t)len, " + %d * launch", act->times);
+    if (act->times && act->mod)
+        snprintf(text + len, sizeof text - (size_t)len, " mod %d", act->mod);
+    return text;
+}
+
 static void put_act(const struct act *act, struct peal_text *out)
 {
     static const char *const relations[] = {"==", "!=", "<", ">="};
-    const char *more = peal_text_if(act->plus_t, "t + ");
     switch (act->kind) {
     case ACT_ADD:
-        peal_text_printf(out, "notify s[%u]@%u += %s%d\n", act->at, act->rank, more, act->a);
+        peal_text_printf(out, "notify s[%u]@%u += %s\n", act->at, act->rank, sum_of(act));
         break;
     case ACT_SET:
-        peal_text_printf(out, "notify s[%u]@%u = %s%d\n", act->at, act->rank, more, act->a);
+        peal_text_printf(out, "notify s[%u]@%u = %s\n", act->at, act->rank, sum_of(act));
         break;
     case ACT_WAIT:
-        peal_text_printf(out, "wait s[%u]@%u >= %s%d\n", act->at, act->rank, more, act->a);
+        peal_text_printf(out, "wait s[%u]@%u >= %s\n", act->at, act->rank, sum_of(act));
         break;
     case ACT_WAIT_EQUAL:
-        peal_text_printf(out, "wait s[%u]@%u == %s%d\n", act->at, act->rank, more, act->a);
+        peal_text_printf(out, "wait s[%u]@%u == %s\n", act->at, act->rank, sum_of(act));
         break;
     case ACT_FETCH:
         peal_text_printf(out, "t = fetch_add(s[%u]@%u, %d)\n", act->at, act->rank, act->a);
@@ -302,7 +418,10 @@ static void put_act(const struct act *act, struct peal_text *out)
         peal_text_printf(out, "w@%u[%u] = 1\n", act->rank, act->at);
         break;
     case ACT_WHEN:
-        peal_text_printf(out, "when t %s %d {\n", relations[act->relation], act->a);
+        peal_text_puts(out, act->times ? "when launch" : "when t");
+        if (act->mod)
+            peal_text_printf(out, " mod %d", act->mod);
+        peal_text_printf(out, " %s %d {\n", relations[act->relation], act->a);
         break;
     case ACT_END:
         peal_text_puts(out, "}\n");
@@ -318,7 +437,7 @@ static void put_text(const struct kernel *k, struct peal_text *out)
     for (uint32_t r = 0; r < k->ranks; r++) {
         peal_text_printf(out, "if rank == %u {\n", r);
         for (uint32_t i = 0; i < k->count[r]; i++) {
-            peal_text_puts(out, i == 0 ? "var " : "");
+            peal_text_puts(out, i == 0 && k->acts[r][0].kind == ACT_FETCH ? "var " : "");
             put_act(&k->acts[r][i], out);
         }
         peal_text_puts(out, "}\n");
@@ -362,7 +481,16 @@ static const struct act *next_of(const struct brute *b, const struct state *s, u
 
 static int amount(const struct state *s, uint32_t r, const struct act *act)
 {
-    return act->a + (act->plus_t ? s->t[r] : 0);
+    int launch = act->mod ? s->launch[r] % act->mod : s->launch[r];
+    return act->a + (act->plus_t ? s->t[r] : 0) + act->times * launch;
+}
+
+/* What a when compares. */
+static int compared(const struct state *s, uint32_t r, const struct act *when)
+{
+    if (!when->times)
+        return s->t[r];
+    return when->mod ? s->launch[r] % when->mod : s->launch[r];
 }
 
 static bool can(const struct state *s, uint32_t r, const struct act *act)
@@ -417,7 +545,7 @@ static void move(struct brute *b, struct state *s, uint32_t r)
         s->written[act->rank][act->at] = 1;
         break;
     case ACT_WHEN:
-        if (!holds(act, s->t[r]))
+        if (!holds(act, compared(s, r, act)))
             next = skip_block(b, r, s->at[r]);
         break;
     default:
@@ -529,9 +657,10 @@ static bool agree(const struct brute *b, const struct peal_verification *v)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3 && (argc != 4 || strcmp(argv[3], "cells") != 0))
+    bool launches = argc == 4 && strcmp(argv[3], "launch") == 0;
+    bool cells = launches || (argc == 4 && strcmp(argv[3], "cells") == 0);
+    if (argc != 3 && !cells)
         return 2;
-    bool cells = argc == 4;
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     unsigned wrong = 0, good = 0, races = 0, deadlocks = 0, unwritten = 0, skipped = 0;
     unsigned counted = 0, repeatable = 0;
@@ -540,7 +669,7 @@ int main(int argc, char **argv)
     if (!seen_new(&b.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
-        struct kernel k = cells ? make_cells(seed) : make(seed);
+        struct kernel k = launches ? make_launches(seed) : cells ? make_cells(seed) : make(seed);
         struct peal_verification *v = NULL;
         put_text(&k, &text);
         struct peal_plan *plan = plan_of(&k, &text);
@@ -593,7 +722,7 @@ int main(int argc, char **argv)
     seen_free(&b.seen);
     peal_text_release(&text);
     if (cells)
-        return wrong || counted < count / 10 || repeatable < count / 20 || races < count / 50;
+        return wrong || counted < count / 10 || repeatable < count / 25 || races < count / 50;
     return wrong || good < count / 50 || races < count / 50 || deadlocks < count / 50 ||
            unwritten < count / 200;
 }

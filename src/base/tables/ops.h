@@ -21,7 +21,8 @@ enum peal_op_form {
     PEAL_FORM_FLUSH,
     PEAL_FORM_WHEN,
     PEAL_FORM_END,
-    PEAL_FORM_FENCE
+    PEAL_FORM_FENCE,
+    PEAL_FORM_NUMBER
 };
 enum peal_op_work { PEAL_WORK_NONE, PEAL_WORK_MOVE, PEAL_WORK_FN, PEAL_WORK_OWN };
 enum peal_op_shape { PEAL_BY_NONE, PEAL_BY_EACH, PEAL_BY_MATRIX };

@@ -131,6 +131,8 @@ static void run_op(struct page_schedule *s, struct page_lane *lane, const struct
                                   .category = (uint8_t)peal_page_op_category(op)});
     if (peal_op_is_sync(op))
         run_sync(s, lane, op);
+    else if (peal_op_is_number(op))
+        lane->regs[op->mem.rows] = peal_op_number(s->plan, op, 0);
     else if (peal_op_has_channel(op))
         run_channel(s, lane, op);
     lane->blocked = false;

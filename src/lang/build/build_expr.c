@@ -303,9 +303,14 @@ struct peal_expr *peal_build_at(struct peal_builder *b, struct peal_expr *x, str
     return close_expr(b, expr);
 }
 
+struct peal_expr *peal_build_launch(struct peal_builder *b)
+{
+    return new_expr(b, PEAL_EXPR_LAUNCH);
+}
+
 struct peal_expr *peal_build_launch_mod(struct peal_builder *b, int k)
 {
-    struct peal_expr *expr = new_expr(b, PEAL_EXPR_LAUNCH_MOD);
+    struct peal_expr *expr = new_expr(b, PEAL_EXPR_LAUNCH);
     if (!expr)
         return NULL;
     if (k < 1 || k > 4)

@@ -203,6 +203,7 @@ static const char every_form[] =
     "    let t = peek raw\n"
     "    notify relaxed raw = t + 0\n"
     "    wait relaxed raw == 0\n"
+    "    wait raw >= launch + 0\n"
     "    send x to E on up\n"
     "    let got: T[n] = recv_slot from child 0 on up\n"
     "    free got\n"
@@ -257,6 +258,7 @@ TEST(every_form_can_be_built)
     peal_build_notify(b, raw, peal_build_add(b, t, zero),
                       &(struct peal_build_sync){.set = true, .relaxed = true});
     peal_build_wait(b, raw, zero, &(struct peal_build_sync){.equal = true, .relaxed = true});
+    peal_build_wait(b, raw, peal_build_add(b, peal_build_launch(b), zero), NULL);
     peal_build_send(b, x, peal_build_port(b, "E", NULL), up);
     struct peal_expr *got =
         peal_build_let(b, "got", &(struct peal_build_memory){.len = n},

@@ -133,8 +133,8 @@ void peal_deduce_let(struct peal_deducer *d, struct peal_stmt *stmt)
         return;
     }
     bool is_counter = type->kind == PEAL_TYPE_COUNTER;
-    bool is_known =
-        type->kind == PEAL_TYPE_INT || type->kind == PEAL_TYPE_BOOL || type->kind == PEAL_TYPE_NONE;
+    bool is_known = type->kind == PEAL_TYPE_INT || type->kind == PEAL_TYPE_BOOL ||
+                    type->kind == PEAL_TYPE_LAUNCH || type->kind == PEAL_TYPE_NONE;
     if (is_counter && !peal_expr_fetches(stmt->a))
         peal_deducer_error(d, stmt->a->pos,
                            "a counter is named by 'let %s = peek ...', fetch_add or compare_swap "

@@ -89,7 +89,7 @@ static void call_effects(struct peal_deducer *d, const struct peal_stmt *stmt)
 static void visit_period(struct peal_expr *expr, void *context)
 {
     int *period = context;
-    if (expr->kind != PEAL_EXPR_LAUNCH_MOD)
+    if (expr->kind != PEAL_EXPR_LAUNCH || !expr->value)
         return;
     int a = *period;
     int b = (int)expr->value;
@@ -143,7 +143,7 @@ static void stmt_effects(struct peal_deducer *d, struct peal_stmt *stmt)
     case PEAL_STMT_CALL:
         call_effects(d, stmt);
         if (stmt->callee) {
-            struct peal_expr mod = {.kind = PEAL_EXPR_LAUNCH_MOD, .value = stmt->callee->period};
+            struct peal_expr mod = {.kind = PEAL_EXPR_LAUNCH, .value = stmt->callee->period};
             if (stmt->callee->period)
                 visit_period(&mod, &d->kernel->period);
         }

@@ -33,6 +33,7 @@ const char *peal_type_text(const struct peal_type *type)
         [PEAL_TYPE_TILE] = "a tile",
         [PEAL_TYPE_SIGNAL] = "a signal",
         [PEAL_TYPE_COUNTER] = "a counter",
+        [PEAL_TYPE_LAUNCH] = "a launch number",
         [PEAL_TYPE_REDUCE] = "a reduce operation",
         [PEAL_TYPE_CHANNEL] = "a channel",
         [PEAL_TYPE_TEST] = "a comparison at run time",
@@ -161,7 +162,9 @@ static void deduce_name(struct peal_deducer *d, struct peal_expr *expr, struct p
         return;
     }
     expr->type = symbol->type;
-    if (expr->type.kind == PEAL_TYPE_INT) {
+    if (expr->type.kind == PEAL_TYPE_LAUNCH && d->launch_ok)
+        expr->type.kind = PEAL_TYPE_INT; /* a plan keeps addresses per phase */
+    else if (expr->type.kind == PEAL_TYPE_INT) {
         out->d[0] = symbol_poly(d, symbol);
     } else if (peal_type_is_data(&expr->type)) {
         const struct peal_fact *fact = peal_deducer_fact(d, symbol);
@@ -186,6 +189,10 @@ bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char 
             peal_deducer_note(d, (struct peal_pos){0},
                               "integers are known when a plan is made; data never steers control "
                               "flow");
+        else if (expr->type.kind == PEAL_TYPE_LAUNCH)
+            peal_deducer_note(d, (struct peal_pos){0},
+                              "an address may use 'launch mod k'; the number itself goes into "
+                              "notifies and waits of raw signals, and into 'when'");
     }
     return false;
 }
@@ -366,6 +373,13 @@ static void deduce_elementwise(struct peal_deducer *d, struct peal_expr *expr,
     *out = mix.shape;
 }
 
+/* Does the value follow from the launch's number and integers? */
+static bool is_of_launch(enum peal_type_kind a, enum peal_type_kind b)
+{
+    bool is_a = a == PEAL_TYPE_LAUNCH, is_b = b == PEAL_TYPE_LAUNCH;
+    return (is_a || is_b) && (is_a || a == PEAL_TYPE_INT) && (is_b || b == PEAL_TYPE_INT);
+}
+
 static void deduce_operation(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
 {
     struct peal_value x = {{{0}, {0}}};
@@ -403,9 +417,17 @@ static void deduce_operation(struct peal_deducer *d, struct peal_expr *expr, str
         expr->type.kind = PEAL_TYPE_COUNTER;
     } else if (compares && a == PEAL_TYPE_COUNTER && b == PEAL_TYPE_INT) {
         expr->type.kind = PEAL_TYPE_TEST;
+    } else if (!logical && is_of_launch(a, b)) {
+        expr->type.kind = compares ? PEAL_TYPE_TEST : PEAL_TYPE_LAUNCH;
     } else {
         wrong_operands(d, expr);
     }
+}
+
+/* `launch mod k` in an address is an integer: the plan keeps addresses per phase. */
+static void deduce_launch(struct peal_deducer *d, struct peal_expr *expr)
+{
+    expr->type.kind = d->launch_ok && expr->value ? PEAL_TYPE_INT : PEAL_TYPE_LAUNCH;
 }
 
 static void deduce_peek(struct peal_deducer *d, struct peal_expr *expr)
@@ -478,14 +500,8 @@ void peal_deduce_expr(struct peal_deducer *d, struct peal_expr *expr, struct pea
     case PEAL_EXPR_AT:
         peal_deduce_part(d, expr, out);
         break;
-    case PEAL_EXPR_LAUNCH_MOD:
-        expr->type.kind = PEAL_TYPE_INT;
-        if (!d->launch_ok) {
-            peal_deducer_error(d, expr->pos,
-                               "'launch mod' may only stand in the start of a slice or in the "
-                               "index of a cell");
-            expr->type.kind = PEAL_TYPE_NONE;
-        }
+    case PEAL_EXPR_LAUNCH:
+        deduce_launch(d, expr);
         break;
     case PEAL_EXPR_RECV:
         deduce_recv(d, expr);

@@ -147,11 +147,13 @@ static void deduce_amount(struct peal_deducer *d, struct peal_stmt *stmt,
     peal_deduce_expr(d, stmt->b, &value);
     if (peal_expr_is_empty(stmt->b) || stmt->b->type.kind == PEAL_TYPE_INT)
         return;
-    if (stmt->b->type.kind != PEAL_TYPE_COUNTER) {
+    bool of_launch = stmt->b->type.kind == PEAL_TYPE_LAUNCH;
+    if (stmt->b->type.kind != PEAL_TYPE_COUNTER && !of_launch) {
         peal_deducer_error(d, stmt->b->pos, "a cell counts in integers, and '%s' is %s",
                            peal_show_expr(stmt->b).text, peal_type_text(&stmt->b->type));
     } else if (symbol && symbol->mode < PEAL_MODE_RAW) {
-        peal_deducer_error(d, stmt->b->pos, "a counter goes with raw signals only");
+        peal_deducer_error(d, stmt->b->pos, "%s goes with raw signals only",
+                           peal_type_text(&stmt->b->type));
         peal_deducer_note(d, symbol->pos, "'%s' is declared here", symbol->name);
     }
 }

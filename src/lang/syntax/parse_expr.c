@@ -192,13 +192,15 @@ static struct peal_expr *parse_name(struct peal_parser *p)
     return close_expr(p, expr);
 }
 
-/* launch mod k */
+/* launch, launch mod k */
 static struct peal_expr *parse_launch(struct peal_parser *p)
 {
-    struct peal_expr *expr = new_expr(p, PEAL_EXPR_LAUNCH_MOD, p->token.pos);
+    struct peal_expr *expr = new_expr(p, PEAL_EXPR_LAUNCH, p->token.pos);
     peal_parser_step(p);
-    if (!expr || !peal_parser_want(p, "mod"))
+    if (!expr)
         return NULL;
+    if (!peal_parser_take(p, "mod"))
+        return close_expr(p, expr);
     if (p->token.kind != PEAL_TOKEN_INT)
         return peal_parser_expected(p, "a number from 1 to 4");
     if (p->token.value < 1 || p->token.value > 4)

@@ -36,8 +36,9 @@ static int level_of(const struct peal_expr *expr)
         return peal_operator(PEAL_INT_NEG)->level;
     case PEAL_EXPR_RECV:
         return PEAL_LEVEL_LOOSEST; /* its peer includes everything that follows */
-    case PEAL_EXPR_LAUNCH_MOD:
-        return PEAL_LEVEL_LOOSEST + 1; /* a primary, although it does not look like one */
+    case PEAL_EXPR_LAUNCH:
+        return expr->value ? PEAL_LEVEL_LOOSEST + 1
+                           : LEVEL_PRIMARY; /* a primary, whatever it looks like */
     default:
         return LEVEL_PRIMARY;
     }
@@ -184,8 +185,10 @@ static void print_bare(const struct peal_expr *expr, struct peal_text *out)
         peal_text_puts(out, "@");
         print_at_level(expr->b, LEVEL_PRIMARY, out);
         break;
-    case PEAL_EXPR_LAUNCH_MOD:
-        peal_text_printf(out, "launch mod %" PRId64, expr->value);
+    case PEAL_EXPR_LAUNCH:
+        peal_text_puts(out, "launch");
+        if (expr->value)
+            peal_text_printf(out, " mod %" PRId64, expr->value);
         break;
     case PEAL_EXPR_RECV:
         if (expr->is_async)

@@ -68,6 +68,7 @@ TEST(expressions_print_with_the_fewest_parentheses)
          "recv from (recv from N on up) on down"},
         {__LINE__, "has(S) or peer(child 2) == N", "has(S) or peer(child 2) == N"},
         {__LINE__, "(peek s[rank])[0] + launch mod 2", "(peek s[rank])[0] + (launch mod 2)"},
+        {__LINE__, "2*(launch+1) - (launch mod 2)", "2 * (launch + 1) - (launch mod 2)"},
         {__LINE__, "and(a, b) or or(c, d)", "and(a, b) or or(c, d)"},
         {__LINE__, "f(and, or, xor)", "f(and, or, xor)"},
         {__LINE__, "0.5 + 1e3 + 2.50e-7 + 0.1", "0.5 + 1e+03 + 2.5e-07 + 0.1"},

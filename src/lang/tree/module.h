@@ -39,9 +39,10 @@ enum peal_type_kind {
     PEAL_TYPE_SIGNAL, /* a cell or an array of cells */
     /* a run-time integer from a cell; added in a wait or notify, compared in a when */
     PEAL_TYPE_COUNTER,
+    PEAL_TYPE_LAUNCH, /* an integer that follows from the number of the launch */
     PEAL_TYPE_REDUCE, /* a reduce operation: a parameter `op: reduce`, or sum, max, ... */
     PEAL_TYPE_CHANNEL,
-    PEAL_TYPE_TEST /* a counter compared with an integer: known at run time only */
+    PEAL_TYPE_TEST /* a counter or launch number compared with an integer: known at run time only */
 };
 
 /* Element types: a fixed dtype, or T, the kernel's generic one; `wide` = f32 where T is f16 or
@@ -67,12 +68,12 @@ enum peal_expr_kind {
     PEAL_EXPR_BINARY, /* a + b, ...: `op`; on tiles the elementwise function */
     /* name(args): an integer function, elementwise function, reduce parameter or fill, final */
     PEAL_EXPR_CALL,
-    PEAL_EXPR_SLICE,      /* base[slice] or base[slice, slice] */
-    PEAL_EXPR_AT,         /* base@peer */
-    PEAL_EXPR_LAUNCH_MOD, /* launch mod k: `value` is k */
-    PEAL_EXPR_RECV,       /* recv from peer, recv_slot from peer (`in_slot`) */
-    PEAL_EXPR_PEEK,       /* peek cell */
-    PEAL_EXPR_PORT /* N S E W parent child i, as peer of a channel op or argument of has, peer */
+    PEAL_EXPR_SLICE,  /* base[slice] or base[slice, slice] */
+    PEAL_EXPR_AT,     /* base@peer */
+    PEAL_EXPR_LAUNCH, /* launch mod k: `value` is k; launch: it is 0 */
+    PEAL_EXPR_RECV,   /* recv from peer, recv_slot from peer (`in_slot`) */
+    PEAL_EXPR_PEEK,   /* peek cell */
+    PEAL_EXPR_PORT    /* N S E W parent child i, as peer of a channel op or argument of has, peer */
 };
 
 enum peal_int_op {
@@ -178,7 +179,7 @@ struct peal_expr {
     struct peal_pos pos;
     struct peal_expr *next;     /* in an argument list */
     struct peal_type type;      /* deduced */
-    int64_t value;              /* INT; LAUNCH_MOD: k; PORT: enum peal_port */
+    int64_t value;              /* INT; LAUNCH: k; PORT: enum peal_port */
     double real;                /* FLOAT */
     const char *name;           /* NAME, CALL */
     struct peal_symbol *symbol; /* NAME, and CALL of a reduce parameter: deduced */
@@ -206,7 +207,7 @@ enum peal_symbol_kind {
     PEAL_SYMBOL_INT,     /* int parameter */
     PEAL_SYMBOL_INTS,    /* int array parameter */
     PEAL_SYMBOL_REDUCE,  /* op: reduce */
-    PEAL_SYMBOL_LET,     /* let of an int or bool: never changes */
+    PEAL_SYMBOL_LET,     /* let of an int, bool or launch number: never changes */
     PEAL_SYMBOL_VAR,     /* var: an int that may be assigned */
     PEAL_SYMBOL_LOOP,    /* for variable, lane variable */
     PEAL_SYMBOL_TILE,    /* let of a tile; may be assigned tiles of the same shape */

@@ -302,7 +302,7 @@ static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
 static bool take(struct fuser *f, size_t i)
 {
     struct peal_op op = f->in->ops.at[i];
-    if (peal_op_is_sync(&op) || peal_op_is_fence(&op)) {
+    if (peal_op_is_sync(&op) || peal_op_is_fence(&op) || peal_op_is_number(&op)) {
         f->syncs++;
         return peal_vec_push(&f->out->ops, op) && peal_vec_push(&f->syncs_before, f->syncs);
     }

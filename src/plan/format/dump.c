@@ -77,6 +77,32 @@ void peal_plan_dump_order(const struct peal_op *op, struct peal_text *out)
     peal_text_puts(out, scopes[peal_op_scope(op)]);
 }
 
+/* Times and phases of a launch number, as an expression: 2 * launch + 0|1. */
+static void dump_number(const struct peal_plan *plan, const struct peal_op *op,
+                        struct peal_text *out)
+{
+    int64_t times = (int64_t)op->mem.count;
+    if (times != 0 && times != 1)
+        peal_text_printf(out, "%" PRId64 " * ", times);
+    peal_text_puts(out, times ? "launch" : "");
+    if (op->mem.target == PEAL_NONE)
+        return;
+    peal_text_puts(out, times ? " + " : "");
+    for (uint32_t i = 0; i < plan->period; i++)
+        peal_text_printf(out, "%s%" PRId64, i ? "|" : "",
+                         (int64_t)peal_plan_phases(plan)[op->mem.target + i]);
+}
+
+static void dump_reg(const struct peal_plan *plan, const struct peal_op *op, uint32_t reg,
+                     struct peal_text *out)
+{
+    const struct peal_op *number = peal_op_number_behind(plan, op, reg);
+    if (number)
+        dump_number(plan, number, out);
+    else
+        peal_text_printf(out, "r%u", reg);
+}
+
 static void dump_sync(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                       struct peal_text *out)
 {
@@ -97,8 +123,10 @@ static void dump_sync(const struct peal_plan *plan, uint32_t rank, const struct 
     else
         peal_text_puts(out, op->flags & PEAL_OP_EQUAL ? " == " : " >= ");
     if (op->flags & PEAL_OP_HAS_REG)
-        peal_text_printf(out, "r%u + ", op->sync.reg);
-    peal_text_printf(out, "%" PRId64, op->sync.value);
+        dump_reg(plan, op, op->sync.reg, out);
+    if (!(op->flags & PEAL_OP_HAS_REG) || op->sync.value)
+        peal_text_printf(out, "%s%" PRId64, op->flags & PEAL_OP_HAS_REG ? " + " : "",
+                         op->sync.value);
     if (peal_op_is_wait(op) && op->sync.back)
         peal_text_printf(out, " at launch - %u", op->sync.back);
     peal_plan_dump_order(op, out);
@@ -122,6 +150,13 @@ static void dump_channel(const struct peal_plan *plan, uint32_t rank, const stru
         peal_text_printf(out, " %u", c->port - PEAL_PORT_CHILD);
     if (c->name)
         peal_text_printf(out, " on %s", peal_plan_string(plan, c->name));
+}
+
+static void dump_when(const struct peal_plan *plan, const struct peal_op *op, struct peal_text *out)
+{
+    dump_reg(plan, op, op->mem.rows, out);
+    peal_text_printf(out, " %s %" PRId64, peal_relation_text((enum peal_relation)op->fn),
+                     (int64_t)op->mem.count);
 }
 
 static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
@@ -160,8 +195,11 @@ static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct p
     if (peal_op_is_flush(op))
         peal_text_printf(out, "to %u", op->mem.target);
     if (peal_op_is_when(op))
-        peal_text_printf(out, "r%u %s %" PRId64, op->mem.rows,
-                         peal_relation_text((enum peal_relation)op->fn), (int64_t)op->mem.count);
+        dump_when(plan, op, out);
+    if (peal_op_is_number(op)) {
+        peal_text_printf(out, "r%u = ", op->mem.rows);
+        dump_number(plan, op, out);
+    }
     if (peal_op_has_channel(op))
         dump_channel(plan, rank, op, out);
 }
@@ -386,6 +424,17 @@ static void json_data(const struct peal_plan *plan, const struct peal_op *op,
         peal_json_put_uint(json, "reg", op->mem.rows);
         peal_json_put_string(json, "relation", peal_relation_text((enum peal_relation)op->fn));
         peal_json_put_int(json, "value", (int64_t)op->mem.count);
+        return;
+    }
+    if (peal_op_is_number(op)) {
+        peal_json_put_uint(json, "reg", op->mem.rows);
+        peal_json_put_int(json, "times", (int64_t)op->mem.count);
+        if (op->mem.target != PEAL_NONE) {
+            peal_json_put_array(json, "phases");
+            for (uint32_t i = 0; i < plan->period; i++)
+                peal_json_int(json, (int64_t)peal_plan_phases(plan)[op->mem.target + i]);
+            peal_json_array_end(json);
+        }
         return;
     }
     if (peal_op_has_matrices(op))

@@ -191,6 +191,35 @@ static inline bool peal_op_is_fence(const struct peal_op *op)
     return peal_op_row(op)->form == PEAL_FORM_FENCE;
 }
 
+/* Does it put a number that follows from the launch's into a register? */
+static inline bool peal_op_is_number(const struct peal_op *op)
+{
+    return peal_op_row(op)->form == PEAL_FORM_NUMBER;
+}
+
+/* The LAUNCH behind a register that an op of the plan uses, or NULL: something else has put it there. */
+static inline const struct peal_op *peal_op_number_behind(const struct peal_plan *plan,
+                                                          const struct peal_op *op, uint32_t reg)
+{
+    for (const struct peal_op *at = op; at-- > peal_plan_ops(plan);) {
+        if (peal_op_is_number(at) && at->mem.rows == reg)
+            return at;
+        if (peal_op_is_sync(at) && peal_op_fetches(at) && at->sync.reg == reg)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* That number. */
+static inline int64_t peal_op_number(const struct peal_plan *plan, const struct peal_op *op,
+                                     uint64_t launch)
+{
+    uint64_t value = op->mem.count * launch;
+    if (op->mem.target != PEAL_NONE)
+        value += peal_plan_phases(plan)[op->mem.target + launch % plan->period];
+    return (int64_t)value;
+}
+
 /* What an op on a cell, or a fence, orders. */
 static inline enum peal_order peal_op_order(const struct peal_op *op)
 {
@@ -374,6 +403,7 @@ static inline struct peal_effects peal_op_effects(const struct peal_plan *plan,
     case PEAL_FORM_WHEN:
     case PEAL_FORM_END:
     case PEAL_FORM_FENCE:
+    case PEAL_FORM_NUMBER:
         break;
     }
     return out;

@@ -435,6 +435,15 @@ static bool check_sync(struct check *c, const struct peal_op *op, const struct p
                   "a notify in a when, of a cell that is not raw");
 }
 
+static bool check_number(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
+{
+    const struct peal_plan *p = c->plan;
+    bool has_phases = op->mem.target % p->period == 0 && op->mem.target < p->phases.count;
+    return expect(c, op->mem.rows < lane->regs, "bad register") &&
+           expect(c, peal_op_nrefs(op) == 0, "bad number of sources") &&
+           expect(c, op->mem.target == PEAL_NONE || has_phases, "bad phases of a number");
+}
+
 /* Every `when` is closed by an END of its lane; `whens` counts the open ones. */
 static bool check_when(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
 {
@@ -465,6 +474,8 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
         return false;
     if (peal_op_is_sync(op))
         return check_sync(c, op, lane);
+    if (peal_op_is_number(op))
+        return check_number(c, op, lane);
     uint64_t nrefs = peal_op_nrefs(op);
     if (!expect(c,
                 op->fn < PEAL_FN_END && op->dtype < PEAL_DTYPES && op->mem.ref <= p->refs.count &&

@@ -69,7 +69,7 @@ enum peal_op_flags {
 };
 
 /* One op. mem: copy, compute, accumulate, matmul, flush, fence, when, end, send, recv, recv_slot,
- * free, select.
+ * free, select, launch.
  * sync: notify, wait, peek, fetch_add, compare_swap, take.
  *
  * The refs of a mem op are consecutive in the ref table, starting at `ref`: the destination first,
@@ -81,7 +81,7 @@ enum peal_op_flags {
  *   ACCUMULATE  dst, 1 source          RECV_SLOT  nothing; channel; count = expected elements
  *   MATMUL      dst, a, b              FREE       nothing; channel
  *   FLUSH       nothing; target        WHEN, END  nothing; see below
- *   FENCE       nothing
+ *   FENCE       nothing                LAUNCH     nothing; register, target; see below
  *
  * Every operand has `rows` rows of `count` elements (rows = 1 for 1-D), each of its ref's dtype. In
  * a matmul, a has `rows` rows of `inner` elements and b has `inner` rows of `count`
@@ -105,6 +105,10 @@ enum peal_op_flags {
  * parentheses. Ops that both ways must agree on may not stand between them: messages, and notifies
  * of cells that start a launch at 0.
  *
+ * LAUNCH puts into register `rows` the number of this launch, from 0 on, times `count`, an int64_t, plus
+ * phases[target + launch % period], an int64_t, unless target is PEAL_NONE.
+ * Nothing else writes that register, and it is used where the LAUNCH has been executed.
+ *
  * FETCH_ADD, COMPARE_SWAP and TAKE operate on raw cells of any rank, a WAIT may wait for one. The first two leave what the
  * cell held in register `reg`. COMPARE_SWAP and TAKE have two numbers in `value`: peal_swap_value.
  *
@@ -127,7 +131,8 @@ struct peal_op {
             uint64_t count;
             uint32_t rows;
             union {
-                uint32_t target;  /* flush: the rank */
+                uint32_t
+                    target; /* flush: the rank; launch: start in the phase table, or PEAL_NONE */
                 uint32_t channel; /* send, recv, recv_slot, free: index into channels */
                 uint32_t divisor; /* compute */
                 uint32_t inner;   /* matmul: columns of a, rows of b; at least 1 */
@@ -135,7 +140,8 @@ struct peal_op {
         } mem;
         struct {
             uint32_t cell; /* cell number within `rank`: signal.first_cell + index */
-            uint32_t rank; /* owner of the cell: any rank; peek, and wait for a cell that is not raw:
+            uint32_t
+                rank; /* owner of the cell: any rank; peek, and wait for a cell that is not raw:
                             * this rank */
             /* start in the phase table of the cell number per phase, or PEAL_NONE */
             uint32_t phases;
@@ -246,7 +252,7 @@ struct peal_channel {
 struct peal_lane {
     uint64_t first_op;
     uint64_t ops;
-    uint32_t regs; /* registers: results of peek, fetch_add and compare_swap */
+    uint32_t regs; /* registers: results of peek, fetch_add, compare_swap and launch */
     /* Lanes of a rank with the same number are one block; 0: this lane is a block of its own. */
     uint32_t block;
 };

@@ -36,7 +36,8 @@ bool peal_plan_is_template(const struct peal_plan *plan)
         const struct peal_op *op = &peal_plan_ops(plan)[i];
         if (peal_op_is_sync(op))
             continue;
-        if (!is_multiple(op->mem.count) || peal_op_has_matrices(op) || peal_op_is_when(op))
+        if (!is_multiple(op->mem.count) || peal_op_has_matrices(op) || peal_op_is_when(op) ||
+            peal_op_is_number(op))
             return false;
     }
     for (uint64_t i = 0; i < plan->refs.count; i++) {

@@ -179,7 +179,13 @@ static inline int64_t name_value(struct instantiation *t, const struct peal_expr
         peal_inst_fail(t, e->pos, "'%s' has no value here", symbol->name);
         return 0;
     }
-    return b->value;
+    if (!b->launch)
+        return b->value;
+    const struct launch_number *number = &t->launch_numbers.at[b->launch - 1];
+    if (number->times)
+        peal_inst_fail(t, e->pos, "a place may depend on 'launch mod k', not on 'launch'");
+    t->saw_phase = true;
+    return number->phases[t->phase];
 }
 
 /* The array behind counts[i], sum(counts). */
@@ -465,13 +471,79 @@ int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e)
         return call_value(t, e);
     case PEAL_EXPR_SLICE:
         return element(t, e);
-    case PEAL_EXPR_LAUNCH_MOD:
+    case PEAL_EXPR_LAUNCH:
         t->saw_phase = true;
         return t->phase % e->value;
     default:
         assert(!"an integer expression");
         return 0;
     }
+}
+
+/* times * launch + value, in the phase that is looked at. */
+struct launch_term {
+    int64_t times, value;
+};
+
+static struct launch_term combine(struct instantiation *t, const struct peal_expr *e,
+                                  struct launch_term x, struct launch_term y)
+{
+    struct launch_term out = {0, 0};
+    bool is_sum = e->op == PEAL_INT_ADD || e->op == PEAL_INT_SUB;
+    bool is_multiple = e->op == PEAL_INT_MUL && !(x.times && y.times);
+    if (is_sum) {
+        out.times = arithmetic(t, e, x.times, y.times);
+    } else if (is_multiple) {
+        out.times =
+            x.times ? arithmetic(t, e, x.times, y.value) : arithmetic(t, e, x.value, y.times);
+    } else if (x.times || y.times) {
+        peal_inst_fail(t, e->pos,
+                       "of 'launch' there are sums and multiples; 'launch mod k' goes with all "
+                       "operators");
+        return out;
+    }
+    out.value = arithmetic(t, e, x.value, y.value);
+    return out;
+}
+
+static struct launch_term launch_term(struct instantiation *t, const struct peal_expr *e)
+{
+    if (e->type.kind != PEAL_TYPE_LAUNCH)
+        return (struct launch_term){0, peal_inst_int(t, e)};
+    if (e->kind == PEAL_EXPR_LAUNCH)
+        return (struct launch_term){!e->value, e->value ? t->phase % e->value : 0};
+    if (e->kind == PEAL_EXPR_NAME) {
+        uint32_t place = t->env[e->symbol->slot].launch;
+        if (place) {
+            const struct launch_number *number = &t->launch_numbers.at[place - 1];
+            return (struct launch_term){number->times, number->phases[t->phase]};
+        }
+        peal_inst_fail(t, e->pos, "'%s' has no value here", e->symbol->name);
+        return (struct launch_term){0, 0};
+    }
+    struct launch_term x = launch_term(t, e->a);
+    if (e->kind == PEAL_EXPR_BINARY)
+        return combine(t, e, x, launch_term(t, e->b));
+    if (x.times == INT64_MIN || x.value == INT64_MIN)
+        (void)overflow(t, e);
+    return (struct launch_term){(int64_t) - (uint64_t)x.times, (int64_t) - (uint64_t)x.value};
+}
+
+struct launch_number peal_inst_launch(struct instantiation *t, const struct peal_expr *e)
+{
+    struct launch_number out = {0};
+    uint32_t period = (uint32_t)t->kernel->period;
+    for (t->phase = 0; t->phase < period && t->status == PEAL_OK; t->phase++) {
+        struct launch_term term = launch_term(t, e);
+        if (t->phase && term.times != out.times)
+            peal_inst_fail(t, e->pos, "'launch' cannot be multiplied by 'launch mod'");
+        out.times = term.times;
+        out.phases[t->phase] = term.value;
+    }
+    t->phase = 0;
+    if (out.times != (int32_t)out.times)
+        peal_inst_fail(t, e->pos, "%" PRId64 " times 'launch' does not fit in 32 bits", out.times);
+    return out;
 }
 
 bool peal_inst_sizes(struct instantiation *t, const struct peal_symbol *symbol, struct sizes *out)

@@ -487,6 +487,8 @@ void peal_inst_release(struct instantiation *t)
     peal_vec_release(&t->sources);
     peal_vec_release(&t->channel_uses);
     peal_vec_release(&t->posted);
+    peal_vec_release(&t->launch_numbers);
+    peal_vec_release(&t->launch_regs);
     peal_vec_release(&t->kinds);
     peal_vec_release(&t->stable);
 }

@@ -33,11 +33,23 @@ struct binding {
     uint32_t rows;     /* 2-D; 0 = 1-D */
     uint64_t cols;     /* elements, or elements per row */
     uint32_t signal, cells;
-    uint32_t reg; /* counters */
-    bool in_slot; /* tile of recv_slot */
+    uint32_t reg;    /* counters */
+    uint32_t launch; /* lets of a launch number: its place among launch_numbers, + 1 */
+    bool in_slot;    /* tile of recv_slot */
     uint32_t channel, message;
     bool freed;
     bool is_posted; /* tile of recv_async: not received, or received elsewhere */
+};
+
+/* A value that follows from the launch's number: times * launch + phases[launch % period]. */
+struct launch_number {
+    int64_t times, phases[PEAL_PLAN_MAX_PERIOD];
+};
+
+/* The register that has times * launch + phases[at + launch % period] (at PEAL_NONE: no phases). */
+struct launch_reg {
+    int64_t times;
+    uint32_t at, reg;
 };
 
 /* A part of a buffer or tile. */
@@ -109,7 +121,10 @@ struct instantiation {
     PEAL_VEC(struct peal_ref) sources; /* of the compute being emitted */
     uint32_t phase;                    /* of `launch mod` while a place is evaluated */
     bool saw_phase;
-    uint32_t via;  /* position of the call being walked, or PEAL_NONE */
+    PEAL_VEC(struct launch_number) launch_numbers;
+    PEAL_VEC(struct launch_reg) launch_regs; /* of the lane, outside `when` */
+    uint32_t whens;                          /* open ones */
+    uint32_t via;                            /* position of the call being walked, or PEAL_NONE */
     uint32_t call; /* number of the inlined call being walked; 0 outside */
     uint32_t calls;
     bool any_call;
@@ -142,6 +157,8 @@ void peal_inst_exclude(struct instantiation *t, enum peal_exclusion why);
 
 /* eval.c. On failure these report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
+/* An expression of type LAUNCH. */
+struct launch_number peal_inst_launch(struct instantiation *t, const struct peal_expr *e);
 /* For an expression that may be left out. */
 static inline int64_t peal_inst_int_or(struct instantiation *t, const struct peal_expr *e,
                                        int64_t otherwise)

@@ -80,10 +80,56 @@ struct counter {
     int64_t value;
 };
 
+/* The register that holds the number in every launch. One for all uses in a lane, but for those in a
+ * `when`, which may be left out. */
+static uint32_t launch_reg(struct instantiation *t, int64_t times, uint32_t phases)
+{
+    for (size_t i = 0; i < t->launch_regs.len; i++) {
+        const struct launch_reg *known = &t->launch_regs.at[i];
+        if (known->times == times && known->at == phases)
+            return known->reg;
+    }
+    struct launch_reg made = {times, phases, peal_assembler_reg(t->a)};
+    struct peal_op *op = peal_inst_op(t, PEAL_OP_LAUNCH, NULL, 0);
+    if (!op)
+        return 0;
+    op->mem.rows = made.reg;
+    op->mem.count = (uint64_t)times;
+    op->mem.target = phases;
+    if (t->whens == 0 && !peal_vec_push(&t->launch_regs, made))
+        peal_inst_no_memory(t);
+    return made.reg;
+}
+
+/* What all phases have in common becomes the constant. */
+static struct counter eval_launch(struct instantiation *t, const struct peal_expr *e)
+{
+    struct launch_number number = peal_inst_launch(t, e);
+    uint64_t phases[PEAL_PLAN_MAX_PERIOD];
+    uint32_t period = (uint32_t)t->kernel->period, at = PEAL_NONE;
+    bool differ = false;
+    for (uint32_t i = 0; i < period; i++) {
+        phases[i] = (uint64_t)number.phases[i];
+        differ = differ || number.phases[i] != number.phases[0];
+    }
+    struct counter out = {.value = number.phases[0]};
+    if (t->status != PEAL_OK || (!differ && !number.times))
+        return out;
+    if (differ) {
+        at = peal_assembler_phases(t->a, phases);
+        out.value = 0;
+    }
+    out.has_reg = true;
+    out.reg = launch_reg(t, number.times, at);
+    return out;
+}
+
 static struct counter eval_counter(struct instantiation *t, const struct peal_expr *e)
 {
     struct counter out = {0};
-    if (e->type.kind != PEAL_TYPE_COUNTER) {
+    if (e->type.kind == PEAL_TYPE_LAUNCH) {
+        out = eval_launch(t, e);
+    } else if (e->type.kind != PEAL_TYPE_COUNTER) {
         out.value = peal_inst_int(t, e);
     } else if (e->kind == PEAL_EXPR_NAME) {
         const struct binding *b = &t->env[e->symbol->slot];
@@ -266,8 +312,18 @@ static void walk_counter(struct instantiation *t, const struct peal_stmt *s)
 
 static void walk_when(struct instantiation *t, const struct peal_stmt *s)
 {
-    struct counter left = eval_counter(t, s->a->a);
-    int64_t value = peal_inst_int(t, s->a->b);
+    struct counter left;
+    int64_t value = 0;
+    if (s->a->a->type.kind == PEAL_TYPE_LAUNCH || s->a->b->type.kind == PEAL_TYPE_LAUNCH) {
+        struct peal_expr difference = *s->a;
+        difference.op = PEAL_INT_SUB;
+        difference.type.kind = PEAL_TYPE_LAUNCH;
+        left = eval_launch(t, &difference);
+        left.reg = left.has_reg ? left.reg : launch_reg(t, 0, PEAL_NONE);
+    } else {
+        left = eval_counter(t, s->a->a);
+        value = peal_inst_int(t, s->a->b);
+    }
     if (t->status == PEAL_OK && __builtin_sub_overflow(value, left.value, &value))
         peal_inst_fail(t, s->a->pos, "the comparison leaves the range of 64 bits");
     struct peal_op *op = t->status == PEAL_OK ? peal_inst_op(t, PEAL_OP_WHEN, NULL, 0) : NULL;
@@ -276,7 +332,9 @@ static void walk_when(struct instantiation *t, const struct peal_stmt *s)
     op->fn = (uint8_t)(s->a->op - PEAL_INT_EQ);
     op->mem.rows = left.reg;
     op->mem.count = (uint64_t)value;
+    t->whens++;
     peal_inst_walk(t, s->body);
+    t->whens--;
     t->pos = s->pos;
     if (t->status == PEAL_OK)
         (void)peal_inst_op(t, PEAL_OP_END, NULL, 0);
@@ -387,6 +445,15 @@ static int64_t int_or_bool(struct instantiation *t, const struct peal_expr *e)
     return peal_inst_int(t, e);
 }
 
+static void let_launch(struct instantiation *t, const struct peal_stmt *s)
+{
+    if (!peal_vec_push(&t->launch_numbers, peal_inst_launch(t, s->a)))
+        peal_inst_no_memory(t);
+    else
+        t->env[s->symbol->slot] =
+            (struct binding){.bound = true, .launch = (uint32_t)t->launch_numbers.len};
+}
+
 static void walk_let(struct instantiation *t, const struct peal_stmt *s)
 {
     switch (s->symbol->kind) {
@@ -397,7 +464,10 @@ static void walk_let(struct instantiation *t, const struct peal_stmt *s)
         walk_counter(t, s);
         break;
     default:
-        set_int(t, s->symbol, int_or_bool(t, s->a));
+        if (s->a->type.kind == PEAL_TYPE_LAUNCH)
+            let_launch(t, s);
+        else
+            set_int(t, s->symbol, int_or_bool(t, s->a));
     }
 }
 
@@ -467,6 +537,7 @@ void peal_inst_lane_end(struct instantiation *t)
         .out = &t->scratch,
     };
     bool has_when = false, has_slot = false;
+    t->launch_regs.len = 0;
     if (t->posted.len)
         peal_inst_fail(t, t->posted.at[0].e->pos, "'%s' is never waited for",
                        t->posted.at[0].symbol->name);

@@ -322,6 +322,15 @@ static void walk_scope(struct peal_naive *n, const struct peal_stmt *s)
     n->grid = grid;
 }
 
+/* A launch number is known; what other counters hold is not. */
+static void walk_when(struct peal_naive *n, const struct peal_stmt *s)
+{
+    if (s->a->a->type.kind == PEAL_TYPE_COUNTER)
+        (void)peal_naive_fail(n, "a statement that is not known here");
+    else if (peal_naive_int(n, s->a))
+        walk(n, s->body);
+}
+
 static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
 {
     switch (s->kind) {
@@ -369,6 +378,9 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
         break;
     case PEAL_STMT_IF:
         walk(n, peal_naive_bool(n, s->a) ? s->body : s->other);
+        break;
+    case PEAL_STMT_WHEN:
+        walk_when(n, s);
         break;
     case PEAL_STMT_ENSURES:
         break; /* says what is computed, and computes nothing */

@@ -124,6 +124,7 @@ uint64_t peal_naive_own(enum peal_op_kind kind, const uint64_t *operands)
     case PEAL_OP_TAKE:
     case PEAL_OP_FLUSH:
     case PEAL_OP_FENCE:
+    case PEAL_OP_LAUNCH:
     case PEAL_OP_WHEN:
     case PEAL_OP_END:
     case PEAL_OP_SEND:

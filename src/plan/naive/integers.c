@@ -490,8 +490,8 @@ int64_t peal_naive_int(struct peal_naive *n, const struct peal_expr *e)
             return 0;
         }
         return array->array[i];
-    case PEAL_EXPR_LAUNCH_MOD:
-        return n->launch % e->value;
+    case PEAL_EXPR_LAUNCH:
+        return e->value ? n->launch % e->value : n->launch;
     default:
         (void)peal_naive_fail(n, "an integer that is not known here");
         return 0;

@@ -240,6 +240,14 @@ static const struct peal_step *behind_when(const struct peal_frame *frame,
     return peal_when_holds(op, regs[op->mem.rows]) ? step : step + step->mem.extra;
 }
 
+/* A family counts its launches from 1, plans from 0. */
+static void put_number(const struct peal_frame *frame, const struct peal_step *step, int64_t *regs)
+{
+    const struct peal_plan *plan = frame->image->plan;
+    const struct peal_op *op = &peal_plan_ops(plan)[step->op];
+    regs[op->mem.rows] = peal_op_number(plan, op, frame->launch - 1);
+}
+
 static inline enum peal_step_end test_wait(const struct peal_frame *frame,
                                            const struct peal_step *step, const int64_t *regs)
 {
@@ -512,6 +520,9 @@ run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t s
             break;
         case PEAL_STEP_WHEN:
             step = behind_when(frame, step, lane->regs);
+            break;
+        case PEAL_STEP_NUMBER:
+            put_number(frame, step, lane->regs);
             break;
         case PEAL_STEP_SEND:
             end = send(frame, step, spins);

@@ -48,7 +48,8 @@ enum peal_step_kind {
     PEAL_STEP_FREE,
     PEAL_STEP_FLUSH, /* mem.extra: the rank; nothing to do where memory is shared */
     PEAL_STEP_WHEN,  /* fn, mem.rows and mem.count as in the plan; mem.extra: steps up to its END */
-    PEAL_STEP_PASS,  /* nothing: the END of a when */
+    PEAL_STEP_NUMBER, /* mem.rows: the register of a LAUNCH */
+    PEAL_STEP_PASS,   /* nothing: the END of a when */
     PEAL_STEP_END,
     /* Added to the kinds above in plans of ranks on several hosts: the step concerns another host,
      * waits while the network must progress, or may begin only when earlier data has left

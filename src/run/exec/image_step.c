@@ -130,6 +130,8 @@ static enum peal_step_kind mem_kind(const struct peal_plan *plan, const struct p
         return PEAL_STEP_FLUSH;
     case PEAL_FORM_WHEN:
         return PEAL_STEP_WHEN;
+    case PEAL_FORM_NUMBER:
+        return PEAL_STEP_NUMBER;
     case PEAL_FORM_END:
     /* Notifies release, waits acquire and atomics do both, whatever the plan asks of them (cell.h); where
      * values that are read without waiting decide, all are seq_cst. A fence adds nothing to that. */

@@ -51,7 +51,7 @@ bool peal_sim_replay_arrived(struct peal_sim *sim, const struct peal_xfer *write
 bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane,
                           const struct peal_op *op, uint64_t time)
 {
-    if (peal_op_is_sync(op) || peal_op_is_when(op) || peal_op_is_end(op))
+    if (peal_op_is_sync(op) || peal_op_is_when(op) || peal_op_is_end(op) || peal_op_is_number(op))
         return true;
     if (!sim->replay)
         sim->replay = calloc(1, sizeof *sim->replay);

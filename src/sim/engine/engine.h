@@ -259,6 +259,7 @@ void peal_sim_signal_wake(struct peal_sim *sim, const struct peal_cell_change *c
 /* atomic.c */
 enum peal_progress_kind peal_sim_atomic(struct peal_sim *sim, uint32_t index);
 enum peal_progress_kind peal_sim_when(struct peal_sim *sim, uint32_t index);
+enum peal_progress_kind peal_sim_number(struct peal_sim *sim, uint32_t index);
 /* The event: an atomic arrives at its cell. */
 void peal_sim_atomic_arrived(struct peal_sim *sim, uint32_t xfer);
 /* Serves the first take that the cell's value allows, and so on. */

@@ -334,6 +334,8 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
         return peal_sim_when(sim, index);
     case PEAL_FORM_FENCE:
         return fence(sim, index, step);
+    case PEAL_FORM_NUMBER:
+        return peal_sim_number(sim, index);
     case PEAL_FORM_END:
         return PEAL_OP_DONE;
     }

@@ -123,7 +123,7 @@ static bool await(struct peal_sim *sim, struct peal_lane_run *lane, uint32_t ent
 bool peal_sim_async_check(struct peal_sim *sim, uint32_t index, const struct peal_op *op)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    if (peal_op_is_when(op) || peal_op_is_end(op))
+    if (peal_op_is_when(op) || peal_op_is_end(op) || peal_op_is_number(op))
         return true;
     if (peal_op_is_sync(op)) /* a change of a cell publishes what was done before */
         return !(peal_op_row(op)->cell & PEAL_EFFECT_WRITE) || peal_sim_async_drain(sim, index);

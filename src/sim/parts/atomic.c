@@ -162,6 +162,19 @@ enum peal_progress_kind peal_sim_atomic(struct peal_sim *sim, uint32_t index)
     return PEAL_OP_DONE;
 }
 
+enum peal_progress_kind peal_sim_number(struct peal_sim *sim, uint32_t index)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    if (!lane->op_end) {
+        peal_sim_fail(sim, PEAL_UNSUPPORTED);
+        return PEAL_OP_BLOCKED;
+    }
+    const struct peal_op *op = peal_sim_op(lane);
+    lane->regs[op->mem.rows] =
+        peal_op_number(lane->instance->plan, op, sim->ranks[lane->rank].launch);
+    return PEAL_OP_DONE;
+}
+
 enum peal_progress_kind peal_sim_when(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];

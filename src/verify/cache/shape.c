@@ -195,6 +195,12 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         put(s, op->mem.count);
         put(s, op->mem.rows);
     }
+    if (peal_op_is_number(op)) {
+        put(s, op->mem.rows);
+        put(s, op->mem.count);
+        for (uint32_t l = 0; l < plan->period; l++)
+            put(s, (uint64_t)peal_op_number(plan, op, l));
+    }
     uint32_t nrefs = peal_op_nrefs(op);
     for (uint32_t i = 0; i < nrefs; i++) {
         const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;

@@ -33,6 +33,7 @@ static const char cells[] = "kernel k(in x: T[n], out y: T[n]) {\n"
                             "    when got >= 1 { w[0 +: n] = 1 }\n"
                             "    when old + 1 < 3 { notify lock[0]@left = 2 }\n"
                             "    wait lock[0] >= seen\n"
+                            "    notify lock[0] = 2 * launch + 1\n"
                             "}\n";
 static const char slots[] = "kernel k(in x: T[n], out y: T[n], op: reduce) {\n"
                             "    let right = (rank + 1) % nranks\n"
@@ -126,10 +127,15 @@ static void change_mem(struct changed *c, struct peal_op *op, uint64_t i)
     bool is_channel = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV ||
                       op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE;
     bool can_change = !is_channel || has_other(op->mem.channel, c->plan->channels.count);
-    if (op->kind != PEAL_OP_COPY && op->kind != PEAL_OP_END && can_change)
+    if (op->kind != PEAL_OP_COPY && op->kind != PEAL_OP_END && op->kind != PEAL_OP_LAUNCH &&
+        can_change)
         CHANGE(c, op->mem.channel, i); /* or target, or divisor */
     if (op->kind == PEAL_OP_WHEN) {
         CHANGE(c, op->fn, i);
+        CHANGE(c, op->mem.count, i);
+        CHANGE(c, op->mem.rows, i);
+    }
+    if (op->kind == PEAL_OP_LAUNCH) {
         CHANGE(c, op->mem.count, i);
         CHANGE(c, op->mem.rows, i);
     }

@@ -38,13 +38,13 @@ bool peal_halo_affine(struct halo *h, const struct peal_expr *e, int64_t *bound,
             *slope = sum.terms[i].factor;
             continue;
         }
-        if (atom->kind == PEAL_EXPR_LAUNCH_MOD) {
+        if (atom->kind == PEAL_EXPR_LAUNCH) {
             turns = atom->value;
         } else if (peal_word_is_binary(atom, PEAL_INT_MUL)) {
-            bool first = atom->a->kind == PEAL_EXPR_LAUNCH_MOD;
+            bool first = atom->a->kind == PEAL_EXPR_LAUNCH;
             turns = first ? atom->a->value : atom->b->value;
             other = first ? atom->b : atom->a;
-            if (!first && atom->b->kind != PEAL_EXPR_LAUNCH_MOD)
+            if (!first && atom->b->kind != PEAL_EXPR_LAUNCH)
                 return false;
         }
         if (turns < 1 || factor > HALO_MAX_NUMBER ||
@@ -123,7 +123,7 @@ static bool read_slice(struct halo *h, const struct peal_expr *e, bool row, int6
         return peal_halo_refuse(h, s->a->pos, "several rows at once");
     struct linear at = peal_linear_of(s->a, false);
     for (uint32_t i = 0; i < at.nterms && row; i++) {
-        if (at.terms[i].atom->kind != PEAL_EXPR_LAUNCH_MOD)
+        if (at.terms[i].atom->kind != PEAL_EXPR_LAUNCH)
             return peal_halo_refuse(h, s->a->pos,
                                     "a row that is neither a number nor launch mod k");
     }

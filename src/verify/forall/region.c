@@ -267,7 +267,7 @@ static struct slot_start expand(struct mesh *m, const struct peal_expr *e)
     }
     if (e->kind == PEAL_EXPR_INT)
         one.number = e->value;
-    else if (e->kind == PEAL_EXPR_LAUNCH_MOD)
+    else if (e->kind == PEAL_EXPR_LAUNCH)
         one.phases = e->value;
     else if (peal_mesh_is_nranks(e))
         one.ranks = 1;

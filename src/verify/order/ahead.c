@@ -85,7 +85,7 @@ static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool 
 static uint64_t raw_launches(const struct program *p, uint32_t cell, const struct raw *r)
 {
     uint64_t period = period_of(p);
-    if (r->by_reg || (r->sets && p->cells[cell].writer == MANY_WRITERS))
+    if (r->by_reg || p->cells[cell].by_launch || (r->sets && p->cells[cell].writer == MANY_WRITERS))
         return PEAL_NONE;
     if (r->sets) /* the second launch starts like all later ones */
         return r->last == p->initial[cell] && !p->cells[cell].adds ? 0 : 3 * period;
@@ -130,9 +130,9 @@ static uint64_t launches_for_raw(const struct program *p)
 /* One thread's adds to one such cell, in all launches. */
 struct ahead_adds {
     uint32_t cell, thread, last; /* last step, + 1 */
-    uint32_t from; /* from this step on, nothing can stop the thread before that step */
-    bool ahead;    /* may it be a launch ahead of another that adds to the cell? */
-    int64_t sum;
+    uint32_t from;    /* from this step on, nothing can stop the thread before that step */
+    bool ahead;       /* may it be a launch ahead of another that adds to the cell? */
+    int64_t sum, all; /* behind the lead; with it */
 };
 
 struct adds_list {
@@ -155,6 +155,7 @@ static bool list_adds(const struct program *p, struct adds_list *list)
         return false;
     for (uint32_t t = 0; t < p->nthreads; t++) {
         size_t begin = list->all.len;
+        uint32_t behind = p->lead < p->launches ? p->threads[t].enter[p->lead] : PEAL_NONE;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
             const struct cell *cell = &p->cells[s->cell];
@@ -168,7 +169,9 @@ static bool list_adds(const struct program *p, struct adds_list *list)
                 at[s->cell] = (uint32_t)list->all.len;
             }
             list->all.at[at[s->cell] - 1].last = i + 1;
-            list->all.at[at[s->cell] - 1].sum += counts;
+            list->all.at[at[s->cell] - 1].all += counts;
+            if (i >= behind)
+                list->all.at[at[s->cell] - 1].sum += counts;
         }
     }
     if (list->all.len)
@@ -249,12 +252,13 @@ static void note_ahead(const struct pairs *q, struct ahead_adds *at, size_t n)
  * the cell's waits of the first launches. */
 static uint64_t cell_launches(const struct program *p, const struct ahead_adds *at, size_t n)
 {
-    uint64_t launches = 0, total = 0, first = 2 * (uint64_t)period_of(p);
+    uint64_t launches = 0, total = 0, first = p->lead + 2 * (uint64_t)period_of(p);
     for (size_t i = 0; i < n; i++)
-        total += (uint64_t)at[i].sum;
+        total += (uint64_t)at[i].all;
     for (size_t i = 0; i < n; i++) {
-        if (at[i].ahead)
-            launches = larger(launches, first * divide_up(total, (uint64_t)at[i].sum) + first);
+        uint64_t sum = (uint64_t)at[i].sum; /* 0: all that it adds is in the lead */
+        if (at[i].ahead && sum)
+            launches = larger(launches, p->lead + first * divide_up(total, sum) + first);
     }
     return launches;
 }
@@ -346,9 +350,28 @@ release:
     return launches;
 }
 
+/* Does the lead end without anything of later launches? */
+static bool lead_ends(const struct program *p)
+{
+    struct run run;
+    bool ends = p->monotone && p->lead < p->launches && peal_run_init(&run, p);
+    if (!ends)
+        return false;
+    peal_run_reset(&run);
+    for (uint32_t t = 0; t < p->nthreads; t++)
+        run.limit[t] = p->threads[t].enter[p->lead];
+    peal_run_go(&run);
+    for (uint32_t t = 0; t < p->nthreads; t++)
+        ends = ends && run.at[t] == p->threads[t].enter[p->lead];
+    peal_run_release(&run);
+    return ends;
+}
+
 uint32_t peal_ahead_launches(const struct program *p, uint32_t workers)
 {
     uint64_t raw = launches_for_raw(p);
     uint64_t launches = raw >= PEAL_NONE ? raw : larger(raw, launches_for_adds(p, workers));
+    if (p->lead && (raw || !lead_ends(p)))
+        return PEAL_NONE;
     return launches < PEAL_NONE ? (uint32_t)launches : PEAL_NONE;
 }

@@ -13,6 +13,10 @@
  * Raw cells keep their value. If a launch leaves a cell with another value than it found, later
  * launches start differently: until the value has grown past everything it is compared with, each
  * of them is new.
+ *
+ * Launches that a `when` on the launch's number makes unlike the later ones (peal_program_lead) are kept
+ * in front of all others. They must end by themselves; then those that follow are an execution of
+ * their own.
  */
 #ifndef PEAL_VERIFY_AHEAD_H
 #define PEAL_VERIFY_AHEAD_H

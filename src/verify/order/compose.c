@@ -163,7 +163,8 @@ struct peal_composition *peal_composition_find(struct program *p, const struct r
                                                uint32_t workers, struct peal_arena *arena)
 {
     bool one_lane = p->nthreads == p->nranks;
-    if (!p->monotone || p->has_relaxed || p->has_peeked || p->guards || p->pairwise || !one_lane)
+    if (!p->monotone || p->has_relaxed || p->has_peeked || p->guards || p->by_launch ||
+        p->pairwise || !one_lane)
         return NULL;
     if (!repeats_one_plan(p) || !cells_have_one_writer(p) || !channels_have_one_depth(p) ||
         !channels_are_left_empty(p))

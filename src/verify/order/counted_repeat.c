@@ -18,7 +18,9 @@
 /* What one period does to a cell. */
 struct period_of_cell {
     int64_t counts, value;
-    uint32_t begins; /* stretches */
+    uint32_t begins;       /* stretches */
+    int64_t counts_before; /* in the lead */
+    uint32_t begins_before;
     bool is_uneven;
     bool differs_at_first; /* the first period begins with another value */
 };
@@ -29,25 +31,30 @@ static bool has_periods(const struct program *p)
         if (p->plans[l] != p->plans[0])
             return false;
     }
-    return p->launches >= 2 * p->plans[0]->period;
+    return p->lead != PEAL_NONE && p->launches >= p->lead + 2 * p->plans[0]->period;
 }
 
-/* Sums up the first period. */
+/* Sums up the lead and the first period after it. */
 static void see_first(const struct counted_work *w, const struct program *counted,
                       struct period_of_cell *cells)
 {
     const struct program *p = w->p;
+    uint32_t first = p->lead, end = first + p->plans[0]->period;
     for (uint32_t t = 0; t < p->nthreads; t++) {
         const struct thread *th = &p->threads[t];
-        for (uint32_t i = 0; i < th->enter[p->plans[0]->period]; i++) {
+        for (uint32_t i = 0; i < th->enter[end]; i++) {
             const struct step *s = &counted->steps[th->first_step + i];
-            cells[s->cell].counts += peal_step_counts(s);
+            if (i < th->enter[first])
+                cells[s->cell].counts_before += peal_step_counts(s);
+            else
+                cells[s->cell].counts += peal_step_counts(s);
         }
     }
     for (size_t i = 0; i < w->changes.len; i++) {
         const struct cell_change *x = &w->changes.at[i];
-        uint32_t end = p->threads[x->thread].enter[p->plans[0]->period];
-        cells[x->cell].begins += x->begins && x->step < end;
+        const uint32_t *enter = p->threads[x->thread].enter;
+        cells[x->cell].begins_before += x->begins && x->step < enter[first];
+        cells[x->cell].begins += x->begins && x->step >= enter[first] && x->step < enter[end];
     }
 }
 
@@ -55,29 +62,31 @@ static void see_first(const struct counted_work *w, const struct program *counte
 static void find_value(const struct counted_work *w, uint32_t cell, struct period_of_cell *out)
 {
     const struct counted_cell *c = &w->cells[cell];
-    const struct count_stretch *s = counted_stretch(w, cell, 0);
-    uint32_t m = out->begins;
-    out->is_uneven = w->p->cells[cell].uninitialised;
+    const struct count_stretch *s = counted_stretch(w, cell, out->begins_before);
+    uint32_t m = out->begins, stretches = c->stretches - out->begins_before;
+    int64_t end = out->counts_before + out->counts; /* of the first period */
+    out->is_uneven = w->p->cells[cell].uninitialised && !out->begins_before;
     if (m == 0) {
         out->value = c->is_taken_from ? 0 : out->counts;
-        out->is_uneven = out->is_uneven || c->stretches > 1;
+        out->is_uneven = out->is_uneven || stretches > 1;
         return;
     }
-    if (c->stretches < m + 2) {
+    if (stretches < m + 2) {
         out->is_uneven = true;
         return;
     }
     out->value = s[m + 1].value - s[1].value;
-    for (uint32_t i = 1; i + m < c->stretches; i++) {
+    for (uint32_t i = 1; i + m < stretches; i++) {
         if (s[i + m].first != s[i].first + out->counts || s[i + m].value != s[i].value + out->value)
             out->is_uneven = true;
     }
-    /* If after the first period the cell holds what it held at first, moved on, the first period is
+    /* If after the first period the cell holds what it held before, moved on, the first period is
      * like all others. */
-    int64_t after = s[m].value + out->counts - s[m].first;
-    if (s[m].first > out->counts)
+    int64_t before = s[0].value + out->counts_before - s[0].first;
+    int64_t after = s[m].value + end - s[m].first;
+    if (s[m].first > end)
         out->is_uneven = true;
-    out->differs_at_first = !c->is_taken_from && after != s[0].value + out->value;
+    out->differs_at_first = !c->is_taken_from && after != before + out->value;
     if (out->value < 0 || (c->is_taken_from && out->value))
         out->is_uneven = true;
 }
@@ -135,7 +144,7 @@ static bool thread_repeats(const struct counted_work *w, const struct program *c
 {
     const struct thread *th = &w->p->threads[t];
     uint32_t period = w->p->plans[0]->period;
-    for (uint32_t l = period; l < w->p->launches; l++) {
+    for (uint32_t l = w->p->lead + period; l < w->p->launches; l++) {
         uint32_t before = th->enter[l - period], now = th->enter[l];
         if (th->leave[l - period] - before != th->leave[l] - now)
             return false;
@@ -155,7 +164,7 @@ static bool thread_repeats(const struct counted_work *w, const struct program *c
 uint32_t peal_counted_repeats(const struct counted_work *w, const struct program *counted)
 {
     const struct program *p = w->p;
-    uint32_t launches = 2 * p->plans[0]->period;
+    uint32_t launches = p->lead + 2 * p->plans[0]->period;
     if (!has_periods(p) || !begins_in_turn(w))
         return 0;
     struct period_of_cell *cells = calloc(p->ncells + 1u, sizeof *cells);
@@ -168,7 +177,7 @@ uint32_t peal_counted_repeats(const struct counted_work *w, const struct program
             find_value(w, c, &cells[c]);
         good = good && !(w->cells[c].is_counted && cells[c].is_uneven);
         if (cells[c].differs_at_first)
-            launches = 3 * p->plans[0]->period;
+            launches = p->lead + 3 * p->plans[0]->period;
     }
     for (uint32_t t = 0; t < p->nthreads && good; t++)
         good = thread_repeats(w, counted, t, cells);

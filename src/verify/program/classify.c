@@ -120,7 +120,7 @@ void peal_program_classify(struct program *p)
     see_steps(p, last);
     for (uint32_t c = 0; c < p->ncells; c++) {
         struct cell *cell = &p->cells[c];
-        if (cell->uninitialised && cell->sets)
+        if ((cell->uninitialised && cell->sets) || cell->by_launch)
             cell->falls = true;
         if (cell->writer == MANY_WRITERS && cell->sets) {
             if (cell->kind == CELL_ONE_WRITER)

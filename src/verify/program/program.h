@@ -16,6 +16,7 @@
  *
  *   program.c   the order: names, cells, threads      names.c     equal names are the same memory
  *   unroll.c    a thread's ops, launch by launch      cells.c     cells, and the bases of shared ones
+ *   lead.c      launches unlike those that follow
  *   orders.c    orders, fences and scopes that say what the default says
  *   classify.c  which cells are monotone              shape.c     plans that differ only in sizes
  *   wires.h     the order that a network keeps (peal verify --order pairwise)
@@ -102,6 +103,9 @@ struct thread {
     uint64_t first_step; /* in program.steps */
     uint32_t nsteps;     /* of all launches */
     uint32_t nregs;
+    /* [unrolled op] It has neither steps nor accesses: a LAUNCH, a `when` that a launch number decides
+     * and its END, and what stands between them in launches that leave it out. NULL: none has. */
+    bool *is_silent;
     uint32_t *enter;    /* [launch] steps before it is entered */
     uint32_t *leave;    /* [launch] steps when it has been left */
     uint32_t *first_op; /* [launch + 1] unrolled op numbers */
@@ -128,6 +132,7 @@ struct cell {
     bool relaxed;    /* has notifies that do not release to everyone */
     bool scoped;     /* of these, some that do not reach everyone */
     bool reached;    /* every two threads that use it reach each other: scopes do not matter */
+    bool by_launch;  /* what is added, set or waited for differs from launch to launch */
     bool handover;   /* one-writer cell that several threads write, in different launches */
     uint32_t writer; /* the only writing thread, PEAL_NONE = none, MANY_WRITERS */
     uint32_t rank;
@@ -247,6 +252,8 @@ struct program {
     bool monotone;
     bool has_relaxed;            /* steps with STEP_WEAK, after peal_program_drop_orders */
     bool has_fences, has_scopes; /* of these, and fences beside them */
+    uint32_t lead;               /* the largest of the plans': peal_program_lead */
+    bool by_launch;              /* some op asks for the number of its launch */
     bool has_weak;               /* the plans have orders, scopes or fences */
     bool has_peeked; /* a peeked value goes into a cell or a wait, which orders nothing either */
     const char *not_monotone; /* why */
@@ -272,6 +279,10 @@ enum peal_status peal_program_build_pairwise(struct program *p,
                                              const struct peal_plan *const *plans,
                                              uint32_t launches, uint64_t max_bytes);
 void peal_program_release(struct program *p);
+/* The number of launches before those that are alike, a multiple of the period: 0 where no `when`
+ * compares the number of the launch. PEAL_NONE: too many to be examined. */
+enum { PEAL_VERIFY_MAX_LEAD = 64 };
+uint32_t peal_program_lead(const struct peal_plan *plan);
 /* Finds out which cells are monotone. Called by build, and again when steps have been changed. */
 void peal_program_classify(struct program *p);
 /* Turns orders, fences and scopes into the default where they say the same (orders.c). */

@@ -30,15 +30,42 @@ static uint32_t fork_cell(const struct program *p, uint32_t rank)
     return p->ncells - 2 * (p->nranks - rank);
 }
 
+struct open_when {
+    uint32_t guard; /* as in program.guards */
+    bool by_launch; /* it is entered whatever happens, and has no steps */
+};
+
+/* What a LAUNCH has put into a register: what follows is known to every launch. */
+struct launch_value {
+    int64_t number;
+    uint32_t whens; /* open ones at that moment, + 1; 0: no LAUNCH so far */
+    bool is_lost;   /* that block has ended, and it may not have been entered */
+};
+
 struct walk {
     struct program *p;
     uint32_t thread, launch;
     uint32_t op;  /* unrolled */
     uint64_t end; /* steps written so far, of all threads */
     uint64_t cap;
-    uint32_t *unfreed;        /* [channel] slots that this thread has received and not freed */
-    PEAL_VEC(uint32_t) whens; /* open ones: their registers, + 1 */
+    uint32_t *unfreed; /* [channel] slots that this thread has received and not freed */
+    PEAL_VEC(struct open_when) whens;
+    uint32_t
+        left_out; /* open ones, from the first that a launch number keeps from being entered on */
+    struct launch_value *values; /* [register of a plan]; NULL: no plan has a LAUNCH */
+    uint32_t nvalues;
 };
+
+/* Does the register hold a number of this launch? */
+static bool is_number(const struct walk *w, uint32_t reg)
+{
+    if (!w->values || !w->values[reg].whens)
+        return false;
+    if (w->values[reg].is_lost)
+        peal_program_fail(w->p, PEAL_INVALID,
+                          "the number of the launch is used where it may not have been asked for");
+    return true;
+}
 
 static void add_step(struct walk *w, struct step step, uint32_t op)
 {
@@ -48,7 +75,7 @@ static void add_step(struct walk *w, struct step step, uint32_t op)
         return;
     }
     if (w->p->guards && w->whens.len)
-        w->p->guards[w->end + w->thread] = w->whens.at[w->whens.len - 1];
+        w->p->guards[w->end + w->thread] = w->whens.at[w->whens.len - 1].guard;
     w->p->steps[w->end] = step;
     w->p->step_op[w->end] = op;
     w->end++;
@@ -234,6 +261,16 @@ static void walk_fence(struct walk *w, const struct peal_op *op)
     add_step(w, step, w->op);
 }
 
+/* Does a launch number decide whether the op is executed? */
+static bool is_by_launch(const struct walk *w)
+{
+    for (size_t i = 0; i < w->whens.len; i++) {
+        if (w->whens.at[i].by_launch)
+            return true;
+    }
+    return false;
+}
+
 static void walk_sync(struct walk *w, const struct peal_op *op)
 {
     struct program *p = w->p;
@@ -253,10 +290,15 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
     uint32_t cell = peal_program_cell(p, mine, op->sync.rank, index);
     struct step step = {.cell = cell, .value = op->sync.value};
     step.flags = order_flags(op);
+    p->cells[cell].by_launch = p->cells[cell].by_launch || is_by_launch(w);
     p->has_weak = p->has_weak || step.flags;
-    if (op->flags & PEAL_OP_HAS_REG)
+    if ((op->flags & PEAL_OP_HAS_REG) && is_number(w, op->sync.reg)) {
+        step.value = peal_wrap_add(step.value, w->values[op->sync.reg].number);
+        p->cells[cell].by_launch = true;
+    } else if (op->flags & PEAL_OP_HAS_REG) {
         step.flags |= STEP_HAS_REG;
-    step.reg = peal_op_fetches(op) || (op->flags & PEAL_OP_HAS_REG) ? op->sync.reg : 0;
+    }
+    step.reg = peal_op_fetches(op) || (step.flags & STEP_HAS_REG) ? op->sync.reg : 0;
     int64_t epoch = ((int64_t)w->launch + 1) << 32;
     if (peal_op_is_notify(op)) {
         step.kind = (op->flags & PEAL_OP_SET) ? STEP_SET : STEP_ADD;
@@ -354,23 +396,76 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
     }
 }
 
-/* Every when has its own register after those of the lane. */
+static void be_silent(struct walk *w)
+{
+    w->p->threads[w->thread].is_silent[w->op] = true;
+}
+
+static void walk_number(struct walk *w, const struct peal_op *op)
+{
+    const struct peal_plan *plan = plan_of(w->p, w->launch);
+    w->values[op->mem.rows] = (struct launch_value){.number = peal_op_number(plan, op, w->launch),
+                                                    .whens = (uint32_t)w->whens.len + 1};
+    be_silent(w);
+}
+
+/* Numbers that were asked for inside the block are not known behind it. */
+static void forget_numbers(struct walk *w)
+{
+    for (uint32_t i = 0; i < w->nvalues; i++) {
+        if (w->values[i].whens > w->whens.len + 1)
+            w->values[i].is_lost = true;
+    }
+}
+
+static void walk_end(struct walk *w)
+{
+    bool silent = w->whens.len && w->whens.at[w->whens.len - 1].by_launch;
+    if (silent)
+        be_silent(w);
+    else
+        add_step(w, (struct step){.kind = STEP_NOP}, w->op);
+    if (w->whens.len)
+        w->whens.len--;
+    if (!silent)
+        forget_numbers(w);
+}
+
+/* Is a launch number compared? If so, what follows is known. */
+static bool walk_known_when(struct walk *w, const struct peal_op *op)
+{
+    if (!is_number(w, op->mem.rows))
+        return false;
+    uint32_t outer = w->whens.len ? w->whens.at[w->whens.len - 1].guard : 0;
+    be_silent(w);
+    if (!peal_when_holds(op, w->values[op->mem.rows].number))
+        w->left_out = 1;
+    else if (!peal_vec_push(&w->whens, ((struct open_when){outer, true})))
+        peal_program_fail(w->p, PEAL_NO_MEMORY, "out of memory");
+    return true;
+}
+
+/* Every other when has its own register after those of the lane. */
 static void walk_when(struct walk *w, const struct peal_op *op)
 {
     struct thread *t = &w->p->threads[w->thread];
-    if (peal_op_is_end(op)) {
-        add_step(w, (struct step){.kind = STEP_NOP}, w->op);
-        if (w->whens.len)
-            w->whens.len--;
+    if (walk_known_when(w, op))
         return;
-    }
     uint32_t reg = t->nregs++;
     if (reg > UINT16_MAX || !peal_vec_reserve(&w->whens, 1)) {
         peal_program_fail(w->p, PEAL_NO_MEMORY, "a lane has too many blocks of 'when'");
         return;
     }
     add_step(w, (struct step){.kind = STEP_WHEN, .reg = (uint16_t)reg}, w->op);
-    w->whens.at[w->whens.len++] = reg + 1;
+    w->whens.at[w->whens.len++] = (struct open_when){reg + 1, false};
+}
+
+/* In a block that is left out: up to its END. */
+static void leave_out(struct walk *w, const struct peal_op *op)
+{
+    be_silent(w);
+    w->left_out += peal_op_is_when(op);
+    w->left_out -= peal_op_is_end(op);
 }
 
 static void walk_op(struct walk *w, const struct peal_op *op)
@@ -388,8 +483,13 @@ static void walk_op(struct walk *w, const struct peal_op *op)
         walk_fence(w, op);
         break;
     case PEAL_FORM_WHEN:
-    case PEAL_FORM_END:
         walk_when(w, op);
+        break;
+    case PEAL_FORM_END:
+        walk_end(w);
+        break;
+    case PEAL_FORM_NUMBER:
+        walk_number(w, op);
         break;
     case PEAL_FORM_CHANNEL:
         walk_channel(w, op);
@@ -437,6 +537,8 @@ static void walk_launch(struct walk *w)
     const struct peal_plan *plan = plan_of(p, w->launch);
     uint32_t lanes = p->thread_of_rank[t->rank + 1] - p->thread_of_rank[t->rank];
     uint32_t fork = fork_cell(p, t->rank), join = fork + 1;
+    if (w->values)
+        memset(w->values, 0, w->nvalues * sizeof *w->values);
     t->enter[w->launch] = steps_so_far(w);
     t->first_op[w->launch] = w->op;
     if (t->lane == 0)
@@ -452,7 +554,10 @@ static void walk_launch(struct walk *w)
         for (uint64_t i = 0; i < lane->ops; i++, w->op++) {
             if (p->status != PEAL_OK)
                 break;
-            walk_op(w, op + i);
+            if (w->left_out)
+                leave_out(w, op + i);
+            else
+                walk_op(w, op + i);
         }
     }
     if (lanes > 1 && t->lane > 0)
@@ -498,38 +603,80 @@ static uint64_t step_bound(const struct program *p)
     return n + 2ull * p->nthreads * p->launches;
 }
 
-/* Counts the registers and blocks of `when` in the plans. */
-static void count_registers(struct program *p, uint64_t cap)
+/* What the lanes of the plans ask of registers. */
+struct registers {
+    bool peeks, uses; /* cells are peeked at; a register goes into a cell or a wait, or decides */
+    bool whens;       /* blocks that are decided while the launch runs */
+    bool numbers;
+    uint32_t most;
+};
+
+/* `numbers`: [register] set for the lane's own, by a LAUNCH. */
+static void see_lane(const struct peal_plan *plan, const struct peal_lane *lane, uint8_t *numbers,
+                     struct registers *r)
 {
-    bool fetches = false, peeks = false, whens = false;
-    for (uint32_t l = 0; l < p->launches; l++) {
+    memset(numbers, 0, lane->regs);
+    for (uint64_t i = 0; i < lane->ops; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[lane->first_op + i];
+        bool has_reg = peal_op_is_sync(op) && (op->flags & PEAL_OP_HAS_REG);
+        if (peal_op_is_number(op))
+            numbers[op->mem.rows] = 1;
+        r->numbers = r->numbers || peal_op_is_number(op);
+        r->peeks = r->peeks || peal_op_is_peek(op);
+        r->uses = r->uses || (has_reg && !numbers[op->sync.reg]);
+        r->whens = r->whens || (peal_op_is_when(op) && !numbers[op->mem.rows]);
+    }
+    r->most = lane->regs > r->most ? lane->regs : r->most;
+}
+
+/* Counts the registers, and finds what depends on them. */
+static void count_registers(struct walk *w)
+{
+    struct program *p = w->p;
+    struct registers r = {0};
+    uint8_t *numbers = peal_program_take(p, UINT16_MAX + 1u, 1);
+    for (uint32_t l = 0; l < p->launches && numbers; l++) {
         const struct peal_plan *plan = plan_of(p, l);
-        const struct peal_op *op = peal_plan_ops(plan);
-        for (uint64_t i = 0; i < plan->ops.count; i++) {
-            peeks = peeks || peal_op_is_peek(&op[i]);
-            whens = whens || peal_op_is_when(&op[i]);
-            fetches = fetches || (peal_op_is_sync(&op[i]) && (op[i].flags & PEAL_OP_HAS_REG));
-        }
-        for (uint32_t t = 0; t < p->nlanes; t++) {
+        bool seen = l > 0 && plan == plan_of(p, l - 1);
+        for (uint32_t t = 0; t < p->nlanes && !seen; t++) {
             struct thread *th = &p->threads[t];
             if (th->lane >= peal_plan_lane_count(plan, th->rank))
                 continue;
-            uint32_t regs = peal_plan_lane(plan, th->rank, th->lane)->regs;
-            th->nregs = regs > th->nregs ? regs : th->nregs;
+            const struct peal_lane *lane = peal_plan_lane(plan, th->rank, th->lane);
+            see_lane(plan, lane, numbers, &r);
+            th->nregs = lane->regs > th->nregs ? lane->regs : th->nregs;
         }
     }
-    p->has_peeked = peeks && (fetches || whens);
-    if (whens)
-        p->guards = peal_program_take(p, cap + p->nthreads + 1, sizeof *p->guards);
-    if (whens && p->pairwise)
+    p->has_peeked = r.peeks && (r.uses || r.whens);
+    p->by_launch = r.numbers;
+    for (uint32_t l = 0; l < p->launches && r.numbers; l++) {
+        if (l == 0 || plan_of(p, l) != plan_of(p, l - 1))
+            p->lead = (uint32_t)peal_size_max(p->lead, peal_program_lead(plan_of(p, l)));
+    }
+    if (r.whens)
+        p->guards = peal_program_take(p, w->cap + p->nthreads + 1, sizeof *p->guards);
+    if (r.whens && p->pairwise)
         peal_program_fail(p, PEAL_INVALID,
                           "blocks of 'when' and the order of a network are not decided together");
+    if (!r.numbers)
+        return;
+    w->nvalues = r.most;
+    w->values = peal_program_take(p, r.most, sizeof *w->values);
+    for (uint32_t t = 0; t < p->nlanes; t++) {
+        struct thread *th = &p->threads[t];
+        uint64_t ops = 0;
+        for (uint32_t l = 0; l < p->launches; l++) {
+            if (th->lane < peal_plan_lane_count(plan_of(p, l), th->rank))
+                ops += peal_plan_lane(plan_of(p, l), th->rank, th->lane)->ops;
+        }
+        th->is_silent = peal_program_take(p, ops + 1, sizeof *th->is_silent);
+    }
 }
 
 void peal_program_unroll(struct program *p)
 {
     struct walk w = {.p = p, .cap = step_bound(p)};
-    count_registers(p, w.cap);
+    count_registers(&w);
     p->steps = peal_program_take(p, w.cap, sizeof *p->steps);
     p->step_op = peal_program_take(p, w.cap, sizeof *p->step_op);
     w.unfreed = peal_program_take(p, p->channels.len, sizeof *w.unfreed);

@@ -231,14 +231,22 @@ void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
 
 /* --- the check ------------------------------------------------------------------------------- */
 
+/* One period, and what comes before it. */
+static uint32_t launches_of(const struct peal_plan *plan)
+{
+    uint32_t lead = peal_program_lead(plan);
+    return (lead == PEAL_NONE ? 0 : lead) + plan->period;
+}
+
 static void run(const struct peal_plan *plan, struct text_check *c, uint64_t max_bytes,
                 struct answer *a)
 {
-    const struct peal_plan *plans[PEAL_PLAN_MAX_PERIOD];
+    const struct peal_plan *plans[PEAL_VERIFY_MAX_LEAD + 2 * PEAL_PLAN_MAX_PERIOD];
     struct program p;
-    for (uint32_t l = 0; l < plan->period; l++)
+    uint32_t launches = launches_of(plan);
+    for (uint32_t l = 0; l < launches; l++)
         plans[l] = plan;
-    if (peal_program_build(&p, plans, plan->period, max_bytes) != PEAL_OK)
+    if (peal_program_build(&p, plans, launches, max_bytes) != PEAL_OK)
         c->failed = true;
     else
         peal_symbolic_check(&p, &(struct symbolic_run){.text = c, .max_bytes = max_bytes}, a);
@@ -255,7 +263,7 @@ static uint64_t work_of(const struct peal_plan *plan)
         if (peal_op_is_elementwise(op))
             work += op->mem.count * op->mem.rows * op->mem.nsrc;
     }
-    return work * plan->period;
+    return work * launches_of(plan);
 }
 
 void peal_verify_against_text(const struct peal_plan *plan, const struct peal_kernel *kernel,
@@ -272,7 +280,7 @@ void peal_verify_against_text(const struct peal_plan *plan, const struct peal_ke
         why = "it would take too long";
     struct peal_naive *naive = NULL;
     if (!why)
-        naive = peal_naive_run(kernel, bind, plan->period, MAX_WORK, &why);
+        naive = peal_naive_run(kernel, bind, launches_of(plan), MAX_WORK, &why);
     if (naive) {
         c.naive = naive;
         peal_arena_init(&c.numbers, 0);

@@ -105,6 +105,10 @@ static bool go_op(struct symbolic *s, const struct peal_op *op)
     uint32_t t = s->thread;
     if (!go_inserted(s, false))
         return false;
+    if (s->p->threads[t].is_silent && s->p->threads[t].is_silent[s->op[t]]) {
+        s->op[t]++;
+        return true;
+    }
     bool done = peal_program_done(s->p, t, s->step[t], s->regs[t]);
     if (has_steps(op)) {
         const struct step *step = peal_program_step(s->p, t, s->step[t]);

@@ -209,6 +209,7 @@ static uint32_t own_function(struct symbolic *s, const struct peal_op *op, const
     case PEAL_OP_TAKE:
     case PEAL_OP_FLUSH:
     case PEAL_OP_FENCE:
+    case PEAL_OP_LAUNCH:
     case PEAL_OP_WHEN:
     case PEAL_OP_END:
     case PEAL_OP_SEND:

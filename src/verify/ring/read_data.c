@@ -195,7 +195,7 @@ static uint32_t phases_of(const struct ring_reader *r, const struct peal_symbol 
 {
     const struct peal_expr *phase = s->a;
     if (buffer->shape[1]) {
-        bool row = s->kind == PEAL_SLICE_INDEX && phase->kind == PEAL_EXPR_LAUNCH_MOD;
+        bool row = s->kind == PEAL_SLICE_INDEX && phase->kind == PEAL_EXPR_LAUNCH;
         return row ? (uint32_t)phase->value : 0;
     }
     if (s->kind != PEAL_SLICE_RANGE || !peal_ring_is_dim(r, s->b) ||
@@ -203,7 +203,7 @@ static uint32_t phases_of(const struct ring_reader *r, const struct peal_symbol 
         return 0;
     const struct peal_expr *n = peal_ring_is_dim(r, phase->b) ? phase->b : phase->a;
     phase = n == phase->b ? phase->a : phase->b;
-    bool in_turn = peal_ring_is_dim(r, n) && phase->kind == PEAL_EXPR_LAUNCH_MOD;
+    bool in_turn = peal_ring_is_dim(r, n) && phase->kind == PEAL_EXPR_LAUNCH;
     return in_turn ? (uint32_t)phase->value : 0;
 }
 

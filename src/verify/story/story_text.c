@@ -55,6 +55,12 @@ static void fill_sync(const struct program *p, const struct peal_op *op, struct 
     step->relaxed = op->flags & PEAL_OP_RELAXED;
     step->ordering = ordering_of(op, a);
     step->peeked = op->flags & PEAL_OP_HAS_REG;
+    const struct peal_op *number =
+        step->peeked ? peal_op_number_behind(plan, op, op->sync.reg) : NULL;
+    if (number) {
+        step->peeked = false;
+        step->value = peal_wrap_add(step->value, peal_op_number(plan, number, step->launch));
+    }
     if (peal_op_is_notify(op))
         step->relation = op->flags & PEAL_OP_SET ? "=" : "+=";
     else if (peal_op_is_wait(op))
@@ -65,7 +71,7 @@ static void fill_sync(const struct program *p, const struct peal_op *op, struct 
         step->desired = peal_swap_desired(op->sync.value);
     } else if (peal_op_is_atomic(op))
         step->relation = "+=";
-    if (peal_op_is_wait(op) && !step->peeked)
+    if (peal_op_is_wait(op) && !(op->flags & PEAL_OP_HAS_REG))
         step->back = op->sync.back;
 }
 

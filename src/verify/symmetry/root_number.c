@@ -366,7 +366,7 @@ struct number peal_root_number(struct root_text *t, const struct peal_expr *e)
         return binary(t, e);
     case PEAL_EXPR_CALL:
         return call(t, e);
-    case PEAL_EXPR_LAUNCH_MOD:
+    case PEAL_EXPR_LAUNCH:
         return same;
     default:
         return unrelated;
