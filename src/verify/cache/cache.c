@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Raised whenever the analysis or the file format changes, so that older proofs are not found. */
-#define CACHE_VERSION 15
+#define CACHE_VERSION 16
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {
@@ -55,14 +55,14 @@ static bool read_proof(const char *path, struct answer *a)
     struct peal_verification *v = &a->v;
     if (!file)
         return false;
-    bool good =
-        fscanf(file,
-               "peal proof 4\nreuse %d %d %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32 " %" SCNu32
-               "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
-               &reuse, &undecided, &in_order, &bits, &same_order, &v->order_hash, &v->least_depth,
-               &v->depth, &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 13 &&
-        reuse >= 0 && reuse <= PEAL_REUSE_CLOSED && bits >= 0 && bits <= PEAL_BITS_DIFFERENT &&
-        fgets(open_why, sizeof open_why, file) && fgets(bits_why, sizeof bits_why, file);
+    bool good = fscanf(file,
+                       "peal proof 5\nreuse %d %d %d\nbits %d %d\ndepth %" SCNu32 " %" SCNu32
+                       "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
+                       &reuse, &undecided, &in_order, &bits, &same_order, &v->least_depth,
+                       &v->depth, &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 12 &&
+                reuse >= 0 && reuse <= PEAL_REUSE_CLOSED && bits >= 0 &&
+                bits <= PEAL_BITS_DIFFERENT && fgets(open_why, sizeof open_why, file) &&
+                fgets(bits_why, sizeof bits_why, file);
     fclose(file);
     if (!good)
         return false;
@@ -106,12 +106,12 @@ static void write_proof(const char *path, const struct peal_verification *v)
     const char *bits_why = v->bits_why ? v->bits_why : "";
     if (file) {
         fprintf(file,
-                "peal proof 4\nreuse %d %d %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
+                "peal proof 5\nreuse %d %d %d\nbits %d %d\ndepth %" PRIu32 " %" PRIu32
                 "\nmonotone %d %d\nsize %" PRIu64 " %" PRIu64 " %" PRIu64
                 "\nopen %.*s\nbits %.1000s\n",
                 (int)v->reuse, v->closed_undecided, v->in_order, (int)v->bits, v->same_order,
-                v->order_hash, v->least_depth, v->depth, v->monotone, v->has_relaxed, v->ops,
-                v->accesses, v->states, without_place(v->open_why), open_why, bits_why);
+                v->least_depth, v->depth, v->monotone, v->has_relaxed, v->ops, v->accesses,
+                v->states, without_place(v->open_why), open_why, bits_why);
         bool good = fclose(file) == 0;
         if (!good || rename(temporary.at, path) != 0)
             remove(temporary.at);

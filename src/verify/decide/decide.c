@@ -244,7 +244,7 @@ static bool take_values(struct values_ahead *ahead, bool wanted, struct answer *
         a->v.bits = v->bits;
         a->v.reads_zeroed = v->reads_zeroed;
         a->v.same_order = v->same_order;
-        a->v.order_hash = v->order_hash;
+        a->v.order = v->order;
         if (v->bits_why)
             a->v.bits_why = peal_answer_text(a, "%s", v->bits_why);
     }

@@ -167,18 +167,20 @@ static bool has_one_order(const struct symbolic *s, const struct pieces *y)
     return true;
 }
 
-/* Is there one order in all launches too? Its hash. */
-static bool find_order(const struct symbolic *s, uint64_t *hash)
+/* Is there one order in all launches too? */
+static bool find_order(const struct symbolic *s, struct peal_digest *out)
 {
     uint32_t n = s->p->nranks;
     for (uint32_t l = 0; l < s->kept; l++) {
         const struct pieces *y = s->outputs + (size_t)l * n;
         if (!has_one_order(s, y))
             return false;
-        uint64_t shape = y->list.len ? peal_value_shape(&s->values, y->list.at[0].node) : 0;
-        if (l > 0 && shape != *hash)
+        struct peal_digest order = {{0}};
+        if (y->list.len && !peal_value_order(&s->values, y->list.at[0].node, &order))
             return false;
-        *hash = shape;
+        if (l > 0 && memcmp(&order, out, sizeof order) != 0)
+            return false;
+        *out = order;
     }
     return true;
 }
@@ -200,7 +202,7 @@ void peal_contract_end(struct symbolic *s)
     struct peal_verification *v = &s->a->v;
     size_t all = (size_t)s->kept * s->p->nranks;
     v->same_order = false;
-    v->order_hash = 0;
+    v->order = (struct peal_digest){{0}};
     if (plan->contract != PEAL_CONTRACT_ALLREDUCE || plan->reduce == PEAL_NONE) {
         v->bits =
             plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_BROADCAST
@@ -218,7 +220,7 @@ void peal_contract_end(struct symbolic *s)
             break;
         compare_bits(s, s->outputs + (size_t)l * s->p->nranks);
     }
-    v->same_order = find_order(s, &v->order_hash);
+    v->same_order = find_order(s, &v->order);
     if (order_matters(plan) && has_kind(s, s->outputs, all, NODE_CHANCE)) {
         v->same_order = false;
         if (v->bits == PEAL_BITS_SAME)
@@ -230,5 +232,5 @@ void peal_contract_end(struct symbolic *s)
         v->bits_why = "the hardware chooses the order of a sum";
     }
     if (!v->same_order)
-        v->order_hash = 0;
+        v->order = (struct peal_digest){{0}};
 }

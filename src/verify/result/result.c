@@ -88,7 +88,7 @@ static bool follow_any(struct search *s)
 bool peal_result_check_end(struct search *s)
 {
     struct peal_verification *v = &s->a->v;
-    uint64_t order = v->order_hash;
+    struct peal_digest order = v->order;
     bool same = v->same_order;
     enum peal_bits bits = v->bits;
     struct schedule schedule = {s->path.at, s->path.len};
@@ -106,7 +106,7 @@ bool peal_result_check_end(struct search *s)
         return true;
     /* The bits agree if every schedule has them in the same order. */
     if (s->results > 1 && v->bits != PEAL_BITS_UNKNOWN &&
-        (bits == PEAL_BITS_DIFFERENT || order != v->order_hash || same != v->same_order)) {
+        (bits == PEAL_BITS_DIFFERENT || memcmp(&order, &v->order, sizeof order) != 0 || same != v->same_order)) {
         v->bits = PEAL_BITS_DIFFERENT;
         v->bits_why = "the order of the reduction depends on the schedule";
     }

@@ -195,8 +195,11 @@ uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta)
         if (v->failed)
             return NO_NODE;
     }
-    if (n.kind == NODE_OPAQUE)
-        n.word = peal_hash_u64(n.word, (uint64_t)delta);
+    if (n.kind == NODE_OPAQUE) {
+        uint64_t moved = ((uint64_t)n.child[2] << 32 | n.child[1]) + (uint64_t)delta;
+        n.child[1] = (uint32_t)moved;
+        n.child[2] = (uint32_t)(moved >> 32);
+    }
     uint32_t result = peal_value_make(v, n);
     if (known)
         *known = (struct moved){node + 1, result, delta};
@@ -351,33 +354,52 @@ void peal_value_print(const struct values *v, const struct program *p, uint32_t 
     print_node(v, p, node, index, 0, out);
 }
 
-/* `known`: the shapes of nodes already visited. */
-static uint64_t shape_of(const struct values *v, uint32_t node, uint64_t *known)
+/* Of children whose digests are there. */
+static struct peal_digest digest_node(const struct node *n, const struct peal_digest *digests)
 {
-    const struct node *n = &v->nodes.at[node];
-    uint64_t h =
-        peal_hash_u64((uint64_t)n->kind | (uint64_t)n->fn << 8 | (uint64_t)n->dtype << 16, 7);
-    if (n->kind == NODE_INPUT)
-        return peal_hash_u64(n->child[1], peal_hash_u64(n->word, h));
-    if (known[node])
-        return known[node];
-    uint64_t sum = 0;
+    struct peal_digest children[3];
+    struct peal_sha256 sha;
+    uint32_t nchildren = n->kind == NODE_INPUT ? 0 : n->nchildren;
     bool commutes =
         n->kind == NODE_FN && n->nchildren == 2 && peal_fn_info((enum peal_fn)n->fn)->commutes;
-    for (uint32_t i = 0; i < n->nchildren; i++) {
-        uint64_t child = shape_of(v, n->child[i], known);
-        if (commutes)
-            sum += peal_hash_u64(child, 3);
-        else
-            h = peal_hash_u64(child, h);
+    for (uint32_t i = 0; i < nchildren; i++)
+        children[i] = digests[n->child[i]];
+    if (commutes && memcmp(&children[0], &children[1], sizeof *children) > 0) {
+        children[0] = digests[n->child[1]];
+        children[1] = digests[n->child[0]];
     }
-    return known[node] = peal_hash_u64(sum, peal_hash_u64(n->kind == NODE_CHANCE ? 0 : n->word, h));
+    peal_sha256_begin(&sha);
+    peal_sha256_add_u64(&sha, (uint64_t)n->kind | (uint64_t)n->fn << 8 | (uint64_t)n->dtype << 16);
+    peal_sha256_add_u64(&sha, n->kind == NODE_CHANCE ? 0 : n->word);
+    if (n->kind == NODE_INPUT)
+        peal_sha256_add_u64(&sha, n->child[1]);
+    peal_sha256_add(&sha, children, nchildren * sizeof *children);
+    return peal_sha256_digest(&sha);
 }
 
-uint64_t peal_value_shape(const struct values *v, uint32_t node)
+/* Children are older than their parents: so those of the tree are marked downwards, and their digests
+ * are made upwards. */
+bool peal_value_order(const struct values *v, uint32_t node, struct peal_digest *out)
 {
-    uint64_t *known = calloc(v->nodes.len + 1, sizeof *known);
-    uint64_t shape = known ? shape_of(v, node, known) : 0;
-    free(known);
-    return shape;
+    struct peal_digest *digests = calloc((size_t)node + 1, sizeof *digests);
+    bool *needed = calloc((size_t)node + 1, sizeof *needed);
+    if (digests && needed) {
+        needed[node] = true;
+        for (uint32_t i = node + 1; i-- > 0;) {
+            const struct node *n = &v->nodes.at[i];
+            for (uint32_t k = 0; needed[i] && n->kind != NODE_INPUT && k < n->nchildren; k++) {
+                assert(n->child[k] < i);
+                needed[n->child[k]] = true;
+            }
+        }
+        for (uint32_t i = 0; i <= node; i++) {
+            if (needed[i])
+                digests[i] = digest_node(&v->nodes.at[i], digests);
+        }
+        *out = digests[node];
+    }
+    bool made = digests && needed;
+    free(digests);
+    free(needed);
+    return made;
 }

@@ -19,7 +19,8 @@ enum node_kind {
     NODE_CHANCE,  /* fn of two children, by accumulates in an arbitrary order; word: location */
     NODE_CONVERT, /* rounds its child to dtype */
     NODE_DIVIDE,  /* its child divided by word */
-    NODE_OPAQUE,  /* a function of more than one index (softmax); word: a unique number */
+    NODE_OPAQUE,  /* a function of more than one index (softmax); word: a unique number;
+                     child[1], child[2]: by how much the index is moved, lower half first */
     NODE_OWN,     /* the function of an op of its own (enum peal_op_kind fn) of its children */
     NODE_AT       /* its child at index `word`, whatever the index is: a factor of a matmul's row */
 };
@@ -92,7 +93,7 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
 /* "x@0[5] + x@1[5]" */
 void peal_value_print(const struct values *v, const struct program *p, uint32_t node,
                       uint64_t index, struct peal_text *out);
-/* A hash of the tree's form and ranks, without launch and memory. 0: out of memory. */
-uint64_t peal_value_shape(const struct values *v, uint32_t node);
+/* The tree's form and ranks, without launch and memory. False: out of memory. */
+bool peal_value_order(const struct values *v, uint32_t node, struct peal_digest *out);
 
 #endif

@@ -193,10 +193,10 @@ struct peal_verification {
     bool closed_undecided; /* repeatable, and possibly closed: open_why says why it is not known */
     enum peal_bits bits;
     const char *bits_why;
-    bool same_order;      /* one reduction order for all elements: independent of the size */
-    uint64_t order_hash;  /* equal for two plans if they have the same order */
-    uint32_t least_depth; /* smallest uniform channel depth without deadlock; 0 = no channels */
-    uint32_t depth;       /* of the plan */
+    bool same_order;          /* one reduction order for all elements: independent of the size */
+    struct peal_digest order; /* equal for two plans if they have the same one */
+    uint32_t least_depth;     /* smallest uniform channel depth without deadlock; 0 = no channels */
+    uint32_t depth;           /* of the plan */
     uint64_t ops, accesses, states;
     double milliseconds;
     bool cached;
