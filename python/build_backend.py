@@ -22,7 +22,8 @@ def get_requires_for_build_sdist(config_settings=None):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     info = f"{NAME}-{VERSION}.dist-info"
     files = {f"{info}/METADATA": METADATA.encode(), f"{info}/WHEEL": WHEEL.encode()}
-    for name in sorted(os.listdir(os.path.join(HERE, NAME))):
+    inside = [name for folder in ("", "tiles") for name in (os.path.join(folder, one) for one in os.listdir(os.path.join(HERE, NAME, folder)))]
+    for name in sorted(inside):
         if name.endswith((".py", ".typed")):
             with open(os.path.join(HERE, NAME, name), "rb") as file:
                 files[f"{NAME}/{name}"] = file.read()

@@ -11,6 +11,7 @@ nothing of Peal, and the command runs it without the package.
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import faulthandler
 import importlib.util
@@ -26,7 +27,8 @@ SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i16": 2, "u
          "f8e4m3": 1, "f8e5m2": 1}
 NAMES = {"fp16": "f16", "float16": "f16", "half": "f16", "bfloat16": "bf16", "fp32": "f32", "float32": "f32", "float": "f32",
          "fp64": "f64", "float64": "f64", "double": "f64", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16",
-         "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64"}
+         "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64", "float8_e4m3fn": "f8e4m3", "float8e4nv": "f8e4m3",
+         "fp8e4nv": "f8e4m3", "float8_e5m2": "f8e5m2", "float8e5": "f8e5m2", "fp8e5": "f8e5m2"}
 DATA, SCRATCH = 0x1000_0000, 0x10_0000_0000  # addresses of the tensor and of tiles: any that are apart
 GRAIN = 64
 MAX_LINES = 1_000_000
@@ -34,6 +36,7 @@ SETTINGS = {"buffer_kind": "ipcq.space", "n_slots": "ipcq.slots", "slots": "ipcq
             "slot_bytes": "ipcq.slot_bytes", "backpressure": "ipcq.backpressure", "credit_bytes": "credit.bytes",
             "credit_size": "credit.bytes"}
 KEYS = {*SETTINGS, "buffers", "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
+PROGRAM_IMPORTS = {"triton", "torch", "iris", "triton_dist", "jax", "peal", "kraken"}
 CONTRACTS = ("reduce_scatter", "all_to_all", "allreduce", "all_reduce", "allgather", "all_gather", "broadcast")
 
 
@@ -41,15 +44,50 @@ class Refused(Exception):
     """The kernel does what no plan can express; the text has its file and line."""
 
 
+def shown_file(name: str) -> str:
+    """A file's name as verdicts show it."""
+    file = os.path.relpath(name)
+    return name if file.startswith("..") else file
+
+
 def _place() -> Tuple[str, int]:
     """The line of the kernel, or of what it calls, from which this module was entered."""
     frame = sys._getframe(1)  # pylint: disable=protected-access
     while frame and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    if not frame:
-        return ("", 0)
-    file = os.path.relpath(frame.f_code.co_filename)
-    return (frame.f_code.co_filename if file.startswith("..") else file, frame.f_lineno)
+    return (shown_file(frame.f_code.co_filename), frame.f_lineno) if frame else ("", 0)
+
+
+class Writer:
+    """What one rank does: lines of a recording, each after its position in the author's file."""
+
+    def __init__(self) -> None:
+        self.lines: List[Any] = []
+        self.last: Tuple[str, int] = ("", 0)
+
+    def say(self, text: Any, place: Tuple[str, int]) -> int:
+        """Adds a line; its index."""
+        if place != self.last:
+            self.lines.append(f"at {place[1]} {place[0]}")
+            self.last = place
+        self.lines.append(text)
+        return len(self.lines) - 1
+
+    def raw(self, text: str) -> None:
+        """A line that needs no position."""
+        self.lines.append(text)
+
+    def forget(self) -> None:
+        """The next line says its position again."""
+        self.last = ("", 0)
+
+
+def head(name: str, ranks: int, launches: int, contract: Optional[str], slots: Optional[int] = None) -> List[str]:
+    """How a recording begins. contract: what follows the word `implements`."""
+    lines = ["peal recording 1", f"ranks {ranks}", f"kernel {name}", f"launches {launches}"]
+    if slots is not None:
+        lines.append(f"slots {slots}")
+    return lines + ([f"implements {contract}"] if contract else [])
 
 
 def _refuse(why: str) -> Refused:
@@ -57,12 +95,17 @@ def _refuse(why: str) -> Refused:
     return Refused(f"{file}:{line}: {why}")
 
 
-def _dtype(given: Any) -> str:
-    name = str(getattr(given, "name", given)).rsplit(".", maxsplit=1)[-1]
+def short_name(name: str) -> Optional[str]:
+    """Peal's name of a type, by any name that it has elsewhere."""
     name = NAMES.get(name, name)
-    if name not in SIZES:
+    return name if name in SIZES else None
+
+
+def _dtype(given: Any) -> str:
+    found = short_name(str(getattr(given, "name", given)).rsplit(".", maxsplit=1)[-1])
+    if found is None:
         raise _refuse(f"'{given}' is not a type that Peal has")
-    return name
+    return found
 
 
 def _count(shape: Any) -> int:
@@ -158,8 +201,7 @@ class TL:
         self.rank, self.ranks, self.n_elem, self.dtype = rank, ranks, n_elem, dtype
         self.levels = tuple(levels) if levels and all(levels) else (ranks, 1)  # PEs of a cube, cubes of a SIP
         self.neighbours = neighbours
-        self.lines: List[str] = []
-        self.last: Tuple[str, int] = ("", 0)
+        self.writer = Writer()
         self.free: Dict[int, List[int]] = {}
         self.scratch = 0
         self.posted: Dict[int, List[Future]] = {}
@@ -180,13 +222,9 @@ class TL:
     # ---- writing down ----
 
     def say(self, text: str) -> None:
-        place = _place()
-        if len(self.lines) >= MAX_LINES:
+        if len(self.writer.lines) >= MAX_LINES:
             raise _refuse(f"rank {self.rank} does more than {MAX_LINES} operations: a loop without end?")
-        if place != self.last:
-            self.lines.append(f"at {place[1]} {place[0]}")
-            self.last = place
-        self.lines.append(text)
+        self.writer.say(text, _place())
 
     def compute(self, name: str, *operands: Any) -> Handle:
         tiles = [o for o in operands if isinstance(o, Handle)]
@@ -551,23 +589,36 @@ def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32
         positional, named = _arguments(module, kernel, {"n_elem": count, "world_size": ranks, "rank": rank, "op": op, "tl": tl})
         kernel(*positional, **named)
         tl.finish()
-        body += [f"rank {rank}", *tl.lines]
+        body += [f"rank {rank}", *tl.writer.lines]
         scratch, used = max(scratch, tl.scratch), used or tl.used_dtype
     used = used or dtype
     contract = _contract(config, module, path)
-    head = ["peal recording 1", f"ranks {ranks}", f"kernel {os.path.splitext(os.path.basename(path))[0]}", "launches 0"]
-    if "n_slots" in config or "slots" in config:
-        head.append(f"slots {config.get('n_slots', config.get('slots'))}")
+    lines = head(os.path.splitext(os.path.basename(path))[0], ranks, 0, f"{contract} input t output t op {op}" if contract else None,
+                 config.get("n_slots", config.get("slots")))
     for key, setting in SETTINGS.items():
         if key in config:
-            head.append(f"machine {setting}={config[key]}")
-    if contract:
-        head.append(f"implements {contract} input t output t op {op}")
-    head.append(f"note recorded for {ranks} ranks and {count} elements of {used}: {topology}")
+            lines.append(f"machine {setting}={config[key]}")
+    lines.append(f"note recorded for {ranks} ranks and {count} elements of {used}: {topology}")
     for rank in range(ranks):
-        head.append(f"region inout t {rank} {DATA:#x} {count * SIZES[used]} {used}")
-        head.append(f"region private scratch {rank} {SCRATCH:#x} {scratch} {used}")
-    return "\n".join(head + body) + "\n"
+        lines.append(f"region inout t {rank} {DATA:#x} {count * SIZES[used]} {used}")
+        lines.append(f"region private scratch {rank} {SCRATCH:#x} {scratch} {used}")
+    return "\n".join(lines + body) + "\n"
+
+
+def is_program(path: str) -> bool:
+    """Does the file call its kernels itself? One that defines kernel(..., tl), or imports nothing that is stood in for, does not."""
+    if _is_config(path):
+        return False
+    with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read(), path)
+    imported = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "kernel" and any(one.arg == "tl" for one in node.args.args):
+            return False
+        names = [one.name for one in node.names] if isinstance(node, ast.Import) else (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+        imported = imported or any(name.partition(".")[0] in PROGRAM_IMPORTS for name in names)
+    return imported
 
 
 def _numbers(text: str) -> List[int]:
@@ -577,8 +628,9 @@ def _numbers(text: str) -> List[int]:
 def _blame(error: BaseException, path: str) -> str:
     """What went wrong in the kernel, with its own line and not this module's."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [(frame.filename, frame.lineno) for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename
-           and not frame.filename.startswith("<")]
+    here = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    own = [(frame.filename, frame.lineno) for frame in frames if not os.path.abspath(frame.filename).startswith(here)
+           and "importlib" not in frame.filename and not frame.filename.startswith("<")]
     if isinstance(error, SyntaxError) and error.filename:
         own.append((error.filename, error.lineno))
     place = f"{os.path.relpath(own[-1][0])}:{own[-1][1]}" if own else path
@@ -586,12 +638,41 @@ def _blame(error: BaseException, path: str) -> str:
     return f"{place}: {type(error).__name__}" + (f": {what}" if what else "")
 
 
+_busy: Optional[Callable[[], Any]] = None  # the frame that is running, if it is not this thread's
+
+
 def _too_long(_: int, frame: Any) -> None:
     """The limits of time: said where the kernel is."""
-    while frame and frame.f_back and frame.f_code.co_filename == __file__:
+    if _busy is not None:
+        frame = _busy() or frame
+    while frame and frame.f_back and frame.f_code.co_filename.startswith(os.path.dirname(__file__) + os.sep):
         frame = frame.f_back
     raise Refused(f"{os.path.relpath(frame.f_code.co_filename)}:{frame.f_lineno}: the time for recording is over here: "
                   "a loop without end?")
+
+
+def _no_settings(path: str, settings: str) -> None:
+    for line in settings.splitlines():
+        if line not in ("between=none", "model=auto"):
+            name = line.partition("=")[0].replace("_", "-")
+            raise Refused(f"{path}: --{name} is for programs that call their kernels")
+
+
+def _recorder(given: Any) -> Callable[[int, Optional[int]], str]:
+    """What makes the recording for a number of ranks and a count."""
+    global _busy  # pylint: disable=global-statement
+    if not is_program(given.file):
+        _no_settings(given.file, given.settings)
+        return lambda ranks, count: record(given.file, ranks, count, given.dtype, given.op, levels=given.levels)
+    try:
+        from .tiles import program
+    except ImportError as error:
+        if error.name != "numpy":
+            raise
+        raise Refused(f"{given.file}: numpy is needed to record a program, and {sys.executable} has none; PEAL_PYTHON names another Python") from None
+    options = program.Options(given.settings)
+    _busy = program.running_frame
+    return lambda ranks, _: program.record(given.file, ranks, options)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -605,16 +686,18 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--dtype", default="f32")
     parser.add_argument("--op", default="sum")
     parser.add_argument("--folder", required=True)
+    parser.add_argument("--settings", default="", help="of programs: lines of KEY=VALUE")
     given = parser.parse_args(arguments)
     faulthandler.enable(all_threads=False)  # a crash names the kernel's line
     signal.signal(signal.SIGXCPU, _too_long)
     signal.signal(signal.SIGALRM, _too_long)
     name, own = os.path.splitext(os.path.basename(given.file))[0], os.getpid()
     try:
+        make = _recorder(given)
         for ranks in given.ranks or sorted({world_size(given.file, number) for number in given.fallback}):
             for count in given.counts or [None]:
                 where = os.path.join(given.folder, f"{name}-{ranks}-{count or 'own'}.rec")
-                text = record(given.file, ranks, count, given.dtype, given.op, levels=given.levels)
+                text = make(ranks, count)
                 if os.getpid() != own:  # the kernel has forked: one recording is enough
                     os._exit(0)
                 with open(where, "w", encoding="utf-8") as file:

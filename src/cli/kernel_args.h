@@ -20,7 +20,47 @@ struct peal_recorded_options {
     int level; /* enum peal_record_level */
     int64_t blocks;
     struct peal_pairs inputs; /* NAME=FILE: contents that the kernel may act on */
+    /* of programs in Python */
+    int64_t calls; /* 0: not given */
+    int between, model;
+    bool in_order_copies;
 };
+
+/* What only programs in Python have. */
+#define PEAL_PROGRAM_ROWS(type, member)                                                            \
+    {"calls",                                                                                      \
+     0,                                                                                            \
+     PEAL_OPTION_INT,                                                                              \
+     offsetof(type, member.calls),                                                                 \
+     "N",                                                                                          \
+     "PROGRAM.py: how often 'for _ in peal.calls()' repeats (default 3); 1: what a second call "   \
+     "finds is not asked",                                                                         \
+     1,                                                                                            \
+     64},                                                                                          \
+        {"between",                                                                                \
+         0,                                                                                        \
+         PEAL_OPTION_CHOICE,                                                                       \
+         offsetof(type, member.between),                                                           \
+         PEAL_PROGRAM_BETWEEN,                                                                     \
+         "PROGRAM.py: what the host does between calls",                                           \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"model",                                                                                  \
+         0,                                                                                        \
+         PEAL_OPTION_CHOICE,                                                                       \
+         offsetof(type, member.model),                                                             \
+         PEAL_PROGRAM_MODELS,                                                                      \
+         "PROGRAM.py: whose memory orders and copies are meant (auto: pallas-tpu if it imports "   \
+         "jax, otherwise triton-nvidia)",                                                          \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        "in-order-copies", 0, PEAL_OPTION_FLAG, offsetof(type, member.in_order_copies), NULL,      \
+            "PROGRAM.py: copies from one rank to another arrive in the order of their starts", 0,  \
+            0                                                                                      \
+    }
+#define PEAL_PROGRAM_BETWEEN "none|barrier"
+#define PEAL_PROGRAM_MODELS "auto|triton-nvidia|triton-amd|pallas-tpu"
 
 #define PEAL_RECORDED_ROWS(type, member)                                                           \
     {"entry",                                                                                      \
@@ -53,7 +93,7 @@ struct peal_recorded_options {
          PEAL_OPTION_STRING,                                                                       \
          offsetof(type, member.implements),                                                        \
          "NAME",                                                                                   \
-         "KERNEL.cpp: what it promises: allreduce, ... (default: nothing)",                        \
+         "KERNEL.cpp, PROGRAM.py: what it promises: allreduce, ... (default: nothing)",            \
          0,                                                                                        \
          0},                                                                                       \
         {"level",                                                                                  \
@@ -80,9 +120,10 @@ struct peal_recorded_options {
          "KERNEL.cpp: blocks per rank (default 1)",                                                \
          1,                                                                                        \
          32},                                                                                      \
+        PEAL_PROGRAM_ROWS(type, member),                                                           \
     {                                                                                              \
         "input", 0, PEAL_OPTION_PAIRS, offsetof(type, member.inputs), "NAME=FILE",                 \
-            "KERNEL.cpp: contents of a parameter or window on all ranks, as bytes, for kernels "   \
+            "KERNEL.cpp, PROGRAM.py: contents of memory on all ranks, as bytes, for kernels "      \
             "that act on data; the verdict is then for these contents",                            \
             0, 0                                                                                   \
     }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,13 +103,37 @@ static void take_names(struct peal_python_recordings *out, int output)
         fclose(file);
 }
 
-static bool write_script(const char *path, int number)
+static bool write_text(const char *path, const char *text, size_t len)
 {
     FILE *file = fopen(path, "wx");
-    const struct peal_source *text = &peal_python_texts[number];
-    bool ok = file && fwrite(text->text, 1, text->len, file) == text->len;
+    bool ok = file && fwrite(text, 1, len, file) == len;
     if (file && fclose(file) != 0)
         ok = false;
+    return ok;
+}
+
+static bool write_script(const char *path, int number)
+{
+    return write_text(path, peal_python_texts[number].text, peal_python_texts[number].len);
+}
+
+/* The package `peal` in the folder, with what records and nothing else. */
+static bool write_package(const char *folder)
+{
+    char path[PATH_MAX];
+    bool ok = true;
+    snprintf(path, sizeof path, "%s/peal", folder);
+    ok = mkdir(path, 0700) == 0;
+    snprintf(path, sizeof path, "%s/peal/tiles", folder);
+    ok = ok && mkdir(path, 0700) == 0;
+    snprintf(path, sizeof path, "%s/peal/__init__.py", folder);
+    ok = ok && write_text(path, "", 0);
+    for (size_t i = 0; i < peal_python_text_count && ok; i++) {
+        const char *name = peal_python_texts[i].name;
+        bool tiles = strncmp(name, "tiles/", 6) == 0;
+        snprintf(path, sizeof path, "%s/%s%s", folder, tiles ? "peal/" : "", name);
+        ok = (!tiles && i > 0) || write_script(path, (int)i);
+    }
     return ok;
 }
 
@@ -150,12 +175,36 @@ static bool list_levels(const struct peal_cli *cli, const struct peal_kernel_opt
     return true;
 }
 
+/* Word `number` of a list as PEAL_OPTION_CHOICE has it. */
+static void add_choice(struct peal_text *out, const char *words, int number)
+{
+    for (; number > 0; number--)
+        words = strchr(words, '|') + 1;
+    peal_text_printf(out, "%.*s", (int)strcspn(words, "|"), words);
+}
+
+/* What only programs have, as record.py takes it: one KEY=VALUE per line. */
+static void list_settings(const struct peal_recorded_options *o, struct peal_text *out)
+{
+    if (o->calls)
+        peal_text_printf(out, "calls=%" PRId64 "\n", o->calls);
+    peal_text_printf(out, "between=");
+    add_choice(out, PEAL_PROGRAM_BETWEEN, o->between);
+    peal_text_printf(out, "\nmodel=");
+    add_choice(out, PEAL_PROGRAM_MODELS, o->model);
+    peal_text_printf(out, "\n%s", o->in_order_copies ? "in_order_copies=1\n" : "");
+    if (o->implements)
+        peal_text_printf(out, "implements=%s\n", o->implements);
+    for (size_t i = 0; i < o->inputs.len; i++)
+        peal_text_printf(out, "input=%s=%s\n", o->inputs.at[i].key, o->inputs.at[i].value);
+}
+
 bool peal_python_record(const struct peal_cli *cli, const char *path,
                         const struct peal_kernel_options *options, const char *fallback,
                         struct peal_python_recordings *out)
 {
     *out = (struct peal_python_recordings){0};
-    struct peal_text script = {0}, ranks = {0}, counts = {0}, levels = {0}, placed = {0};
+    struct peal_text ranks = {0}, counts = {0}, levels = {0}, placed = {0}, settings = {0};
     struct peal_limits limits = {.cpu_seconds = 30,
                                  .wall_seconds = 240,
                                  .memory = UINT64_C(4) << 30,
@@ -164,11 +213,14 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
     peal_limits_ask(&limits);
     if (!list_levels(cli, options, &levels, &placed) || !peal_cli_folder_open(cli, out->folder))
         goto release;
-    peal_text_printf(&script, "%s/record.py", out->folder);
     list_numbers(&options->ranks, &ranks);
     list_numbers(&options->counts, &counts);
+    list_settings(&options->recorded, &settings);
     const char *args[] = {python_name(),
-                          peal_text_get(&script),
+                          "-c",
+                          "import sys; sys.path[0] = sys.argv.pop(1); "
+                          "from peal.record import main; sys.exit(main())",
+                          out->folder,
                           path,
                           "--ranks",
                           peal_text_get(&ranks),
@@ -182,11 +234,13 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                           peal_dtype_name(options->dtype),
                           "--op",
                           peal_reduce_name(options->op.reduce),
+                          "--settings",
+                          peal_text_get(&settings),
                           "--folder",
                           out->folder,
                           NULL};
     int output = memfd_create("peal-names", MFD_CLOEXEC);
-    if (output >= 0 && write_script(peal_text_get(&script), 0)) {
+    if (output >= 0 && write_package(out->folder)) {
         struct limited what = {args, output};
         ok = run_limited(cli, &limits, &what, path);
         take_names(out, output);
@@ -197,11 +251,11 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
         peal_cli_fail(cli, "'%s' was not recorded: %s", path, strerror(errno));
     }
 release:
-    peal_text_release(&script);
     peal_text_release(&ranks);
     peal_text_release(&counts);
     peal_text_release(&levels);
     peal_text_release(&placed);
+    peal_text_release(&settings);
     return ok;
 }
 

@@ -33,7 +33,7 @@ int peal_python_run(const char *folder, int number, const char *const *args);
 /* Where libpeal_shmem.so and its header are: of an installation, or of a build folder in its source. */
 bool peal_shmem_places(char library[static PATH_MAX], char include[static PATH_MAX]);
 
-/* record.py, shmem.py and shmem_runs.py; made by the build. */
+/* record.py, shmem.py, shmem_runs.py, then tiles/; made by the build. */
 extern const struct peal_source peal_python_texts[];
 extern const size_t peal_python_text_count;
 

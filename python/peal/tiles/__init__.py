@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs with tile kernels (Triton, Pallas), recorded: docs/tiles.md.
+
+    core.py      what is recorded: memory, lanes, ops, assumptions       data.py   values: known, or in memory
+    spins.py     signals, and loops that wait for them                   asm.py    hand-shakes in inline assembly
+    program.py   runs a program once per rank, with stand-ins            triton.py the language of kernels
+"""

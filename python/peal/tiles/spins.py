@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals: atomics, loads of flags, and loops that wait for them.
+
+An atomic is written down when it happens, as what it is if nobody looks at its answer. If its answer is compared and a loop asks for the
+comparison, the loop is a wait: it has to do nothing else, which is checked in its text, and the line of the last look becomes the wait.
+Anything else that depends on the answer is refused.
+"""
+from __future__ import annotations
+
+import ast
+import sys
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from . import core
+from .core import Lane, Span, refuse
+from .data import COMPARISONS, INT1, MIRRORED, Tile, addresses_of, array, broadcast_to, cast, tile
+from . import data
+
+ORDERS = {None: "acq_rel", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel", "relaxed": "relaxed", "seq_cst": "seq_cst"}
+SCOPES = {None: "device", "gpu": "device", "sys": "system", "cta": "block", "agent": "device", "system": "system", "device": "device",
+          "block": "block", "workgroup": "block"}
+
+
+class Cell:
+    """What was done to signals to get a value: one of each element."""
+
+    def __init__(self, kind: str, addresses: List[int], nbytes: int, old: int, new: int, order: str, scope: str) -> None:
+        self.kind, self.addresses, self.nbytes, self.old, self.new, self.order, self.scope = kind, addresses, nbytes, old, new, order, scope
+        self.lanes: List[Lane] = []
+        self.lines: List[int] = []   # of the first look, per element
+        self.writer_end = 0          # the number of lines after it
+        self.how = "all"             # what a reduction of the elements makes of them
+
+
+# ---- doing something to a signal ----
+
+def _pointers(pointers: Any) -> Tuple[Tile, int]:
+    where = tile(pointers)
+    if not where.dtype.is_ptr():
+        raise refuse(f"a {where.dtype} is used as the address of a signal")
+    if where.known is None:
+        raise refuse("data decides which signal is used; if its contents are known, give them by --input")
+    data.steer(where)
+    assert where.dtype.element_ty is not None
+    return where, where.dtype.element_ty.itemsize
+
+
+def _order(sem: Any, scope: Any) -> Tuple[str, str]:
+    sem, scope = getattr(sem, "value", sem), getattr(scope, "value", scope)
+    if sem not in ORDERS:
+        raise refuse(f"there is no order '{sem}': acquire, release, acq_rel and relaxed are known")
+    if scope not in SCOPES:
+        raise refuse(f"there is no scope '{scope}': cta, gpu and sys are known")
+    return ORDERS[sem], SCOPES[scope]
+
+
+def _lane(element: int, several: bool) -> Lane:
+    """Who does it: the program for one signal, a thread each for several, the thread that acts alone."""
+    lane = core.current()
+    if not isinstance(lane, core.Program):
+        return lane
+    alone = lane.acting()
+    if alone is not None:
+        return lane.thread(element if several else alone)
+    return lane.thread(element) if several else lane
+
+
+def _line(kind: str, address: int, nbytes: int, old: int, new: int, order: str, scope: str, lane: Lane) -> int:
+    """The line of an op whose answer nobody looks at."""
+    if kind == "load" or (kind in ("add", "or", "xor") and new == 0) or (kind == "cas" and old == new):
+        lane.rank.is_looked_at(address, nbytes)
+        return lane.read(Span("i64" if nbytes == 8 else "i32", address))
+    if kind == "add":
+        return lane.notify(address, nbytes, "add", new, order, scope)
+    if kind == "set":
+        return lane.notify(address, nbytes, "set", new, order, scope)
+    recording = lane.rank.recording
+    if kind == "cas":
+        recording.holds(address, nbytes, {old, new}, f"a compare-and-swap from {old} to {new} without a loop")
+        return lane.notify(address, nbytes, "set", new, order, scope)
+    if kind == "or":
+        recording.holds(address, nbytes, {0, new}, f"an atomic 'or' with {new}")
+        return lane.notify(address, nbytes, "set", new, order, scope)
+    if kind == "and" and new == 0:
+        return lane.notify(address, nbytes, "set", 0, order, scope)
+    if kind == "max":
+        recording.assume("max", f"that a signal that an atomic maximum sets to {new} was not larger before ({core.told(core.place())})")
+        return lane.notify(address, nbytes, "set", new, order, scope)
+    raise refuse(f"an atomic '{kind}' of a signal cannot be expressed")
+
+
+def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = None, sem: Any = None, scope: Any = None) -> Tile:
+    """kind: add, set, cas, max, min, and, or, xor. Of integers with known values it changes signals; of data, memory."""
+    where, nbytes = _pointers(pointers)
+    order, reach = _order(sem, scope)
+    element = where.dtype.element_ty
+    assert element is not None
+    operand = tile(value)
+    chosen = data.mask_of(mask, where.shape)
+    if operand.known is None or element.kind == "f" or (where.shape and nbytes not in (4, 8)):
+        return _accumulate(kind, where, operand, chosen)
+    shape = data.broadcast_shape(where.shape, operand.shape)
+    data.steer(operand)
+    flat = addresses_of(broadcast_to(where, shape)).tolist()
+    news = array(broadcast_to(operand, shape).known, shape, element.number).reshape(-1).tolist()  # type: ignore[arg-type]
+    olds = array(broadcast_to(cast(tile(compare), element), shape).known, shape, element.number).reshape(-1).tolist()  # type: ignore[arg-type]
+    if chosen is not None:
+        flat, news, olds = ([x for x, keep in zip(list_, chosen) if keep] for list_ in (flat, news, olds))
+    if len(flat) > 1024:
+        return _accumulate(kind, where, operand, chosen)
+    return _perform(kind, flat, nbytes, olds, news, order, reach, Tile(shape, element))
+
+
+def _perform(kind: str, flat: List[int], nbytes: int, olds: List[int], news: List[int], order: str, scope: str, out: Tile) -> Tile:
+    several = bool(out.shape) and out.numel > 1
+    cell = Cell(kind, flat, nbytes, olds[0] if olds else 0, news[0] if news else 0, order, scope)
+    if len(set(news)) > 1 or len(set(olds)) > 1:
+        cell.how = "different"
+    for number, (address, old, new) in enumerate(zip(flat, olds, news)):
+        lane = _lane(number, several)
+        cell.lines.append(_line(kind, address, nbytes, old, new, order, scope, lane))
+        cell.lanes.append(lane)
+    cell.writer_end = core.rank().line_count()
+    out.cell = cell
+    return out
+
+
+def load_flag(pointers: Any, order: str = "relaxed", scope: str = "system", mask: Any = None) -> Tile:
+    """A look at signals: a volatile or ordered load."""
+    where, nbytes = _pointers(pointers)
+    element = where.dtype.element_ty
+    assert element is not None
+    flat = addresses_of(where).tolist()
+    chosen = data.mask_of(mask, where.shape)
+    if chosen is not None:
+        flat = [address for address, keep in zip(flat, chosen) if keep]
+    return _perform("load", flat, nbytes, [0] * len(flat), [0] * len(flat), order, scope, Tile(where.shape, element))
+
+
+def set_flag(pointers: Any, value: Any, order: str = "release", scope: str = "system", mask: Any = None) -> None:
+    """An ordered store."""
+    atomic("set", pointers, value, mask=mask, sem=order, scope=scope)
+
+
+def wait_for(pointers: Any, relation: str, value: Any, order: str = "acquire", scope: str = "system") -> None:
+    """A wait without a loop in the author's text. relation: >= == > !="""
+    where, nbytes = _pointers(pointers)
+    number = int(tile(value))
+    for index, address in enumerate(addresses_of(where).tolist()):
+        _lane(index, where.numel > 1).wait(address, nbytes, relation, number, order, scope)
+
+
+def take(pointers: Any, old: int, new: int, order: str = "acq_rel", scope: str = "system") -> None:
+    """A loop of compare-and-swap until it succeeds."""
+    where, nbytes = _pointers(pointers)
+    for index, address in enumerate(addresses_of(where).tolist()):
+        _lane(index, where.numel > 1).take(address, nbytes, old, new, order, scope)
+
+
+def order_of(sem: Any, scope: Any) -> Tuple[str, str]:
+    """An order and a scope by the names that kernels use."""
+    return _order(sem, scope)
+
+
+def fence(sem: Any = "acq_rel", scope: Any = "gpu") -> None:
+    order, reach = _order(sem, scope)
+    _lane(0, False).fence(order, reach)
+
+
+def may_wait(value: Tile, where: Tile) -> None:
+    """A plain load of one number: a loop may ask for it again and again. That the compiler keeps it in the loop is assumed."""
+    assert where.dtype.element_ty is not None
+    nbytes = where.dtype.element_ty.itemsize
+    if nbytes in (4, 8):
+        value.cell = Cell("plain", addresses_of(where).tolist(), nbytes, 0, 0, "relaxed", "system")
+        value.cell.lanes, value.cell.lines = [core.current()], [core.rank().line_count() - 1]
+        value.cell.writer_end = core.rank().line_count()
+
+
+def _accumulate(kind: str, where: Tile, operand: Tile, mask: Any) -> Tile:
+    """Atomics of data: element by element, in no order."""
+    function = {"add": "add", "max": "maximum", "min": "minimum", "and": "and", "or": "or", "xor": "xor"}.get(kind)
+    if function is None:
+        raise refuse(f"an atomic '{kind}' of data")
+    element = where.dtype.element_ty
+    assert element is not None
+    data.accumulate(function, where, cast(operand, element), mask)
+    out = Tile(where.shape, element)
+    out.cell = Cell("data", [], element.itemsize, 0, 0, "relaxed", "device")
+    return out
+
+
+# ---- asking for the answer ----
+
+class Condition:
+    """A comparison of what a signal held with a number. A loop may ask for it."""
+
+    def __init__(self, cell: Cell, relation: str, value: int, tile_: Tile) -> None:
+        self.cell, self.relation, self.value, self.tile = cell, relation, value, tile_
+
+    def inverted(self, of: Tile) -> Tile:
+        opposite = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}[self.relation]
+        return _conditional(Condition(self.cell, opposite, self.value, self.tile), of)
+
+    def ask(self) -> bool:
+        """The answer with which the loop goes on to what follows it. The wait is written down."""
+        frame = core.author()
+        loop = find_loop(frame) if frame is not None else None
+        if loop is None:
+            raise refuse("the value of a signal decides what the kernel does; only a loop that waits for it and does nothing else can "
+                         "be recorded")
+        if loop.problem:
+            raise refuse(f"a loop that waits for a signal does something else: {loop.problem}")
+        if not self._fresh():
+            return not loop.leaves  # the loop looks again, and then it asks again
+        self._record(loop.leaves)
+        return loop.leaves
+
+    def _fresh(self) -> bool:
+        """Was nothing written down since the look?"""
+        return core.rank().line_count() == self.cell.writer_end
+
+    def _record(self, holds: bool) -> None:
+        cell, value = self.cell, self.value
+        relation = self.relation if holds else {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}[self.relation]
+        if cell.how not in ("all",):
+            relation, value = _reduced(cell, relation, value)
+        elif len(cell.addresses) > 1 and self.tile.shape == ():
+            raise refuse("a loop that waits for several signals asks for something else than all of them")
+        for lane, index, address in zip(cell.lanes, cell.lines, cell.addresses):
+            lane.replace(index, _waiting_line(cell, relation, value, address, lane))
+        if relation == "eq" and self.tile.numel == 1:
+            self.tile.known, self.tile.cell = value, None  # what the loop's variable holds afterwards
+
+
+def _reduced(cell: Cell, relation: str, value: int) -> Tuple[str, int]:
+    if cell.how == "min" and relation in ("ge", "gt"):
+        return relation, value
+    if cell.how == "max" and relation == "eq" and value == 0:
+        return relation, value
+    raise refuse("a loop that waits for several signals asks for something else than all of them")
+
+
+def _waiting_line(cell: Cell, relation: str, value: int, address: int, lane: Lane) -> str:
+    kind, old, new, nbytes = cell.kind, cell.old, cell.new, cell.nbytes
+    if kind == "plain":
+        lane.rank.recording.assume("plain", f"that the compiler loads again in a loop that waits by a plain load ({core.told(core.place())})")
+    reads = kind in ("load", "plain") or (kind in ("add", "or", "xor") and new == 0) or (kind == "cas" and old == new) or (
+        kind == "and" and new == -1)
+    lane.rank.is_cell(address, nbytes)
+    suffix = f"{cell.order} {cell.scope}"
+    if reads:
+        order = {"release": "relaxed", "acq_rel": "acquire"}.get(cell.order, cell.order)
+        return f"wait {address:#x} {nbytes} {_wait_relation(lane, address, nbytes, relation, value)} {order} {cell.scope}"
+    recording = lane.rank.recording
+    if kind == "cas" and (relation, value) == ("eq", old):
+        return f"take {address:#x} {nbytes} {old} {new} {suffix}"
+    if kind == "cas" and relation == "ne" and value == new:
+        recording.holds(address, nbytes, {old, new}, f"a loop of compare-and-swap from {old} to {new} that ends at anything but {new}")
+        return f"take {address:#x} {nbytes} {old} {new} {suffix}"
+    if kind == "set" and relation in ("eq", "ne"):
+        before = value if relation == "eq" else None
+        if relation == "ne" and value == new:
+            before = 0 if new != 0 else 1
+            recording.holds(address, nbytes, {before, new}, f"a loop of exchanges with {new} that ends at anything but {new}")
+        if before is not None and before != new:
+            return f"take {address:#x} {nbytes} {before} {new} {suffix}"
+    raise refuse(f"a loop that repeats an atomic '{kind}' until its answer is "
+                 f"{ {'eq': '', 'ne': 'not ', 'ge': 'at least ', 'gt': 'more than ', 'lt': 'less than ', 'le': 'at most '}[relation]}{value}")
+
+
+def _wait_relation(lane: Lane, address: int, nbytes: int, relation: str, value: int) -> str:
+    if relation in ("ge", "gt", "eq"):
+        return f"{ {'ge': '>=', 'gt': '>', 'eq': '=='}[relation]} {value}"
+    if relation == "ne" and value == 0:
+        return "!= 0"
+    if relation == "ne":
+        lane.rank.recording.holds(address, nbytes, {0, value} if value == 1 else {0, 1, value},
+                                  f"a loop that ends when a signal is not {value}")
+        if value == 1:
+            return "== 0"
+    if relation in ("lt", "le"):
+        top = value - (relation == "lt")
+        if top == 0:
+            return "== 0"
+    raise refuse("a loop that waits until a signal is " + {"lt": "less than", "le": "at most", "ne": "not"}[relation] + f" {value}")
+
+
+def compare(name: str, a: Tile, b: Tile) -> Optional[Tile]:
+    """A comparison with the answer of a signal; None: it is ordinary data."""
+    signal, other, relation = (a, b, name) if a.cell is not None or a.condition is not None else (b, a, MIRRORED.get(name, name))
+    if signal.condition is not None:
+        return _of_condition(name, signal, other)
+    if other.known is None or name not in COMPARISONS:
+        if signal.store is not None:
+            return None
+        if name in ("and", "add", "sub", "or") and other.known is not None and not isinstance(other.known, tuple) and other.known in (0, False):
+            return signal if name != "and" else None
+        raise refuse("the answer of an atomic or a signal is used as data")
+    data.steer(other)
+    if isinstance(other.known, (data.Affine, data.np.ndarray)):
+        raise refuse("signals are compared with different numbers in one step")
+    value = int(other.known)  # type: ignore[arg-type]
+    return _conditional(Condition(signal.cell, relation, value, signal), Tile(data.broadcast_shape(a.shape, b.shape), INT1))
+
+
+def _conditional(condition: Condition, shape_of: Tile) -> Tile:
+    out = Tile(shape_of.shape, INT1)
+    out.condition = condition
+    return out
+
+
+def _of_condition(name: str, signal: Tile, other: Tile) -> Tile:
+    """(x == 1) == 0, (x == 1) & True"""
+    if other.known is not None and isinstance(other.known, (bool, int)):
+        truth = bool(other.known)
+        if (name == "eq" and truth) or (name == "ne" and not truth) or (name == "and" and truth) or (name == "or" and not truth):
+            return signal
+        if name in ("eq", "ne", "xor"):
+            return signal.condition.inverted(signal)
+    raise refuse("conditions of signals are combined")
+
+
+def reduce(name: str, value: Tile) -> Tile:
+    """All signals of a tile at once: tl.min(...) >= 1"""
+    if name not in ("min", "max") or value.cell.how != "all":
+        raise refuse(f"'{name}' of signals")
+    out = Tile((), value.dtype)
+    out.cell = Cell(value.cell.kind, value.cell.addresses, value.cell.nbytes, value.cell.old, value.cell.new, value.cell.order, value.cell.scope)
+    out.cell.lanes, out.cell.lines, out.cell.writer_end = value.cell.lanes, value.cell.lines, value.cell.writer_end
+    out.cell.how = name if len(value.cell.addresses) > 1 else "all"
+    return out
+
+
+# ---- the text of loops ----
+
+class Loop(NamedTuple):
+    leaves: bool             # the answer with which the loop ends
+    problem: Optional[str]   # what it does besides waiting
+
+
+_trees: Dict[str, Optional[ast.AST]] = {}
+_loops: Dict[Tuple[str, int, int], Optional[Loop]] = {}
+
+
+def _tree(name: str) -> Optional[ast.AST]:
+    if name not in _trees:
+        try:
+            with open(name, encoding="utf-8") as file:
+                _trees[name] = ast.parse(file.read())
+        except (OSError, SyntaxError, ValueError):
+            _trees[name] = None
+        if _trees[name] is not None:
+            for parent in ast.walk(_trees[name]):  # type: ignore[arg-type]
+                for child in ast.iter_child_nodes(parent):
+                    child.parent = parent  # type: ignore[attr-defined]
+    return _trees[name]
+
+
+def _position(frame: Any) -> Tuple[int, int]:
+    """Line and column of what the frame does; column -1: not known."""
+    if hasattr(frame.f_code, "co_positions"):
+        for number, (line, _, column, _) in enumerate(frame.f_code.co_positions()):
+            if number == frame.f_lasti // 2 and line is not None and column is not None:
+                return line, column
+    return frame.f_lineno, -1
+
+
+def _holds(node: ast.AST, line: int, column: int) -> bool:
+    if not node.lineno <= line <= node.end_lineno:  # type: ignore[attr-defined]
+        return False
+    if column < 0:
+        return True
+    return (node.lineno, node.col_offset) <= (line, column) < (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+def find_loop(frame: Any) -> Optional[Loop]:
+    """The loop whose condition the frame asks for: `while CONDITION`, or `if CONDITION: break` in one without end."""
+    line, column = _position(frame)
+    key = (frame.f_code.co_filename, line, column)
+    if key not in _loops:
+        _loops[key] = _search(frame.f_code.co_filename, line, column)
+    return _loops[key]
+
+
+def _search(name: str, line: int, column: int) -> Optional[Loop]:
+    tree = _tree(name)
+    best: Optional[Any] = None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.While, ast.If)) and _holds(node.test, line, column):
+            best = node if best is None or node.lineno >= best.lineno else best
+    if best is None:
+        return None
+    leaf, negated = _leaf(best.test, line, column)
+    if leaf is None:
+        return None
+    if isinstance(best, ast.While):
+        return Loop(negated, _problem(best.body, best.test))
+    loop = getattr(best, "parent", None)
+    if not isinstance(loop, ast.While) or best not in loop.body or not isinstance(loop.test, ast.Constant) or not loop.test.value:
+        return None
+    if len(best.body) != 1 or not isinstance(best.body[0], ast.Break) or best.orelse:
+        return None
+    return Loop(not negated, _problem([one for one in loop.body if one is not best], best.test))
+
+
+def _leaf(test: ast.AST, line: int, column: int) -> Tuple[Optional[ast.AST], bool]:
+    """The part of a condition that is asked for, and whether it is negated there."""
+    negated, node = False, test
+    while True:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            negated, node = not negated, node.operand
+        elif isinstance(node, ast.BoolOp):
+            inside = [value for value in node.values if _holds(value, line, column)]
+            others = [value for value in node.values if value not in inside]
+            both = isinstance(node.op, ast.And) != negated  # all parts have to be true for the loop to go on
+            if not inside or (both and any(isinstance(part, ast.Call) for value in others for part in ast.walk(value))):
+                return None, False
+            node = inside[0]
+        else:
+            return node, negated
+
+
+def _problem(body: List[Any], test: ast.AST) -> Optional[str]:
+    """What the loop does besides looking. Its statements may set names, from what the loop does not count."""
+    assigned: Set[str] = set()
+    every = {target.id for statement in body if isinstance(statement, ast.Assign) for target in statement.targets
+             if isinstance(target, ast.Name)}
+    for statement in body:
+        if isinstance(statement, (ast.Pass, ast.Continue)) or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
+            continue
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            continue  # what it does is seen: nothing may be written down after the look
+        if not isinstance(statement, ast.Assign) or not all(isinstance(target, ast.Name) for target in statement.targets):
+            return f"line {statement.lineno} is no look at a signal"
+        read = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        carried = sorted((read & every) - assigned)
+        if carried:
+            return f"line {statement.lineno} counts '{carried[0]}'"
+        assigned |= {target.id for target in statement.targets}  # type: ignore[union-attr]
+    del test
+    return None
+
+
+# ---- threads that act apart ----
+
+class Thread:
+    """The number of a thread of a program, or what is computed from it."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers  # for each thread of the program
+
+    def combine(self, name: str, a: Tile, b: Tile) -> Tile:
+        left = a.thread.numbers if a.thread is not None else _plain(a)
+        right = b.thread.numbers if b.thread is not None else _plain(b)
+        out = Tile((), INT1 if name in COMPARISONS else data.INT32)
+        out.thread = Thread(data.np.broadcast_to(data.fold_numbers(name, left, right), (core.program().threads,)))
+        return out
+
+    def ask(self, of: Tile) -> bool:
+        """Some threads go one way, some the other. What is inside is done by the first that goes in."""
+        chosen = [number for number, value in enumerate(self.numbers) if value]
+        frame = core.author()
+        if not chosen:
+            return False
+        if len(chosen) == len(self.numbers):
+            return True
+        inside = _branch(frame)
+        if inside is None:
+            raise refuse("the number of a thread decides what the kernel does, in a way that cannot be recorded")
+        core.program().act_alone(frame, inside, chosen[0])
+        return True
+
+
+def _plain(value: Tile) -> Any:
+    if value.known is None or isinstance(value.known, (data.Affine, data.np.ndarray)):
+        raise refuse("the number of a thread is computed with a tile")
+    return value.known
+
+
+def _branch(frame: Any) -> Optional[Tuple[int, int]]:
+    """The lines of what `if` or `while` begins there."""
+    line, column = _position(frame)
+    best: Optional[Any] = None
+    tree = _tree(frame.f_code.co_filename)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.If) and _holds(node.test, line, column):
+            best = node if best is None or node.lineno >= best.lineno else best
+    if best is None or best.orelse:
+        return None
+    return best.body[0].lineno, best.body[-1].end_lineno or best.body[-1].lineno
+
+
+__all__ = ["Cell", "Condition", "Thread", "atomic", "compare", "find_loop", "load_flag", "reduce", "set_flag", "take", "wait_for", "sys"]

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs with tile kernels: what is known is computed as numpy computes it, accesses are all of the elements and no others, and what is
+recorded is what the kernel does. Prints its seed."""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+from peal.record import SIZES, Refused
+from peal.tiles import core, data, program
+from peal.tiles.data import Affine, Tile
+
+SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMMAND = os.environ.get("PEAL_COMMAND")
+
+# What tests allocate memory with.
+MEMORY = '''
+import peal
+import triton
+import triton.language as tl
+from peal.tiles import core, program
+RANK, WORLD = core.rank().index, program.world_size()
+
+
+class Memory:
+    def __init__(self, kind, name, count, dtype, **flags):
+        self.dtype = dtype
+        size = {"float32": 4, "int32": 4, "int64": 8, "float16": 2, "uint8": 1}[dtype]
+        self.region = core.rank().region(kind, name, count * size, dtype.replace("float", "f").replace("uint", "u").replace("int", "i"), **flags)
+
+    def data_ptr(self):
+        return self.region.address
+'''
+
+
+def elements(span):
+    """All bytes where elements of a span begin, in order."""
+    size = SIZES[span.dtype]
+    return [span.address + row * span.stride + column * size for row in range(span.rows) for column in range(span.count)]
+
+
+def record(text, ranks=2, settings=""):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "run.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(MEMORY + text)
+        return program.record(path, ranks, program.Options(settings))
+
+
+def ops(text, rank=0):
+    """The ops of one rank, without positions."""
+    lines = text.split(f"\nrank {rank}\n")[1].split("\nrank ")[0].splitlines()
+    return [line for line in lines if line and line.split()[0] not in ("at", "lane", "block", "note")]
+
+
+class Addresses(unittest.TestCase):
+    def test_parts_have_all_elements_and_no_others(self):
+        rng = np.random.default_rng(SEED)
+        for _ in range(300):
+            rows, columns = rng.integers(1, 9), rng.integers(1, 9)
+            stride = int(rng.integers(1, 12))
+            grid = 4096 + 4 * (np.arange(rows)[:, None] * stride * rng.integers(1, 3) + np.arange(columns)[None, :])
+            chosen = rng.random((rows, columns)) < rng.choice([0.3, 0.9, 1.1])
+            addresses, slots = grid[chosen], (1 << 20) + 4 * np.flatnonzero(chosen.reshape(-1))
+            if len(set(addresses.tolist())) < len(addresses):
+                continue
+            found = []
+            for part in data.fold(addresses, "f32", slots):
+                found += zip(elements(part.memory), elements(part.tile))
+            self.assertEqual(sorted(found), sorted(zip(addresses.tolist(), slots.tolist())), f"seed {SEED}")
+
+    def test_a_block_is_one_part(self):
+        block = np.arange(16)[:, None] * 256 + np.arange(32)[None, :] * 4
+        self.assertEqual(len(data.fold(block.reshape(-1), "f32", np.arange(512) * 4)), 1)
+
+    def test_affine_tiles_are_arrays(self):
+        rng = np.random.default_rng(SEED)
+        for _ in range(500):
+            shape = tuple(int(size) for size in rng.integers(1, 5, rng.integers(1, 4)))
+            affine = Affine(int(rng.integers(-50, 50)), tuple(int(stride) for stride in rng.integers(-3, 4, len(shape))))
+            expected = data.array(affine, shape, np.int32)
+            left, other = Tile(shape, data.INT32, affine), int(rng.integers(1, 20))
+            for name, function in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("lt", np.less), ("ge", np.greater_equal),
+                                   ("eq", np.equal)):
+                result = data.binary(name, left, other)
+                got = data.array(result.known, result.shape, result.dtype.number)
+                self.assertTrue((got == function(expected, other)).all(), f"{name} of {affine}, seed {SEED}")
+            for name in "floordiv", "mod":
+                result = data.binary(name, left, other)
+                quotient = np.trunc(expected / other).astype(np.int64)
+                wanted = quotient if name == "floordiv" else expected - quotient * other
+                self.assertTrue((data.array(result.known, result.shape, np.int32) == wanted).all(), f"{name} of {affine}, seed {SEED}")
+
+
+class Kernels(unittest.TestCase):
+    def test_a_masked_tail(self):
+        text = record('''
+@triton.jit
+def copy(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+x, y = Memory("in", "x", 100, "float32"), Memory("out", "y", 100, "float32")
+copy[(2,)](x, y, 100, BLOCK=64)
+''', ranks=1)
+        self.assertEqual([line.split("*", 1)[1].split()[0] for line in ops(text) if line.startswith("copy")], ["64", "64", "36", "36"])
+
+    def test_a_tile_is_one_op(self):
+        text = record('''
+@triton.jit
+def tile(x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)[:, None] * 128 + tl.arange(0, BLOCK)[None, :]
+    tl.store(y + at, tl.load(x + at) + 1.0)
+
+x, y = Memory("in", "x", 128 * 128, "float32"), Memory("out", "y", 128 * 128, "float32")
+tile[(1,)](x, y, BLOCK=16)
+''', ranks=1)
+        self.assertEqual(len(ops(text)), 3)
+        self.assertIn("*16*16+512", ops(text)[0])
+
+    def test_loops_that_wait(self):
+        for wait, said in (
+                ("while tl.atomic_add(f, 0, sem='acquire', scope='sys') < 2: pass", "wait {f} 4 >= 2 acquire system"),
+                ("while tl.atomic_cas(f, 1, 0, sem='acquire', scope='sys') != 1: pass", "take {f} 4 1 0 acquire system"),
+                ("while tl.load(f, volatile=True) != 3: pass", "wait {f} 4 == 3 relaxed system"),
+                ("while not (tl.atomic_or(f, 0, sem='acquire') == 1): pass", "wait {f} 4 == 1 acquire device"),
+                ("done = 0\n    while done == 0:\n        done = tl.atomic_cas(f, 1, 1, scope='sys')", "wait {f} 4 != 0 acquire system"),
+                ("while True:\n        if tl.atomic_add(f, 0, scope='sys') >= 1:\n            break", "wait {f} 4 >= 1 acquire system"),
+                ("while tl.atomic_xchg(f, 1, sem='acquire') == 1: pass", "take {f} 4 0 1 acquire device")):
+            text = record(f'''
+@triton.jit
+def waits(f):
+    {wait}
+
+f = Memory("window", "f", 1, "int32", zeroed=True)
+waits[(1,)](f)
+''', ranks=1)
+            self.assertEqual(ops(text), [said.format(f=hex(core.heap(0)))], wait)
+
+    def test_what_cannot_be_recorded_has_a_line(self):
+        for body, why in (
+                ("if tl.atomic_add(f, 1) == 3: tl.store(f + 1, 1)", "run.py:20: the value of a signal decides"),
+                ("n = 0\n    while tl.atomic_add(f, 0) < 2: n = n + 1", "counts 'n'"),
+                ("tl.store(f + tl.load(f + 1), 1)", "run.py:20: data decides which address"),
+                ("tl.store(f + 100, 1)", "run.py:20: rank 0 uses address"),
+                ("tl.make_tensor_descriptor(f)", "run.py:20: triton.language.make_tensor_descriptor is not known")):
+            with self.assertRaises(Refused, msg=body) as caught:
+                record(f'''
+@triton.jit
+def kernel(f):
+    {body}
+
+f = Memory("window", "f", 8, "int32", zeroed=True)
+kernel[(1,)](f)
+''', ranks=1)
+            self.assertIn(why, str(caught.exception))
+
+
+PUSH = '''
+@triton.jit
+def push(x, y, box, flags, n, apart: tl.constexpr, EPOCH: tl.constexpr, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    at = pid * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    mine = tl.load(x + at, mask=inside)
+    for r in range(WORLD):
+        far = (r - RANK) * apart
+        tl.store((box.to(tl.int64) + far).to(tl.pointer_type(tl.float32)) + RANK * n + at, mine, mask=inside)
+        tl.atomic_xchg((flags.to(tl.int64) + far).to(tl.pointer_type(tl.int32)) + pid * WORLD + RANK, EPOCH, sem="release", scope="sys")
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for r in range(WORLD):
+        while tl.atomic_add(flags + pid * WORLD + r, 0, sem=SEM, scope="sys") < EPOCH:
+            pass
+        total += tl.load(box + r * n + at, mask=inside)
+    tl.store(y + at, total, mask=inside)
+
+SEM = "acquire"
+x, y = Memory("in", "x", 100, "float32", kept=True), Memory("out", "y", 100, "float32", kept=True)
+box, flags = Memory("window", "box", 100 * WORLD, "float32"), Memory("window", "flags", 4 * WORLD, "int32", zeroed=True)
+peal.expect(y, sum(peal.of_ranks(x)))
+for call in peal.calls():
+    push[(2,)](x, y, box, flags, 100, core.HEAP_BYTES, call + 1, BLOCK=64)
+'''
+
+
+@unittest.skipUnless(COMMAND, "PEAL_COMMAND is not set")
+class Verdicts(unittest.TestCase):
+    def verdict(self, text, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
+                file.write(MEMORY + text)
+            return subprocess.run([COMMAND, "verify", "run.py", "--no-cache", *options], cwd=folder, text=True, check=False, capture_output=True,
+                                  env={**os.environ, "PEAL_PYTHON": sys.executable})
+
+    def test_a_push_allreduce(self):
+        self.assertIn("3 proved", self.verdict(PUSH, "-n", "2,3,4", "--between", "barrier").stdout)
+        self.assertIn("race", self.verdict(PUSH, "-n", "2").stdout)
+        self.assertIn("race", self.verdict(PUSH.replace('"acquire"', '"relaxed"'), "-n", "2", "--between", "barrier").stdout)
+        self.assertIn("wrong", self.verdict(PUSH.replace("total += ", "total = "), "-n", "2", "--between", "barrier").stdout)
+
+
+if __name__ == "__main__":
+    print(f"seed {SEED}")
+    unittest.main()
