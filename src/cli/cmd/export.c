@@ -131,7 +131,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     (void)nargs;
     if (!o->to || !peal_target_find(o->to, &target))
         return peal_cli_usage(cli, "--to names an engine: msccl, mscclpp or pto");
-    if (!peal_recorded_options_fit(cli, &o->kernel, args[0]))
+    if (!peal_import_options_fit(cli, &o->kernel, args[0]))
         return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0])) {
         struct peal_import_file file;

@@ -69,8 +69,7 @@ static int reject(struct peal_cli *cli, const char *given)
     if (near)
         return peal_cli_usage(cli, "there is no '%s' in the museum; did you mean '%s'?", given,
                               near);
-    return peal_cli_usage(cli, "there is no '%s' in the museum; 'peal museum' lists them",
-                          given);
+    return peal_cli_usage(cli, "there is no '%s' in the museum; 'peal museum' lists them", given);
 }
 
 /* What a `case:` line asks of a kernel, and the kernel. */

@@ -97,7 +97,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     (void)nargs;
     struct plan_options own = *(const struct plan_options *)options, *plan_options = &own;
-    if (!peal_recorded_options_fit(cli, &plan_options->kernel, args[0]))
+    if (!peal_import_options_fit(cli, &plan_options->kernel, args[0]))
         return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0]))
         return show_file(cli, args[0], plan_options);

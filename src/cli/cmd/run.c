@@ -463,7 +463,7 @@ static int run_command(struct peal_cli *cli, const void *options, char **args, i
     const struct run_options *o = &own;
     struct peal_diags diags;
     struct peal_program *program = NULL;
-    if (!peal_recorded_options_fit(cli, &o->kernel, args[0]) ||
+    if (!peal_import_options_fit(cli, &o->kernel, args[0]) ||
         !peal_ranks_platform(cli, o->platform) || !take_devices(cli, &own))
         return PEAL_EXIT_USAGE;
     own.kernel.machine = peal_ranks_machine();

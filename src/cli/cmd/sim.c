@@ -330,7 +330,7 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
     const struct sim_options *options = opaque;
     if (nargs == 0 && !options->print_machine)
         return peal_cli_usage(cli, "a kernel is needed");
-    if (nargs > 0 && !peal_recorded_options_fit(cli, &options->kernel, args[0]))
+    if (nargs > 0 && !peal_import_options_fit(cli, &options->kernel, args[0]))
         return PEAL_EXIT_USAGE;
     int worst = PEAL_EXIT_OK;
     size_t roots = 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal verify: prove a kernel over all schedules, or show how it goes wrong. */
 #include "lang/lang.h"
+#include "cli/import/import_args.h"
 #include "cli/import/files.h"
 #include "cli/import/python.h"
 #include "cli/kernel_args.h"
@@ -457,7 +458,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (o->fault && strcmp(o->fault, "stop") != 0)
         return peal_cli_usage(cli, "--fault knows 'stop', not '%s'", o->fault);
     for (int i = 0; i < nargs; i++) {
-        if (!peal_recorded_options_fit(cli, &o->kernel, args[i]))
+        if (!peal_import_options_fit(cli, &o->kernel, args[i]))
             return PEAL_EXIT_USAGE;
     }
     if (nargs == 1 && peal_python_names_file(args[0]))

@@ -26,6 +26,45 @@ bool peal_import_names_file(const char *argument)
     return peal_import_format(head, got) != PEAL_FORMAT_NONE;
 }
 
+bool peal_import_options_fit(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                             const char *argument)
+{
+    const struct peal_recorded_options *o = &options->recorded;
+    enum { CPP = 1, PYTHON = 2 };
+    static const char *const whose[] = {[CPP] = "kernels in C++",
+                                        [PYTHON] = "programs in Python",
+                                        [CPP | PYTHON] = "kernels in C++ and programs in Python"};
+    const struct {
+        const char *name;
+        bool is_given;
+        int of;
+    } all[] = {{"entry", o->entry != NULL, CPP},
+               {"args", o->args != NULL, CPP},
+               {"implements", o->implements != NULL, CPP | PYTHON},
+               {"level", o->level != PEAL_LEVEL_BOTH, CPP},
+               {"pipes", o->pipes != NULL, CPP},
+               {"blocks", o->blocks != 0, CPP},
+               {"input", o->inputs.len != 0, CPP | PYTHON},
+               {"then", o->then != NULL, CPP},
+               {"calls", o->calls != 0, PYTHON},
+               {"between", o->between != 0, PYTHON},
+               {"model", o->model != 0, PYTHON},
+               {"in-order-copies", o->in_order_copies, PYTHON}};
+    int kind = 0;
+    if (peal_recorded_names_file(argument))
+        kind = CPP;
+    else if (peal_python_names_file(argument))
+        kind = PYTHON;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].is_given && !(all[i].of & kind)) {
+            peal_cli_usage(cli, "--%s is for %s, and '%s' is none", all[i].name, whose[all[i].of],
+                           argument);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The kernel options, as far as an import uses them. Reports usage errors (several depths, a number
  * of ranks that is not the file's) and returns false. facts may be NULL. */
 static bool bind_options(const struct peal_cli *cli, const struct peal_kernel_options *options,

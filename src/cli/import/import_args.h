@@ -11,6 +11,9 @@
  * .peal are Peal text, those that end in .xml or .json are not, and a name without dot and slash is
  * a built-in kernel. */
 bool peal_import_names_file(const char *argument);
+/* False, after a usage error: options of kernels in C++, or of programs in Python, are given for something else. */
+bool peal_import_options_fit(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                             const char *argument);
 
 /* A single file: read, opened, and its plan made. Release it in every case. */
 struct peal_import_file {

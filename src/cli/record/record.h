@@ -29,9 +29,6 @@ extern const size_t peal_record_text_count;
 
 /* Does the argument name a C++ file? */
 bool peal_recorded_names_file(const char *argument);
-/* False, after a usage error: options of kernels in C++ are given for something else. */
-bool peal_recorded_options_fit(const struct peal_cli *cli,
-                               const struct peal_kernel_options *options, const char *argument);
 
 /* --- signature.c --- */
 
