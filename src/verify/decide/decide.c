@@ -155,7 +155,7 @@ static void note_open(const struct program *p, const struct race_report *r, stru
 static bool check_relaxed(struct program *p, const struct peal_verify_options *o, struct answer *a,
                           struct race_report *r)
 {
-    enum relaxed_answer answer = peal_relaxed_search(p, o, a);
+    enum relaxed_answer answer = peal_relaxed_search(p, o, false, a);
     if (answer == RELAXED_RACE) {
         a->v.has_race = a->v.fault == PEAL_FAULT_RACE;
         a->v.verdict = PEAL_REFUTED;

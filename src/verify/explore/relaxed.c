@@ -977,7 +977,8 @@ static void give_up_on(struct clocks *c)
 }
 
 enum relaxed_answer peal_relaxed_search(struct program *p,
-                                        const struct peal_verify_options *options, struct answer *a)
+                                        const struct peal_verify_options *options, bool some,
+                                        struct answer *a)
 {
     struct clocks c = {.p = p, .options = options, .a = a, .writers = PEAL_NONE};
     enum relaxed_answer answer = RELAXED_UNDECIDED;
@@ -989,12 +990,14 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
         c.latest = found;
         if (!found && c.nslots && p->monotone)
             found = search_some(&c);
-        if (!found && !c.failed)
+        if (!found && !c.failed && !some)
             found = search_all(&c);
         if (found)
             report_race(&c);
         if (found && !c.failed)
             answer = RELAXED_RACE;
+        else if (some)
+            answer = RELAXED_UNDECIDED;
         else if (c.stale || buffers_loads(&c))
             answer = RELAXED_STALE;
         else if (!c.failed && !c.states.full)

@@ -16,9 +16,11 @@
  * where, and is undecided. */
 enum relaxed_answer { RELAXED_NONE, RELAXED_RACE, RELAXED_STALE, RELAXED_UNDECIDED };
 
-/* Examines all executions. A race is put in the answer (fault and counterexample, not the verdict).
- * The initial values are those of the program. */
-enum relaxed_answer
-peal_relaxed_search(struct program *p, const struct peal_verify_options *options, struct answer *a);
+/* Examines all executions, or `some`: a few hundred, and says UNDECIDED if none shows a race. A race is
+ * put in the answer (fault and counterexample, not the verdict). The initial values are those of the
+ * program. */
+enum relaxed_answer peal_relaxed_search(struct program *p,
+                                        const struct peal_verify_options *options, bool some,
+                                        struct answer *a);
 
 #endif
