@@ -8,26 +8,45 @@
  *
  * Every other call takes the same path: check the arguments (arguments.c), find plan and memory
  * (resolve.c), run. A call that runs on a simulated machine, or by a kernel from a file, leaves
- * this path after the check: simulated/platform.c, choice/from_file.c.
+ * this path after the check: core/backend.h, choice/from_file.c.
  *
  * The bounds of a blocking call are in the memo. A non-blocking call has its own, in its request,
  * because several may be under way. */
 #include "comm/choice/from_file.h"
 #include "comm/core/arguments.h"
-#include "comm/simulated/platform.h"
+#include "comm/core/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs a call on a simulated machine. The collectives which that needs run on this host. */
-static enum peal_status run_simulated(struct peal_comm *comm, const struct peal_arguments *args)
+static enum peal_status run_on_host(struct peal_comm *comm, const struct peal_arguments *args,
+                                    const void *send)
 {
-    struct peal_platform *platform = comm->platform;
-    comm->platform = NULL;
-    enum peal_status status = args->counts ? peal_platform_call_uneven(platform, comm, args)
-                                           : peal_platform_call(platform, comm, args);
-    comm->platform = platform;
-    return status;
+    struct peal_memo *memo = &comm->memos[args->collective];
+    if (peal_from_file_takes(comm, args))
+        return peal_from_file_run(comm, args);
+    memo->repeats = false;
+    memo->call = (struct peal_call){0};
+    enum peal_status status = peal_arguments_resolve(comm, args, memo->bounds, &memo->call);
+    if (status != PEAL_OK)
+        return status;
+    memo->call.image->bound = NULL;
+    memo->call.repeats = memo->repeats = !args->counts && !comm->platform;
+    memo->asked =
+        peal_call_code(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
+    memo->send = send;
+    memo->recv = args->recv;
+    return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));
+}
+
+static enum peal_status check_and_run(struct peal_comm *comm, struct peal_arguments args,
+                                      const struct peal_backend *backend)
+{
+    const void *send = args.send; /* the check may fill it in */
+    enum peal_status status = peal_arguments_check(comm, &args);
+    if (status == PEAL_OK && peal_from_file_takes(comm, &args))
+        status = peal_from_file_check(comm, &args);
+    return status == PEAL_OK ? backend->run(comm, &args, send) : status;
 }
 
 /* Anything but a repetition of the last call of its kind. */
@@ -35,35 +54,33 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
                                                           struct peal_arguments args)
 {
     enum peal_status status = peal_comm_check(comm);
-    if (status != PEAL_OK)
-        return status;
-    struct peal_memo *memo = &comm->memos[args.collective];
-    const void *send = args.send; /* the check may fill it in */
-    status = peal_arguments_check(comm, &args);
-    if (status != PEAL_OK)
-        return status;
-    bool from_file = peal_from_file_takes(comm, &args);
-    if (from_file)
-        status = peal_from_file_check(comm, &args);
-    if (status != PEAL_OK)
-        return status;
-    if (comm->platform && peal_platform_takes(comm->platform, &args))
-        return run_simulated(comm, &args);
-    if (from_file)
-        return peal_from_file_run(comm, &args);
-    memo->repeats = false;
-    memo->call = (struct peal_call){0};
-    status = peal_arguments_resolve(comm, &args, memo->bounds, &memo->call);
-    if (status != PEAL_OK)
-        return status;
-    memo->call.image->bound = NULL;
-    memo->call.repeats = memo->repeats = !args.counts && !comm->platform;
-    memo->asked =
-        peal_call_code(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
-    memo->send = send;
-    memo->recv = args.recv;
-    return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));
+    return status == PEAL_OK ? check_and_run(comm, args, comm->backend) : status;
 }
+
+enum peal_status peal_comm_run_here(struct peal_comm *comm, struct peal_arguments args)
+{
+    enum peal_status status = peal_comm_check(comm);
+    return status == PEAL_OK ? check_and_run(comm, args, &peal_backend_host) : status;
+}
+
+static enum peal_status start_on_host(struct peal_comm *comm, const struct peal_arguments *args,
+                                      struct peal_arrival **out)
+{
+    (void)comm, (void)args, (void)out;
+    return PEAL_OK;
+}
+
+static enum peal_status launched_on_host(struct peal_comm *comm, const struct peal_kernel *kernel,
+                                         const struct peal_bind *bind, struct peal_plan **plan)
+{
+    (void)comm, (void)kernel, (void)bind, (void)plan;
+    return PEAL_OK;
+}
+
+const struct peal_backend peal_backend_host = {.run = run_on_host,
+                                               .exchange = peal_exchange_here,
+                                               .start = start_on_host,
+                                               .launched = launched_on_host};
 
 /* A repetition needs no check, no plan and no binding: all of that follows from the arguments. */
 static inline bool is_repetition(const struct peal_comm *comm, struct peal_arguments args)
@@ -90,8 +107,8 @@ static inline enum peal_status run_again(struct peal_comm *comm, enum peal_colle
     return __builtin_expect(status == PEAL_OK, 1) ? status : peal_comm_end(comm, status);
 }
 
-static enum peal_status start(struct peal_comm *comm, struct peal_arguments args,
-                              struct peal_request **out)
+static enum peal_status start_by(const struct peal_backend *backend, struct peal_comm *comm,
+                                 struct peal_arguments args, struct peal_request **out)
 {
     enum peal_status status = peal_comm_check(comm);
     if (status == PEAL_OK)
@@ -102,9 +119,21 @@ static enum peal_status start(struct peal_comm *comm, struct peal_arguments args
     if (!request)
         return status;
     status = peal_arguments_resolve(comm, &args, request->bounds, &request->call);
-    if (status == PEAL_OK && comm->platform && peal_platform_takes(comm->platform, &args))
-        status = peal_arrival_new(comm, &args, &request->arrival);
+    if (status == PEAL_OK)
+        status = backend->start(comm, &args, &request->arrival);
     return peal_request_start(request, status, out);
+}
+
+static enum peal_status start(struct peal_comm *comm, struct peal_arguments args,
+                              struct peal_request **out)
+{
+    return start_by(comm ? comm->backend : NULL, comm, args, out);
+}
+
+enum peal_status peal_comm_start_here(struct peal_comm *comm, struct peal_arguments args,
+                                      struct peal_request **out)
+{
+    return start_by(&peal_backend_host, comm, args, out);
 }
 
 #define ARGS(...)                                                                                  \

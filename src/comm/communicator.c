@@ -16,6 +16,7 @@
 #include "comm/core/growth.h"
 #include "comm/core/reductions.h"
 #include "comm/hosts/meeting.h"
+#include "comm/core/backend.h"
 #include "comm/simulated/platform.h"
 #include "comm/watch/watch.h"
 #include "run/run.h"
@@ -145,6 +146,7 @@ enum peal_status peal_comm_new(struct peal_team *team, const struct peal_comm *p
     comm->core_cache = core_cache();
     peal_plans_init(&comm->plans, team, wants_proof() ? prove : NULL);
     comm->bounds = new_bounds(comm);
+    comm->backend = &peal_backend_host;
     comm->words = calloc(4 * (size_t)team->size, sizeof *comm->words);
     enum peal_status status = peal_calls_init(&comm->engine, team);
     char path[256];
@@ -271,7 +273,7 @@ enum peal_status peal_comm_open(const struct peal_open *options, struct peal_com
         if (status != PEAL_OK)
             return status;
     }
-    status = peal_platform_open(comm, options->clock, &comm->platform);
+    status = peal_platform_open(comm, options->clock);
     if (status != PEAL_OK) {
         snprintf(open_error, sizeof open_error, "%s", peal_comm_error(comm));
         peal_comm_close(comm);

@@ -6,7 +6,7 @@
  *
  * So every rank knows its own counts only, a count that does not match is found before any data
  * moves, and no plan depends on the counts: new ones cost nothing. */
-#include "comm/simulated/platform.h"
+#include "comm/core/backend.h"
 
 #include <stdlib.h>
 
@@ -170,30 +170,29 @@ static enum peal_status send_blocks(struct peal_call *call)
 
 /* ---- calls ---- */
 
+enum peal_status peal_exchange_here(struct peal_comm *comm, const void *send,
+                                    const struct peal_blocks *send_blocks, void *recv,
+                                    const struct peal_blocks *recv_blocks, enum peal_dtype dtype)
+{
+    struct peal_call call = {0};
+    struct peal_exchange x = {comm,         send,         recv,
+                              *send_blocks, *recv_blocks, dtype,
+                              comm->words,  comm->bounds, comm->forced[PEAL_CALL_ALL_TO_ALL]};
+    enum peal_status status = begin(&x, &call);
+    if (status == PEAL_OK)
+        status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+    return status;
+}
+
 enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *send,
                                    const struct peal_blocks *send_blocks, void *recv,
                                    const struct peal_blocks *recv_blocks, enum peal_dtype dtype)
 {
-    struct peal_call call = {0};
     enum peal_status status = peal_comm_check(comm);
     if (status == PEAL_OK)
         status = check(comm, send, send_blocks, recv, recv_blocks, dtype);
-    if (status != PEAL_OK)
-        return status;
-    if (comm->platform) {
-        struct peal_platform *platform = comm->platform;
-        comm->platform = NULL; /* what the simulation needs of collectives runs on this host */
-        status =
-            peal_platform_all_to_all_v(platform, comm, send, send_blocks, recv, recv_blocks, dtype);
-        comm->platform = platform;
-        return status;
-    }
-    struct peal_exchange x = {comm,         send,         recv,
-                              *send_blocks, *recv_blocks, dtype,
-                              comm->words,  comm->bounds, comm->forced[PEAL_CALL_ALL_TO_ALL]};
-    status = begin(&x, &call);
     if (status == PEAL_OK)
-        status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+        status = comm->backend->exchange(comm, send, send_blocks, recv, recv_blocks, dtype);
     return status;
 }
 
@@ -221,11 +220,11 @@ enum peal_status peal_iall_to_all_v(struct peal_comm *comm, const void *send,
                                                request->bounds,
                                                comm->forced[PEAL_CALL_ALL_TO_ALL]};
     status = begin(&request->exchange, &request->call);
-    if (status == PEAL_OK && comm->platform)
-        status = peal_arrival_new(comm,
-                                  &(struct peal_arguments){.collective = PEAL_CALL_ALL_TO_ALL,
-                                                           .counts = send_blocks->counts,
-                                                           .dtype = dtype},
-                                  &request->arrival);
+    if (status == PEAL_OK)
+        status = comm->backend->start(comm,
+                                      &(struct peal_arguments){.collective = PEAL_CALL_ALL_TO_ALL,
+                                                               .counts = send_blocks->counts,
+                                                               .dtype = dtype},
+                                      &request->arrival);
     return peal_request_start(request, status, out);
 }

@@ -113,7 +113,7 @@ static enum peal_status begin_child(const struct peal_comm *parent, struct peal_
     struct peal_comm *comm = NULL;
     enum peal_status status = peal_comm_new(team, parent, &comm);
     if (status == PEAL_OK)
-        status = peal_platform_again(parent->platform, comm, &comm->platform);
+        status = peal_platform_again(parent->platform, comm);
     if (status != PEAL_OK) {
         peal_comm_close(comm);
         return status;

@@ -65,7 +65,8 @@ struct peal_comm {
     struct peal_memo memos[PEAL_CALL_COUNT];
     struct peal_bound *bounds; /* of peal_comm_exchange and blocking all_to_all_v; then memos' */
     uint64_t *words;           /* of the latter: 4 * size */
-    struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
+    const struct peal_backend *backend;
+    struct peal_platform *platform; /* of the simulated machine; NULL: this host */
     struct peal_symmetric *symmetric;
     struct peal_formula *formulas; /* user-defined reductions, NULL before the first */
     uint32_t nformulas;

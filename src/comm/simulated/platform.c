@@ -19,12 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args)
-{
-    uint32_t even = peal_collective_even(args->collective);
-    return platform && even >= PEAL_CALL_BARRIER && even <= PEAL_CALL_ALL_TO_ALL;
-}
-
 /* PEAL_SIM_TRACE=FOLDER: every group writes a file of its own there, a bar for each collective. */
 static void trace_begin(struct peal_platform *platform)
 {
@@ -144,9 +138,15 @@ static struct peal_platform *new_platform(struct peal_comm *comm, const char *pa
     return platform;
 }
 
+static void use(struct peal_comm *comm, struct peal_platform *platform)
+{
+    comm->platform = platform;
+    comm->backend = &peal_backend_machine;
+}
+
 /* Collective. */
 static enum peal_status open_path(struct peal_comm *comm, const char *path,
-                                  struct peal_clock *clock, struct peal_platform **out)
+                                  struct peal_clock *clock)
 {
     struct peal_text why = {0};
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
@@ -154,7 +154,8 @@ static enum peal_status open_path(struct peal_comm *comm, const char *path,
     uint64_t status = platform ? PEAL_OK : PEAL_NO_MEMORY;
     if (rank == 0 && platform)
         status = open_machine(platform, path, size, &why);
-    enum peal_status shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
+    enum peal_status shared =
+        peal_machine_share(comm, PEAL_CALL_BROADCAST, &status, &status, sizeof status);
     if (shared == PEAL_OK && status != PEAL_OK) {
         if (rank > 0)
             peal_text_puts(&why, "rank 0 cannot use the machine file");
@@ -165,32 +166,28 @@ static enum peal_status open_path(struct peal_comm *comm, const char *path,
         peal_platform_close(platform);
         return shared;
     }
-    *out = platform;
+    use(comm, platform);
     return PEAL_OK;
 }
 
-enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_clock *clock,
-                                    struct peal_platform **out)
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_clock *clock)
 {
     const char *path;
     struct peal_text why = {0};
-    *out = NULL;
     enum peal_status status = read_environment(&path, &why);
     if (status != PEAL_OK)
         return fail_open(comm, status, &why);
     if (path)
-        return open_path(comm, path, clock, out);
+        return open_path(comm, path, clock);
     return PEAL_OK;
 }
 
-enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm,
-                                     struct peal_platform **out)
+enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm)
 {
-    *out = NULL;
     if (!platform)
         return PEAL_OK;
     return open_path(comm, peal_transit_path(platform->transit),
-                     peal_transit_clock(platform->transit), out);
+                     peal_transit_clock(platform->transit));
 }
 
 enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **comms)
@@ -203,9 +200,10 @@ enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **co
     if (!path)
         return PEAL_OK;
     for (uint32_t r = 0; r < size; r++) {
-        comms[r]->platform = new_platform(comms[r], path, NULL);
-        if (!comms[r]->platform)
+        struct peal_platform *platform = new_platform(comms[r], path, NULL);
+        if (!platform)
             return fail_open(comms[0], PEAL_NO_MEMORY, &why);
+        use(comms[r], platform);
     }
     status = open_machine(comms[0]->platform, path, size, &why);
     return status == PEAL_OK ? PEAL_OK : fail_open(comms[0], status, &why);
@@ -438,9 +436,9 @@ static uint64_t earliest(const uint64_t *times, uint32_t size)
     return time;
 }
 
-enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_comm *comm,
-                                    const struct peal_arguments *args)
+enum peal_status peal_machine_call(struct peal_comm *comm, const struct peal_arguments *args)
 {
+    struct peal_platform *platform = comm->platform;
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
     struct peal_call_shape shape = peal_call_shape(args->collective, args->count, size);
     uint64_t element = peal_dtype_size(args->dtype);
@@ -464,11 +462,11 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         goto release;
     if (args->send && in)
         memcpy(own, args->send, in);
-    status = peal_allgather(comm, &ticket, tickets, sizeof ticket, PEAL_U8);
+    status = peal_machine_share(comm, PEAL_CALL_ALLGATHER, &ticket, tickets, sizeof ticket);
     if (status == PEAL_OK)
         status = check_tickets(comm, tickets, size);
     if (status == PEAL_OK)
-        status = peal_gather(comm, own, inputs, in, PEAL_U8, 0);
+        status = peal_machine_share(comm, PEAL_CALL_GATHER, own, inputs, in);
     if (status != PEAL_OK)
         goto release;
     if (rank == 0) {
@@ -479,7 +477,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         if (answer.status == PEAL_OK)
             peal_platform_trace(platform, args, earliest(times, size), answer.time);
     }
-    status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
+    status = peal_machine_share(comm, PEAL_CALL_BROADCAST, &answer, &answer, sizeof answer);
     if (status == PEAL_OK && answer.status != PEAL_OK) {
         status = (enum peal_status)answer.status;
         if (rank > 0)
@@ -487,7 +485,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
                            peal_collective_name(args->collective));
     }
     if (status == PEAL_OK)
-        status = peal_scatter(comm, outputs, own, out, PEAL_U8, 0);
+        status = peal_machine_share(comm, PEAL_CALL_SCATTER, outputs, own, out);
     if (status != PEAL_OK)
         goto release;
     bool has_none = args->collective == PEAL_CALL_EXSCAN && rank == 0;
@@ -500,6 +498,18 @@ release:
     free(own);
     return status;
 }
+
+static enum peal_status run_on_machine(struct peal_comm *comm, const struct peal_arguments *args,
+                                       const void *send)
+{
+    (void)send;
+    return args->counts ? peal_machine_call_uneven(comm, args) : peal_machine_call(comm, args);
+}
+
+const struct peal_backend peal_backend_machine = {.run = run_on_machine,
+                                                  .exchange = peal_machine_exchange,
+                                                  .start = peal_arrival_new,
+                                                  .launched = peal_machine_launched};
 
 enum peal_status peal_platform_send(struct peal_platform *platform, struct peal_comm *comm,
                                     uint32_t to, uint64_t bytes, struct peal_stamp *out)

@@ -21,42 +21,18 @@
 
 struct peal_platform;
 
-/* Reads PEAL_PLATFORM; *out is NULL where it is not set. Collective: a machine file that rank 0
+/* Reads PEAL_PLATFORM; does nothing where it is not set. Collective: a machine file that rank 0
  * cannot use is an error on every rank. clock: this rank's, or NULL for a new one. */
-enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_clock *clock,
-                                    struct peal_platform **out);
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_clock *clock);
 /* The same for the threads of one process, all communicators at once; not collective. */
 enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **comms);
 /* For a communicator made from another, which may have no platform: the same machine file and
  * clocks. Collective. */
-enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm,
-                                     struct peal_platform **out);
+enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm);
 void peal_platform_close(struct peal_platform *platform);
-
-/* Can this call be simulated? */
-bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args);
-enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_comm *comm,
-                                    const struct peal_arguments *args);
-/* Uneven counts, see uneven.c. `comm` without its platform, as for peal_platform_call. */
-enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struct peal_comm *comm,
-                                           const struct peal_arguments *args);
-enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, struct peal_comm *comm,
-                                            const void *send, const struct peal_blocks *send_blocks,
-                                            void *recv, const struct peal_blocks *recv_blocks,
-                                            enum peal_dtype dtype);
-/* A user kernel has run on this host: what that takes on the machine. Collective; `comm` without its
- * platform. The binding has all ranks' values; rank 0 makes the plan at the first use, for the
- * caller to keep. */
-struct peal_kernel;
-struct peal_bind;
-enum peal_status peal_platform_kernel(struct peal_platform *platform, struct peal_comm *comm,
-                                      const struct peal_kernel *kernel,
-                                      const struct peal_bind *bind, struct peal_plan **plan);
 
 /* A non-blocking call that is under way on this host: when all ranks have started it. */
 struct peal_arrival;
-enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_arguments *args,
-                                  struct peal_arrival **out);
 /* A status that is PEAL_PENDING until all have started it. */
 const enum peal_status *peal_arrival_status(const struct peal_arrival *arrival);
 /* All have started it, and the call has ended: advances the clock. Frees the arrival. */

@@ -3,6 +3,7 @@
 #ifndef PEAL_COMM_PLATFORM_STATE_H
 #define PEAL_COMM_PLATFORM_STATE_H
 
+#include "comm/core/backend.h"
 #include "comm/simulated/machine_plans.h"
 #include "comm/simulated/platform.h"
 #include "comm/simulated/transit.h"
@@ -21,6 +22,31 @@ struct peal_platform {
     struct peal_text trace;   /* Chrome trace JSON, so far */
     struct peal_json trace_json;
 };
+
+/* The members of peal_backend_machine, one in each file; even collectives first. */
+enum peal_status peal_machine_call(struct peal_comm *comm, const struct peal_arguments *args);
+enum peal_status peal_machine_call_uneven(struct peal_comm *comm,
+                                          const struct peal_arguments *args);
+enum peal_status peal_machine_exchange(struct peal_comm *comm, const void *send,
+                                       const struct peal_blocks *send_blocks, void *recv,
+                                       const struct peal_blocks *recv_blocks,
+                                       enum peal_dtype dtype);
+enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_arguments *args,
+                                  struct peal_arrival **out);
+enum peal_status peal_machine_launched(struct peal_comm *comm, const struct peal_kernel *kernel,
+                                       const struct peal_bind *bind, struct peal_plan **plan);
+
+/* A collective of bytes on this host, from or to rank 0 if it has a root. */
+static inline enum peal_status peal_machine_share(struct peal_comm *comm,
+                                                  enum peal_collective collective, const void *send,
+                                                  void *recv, uint64_t bytes)
+{
+    return peal_comm_run_here(comm, (struct peal_arguments){.collective = collective,
+                                                            .send = send,
+                                                            .recv = recv,
+                                                            .count = bytes,
+                                                            .dtype = PEAL_U8});
+}
 
 void peal_timing_free(struct peal_timing *timing);
 /* A bar of the trace, if there is one: a call, from its first rank's start to its end. */

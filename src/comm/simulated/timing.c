@@ -141,15 +141,16 @@ static enum peal_status time_kernel(struct peal_timing *timing, struct peal_comm
     return status;
 }
 
-enum peal_status peal_platform_kernel(struct peal_platform *platform, struct peal_comm *comm,
-                                      const struct peal_kernel *kernel,
-                                      const struct peal_bind *bind, struct peal_plan **plan)
+enum peal_status peal_machine_launched(struct peal_comm *comm, const struct peal_kernel *kernel,
+                                       const struct peal_bind *bind, struct peal_plan **plan)
 {
+    struct peal_platform *platform = comm->platform;
     uint64_t now = peal_platform_time(platform), times[PEAL_MOST_RANKS];
     struct {
         uint64_t status, time;
     } answer = {PEAL_OK, 0};
-    enum peal_status status = peal_allgather(comm, &now, times, 1, PEAL_I64);
+    enum peal_status status =
+        peal_machine_share(comm, PEAL_CALL_ALLGATHER, &now, times, sizeof now);
     if (status == PEAL_OK && peal_comm_rank(comm) == 0) {
         struct peal_timing *timing = NULL;
         answer.status = find_timing(platform, comm, &timing);
@@ -159,7 +160,7 @@ enum peal_status peal_platform_kernel(struct peal_platform *platform, struct pea
             answer.status = time_kernel(timing, comm, kernel, *plan, times, &answer.time);
     }
     if (status == PEAL_OK)
-        status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
+        status = peal_machine_share(comm, PEAL_CALL_BROADCAST, &answer, &answer, sizeof answer);
     if (status == PEAL_OK && answer.status != PEAL_OK) {
         status = (enum peal_status)answer.status;
         if (peal_comm_rank(comm) > 0)
@@ -234,18 +235,20 @@ struct peal_arrival {
 enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_arguments *args,
                                   struct peal_arrival **out)
 {
-    struct peal_platform *platform = comm->platform;
     struct peal_arrival *arrival = calloc(1, sizeof *arrival);
     if (!arrival)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
     arrival->args = *args;
     arrival->args.collective = (enum peal_collective)peal_collective_even(args->collective);
-    arrival->own[0] = (int64_t)peal_platform_time(platform);
+    arrival->own[0] = (int64_t)peal_platform_time(comm->platform);
     arrival->own[1] = (int64_t)peal_arguments_largest(args, peal_comm_size(comm));
-    comm->platform = NULL; /* it takes no time of its own */
-    enum peal_status status =
-        peal_iallreduce(comm, arrival->own, arrival->max, 2, PEAL_I64, PEAL_MAX, &arrival->meeting);
-    comm->platform = platform;
+    struct peal_arguments meet = {.collective = PEAL_CALL_ALLREDUCE,
+                                  .send = arrival->own,
+                                  .recv = arrival->max,
+                                  .count = 2,
+                                  .dtype = PEAL_I64,
+                                  .reduce = PEAL_MAX};
+    enum peal_status status = peal_comm_start_here(comm, meet, &arrival->meeting);
     if (status != PEAL_OK)
         free(arrival);
     else

@@ -5,7 +5,7 @@
  *
  *     counts 1 3 2      send  a | b b b | c c        padded  a . . | b b b | c c .
  */
-#include "comm/simulated/platform.h"
+#include "comm/simulated/platform_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,7 @@ static void pad(char *even, char *uneven, const uint64_t *counts, const uint64_t
     }
 }
 
-enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struct peal_comm *comm,
-                                           const struct peal_arguments *args)
+enum peal_status peal_machine_call_uneven(struct peal_comm *comm, const struct peal_arguments *args)
 {
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
     uint64_t element = peal_dtype_size(args->dtype),
@@ -59,7 +58,7 @@ enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struc
     even.send = send;
     even.recv = recv;
     even.in_place = false;
-    enum peal_status status = peal_platform_call(platform, comm, &even);
+    enum peal_status status = peal_machine_call(comm, &even);
     if (status == PEAL_OK && gets_all)
         pad(recv, args->recv, args->counts, args->offsets, size, max_count, element, true);
     else if (status == PEAL_OK && !gathers && own > 0)
@@ -75,7 +74,8 @@ static enum peal_status agree_on_counts(struct peal_comm *comm, const uint64_t *
                                         const uint64_t *recvs, uint64_t *matrix)
 {
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
-    enum peal_status status = peal_allgather(comm, sends, matrix, size, PEAL_I64);
+    enum peal_status status =
+        peal_machine_share(comm, PEAL_CALL_ALLGATHER, sends, matrix, size * sizeof *sends);
     int64_t wrong = -1, first = -1;
     if (status == PEAL_OK) {
         for (uint32_t r = 0; r < size; r++) {
@@ -84,7 +84,12 @@ static enum peal_status agree_on_counts(struct peal_comm *comm, const uint64_t *
         }
     }
     if (status == PEAL_OK)
-        status = peal_allreduce(comm, &wrong, &first, 1, PEAL_I64, PEAL_MAX);
+        status = peal_comm_run_here(comm, (struct peal_arguments){.collective = PEAL_CALL_ALLREDUCE,
+                                                                  .send = &wrong,
+                                                                  .recv = &first,
+                                                                  .count = 1,
+                                                                  .dtype = PEAL_I64,
+                                                                  .reduce = PEAL_MAX});
     if (status == PEAL_OK && first >= 0)
         return peal_comm_fail(
             comm, PEAL_MISMATCH,
@@ -93,10 +98,9 @@ static enum peal_status agree_on_counts(struct peal_comm *comm, const uint64_t *
     return status;
 }
 
-enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, struct peal_comm *comm,
-                                            const void *send, const struct peal_blocks *send_blocks,
-                                            void *recv, const struct peal_blocks *recv_blocks,
-                                            enum peal_dtype dtype)
+enum peal_status peal_machine_exchange(struct peal_comm *comm, const void *send,
+                                       const struct peal_blocks *send_blocks, void *recv,
+                                       const struct peal_blocks *recv_blocks, enum peal_dtype dtype)
 {
     uint32_t size = peal_comm_size(comm);
     uint64_t element = peal_dtype_size(dtype), max_count = 0;
@@ -120,7 +124,7 @@ enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, stru
                                       .recv = to,
                                       .count = max_count,
                                       .dtype = dtype};
-        status = peal_platform_call(platform, comm, &even);
+        status = peal_machine_call(comm, &even);
     }
     if (status == PEAL_OK)
         pad(to, recv, recv_blocks->counts, recv_blocks->offsets, size, max_count, element, true);

@@ -13,9 +13,9 @@
 #include "comm/user/user.h"
 
 #include "base/base.h"
+#include "comm/core/backend.h"
 #include "comm/core/growth.h"
 #include "comm/core/reductions.h"
-#include "comm/simulated/platform.h"
 #include "comm/user/label.h"
 
 #include <stdlib.h>
@@ -150,7 +150,11 @@ static enum peal_status gather_local(struct peal_comm *comm, const struct peal_k
             return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for '%s' of all ranks",
                                   kernel->params[i]->name);
         enum peal_status status =
-            peal_allgather(comm, args[i].values, all, args[i].nvalues, PEAL_I64);
+            peal_comm_run_here(comm, (struct peal_arguments){.collective = PEAL_CALL_ALLGATHER,
+                                                             .send = args[i].values,
+                                                             .recv = all,
+                                                             .count = args[i].nvalues,
+                                                             .dtype = PEAL_I64});
         if (status != PEAL_OK)
             return status;
         args[i].values = all;
@@ -370,15 +374,12 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
         goto free_given;
     /* On a simulated machine: data moves on this host, and then the machine says how long it
      * takes. */
-    struct peal_platform *platform = comm->platform;
-    comm->platform = NULL;
     status = peal_user_launch_begin(kernel, list, nargs, &launch);
     if (status == PEAL_OK)
         status = run_with(kernel, &launch, args, nargs);
-    if (status == PEAL_OK && platform)
-        status = peal_platform_kernel(platform, comm, kernel->kernel, &launch.bind,
-                                      &kernel->versions.at[launch.version].modelled);
-    comm->platform = platform;
+    if (status == PEAL_OK)
+        status = comm->backend->launched(comm, kernel->kernel, &launch.bind,
+                                         &kernel->versions.at[launch.version].modelled);
     peal_user_launch_end(&launch);
 free_given:
     free(given);
