@@ -55,7 +55,7 @@ def record(text, ranks=2, settings=""):
 def ops(text, rank=0):
     """The ops of one rank, without positions."""
     lines = text.split(f"\nrank {rank}\n")[1].split("\nrank ")[0].splitlines()
-    return [line for line in lines if line and line.split()[0] not in ("at", "lane", "block", "note")]
+    return [line for line in lines if line and line.split()[0] not in ("at", "lane", "block", "note", "fence")]
 
 
 class Addresses(unittest.TestCase):
@@ -136,11 +136,12 @@ tile[(1,)](x, y, BLOCK=16)
 @triton.jit
 def waits(f):
     {wait}
+    tl.store(f + 4, 1)
 
-f = Memory("window", "f", 1, "int32", zeroed=True)
+f = Memory("window", "f", 8, "int32", zeroed=True)
 waits[(1,)](f)
 ''', ranks=1)
-            self.assertEqual(ops(text), [said.format(f=hex(core.heap(0)))], wait)
+            self.assertEqual(ops(text)[:-1], [said.format(f=hex(core.heap(0)))], wait)
 
     def test_what_cannot_be_recorded_has_a_line(self):
         for body, why in (
@@ -160,6 +161,65 @@ kernel[(1,)](f)
 ''', ranks=1)
             self.assertIn(why, str(caught.exception))
 
+
+HANDSHAKE = '''
+@triton.jit
+def thread_number():
+    return tl.inline_asm_elementwise("mov.u32 $0, %tid.x;", "=r", [], dtype=tl.uint32, is_pure=True, pack=1)
+
+@triton.jit
+def meet(pads, wide: tl.constexpr, before: tl.constexpr, after: tl.constexpr):
+    others = tl.arange(0, WORLD)
+    far = tl.load(pads + others).to(tl.pointer_type(tl.int32)) + RANK
+    near = tl.load(pads + RANK).to(tl.pointer_type(tl.int32)) + others
+    if before:
+        tl.debug_barrier()
+    if thread_number() < wide:
+        tl.inline_asm_elementwise(f"""
+            {{
+                .reg .pred %p<1>;
+                again: atom.global.sys.{"release" if before else "relaxed"}.cas.b32 $0, [$1], 0, 1;
+                setp.ne.u32 %p0, $0, 0;
+                @%p0 bra again;
+            }}""", "=r,l", [far], dtype=tl.int32, is_pure=False, pack=1)
+        tl.inline_asm_elementwise(f"""
+            {{
+                .reg .pred %p<1>;
+                again: atom.global.sys.{"acquire" if after else "relaxed"}.cas.b32 $0, [$1], 1, 0;
+                setp.eq.u32 %p0, $0, 1;
+                @!%p0 bra again;
+            }}""", "=r,l", [near], dtype=tl.int32, is_pure=False, pack=1)
+    if after:
+        tl.debug_barrier()
+
+@triton.jit
+def one_shot(boxes, pads, x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    mine = tl.load(boxes + RANK).to(tl.pointer_type(tl.float32))
+    tl.store(mine + at, tl.load(x + at))
+    meet(pads, WORLD, FIRST, True)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for r in tl.static_range(WORLD):
+        total += tl.load(tl.load(boxes + r).to(tl.pointer_type(tl.float32)) + at)
+    tl.store(y + at, total)
+    meet(pads, WORLD, True, False)
+
+def table(memory):
+    import numpy
+    out = Memory("window", "table", WORLD, "int64")
+    first = memory.region.address - RANK * core.HEAP_BYTES
+    out.region.contents = (first + numpy.arange(WORLD, dtype=numpy.int64) * core.HEAP_BYTES).view(numpy.uint8)
+    out.region.constant = True
+    return out
+
+FIRST = True
+x, y = Memory("in", "x", 64, "float32", kept=True), Memory("out", "y", 64, "float32", kept=True)
+box, pad = Memory("window", "box", 64, "float32"), Memory("window", "pad", WORLD, "int32", zeroed=True)
+boxes, pads = table(box), table(pad)
+peal.expect(y, sum(peal.of_ranks(x)))
+for call in peal.calls():
+    one_shot[(1,)](boxes, pads, x, y, BLOCK=64)
+'''
 
 PUSH = '''
 @triton.jit
@@ -202,6 +262,15 @@ class Verdicts(unittest.TestCase):
         self.assertIn("race", self.verdict(PUSH, "-n", "2").stdout)
         self.assertIn("race", self.verdict(PUSH.replace('"acquire"', '"relaxed"'), "-n", "2", "--between", "barrier").stdout)
         self.assertIn("wrong", self.verdict(PUSH.replace("total += ", "total = "), "-n", "2", "--between", "barrier").stdout)
+
+    def test_a_hand_shake_in_assembly(self):
+        proved = self.verdict(HANDSHAKE, "-n", "2")
+        self.assertIn("proved", proved.stdout)
+        self.assertIn("any number of calls", proved.stdout)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("FIRST = True", "FIRST = False"), "-n", "2").stdout)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("    meet(pads, WORLD, True, False)\n", ""), "-n", "2").stdout)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("    if before:\n        tl.debug_barrier()\n", ""), "-n", "2").stdout)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("    if after:\n        tl.debug_barrier()\n", ""), "-n", "2").stdout)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ class _Block:
                 raise self.unknown(one)
             scope = {"gl": "gpu"}.get(one.parts[-1], one.parts[-1]) if one.parts else "gpu"
             order = "acq_rel" if "acq_rel" in one.parts else "seq_cst"
-            spins.fence(order, scope if scope in SCOPES else "gpu")
+            spins.fence(order, scope if scope in SCOPES else "gpu", apart=True)
         elif one.name in ("nanosleep", "pause", "ret", "discard", "prefetch", "prefetchu"):
             pass
         elif one.name in ("ld", "atom"):
@@ -133,7 +133,7 @@ class _Block:
         if one.name == "st" and not any(part in ORDERS for part in one.parts):
             data.store(where, data.cast(tile(self.value(one.operands[1])), where.dtype.element_ty))
             return
-        spins.atomic(kind, where, self.value(one.operands[1]), sem=order, scope=scope)
+        spins.atomic(kind, where, self.value(one.operands[1]), sem=order, scope=scope, apart=True)
 
     def look(self, at: int) -> int:
         """A load or an atomic: with a comparison and a branch back, a wait."""
@@ -144,10 +144,10 @@ class _Block:
         if one.name == "ld":
             if loop is not None:
                 end, relation, value = loop
-                spins.wait_for(where, relation, value, *spins.order_of(order, scope))
+                spins.wait_for(where, relation, value, *spins.order_of(order, scope), apart=True)
                 return end
             if any(part in ORDERS for part in one.parts):
-                self.values[one.operands[0]] = spins.load_flag(where, *spins.order_of(order, scope))
+                self.values[one.operands[0]] = spins.load_flag(where, *spins.order_of(order, scope), apart=True)
             else:
                 self.values[one.operands[0]] = data.load(where)
             return at + 1
@@ -157,19 +157,19 @@ class _Block:
             end, relation, value = loop
             if kind == "cas" and relation == "==" and value == numbers[0]:
                 if numbers[0] == numbers[1]:
-                    spins.wait_for(where, "==", value, *spins.order_of(order, scope))
+                    spins.wait_for(where, "==", value, *spins.order_of(order, scope), apart=True)
                 else:
-                    spins.take(where, numbers[0], numbers[1], *spins.order_of(order, scope))
+                    spins.take(where, numbers[0], numbers[1], *spins.order_of(order, scope), apart=True)
                 return end
             if kind in ("add", "or") and numbers[0] == 0:
-                spins.wait_for(where, relation, value, *spins.order_of(order, scope))
+                spins.wait_for(where, relation, value, *spins.order_of(order, scope), apart=True)
                 return end
             raise self.unknown(one)
         if kind == "cas":
-            self.values[one.operands[0]] = spins.atomic("cas", where, numbers[1], compare=numbers[0], sem=order, scope=scope)
+            self.values[one.operands[0]] = spins.atomic("cas", where, numbers[1], compare=numbers[0], sem=order, scope=scope, apart=True)
         elif kind:
             self.values[one.operands[0]] = spins.atomic("set" if kind == "exch" else kind, where, self.value(one.operands[2]), sem=order,
-                                                        scope=scope)
+                                                        scope=scope, apart=True)
         else:
             raise self.unknown(one)
         return at + 1
@@ -208,7 +208,7 @@ def _identity(word: str) -> Any:
         return (triton.program_id if what[0] == "p" else triton.num_programs)(int(what[1:]))
     numbers = np.arange(program.threads)
     out = Tile((), data.INT32)
-    out.thread = spins.Thread(numbers if what == "thread" else numbers % 32 if what == "lane" else numbers // 32)
+    out.link = spins.Thread(numbers if what == "thread" else numbers % 32 if what == "lane" else numbers // 32)
     return out
 
 

@@ -133,6 +133,17 @@ class Region:
 class Orders(List[str]):
     """A place among the lines where orders between lanes are added later, when it is known that they matter."""
 
+    def __init__(self, current: Optional[Lane]) -> None:
+        super().__init__()
+        self.current = current  # the lane that lines after this belong to
+
+    def add_in(self, lane: Lane, text: str) -> None:
+        """A line of some lane."""
+        self.append(f"lane {lane.number} {lane.name}")
+        self.append(text)
+        if self.current is not None:
+            self.append(f"lane {self.current.number}")
+
     def lines(self, _: Sequence[Tuple[int, int]]) -> Iterator[str]:
         return iter(self)
 
@@ -171,33 +182,45 @@ class Lane:
         self.free: Dict[Tuple[str, int], List[int]] = {}
         self.stream: Optional[Stream] = None
         self.begun = False
+        self.program: Optional[Program] = None  # that it belongs to
+        self.opened = self.closes = False       # does its part of the launch begin, or end, with a fence that matters?
+        self.first = True                       # has it done nothing in the launch, and heard of nothing?
+        self.weak: List[int] = []               # lines of reads of signals that do not acquire, with nothing after them that could matter
 
     # -- data --
 
     def copy(self, dst: Span, src: Span) -> int:
         self.rank.wrote(dst)
-        return self.say(f"copy {dst.text()} {src.text()}")
+        return self.use(f"copy {dst.text()} {src.text()}")
 
     def compute(self, function: str, dsts: Sequence[Span], srcs: Sequence[Span]) -> int:
         for dst in dsts:
             self.rank.wrote(dst)
-        return self.say(f"compute {function} {' '.join([d.text() for d in dsts])} < {' '.join([s.text() for s in srcs])}")
+        return self.use(f"compute {function} {' '.join([d.text() for d in dsts])} < {' '.join([s.text() for s in srcs])}")
 
     def accumulate(self, function: str, dst: Span, src: Span) -> int:
         self.rank.wrote(dst)
-        return self.say(f"accumulate {function} {dst.text()} {src.text()}")
+        return self.use(f"accumulate {function} {dst.text()} {src.text()}")
 
     def read(self, span: Span) -> int:
-        return self.say(f"read {span.text()}")
+        return self.use(f"read {span.text()}")
 
     def write(self, span: Span, value: Optional[float] = None) -> int:
         self.rank.wrote(span)
-        return self.say(f"write {span.text()}" + ("" if value is None else f" {value!r}"))
+        return self.use(f"write {span.text()}" + ("" if value is None else f" {value!r}"))
+
+    def use(self, text: str) -> int:
+        """An op on data."""
+        self.first = False
+        if self.weak:
+            self.settle()
+        return self.rank.say(self, text)
 
     # -- signals --
 
     def notify(self, address: int, nbytes: int, change: str, value: int, order: str = "release", scope: str = "system") -> int:
         """change: add or set. A set does not acquire: said as the weaker order."""
+        order = self.strengthen(order)
         if change == "set":
             order = {"acquire": "relaxed", "acq_rel": "release"}.get(order, order)
         self.rank.is_cell(address, nbytes)
@@ -207,15 +230,58 @@ class Lane:
     def wait(self, address: int, nbytes: int, relation: str, value: int, order: str = "acquire", scope: str = "system") -> int:
         order = {"release": "relaxed", "acq_rel": "acquire"}.get(order, order)
         self.rank.is_cell(address, nbytes)
-        return self.say(f"wait {address:#x} {nbytes} {relation} {value} {order} {scope}")
+        return self.weakly(order, self.say(f"wait {address:#x} {nbytes} {relation} {value} {order} {scope}"))
 
     def take(self, address: int, nbytes: int, old: int, new: int, order: str = "acq_rel", scope: str = "system") -> int:
         self.rank.is_cell(address, nbytes)
         self.rank.recording.values.setdefault(address, set()).add(new)
-        return self.say(f"take {address:#x} {nbytes} {old} {new} {order} {scope}")
+        order = self.strengthen(order, False)
+        return self.weakly(order, self.say(f"take {address:#x} {nbytes} {old} {new} {order} {scope}"))
 
     def fence(self, order: str = "acq_rel", scope: str = "system") -> int:
         return self.say(f"fence {order} {scope}")
+
+    def strengthen(self, order: str, fenced: bool = True) -> str:
+        """The order of an op that changes a signal: a launch begins with a fence, so that what was before it is released by the first op of
+        a lane. Where that op is not the first one, the fence is written down (of swaps, which rarely carry that far, it is left out: that
+        proves no more)."""
+        if order in ("release", "acq_rel", "seq_cst"):
+            if self.weak:
+                self.settle()
+        elif order == "relaxed" and self.program is not None:
+            if self.first and self.program.met is self.program.opening:
+                self.program.leans()
+                order = "release"
+            elif fenced and not self.opened:
+                self.opened = True
+                self.program.open(self)
+        self.first = False
+        return order
+
+    def weakly(self, order: str, line: int) -> int:
+        """The line is a read of a signal: if it does not acquire, the fence at the end of the launch does."""
+        self.first = False
+        if order in ("relaxed", "release"):
+            self.weak.append(line)
+        return line
+
+    def settle(self) -> None:
+        """Something follows reads that do not acquire: that they do at the end of the launch takes a fence there."""
+        lines = self.rank.writer.lines
+        self.closes |= any(" relaxed" in lines[line] for line in self.weak)
+        self.weak.clear()
+
+    def finish(self) -> None:
+        """The end of its part of a launch."""
+        assert self.program is not None
+        if self.closes:
+            self.program.leans()
+            self.fence("acq_rel", "system")
+            return
+        lines = self.rank.writer.lines
+        for line in self.weak:
+            self.program.leans()
+            lines[line] = lines[line].replace(" relaxed ", " acquire ").replace(" release ", " acq_rel ")
 
     # -- order --
 
@@ -271,25 +337,39 @@ class Program(Lane):
         self.grid: Tuple[int, int, int] = (1, 1, 1)
         self.threads = 128
         self.apart: Dict[int, Lane] = {}    # threads with lanes of their own
-        self.met = Orders()                 # where the last barrier was
+        self.opening = self.met = Orders(None)  # where the launch began, and where the last barrier was
+        self.program = self
         self.alone: Optional[Tuple[Any, Tuple[int, int], int]] = None
 
     def begin(self, index: int, grid: Tuple[int, int, int], threads: int) -> None:
         self.index, self.grid, self.threads, self.alone = index, grid, threads, None
-        for lane in self.apart.values():
-            lane.begun = False
+        for lane in (self, *self.apart.values()):
+            lane.begun = lane.opened = lane.closes = False
+            lane.first = True
+            lane.weak.clear()
         self._meet()
+        self.opening = self.met
 
     def _meet(self) -> None:
-        self.met = Orders()
+        self.met = Orders(self.rank.last_lane)
         self.rank.writer.raw(self.met)
+
+    def open(self, lane: Lane) -> None:
+        """The lane's part of the launch begins with a fence."""
+        if lane is not self:
+            self.opening.append(f"order {self.number} {lane.number}")
+        self.opening.add_in(lane, "fence acq_rel system")
+        self.leans()
+
+    def leans(self) -> None:
+        self.rank.recording.assume("launches", "that a launch begins and ends with a fence for the whole system, as launches of a stream do")
 
     def thread(self, number: int) -> Lane:
         """The lane of one thread: it follows what the program did before its last barrier, not what all threads did since."""
         lane = self.apart.get(number)
         if lane is None:
             lane = self.apart[number] = self.rank.new_lane(f"{self.name}.t{number}", self.block)
-            lane.stream = self.stream
+            lane.stream, lane.program = self.stream, self
         if not lane.begun:
             lane.begun = True
             self.met.append(f"order {self.number} {lane.number}")
@@ -313,15 +393,20 @@ class Program(Lane):
         """All threads of the program meet."""
         begun = [lane for lane in self.apart.values() if lane.begun]
         for lane in begun:
+            lane.settle()
             self.after(lane)
+        self.settle()
         for lane in begun:
             lane.after(self)
         self._meet()
 
     def end(self) -> None:
-        for lane in self.apart.values():
-            if lane.begun:
-                self.after(lane)
+        self.alone = None
+        begun = [lane for lane in self.apart.values() if lane.begun]
+        for lane in (self, *begun):
+            lane.finish()
+        for lane in begun:
+            self.after(lane)
 
 
 class Stream:
@@ -413,6 +498,7 @@ class Rank:
         self.streams: Dict[int, Stream] = {}
         self.stream_number = 0
         self.calls: List[int] = []           # where each call begins among the lines
+        self.calls_end: Optional[int] = None
         self.state: Dict[str, Any] = {}      # of stand-ins, by their name
         self.last_lane: Optional[Lane] = None
         self.found: Optional[Region] = None
@@ -581,9 +667,11 @@ class Rank:
         return writer.say(text, place())
 
     def parts(self) -> List[Tuple[int, int]]:
-        """The lines before the first call, and of each call."""
-        at = [0, *self.calls, len(self.writer.lines)]
-        return list(zip(at, at[1:])) if self.calls else [(0, 0), (0, len(self.writer.lines))]
+        """The lines before the first call, of each call, and after the last one."""
+        if not self.calls:
+            return [(0, 0), (0, len(self.writer.lines)), (0, 0)]
+        at = [0, *self.calls, self.calls_end or len(self.writer.lines), len(self.writer.lines)]
+        return list(zip(at, at[1:]))
 
     def begin_call(self) -> None:
         """What follows is one more call: it begins as the first one does, so that calls can be compared."""
@@ -591,6 +679,11 @@ class Rank:
         self.calls.append(len(self.writer.lines))
         self.last_lane = None
         self.writer.forget()
+
+    def end_calls(self) -> None:
+        """The last call has ended, as those before it did."""
+        self.host()
+        self.calls_end = len(self.writer.lines)
 
 
 def _next_name(name: str) -> str:
@@ -614,6 +707,7 @@ class Recording:
         self.notes: List[str] = []
         self.assumed: Dict[str, str] = {}
         self.promise: Optional[str] = None
+        self.at_end: List[Callable[[], None]] = []  # called once, before the text is made
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
@@ -668,13 +762,12 @@ class Recording:
         return "\n".join(self._lines(repeats)) + "\n"
 
     def _lines(self, repeats: bool) -> Iterator[str]:
+        for check in self.at_end:
+            check()
         self._check_held()
         cells = sorted(self.cells)
-        for rank_ in self.rank:
-            if rank_.calls:
-                rank_.host()  # calls end alike
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
-        repeated = all(not parts[0] and all(part == parts[1] for part in parts[2:]) for parts in done) and (
+        repeated = all(not parts[0] and not parts[-1] and all(part == parts[1] for part in parts[2:-1]) for parts in done) and (
             repeats if not self.rank[0].calls else len(self.rank[0].calls) > 1)
         yield from head(self.name, self.ranks, 0 if repeated else 1, self.promise)
         for text in [*self.notes, *(f"assumes {text}" for text in self.assumed.values())]:

@@ -211,16 +211,29 @@ class Store:
 
 class Tile:
     """A value: known, or data in a Store; `index` says which element of the store each of its own is (None: in order)."""
-    __slots__ = ("shape", "dtype", "known", "store", "index", "cell", "condition", "origin", "thread")
+    __slots__ = ("shape", "dtype", "known", "store", "index", "link", "origin")
     __array_priority__ = 1000
 
     def __init__(self, shape: Tuple[int, ...], dtype: DType, known: Optional[Known] = None, store: Optional[Store] = None,
                  index: Optional[np.ndarray] = None) -> None:
         self.shape, self.dtype, self.known, self.store, self.index = shape, dtype, known, store, index
-        self.cell: Any = None        # what was done to a signal to get it (spins.Cell)
-        self.condition: Any = None   # a comparison of that (spins.Condition)
-        self.origin: Any = None      # the memory that a known value was read from
-        self.thread: Any = None      # the number of a thread, or what is computed from it
+        self.link: Any = None    # what spins.py knows of it: see `cell`, `condition` and `thread`
+        self.origin: Any = None  # the memory that a known value was read from
+
+    @property
+    def cell(self) -> Any:
+        """What was done to a signal to get it: spins.Cell"""
+        return self.link if self.link is not None and self.link.role == "cell" else None
+
+    @property
+    def condition(self) -> Any:
+        """A comparison of that: spins.Condition"""
+        return self.link if self.link is not None and self.link.role == "condition" else None
+
+    @property
+    def thread(self) -> Any:
+        """The number of a thread, or what is computed from it: spins.Thread"""
+        return self.link if self.link is not None and self.link.role == "thread" else None
 
     # -- what Triton's tensors have --
 
@@ -515,6 +528,8 @@ def _addresses(pointers: Any) -> Tile:
 
 def addresses_of(pointers: Tile) -> np.ndarray:
     """All addresses, flat."""
+    if not pointers.shape:
+        return np.array([pointers.known], dtype=np.int64)
     return array(pointers.known, pointers.shape, np.int64).reshape(-1)  # type: ignore[arg-type]
 
 
@@ -778,7 +793,7 @@ def _indices(value: Tile) -> np.ndarray:
 def _like(value: Tile, shape: Tuple[int, ...], known: Optional[Known], index: Optional[np.ndarray]) -> Tile:
     """The same elements in another arrangement."""
     out = Tile(shape, value.dtype, known, value.store, index)
-    out.origin, out.cell, out.thread, out.condition = value.origin, value.cell, value.thread, value.condition
+    out.origin, out.link = value.origin, value.link
     return out
 
 
@@ -1054,11 +1069,10 @@ def _is_number(value: Any) -> bool:
 
 def binary(name: str, left: Any, right: Any) -> Tile:
     """An operator of two values."""
-    a, b = tile(left), tile(right)
-    if a.thread is not None or b.thread is not None:
-        return (a.thread or b.thread).combine(name, a, b)
-    if a.cell is not None or b.cell is not None or a.condition is not None or b.condition is not None:
-        found = _of_cell(name, a, b)
+    a = left if type(left) is Tile else tile(left)  # pylint: disable=unidiomatic-typecheck
+    b = right if type(right) is Tile else tile(right)  # pylint: disable=unidiomatic-typecheck
+    if a.link is not None or b.link is not None:
+        found = _odd(name, a, b)
         if found is not None:
             return found
     if a.dtype.kind == "p" or b.dtype.kind == "p":
@@ -1067,7 +1081,8 @@ def binary(name: str, left: Any, right: Any) -> Tile:
     if name == "div" and dtype.kind != "f":
         dtype = FP32
     if a.known is not None and b.known is not None:
-        return _merge_origin(_fold_known(name, a, b, dtype), a, b)
+        out = _fold_known(name, a, b, dtype)
+        return out if a.origin is None and b.origin is None else _merge_origin(out, a, b)
     if name in COMPARISONS:
         return _opaque_pair(name, a, b, INT1)
     if name in ("floordiv", "mod", "shl", "shr") and dtype.kind != "f":
@@ -1077,7 +1092,10 @@ def binary(name: str, left: Any, right: Any) -> Tile:
     return elementwise(name, a, b, dtype=dtype)
 
 
-def _of_cell(name: str, a: Tile, b: Tile) -> Optional[Tile]:
+def _odd(name: str, a: Tile, b: Tile) -> Optional[Tile]:
+    """An operator of what is neither known nor data: threads and signals. None: it is data as well."""
+    if a.thread is not None or b.thread is not None:
+        return (a.thread or b.thread).combine(name, a, b)
     from . import spins
     return spins.compare(name, a, b)
 
@@ -1099,21 +1117,40 @@ def _pointer(name: str, a: Tile, b: Tile) -> Tile:
     pointers, offset = (a, b) if a.dtype.kind == "p" else (b, a)
     if offset.dtype.kind == "f":
         raise refuse("an address is moved by a number with a fraction")
-    element = pointers.dtype.element_ty
-    assert element is not None
-    wide = Tile(offset.shape, INT64, offset.known if not isinstance(offset.known, np.ndarray) else offset.known.astype(np.int64))
-    moved = _fold_known("mul", wide, tile(element.itemsize), INT64)
-    out = _fold_known(name, pointers, moved, INT64)
-    out.dtype = pointers.dtype
-    return _merge_origin(out, a, b)
+    size = pointers.dtype.element_ty.itemsize  # type: ignore[union-attr]
+    if name == "sub":
+        size = -size
+    known, base = offset.known, pointers.known
+    shape = a.shape if a.shape == b.shape else broadcast_shape(a.shape, b.shape)
+    if isinstance(known, np.ndarray) or isinstance(base, np.ndarray):
+        moved = array(broadcast_to(offset, shape).known, shape, np.int64).astype(np.int64)  # type: ignore[arg-type]
+        result: Known = array(broadcast_to(pointers, shape).known, shape, np.int64) + moved * size  # type: ignore[arg-type]
+    elif type(known) is Affine or type(base) is Affine:  # pylint: disable=unidiomatic-typecheck
+        result = _add_affine(broadcast_to(pointers, shape).known, broadcast_to(offset, shape).known, size)
+    else:
+        result = base + known * size  # type: ignore[operator]
+    out = Tile(shape, pointers.dtype, result)
+    return out if a.origin is None and b.origin is None else _merge_origin(out, a, b)
+
+
+def _add_affine(x: Any, y: Any, times: int = 1) -> Affine:
+    """x + y * times, of which one is an Affine and the other that or a number."""
+    if type(x) is not Affine:  # pylint: disable=unidiomatic-typecheck
+        return Affine(x + y.base * times, y.strides if times == 1 else tuple([stride * times for stride in y.strides]))
+    if type(y) is not Affine:  # pylint: disable=unidiomatic-typecheck
+        return Affine(x.base + y * times, x.strides)
+    return Affine(x.base + y.base * times, tuple([one + other * times for one, other in zip(x.strides, y.strides)]))
 
 
 def _fold_known(name: str, a: Tile, b: Tile, dtype: DType) -> Tile:
     """Both are known: so is the result, of type dtype (comparisons: int1)."""
     x, y = a.known, b.known
-    plain = not isinstance(x, (Affine, np.ndarray)), not isinstance(y, (Affine, np.ndarray))
     out_type = INT1 if name in COMPARISONS else dtype
     shape = a.shape if a.shape == b.shape else broadcast_shape(a.shape, b.shape)
+    if type(x) is int and type(y) is int and dtype.kind != "f":  # pylint: disable=unidiomatic-typecheck
+        result = _LAZY[name](x, y)
+        return Tile(shape, out_type, result if out_type is INT1 else _wrap(result, out_type))
+    plain = not isinstance(x, (Affine, np.ndarray)), not isinstance(y, (Affine, np.ndarray))
     if name == "div" or (dtype.kind == "f" and all(plain)):
         x, y = (float(x) if plain[0] else x), (float(y) if plain[1] else y)  # type: ignore[arg-type]
     if all(plain):
@@ -1147,13 +1184,11 @@ def _fold_affine(name: str, a: Tile, b: Tile, shape: Tuple[int, ...]) -> Optiona
     x, y = a.known, b.known
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray) or isinstance(x, float) or isinstance(y, float):
         return None
+    if name in ("add", "sub") and (type(x) is Affine or type(y) is Affine):  # pylint: disable=unidiomatic-typecheck
+        return _add_affine(x, y, 1 if name == "add" else -1)
     zero = (0,) * len(shape)
     left = x if isinstance(x, Affine) else Affine(int(x), zero)  # type: ignore[arg-type]
     right = y if isinstance(y, Affine) else Affine(int(y), zero)  # type: ignore[arg-type]
-    if name == "add":
-        return Affine(left.base + right.base, tuple(map(operator.add, left.strides, right.strides)))
-    if name == "sub":
-        return Affine(left.base - right.base, tuple(map(operator.sub, left.strides, right.strides)))
     if name == "mul" and not any(right.strides):
         return Affine(left.base * right.base, tuple(stride * right.base for stride in left.strides))
     if name == "mul" and not any(left.strides):

@@ -319,6 +319,7 @@ def calls() -> Iterator[int]:
         yield number
     if here.options.between == "barrier":
         barrier()
+    rank().end_calls()
 
 
 # ---- contracts ----

@@ -23,6 +23,7 @@ SCOPES = {None: "device", "gpu": "device", "sys": "system", "cta": "block", "age
 
 class Cell:
     """What was done to signals to get a value: one of each element."""
+    role = "cell"
 
     def __init__(self, kind: str, addresses: List[int], nbytes: int, old: int, new: int, order: str, scope: str) -> None:
         self.kind, self.addresses, self.nbytes, self.old, self.new, self.order, self.scope = kind, addresses, nbytes, old, new, order, scope
@@ -54,15 +55,23 @@ def _order(sem: Any, scope: Any) -> Tuple[str, str]:
     return ORDERS[sem], SCOPES[scope]
 
 
-def _lane(element: int, several: bool) -> Lane:
-    """Who does it: the program for one signal, a thread each for several, the thread that acts alone."""
+def _lane(element: int, several: bool, apart: bool) -> Lane:
+    """Who does it. Atomics of the language: the program, whose threads meet before they release and after they acquire. Assembly
+    (apart): a thread for each element of a tile; the thread that acts alone; or the first one."""
     lane = core.current()
     if not isinstance(lane, core.Program):
         return lane
     alone = lane.acting()
-    if alone is not None:
-        return lane.thread(element if several else alone)
-    return lane.thread(element) if several else lane
+    if alone is None and not apart:
+        if lane.apart:
+            return lane
+        lane.rank.recording.assume("atomics", "that all threads of a program meet before an atomic of it that releases and after one that "
+                                   "acquires, as Triton compiles them")
+        return lane
+    if several:
+        lane.rank.recording.assume("elements", "that element k of a tile of signals is thread k's")
+        return lane.thread(element)
+    return lane.thread(alone or 0)
 
 
 def _line(kind: str, address: int, nbytes: int, old: int, new: int, order: str, scope: str, lane: Lane) -> int:
@@ -89,7 +98,8 @@ def _line(kind: str, address: int, nbytes: int, old: int, new: int, order: str, 
     raise refuse(f"an atomic '{kind}' of a signal cannot be expressed")
 
 
-def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = None, sem: Any = None, scope: Any = None) -> Tile:
+def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = None, sem: Any = None, scope: Any = None,
+           apart: bool = False) -> Tile:
     """kind: add, set, cas, max, min, and, or, xor. Of integers with known values it changes signals; of data, memory."""
     where, nbytes = _pointers(pointers)
     order, reach = _order(sem, scope)
@@ -99,8 +109,11 @@ def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = N
     chosen = data.mask_of(mask, where.shape)
     if operand.known is None or element.kind == "f" or (where.shape and nbytes not in (4, 8)):
         return _accumulate(kind, where, operand, chosen)
-    shape = data.broadcast_shape(where.shape, operand.shape)
     data.steer(operand)
+    if not where.shape and not operand.shape:
+        old = int(tile(compare))
+        return _perform(kind, [where.known], nbytes, [old], [int(operand.known)], order, reach, Tile((), element), apart)  # type: ignore
+    shape = data.broadcast_shape(where.shape, operand.shape)
     flat = addresses_of(broadcast_to(where, shape)).tolist()
     news = array(broadcast_to(operand, shape).known, shape, element.number).reshape(-1).tolist()  # type: ignore[arg-type]
     olds = array(broadcast_to(cast(tile(compare), element), shape).known, shape, element.number).reshape(-1).tolist()  # type: ignore[arg-type]
@@ -108,24 +121,25 @@ def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = N
         flat, news, olds = ([x for x, keep in zip(list_, chosen) if keep] for list_ in (flat, news, olds))
     if len(flat) > 1024:
         return _accumulate(kind, where, operand, chosen)
-    return _perform(kind, flat, nbytes, olds, news, order, reach, Tile(shape, element))
+    return _perform(kind, flat, nbytes, olds, news, order, reach, Tile(shape, element), apart)
 
 
-def _perform(kind: str, flat: List[int], nbytes: int, olds: List[int], news: List[int], order: str, scope: str, out: Tile) -> Tile:
+def _perform(kind: str, flat: List[int], nbytes: int, olds: List[int], news: List[int], order: str, scope: str, out: Tile,
+             apart: bool) -> Tile:
     several = bool(out.shape) and out.numel > 1
     cell = Cell(kind, flat, nbytes, olds[0] if olds else 0, news[0] if news else 0, order, scope)
-    if len(set(news)) > 1 or len(set(olds)) > 1:
+    if len(news) > 1 and (len(set(news)) > 1 or len(set(olds)) > 1):
         cell.how = "different"
     for number, (address, old, new) in enumerate(zip(flat, olds, news)):
-        lane = _lane(number, several)
+        lane = _lane(number, several, apart)
         cell.lines.append(_line(kind, address, nbytes, old, new, order, scope, lane))
         cell.lanes.append(lane)
     cell.writer_end = core.rank().line_count()
-    out.cell = cell
+    out.link = cell
     return out
 
 
-def load_flag(pointers: Any, order: str = "relaxed", scope: str = "system", mask: Any = None) -> Tile:
+def load_flag(pointers: Any, order: str = "relaxed", scope: str = "system", mask: Any = None, apart: bool = False) -> Tile:
     """A look at signals: a volatile or ordered load."""
     where, nbytes = _pointers(pointers)
     element = where.dtype.element_ty
@@ -134,7 +148,7 @@ def load_flag(pointers: Any, order: str = "relaxed", scope: str = "system", mask
     chosen = data.mask_of(mask, where.shape)
     if chosen is not None:
         flat = [address for address, keep in zip(flat, chosen) if keep]
-    return _perform("load", flat, nbytes, [0] * len(flat), [0] * len(flat), order, scope, Tile(where.shape, element))
+    return _perform("load", flat, nbytes, [0] * len(flat), [0] * len(flat), order, scope, Tile(where.shape, element), apart)
 
 
 def set_flag(pointers: Any, value: Any, order: str = "release", scope: str = "system", mask: Any = None) -> None:
@@ -142,19 +156,19 @@ def set_flag(pointers: Any, value: Any, order: str = "release", scope: str = "sy
     atomic("set", pointers, value, mask=mask, sem=order, scope=scope)
 
 
-def wait_for(pointers: Any, relation: str, value: Any, order: str = "acquire", scope: str = "system") -> None:
+def wait_for(pointers: Any, relation: str, value: Any, order: str = "acquire", scope: str = "system", apart: bool = False) -> None:
     """A wait without a loop in the author's text. relation: >= == > !="""
     where, nbytes = _pointers(pointers)
     number = int(tile(value))
     for index, address in enumerate(addresses_of(where).tolist()):
-        _lane(index, where.numel > 1).wait(address, nbytes, relation, number, order, scope)
+        _lane(index, where.numel > 1, apart).wait(address, nbytes, relation, number, order, scope)
 
 
-def take(pointers: Any, old: int, new: int, order: str = "acq_rel", scope: str = "system") -> None:
+def take(pointers: Any, old: int, new: int, order: str = "acq_rel", scope: str = "system", apart: bool = False) -> None:
     """A loop of compare-and-swap until it succeeds."""
     where, nbytes = _pointers(pointers)
     for index, address in enumerate(addresses_of(where).tolist()):
-        _lane(index, where.numel > 1).take(address, nbytes, old, new, order, scope)
+        _lane(index, where.numel > 1, apart).take(address, nbytes, old, new, order, scope)
 
 
 def order_of(sem: Any, scope: Any) -> Tuple[str, str]:
@@ -162,9 +176,9 @@ def order_of(sem: Any, scope: Any) -> Tuple[str, str]:
     return _order(sem, scope)
 
 
-def fence(sem: Any = "acq_rel", scope: Any = "gpu") -> None:
+def fence(sem: Any = "acq_rel", scope: Any = "gpu", apart: bool = False) -> None:
     order, reach = _order(sem, scope)
-    _lane(0, False).fence(order, reach)
+    _lane(0, False, apart).fence(order, reach)
 
 
 def may_wait(value: Tile, where: Tile) -> None:
@@ -172,7 +186,7 @@ def may_wait(value: Tile, where: Tile) -> None:
     assert where.dtype.element_ty is not None
     nbytes = where.dtype.element_ty.itemsize
     if nbytes in (4, 8):
-        value.cell = Cell("plain", addresses_of(where).tolist(), nbytes, 0, 0, "relaxed", "system")
+        value.link = Cell("plain", addresses_of(where).tolist(), nbytes, 0, 0, "relaxed", "system")
         value.cell.lanes, value.cell.lines = [core.current()], [core.rank().line_count() - 1]
         value.cell.writer_end = core.rank().line_count()
 
@@ -186,7 +200,7 @@ def _accumulate(kind: str, where: Tile, operand: Tile, mask: Any) -> Tile:
     assert element is not None
     data.accumulate(function, where, cast(operand, element), mask)
     out = Tile(where.shape, element)
-    out.cell = Cell("data", [], element.itemsize, 0, 0, "relaxed", "device")
+    out.link = Cell("data", [], element.itemsize, 0, 0, "relaxed", "device")
     return out
 
 
@@ -194,6 +208,7 @@ def _accumulate(kind: str, where: Tile, operand: Tile, mask: Any) -> Tile:
 
 class Condition:
     """A comparison of what a signal held with a number. A loop may ask for it."""
+    role = "condition"
 
     def __init__(self, cell: Cell, relation: str, value: int, tile_: Tile) -> None:
         self.cell, self.relation, self.value, self.tile = cell, relation, value, tile_
@@ -229,8 +244,9 @@ class Condition:
             raise refuse("a loop that waits for several signals asks for something else than all of them")
         for lane, index, address in zip(cell.lanes, cell.lines, cell.addresses):
             lane.replace(index, _waiting_line(cell, relation, value, address, lane))
+            lane.weakly(cell.order, index)
         if relation == "eq" and self.tile.numel == 1:
-            self.tile.known, self.tile.cell = value, None  # what the loop's variable holds afterwards
+            self.tile.known, self.tile.link = value, None  # what the loop's variable holds afterwards
 
 
 def _reduced(cell: Cell, relation: str, value: int) -> Tuple[str, int]:
@@ -306,7 +322,7 @@ def compare(name: str, a: Tile, b: Tile) -> Optional[Tile]:
 
 def _conditional(condition: Condition, shape_of: Tile) -> Tile:
     out = Tile(shape_of.shape, INT1)
-    out.condition = condition
+    out.link = condition
     return out
 
 
@@ -326,7 +342,7 @@ def reduce(name: str, value: Tile) -> Tile:
     if name not in ("min", "max") or value.cell.how != "all":
         raise refuse(f"'{name}' of signals")
     out = Tile((), value.dtype)
-    out.cell = Cell(value.cell.kind, value.cell.addresses, value.cell.nbytes, value.cell.old, value.cell.new, value.cell.order, value.cell.scope)
+    out.link = Cell(value.cell.kind, value.cell.addresses, value.cell.nbytes, value.cell.old, value.cell.new, value.cell.order, value.cell.scope)
     out.cell.lanes, out.cell.lines, out.cell.writer_end = value.cell.lanes, value.cell.lines, value.cell.writer_end
     out.cell.how = name if len(value.cell.addresses) > 1 else "all"
     return out
@@ -340,7 +356,7 @@ class Loop(NamedTuple):
 
 
 _trees: Dict[str, Optional[ast.AST]] = {}
-_loops: Dict[Tuple[str, int, int], Optional[Loop]] = {}
+_loops: Dict[Tuple[Any, int], Optional[Loop]] = {}  # by code and instruction
 
 
 def _tree(name: str) -> Optional[ast.AST]:
@@ -376,10 +392,9 @@ def _holds(node: ast.AST, line: int, column: int) -> bool:
 
 def find_loop(frame: Any) -> Optional[Loop]:
     """The loop whose condition the frame asks for: `while CONDITION`, or `if CONDITION: break` in one without end."""
-    line, column = _position(frame)
-    key = (frame.f_code.co_filename, line, column)
+    key = (frame.f_code, frame.f_lasti)
     if key not in _loops:
-        _loops[key] = _search(frame.f_code.co_filename, line, column)
+        _loops[key] = _search(frame.f_code.co_filename, *_position(frame))
     return _loops[key]
 
 
@@ -446,6 +461,7 @@ def _problem(body: List[Any], test: ast.AST) -> Optional[str]:
 
 class Thread:
     """The number of a thread of a program, or what is computed from it."""
+    role = "thread"
 
     def __init__(self, numbers: Any) -> None:
         self.numbers = numbers  # for each thread of the program
@@ -454,7 +470,7 @@ class Thread:
         left = a.thread.numbers if a.thread is not None else _plain(a)
         right = b.thread.numbers if b.thread is not None else _plain(b)
         out = Tile((), INT1 if name in COMPARISONS else data.INT32)
-        out.thread = Thread(data.np.broadcast_to(data.fold_numbers(name, left, right), (core.program().threads,)))
+        out.link = Thread(data.np.broadcast_to(data.fold_numbers(name, left, right), (core.program().threads,)))
         return out
 
     def ask(self, of: Tile) -> bool:
