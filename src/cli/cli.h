@@ -101,7 +101,7 @@ int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code)
 int peal_cli_print_code(const struct peal_cli *cli, struct peal_text *text, int code);
 
 /* Reads a whole file into the command's arena; false after a message. Limited to 256 MiB. "-" is
- * stdin. */
+ * stdin; where there is no museum/NAME/FILE, the museum's text of that name is read. */
 bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out);
 /* Puts a new file in the place of an existing one, in one step and with its permissions. `backup`:
  * the name under which the old one is kept, or NULL. False: errno says why (EEXIST: the backup). Any

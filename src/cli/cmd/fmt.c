@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal fmt: texts in one layout. */
 #include "cli/cli.h"
+#include "cli/museum/museum.h"
 #include "lang/lang.h"
 
 #include <errno.h>
@@ -53,6 +54,8 @@ static int format_file(struct peal_cli *cli, const struct fmt_options *o, const 
         code = same ? PEAL_EXIT_OK : PEAL_EXIT_NO;
         if (!same)
             peal_cli_note(cli, "'%s' is not formatted", source.name);
+    } else if (!same && peal_museum_instead_of(path)) {
+        code = peal_cli_fail(cli, "'%s' is part of this command and cannot be changed", path);
     } else if (from_stdin) {
         return peal_cli_print(cli, &out, PEAL_EXIT_OK);
     } else if (!same && !peal_cli_replace(path, peal_text_get(&out), out.len, NULL)) {

@@ -2,7 +2,6 @@
 /* Pages to files; see page_file.h. */
 #include "cli/page/page_file.h"
 
-#include "cli/museum/museum.h"
 #include "report/report.h"
 
 #include <string.h>
@@ -22,11 +21,8 @@ void peal_page_begin(const struct peal_cli *cli, struct peal_page *page, enum pe
                      const char *title, const char *argument)
 {
     struct peal_source source;
-    const struct peal_source *exhibit = peal_museum_instead_of(peal_text_or_empty(argument));
     peal_page_init(page, kind, title);
-    if (exhibit)
-        peal_page_source(page, argument, exhibit->text, exhibit->len);
-    else if (argument && strpbrk(argument, "/.") && peal_cli_read(cli, argument, &source))
+    if (argument && strpbrk(argument, "/.") && peal_cli_read(cli, argument, &source))
         peal_page_source(page, argument, source.text, source.len);
 }
 

@@ -3,6 +3,7 @@
  * that is claimed of it is proved: of those that are advised, then of those that a search of the text
  * tries (text_search.h). A kernel with a signal that is never notified or waited on is searched too,
  * as one from which a line was lost. */
+#include "cli/museum/museum.h"
 #include "cli/patch.h"
 #include "cli/verify/verify_kernel.h"
 
@@ -188,6 +189,11 @@ static int write_text(struct peal_cli *cli, const struct peal_verify_settings *o
     peal_text_add(&out, text->text, text->len);
     if (o->output || strcmp(path, "-") == 0) {
         code = peal_cli_write(cli, where, &out) ? PEAL_EXIT_OK : PEAL_EXIT_OTHER;
+    } else if (peal_museum_instead_of(path)) {
+        code = peal_cli_fail(cli,
+                             "'%s' is part of this command and cannot be changed: -o FILE writes "
+                             "the fix",
+                             path);
     } else {
         struct peal_text backup = {0};
         peal_text_printf(&backup, "%s.orig", path);
