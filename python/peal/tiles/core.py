@@ -459,6 +459,9 @@ class Launch:
 
     def __iter__(self) -> Iterator[Program]:
         stream, rank = self.stream, self.stream.rank
+        rank.launches.append((rank.statement, self.name))
+        if rank.recording.dry:
+            return
         total = self.grid[0] * self.grid[1] * self.grid[2]
         hub = stream.meet()
         if stream.hub_ahead and len(rank.streams) == 1:
@@ -498,11 +501,14 @@ class Rank:
         self.streams: Dict[int, Stream] = {}
         self.stream_number = 0
         self.calls: List[int] = []           # where each call begins among the lines
-        self.calls_end: Optional[int] = None
+        self.calls_end: Optional[int] = None  # and what follows the last one
         self.state: Dict[str, Any] = {}      # of stand-ins, by their name
         self.last_lane: Optional[Lane] = None
         self.found: Optional[Region] = None
         self.names: Set[str] = set()
+        self.statement = 0                   # of the program's file
+        self.launches: List[Tuple[int, str]] = []  # of kernels: by which statement
+        self.symmetric_by: List[int] = []    # statements that made symmetric memory
         self.freed: Dict[Tuple[bool, int, str], List[Region]] = {}
 
     # -- memory --
@@ -520,6 +526,7 @@ class Rank:
             again.contents = contents
             return again
         if kind == "window":
+            self.symmetric_by.append(self.statement)
             address = heap(self.index) + self.heap_used
             self.heap_used += size
         else:
@@ -607,6 +614,7 @@ class Rank:
         region = self.at(address, nbytes)
         if region.changed is None:
             region.change()
+        region.kind = "window"  # wherever the program put it: programs of the rank reach it
         self.recording.cells.add((address, nbytes))
 
     def host_write(self, region: Region, offset: int, nbytes: int, value: Optional[float], dtype: Optional[str] = None) -> None:
@@ -684,6 +692,8 @@ class Rank:
         """The last call has ended, as those before it did."""
         self.host()
         self.calls_end = len(self.writer.lines)
+        self.last_lane = None
+        self.writer.forget()
 
 
 def _next_name(name: str) -> str:
@@ -708,6 +718,7 @@ class Recording:
         self.assumed: Dict[str, str] = {}
         self.promise: Optional[str] = None
         self.at_end: List[Callable[[], None]] = []  # called once, before the text is made
+        self.dry = False  # kernels are launched and do nothing
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
@@ -767,20 +778,33 @@ class Recording:
         self._check_held()
         cells = sorted(self.cells)
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
-        repeated = all(not parts[0] and not parts[-1] and all(part == parts[1] for part in parts[2:-1]) for parts in done) and (
+        repeated = all(not parts[0] and all(part == parts[1] for part in parts[2:-1]) for parts in done) and (
             repeats if not self.rank[0].calls else len(self.rank[0].calls) > 1)
+        if repeated and any(parts[-1] for parts in done):
+            self.note("what the program does after its calls is left out")
         yield from head(self.name, self.ranks, 0 if repeated else 1, self.promise)
         for text in [*self.notes, *(f"assumes {text}" for text in self.assumed.values())]:
             yield f"note {text}"
         calls = max(len(self.rank[0].calls), 1)
         yield "note for any number of calls: all do the same" if repeated else f"note for {calls} call{'s' * (calls > 1)}, one after the other"
+        self._tell_apart()
         for rank in self.rank:
             for region in rank.regions:
                 yield region.line()
         for rank, parts in zip(self.rank, done):
             yield f"rank {rank.index}"
+            if repeated and parts[1][-1:] == ["join"]:
+                parts[1].pop()  # a launch ends with that
             for part in parts[:2] if repeated else parts:
                 yield from part
+
+    def _tell_apart(self) -> None:
+        """What ranks have under one name is one thing only if it is alike on all of them; otherwise it gets names of its own."""
+        alike: Dict[str, Any] = {}
+        for region in [region for rank_ in self.rank for region in rank_.regions]:
+            name, what = region.name, (region.kind, region.zeroed, region.shared, region.kept)
+            while alike.setdefault(region.name, what) != what:
+                region.name = _next_name(region.name) if region.name != name else f"{name}_2"
 
     @staticmethod
     def _spelled(lines: Sequence[Any], cells: Sequence[Tuple[int, int]]) -> List[str]:

@@ -7,10 +7,14 @@ host (collectives, rendezvous, barriers). Modules of the program are each rank's
 """
 from __future__ import annotations
 
+import __future__
+import ast
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import operator
 import os
 import sys
 import threading
@@ -21,7 +25,7 @@ from . import core
 from .core import Rank, Recording, Refused, Region, refuse
 
 # What is imported by the name on the left comes from the module of this package on the right: its `modules()` gives modules by name.
-STANDINS = {"triton": "triton"}
+STANDINS = {"triton": "triton", "torch": "torch", "iris": "iris", "triton_dist": "dist", "nvshmem": "dist", "cuda": "dist"}
 
 MODELS: Dict[str, Dict[str, Any]] = {
     "triton-nvidia": {"threads": 32, "note": "memory orders and scopes are those of PTX"},
@@ -65,8 +69,8 @@ def running_frame() -> Any:
 class World:
     """All ranks of one run, and whose turn it is."""
 
-    def __init__(self, path: str, ranks: int, options: Options) -> None:
-        self.path, self.options = path, options
+    def __init__(self, path: str, ranks: int, options: Options, repeated: Tuple[int, int] = (0, 0)) -> None:
+        self.path, self.options, self.repeated = path, options, repeated
         self.recording = Recording(ranks, os.path.splitext(os.path.basename(path))[0])
         self.turns = [threading.Semaphore(0) for _ in range(ranks)]
         self.done: Set[int] = set()
@@ -107,7 +111,7 @@ class World:
         if self.failure is None:
             core.set_rank(self.recording.rank[index])
             try:
-                _run_file(self.path, self.options.arguments)
+                _run_file(self.path, self.options.arguments, self.repeated)
             except SystemExit as end:
                 if end.code not in (None, 0):
                     self.failure = Refused(f"{self.path}: the program ended with {end.code!r}")
@@ -196,16 +200,54 @@ def _is_shared(name: str) -> bool:
     return found
 
 
-def _run_file(path: str, arguments: Sequence[str]) -> None:
-    """The file as a program."""
+def _run_file(path: str, arguments: Sequence[str], repeated: Tuple[int, int]) -> None:
+    """The file as a program, statement by statement; those from repeated[0] on, up to repeated[1], are the call that is made several
+    times."""
     module = types.ModuleType("__main__")
     module.__file__ = os.path.abspath(path)
     sys.modules["__main__"] = module
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    statements = _statements(path)
+
+    def run(first: int, end: int) -> None:
+        for index in range(first, end):
+            rank().statement = index
+            exec(statements[index], module.__dict__)  # pylint: disable=exec-used
+    run(0, repeated[0])
+    if repeated[1]:
+        for _ in calls():
+            run(*repeated)
+    run(repeated[1], len(statements))
+
+
+def _statements(path: str) -> List[types.CodeType]:
+    """The statements of a file, and those that are for the main program only, each compiled."""
     with open(path, encoding="utf-8") as file:
-        text = file.read()
-    exec(compile(text, os.path.abspath(path), "exec"), module.__dict__)  # pylint: disable=exec-used
+        tree = ast.parse(file.read(), os.path.abspath(path))
+    body: List[ast.stmt] = []
+    flags = 0
+    for node in tree.body:
+        is_main = isinstance(node, ast.If) and not node.orelse and "__name__" in {
+            part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+        body += node.body if is_main else [node]  # type: ignore[attr-defined]
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            flags |= functools.reduce(operator.or_, (getattr(__future__, alias.name).compiler_flag for alias in node.names))
+    return [compile(ast.Module([node], []), os.path.abspath(path), "exec", flags, True) for node in body]
+
+
+def _repeated(here: World) -> Tuple[int, int]:
+    """Which statements of a program are one call: those that launch kernels, if they make no symmetric memory, and if no kernel is launched
+    twice. Then the program has a loop of its own."""
+    first, end = 1 << 30, 0
+    for each in here.recording.rank:
+        for statement, _ in each.launches:
+            first, end = min(first, statement), max(end, statement + 1)
+        if len({name for _, name in each.launches}) < len(each.launches):
+            return 0, 0
+    if here.calls_used or any(first <= statement < end for each in here.recording.rank for statement in each.symmetric_by):
+        return 0, 0
+    return (first, end) if end else (0, 0)
 
 
 # ---- stand-ins ----
@@ -386,17 +428,33 @@ def implements(contract: str, x: Any, y: Any, op: str = "sum", root: Optional[in
 # ---- the whole ----
 
 def record(path: str, ranks: int, given: Options) -> str:
-    """The recording of a program, for one number of ranks."""
+    """The recording of a program, for one number of ranks. What its calls are is found out by a first run, in which kernels do nothing."""
+    repeated = (0, 0)
+    if given.calls > 1 and not _imports_jax(path):
+        try:
+            repeated = _run(World(path, ranks, given), True, _repeated)
+        except Exception:  # pylint: disable=broad-except
+            pass  # the second run says it better
+    return _run(World(path, ranks, given, repeated), False, _finish)
+
+
+def _imports_jax(path: str) -> bool:
+    """In JAX a program launches nothing by itself: all of it is one call."""
+    with open(path, encoding="utf-8") as file:
+        return any(line.split()[:1] in (["import"], ["from"]) and line.split()[1].startswith("jax") for line in file if len(line.split()) > 1)
+
+
+def _run(here: World, dry: bool, then: Callable[[World], Any]) -> Any:
     global _world  # pylint: disable=global-statement
     finder, modules, paths, environment = _Finder(), dict(sys.modules), list(sys.path), dict(os.environ)
     sys.meta_path.insert(0, finder)
     for public in (calls, expect, implements, of_ranks):
         setattr(sys.modules["peal"], public.__name__, public)
     _shared.clear()
-    _world = World(path, ranks, given)
+    _world, here.recording.dry = here, dry
     try:
-        _world.start()
-        return _finish(_world)
+        here.start()
+        return then(here)
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name not in modules and not _is_shared(name)]:
@@ -418,4 +476,4 @@ def _finish(here: World) -> str:
     core.set_rank(None)
     recording.note(f"recorded for {recording.ranks} ranks: model {here.model()}, {MODELS[here.model()]['note']}; "
                    + ("a barrier of the host between calls" if given.between == "barrier" else "nothing between calls"))
-    return recording.text(repeats=given.calls > 1)
+    return recording.text(repeats=given.calls > 1 and _imports_jax(here.path))
