@@ -101,7 +101,7 @@ class _Block:
         one = self.code[at]
         if one.name == "mov" or one.name == "cvt":
             source = one.operands[1]
-            self.values[one.operands[0]] = _identity(source) if source in IDENTITIES else self.value(source)
+            self.values[one.operands[0]] = identity(source) if source in IDENTITIES else self.value(source)
         elif one.name in ("bar", "barrier"):
             core.program().barrier()
         elif one.name in ("membar", "fence"):
@@ -197,7 +197,7 @@ class _Block:
         return after[1] + 1, COMPARISONS[relation], value
 
 
-def _identity(word: str) -> Any:
+def identity(word: str) -> Any:
     program, what = core.program(), IDENTITIES[word]
     if isinstance(what, int):
         return what

@@ -142,6 +142,8 @@ class Compiled:
 def _argument(value: Any, is_constant: bool) -> Any:
     if is_constant or value is None or isinstance(value, (str, DType, JITFunction, Tile)) or callable(value) and not hasattr(value, "data_ptr"):
         return value
+    if isinstance(value, TensorDescriptor):
+        return value
     if isinstance(value, (tuple, list)):
         return type(value)(_argument(one, False) for one in value) if type(value) in (tuple, list) else value  # pylint: disable=unidiomatic-typecheck
     return tile(value)
@@ -514,6 +516,34 @@ def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shap
                         [operator.index(size) for size in block_shape], order)
 
 
+class TensorDescriptor:
+    """A block of a tensor at offsets that the kernel gives: loads outside are zero, stores outside are left out."""
+
+    def __init__(self, base: Any, shape: Sequence[Any], strides: Sequence[Any], block_shape: Sequence[int], *_: Any, **__: Any) -> None:
+        self.base, self.shape, self.strides, self.block_shape = base, list(shape), list(strides), [operator.index(one) for one in block_shape]
+
+    @staticmethod
+    def from_tensor(tensor: Any, block_shape: Sequence[int], *_: Any) -> TensorDescriptor:
+        return TensorDescriptor(tensor, tensor.shape, tensor.stride(), block_shape)
+
+    @property
+    def block_type(self) -> data.BlockType:
+        return data.BlockType(self.dtype, tuple(self.block_shape))
+
+    @property
+    def dtype(self) -> DType:
+        return tile(self.base).dtype.element_ty  # type: ignore[return-value]
+
+    def _block(self, offsets: Sequence[Any]) -> BlockPointer:
+        return make_block_ptr(self.base, self.shape, self.strides, offsets, self.block_shape)
+
+    def load(self, offsets: Sequence[Any]) -> Tile:
+        return self._block(offsets).load(range(len(self.block_shape)), "zero")
+
+    def store(self, offsets: Sequence[Any], value: Any) -> None:
+        self._block(offsets).store(value, range(len(self.block_shape)))
+
+
 def advance(base: BlockPointer, offsets: Any) -> BlockPointer:
     return base.advance(offsets)
 
@@ -631,6 +661,8 @@ def modules() -> Dict[str, types.ModuleType]:
     out["triton.runtime.jit"] = standin("triton.runtime.jit", JITFunction=JITFunction)
     out["triton.runtime.driver"] = standin("triton.runtime.driver", driver=driver, active=driver.active)
     out["triton.runtime"] = standin("triton.runtime", JITFunction=JITFunction, driver=driver, jit=out["triton.runtime.jit"], Autotuner=Autotuner)
+    out["triton.tools.tensor_descriptor"] = standin("triton.tools.tensor_descriptor", TensorDescriptor=TensorDescriptor)
+    out["triton.tools"] = standin("triton.tools", tensor_descriptor=out["triton.tools.tensor_descriptor"])
     out["triton.testing"] = standin("triton.testing", do_bench=lambda fn, *_, **__: fn() and 0.0 or 0.0)
     out["triton"] = standin("triton", jit=jit, autotune=autotune, heuristics=heuristics, Config=Config, cdiv=lambda a, b: -(-a // b),
                             next_power_of_2=next_power_of_2, language=tl, runtime=out["triton.runtime"], testing=out["triton.testing"],
