@@ -723,6 +723,7 @@ class Recording:
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
         self.held: List[Tuple[int, Set[int], str, Place]] = []
+        self.at_end: List[Callable[[], None]] = []  # what stand-ins have to say when all ranks are done
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -770,6 +771,8 @@ class Recording:
 
     def text(self, repeats: bool = True) -> str:
         """repeats: a program that does not mark its calls is one call of many."""
+        for finish in self.at_end:
+            finish()
         return "\n".join(self._lines(repeats)) + "\n"
 
     def _lines(self, repeats: bool) -> Iterator[str]:

@@ -25,7 +25,7 @@ from . import core
 from .core import Rank, Recording, Refused, Region, refuse
 
 # What is imported by the name on the left comes from the module of this package on the right: its `modules()` gives modules by name.
-STANDINS = {"triton": "triton", "torch": "torch", "iris": "iris", "triton_dist": "dist", "nvshmem": "dist", "cuda": "dist"}
+STANDINS = {"triton": "triton", "torch": "torch", "iris": "iris", "jax": "jax", "triton_dist": "dist", "nvshmem": "dist", "cuda": "dist"}
 
 MODELS: Dict[str, Dict[str, Any]] = {
     "triton-nvidia": {"threads": 32, "note": "memory orders and scopes are those of PTX"},
