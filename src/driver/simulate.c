@@ -150,12 +150,9 @@ static enum peal_status launch(struct batch *batch)
             buffers[(size_t)w * nparams + p] = host->areas[w].base;
     struct peal_sim_args args = {.buffers = buffers};
     peal_diags_init(&diags);
+    struct peal_sim_turns turns = {&options, &args, 1};
     enum peal_status status =
-        peal_sim_new(host->machine, host->workers, &options, &diags, &batch->sim);
-    if (status == PEAL_OK)
-        status = peal_sim_launch(batch->sim, batch->linked.plan, &args, &diags);
-    if (status == PEAL_OK)
-        status = peal_sim_run(batch->sim);
+        peal_sim_run_plan(host->machine, batch->linked.plan, &turns, &diags, &batch->sim);
     struct peal_text why = {0};
     if (status == PEAL_OK && peal_sim_deadlock(batch->sim)) {
         peal_sim_deadlock_print(batch->sim, &why);

@@ -238,14 +238,8 @@ static enum peal_status launch(struct alone_run *run)
     bool data = run->has_data || count == 0;
     struct peal_sim_options options = {.data = data ? PEAL_SIM_DATA_FULL : PEAL_SIM_DATA_OFF};
     struct peal_sim_args given = {.buffers = data ? buffers : NULL};
-    status = peal_sim_new(run->machine, request->ranks, &options, &run->diags, &run->sim);
-    for (uint32_t i = 0; i < launches; i++) {
-        if (status != PEAL_OK)
-            break;
-        status = peal_sim_launch(run->sim, run->plan, &given, &run->diags);
-    }
-    if (status == PEAL_OK)
-        status = peal_sim_run(run->sim);
+    struct peal_sim_turns turns = {&options, &given, launches};
+    status = peal_sim_run_plan(run->machine, run->plan, &turns, &run->diags, &run->sim);
     if (status == PEAL_OK && peal_sim_deadlock(run->sim)) {
         peal_sim_deadlock_print(run->sim, &run->why);
         status = PEAL_TIMEOUT;

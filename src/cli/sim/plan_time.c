@@ -13,11 +13,8 @@ int peal_plan_time(const struct peal_cli *cli, const char *argument, const struc
     peal_diags_init(&diags);
     enum peal_status status = peal_machine_open(machine, &diags, &opened);
     if (status == PEAL_OK)
-        status = peal_sim_new(opened, plan->nranks, &(struct peal_sim_options){0}, &diags, &sim);
-    if (status == PEAL_OK)
-        status = peal_sim_launch(sim, plan, &(struct peal_sim_args){0}, &diags);
-    if (status == PEAL_OK)
-        status = peal_sim_run(sim);
+        status =
+            peal_sim_run_plan(opened, plan, &(struct peal_sim_turns){.launches = 1}, &diags, &sim);
     int code = PEAL_EXIT_OK;
     if (status != PEAL_OK) {
         code = peal_cli_diags(cli, status, &diags);

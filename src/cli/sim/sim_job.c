@@ -85,18 +85,21 @@ static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
     struct peal_sim_options options = {
         .depth = depth, .pace = job->options.pace, .strict = !job->streamed};
     uint32_t used = 0;
-    if (peal_sim_new(job->machine, job->plan->nranks, &options, &job->diags, &sim) != PEAL_OK)
-        return 0;
-    enum peal_status status = PEAL_OK;
-    enter(job, job->streamed ? PEAL_PHASE_SLOT_RANKS : PEAL_PHASE_SLOT_RUN);
-    for (uint32_t i = 0; i < job->launches; i++) {
-        if (status != PEAL_OK)
-            break;
-        status = job->streamed ? launch_stream(job, sim)
-                               : peal_sim_launch(sim, job->plan, NULL, &job->diags);
+    enum peal_status status;
+    if (job->streamed) {
+        status = peal_sim_new(job->machine, job->plan->nranks, &options, &job->diags, &sim);
+        enter(job, PEAL_PHASE_SLOT_RANKS);
+        if (status == PEAL_OK)
+            status = launch_stream(job, sim);
+        enter(job, PEAL_PHASE_SLOT_RUN);
+        if (status == PEAL_OK)
+            status = peal_sim_run(sim);
+    } else {
+        struct peal_sim_turns turns = {.options = &options, .launches = job->launches};
+        enter(job, PEAL_PHASE_SLOT_RUN);
+        status = peal_sim_run_plan(job->machine, job->plan, &turns, &job->diags, &sim);
     }
-    enter(job, PEAL_PHASE_SLOT_RUN);
-    if (status == PEAL_OK && peal_sim_run(sim) == PEAL_OK && !peal_sim_deadlock(sim))
+    if (status == PEAL_OK && !peal_sim_deadlock(sim))
         used = peal_sim_stats(sim)->slots_used;
     peal_sim_free(sim);
     return used;
@@ -162,15 +165,8 @@ static void simulate(struct peal_sim_job *job)
     }
     double began = seconds();
     enter(job, PEAL_PHASE_RUN);
-    job->status =
-        peal_sim_new(job->machine, job->plan->nranks, &job->options, &job->diags, &job->sim);
-    for (uint32_t i = 0; i < job->launches; i++) {
-        if (job->status != PEAL_OK)
-            break;
-        job->status = peal_sim_launch(job->sim, job->plan, &args, &job->diags);
-    }
-    if (job->status == PEAL_OK)
-        job->status = peal_sim_run(job->sim);
+    struct peal_sim_turns turns = {&job->options, &args, job->launches};
+    job->status = peal_sim_run_plan(job->machine, job->plan, &turns, &job->diags, &job->sim);
     job->seconds = seconds() - began;
     if (job->status == PEAL_OK && data && !peal_sim_deadlock(job->sim)) {
         enter(job, PEAL_PHASE_DATA);

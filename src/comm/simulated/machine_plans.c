@@ -275,14 +275,8 @@ static enum trial try_plan(const struct peal_machine_plans *plans, const struct 
     struct peal_sim *sim = NULL;
     struct peal_diags diags;
     peal_diags_init(&diags);
-    enum peal_status status = peal_sim_new(plans->machine, plan->nranks, &options, &diags, &sim);
-    for (int i = 0; i < 2; i++) {
-        if (status != PEAL_OK)
-            break;
-        status = peal_sim_launch(sim, plan, NULL, &diags);
-    }
-    if (status == PEAL_OK)
-        status = peal_sim_run(sim);
+    struct peal_sim_turns twice = {.options = &options, .launches = 2};
+    enum peal_status status = peal_sim_run_plan(plans->machine, plan, &twice, &diags, &sim);
     enum trial trial = TRIAL_FAILS;
     if (status == PEAL_OK)
         trial = peal_sim_deadlock(sim) ? TRIAL_STOPS : TRIAL_ENDS;

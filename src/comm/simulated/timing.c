@@ -79,14 +79,10 @@ static enum peal_status find_timing(struct peal_platform *platform, struct peal_
     return status;
 }
 
-/* Runs what was launched; the time at which all of it has ended. */
-static enum peal_status run(struct peal_sim *sim, struct peal_comm *comm, const char *call,
-                            uint64_t *time)
+/* Of a simulation that has been run: the time at which all of it has ended. */
+static enum peal_status take_time(struct peal_sim *sim, struct peal_comm *comm, const char *call,
+                                  uint64_t *time)
 {
-    enum peal_status status = peal_sim_run(sim);
-    if (status != PEAL_OK)
-        return peal_comm_fail(comm, status, "%s on the simulated machine: %s", call,
-                              peal_status_text(status));
     if (peal_sim_deadlock(sim)) {
         struct peal_text why = {0};
         peal_sim_deadlock_print(sim, &why);
@@ -123,19 +119,16 @@ static enum peal_status time_kernel(struct peal_timing *timing, struct peal_comm
                                     const struct peal_kernel *kernel, const struct peal_plan *plan,
                                     const uint64_t *now, uint64_t *time)
 {
-    struct peal_sim_options options = {.data = PEAL_SIM_DATA_OFF};
     struct peal_sim_args args = {.not_before = now};
     struct peal_sim *sim = NULL;
     struct peal_diags diags;
     peal_diags_init(&diags);
-    enum peal_status status =
-        peal_sim_new(timing->machine, peal_comm_size(comm), &options, &diags, &sim);
-    if (status == PEAL_OK)
-        status = peal_sim_launch(sim, plan, &args, &diags);
+    struct peal_sim_turns turns = {.args = &args, .launches = 1};
+    enum peal_status status = peal_sim_run_plan(timing->machine, plan, &turns, &diags, &sim);
     if (status != PEAL_OK)
         fail_diags(comm, status, kernel->name, &diags);
     else
-        status = run(sim, comm, kernel->name, time);
+        status = take_time(sim, comm, kernel->name, time);
     peal_sim_free(sim);
     peal_diags_release(&diags);
     return status;
@@ -199,8 +192,10 @@ static enum peal_status simulate(struct peal_timing *timing, struct peal_comm *c
             status = peal_sim_launch(sim, plan, NULL, &diags);
         done += count;
     } while (done < args->count && status == PEAL_OK);
+    if (status == PEAL_OK && (status = peal_sim_run(sim)) != PEAL_OK)
+        fail_diags(comm, status, name, &diags);
     if (status == PEAL_OK)
-        status = run(sim, comm, name, time);
+        status = take_time(sim, comm, name, time);
     peal_sim_free(sim);
     peal_diags_release(&diags);
     return status;

@@ -103,8 +103,6 @@ static enum peal_status plan_message(struct peal_transit *transit, const struct 
 static enum peal_status ask(struct peal_transit *transit, struct peal_diags *diags,
                             struct postage *asked)
 {
-    struct peal_sim_options options = {.data = PEAL_SIM_DATA_OFF};
-    struct peal_sim_args launch = {0};
     struct peal_plan *plan = NULL;
     struct peal_sim *sim = NULL;
     enum peal_status status = PEAL_OK;
@@ -113,11 +111,8 @@ static enum peal_status ask(struct peal_transit *transit, struct peal_diags *dia
     if (status == PEAL_OK)
         status = plan_message(transit, asked, diags, &plan);
     if (status == PEAL_OK)
-        status = peal_sim_new(transit->machine, transit->size, &options, diags, &sim);
-    if (status == PEAL_OK)
-        status = peal_sim_launch(sim, plan, &launch, diags);
-    if (status == PEAL_OK)
-        status = peal_sim_run(sim);
+        status = peal_sim_run_plan(transit->machine, plan, &(struct peal_sim_turns){.launches = 1},
+                                   diags, &sim);
     if (status == PEAL_OK) {
         struct peal_sim_rank_stats from, to;
         peal_sim_rank(sim, transit->rank, &from);

@@ -363,6 +363,18 @@ enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *p
     return peal_sim_call(sim, instance, args);
 }
 
+enum peal_status peal_sim_run_plan(const struct peal_machine *machine, const struct peal_plan *plan,
+                                   const struct peal_sim_turns *turns, struct peal_diags *diags,
+                                   struct peal_sim **out)
+{
+    static const struct peal_sim_options plain = {0};
+    const struct peal_sim_options *options = turns->options ? turns->options : &plain;
+    enum peal_status status = peal_sim_new(machine, plan->nranks, options, diags, out);
+    for (uint32_t i = 0; i < turns->launches && status == PEAL_OK; i++)
+        status = peal_sim_launch(*out, plan, turns->args, diags);
+    return status == PEAL_OK ? peal_sim_run(*out) : status;
+}
+
 const struct peal_sim_stats *peal_sim_stats(const struct peal_sim *sim)
 {
     return &sim->stats;

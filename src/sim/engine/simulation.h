@@ -114,6 +114,17 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
  * peal_sim_deadlock describes it. */
 enum peal_status peal_sim_run(struct peal_sim *sim);
 
+/* All of the above for a plan of all ranks: a simulation, this number of launches, the run. *out is the
+ * caller's to free, also after a failure. */
+struct peal_sim_turns {
+    const struct peal_sim_options *options;
+    const struct peal_sim_args *args; /* or NULL */
+    uint32_t launches;
+};
+enum peal_status peal_sim_run_plan(const struct peal_machine *machine, const struct peal_plan *plan,
+                                   const struct peal_sim_turns *turns, struct peal_diags *diags,
+                                   struct peal_sim **out);
+
 /* Phase 2: replays what was added to the log since the last call, on the launches' buffers. */
 enum peal_status peal_sim_sync(struct peal_sim *sim);
 
