@@ -66,9 +66,7 @@ void peal_symmetric_release(struct peal_comm *comm)
 
 void peal_symmetric_isolate(struct peal_comm *comm)
 {
-    for (struct peal_symmetric *m = comm->symmetric; m; m = m->next) {
-        if (comm->team->threads)
-            break;
+    for (struct peal_symmetric *m = comm->symmetric; m && !comm->team->threads; m = m->next) {
         char *own = m->at[comm->team->rank];
         retract(comm->team, m);
         if (m->isolated || !own || m->bytes == 0 || !peal_memory_limit_has(m->bytes, 1, NULL))

@@ -169,9 +169,7 @@ static enum peal_status find_dtype(struct peal_host *host, struct peal_host_requ
 {
     const struct peal_host_tensor *first = NULL;
     r->dtype = PEAL_F32;
-    for (uint32_t a = 0; a < r->work->nparams; a++) {
-        if (r->work->function)
-            break;
+    for (uint32_t a = 0; a < r->work->nparams && !r->work->function; a++) {
         const struct peal_host_tensor *tensor = r->tensors[a];
         if (!tensor || !r->work->params[a].generic)
             continue;
@@ -383,11 +381,8 @@ enum peal_status peal_host_request_make(struct peal_host *host, const struct pea
     if (!peal_vec_reserve(&host->scratch, (size_t)r->members * r->work->nparams + 1))
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a task");
     r->places = host->scratch.at;
-    for (uint32_t a = 0; a < spec->nargs; a++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t a = 0; a < spec->nargs && status == PEAL_OK; a++)
         status = take_argument(host, r, a);
-    }
     for (uint32_t a = (uint32_t)spec->nargs; a < r->work->nparams; a++) {
         r->args[a] = (struct peal_host_arg){.kind = PEAL_TASK_INT};
         r->tensors[a] = NULL;

@@ -125,9 +125,7 @@ static enum peal_status check_pairs(struct look *look)
         qsort(look->list.at, look->list.len, sizeof *look->list.at, by_begin);
     for (size_t i = 0; i < look->list.len; i++) {
         const struct task_access *x = &look->list.at[i];
-        for (size_t j = i + 1; j < look->list.len; j++) {
-            if (look->list.at[j].begin >= x->end)
-                break;
+        for (size_t j = i + 1; j < look->list.len && look->list.at[j].begin < x->end; j++) {
             const struct task_access *y = &look->list.at[j];
             if (x->task == y->task || !(x->writes || y->writes) || ordered(look, x, y))
                 continue;
@@ -145,9 +143,7 @@ static enum peal_status check_worker(struct peal_host *host, uint32_t worker)
 {
     struct look look = {.host = host, .worker = worker};
     bool ok = true;
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
-        if (!ok)
-            break;
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES && ok; q++) {
         uint32_t index = worker * PEAL_HOST_QUEUES + q;
         uint32_t pushed = atomic_load(&host->shared->queues[index].pushed);
         look.count[q] = (uint32_t)host->positions[index] - pushed;
@@ -210,9 +206,7 @@ static enum peal_status check_cycles(struct peal_host *host)
         if (held && entry >> PEAL_HOST_BLOCK_BITS < first)
             first = entry >> PEAL_HOST_BLOCK_BITS;
     }
-    for (uint64_t id = first; id < host->next_id; id++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint64_t id = first; id < host->next_id && status == PEAL_OK; id++) {
         const struct peal_host_block *block = host->held[id % PEAL_MOST_QUEUED];
         if (can_start(&walk, block))
             finish(&walk, block);
@@ -260,9 +254,7 @@ static enum peal_status check_kernels(struct peal_host *host)
     enum peal_status status = PEAL_OK;
     if (!user)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for the check");
-    for (uint64_t id = host->oldest; id < host->next_id; id++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint64_t id = host->oldest; id < host->next_id && status == PEAL_OK; id++) {
         const struct peal_host_block *block = host->held[id % PEAL_MOST_QUEUED];
         if (block->kind != PEAL_HOST_RUN_KERNEL)
             continue;
@@ -282,11 +274,8 @@ enum peal_status peal_host_check(struct peal_host *host)
     if (!host->holding)
         return peal_host_fail(host, PEAL_INVALID, "nothing is held: peal_host_hold comes first");
     peal_host_retire(host);
-    for (uint32_t w = 0; w < host->workers; w++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t w = 0; w < host->workers && status == PEAL_OK; w++)
         status = check_worker(host, w);
-    }
     if (status == PEAL_OK)
         status = check_cycles(host);
     if (status == PEAL_OK)

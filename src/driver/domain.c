@@ -351,9 +351,7 @@ static void find_last_use(struct peal_host *host, const struct peal_host_domain 
 static void give_simulated(struct peal_host *host, const struct peal_host_domain *domain)
 {
     const struct peal_host_shared_domain *shared = &host->shared->domains[domain->slot];
-    for (uint32_t m = 0; m < domain->size; m++) {
-        if (!shared->bytes)
-            break;
+    for (uint32_t m = 0; m < domain->size && shared->bytes; m++) {
         uint32_t worker = domain->workers[m];
         struct peal_host_pending_free gone = {
             worker,
@@ -374,9 +372,7 @@ enum peal_status peal_domain_release(struct peal_host *host, struct peal_domain 
         return status;
     uint64_t after[PEAL_MOST_RANKS] = {0};
     find_last_use(host, domain, after);
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES && status == PEAL_OK; q++) {
         struct peal_host_internal task = {.kind = PEAL_HOST_CLOSE_DOMAIN,
                                           .queue = q,
                                           .slot = domain->slot,

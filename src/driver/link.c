@@ -154,17 +154,13 @@ static void make_instance(struct linker *l, struct instance *instance)
     instance->signals = calloc(plan->signals.count + 1, sizeof *instance->signals);
     instance->channels = calloc(plan->channels.count + 1, sizeof *instance->channels);
     l->failed |= !scratch || !instance->bufs || !instance->signals || !instance->channels;
-    for (uint32_t b = 0; b < plan->bufs.count; b++) {
-        if (l->failed)
-            break;
+    for (uint32_t b = 0; b < plan->bufs.count && !l->failed; b++) {
         struct peal_buf_spec spec = spec_of(plan, b, longest(plan, b));
         instance->bufs[b] = scratch[b];
         if (spec.kind == PEAL_BUF_WINDOW)
             instance->bufs[b] = add_buf(l, &spec);
     }
-    for (uint32_t s = 0; s < plan->signals.count; s++) {
-        if (l->failed)
-            break;
+    for (uint32_t s = 0; s < plan->signals.count && !l->failed; s++) {
         l->failed = ++l->nsignals > MAX_SIGNALS;
         instance->signals[s] =
             peal_assembler_signal(l->a, peal_plan_string(plan, signals[s].name),
@@ -172,9 +168,7 @@ static void make_instance(struct linker *l, struct instance *instance)
     }
     char name[32];
     snprintf(name, sizeof name, "task%llu", (unsigned long long)block->id);
-    for (uint32_t c = 0; c < plan->channels.count; c++) {
-        if (l->failed)
-            break;
+    for (uint32_t c = 0; c < plan->channels.count && !l->failed; c++) {
         instance->channels[c] =
             peal_assembler_channel(l->a, name, block->parts[channels[c].sender].worker, c,
                                    block->parts[channels[c].receiver].worker);
@@ -311,9 +305,7 @@ static void link_lane(struct linker *l, const struct instance *instance, uint32_
         if (i == 0)
             first_reg = reg;
     }
-    for (uint64_t i = 0; i < source->ops; i++) {
-        if (l->failed)
-            break;
+    for (uint64_t i = 0; i < source->ops && !l->failed; i++) {
         struct peal_op op = peal_plan_ops(plan)[source->first_op + i];
         struct peal_ref small[8], *refs = small;
         if (peal_op_is_sync(&op)) {
@@ -324,9 +316,7 @@ static void link_lane(struct linker *l, const struct instance *instance, uint32_
         if (n > 8)
             refs = malloc(n * sizeof *refs);
         l->failed |= !refs;
-        for (uint32_t r = 0; r < n; r++) {
-            if (l->failed)
-                break;
+        for (uint32_t r = 0; r < n && !l->failed; r++) {
             struct peal_op seen = peal_op_of_operand(&op, r);
             refs[r] = link_ref(l, instance, &seen, peal_plan_refs(plan)[op.mem.ref + r]);
         }
@@ -459,9 +449,7 @@ static void link_rank(struct linker *l, uint32_t worker)
 {
     uint32_t lanes = l->lanes[0] + l->lanes[1];
     peal_assembler_rank_begin(l->a, worker);
-    for (uint32_t i = 0; i < lanes; i++) {
-        if (l->failed)
-            break;
+    for (uint32_t i = 0; i < lanes && !l->failed; i++) {
         uint32_t queue = PEAL_HOST_COMPUTE, lane = i;
         if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* the other queue's lanes come after */
             queue = PEAL_HOST_COMM;
@@ -471,11 +459,8 @@ static void link_rank(struct linker *l, uint32_t worker)
         struct cursor at = {0};
         if (i > 0)
             peal_assembler_lane_begin(l->a);
-        for (uint64_t t = 0; t < queue_count(l, index); t++) {
-            if (l->failed)
-                break;
+        for (uint64_t t = 0; t < queue_count(l, index) && !l->failed; t++)
             link_part(l, &at, index, t, lane);
-        }
     }
 }
 
@@ -565,11 +550,8 @@ enum peal_status peal_link(struct peal_host *host, struct peal_linked *out)
                 break;
             make_instance(l, &l->instances[t]);
         }
-        for (uint32_t w = 0; w < host->workers; w++) {
-            if (l->failed)
-                break;
+        for (uint32_t w = 0; w < host->workers && !l->failed; w++)
             link_rank(l, w);
-        }
     }
     if (l->a && !l->failed)
         status = peal_assembler_finish(l->a, &diags, &out->plan);

@@ -144,9 +144,7 @@ enum peal_status peal_native_start(struct peal_host *host)
     enum peal_status status = PEAL_OK;
     if (host->hosts)
         return peal_away_start(host, host->hosts);
-    for (uint32_t w = 0; w < host->workers; w++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t w = 0; w < host->workers && status == PEAL_OK; w++) {
         if (host->threads)
             status = start_threads(host, w);
         else

@@ -123,9 +123,7 @@ static bool rebuild(struct peal_host_piece *piece, const struct tensor_touch *t)
     bool ok = true;
     piece->spans.at = NULL;
     piece->spans.len = piece->spans.cap = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!ok)
-            break;
+    for (size_t i = 0; i < count && ok; i++) {
         ok = append(piece, cut(old[i], 0, t->begin));
         struct peal_host_span inside = cut(old[i], t->begin, t->end);
         if (ok && inside.begin < inside.end) {

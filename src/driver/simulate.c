@@ -106,9 +106,7 @@ static void end_task(struct batch *batch, uint64_t id)
     struct peal_host_block *block = block_of(batch, id);
     enum peal_status status = batch->results[id - host->oldest];
     uint64_t culprit = 0;
-    for (uint32_t m = 0; m < block->members; m++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t m = 0; m < block->members && status == PEAL_OK; m++) {
         status = peal_taint_inputs(shared, block, m, &culprit);
         if (status != PEAL_OK)
             atomic_store(&block->cause, culprit);

@@ -229,9 +229,7 @@ static enum peal_status launch(struct alone_run *run)
     void **buffers = calloc((size_t)request->ranks * count + 1, sizeof *buffers);
     if (!buffers)
         return PEAL_NO_MEMORY;
-    for (uint32_t r = 0; r < request->ranks; r++) {
-        if (!run->has_data)
-            break;
+    for (uint32_t r = 0; r < request->ranks && run->has_data; r++) {
         for (uint32_t i = 0; i < count; i++)
             buffers[(size_t)r * count + i] = args[i]->data[r];
     }

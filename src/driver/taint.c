@@ -60,9 +60,7 @@ enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin
     if (!lock(worker))
         return PEAL_PEER_DEAD;
     uint32_t count = atomic_load_explicit(&worker->ntaints, memory_order_relaxed); /* locked */
-    for (uint32_t i = 0; i < count; i++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t i = 0; i < count && status == PEAL_OK; i++) {
         const struct peal_host_taint *taint = &worker->taints[i];
         if (taint->begin < end && begin < taint->end) {
             status = (enum peal_status)taint->status;
@@ -136,9 +134,7 @@ enum peal_status peal_taint_inputs(struct peal_host_shared *shared,
     enum peal_status status = PEAL_OK;
     if (!any(worker))
         return PEAL_OK;
-    for (uint32_t a = 0; a < block->nargs; a++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t a = 0; a < block->nargs && status == PEAL_OK; a++) {
         uint64_t at = peal_taint_address(block, member, a);
         uint64_t bytes = block->places[(size_t)member * block->nargs + a].touched;
         if (is_tensor(&block->args[a], PEAL_DIR_IN))

@@ -230,9 +230,7 @@ static enum peal_status settle(struct peal_host *host, const struct peal_host_pi
     uint64_t counts[PEAL_HOST_QUEUES];
     enum peal_status status = PEAL_OK;
     peal_order_ask(piece, writes, counts);
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES && status == PEAL_OK; q++) {
         if (counts[q])
             status = peal_host_wait_position(host, piece->worker, q, counts[q]);
     }
@@ -390,9 +388,7 @@ static enum peal_status move_all(struct peal_host *host, struct peal_tensor hand
     bool sharded = tensor->place == PEAL_SHARDED;
     uint32_t parts = sharded || writes ? tensor->npieces : 1;
     status = check_move(host, tensor, data, bytes, bytes_of(tensor));
-    for (uint32_t i = 0; i < parts; i++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t i = 0; i < parts && status == PEAL_OK; i++) {
         if (sharded)
             status = move_shard(host, tensor, i, data, writes);
         else
@@ -447,9 +443,7 @@ enum peal_status peal_host_wait_tensor(struct peal_host *host, struct peal_tenso
     struct peal_host_tensor *tensor = find_tensor(host, handle, &status);
     if (!tensor)
         return status;
-    for (uint32_t i = 0; i < tensor->npieces; i++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t i = 0; i < tensor->npieces && status == PEAL_OK; i++) {
         status = settle(host, &tensor->pieces[i], false);
         if (status == PEAL_OK)
             status = check_clean(host, tensor, &tensor->pieces[i], false);

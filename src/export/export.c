@@ -217,9 +217,7 @@ static void choose_name(const struct peal_plan *plan, bool identifier, struct pe
     const char *name = peal_plan_string(plan, plan->kernel);
     if (!*name || (identifier && *name >= '0' && *name <= '9'))
         peal_text_puts(out, "k");
-    for (const char *c = name; *c; c++) {
-        if (out->len >= 100)
-            break;
+    for (const char *c = name; *c && out->len < 100; c++) {
         bool word = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                     (*c >= '0' && *c <= '9') || *c == '_';
         bool dot = !identifier && c > name && (*c == '.' || *c == '-');

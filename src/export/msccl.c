@@ -220,17 +220,12 @@ static void write_compute(struct msccl_writer *w, const struct peal_op *op, uint
             first = i;
     }
     add_local(w, "cpy", place(w, op, peal_op_src(plan, op, first)), dst, cnt);
-    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-        if (w->failed)
-            break;
+    for (uint32_t i = 0; i < op->mem.nsrc && !w->failed; i++) {
         if (i != first)
             add_local(w, "re", place(w, op, peal_op_src(plan, op, i)), dst, cnt);
     }
-    for (uint32_t i = 0; i < op->mem.more_dsts; i++) {
-        if (w->failed)
-            break;
+    for (uint32_t i = 0; i < op->mem.more_dsts && !w->failed; i++)
         add_local(w, "cpy", dst, place(w, op, peal_op_more_dst(plan, op, i)), cnt);
-    }
 }
 
 static void free_slot(struct msccl_writer *w, uint32_t channel)
@@ -351,11 +346,8 @@ static void write_lane(struct msccl_writer *w)
         if (!w->failed && send != PEAL_NONE && recv != PEAL_NONE)
             w->blocks.at[b].recv = peal_plan_channels(w->plan)[recv].sender;
     }
-    for (uint64_t i = 0; i < lane->ops; i++) {
-        if (w->failed)
-            break;
+    for (uint64_t i = 0; i < lane->ops && !w->failed; i++)
         write_op(w, &peal_plan_ops(w->plan)[lane->first_op + i]);
-    }
     w->temporary += (uint64_t)w->ntemps * w->slot_chunks;
 }
 
@@ -523,15 +515,10 @@ bool peal_msccl_write(const struct peal_plan *plan, const char *proto, struct pe
     w.failed = !peal_export_layout_find(plan, diags, &w.layout) || !number_channels(&w);
     if (!w.failed)
         put_head(&w, proto, out);
-    for (w.rank = 0; w.rank < plan->nranks; w.rank++) {
-        if (w.failed)
-            break;
+    for (w.rank = 0; w.rank < plan->nranks && !w.failed; w.rank++) {
         w.temporary = 0;
-        for (w.lane = 0; w.lane < peal_plan_lane_count(plan, w.rank); w.lane++) {
-            if (w.failed)
-                break;
+        for (w.lane = 0; w.lane < peal_plan_lane_count(plan, w.rank) && !w.failed; w.lane++)
             write_lane(&w);
-        }
         if (!w.failed)
             settle(&w);
         if (!w.failed)

@@ -349,14 +349,9 @@ static void write_lane(struct mscclpp_writer *w)
     peal_json_object(&w->json);
     peal_json_put_uint(&w->json, "id", w->lane);
     peal_json_put_array(&w->json, "ops");
-    for (uint64_t i = 0; i < lane->ops; i++) {
-        if (w->failed)
-            break;
+    for (uint64_t i = 0; i < lane->ops && !w->failed; i++)
         write_op(w, &peal_plan_ops(plan)[lane->first_op + i]);
-    }
-    for (uint32_t c = 0; c < plan->cells; c++) {
-        if (w->failed)
-            break;
+    for (uint32_t c = 0; c < plan->cells && !w->failed; c++) {
         struct used_cell *cell = cell_of(w, w->rank, c);
         if (cell->writer != PEAL_NONE && cell->waiter_lane == w->lane)
             take_signals(w, cell, cell->total);
@@ -441,11 +436,8 @@ static void write_rank(struct mscclpp_writer *w)
     peal_json_put_uint(&w->json, "scratch_chunks", w->layout.scratch_chunks);
     peal_json_break(&w->json, 5);
     peal_json_put_array(&w->json, "threadblocks");
-    for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank); w->lane++) {
-        if (w->failed)
-            break;
+    for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank) && !w->failed; w->lane++)
         write_lane(w);
-    }
     peal_json_array_end(&w->json);
     write_resources(w);
     peal_json_object_end(&w->json);
@@ -488,11 +480,8 @@ bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
         see_all(&w);
     if (!w.failed)
         put_head(&w);
-    for (w.rank = 0; w.rank < plan->nranks; w.rank++) {
-        if (w.failed)
-            break;
+    for (w.rank = 0; w.rank < plan->nranks && !w.failed; w.rank++)
         write_rank(&w);
-    }
     if (!w.failed) {
         peal_json_array_end(&w.json);
         peal_json_object_end(&w.json);

@@ -96,12 +96,8 @@ static bool has_phases(const struct sends_pass *s, const struct peal_op *op)
 
 static void list_notices(struct sends_pass *s)
 {
-    for (uint32_t l = 0; l < s->plan->lanes.count; l++) {
-        if (s->failed)
-            break;
-        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops; i++) {
-            if (s->failed)
-                break;
+    for (uint32_t l = 0; l < s->plan->lanes.count && !s->failed; l++) {
+        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops && !s->failed; i++) {
             const struct peal_op *op = op_at(s, l, i);
             if (has_phases(s, op))
                 refuse(s, s->rank_of[l], op, "places cannot depend on the launch");
@@ -152,9 +148,7 @@ static void find_reads(struct sends_pass *s, uint32_t lane, const struct notice 
 {
     uint32_t rank = s->rank_of[lane];
     memset(last, 0, s->plan->nranks * sizeof *last);
-    for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[lane].ops; i++) {
-        if (s->failed)
-            break;
+    for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[lane].ops && !s->failed; i++) {
         const struct peal_op *op = op_at(s, lane, i);
         if (peal_op_is_wait(op)) {
             const struct notice *n = notice_for(s, rank, op);
@@ -212,9 +206,7 @@ static void find_writes(struct sends_pass *s, uint32_t lane)
 {
     uint32_t rank = s->rank_of[lane];
     uint64_t ops = peal_plan_lanes(s->plan)[lane].ops;
-    for (uint64_t i = 0; i < ops; i++) {
-        if (s->failed)
-            break;
+    for (uint64_t i = 0; i < ops && !s->failed; i++) {
         const struct peal_op *op = op_at(s, lane, i);
         const struct peal_ref *dst = NULL;
         if (!peal_op_is_sync(op))
@@ -276,9 +268,7 @@ static void choose_channels(struct sends_pass *s)
     bool used[MAX_PORTS] = {false};
     if (s->transfers.len)
         qsort(t, s->transfers.len, sizeof *t, by_send);
-    for (size_t i = 0; i < s->transfers.len; i++) {
-        if (s->failed)
-            break;
+    for (size_t i = 0; i < s->transfers.len && !s->failed; i++) {
         bool same =
             i > 0 && t[i].from_lane == t[i - 1].from_lane && t[i].to_lane == t[i - 1].to_lane;
         if (!same)
@@ -465,25 +455,19 @@ static void put_lanes(struct sends_pass *s, const struct sends_view *received)
 {
     const struct transfer **at = received->at;
     size_t in = 0, out = 0;
-    for (uint32_t l = 0; l < s->plan->lanes.count; l++) {
-        if (s->failed)
-            break;
+    for (uint32_t l = 0; l < s->plan->lanes.count && !s->failed; l++) {
         if (l == s->first_lane[s->rank_of[l]])
             peal_assembler_rank_begin(s->a, s->rank_of[l]);
         else
             peal_assembler_lane_begin(s->a);
         while (out < s->transfers.len && s->transfers.at[out].from_lane < l)
             out++;
-        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops; i++) {
-            if (s->failed)
-                break;
+        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops && !s->failed; i++) {
             size_t first = in;
             const struct transfer *push = NULL;
             while (in < received->len && at[in]->to_lane == l && at[in]->recv_at == i)
                 in++;
-            for (size_t k = out; k < s->transfers.len; k++) {
-                if (s->transfers.at[k].from_lane != l)
-                    break;
+            for (size_t k = out; k < s->transfers.len && s->transfers.at[k].from_lane == l; k++) {
                 const struct transfer *t = &s->transfers.at[k];
                 if (t->send_at != i)
                     continue;
@@ -542,9 +526,7 @@ enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_d
     s.failed = !prepare(&s) || !last;
     if (!s.failed)
         list_notices(&s);
-    for (uint32_t l = 0; l < plan->lanes.count; l++) {
-        if (s.failed)
-            break;
+    for (uint32_t l = 0; l < plan->lanes.count && !s.failed; l++) {
         find_reads(&s, l, last);
         if (!s.failed)
             find_writes(&s, l);
@@ -555,11 +537,8 @@ enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_d
     }
     received.at = malloc((s.transfers.len + 1) * sizeof *received.at);
     s.failed = s.failed || !received.at;
-    for (size_t i = 0; i < s.transfers.len; i++) {
-        if (s.failed)
-            break;
+    for (size_t i = 0; i < s.transfers.len && !s.failed; i++)
         received.at[received.len++] = &s.transfers.at[i];
-    }
     if (!s.failed && received.len)
         qsort(received.at, received.len, sizeof *received.at, by_place);
     if (!s.failed)

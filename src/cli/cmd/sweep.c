@@ -147,11 +147,8 @@ static bool list_points(struct peal_sweep *s, char **kernels, int *code)
     const struct peal_ints *ranks = &s->options->kernel.ranks, *counts = &s->options->kernel.counts;
     size_t nranks = peal_size_max(ranks->len, 1), ncounts = peal_size_max(counts->len, 1);
     size_t total = s->nkernels * nranks * ncounts;
-    for (size_t i = 0; i < s->nvaried; i++) {
-        if (total > MAX_RUNS)
-            break;
+    for (size_t i = 0; i < s->nvaried && total <= MAX_RUNS; i++)
         total *= s->varied[i].count;
-    }
     if (total > MAX_RUNS) {
         *code = peal_cli_usage(s->cli, "more than %d runs", MAX_RUNS);
         return false;

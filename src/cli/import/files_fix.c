@@ -309,9 +309,7 @@ static void search_fix(const struct peal_files_job *job, struct peal_file_task *
     struct peal_finding nothing = {0};
     struct fix_attempt file = {.source = task->source};
     struct fix_attempt *at = make_attempt(job, task, &file, &nothing);
-    while (at && at->import && budget) {
-        if (!try_round(job, task, &at, round++, &budget))
-            break;
+    while (at && at->import && budget && try_round(job, task, &at, round++, &budget)) {
     }
     free_attempt(at);
 }

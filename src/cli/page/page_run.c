@@ -106,9 +106,7 @@ static const struct event *find_notify(const struct run_view *v, const struct pe
     uint64_t key = cell_key(v->plan.plan, op);
     int64_t now = 0;
     const struct event *end = v->notifies.at + v->notifies.len;
-    for (const struct event *e = first_of(&v->notifies, key); e < end; e++) {
-        if (e->key != key)
-            break;
+    for (const struct event *e = first_of(&v->notifies, key); e < end && e->key == key; e++) {
         now = e->sets ? e->value : now + e->value;
         if (op->flags & PEAL_OP_EQUAL ? now == op->sync.value : now >= op->sync.value)
             return e;
@@ -223,9 +221,7 @@ void peal_page_run(struct peal_page *page, const struct peal_plan *plan,
             qsort(v.notifies.at, v.notifies.len, sizeof *v.notifies.at, compare_events);
         if (v.sends.len)
             qsort(v.sends.at, v.sends.len, sizeof *v.sends.at, compare_events);
-        for (uint32_t rank = 0; rank < plan->nranks; rank++) {
-            if (page->failed)
-                break;
+        for (uint32_t rank = 0; rank < plan->nranks && !page->failed; rank++) {
             add_arrows(&v, rank, received);
             lost += traces[rank].lost;
         }

@@ -152,9 +152,7 @@ static bool run_round(struct page_schedule *s, bool *ready)
             lane->blocked_since = s->round;
         }
     }
-    for (uint64_t i = 0; i < s->plan->lanes.count; i++) {
-        if (s->p->page->failed)
-            break;
+    for (uint64_t i = 0; i < s->plan->lanes.count && !s->p->page->failed; i++) {
         if (ready[i])
             run_op(s, &s->lanes[i], &peal_plan_ops(s->plan)[s->lanes[i].next]);
     }

@@ -163,9 +163,7 @@ static void reach_peers(const struct peal_comm *comm, const struct peal_argument
 {
     const struct peal_image *image = memo->image;
     out->reach = memo->algo->memory != PEAL_PEERS_STAGE;
-    for (uint32_t i = 0; i < image->nparams; i++) {
-        if (!out->reach)
-            break;
+    for (uint32_t i = 0; i < image->nparams && out->reach; i++) {
         bool is_x = image->params[i].buf == image->plan->contract_in;
         const struct peal_symmetric *found = NULL;
         if (!memo->remote)

@@ -133,9 +133,7 @@ enum peal_status peal_onesided_quiet(struct peal_comm *comm)
     struct peal_team *team = comm->team;
     enum peal_status status = PEAL_OK;
     peal_team_enter(peal_team_own(team), PEAL_STREAM_ONESIDED);
-    for (uint32_t r = 0; r < team->size; r++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t r = 0; r < team->size && status == PEAL_OK; r++) {
         struct peal_backoff pause = {
             .describe = describe_quiet, .context = &r, .stream = 1, .is_message = true, .peer = r};
         uint64_t ticket = 0;

@@ -136,9 +136,7 @@ enum peal_status peal_away_copy(struct peal_host *host, uint32_t worker, uint64_
     enum { PIECE = 1 << 20 };
     uint64_t area = (uint64_t)(uintptr_t)host->areas[worker].base;
     enum peal_status status = PEAL_OK;
-    for (uint64_t done = 0; done < bytes; done += PIECE) {
-        if (status != PEAL_OK)
-            break;
+    for (uint64_t done = 0; done < bytes && status == PEAL_OK; done += PIECE) {
         uint64_t piece = bytes - done < PIECE ? bytes - done : PIECE;
         struct peal_net_part part = {(char *)data + done, piece};
         struct peal_net_put put = {.rank = worker,

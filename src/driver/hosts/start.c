@@ -34,9 +34,7 @@ static char **own_command(void)
     }
     char *at = memcpy(words + MAX_WORDS + 1, text.at, text.len);
     const char *end = at + text.len;
-    for (size_t count = 0; count < MAX_WORDS; count++) {
-        if (at >= end)
-            break;
+    for (size_t count = 0; count < MAX_WORDS && at < end; count++) {
         words[count] = at;
         at += strlen(at) + 1;
     }

@@ -305,9 +305,7 @@ static void put_blocks(struct kernel_writer *w)
                              w->rank, l);
             if (!lane->ops)
                 peal_text_puts(w->out, "    (void)r;\n");
-            for (uint64_t i = 0; i < lane->ops; i++) {
-                if (w->failed)
-                    break;
+            for (uint64_t i = 0; i < lane->ops && !w->failed; i++) {
                 w->op = &peal_plan_ops(plan)[lane->first_op + i];
                 put_op(w);
             }

@@ -193,18 +193,12 @@ static void count_cells(struct peal_assembler *a, struct peal_diags *diags)
     if (ntotals)
         memset(a->totals.at, 0, ntotals * sizeof *a->totals.at);
     a->totals.len = ntotals;
-    for (w.phase = 0; w.phase < a->header.period; w.phase++) {
-        if (a->status != PEAL_OK)
-            break;
+    for (w.phase = 0; w.phase < a->header.period && a->status == PEAL_OK; w.phase++) {
         if (w.phase)
             memset(w.cells, 0, ncells * sizeof *w.cells);
-        for (w.lane = 0; w.lane < a->lanes.len; w.lane++) {
-            if (a->status != PEAL_OK)
-                break;
+        for (w.lane = 0; w.lane < a->lanes.len && a->status == PEAL_OK; w.lane++) {
             struct peal_op *op = a->ops.at + a->lanes.at[w.lane].first_op;
-            for (uint64_t i = 0; i < a->lanes.at[w.lane].ops; i++, op++) {
-                if (a->status != PEAL_OK)
-                    break;
+            for (uint64_t i = 0; i < a->lanes.at[w.lane].ops && a->status == PEAL_OK; i++, op++) {
                 if (peal_op_is_notify(op))
                     walk_notify(&w, op);
                 else if (peal_op_is_peek(op) || peal_op_is_atomic(op) ||

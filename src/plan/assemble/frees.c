@@ -116,9 +116,7 @@ static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
 /* Frees what is due after op i: a channel's oldest slots whose last use has passed. */
 static bool free_due(struct slots *s, size_t *first, size_t i, struct peal_lane_ops *out)
 {
-    for (size_t k = *first; k < s->list.len; k++) {
-        if (s->list.at[k].receipt > i)
-            break;
+    for (size_t k = *first; k < s->list.len && s->list.at[k].receipt <= i; k++) {
         struct slot *slot = &s->list.at[k];
         if (slot->freed) {
             *first += k == *first;

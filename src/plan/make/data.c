@@ -340,7 +340,8 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
     if (t->status != PEAL_OK)
         return;
     if (is_scalar(e)) {
-        src = (struct part){.ref = peal_ref_const(peal_inst_scalar(t, e), (enum peal_dtype)dst->ref.dtype)};
+        src = (struct part){
+            .ref = peal_ref_const(peal_inst_scalar(t, e), (enum peal_dtype)dst->ref.dtype)};
         peal_inst_move(t, dst, &src, divisor);
     } else if (peal_inst_is_place(e)) {
         if (!peal_inst_part(t, e, &src))
@@ -382,9 +383,7 @@ static bool written_shape(struct instantiation *t, const struct peal_symbol *sym
                           struct part *out)
 {
     int64_t n[2] = {1, 1};
-    for (int i = 0; i < 2; i++) {
-        if (!symbol->shape[i])
-            break;
+    for (int i = 0; i < 2 && symbol->shape[i]; i++) {
         n[i] = peal_inst_int(t, symbol->shape[i]);
         if (n[i] < 0 || n[i] > INT64_MAX / 64)
             return peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " elements",

@@ -594,11 +594,8 @@ enum peal_status peal_instantiate(const struct peal_kernel *kernel, const struct
         first = bind->rank;
         end = bind->rank + 1;
     }
-    for (t.rank = first; t.rank < end; t.rank++) {
-        if (t.status != PEAL_OK)
-            break;
+    for (t.rank = first; t.rank < end && t.status == PEAL_OK; t.rank++)
         peal_inst_walk_rank(&t, t.rank == first);
-    }
     peal_inst_patch_scopes(&t);
     enum peal_status status = t.status;
     if (status == PEAL_OK)

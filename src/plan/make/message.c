@@ -37,9 +37,7 @@ static void split(struct instantiation *t, const struct part *whole,
             peal_inst_fail(t, t->pos, "a slot of %" PRIu64 " bytes holds no element", max_bytes);
             return;
         }
-        for (uint64_t at = 0; at < whole->count; at += step) {
-            if (t->status != PEAL_OK)
-                break;
+        for (uint64_t at = 0; at < whole->count && t->status == PEAL_OK; at += step) {
             piece.ref = whole->ref;
             piece.count = peal_size_min(whole->count - at, step);
             if (whole->ref.phases != PEAL_NONE) {
@@ -61,9 +59,7 @@ static void split(struct instantiation *t, const struct part *whole,
                        max_bytes);
         return;
     }
-    for (uint32_t at = 0; at < whole->rows; at += (uint32_t)step) {
-        if (t->status != PEAL_OK)
-            break;
+    for (uint32_t at = 0; at < whole->rows && t->status == PEAL_OK; at += (uint32_t)step) {
         piece.ref.row = whole->ref.row + at;
         piece.rows = (uint32_t)peal_size_min(whole->rows - at, step);
         emit(t, channel, &piece);

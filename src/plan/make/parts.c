@@ -143,9 +143,7 @@ enum peal_status peal_parts_join(struct peal_parts *parts, const struct peal_par
 {
     struct peal_assembler *a = parts->t.a;
     const struct peal_assembler *b = other->t.a;
-    for (size_t i = 0; i < b->channels.len; i++) {
-        if (a->status != PEAL_OK)
-            break;
+    for (size_t i = 0; i < b->channels.len && a->status == PEAL_OK; i++) {
         const struct peal_channel *c = &b->channels.at[i];
         map[i] =
             peal_assembler_channel(a, b->strings.at + c->name, c->sender, c->port, c->receiver);
@@ -171,9 +169,7 @@ enum peal_status peal_parts_end(struct peal_parts *parts, struct peal_plan **fra
     a->ranks.len = a->lanes.len = 0;
     a->header.rank_first = 0;
     a->header.rank_count = parts->bind.nranks;
-    for (uint32_t i = 0; i < parts->bind.nranks; i++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t i = 0; i < parts->bind.nranks && status == PEAL_OK; i++) {
         assert(parts->lanes.at[i] > 0 && "every rank has been walked");
         peal_assembler_rank_begin(a, i);
         for (uint32_t lane = 1; lane < parts->lanes.at[i]; lane++)

@@ -119,9 +119,7 @@ static void check_expression(int line, const char *expression, const uint32_t *n
                                                  .cubes = cubes,
                                                  .no_fuse = true}};
     enum peal_status status = peal_plan_make(&request, &diags, &plan);
-    for (uint32_t r = 0; r < RANKS; r++) {
-        if (!want)
-            break;
+    for (uint32_t r = 0; r < RANKS && want; r++) {
         const struct peal_lane *lane = peal_plan_lane(plan, r, 0);
         const struct peal_op *op = peal_plan_ops(plan) + lane->first_op + lane->ops - 1;
         if (peal_op_dst(plan, op)->offset != 8 * (uint64_t)want[r])

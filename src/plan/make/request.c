@@ -45,9 +45,8 @@ void peal_request_reject(const struct peal_kernel *kernel, const char *name, str
     enum { MAX_NAMES = 64 };
     const char *names[MAX_NAMES + 1] = {NULL};
     int count = 0;
-    for (const struct peal_symbol *symbol = kernel->symbols; symbol; symbol = symbol->next) {
-        if (count == MAX_NAMES)
-            break;
+    for (const struct peal_symbol *symbol = kernel->symbols; symbol && count != MAX_NAMES;
+         symbol = symbol->next) {
         if (is_bindable(symbol))
             names[count++] = symbol->name;
     }

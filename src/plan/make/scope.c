@@ -47,9 +47,7 @@ static void move_cell(struct peal_assembler *a, const struct change *at, const s
     while (at < end) {
         const struct change *next = at;
         int64_t added = 0; /* by this call */
-        for (; next < end; next++) {
-            if (next->call != at->call)
-                break;
+        for (; next < end && next->call == at->call; next++) {
             struct peal_op *op = &a->ops.at[next->op];
             if (peal_op_is_notify(op)) {
                 if (op->flags & PEAL_OP_SET)
@@ -84,9 +82,8 @@ void peal_inst_patch_scopes(struct instantiation *t)
     if (t->status == PEAL_OK && changes.len) {
         qsort(changes.at, changes.len, sizeof *changes.at, by_cell_and_call);
         for (size_t i = 0, next; i < changes.len; i = next) {
-            for (next = i; next < changes.len; next++) {
-                if (changes.at[next].cell != changes.at[i].cell)
-                    break;
+            for (next = i; next < changes.len && changes.at[next].cell == changes.at[i].cell;
+                 next++) {
             }
             move_cell(a, changes.at + i, changes.at + next);
         }

@@ -564,9 +564,7 @@ void peal_inst_lane_end(struct instantiation *t)
             peal_inst_no_memory(t);
         t->now.ops.len = 0;
     }
-    for (size_t i = 0; i < t->now.ops.len; i++) {
-        if (t->status != PEAL_OK)
-            break;
+    for (size_t i = 0; i < t->now.ops.len && t->status == PEAL_OK; i++) {
         const struct peal_op *op = &t->now.ops.at[i];
         peal_assembler_append(t->a, op, peal_op_is_sync(op) ? NULL : t->now.refs.at + op->mem.ref);
     }
@@ -596,9 +594,7 @@ static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
     if (__builtin_sub_overflow(to, from, &lanes) || lanes > MAX_LANES)
         peal_inst_fail(t, s->pos, "lanes %" PRId64 " to %" PRId64 ": there are at most %d", from,
                        to, MAX_LANES);
-    for (int64_t i = from; i < to; i++) {
-        if (t->status != PEAL_OK)
-            break;
+    for (int64_t i = from; i < to && t->status == PEAL_OK; i++) {
         if (t->lane_open) {
             t->lane++;
             peal_assembler_lane_begin(t->a);
@@ -710,9 +706,7 @@ static void walk_one(struct instantiation *t, const struct peal_stmt *s)
 
 void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body)
 {
-    for (const struct peal_stmt *s = body; s; s = s->next) {
-        if (t->status != PEAL_OK)
-            break;
+    for (const struct peal_stmt *s = body; s && t->status == PEAL_OK; s = s->next) {
         (void)peal_inst_step(t, s->pos);
         t->pos = s->pos;
         walk_one(t, s);

@@ -312,9 +312,7 @@ static bool is_in_place(const struct peal_naive *n, const struct peal_symbol *s)
 static void fill_params(struct peal_naive *n)
 {
     for (int parts = 0; parts < 2; parts++) {
-        for (int i = 0, number = -1; i < n->kernel->nparams; i++) {
-            if (n->why)
-                break;
+        for (int i = 0, number = -1; i < n->kernel->nparams && !n->why; i++) {
             const struct peal_symbol *s = n->kernel->params[i];
             uint64_t offset;
             if (s->kind != PEAL_SYMBOL_BUFFER)
@@ -367,9 +365,7 @@ static void leave(struct peal_naive *n, uint32_t rank)
     struct naive_rank *r = &n->ranks[rank];
     n->rank = rank;
     n->now = r;
-    for (int i = 0, number = -1; i < n->kernel->nparams; i++) {
-        if (n->why)
-            break;
+    for (int i = 0, number = -1; i < n->kernel->nparams && !n->why; i++) {
         const struct peal_symbol *s = n->kernel->params[i];
         uint64_t offset;
         if (s->kind != PEAL_SYMBOL_BUFFER)
@@ -399,9 +395,7 @@ static bool run_rank(struct peal_naive *n, uint32_t rank)
         enter(n, rank);
         moved = true;
     }
-    for (size_t i = 0; i < r->lanes.len; i++) {
-        if (n->why)
-            break;
+    for (size_t i = 0; i < r->lanes.len && !n->why; i++) {
         moved = run_lane(n, r, &r->lanes.at[i]) || moved;
         done = done && r->lanes.at[i].at == r->lanes.at[i].acts.len;
     }
@@ -415,11 +409,8 @@ static void run(struct peal_naive *n)
     bool moved = true;
     while (moved && !n->why) {
         moved = false;
-        for (uint32_t r = 0; r < n->bind->nranks; r++) {
-            if (n->why)
-                break;
+        for (uint32_t r = 0; r < n->bind->nranks && !n->why; r++)
             moved = run_rank(n, r) || moved;
-        }
     }
     for (uint32_t r = 0; r < n->bind->nranks; r++) {
         if (n->ranks[r].launch < n->launches)

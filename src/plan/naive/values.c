@@ -324,9 +324,7 @@ static struct naive_value *apply(struct peal_naive *n, enum peal_fn fn, const st
         return NULL;
     v->fn = fn;
     struct naive_value **end = &v->first;
-    for (const struct peal_expr *x = e->a; x; x = next_operand(e, x)) {
-        if (n->why)
-            break;
+    for (const struct peal_expr *x = e->a; x && !n->why; x = next_operand(e, x)) {
         *end = peal_naive_value(n, x, shape);
         if (!*end)
             break;

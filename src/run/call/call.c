@@ -479,9 +479,7 @@ static bool advance_all(struct peal_calls *engine)
 {
     bool moved = false;
     struct peal_call *call = peal_team_move_begin(engine->team) ? engine->active : NULL;
-    for (uint32_t turns = 1; turns < PEAL_CONTEXTS; turns++) {
-        if (!call)
-            break;
+    for (uint32_t turns = 1; turns < PEAL_CONTEXTS && call; turns++) {
         struct peal_call *next = call->next;
         if (begin_turn(engine, call))
             moved |= advance(engine, call);

@@ -70,11 +70,8 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
     }
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) &&
                   count * peal_dtype_size(dst.dtype) >= STREAM_MIN;
-    for (uint32_t i = 0; i < step->mem.nsrc; i++) {
-        if (!stream)
-            break;
+    for (uint32_t i = 0; i < step->mem.nsrc && stream; i++)
         stream = frame->operands[i].at != dst.at;
-    }
     (stream ? compute->combine_stream : compute->combine)(
         (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, count, step->mem.extra);
 }
@@ -220,9 +217,7 @@ static enum peal_step_end fetch(const struct peal_frame *frame, const struct pea
     bool looks = step->kind == PEAL_STEP_LOOK;
     enum peal_step_end end =
         looks ? peal_cell_test(frame, step, regs, cell) : peal_cell_atomic(step, regs, cell);
-    for (uint32_t i = 0; i < spins; i++) {
-        if (end != PEAL_STEP_BLOCKS)
-            break;
+    for (uint32_t i = 0; i < spins && end == PEAL_STEP_BLOCKS; i++) {
         peal_relax();
         end = looks ? peal_cell_test(frame, step, regs, cell) : peal_cell_atomic(step, regs, cell);
     }
@@ -258,9 +253,7 @@ static enum peal_step_end spin_wait(const struct peal_frame *frame, const struct
                                     const int64_t *regs, uint32_t spins)
 {
     enum peal_step_end end = test_wait(frame, step, regs);
-    for (uint32_t i = 0; i < spins; i++) {
-        if (end != PEAL_STEP_BLOCKS)
-            break;
+    for (uint32_t i = 0; i < spins && end == PEAL_STEP_BLOCKS; i++) {
         if (i > BARE_POLLS)
             peal_relax();
         end = test_wait(frame, step, regs);
@@ -429,16 +422,11 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
     enum { LOOKS = 8 }; /* polls of memory, each much shorter than the system call of progress */
     uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_FACTOR * LOOKS : LOOKS;
     enum peal_step_end end = try_far(frame, lane, step);
-    for (uint32_t i = 0; i < spins; i += LOOKS) {
-        if (end != PEAL_STEP_BLOCKS)
-            break;
+    for (uint32_t i = 0; i < spins && end == PEAL_STEP_BLOCKS; i += LOOKS) {
         if (i % every == 0)
             peal_span_progress(frame->team->span);
-        for (uint32_t k = 0; k < LOOKS; k++) {
-            if (end != PEAL_STEP_BLOCKS)
-                break;
+        for (uint32_t k = 0; k < LOOKS && end == PEAL_STEP_BLOCKS; k++)
             end = try_far(frame, lane, step);
-        }
     }
     return end;
 }

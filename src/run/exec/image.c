@@ -243,11 +243,8 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_o
     memcpy(image->totals, peal_plan_totals(plan) + (options->rank - plan->rank_first) * totals,
            totals * sizeof *image->totals);
     enum peal_status status = PEAL_OK;
-    for (uint32_t phase = 0; phase < image->period; phase++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t phase = 0; phase < image->period && status == PEAL_OK; phase++)
         status = peal_image_add_phase(image, compute, phase);
-    }
     if (status != PEAL_OK)
         return status;
     count_needs(image);

@@ -640,9 +640,7 @@ enum peal_status peal_tcp_reach(struct peal_tcp *tcp, uint32_t rank)
 void peal_tcp_tick(struct peal_tcp *tcp)
 {
     uint64_t now = peal_now_ms();
-    for (uint32_t i = 0; i < tcp->hands_cap; i++) {
-        if (tcp->nhands <= 0)
-            break;
+    for (uint32_t i = 0; i < tcp->hands_cap && tcp->nhands > 0; i++) {
         struct peal_tcp_hand *hand = &tcp->hands[i];
         if (hand->fd >= 0 && now >= hand->deadline_ms)
             lose_hand(tcp, hand, ETIMEDOUT);

@@ -240,9 +240,7 @@ static enum peal_status send_words(struct peal_span *span, struct peal_net *net,
 {
     struct peal_control *own = peal_team_own(span->team);
     enum peal_status status = PEAL_OK;
-    for (uint32_t i = 0; i < WORDS; i++) {
-        if (status != PEAL_OK)
-            break;
+    for (uint32_t i = 0; i < WORDS && status == PEAL_OK; i++) {
         _Atomic uint64_t *word = word_of(own, i);
         if (!(span->dirty[rank] & UINT32_C(1) << i))
             continue;

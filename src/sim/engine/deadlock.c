@@ -139,9 +139,7 @@ void peal_sim_deadlock_find(struct peal_sim *sim)
         return;
     }
     /* Colours: 1 on the walk from this start, 2 finished. */
-    for (uint32_t start = 0; start < count; start++) {
-        if (first != PEAL_NONE)
-            break;
+    for (uint32_t start = 0; start < count && first == PEAL_NONE; start++) {
         uint32_t at = start;
         while (at != PEAL_NONE && is_blocked(&sim->lanes.at[at]) && seen[at] == 0) {
             seen[at] = 1;

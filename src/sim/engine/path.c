@@ -76,9 +76,7 @@ static uint64_t add_message(struct path_walk *w, uint32_t op, const struct peal_
     if (until > m->delivered)
         add(w, m->delivered, until, op, PEAL_CAUSE_WAKE);
     at = peal_size_min(m->delivered, until);
-    for (size_t i = 0; i < sizeof order; i++) {
-        if (at <= m->sent)
-            break;
+    for (size_t i = 0; i < sizeof order && at > m->sent; i++) {
         uint64_t part = m->causes[order[i]];
         uint64_t from = at - part;
         if (at - m->sent <= part)
@@ -98,9 +96,7 @@ static void walk_back(struct path_walk *w, uint32_t index)
                                                           PEAL_CAUSE_MATH,    PEAL_CAUSE_WAKE};
     uint64_t at = sim->log_ops.at[index].end;
     /* Every iteration goes back in time or to an earlier op: both are finite. */
-    for (uint64_t turns = 0; turns < 4 * sim->log_ops.len + 4; turns++) {
-        if (index == PEAL_NONE)
-            break;
+    for (uint64_t turns = 0; turns < 4 * sim->log_ops.len + 4 && index != PEAL_NONE; turns++) {
         const struct peal_sim_op *op = &sim->log_ops.at[index];
         if (at > op->ready) {
             add(w, op->ready, at, index, work_cause(sim, op));

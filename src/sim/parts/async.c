@@ -180,9 +180,7 @@ void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue)
 {
     struct peal_lane_run *lane = &sim->lanes.at[queue->receiver];
     const struct peal_machine_keys *k = &sim->machine->keys;
-    for (uint32_t i = 0; i < lane->npending; i++) {
-        if (queue->to_receive == PEAL_NONE)
-            break;
+    for (uint32_t i = 0; i < lane->npending && queue->to_receive != PEAL_NONE; i++) {
         struct peal_pending *p = &lane->pending[i];
         const struct peal_instance *instance = lane->instance;
         if (p->end != PEAL_NEVER || &instance->queues[p->op->mem.channel] != queue)

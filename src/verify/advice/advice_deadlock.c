@@ -285,9 +285,7 @@ static uint32_t repair(struct edit *e, const struct rule *rule, uint32_t fresh,
             return 0;
         peal_run_go(&run);
         done = peal_run_finished(&run);
-        for (uint32_t t = 0; t < e->p.nthreads; t++) {
-            if (waiter != PEAL_NONE)
-                break;
+        for (uint32_t t = 0; t < e->p.nthreads && waiter == PEAL_NONE; t++) {
             const struct step *s = blocked_step(&e->p, &run, t);
             if (s && peal_cell_is_signal(&e->p.cells[s->cell]) &&
                 !has_notifier(&e->p, &run, s->cell))
@@ -308,9 +306,7 @@ static const char *repair_text(struct adviser *v, const struct repair *list, uin
 {
     static const char *const places[] = {"", "at the beginning", "at the end"};
     struct peal_text text = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        if (i >= 3)
-            break;
+    for (uint32_t i = 0; i < count && i < 3; i++) {
         const struct repair *r = &list[i];
         peal_text_printf(&text, "%srank %u, ", i ? "; " : "", r->notifier);
         if (rule->where == WHERE_BLOCKED && r->pos != PEAL_NONE)

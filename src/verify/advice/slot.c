@@ -98,9 +98,7 @@ static void add_touches(struct slot_finder *f)
     const struct program *p = f->p;
     size_t next = 0;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t op = 0; op < p->threads[t].first_op[p->launches]; op++) {
-            if (f->failed)
-                break;
+        for (uint32_t op = 0; op < p->threads[t].first_op[p->launches] && !f->failed; op++) {
             while (next < p->accesses.len && !peal_access_has_op(&p->accesses.at[next]))
                 next++; /* the caller's access */
             add_op(f, t, op, &next);
@@ -183,15 +181,11 @@ static uint32_t number_writers(struct slot_finder *f, const struct touch *touche
 static void ask_location(struct slot_finder *f, struct touch *touches, size_t n)
 {
     uint32_t writers = number_writers(f, touches, n);
-    for (size_t i = 0; i < n; i++) {
-        if (f->failed)
-            break;
+    for (size_t i = 0; i < n && !f->failed; i++) {
         const struct access *a = access_of(f, &touches[i]);
         touches[i].clock = peal_arena_alloc(&f->arena, writers * sizeof(uint32_t) + 1);
         f->failed = !touches[i].clock || f->queries.len > MAX_QUERIES;
-        for (uint32_t t = 0; t < f->p->nthreads; t++) {
-            if (f->failed)
-                break;
+        for (uint32_t t = 0; t < f->p->nthreads && !f->failed; t++) {
             if (f->writer[t] && t != a->thread &&
                 !peal_vec_push(&f->queries,
                                ((struct clock_query){t, a->thread, a->step,
@@ -253,9 +247,7 @@ static void find_source(struct slot_finder *f, const struct touch *touches, size
 static void choose_slots(struct slot_finder *f, struct touch *touches, size_t n)
 {
     (void)number_writers(f, touches, n);
-    for (size_t i = 0; i < n; i++) {
-        if (f->failed)
-            break;
+    for (size_t i = 0; i < n && !f->failed; i++) {
         struct touch *t = &touches[i];
         for (uint32_t k = 0; k < t->rows; k++) {
             if (t->turns && t->slot != SLOT_UNKNOWN)
@@ -284,9 +276,7 @@ static int by_location(const void *x, const void *y)
 static void each_location(struct slot_finder *f,
                           void (*call)(struct slot_finder *, struct touch *, size_t n))
 {
-    for (size_t i = 0, end; i < f->touches.len; i = end) {
-        if (f->failed)
-            break;
+    for (size_t i = 0, end; i < f->touches.len && !f->failed; i = end) {
         end = i + 1;
         while (end < f->touches.len && f->touches.at[end].location == f->touches.at[i].location)
             end++;

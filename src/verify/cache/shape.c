@@ -77,17 +77,13 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
     bool queue = peal_op_has_message(op) && !peal_op_holds(op);
     uint32_t operands = peal_op_nrefs(op) + queue;
     uint64_t count = op->mem.count * op->mem.rows;
-    for (uint32_t i = 0; i < operands; i++) {
-        if (s->failed)
-            break;
+    for (uint32_t i = 0; i < operands && !s->failed; i++) {
         struct stretch from = stretch_of(s, op, i, launch);
         if (!from.cuts)
             continue;
         cut(s, from.cuts, from.lo);
         cut(s, from.cuts, from.lo + count);
-        for (uint32_t k = 0; k < operands; k++) {
-            if (s->failed)
-                break;
+        for (uint32_t k = 0; k < operands && !s->failed; k++) {
             struct stretch to = stretch_of(s, op, k, launch);
             if (!to.cuts || (to.cuts == from.cuts && to.lo == from.lo))
                 continue;
@@ -109,9 +105,7 @@ static void cut_parts(struct shaper *s, uint32_t buf)
     uint32_t known = 0;
     if (buf == PEAL_NONE)
         return;
-    for (uint32_t r = 0; r < plan->nranks; r++) {
-        if (s->failed)
-            break;
+    for (uint32_t r = 0; r < plan->nranks && !s->failed; r++) {
         uint64_t n = peal_plan_len(plan, r, buf);
         uint32_t i = 0;
         while (i < known && lengths[i] != n)
@@ -119,11 +113,8 @@ static void cut_parts(struct shaper *s, uint32_t buf)
         if (i < known)
             continue;
         s->failed = known == MAX_LENGTHS;
-        for (uint32_t q = 0; q <= plan->nranks; q++) {
-            if (s->failed)
-                break;
+        for (uint32_t q = 0; q <= plan->nranks && !s->failed; q++)
             cut(s, &s->cuts[buf], n / plan->nranks * q + n % plan->nranks * q / plan->nranks);
-        }
         lengths[known++ % MAX_LENGTHS] = n;
     }
 }
@@ -134,14 +125,10 @@ static void find_cuts(struct shaper *s)
     cut_parts(s, plan->contract_in);
     cut_parts(s, plan->contract_out);
     s->changed = true;
-    for (int round = 0; s->changed; round++) {
-        if (s->failed)
-            break;
+    for (int round = 0; s->changed && !s->failed; round++) {
         s->changed = false;
         s->failed = round == MAX_ROUNDS;
-        for (uint64_t i = 0; i < plan->ops.count; i++) {
-            if (s->failed)
-                break;
+        for (uint64_t i = 0; i < plan->ops.count && !s->failed; i++) {
             const struct peal_op *op = &peal_plan_ops(plan)[i];
             if (peal_op_is_sync(op))
                 continue;
@@ -269,7 +256,6 @@ static void put_tables(struct shaper *s)
         put(s, (uint64_t)ch->sender_lane << 32 | ch->receiver_lane);
     }
 }
-
 
 /* Is every operand one range, element for element? Not if an op takes some columns of several rows,
  * or multiplies matrices. */

@@ -260,9 +260,7 @@ static void prove_each(const struct peal_claim *claim, struct peal_claim_task *t
         shown = task->shown_alone ? 1 : 2;
         first = task->shown_alone && claim->request.bind.root == 0;
     }
-    for (size_t i = task->share; i < ncounts * shown; i += task->shares) {
-        if (!task->composes)
-            break;
+    for (size_t i = task->share; i < ncounts * shown && task->composes; i += task->shares) {
         if (!prove_closed(claim, task, i / shown * roots + first + i % shown))
             task->composes = false;
     }

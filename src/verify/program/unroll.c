@@ -551,9 +551,7 @@ static void walk_launch(struct walk *w)
     if (t->lane < peal_plan_lane_count(plan, t->rank)) {
         const struct peal_lane *lane = peal_plan_lane(plan, t->rank, t->lane);
         const struct peal_op *op = peal_plan_ops(plan) + lane->first_op;
-        for (uint64_t i = 0; i < lane->ops; i++, w->op++) {
-            if (p->status != PEAL_OK)
-                break;
+        for (uint64_t i = 0; i < lane->ops && p->status == PEAL_OK; i++, w->op++) {
             if (w->left_out)
                 leave_out(w, op + i);
             else
@@ -682,17 +680,12 @@ void peal_program_unroll(struct program *p)
     w.unfreed = peal_program_take(p, p->channels.len, sizeof *w.unfreed);
     if (p->status != PEAL_OK)
         return;
-    for (w.thread = 0; w.thread < p->nlanes; w.thread++) {
-        if (p->status != PEAL_OK)
-            break;
+    for (w.thread = 0; w.thread < p->nlanes && p->status == PEAL_OK; w.thread++) {
         struct thread *t = &p->threads[w.thread];
         t->first_step = w.end;
         w.op = 0;
-        for (w.launch = 0; w.launch < p->launches; w.launch++) {
-            if (p->status != PEAL_OK)
-                break;
+        for (w.launch = 0; w.launch < p->launches && p->status == PEAL_OK; w.launch++)
             walk_launch(&w);
-        }
         if (w.end - t->first_step >= UINT32_MAX / 2)
             peal_program_fail(p, PEAL_NO_MEMORY, "a lane has too many ops");
         t->nsteps = steps_so_far(&w);

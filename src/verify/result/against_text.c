@@ -218,9 +218,7 @@ void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
 {
     struct text_check *c = s->text;
     const struct peal_plan *plan = s->p->plans[launch];
-    for (uint32_t b = 0; b < plan->bufs.count; b++) {
-        if (s->done)
-            break;
+    for (uint32_t b = 0; b < plan->bufs.count && !s->done; b++) {
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
         c->s = s;
         if (buf->kind == PEAL_BUF_PARAM && (buf->dir & PEAL_DIR_OUT))

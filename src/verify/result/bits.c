@@ -215,11 +215,8 @@ void peal_contract_end(struct symbolic *s)
         v->same_order = true;
         return;
     }
-    for (uint32_t l = 0; l < s->kept; l++) {
-        if (v->bits != PEAL_BITS_SAME)
-            break;
+    for (uint32_t l = 0; l < s->kept && v->bits == PEAL_BITS_SAME; l++)
         compare_bits(s, s->outputs + (size_t)l * s->p->nranks);
-    }
     v->same_order = find_order(s, &v->order);
     if (order_matters(plan) && has_kind(s, s->outputs, all, NODE_CHANCE)) {
         v->same_order = false;

@@ -373,12 +373,12 @@ static bool is_unknown(struct judge *j, const struct piece *piece, uint64_t at)
     if (!s->values.nodes.at[piece->node].unknown)
         return false;
     peal_answer_give_up(
-        s->a, peal_answer_text(s->a,
-                               "element %" PRIu64
-                               " of '%s' on rank %u depends on an operation whose result is not "
-                               "known",
-                               at, peal_plan_string(plan, peal_plan_bufs(plan)[plan->contract_out].name),
-                               j->rank));
+        s->a,
+        peal_answer_text(
+            s->a,
+            "element %" PRIu64 " of '%s' on rank %u depends on an operation whose result is not "
+            "known",
+            at, peal_plan_string(plan, peal_plan_bufs(plan)[plan->contract_out].name), j->rank));
     s->done = true;
     return true;
 }
@@ -389,9 +389,7 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
     struct symbolic *s = j->s;
     j->location = location;
     j->offset = offset;
-    for (uint64_t at = e->lo; at < e->hi;) {
-        if (s->done)
-            break;
+    for (uint64_t at = e->lo; at < e->hi && !s->done;) {
         const struct piece *piece = peal_pieces_find(&s->memory[location], offset + at);
         uint64_t end = piece->hi - offset < e->hi ? piece->hi - offset : e->hi;
         uint64_t index = piece->index + (offset + at - piece->lo);
@@ -534,9 +532,7 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     }
     struct expected e;
     uint32_t n = count_ranges(plan, rank);
-    for (uint32_t i = 0; i < n; i++) {
-        if (s->done)
-            break;
+    for (uint32_t i = 0; i < n && !s->done; i++) {
         if (expect(&j, i, len, &e) && e.hi <= len)
             compare(&j, &e, location, offset);
     }

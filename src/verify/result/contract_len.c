@@ -115,9 +115,7 @@ void peal_contract_lengths(struct symbolic *s, uint32_t launch)
     const struct peal_plan *plan = s->p->plans[launch];
     if (plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
         return;
-    for (uint32_t r = 0; r < plan->nranks; r++) {
-        if (s->done)
-            break;
+    for (uint32_t r = 0; r < plan->nranks && !s->done; r++) {
         uint64_t x = len_of(plan, r, plan->contract_in), y = len_of(plan, r, plan->contract_out);
         uint64_t want_x = x, want_y = y;
         expect(s, plan, r, &want_x, &want_y);

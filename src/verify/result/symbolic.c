@@ -335,14 +335,9 @@ static void release(struct symbolic *s)
  * first. */
 static void follow(struct symbolic *s, const struct schedule *schedule)
 {
-    for (s->thread = 0; s->thread < s->p->nthreads; s->thread++) {
-        if (s->done)
-            break;
+    for (s->thread = 0; s->thread < s->p->nthreads && !s->done; s->thread++)
         (void)go_thread(s);
-    }
-    for (uint64_t i = 0; i < schedule->count; i++) {
-        if (s->done)
-            break;
+    for (uint64_t i = 0; i < schedule->count && !s->done; i++) {
         s->thread = schedule->thread[i];
         s->limit[s->thread]++;
         (void)go_thread(s);
@@ -358,15 +353,10 @@ static void run_to_the_end(struct symbolic *s)
         if (s->done)
             break;
         moved = false;
-        for (s->thread = 0; s->thread < p->nthreads; s->thread++) {
-            if (s->done)
-                break;
+        for (s->thread = 0; s->thread < p->nthreads && !s->done; s->thread++)
             moved = go_thread(s) || moved;
-        }
     }
-    for (uint32_t t = 0; t < p->nthreads; t++) {
-        if (s->done)
-            break;
+    for (uint32_t t = 0; t < p->nthreads && !s->done; t++) {
         if (s->launch[t] == s->until)
             continue;
         /* The caller has shown that this cannot happen: one of the two analyses is wrong. */

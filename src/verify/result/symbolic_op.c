@@ -276,9 +276,7 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
         peal_symbolic_no_memory(s);
         return;
     }
-    for (uint64_t i = 0; i < op->mem.count;) {
-        if (s->done)
-            break;
+    for (uint64_t i = 0; i < op->mem.count && !s->done;) {
         uint64_t run = op->mem.count - i;
         for (uint32_t k = 0; k < n; k++) {
             in[k] = look(s, &o[k], row, i, run);
@@ -327,9 +325,7 @@ static void multiply_row(struct symbolic *s, const struct peal_op *op, const str
         peal_symbolic_no_memory(s);
         return;
     }
-    for (uint64_t column = 0; column < op->mem.count;) {
-        if (s->done)
-            break;
+    for (uint64_t column = 0; column < op->mem.count && !s->done;) {
         uint64_t run = op->mem.count - column;
         for (uint32_t i = 0; i < op->mem.inner; i++) {
             in[i] = look(s, &o[1], i, column, run);
@@ -356,9 +352,7 @@ static void multiply_row(struct symbolic *s, const struct peal_op *op, const str
 /* Stores scratch in memory; rows that are not adjacent are stored one by one. */
 static void put_scratch(struct symbolic *s, uint32_t location)
 {
-    for (size_t i = 0, end; i < s->scratch.len; i = end) {
-        if (s->done)
-            break;
+    for (size_t i = 0, end; i < s->scratch.len && !s->done; i = end) {
         end = i + 1;
         while (end < s->scratch.len && s->scratch.at[end].lo == s->scratch.at[end - 1].hi)
             end++;
@@ -383,11 +377,8 @@ static void multiply(struct symbolic *s, const struct peal_op *op)
         !make_operand(s, &of_b, peal_op_src(plan, op, 1), &o[1]))
         return;
     s->scratch.len = 0;
-    for (uint32_t row = 0; row < op->mem.rows; row++) {
-        if (s->done)
-            break;
+    for (uint32_t row = 0; row < op->mem.rows && !s->done; row++)
         multiply_row(s, op, o, row, dst.start + row * dst.stride);
-    }
     put_scratch(s, dst.location);
 }
 
@@ -409,18 +400,13 @@ static void execute(struct symbolic *s, const struct peal_op *op, const struct p
     }
     if (extra)
         o[n++] = *extra;
-    for (uint32_t i = 0; i < nsrc; i++) {
-        if (s->done)
-            break;
+    for (uint32_t i = 0; i < nsrc && !s->done; i++) {
         if (make_operand(s, op, peal_op_src(plan, op, i), &o[n]))
             n++;
     }
     s->scratch.len = 0;
-    for (uint32_t row = 0; row < op->mem.rows; row++) {
-        if (s->done)
-            break;
+    for (uint32_t row = 0; row < op->mem.rows && !s->done; row++)
         compute_row(s, op, o, n, row, dst.start + row * dst.stride);
-    }
     put_scratch(s, dst.location);
     if (o != few)
         free(o);
@@ -435,15 +421,10 @@ static void send(struct symbolic *s, const struct peal_op *op)
     struct operand src;
     s->scratch.len = 0;
     if (m.count && make_operand(s, op, peal_op_src(plan_now(s), op, 0), &src)) {
-        for (uint32_t row = 0; row < op->mem.rows; row++) {
-            if (s->done)
-                break;
+        for (uint32_t row = 0; row < op->mem.rows && !s->done; row++)
             compute_row(s, op, &src, 1, row, row * op->mem.count);
-        }
     }
-    for (size_t i = 0; i < s->scratch.len; i++) {
-        if (s->done)
-            break;
+    for (size_t i = 0; i < s->scratch.len && !s->done; i++) {
         if (!peal_vec_push(&m.pieces.list, s->scratch.at[i]))
             peal_symbolic_no_memory(s);
     }

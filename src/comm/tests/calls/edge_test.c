@@ -165,9 +165,7 @@ static void *exchange_overlapping(void *arg)
         if (status != overlaps[row].wanted)
             fprintf(stderr, "row of line %d: %s\n", overlaps[row].line, peal_status_text(status));
         EXPECT(status == overlaps[row].wanted);
-        for (uint32_t q = 0; q < RANKS; q++) {
-            if (status != PEAL_OK)
-                break;
+        for (uint32_t q = 0; q < RANKS && status == PEAL_OK; q++) {
             for (uint64_t i = 0; i < counts[q]; i++)
                 EXPECT(y[overlaps[row].recv[q] + i] ==
                        (int32_t)(q * 1000 + overlaps[row].send[rank] + i));

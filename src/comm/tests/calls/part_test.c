@@ -21,9 +21,7 @@ static enum peal_status launch(struct peal_comm *comm, const char *text, const f
         {.kind = PEAL_ARG_BUFFER, .data = (void *)(uintptr_t)x, .bytes = N * sizeof *x},
         {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = N * sizeof *y},
         third};
-    for (int i = 0; i < 5; i++) {
-        if (status != PEAL_OK)
-            break;
+    for (int i = 0; i < 5 && status == PEAL_OK; i++) {
         memset(y, 0, N * sizeof *y);
         status = peal_user_kernel_launch(kernel, PEAL_F32, args,
                                          third.nvalues || third.value ? 3 : 2, NULL, 0);

@@ -426,9 +426,7 @@ static void *call_all(void *context)
     char *a = calloc(size, 262144), *b = calloc(size, 262144);
     enum peal_status s = PEAL_OK;
     me->before = comm->plans.entries.len;
-    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
-        if (s != PEAL_OK)
-            break;
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes && s == PEAL_OK; i++) {
         uint64_t n = bytes[i] / 4;
         s |= peal_barrier(comm);
         s |= peal_allreduce(comm, a, b, n, PEAL_F32, PEAL_SUM);
@@ -446,9 +444,7 @@ static void *call_all(void *context)
     }
     me->after = comm->plans.entries.len;
     me->templates = count_patterns(comm);
-    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
-        if (s != PEAL_OK)
-            break;
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes && s == PEAL_OK; i++) {
         s |= peal_reduce(comm, a, b, bytes[i] / 8, PEAL_F64, PEAL_MAX, size - 1);
         s |= peal_broadcast(comm, a, bytes[i] / 4, PEAL_F32, size - 1);
         s |= peal_gather(comm, a, b, bytes[i], PEAL_U8, size - 1);

@@ -163,9 +163,7 @@ TEST(a_stopped_rank_harms_nobody)
 {
     int stops = 0;
     for (enum collective collective = ALLREDUCE; collective < COLLECTIVES; collective++) {
-        for (int reads = 1; reads <= 3; reads++) {
-            if (!stop_in_read(collective, reads))
-                break;
+        for (int reads = 1; reads <= 3 && stop_in_read(collective, reads); reads++) {
             stops++;
             if (board->status[0] != PEAL_TIMEOUT)
                 fail_msg("%s, read %d: rank 0: %s", names[collective], reads,

@@ -142,11 +142,8 @@ static int call(struct peal_comm *comm, const void *context)
     enum peal_status status = peal_allreduce(comm, x, y, 16, PEAL_F32, PEAL_SUM);
     if (peal_comm_rank(comm) == 1 && !fill_memory())
         return SKIP;
-    for (uint64_t n = 16; n <= MAX_COUNT; n *= 2) {
-        if (status != PEAL_OK)
-            break;
+    for (uint64_t n = 16; n <= MAX_COUNT && status == PEAL_OK; n *= 2)
         status = peal_allreduce(comm, x, y, n, PEAL_F32, PEAL_SUM);
-    }
     EXPECT(check_end(comm, status, "rank 1: no memory for kernel 'allreduce") == 0);
     free(x);
     free(y);

@@ -121,11 +121,8 @@ static enum peal_status pmix_gather(struct peal_meet *meet, const void *own, siz
     if (status != PMIX_SUCCESS)
         return fail(pmix, "PMIx_Commit", status, why);
     enum peal_status result = fence(pmix, why);
-    for (uint32_t r = 0; r < meet->size; r++) {
-        if (result != PEAL_OK)
-            break;
+    for (uint32_t r = 0; r < meet->size && result == PEAL_OK; r++)
         result = get_row(pmix, r, name, bytes, (uint8_t *)all + r * bytes, why);
-    }
     return result;
 }
 
