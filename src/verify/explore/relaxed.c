@@ -74,7 +74,10 @@ struct clocks {
     PEAL_VEC(uint64_t) saved; /* what steps on the path have overwritten: place, number */
     unsigned char *key;
     bool wide, failed;
-    bool latest; /* waits read the last message: a race is then found in an order of steps */
+    /* Reads may find older values, where `reads_old` says so; messages of cells are told apart for that. */
+    bool views;
+    uint8_t *reads_old; /* [step] */
+    bool latest;        /* waits read the last message: a race is then found in an order of steps */
     /* A step could have found an older value than in any order of steps; the first such. */
     bool stale;
     uint32_t stale_thread, stale_step;
@@ -138,7 +141,8 @@ static bool counts_messages(const struct program *p, uint32_t cell)
 /* Older messages than the last one are read of channels and, in a monotone program, of signals. */
 static size_t message_of(const struct clocks *c, uint32_t cell, uint32_t number)
 {
-    bool kept = counts_messages(c->p, cell) || (c->p->monotone && c->slot[cell] != PEAL_NONE);
+    bool kept =
+        counts_messages(c->p, cell) || ((c->p->monotone || c->views) && c->slot[cell] != PEAL_NONE);
     return c->first_message[cell] + (kept ? number : 0);
 }
 
@@ -191,6 +195,33 @@ static void note_stale(struct clocks *c, uint32_t t)
     c->stale_step = c->space.at[t];
 }
 
+/* The value that satisfies a wait. */
+static int64_t wanted(const struct clocks *c, uint32_t t, const struct step *s)
+{
+    if (s->flags & STEP_HAS_REG)
+        return peal_wrap_add(s->value, c->space.reg[c->space.first_reg[t] + s->reg]);
+    return s->value;
+}
+
+static bool is_read(const struct step *s)
+{
+    return s->kind == STEP_PEEK || s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;
+}
+
+/* The oldest message that a read may find: not one before those that the thread knows of. Without orders
+ * and fences only peeks find other than the last one. */
+static uint32_t oldest_message(const struct clocks *c, uint32_t t, const struct step *s,
+                               uint32_t last)
+{
+    uint32_t i = known(c, t)[c->p->nthreads + c->slot[s->cell]];
+    if (s->kind == STEP_PEEK)
+        return i;
+    while (i < last && !peal_program_passes(c->p, s, c->message_value[c->first_value[s->cell] + i],
+                                            wanted(c, t, s)))
+        i++;
+    return c->p->has_weak ? i : last;
+}
+
 /* The message that thread t reads: of a channel the one that it waits for; otherwise the last one, or in a monotone program the one that carries least among
  * those that let it pass and are not older than what it knows of. If none is least, it is not decided. */
 static uint32_t choose_message(struct clocks *c, uint32_t t, const struct step *s)
@@ -198,6 +229,9 @@ static uint32_t choose_message(struct clocks *c, uint32_t t, const struct step *
     uint32_t last = c->mem[c->at_last + s->cell], slot = c->slot[s->cell];
     if (counts_messages(c->p, s->cell))
         return s->value > 0 ? (uint32_t)s->value : 0;
+    if (c->views && slot != PEAL_NONE && is_read(s) &&
+        c->reads_old[c->p->threads[t].first_step + c->space.at[t]])
+        return oldest_message(c, t, s, last);
     if (c->latest || !c->p->monotone || slot == PEAL_NONE || s->kind != STEP_WAIT)
         return last;
     uint32_t first = known(c, t)[c->p->nthreads + slot], best = PEAL_NONE;
@@ -306,11 +340,9 @@ static bool could_be_older(const struct clocks *c, uint32_t t, const struct step
         return from < to && c->p->cells[s->cell].sets;
     if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL)
         return from < to;
-    int64_t want = s->value;
-    if (s->flags & STEP_HAS_REG)
-        want = peal_wrap_add(want, c->space.reg[c->space.first_reg[t] + s->reg]);
     for (uint32_t i = from; i < to; i++) {
-        if (peal_program_passes(c->p, s, c->message_value[c->first_value[s->cell] + i], want))
+        if (peal_program_passes(c->p, s, c->message_value[c->first_value[s->cell] + i],
+                                wanted(c, t, s)))
             return true;
     }
     return false;
@@ -333,6 +365,17 @@ static void take_turn(struct clocks *c, uint32_t t, const struct step *s, bool w
         merge(c, c->at_turn_write + (size_t)s->cell * n, own, n);
 }
 
+/* A read of a message that need not be the last one. */
+static struct undo take_read(struct clocks *c, uint32_t t, const struct step *s, uint32_t number)
+{
+    int64_t last = c->space.value[s->cell];
+    if (c->views)
+        c->space.value[s->cell] = c->message_value[c->first_value[s->cell] + number];
+    struct undo undo = peal_space_take(&c->space, t);
+    c->space.value[s->cell] = last;
+    return undo;
+}
+
 /* peal_space_take, with the number of what was logged before. */
 static struct undo take(struct clocks *c, uint32_t t, size_t *logged)
 {
@@ -350,11 +393,12 @@ static struct undo take(struct clocks *c, uint32_t t, size_t *logged)
         s->kind != STEP_COMPARE_SWAP || c->space.value[s->cell] == peal_swap_expected(s->value);
     bool writes = on_cell && peal_step_writes(s) && swaps;
     bool reads = on_cell && !peal_step_is_notify(s);
-    if (on_cell && !c->p->monotone)
+    if (on_cell && !c->p->monotone && !c->views)
         take_turn(c, t, s, writes);
     slot = c->slot[s->cell];
+    uint32_t number = 0;
     if (reads) {
-        uint32_t number = choose_message(c, t, s);
+        number = choose_message(c, t, s);
         acquire(c, t, s, message_of(c, s->cell, number));
         if (slot != PEAL_NONE && number > c->mem[own + c->p->nthreads + slot])
             put(c, own + c->p->nthreads + slot, number);
@@ -366,10 +410,12 @@ static struct undo take(struct clocks *c, uint32_t t, size_t *logged)
             put(c, own + c->p->nthreads + slot, c->mem[c->at_last + s->cell]);
         release(c, t, s, message);
         struct undo undo = peal_space_take(&c->space, t);
-        uint32_t number = slot == PEAL_NONE ? 0 : c->mem[c->at_last + s->cell];
+        number = slot == PEAL_NONE ? 0 : c->mem[c->at_last + s->cell];
         c->message_value[c->first_value[s->cell] + number] = c->space.value[s->cell];
         return undo;
     }
+    if (reads && slot != PEAL_NONE && is_read(s))
+        return take_read(c, t, s, number);
     return peal_space_take(&c->space, t);
 }
 
@@ -546,6 +592,34 @@ static const char *why_unordered(const struct clocks *c, const struct race *race
     return p->has_relaxed ? "relaxed signals order nothing" : "a peek orders nothing";
 }
 
+/* Lets all reads on the path find the last value for which that shows the race as well, and says how old
+ * the values are that the others find: how many changes ago. */
+static uint32_t *find_ages(struct clocks *c)
+{
+    size_t len = c->path.len; /* every replay forgets it */
+    uint32_t *ages = peal_arena_alloc(&c->a->arena, (len + 1) * sizeof *ages);
+    uint64_t budget = UINT64_C(10000000);
+    for (uint64_t i = 0; ages && i < c->p->nsteps && budget > len; i++) {
+        if (!c->reads_old[i])
+            continue;
+        budget -= len;
+        c->reads_old[i] = 0;
+        if (!leads_there(c, c->path.at, len))
+            c->reads_old[i] = 1;
+    }
+    reset(c);
+    for (size_t i = 0; ages && i < len; i++) {
+        uint32_t t = c->path.at[i];
+        const struct step *s = peal_program_step(c->p, t, c->space.at[t]);
+        bool may = is_read(s) && c->slot[s->cell] != PEAL_NONE && is_done(c, t, c->space.at[t]);
+        size_t logged;
+        ages[i] = may ? c->mem[c->at_last + s->cell] - choose_message(c, t, s) : 0;
+        (void)take(c, t, &logged);
+    }
+    c->path.len = len;
+    return ages;
+}
+
 /* Removes steps until none can be left out, then records the counterexample. */
 static void report_race(struct clocks *c)
 {
@@ -559,8 +633,15 @@ static void report_race(struct clocks *c)
     if (!c->options->no_story && peal_shrink_any(&shrink, &c->space, leads_there, c, 1)) {
         c->path.len = peal_shrink_path(&shrink, c->path.at, c->path.len);
         c->a->v.story = shrink.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
-        peal_story_schedule(c->p, &(struct schedule){c->path.at, c->path.len}, &race, NULL, c->a);
-        c->a->v.why = peal_answer_text(c->a, "%s: %s", c->a->v.why, why_unordered(c, &race));
+        struct schedule schedule = {.thread = c->path.at, .count = c->path.len};
+        if (c->views)
+            schedule.older = find_ages(c);
+        peal_story_schedule(c->p, &schedule, &race, NULL, c->a);
+        c->a->v.why =
+            peal_answer_text(c->a, "%s: %s", c->a->v.why,
+                             c->views ? "a read may find an older value than in any order "
+                                        "of the steps"
+                                      : why_unordered(c, &race));
         peal_shrink_release(&shrink);
     } else if (!c->options->no_story) {
         peal_shrink_release(&shrink);
@@ -688,12 +769,20 @@ static bool search_all(struct clocks *c)
     return found;
 }
 
+/* Which reads of schedule k find old values: at first all, then half of them. */
+static void draw_old(struct clocks *c, uint32_t k)
+{
+    for (uint64_t i = 0; c->views && i < c->p->nsteps; i++)
+        c->reads_old[i] = k % 4 == 0 || (peal_hash_u64(i, k) & 1);
+}
+
 /* Random schedules by priority. */
 static bool search_some(struct clocks *c)
 {
     uint32_t n = c->p->nthreads;
     for (uint32_t k = 0; k < SCHEDULES && !c->failed; k++) {
         reset(c);
+        draw_old(c, k);
         if (races_anywhere(c))
             return true;
         for (;;) {
@@ -806,7 +895,7 @@ static bool number_messages(struct clocks *c)
         c->first_message[cell] = messages;
         c->first_value[cell] = values;
         values += told ? changes[cell] + 1 : 1;
-        bool kept = counts_messages(p, cell) || (told && p->monotone);
+        bool kept = counts_messages(p, cell) || (told && (p->monotone || c->views));
         messages += kept ? changes[cell] + 1 : 1;
     }
     c->first_message[p->ncells] = messages;
@@ -976,6 +1065,42 @@ static void give_up_on(struct clocks *c)
                                    c->p->threads[t].rank, place);
 }
 
+static void end(struct clocks *c)
+{
+    peal_states_release(&c->states);
+    peal_space_release(&c->space);
+    restore_accesses(c);
+    peal_vec_release(&c->path);
+    peal_vec_release(&c->saved);
+    free(c->mem);
+    free(c->slot);
+    free(c->first_message);
+    free(c->first_value);
+    free(c->message_value);
+    free(c->first_fence);
+    free(c->last_use);
+    free(c->last_bare);
+    free(c->first_block);
+    free(c->reads_old);
+    free(c->key);
+}
+
+/* Some executions in which reads find older values than the last: what they show is real. */
+static bool race_by_old_values(struct program *p, const struct peal_verify_options *options,
+                               struct answer *a)
+{
+    struct clocks c = {
+        .p = p, .options = options, .a = a, .writers = PEAL_NONE, .views = true, .latest = true};
+    c.reads_old = calloc(p->nsteps + 1, 1);
+    bool good = copy_accesses(&c) && c.reads_old && add_writers(&c) && init(&c);
+    bool found = good && search_some(&c);
+    if (found)
+        report_race(&c);
+    found = found && !c.failed;
+    end(&c);
+    return found;
+}
+
 enum relaxed_answer peal_relaxed_search(struct program *p,
                                         const struct peal_verify_options *options, bool some,
                                         struct answer *a)
@@ -1006,20 +1131,8 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
             give_up_on(&c);
         a->v.states += c.states.count;
     }
-    peal_states_release(&c.states);
-    peal_space_release(&c.space);
-    restore_accesses(&c);
-    peal_vec_release(&c.path);
-    peal_vec_release(&c.saved);
-    free(c.mem);
-    free(c.slot);
-    free(c.first_message);
-    free(c.first_value);
-    free(c.message_value);
-    free(c.first_fence);
-    free(c.last_use);
-    free(c.last_bare);
-    free(c.first_block);
-    free(c.key);
+    end(&c);
+    if (answer == RELAXED_STALE && !p->monotone && race_by_old_values(p, options, a))
+        answer = RELAXED_RACE;
     return answer;
 }

@@ -109,7 +109,8 @@ void peal_search_report_race(struct search *s, uint32_t t, uint32_t u)
                                       "these does: please report this kernel");
             return;
         }
-        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, &race, NULL, s->a);
+        peal_story_schedule(s->p, &(struct schedule){.thread = s->path.at, .count = s->path.len},
+                            &race, NULL, s->a);
     }
     s->a->collision = race;
     if (race.a != PEAL_NONE)
@@ -126,8 +127,9 @@ void peal_search_report_deadlock(struct search *s)
         struct shrink shrink;
         if (peal_shrink_deadlock(&shrink, &s->space)) {
             shorten_path(s, &shrink);
-            peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL,
-                                shrink.core, s->a);
+            peal_story_schedule(s->p,
+                                &(struct schedule){.thread = s->path.at, .count = s->path.len},
+                                NULL, shrink.core, s->a);
         } else {
             s->a->failed = true;
         }
@@ -170,7 +172,8 @@ bool peal_search_report_late(struct search *s, uint32_t t, int64_t before)
     else
         s->a->failed = true;
     peal_shrink_release(&shrink);
-    peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
+    peal_story_schedule(s->p, &(struct schedule){.thread = s->path.at, .count = s->path.len}, NULL,
+                        NULL, s->a);
     return true;
 }
 

@@ -18,7 +18,7 @@ static const char too_many_orders[] =
 /* Executes this part of a schedule, and nothing more, in `to`. */
 static void execute(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
 {
-    struct schedule schedule = {(uint32_t *)threads, n};
+    struct schedule schedule = {.thread = (uint32_t *)threads, .count = n};
     struct symbolic_run run = {
         .schedule = &schedule, .part = true, .max_bytes = s->options->max_bytes};
     to->v.verdict = PEAL_PROVED;
@@ -57,7 +57,8 @@ static void report_wrong(struct search *s, bool some)
         v->story = shrink.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
         execute(s, s->path.at, s->path.len, s->a);
         const char *why = v->why;
-        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
+        peal_story_schedule(s->p, &(struct schedule){.thread = s->path.at, .count = s->path.len},
+                            NULL, NULL, s->a);
         v->why = some ? peal_answer_text(s->a, "in some schedules, %s", why) : why;
     } else {
         s->a->failed = true;
@@ -91,7 +92,7 @@ bool peal_result_check_end(struct search *s)
     struct peal_digest order = v->order;
     bool same = v->same_order;
     enum peal_bits bits = v->bits;
-    struct schedule schedule = {s->path.at, s->path.len};
+    struct schedule schedule = {.thread = s->path.at, .count = s->path.len};
     if (++s->results > MAX_RESULTS) {
         peal_answer_give_up(s->a, too_many_orders);
         return true;
@@ -106,7 +107,8 @@ bool peal_result_check_end(struct search *s)
         return true;
     /* The bits agree if every schedule has them in the same order. */
     if (s->results > 1 && v->bits != PEAL_BITS_UNKNOWN &&
-        (bits == PEAL_BITS_DIFFERENT || memcmp(&order, &v->order, sizeof order) != 0 || same != v->same_order)) {
+        (bits == PEAL_BITS_DIFFERENT || memcmp(&order, &v->order, sizeof order) != 0 ||
+         same != v->same_order)) {
         v->bits = PEAL_BITS_DIFFERENT;
         v->bits_why = "the order of the reduction depends on the schedule";
     }

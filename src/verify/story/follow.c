@@ -33,6 +33,7 @@ struct peal_verify_place peal_story_place(const struct program *p, uint32_t laun
 static void release(struct follower *t)
 {
     peal_vec_release(&t->steps);
+    peal_vec_release(&t->history);
     free(t->at);
     free(t->shown);
     free(t->value);
@@ -113,6 +114,7 @@ uint32_t peal_follower_add_op(struct follower *t, uint32_t thread, uint32_t op)
                                     .arrives = th->is_wire,
                                     .op = PEAL_NONE,
                                     .waits_for = PEAL_NONE,
+                                    .older = PEAL_NONE,
                                     .peer = PEAL_NONE};
     if (op >= OP_NO_OP) {
         step.place = (struct peal_verify_place){"", 0, 0, 0};
@@ -181,6 +183,20 @@ static bool ends_when(const struct program *p, uint32_t thread, uint32_t op)
     return peal_op_is_end(peal_program_op(p, thread, op, &launch));
 }
 
+/* The cell as it was t->older changes ago. */
+static struct cell_before older_value(const struct follower *t, uint32_t cell)
+{
+    struct cell_before found = {cell, t->by[cell], t->value[cell]};
+    uint32_t back = t->older;
+    for (size_t i = t->history.len; i-- > 0 && back > 0;) {
+        if (t->history.at[i].cell != cell)
+            continue;
+        found = t->history.at[i];
+        back--;
+    }
+    return found;
+}
+
 /* Takes the thread's next step. */
 void peal_follower_take_step(struct follower *t, uint32_t thread)
 {
@@ -189,12 +205,14 @@ void peal_follower_take_step(struct follower *t, uint32_t thread)
     const struct step *s = peal_program_step(p, thread, i);
     uint32_t op = p->step_op[p->threads[thread].first_step + i];
     peal_follower_show_accesses(t, thread, true);
-    int64_t before = t->value[s->cell];
+    struct cell_before last_value = {s->cell, t->by[s->cell], t->value[s->cell]};
+    struct cell_before seen = older_value(t, s->cell);
+    int64_t before = seen.value;
     bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL || s->kind == STEP_TAKE;
     bool is_told = op != PEAL_NONE && !ends_when(p, thread, op) && s->kind != STEP_WHEN &&
                    peal_program_done(p, thread, i, t->regs[thread]);
     t->value[s->cell] = peal_program_effect(p, thread, i, t->regs[thread], before);
-    uint32_t from = waits ? t->by[s->cell] : PEAL_NONE;
+    uint32_t from = waits ? seen.by : PEAL_NONE;
     uint32_t shown_step = PEAL_NONE;
     if (is_told) {
         struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
@@ -212,6 +230,7 @@ void peal_follower_take_step(struct follower *t, uint32_t thread)
                 last->before = peal_program_logical(p, s->cell, before, launch);
                 last->after = peal_program_logical(p, s->cell, t->value[s->cell], launch);
                 last->waits_for = from;
+                last->older = t->older ? last_value.by : PEAL_NONE;
             }
         }
     }
@@ -219,8 +238,12 @@ void peal_follower_take_step(struct follower *t, uint32_t thread)
         t->fell[0] = t->by[s->cell];
         t->fell[1] = shown_step;
     }
+    if (peal_step_writes(s) && !peal_vec_push(&t->history, last_value))
+        t->a->failed = true;
     if (peal_step_writes(s) && shown_step != PEAL_NONE)
         t->by[s->cell] = shown_step;
+    if (t->older)
+        t->value[s->cell] = last_value.value;
     t->at[thread]++;
 }
 

@@ -11,6 +11,12 @@
 
 #include "verify/story/story.h"
 
+/* What a change of a cell has replaced. */
+struct cell_before {
+    uint32_t cell, by;
+    int64_t value;
+};
+
 struct follower {
     const struct program *p;
     struct answer *a;
@@ -19,6 +25,8 @@ struct follower {
     uint32_t *shown; /* [thread] accesses shown: index into mine */
     int64_t *value;  /* [cell] */
     uint32_t *by;    /* [cell] step that changed it last, or PEAL_NONE */
+    uint32_t older;  /* the next step reads its cell as it was so many changes ago */
+    PEAL_VEC(struct cell_before) history;
     int64_t **regs;  /* [thread] */
     const struct race *race;
     uint32_t race_step[2]; /* where its accesses are shown, or PEAL_NONE */

@@ -388,8 +388,11 @@ void peal_story_schedule(const struct program *p, const struct schedule *s, cons
     t.race = race;
     t.core = core;
     t.only_core = true;
-    for (uint64_t i = 0; i < s->count; i++)
+    for (uint64_t i = 0; i < s->count; i++) {
+        t.older = s->older ? s->older[i] : 0;
         peal_follower_take_step(&t, s->thread[i]);
+    }
+    t.older = 0;
     if (race)
         report_collision(&t, race);
     else if (a->v.fault == PEAL_FAULT_SIGNAL)

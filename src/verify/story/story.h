@@ -31,6 +31,7 @@ struct answer {
 struct schedule {
     uint32_t *thread;
     uint64_t count;
+    const uint32_t *older; /* NULL: 0. The read finds its cell as it was this many changes ago */
 };
 
 static inline void peal_answer_refute(struct answer *a, enum peal_fault fault)

@@ -116,6 +116,8 @@ static void put_remarks(const struct peal_verify_step *s, struct peal_text *out)
     }
     if (s->waits_for != PEAL_NONE && s->cell)
         peal_text_printf(out, " (by step %u)", s->waits_for + 1);
+    if (s->older != PEAL_NONE)
+        peal_text_printf(out, " still, as before step %u", s->older + 1);
     gap = s->cell ? "  " : "";
     if (s->collides || s->blocked)
         peal_text_puts(out, gap);

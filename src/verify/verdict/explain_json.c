@@ -110,6 +110,8 @@ static void put_steps(const struct peal_verification *v, struct peal_json *json)
         }
         if (s->waits_for != PEAL_NONE)
             peal_json_put_uint(json, "released_by", s->waits_for);
+        if (s->older != PEAL_NONE)
+            peal_json_put_uint(json, "older_than", s->older);
         if (s->collides)
             peal_json_put_bool(json, "collides", true);
         if (s->blocked)

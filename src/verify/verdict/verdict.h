@@ -98,6 +98,7 @@ struct peal_verify_step {
     const char *cell;      /* sync ops: "ready[1]@2"; otherwise NULL */
     int64_t before, after; /* its value, counted from this launch's logical 0 */
     uint32_t waits_for;    /* step that made this wait pass, or PEAL_NONE */
+    uint32_t older;        /* it reads a value that this step has changed already; or PEAL_NONE */
     bool collides;         /* one of the two accesses */
     bool blocked;          /* a wait that never passes */
     bool arrives;          /* what a rank did to a rank of another node arrives there */
