@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random-atomics FIRST COUNT [cells|launch]: the verifier against brute force, on random kernels with
- * fetch_add, compare_swap, take and when; with `cells`, on random ways to use cells that fall:
+/* random-atomics FIRST COUNT [cells|launch|locks]: the verifier against brute force, on random kernels
+ * with fetch_add, compare_swap, take and when; with `cells`, on random ways to use cells that fall:
  * credits, resets, flags, epochs and hand-shakes, right and wrong ones; with `launch`, on the same
- * and others with the number of the launch in amounts, thresholds and conditions.
+ * and others with the number of the launch in amounts, thresholds and conditions; with `locks`, on
+ * sections of locks that are taken or given by tickets.
  *
  * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole
  * front end to the verifier; and it is run here, act by act, in every possible order. Of a race, a
@@ -370,6 +371,64 @@ static struct kernel make_launches(uint64_t seed)
     return k;
 }
 
+/* --- locks ------------------------------------------------------------------------------------ */
+
+/* Accesses of a section, or outside one. */
+static void add_accesses(uint64_t *dice, struct kernel *k, uint32_t rank)
+{
+    for (uint32_t n = below(dice, 3); n > 0; n--) {
+        struct act act = {.kind = below(dice, 2) ? ACT_WRITE : ACT_READ};
+        act.at = below(dice, PLACES);
+        add(k, rank, act);
+    }
+}
+
+/* A cell of rank 0 is taken and given back; or numbers come from it, and one of rank 1 is served. */
+static void add_locked(uint64_t *dice, struct kernel *k, uint32_t rank, bool tickets)
+{
+    uint32_t how = below(dice, 3);
+    struct act enter = {.kind = ACT_TAKE, .b = 1}, leave = {.kind = ACT_SET};
+    if (how == 1)
+        leave = (struct act){.kind = ACT_TAKE, .a = 1};
+    else if (how == 2)
+        leave = (struct act){.kind = ACT_ADD, .a = -1};
+    if (tickets) {
+        add(k, rank, (struct act){.kind = ACT_FETCH, .a = 1});
+        enter = (struct act){
+            .kind = how ? ACT_WAIT_EQUAL : ACT_WAIT, .rank = 1, .a = 0, .plus_t = true};
+        leave = (struct act){.kind = ACT_ADD, .rank = 1, .a = 1};
+    }
+    if (tickets && how == 2)
+        leave = (struct act){.kind = ACT_SET, .rank = 1, .a = 1, .plus_t = true};
+    add(k, rank, enter);
+    add_accesses(dice, k, rank);
+    add(k, rank, leave);
+}
+
+static struct kernel make_locks(uint64_t seed)
+{
+    uint64_t dice = seed * 7919 + 3;
+    struct kernel k = {.ranks = 2 + below(&dice, 3) / 2, .launches = 1 + below(&dice, 2)};
+    bool tickets = below(&dice, 2), begins = below(&dice, 2), ends = below(&dice, 2);
+    for (uint32_t r = 0; r < k.ranks; r++)
+        add(&k, r, (struct act){.kind = ACT_FETCH, .rank = r, .at = SPARE_CELL});
+    for (uint32_t i = 0; i < PLACES && begins; i++)
+        add(&k, 0, (struct act){.kind = ACT_WRITE, .at = i});
+    if (begins)
+        add_barrier(&dice, &k, 1);
+    for (uint32_t r = 0; r < k.ranks; r++) {
+        for (uint32_t n = k.ranks == 2 ? 1 + below(&dice, 2) : 1; n > 0; n--)
+            add_locked(&dice, &k, r, tickets);
+    }
+    if (ends)
+        add_barrier(&dice, &k, 1);
+    if (ends || below(&dice, 4) == 0)
+        add_accesses(&dice, &k, 0);
+    if (below(&dice, 3) == 0)
+        spoil(&dice, &k);
+    return k;
+}
+
 /* The expression of an amount. */
 static const char *sum_of(const struct act *act)
 {
@@ -658,18 +717,22 @@ static bool agree(const struct brute *b, const struct peal_verification *v)
 int main(int argc, char **argv)
 {
     bool launches = argc == 4 && strcmp(argv[3], "launch") == 0;
+    bool locks = argc == 4 && strcmp(argv[3], "locks") == 0;
     bool cells = launches || (argc == 4 && strcmp(argv[3], "cells") == 0);
-    if (argc != 3 && !cells)
+    if (argc != 3 && !cells && !locks)
         return 2;
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     unsigned wrong = 0, good = 0, races = 0, deadlocks = 0, unwritten = 0, skipped = 0;
-    unsigned counted = 0, repeatable = 0;
+    unsigned counted = 0, locked = 0, repeatable = 0;
     struct peal_text text = {0};
     static struct brute b;
     if (!seen_new(&b.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
-        struct kernel k = launches ? make_launches(seed) : cells ? make_cells(seed) : make(seed);
+        struct kernel k = locks      ? make_locks(seed)
+                          : launches ? make_launches(seed)
+                          : cells    ? make_cells(seed)
+                                     : make(seed);
         struct peal_verification *v = NULL;
         put_text(&k, &text);
         struct peal_plan *plan = plan_of(&k, &text);
@@ -679,6 +742,7 @@ int main(int argc, char **argv)
             return 3;
         search(&b, &k);
         counted += v->monotone && !plan->monotone;
+        locked += v->verdict == PEAL_PROVED && !v->monotone && v->states == 0;
         if (b.seen.full) {
             skipped++;
         } else if (!agree(&b, v)) {
@@ -706,15 +770,15 @@ int main(int argc, char **argv)
                    peal_outcome_name(v->verdict));
         }
         peal_verification_free(v);
-        if (cells && is_good && !repeats_well(&b, k, plan, &repeatable)) {
+        if ((cells || locks) && is_good && !repeats_well(&b, k, plan, &repeatable)) {
             wrong++;
             printf("kernel %llu, %u ranks: proved repeatable, but goes wrong\n%s\n",
                    (unsigned long long)seed, k.ranks, text.at);
         }
         free(plan);
     }
-    if (cells)
-        printf("%u counted, %u repeatable\n", counted, repeatable);
+    if (cells || locks)
+        printf("%u counted, %u locked, %u repeatable\n", counted, locked, repeatable);
     printf("seeds %llu to %llu: %u sound, %u with a race, %u with a deadlock, %u that read what no "
            "rank wrote, %u too large: %u differ\n",
            (unsigned long long)first, (unsigned long long)(first + count - 1), good, races,
@@ -723,6 +787,8 @@ int main(int argc, char **argv)
     peal_text_release(&text);
     if (cells)
         return wrong || counted < count / 10 || repeatable < count / 25 || races < count / 50;
+    if (locks)
+        return wrong || locked < count / 20 || repeatable < count / 20 || races < count / 20;
     return wrong || good < count / 50 || races < count / 50 || deadlocks < count / 50 ||
            unwritten < count / 200;
 }

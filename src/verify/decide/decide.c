@@ -22,6 +22,7 @@
 #include "verify/order/ahead.h"
 #include "verify/order/compose.h"
 #include "verify/order/counted.h"
+#include "verify/order/locks.h"
 #include "verify/result/symbolic.h"
 
 #include <pthread.h>
@@ -570,6 +571,63 @@ static bool decide_counted(struct program *p, const struct peal_verify_options *
     return good || searched;
 }
 
+/* Deadlock and races of the program without its locks, which may itself have to be counted. */
+static bool is_good_without(struct lock_list *locks, const struct peal_verify_options *quiet,
+                            struct counted_program *counted, struct race_report *r)
+{
+    struct program *q = &locks->without;
+    struct answer scratch = {.v.verdict = PEAL_PROVED};
+    peal_arena_init(&scratch.arena, 0);
+    bool good = q->monotone || peal_counted_make(counted, q);
+    struct program *judged = q->monotone ? q : &counted->p;
+    good = good && check_deadlock(judged, quiet, &scratch);
+    set_uninitialised(judged, PEAL_VERIFY_ANY);
+    good = good && (q->monotone || peal_counted_ask(counted, quiet->workers)) &&
+           has_no_race(judged, quiet, r);
+    peal_arena_release(&scratch.arena);
+    return good;
+}
+
+/* A program whose only choices are who comes first at its locks. False: not decided. */
+static bool decide_locked(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    struct lock_list locks;
+    struct counted_program counted = {0};
+    struct race_report r = {0};
+    struct values_ahead values = {.started = true, .answer.v.verdict = PEAL_PROVED};
+    struct peal_verify_options quiet = *o;
+    quiet.no_story = true;
+    quiet.all_faults = false;
+    peal_arena_init(&values.answer.arena, 0);
+    bool good = peal_locks_find(&locks, p) && is_good_without(&locks, &quiet, &counted, &r);
+    if (good && !o->no_result) {
+        struct symbolic_run run = {.unordered = r.unordered, .max_bytes = o->max_bytes};
+        p->locks = &locks;
+        peal_symbolic_check(p, &run, &values.answer);
+        p->locks = NULL;
+    }
+    good = take_values(&values, good, a) && good;
+    if (good) {
+        struct program *judged = locks.without.monotone ? &locks.without : &counted.p;
+        a->v.verdict = PEAL_PROVED;
+        a->v.reuse = r.closed ? PEAL_REUSE_CLOSED : PEAL_REUSE_REPEATABLE;
+        if (p->launches < 2)
+            a->v.reuse = PEAL_REUSE_SINGLE_SHOT;
+        note_open(p, &r, a);
+        if (p->launches > 1 && !o->all_faults) {
+            a->v.needs_launches = peal_ahead_launches(
+                locks.without.monotone || counted.launches ? judged : &locks.without, o->workers);
+            if (a->v.needs_launches < counted.launches)
+                a->v.needs_launches = counted.launches;
+            a->v.in_order = peal_ahead_in_order(p, o->workers);
+        }
+    }
+    peal_race_release(&r);
+    peal_counted_release(&counted);
+    peal_locks_release(&locks);
+    return good;
+}
+
 void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     bool counted = false;
@@ -578,7 +636,8 @@ void peal_verify_decide(struct program *p, const struct peal_verify_options *o, 
     } else if (o->engine == PEAL_ENGINE_ORDER) {
         peal_answer_give_up(a, p->not_monotone);
     } else if (check_writers(p, a) && check_totals(p, a)) {
-        counted = o->engine == PEAL_ENGINE_AUTO && !o->pairwise && decide_counted(p, o, a);
+        counted = o->engine == PEAL_ENGINE_AUTO && !o->pairwise &&
+                  (decide_counted(p, o, a) || decide_locked(p, o, a));
         if (!counted)
             decide_explore(p, o, a);
     }

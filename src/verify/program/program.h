@@ -263,7 +263,8 @@ struct program {
     /* The monotone program that has the same executions (order/counted.h), while values are judged;
      * otherwise NULL. */
     const struct program *counted;
-    struct hold holds[MAX_HOLDS]; /* where a directed search begins */
+    const struct lock_list *locks; /* order/locks.h, while values are judged; otherwise NULL */
+    struct hold holds[MAX_HOLDS];  /* where a directed search begins */
     uint32_t nholds;
     struct early_fault early;
     struct peal_arena arena;

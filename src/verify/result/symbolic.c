@@ -73,6 +73,8 @@ static void take(struct symbolic *s, const struct step *step)
 {
     s->cell[step->cell] = peal_program_effect(s->p, s->thread, s->step[s->thread],
                                               s->regs[s->thread], s->cell[step->cell]);
+    if (s->p->locks)
+        peal_locked_step(s, s->p->threads[s->thread].first_step + s->step[s->thread]);
     s->step[s->thread]++;
 }
 
@@ -327,6 +329,7 @@ static void release(struct symbolic *s)
     for (uint32_t l = 0; s->terms && l < s->p->launches; l++)
         free(s->terms[l]);
     free(s->terms);
+    peal_locked_release(s);
     peal_canon_release(&s->canon);
     peal_values_release(&s->values);
 }

@@ -4,7 +4,8 @@
  * Once no two conflicting accesses are unordered, every schedule of a monotone program leaves the
  * same values (except for accumulates in an arbitrary order, which are marked), so any schedule
  * will do. Other programs may order the same two accesses in either way: then a schedule is given,
- * one for every such choice (explore.c). Reads of memory that no rank wrote are found on the way.
+ * one for every such choice (explore.c); or they do so only in sections of locks, whose order is then
+ * shown to make no difference (locked.c). Reads of memory that no rank wrote are found on the way.
  * When a rank leaves a launch, its output is compared with the contract.
  */
 #ifndef PEAL_VERIFY_SYMBOLIC_H
@@ -86,6 +87,7 @@ struct symbolic {
     uint32_t **terms;   /* [launch] the nodes of its plan's terms, or NULL; promise.c */
     struct canon canon; /* forms of nodes */
     uint64_t opaque;
+    struct locked *locked;             /* locked.c, if the program has p->locks */
     const struct peal_plan *begins_of; /* the plan that `begins` belongs to */
     PEAL_VEC(uint64_t) begins; /* where its parts begin, if it has `counts`; otherwise empty */
 };
@@ -111,6 +113,10 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *run, stru
 void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);
 /* Ends the run with an undecided verdict. */
 void peal_symbolic_no_memory(struct symbolic *s);
+
+/* locked.c. The thread has taken a step: does it begin or end a section of a lock? */
+void peal_locked_step(struct symbolic *s, uint64_t step);
+void peal_locked_release(struct symbolic *s);
 
 /* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise reports which
  * one is not, and ends the run. */
