@@ -26,6 +26,7 @@ LOCAL = 0x4000_0000_0000       # the same for memory that only its rank knows
 TILES = 0x7000_0000_0000       # values of tiles, per stream and type
 TILES_BYTES = 0x10_0000_0000
 GRAIN = 256
+GAP = 4096
 MAX_OPS = 4_000_000
 
 Place = Tuple[str, int]
@@ -487,6 +488,14 @@ class Launch:
 
 # ---- ranks ----
 
+class Mark(NamedTuple):
+    """A place in what a rank wrote down."""
+    lines: int
+    place: Place
+    lane: Optional[Lane]
+    met: Optional[Orders]
+
+
 class Rank:
     """One rank: its memory, its streams and what it did."""
 
@@ -510,6 +519,7 @@ class Rank:
         self.launches: List[Tuple[int, str]] = []  # of kernels: by which statement
         self.symmetric_by: List[int] = []    # statements that made symmetric memory
         self.freed: Dict[Tuple[bool, int, str], List[Region]] = {}
+        self.waiting: Any = None             # a loop that waits, while it goes round: its frame, itself, its first look
 
     # -- memory --
 
@@ -519,7 +529,7 @@ class Rank:
         freed before is used again, as allocators do."""
         if not 0 <= nbytes < HEAP_BYTES >> 4:
             raise refuse(f"'{name}' has {nbytes} bytes")
-        size = -(-max(nbytes, 1) // GRAIN) * GRAIN
+        size = -(-(2 * nbytes + GAP) // GRAIN) * GRAIN  # an index beyond the end is in no other memory
         freed = self.freed.get((kind == "window", nbytes, dtype))
         if freed:
             again = freed.pop(0)
@@ -636,6 +646,24 @@ class Rank:
     def is_looked_at(self, address: int, nbytes: int) -> None:
         """A signal, perhaps: its value is looked at."""
         self.at(address, nbytes)
+
+    def mark(self) -> Mark:
+        """How far the writing has come."""
+        met = self.lane.met if isinstance(self.lane, Program) else None
+        return Mark(len(self.writer.lines), self.writer.last, self.last_lane, met)
+
+    def is_quiet_since(self, mark: Mark, but: Sequence[int] = ()) -> bool:
+        """Was nothing written down since then, but these lines?"""
+        lines = self.writer.lines
+        return all(isinstance(lines[at], Orders) or at in but or str(lines[at]).startswith(("at ", "lane ", "block "))
+                   for at in range(mark.lines, len(lines)))
+
+    def rewind(self, mark: Mark) -> None:
+        """Forgets what was written since then."""
+        del self.writer.lines[mark.lines:]
+        self.writer.last, self.last_lane = mark.place, mark.lane
+        if isinstance(self.lane, Program) and mark.met is not None:
+            self.lane.met = mark.met
 
     def line_count(self) -> int:
         return len(self.writer.lines)

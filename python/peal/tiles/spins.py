@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from . import core
 from .core import Lane, Span, refuse
@@ -28,9 +28,12 @@ class Cell:
     def __init__(self, kind: str, addresses: List[int], nbytes: int, old: int, new: int, order: str, scope: str) -> None:
         self.kind, self.addresses, self.nbytes, self.old, self.new, self.order, self.scope = kind, addresses, nbytes, old, new, order, scope
         self.lanes: List[Lane] = []
-        self.lines: List[int] = []   # of the first look, per element
-        self.writer_end = 0          # the number of lines after it
+        self.lines: List[int] = []   # of the look, per element
+        self.end: Optional[core.Mark] = None  # what was written down, after it
         self.how = "all"             # what a reduction of the elements makes of them
+
+    def signature(self) -> Tuple[Any, ...]:
+        return (self.kind, self.addresses, self.nbytes, self.old, self.new, self.order, self.scope, self.lanes, self.how)
 
 
 # ---- doing something to a signal ----
@@ -134,7 +137,7 @@ def _perform(kind: str, flat: List[int], nbytes: int, olds: List[int], news: Lis
         lane = _lane(number, several, apart)
         cell.lines.append(_line(kind, address, nbytes, old, new, order, scope, lane))
         cell.lanes.append(lane)
-    cell.writer_end = core.rank().line_count()
+    cell.end = core.rank().mark()
     out.link = cell
     return out
 
@@ -188,7 +191,7 @@ def may_wait(value: Tile, where: Tile) -> None:
     if nbytes in (4, 8):
         value.link = Cell("plain", addresses_of(where).tolist(), nbytes, 0, 0, "relaxed", "system")
         value.cell.lanes, value.cell.lines = [core.current()], [core.rank().line_count() - 1]
-        value.cell.writer_end = core.rank().line_count()
+        value.cell.end = core.rank().mark()
 
 
 def _accumulate(kind: str, where: Tile, operand: Tile, mask: Any) -> Tile:
@@ -218,22 +221,43 @@ class Condition:
         return _conditional(Condition(self.cell, opposite, self.value, self.tile), of)
 
     def ask(self) -> bool:
-        """The answer with which the loop goes on to what follows it. The wait is written down."""
+        """The answer with which the loop goes on to what follows it, and the wait is written down. Before that it goes round once: it has to
+        look at the same signal again, and do nothing else."""
         frame = core.author()
         loop = find_loop(frame) if frame is not None else None
         if loop is None:
             raise refuse("the value of a signal decides what the kernel does; only a loop that waits for it and does nothing else can "
                          "be recorded")
-        if loop.problem:
-            raise refuse(f"a loop that waits for a signal does something else: {loop.problem}")
-        if not self._fresh():
-            return not loop.leaves  # the loop looks again, and then it asks again
+        problem = loop.problem or _unclear(frame, loop)
+        if problem:
+            raise refuse(f"a loop that waits for a signal does something else: {problem}")
+        rank = core.rank()
+        assert self.cell.end is not None
+        if not rank.is_quiet_since(self.cell.end):
+            raise refuse("a signal is looked at, something else is done, and then the loop that waits for it begins")
+        if loop.looks:
+            self._record(loop.leaves)
+            return loop.leaves
+        first, rank.waiting = rank.waiting, None
+        if first is None or first[0] is not frame or first[1] is not loop:
+            rank.waiting = (frame, loop, self.cell)
+            return not loop.leaves
+        self._same_as(first[2])
+        rank.rewind(first[2].end)
+        self.cell = first[2]
         self._record(loop.leaves)
         return loop.leaves
 
-    def _fresh(self) -> bool:
-        """Was nothing written down since the look?"""
-        return core.rank().line_count() == self.cell.writer_end
+    def _same_as(self, first: Cell) -> None:
+        """The second look is like the first, and nothing was done between them."""
+        cell = self.cell
+        if cell is first:
+            raise refuse("a loop that waits for a signal does not look at it again")
+        if cell.signature() != first.signature():
+            raise refuse("a loop that waits for a signal looks at another one, or in another way, when it goes round")
+        assert first.end is not None
+        if not core.rank().is_quiet_since(first.end, cell.lines):
+            raise refuse("a loop that waits for a signal does something else")
 
     def _record(self, holds: bool) -> None:
         cell, value = self.cell, self.value
@@ -245,6 +269,8 @@ class Condition:
         for lane, index, address in zip(cell.lanes, cell.lines, cell.addresses):
             lane.replace(index, _waiting_line(cell, relation, value, address, lane))
             lane.weakly(cell.order, index)
+        if cell.kind == "plain":
+            self.tile.store = None  # nothing was loaded: the line became the wait
         if relation == "eq" and self.tile.numel == 1:
             self.tile.known, self.tile.link = value, None  # what the loop's variable holds afterwards
 
@@ -304,6 +330,8 @@ def _wait_relation(lane: Lane, address: int, nbytes: int, relation: str, value: 
 
 def compare(name: str, a: Tile, b: Tile) -> Optional[Tile]:
     """A comparison with the answer of a signal; None: it is ordinary data."""
+    if any(value.cell is not None and value.cell.kind == "data" for value in (a, b)):
+        raise refuse("the answer of an atomic on data decides something, or is used as data")
     signal, other, relation = (a, b, name) if a.cell is not None or a.condition is not None else (b, a, MIRRORED.get(name, name))
     if signal.condition is not None:
         return _of_condition(name, signal, other)
@@ -343,7 +371,7 @@ def reduce(name: str, value: Tile) -> Tile:
         raise refuse(f"'{name}' of signals")
     out = Tile((), value.dtype)
     out.link = Cell(value.cell.kind, value.cell.addresses, value.cell.nbytes, value.cell.old, value.cell.new, value.cell.order, value.cell.scope)
-    out.cell.lanes, out.cell.lines, out.cell.writer_end = value.cell.lanes, value.cell.lines, value.cell.writer_end
+    out.cell.lanes, out.cell.lines, out.cell.end = value.cell.lanes, value.cell.lines, value.cell.end
     out.cell.how = name if len(value.cell.addresses) > 1 else "all"
     return out
 
@@ -353,6 +381,9 @@ def reduce(name: str, value: Tile) -> Tile:
 class Loop(NamedTuple):
     leaves: bool             # the answer with which the loop ends
     problem: Optional[str]   # what it does besides waiting
+    looks: bool              # it waits for several signals, each of which its condition looks at
+    others: Tuple[Any, ...]  # parts of the condition that could end the loop, too
+    assigned: FrozenSet[str]  # names that the loop gives a value
 
 
 _trees: Dict[str, Optional[ast.AST]] = {}
@@ -406,37 +437,67 @@ def _search(name: str, line: int, column: int) -> Optional[Loop]:
             best = node if best is None or node.lineno >= best.lineno else best
     if best is None:
         return None
-    leaf, negated = _leaf(best.test, line, column)
+    leaf, negated, ends, looks = _leaf(best.test, line, column)
     if leaf is None:
         return None
     if isinstance(best, ast.While):
-        return Loop(negated, _problem(best.body, best.test))
-    loop = getattr(best, "parent", None)
-    if not isinstance(loop, ast.While) or best not in loop.body or not isinstance(loop.test, ast.Constant) or not loop.test.value:
+        leaves, body = negated, best.body
+    else:
+        loop = getattr(best, "parent", None)
+        if not isinstance(loop, ast.While) or best not in loop.body or not isinstance(loop.test, ast.Constant) or not loop.test.value:
+            return None
+        if len(best.body) != 1 or not isinstance(best.body[0], ast.Break) or best.orelse:
+            return None
+        leaves, body = not negated, [one for one in loop.body if one is not best]
+    if looks and not all(isinstance(one, (ast.Pass, ast.Continue)) for one in body):
         return None
-    if len(best.body) != 1 or not isinstance(best.body[0], ast.Break) or best.orelse:
-        return None
-    return Loop(not negated, _problem([one for one in loop.body if one is not best], best.test))
+    assigned = frozenset(node.id for one in [*body, best.test] for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return Loop(leaves, _problem(body), looks, tuple(ends), assigned)
 
 
-def _leaf(test: ast.AST, line: int, column: int) -> Tuple[Optional[ast.AST], bool]:
-    """The part of a condition that is asked for, and whether it is negated there."""
-    negated, node = False, test
+def _leaf(test: ast.AST, line: int, column: int) -> Tuple[Optional[ast.AST], bool, List[ast.AST], bool]:
+    """The part of a condition that is asked for, whether it is negated there, other parts that could end the loop, and whether all
+    parts are looks at signals."""
+    negated, node, ends, looks = False, test, [], False
     while True:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             negated, node = not negated, node.operand
         elif isinstance(node, ast.BoolOp):
             inside = [value for value in node.values if _holds(value, line, column)]
-            others = [value for value in node.values if value not in inside]
-            both = isinstance(node.op, ast.And) != negated  # all parts have to be true for the loop to go on
-            if not inside or (both and any(isinstance(part, ast.Call) for value in others for part in ast.walk(value))):
-                return None, False
+            if len(inside) != 1:
+                return None, False, [], False
+            others = [value for value in node.values if value is not inside[0]]
+            if isinstance(node.op, ast.And) != negated:  # all parts have to be true for the loop to go on
+                ends += others
+            elif _calls(inside[0]) and all(_calls(value) for value in others):
+                looks = True
+            else:
+                return None, False, [], False
             node = inside[0]
+        elif any(isinstance(part, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)) or
+                 (isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)) for part in ast.walk(node)):
+            return None, False, [], False
         else:
-            return node, negated
+            return node, negated, ends, looks
 
 
-def _problem(body: List[Any], test: ast.AST) -> Optional[str]:
+def _calls(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Call) for part in ast.walk(node))
+
+
+def _unclear(frame: Any, loop: Loop) -> Optional[str]:
+    """Could another part of the condition end the loop?"""
+    for part in [part for other in loop.others for part in ast.walk(other)]:
+        if isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)):
+            return f"line {part.lineno} asks for something else, too"  # type: ignore[attr-defined]
+        if isinstance(part, ast.Name):
+            value = frame.f_locals.get(part.id, frame.f_globals.get(part.id))
+            if part.id in loop.assigned or (isinstance(value, Tile) and (value.known is None or value.cell is not None)):
+                return f"'{part.id}' can end it, too"
+    return None
+
+
+def _problem(body: List[Any]) -> Optional[str]:
     """What the loop does besides looking. Its statements may set names, from what the loop does not count."""
     assigned: Set[str] = set()
     every = {target.id for statement in body if isinstance(statement, ast.Assign) for target in statement.targets
@@ -453,7 +514,6 @@ def _problem(body: List[Any], test: ast.AST) -> Optional[str]:
         if carried:
             return f"line {statement.lineno} counts '{carried[0]}'"
         assigned |= {target.id for target in statement.targets}  # type: ignore[union-attr]
-    del test
     return None
 
 
