@@ -212,9 +212,10 @@ class Lane:
 
     def use(self, text: str) -> int:
         """An op on data."""
-        self.first = False
-        if self.weak:
-            self.settle()
+        if self.rank.waiting is None:
+            self.first = False
+            if self.weak:
+                self.settle()
         return self.rank.say(self, text)
 
     # -- signals --
@@ -246,6 +247,8 @@ class Lane:
         """The order of an op that changes a signal: a launch begins with a fence, so that what was before it is released by the first op of
         a lane. Where that op is not the first one, the fence is written down (of swaps, which rarely carry that far, it is left out: that
         proves no more)."""
+        if self.rank.waiting is not None:
+            return order
         if order in ("release", "acq_rel", "seq_cst"):
             if self.weak:
                 self.settle()
@@ -261,6 +264,8 @@ class Lane:
 
     def weakly(self, order: str, line: int) -> int:
         """The line is a read of a signal: if it does not acquire, the fence at the end of the launch does."""
+        if self.rank.waiting is not None:
+            return line
         self.first = False
         if order in ("relaxed", "release"):
             self.weak.append(line)
@@ -519,7 +524,7 @@ class Rank:
         self.launches: List[Tuple[int, str]] = []  # of kernels: by which statement
         self.symmetric_by: List[int] = []    # statements that made symmetric memory
         self.freed: Dict[Tuple[bool, int, str], List[Region]] = {}
-        self.waiting: Any = None             # a loop that waits, while it goes round: its frame, itself, its first look
+        self.waiting: Any = None             # a loop while it goes round once more: its frame, what it asks for, its first look
 
     # -- memory --
 

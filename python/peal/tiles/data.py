@@ -218,7 +218,7 @@ class Tile:
                  index: Optional[np.ndarray] = None) -> None:
         self.shape, self.dtype, self.known, self.store, self.index = shape, dtype, known, store, index
         self.link: Any = None    # what spins.py knows of it: see `cell`, `condition` and `thread`
-        self.origin: Any = None  # the memory that a known value was read from
+        self.origin: Tuple[Any, ...] = ()  # the memory that a known value was read from
 
     @property
     def cell(self) -> Any:
@@ -416,14 +416,15 @@ def arange(start: Any, end: Any) -> Tile:
 
 def steer(value: Tile) -> None:
     """A value that was read from memory decides something."""
-    if value.origin is not None:
-        value.origin.steer()
+    for region in value.origin:
+        region.steer()
 
 
-def _merge_origin(out: Tile, *values: Tile) -> Tile:
+def merge_origin(out: Tile, *values: Tile) -> Tile:
+    """A known value that was computed from others comes from the memory that they come from."""
     for value in values:
-        if value.origin is not None:
-            out.origin = value.origin
+        if value.origin and value.origin is not out.origin:
+            out.origin += tuple(region for region in value.origin if region not in out.origin)
     return out
 
 
@@ -633,7 +634,7 @@ def _load_contents(pointers: Tile, mask: Optional[np.ndarray], other: Any, eleme
         for part in fold(np.unique(used), element.peal):
             core.current().read(part.memory)
     out = Tile(pointers.shape, element, values.reshape(pointers.shape) if pointers.shape else values[0].item())
-    out.origin = None if region.constant else region
+    out.origin = () if region.constant else (region,)
     return out
 
 
@@ -659,6 +660,7 @@ def store(pointers: Any, value: Any, mask: Any = None) -> None:
         for part in _parts(_once(pointers, chosen), chosen, held, source.index):
             lane.copy(part.memory, part.tile)
         return
+    _once(pointers, chosen)
     index = np.arange(source.numel) if source.index is None else source.index
     every = np.ones(source.numel, dtype=bool) if chosen is None else chosen
     there = every if held.valid is None else every & held.valid[index]
@@ -671,11 +673,24 @@ def store(pointers: Any, value: Any, mask: Any = None) -> None:
 
 def _once(pointers: Tile, mask: Optional[np.ndarray]) -> Tile:
     """Several elements are written to one address: which is last, nobody knows."""
-    if mask is None and not isinstance(pointers.known, np.ndarray) and pointers.numel > 1:
-        known = pointers.known
-        if not isinstance(known, Affine) or any(stride == 0 and extent > 1 for extent, stride in zip(pointers.shape, known.strides)):
+    assert pointers.dtype.element_ty is not None
+    size, known = pointers.dtype.element_ty.itemsize, pointers.known
+    if pointers.numel > 1 and not (isinstance(known, Affine) and _apart(known, pointers.shape, size)):
+        flat = addresses_of(pointers)
+        flat = np.sort(flat if mask is None else flat[mask])
+        if (np.diff(flat) < size).any():
             raise refuse("several elements of a tile are stored to one address")
     return pointers
+
+
+def _apart(known: Affine, shape: Sequence[int], size: int) -> bool:
+    """Can it be seen without looking at each that elements are at addresses of their own?"""
+    reach = size
+    for stride, extent in sorted((abs(stride), extent) for stride, extent in zip(known.strides, shape) if extent > 1):
+        if stride < reach:
+            return False
+        reach += stride * (extent - 1)
+    return True
 
 
 def _store_missing(lane: Lane, pointers: Tile, rest: np.ndarray, held: Store) -> None:
@@ -696,10 +711,10 @@ def accumulate(function: str, pointers: Tile, value: Tile, mask: Optional[np.nda
         steer(value)
         if isinstance(value.known, (Affine, np.ndarray)):
             raise refuse("an atomic adds different known numbers to the elements of a tile")
-        flat = addresses_of(pointers)
+        flat = addresses_of(_once(pointers, mask))
         element = pointers.dtype.element_ty
         assert element is not None
-        for part in fold(np.unique(flat if mask is None else flat[mask]), element.peal):
+        for part in fold(np.sort(flat if mask is None else flat[mask]), element.peal):
             lane.accumulate(function, part.memory, core.constant(element.peal, float(value.known)))
         return
     if value.store is None:
@@ -733,14 +748,14 @@ def _store_known(lane: Lane, pointers: Tile, value: Tile, mask: Optional[np.ndar
             else:
                 lane.copy(span, core.constant(element.peal, number))
         return
-    flat, values = addresses_of(pointers), array(known, value.shape, element.number).reshape(-1)
+    flat, values = addresses_of(_once(pointers, mask)), array(known, value.shape, element.number).reshape(-1)
     if mask is not None:
         flat, values = flat[mask], values[mask]
     if flat.size <= 64:
         for address, number in zip(flat.tolist(), values.tolist()):
             lane.write(Span(element.peal, address), float(number))
         return
-    for part in fold(np.unique(flat), element.peal):
+    for part in fold(np.sort(flat), element.peal):
         lane.compute("numbers", [part.memory], [])
 
 
@@ -762,6 +777,8 @@ def copy(destination: Any, source: Any, mask: Any = None) -> None:
     to, of = addresses_of(broadcast_to(destination, shape)), addresses_of(broadcast_to(source, shape))
     if chosen is not None:
         to, of = to[chosen], of[chosen]
+    if to.size > 1 and (np.diff(np.sort(to)) < element.itemsize).any():
+        raise refuse("several elements are copied to one address")
     rank, lane = core.rank(), core.current()
     for part in fold(to, element.peal, of):
         rank.at(part.tile.address, _extent(part.tile))
@@ -889,7 +906,7 @@ def join(values: Sequence[Tile], axis: int) -> Tile:
     shape[axis] = sum(value.shape[axis] for value in values)
     if all(value.known is not None for value in values):
         known = np.concatenate([array(value.known, value.shape, value.dtype.number) for value in values], axis)  # type: ignore[arg-type]
-        return _merge_origin(Tile(tuple(shape), values[0].dtype, known), *values)
+        return merge_origin(Tile(tuple(shape), values[0].dtype, known), *values)
     out = data(tuple(shape), values[0].dtype)
     slots, at = np.arange(out.numel).reshape(shape), 0
     assert out.store is not None
@@ -905,6 +922,7 @@ def _fill(target: Store, slots: np.ndarray, value: Tile) -> None:
     """Writes a value to elements of a store."""
     lane, size = core.current(), SIZES[target.peal]
     if value.known is not None:
+        steer(value)
         if isinstance(value.known, (Affine, np.ndarray)):
             for part in fold(np.sort(slots) * size + target.address, target.peal):
                 lane.compute("numbers", [part.memory], [])
@@ -918,11 +936,12 @@ def _fill(target: Store, slots: np.ndarray, value: Tile) -> None:
     held = value.store
     if held.valid is not None:
         there = held.valid[index]
-        if target.valid is None:
-            target.valid = np.ones(target.count, dtype=bool)
-        target.valid[slots[~there]] = False
-        if held.fill is not None and (target.fill is None or target.fill == held.fill):
-            target.fill = held.fill
+        if held.fill is not None:
+            _fill(target, slots[~there], Tile((int((~there).sum()),), value.dtype, held.fill))
+        else:
+            if target.valid is None:
+                target.valid = np.ones(target.count, dtype=bool)
+            target.valid[slots[~there]] = False
         slots, index = slots[there], index[there]
     for part in fold(slots * size + target.address, target.peal, index * size + held.address):
         lane.copy(part.memory, part.tile)
@@ -964,12 +983,14 @@ def cast(value: Any, dtype: Any, bitcast: bool = False) -> Tile:
     old = value.dtype
     if old == dtype:
         return value
+    if bitcast and old.primitive_bitwidth != dtype.primitive_bitwidth:
+        raise refuse(f"the bits of a {old} as a {dtype}: they have different sizes")
     if value.thread is not None or value.cell is not None and value.store is None:
         out = _like(value, value.shape, value.known, value.index)
         out.dtype = dtype
         return out
     if value.known is not None:
-        return _merge_origin(Tile(value.shape, dtype, _cast_known(value, dtype, bitcast)), value)
+        return merge_origin(Tile(value.shape, dtype, _cast_known(value, dtype, bitcast)), value)
     if dtype.is_ptr() or old.is_ptr():
         raise refuse("data becomes an address; if its contents are known, give them by --input")
     source = value
@@ -979,13 +1000,15 @@ def cast(value: Any, dtype: Any, bitcast: bool = False) -> Tile:
     out = Tile(source.shape, dtype, index=source.index)
     out.store = Store(core.current(), held.count, dtype.peal)
     out.store.valid = held.valid
-    out.store.fill = held.fill
+    out.store.fill = None if held.fill is None else _cast_known(Tile((), old, held.fill), dtype, bitcast)
     lane = core.current()
     for span in held.spans():
         to = span._replace(dtype=dtype.peal, address=out.store.address + (span.address - held.address) // SIZES[held.peal] * SIZES[dtype.peal],
                            stride=span.stride // SIZES[held.peal] * SIZES[dtype.peal])
-        if bitcast and old.kind != dtype.kind:
+        if bitcast and old.peal != dtype.peal:
             lane.compute("bits", [to], [span])
+        elif dtype.kind == "b":
+            lane.compute("is-not-zero", [to], [span])
         else:
             lane.copy(to, span)
     return out
@@ -1082,7 +1105,7 @@ def binary(name: str, left: Any, right: Any) -> Tile:
         dtype = FP32
     if a.known is not None and b.known is not None:
         out = _fold_known(name, a, b, dtype)
-        return out if a.origin is None and b.origin is None else _merge_origin(out, a, b)
+        return merge_origin(out, a, b) if a.origin or b.origin else out
     if name in COMPARISONS:
         return _opaque_pair(name, a, b, INT1)
     if name in ("floordiv", "mod", "shl", "shr") and dtype.kind != "f":
@@ -1105,13 +1128,13 @@ def _pointer(name: str, a: Tile, b: Tile) -> Tile:
     if a.known is None or b.known is None:
         raise refuse("data decides which address is used; if its contents are known, give them by --input")
     if name in COMPARISONS:
-        return _merge_origin(_fold_known(name, a, b, INT64), a, b)
+        return merge_origin(_fold_known(name, a, b, INT64), a, b)
     if a.dtype.kind == "p" and b.dtype.kind == "p":
         if name != "sub" or a.dtype != b.dtype:
             raise refuse(f"'{name}' of two addresses")
         bytes_between = _fold_known("sub", a, b, INT64)
         assert a.dtype.element_ty is not None
-        return _merge_origin(_fold_known("floordiv", bytes_between, tile(a.dtype.element_ty.itemsize), INT64), a, b)
+        return merge_origin(_fold_known("floordiv", bytes_between, tile(a.dtype.element_ty.itemsize), INT64), a, b)
     if name not in ("add", "sub") or (name == "sub" and b.dtype.kind == "p"):
         raise refuse(f"'{name}' of an address")
     pointers, offset = (a, b) if a.dtype.kind == "p" else (b, a)
@@ -1130,7 +1153,7 @@ def _pointer(name: str, a: Tile, b: Tile) -> Tile:
     else:
         result = base + known * size  # type: ignore[operator]
     out = Tile(shape, pointers.dtype, result)
-    return out if a.origin is None and b.origin is None else _merge_origin(out, a, b)
+    return merge_origin(out, a, b) if a.origin or b.origin else out
 
 
 def _add_affine(x: Any, y: Any, times: int = 1) -> Affine:
@@ -1230,6 +1253,8 @@ def elementwise(function: str, *operands: Any, dtype: Optional[DType] = None) ->
     for value in values[1:]:
         shape = broadcast_shape(shape, value.shape)
     values = [cast(value, dtype) for value in values]
+    for value in values:
+        steer(value)
     alias = _identity(function, values, shape)
     if alias is not None:
         return alias
@@ -1301,7 +1326,8 @@ def _merge_valid(target: Store, stores: List[Store], function: str, values: List
     fills = [value.known if value.store is None else value.store.fill for value in values]
     same = all(store.valid is not None and (store.valid is valid or bool((store.valid == valid).all())) for store in stores)
     if same and all(fill is not None for fill in fills) and len(fills) == 2 and function in _LAZY:
-        target.fill = _LAZY[function](float(fills[0]), float(fills[1]))  # type: ignore[arg-type]
+        dtype = values[0].dtype
+        target.fill = _fold_known(function, Tile((), dtype, fills[0]), Tile((), dtype, fills[1]), dtype).known
 
 
 def _opaque_pair(name: str, a: Tile, b: Tile, dtype: DType) -> Tile:
@@ -1345,7 +1371,7 @@ def where(condition: Any, a: Any, b: Any) -> Tile:
     x, y = broadcast_to(x, shape), broadcast_to(y, shape)
     if x.known is not None and y.known is not None:
         known = np.where(mask.reshape(shape), array(x.known, shape, dtype.number), array(y.known, shape, dtype.number))
-        return _merge_origin(Tile(shape, dtype, known), chosen, x, y)
+        return merge_origin(Tile(shape, dtype, known), chosen, x, y)
     out = data(shape, dtype)
     assert out.store is not None
     for value, which in (x, mask), (y, ~mask):
@@ -1375,8 +1401,8 @@ def unary(name: str, operand: Any) -> Tile:
             result = UNARY[name](numbers)
         dtype = value.dtype if value.dtype.kind == "f" or name in ("neg", "abs") else FP32
         if isinstance(value.known, Affine) and name == "neg":
-            return _merge_origin(Tile(value.shape, dtype, Affine(-value.known.base, tuple(-s for s in value.known.strides))), value)
-        return _merge_origin(Tile(value.shape, dtype, result if isinstance(value.known, (Affine, np.ndarray)) else
+            return merge_origin(Tile(value.shape, dtype, Affine(-value.known.base, tuple(-s for s in value.known.strides))), value)
+        return merge_origin(Tile(value.shape, dtype, result if isinstance(value.known, (Affine, np.ndarray)) else
                                   result.reshape(-1)[0].item()), value)
     if value.cell is not None:
         raise refuse("the answer of an atomic or a signal is used as data")
@@ -1411,8 +1437,8 @@ def reduce(name: str, operand: Any, axis: Optional[int] = None, keep_dims: bool 
         numbers = array(value.known, value.shape, value.dtype.number)
         found = REDUCTIONS[name](numbers, tuple(axes) if name not in ("argmax", "argmin") else axes[0])
         found = np.asarray(found).reshape(out_shape).astype(result.number)
-        return _merge_origin(Tile(out_shape, result, found if out_shape else found.item()), value)
-    if numel(shape) == numel(out_shape):
+        return merge_origin(Tile(out_shape, result, found if out_shape else found.item()), value)
+    if numel(shape) == numel(out_shape) and name not in ("argmax", "argmin"):
         return reshape(cast(value, result), out_shape)
     return opaque(name, [value], out_shape, result)
 
@@ -1435,7 +1461,7 @@ def dot(a: Any, b: Any, acc: Any = None, dtype: Any = None) -> Tile:
         product = array(x.known, x.shape, x.dtype.number).astype(np.float64) @ array(y.known, y.shape, y.dtype.number).astype(np.float64)
         if acc is not None:
             product = product + array(tile(acc).known, shape, np.float64)  # type: ignore[arg-type]
-        return Tile(shape, out, product.astype(out.number))
+        return merge_origin(Tile(shape, out, product.astype(out.number)), x, y, *([] if acc is None else [tile(acc)]))
     return opaque("dot", [x, y] + ([acc] if acc is not None else []), shape, out)
 
 

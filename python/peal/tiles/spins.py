@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import core
 from .core import Lane, Span, refuse
@@ -228,19 +228,20 @@ class Condition:
         if loop is None:
             raise refuse("the value of a signal decides what the kernel does; only a loop that waits for it and does nothing else can "
                          "be recorded")
-        problem = loop.problem or _unclear(frame, loop)
-        if problem:
-            raise refuse(f"a loop that waits for a signal does something else: {problem}")
+        if loop.problem:
+            raise refuse(f"a loop that waits for a signal does something else: {loop.problem}")
         rank = core.rank()
         assert self.cell.end is not None
         if not rank.is_quiet_since(self.cell.end):
             raise refuse("a signal is looked at, something else is done, and then the loop that waits for it begins")
         if loop.looks:
+            rank.recording.assume("together", "that signals which a loop waits for together keep what it waits for until it has found all of "
+                                  f"them ({core.told(core.place())})")
             self._record(loop.leaves)
             return loop.leaves
         first, rank.waiting = rank.waiting, None
-        if first is None or first[0] is not frame or first[1] is not loop:
-            rank.waiting = (frame, loop, self.cell)
+        if first is None or first[0] is not frame or first[1] is not loop.asked:
+            rank.waiting = (frame, loop.asked, self.cell)
             return not loop.leaves
         self._same_as(first[2])
         rank.rewind(first[2].end)
@@ -381,9 +382,8 @@ def reduce(name: str, value: Tile) -> Tile:
 class Loop(NamedTuple):
     leaves: bool             # the answer with which the loop ends
     problem: Optional[str]   # what it does besides waiting
+    asked: ast.AST           # the part of its condition that is asked for
     looks: bool              # it waits for several signals, each of which its condition looks at
-    others: Tuple[Any, ...]  # parts of the condition that could end the loop, too
-    assigned: FrozenSet[str]  # names that the loop gives a value
 
 
 _trees: Dict[str, Optional[ast.AST]] = {}
@@ -437,7 +437,7 @@ def _search(name: str, line: int, column: int) -> Optional[Loop]:
             best = node if best is None or node.lineno >= best.lineno else best
     if best is None:
         return None
-    leaf, negated, ends, looks = _leaf(best.test, line, column)
+    leaf, negated, looks = _leaf(best.test, line, column)
     if leaf is None:
         return None
     if isinstance(best, ast.While):
@@ -451,50 +451,30 @@ def _search(name: str, line: int, column: int) -> Optional[Loop]:
         leaves, body = not negated, [one for one in loop.body if one is not best]
     if looks and not all(isinstance(one, (ast.Pass, ast.Continue)) for one in body):
         return None
-    assigned = frozenset(node.id for one in [*body, best.test] for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    return Loop(leaves, _problem(body), looks, tuple(ends), assigned)
+    return Loop(leaves, _problem(body), leaf, looks)
 
 
-def _leaf(test: ast.AST, line: int, column: int) -> Tuple[Optional[ast.AST], bool, List[ast.AST], bool]:
-    """The part of a condition that is asked for, whether it is negated there, other parts that could end the loop, and whether all
-    parts are looks at signals."""
-    negated, node, ends, looks = False, test, [], False
+def _leaf(test: ast.AST, line: int, column: int) -> Tuple[Optional[ast.AST], bool, bool]:
+    """The part of a condition that is asked for, whether it is negated there, and whether it is one of several looks at signals that all
+    have to end the loop."""
+    negated, node, several = False, test, False
     while True:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             negated, node = not negated, node.operand
         elif isinstance(node, ast.BoolOp):
             inside = [value for value in node.values if _holds(value, line, column)]
-            if len(inside) != 1:
-                return None, False, [], False
-            others = [value for value in node.values if value is not inside[0]]
-            if isinstance(node.op, ast.And) != negated:  # all parts have to be true for the loop to go on
-                ends += others
-            elif _calls(inside[0]) and all(_calls(value) for value in others):
-                looks = True
-            else:
-                return None, False, [], False
-            node = inside[0]
+            if len(inside) != 1 or isinstance(node.op, ast.And) != negated or not all(_calls(value) for value in node.values):
+                return None, False, False  # another part could end the loop, too
+            node, several = inside[0], True
         elif any(isinstance(part, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)) or
                  (isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)) for part in ast.walk(node)):
-            return None, False, [], False
+            return None, False, False
         else:
-            return node, negated, ends, looks
+            return node, negated, several
 
 
 def _calls(node: ast.AST) -> bool:
     return any(isinstance(part, ast.Call) for part in ast.walk(node))
-
-
-def _unclear(frame: Any, loop: Loop) -> Optional[str]:
-    """Could another part of the condition end the loop?"""
-    for part in [part for other in loop.others for part in ast.walk(other)]:
-        if isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)):
-            return f"line {part.lineno} asks for something else, too"  # type: ignore[attr-defined]
-        if isinstance(part, ast.Name):
-            value = frame.f_locals.get(part.id, frame.f_globals.get(part.id))
-            if part.id in loop.assigned or (isinstance(value, Tile) and (value.known is None or value.cell is not None)):
-                return f"'{part.id}' can end it, too"
-    return None
 
 
 def _problem(body: List[Any]) -> Optional[str]:

@@ -397,7 +397,7 @@ def cumsum(x: Any, axis: Any = 0, reverse: bool = False, **_: Any) -> Tile:
     numbers = data.array(x.known, x.shape, x.dtype.number)
     axis = operator.index(axis)
     total = np.flip(np.cumsum(np.flip(numbers, axis), axis), axis) if reverse else np.cumsum(numbers, axis)
-    return Tile(x.shape, x.dtype, total.astype(x.dtype.number))
+    return data.merge_origin(Tile(x.shape, x.dtype, total.astype(x.dtype.number)), x)
 
 
 def cumprod(x: Any, axis: Any = 0, reverse: bool = False, **_: Any) -> Tile:
