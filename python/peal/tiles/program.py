@@ -214,6 +214,10 @@ def _run_file(path: str, arguments: Sequence[str], repeated: Tuple[int, int]) ->
         for index in range(first, end):
             rank().statement = index
             exec(statements[index], module.__dict__)  # pylint: disable=exec-used
+            if world().recording.dry and index in rank().symmetric_by and any(index == launch[0] for launch in rank().launches):
+                launches, rank().symmetric_by, rank().launches = rank().launches, [], []
+                exec(statements[index], module.__dict__)  # pylint: disable=exec-used # does it set up again, or only the first time?
+                rank().launches = launches
     run(0, repeated[0])
     if repeated[1]:
         for _ in calls():

@@ -273,7 +273,7 @@ def workspace(group_name: Any, min_size: int) -> Handle:
     found = program.rank().state.setdefault("torch.workspaces", {})
     key = _group(group_name).group_name
     if key not in found or found[key].buffer_size < min_size:
-        found[key] = rendezvous(empty((min_size,), DTYPES["uint8"], "cuda", shared=True), group_name)
+        found[key] = rendezvous(empty((min_size,), DTYPES["uint8"], "cuda", shared=True, name="workspace"), group_name)
     return found[key]
 
 

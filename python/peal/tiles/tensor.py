@@ -99,7 +99,7 @@ class Unknown:
     __hash__ = object.__hash__
 
 
-GENERIC = {"tensor", "t", "out", "output", "buf", "buffer", "result", "ret", "sub_buffer", "new_tensor", "made", "symm_mem_hdl"}
+GENERIC = {"tensor", "t", "out", "output", "buf", "buffer", "result", "ret", "sub_buffer", "new_tensor", "made"}
 
 
 def name_of_target(fallback: str) -> str:
@@ -124,12 +124,12 @@ class Formula(NamedTuple):
 class Storage:
     """The memory behind tensors: a region of the device, or numbers of the CPU."""
 
-    def __init__(self, nbytes: int, element: dtype, where: device, shared: bool = False, zeroed: bool = False) -> None:
+    def __init__(self, nbytes: int, element: dtype, where: device, shared: bool = False, zeroed: bool = False, name: str = "") -> None:
         self.nbytes, self.shared = nbytes, shared
         self.known: Optional[Any] = None  # bytes as numbers; no kernel may have written them
         self.region: Optional[core.Region] = None
         if where.type != "cpu":
-            self.region = program.rank().region("window" if shared else "private", name_of_target("symmetric" if shared else "tensor"),
+            self.region = program.rank().region("window" if shared else "private", name or name_of_target("symmetric" if shared else "tensor"),
                                                 nbytes, element.peal, zeroed=zeroed)
             self.region.shared = shared
         if nbytes <= KEPT_BYTES and (zeroed or where.type == "cpu"):
@@ -774,9 +774,10 @@ def restride(shape: Shape, strides: Shape, wanted: Shape) -> Optional[Shape]:
 
 # ---- making and writing ----
 
-def empty(shape: Sequence[int], element: Optional[dtype] = None, where: Any = "cuda", shared: bool = False, zeroed: bool = False) -> Tensor:
+def empty(shape: Sequence[int], element: Optional[dtype] = None, where: Any = "cuda", shared: bool = False, zeroed: bool = False,
+          name: str = "") -> Tensor:
     element, where = element or FLOAT32, device(where)
-    storage = Storage(math.prod(shape) * element.itemsize, element, where, shared, zeroed)
+    storage = Storage(math.prod(shape) * element.itemsize, element, where, shared, zeroed, name)
     return Tensor(storage, element, shape, None, 0, where)
 
 
