@@ -149,19 +149,21 @@ class Orders(List[str]):
         return iter(self)
 
 
-class HostWrite:
-    """The host writes memory. What is a signal is known only at the end: a signal is set, other bytes are written."""
+class Fill:
+    """Memory is filled with a number, or (None) with something that is not known. What is a signal is known only at the end: a signal is
+    set, other bytes are written. The host releases what was before; a kernel's store of a number orders nothing."""
 
-    def __init__(self, region: Region, offset: int, nbytes: int, value: Optional[float], dtype: str, place_: Place) -> None:
-        self.region, self.offset, self.nbytes, self.value, self.dtype, self.place = region, offset, nbytes, value, dtype, place_
+    def __init__(self, address: int, nbytes: int, value: Optional[float], dtype: str, is_host: bool) -> None:
+        self.address, self.nbytes, self.value, self.dtype, self.is_host = address, nbytes, value, dtype, is_host
 
     def lines(self, cells: Sequence[Tuple[int, int]]) -> Iterator[str]:
         """cells: address and size of the recording's signals, sorted."""
-        at, end = self.region.address + self.offset, self.region.address + self.offset + self.nbytes
+        at, end = self.address, self.address + self.nbytes
         size = SIZES[self.dtype]
         for address, nbytes in cells[bisect.bisect_left(cells, (at, 0)):bisect.bisect_left(cells, (end, 0))]:
             yield from self._data(at, address, size)
-            yield f"notify {address:#x} {nbytes} set {int(self.value or 0)} release"
+            value = int(self.value or 0)
+            yield f"notify {address:#x} {nbytes} set {value} release" if self.is_host else f"write i{8 * nbytes}@{address:#x}*1 {value}"
             at = address + nbytes
         yield from self._data(at, end, size)
 
@@ -205,6 +207,13 @@ class Lane:
 
     def read(self, span: Span) -> int:
         return self.use(f"read {span.text()}")
+
+    def fill(self, span: Span, value: float) -> int:
+        """A store of one number everywhere, perhaps to signals."""
+        self.rank.wrote(span)
+        if span.rows > 1 or span.dtype[0] not in "iu":
+            return self.say(f"copy {span.text()} {constant(span.dtype, value).text()}")
+        return self.say(Fill(span.address, span.count * SIZES[span.dtype], value, span.dtype, False))
 
     def write(self, span: Span, value: Optional[float] = None) -> int:
         self.rank.wrote(span)
@@ -313,8 +322,8 @@ class Lane:
 
     # -- text --
 
-    def say(self, text: str) -> int:
-        """Adds a line; its index among the lines of the rank."""
+    def say(self, text: Any) -> int:
+        """Adds a line, or what becomes lines; its index among the lines of the rank."""
         return self.rank.say(self, text)
 
     def replace(self, index: int, text: str) -> None:
@@ -345,10 +354,11 @@ class Program(Lane):
         self.apart: Dict[int, Lane] = {}    # threads with lanes of their own
         self.opening = self.met = Orders(None)  # where the launch began, and where the last barrier was
         self.program = self
-        self.alone: Optional[Tuple[Any, Tuple[int, int], int]] = None
+        self.branches: List[Tuple[Any, Tuple[int, int], Set[int]]] = []  # in progress: the frame, its lines, the threads in it
 
     def begin(self, index: int, grid: Tuple[int, int, int], threads: int) -> None:
-        self.index, self.grid, self.threads, self.alone = index, grid, threads, None
+        self.index, self.grid, self.threads = index, grid, threads
+        self.branches.clear()
         for lane in (self, *self.apart.values()):
             lane.begun = lane.opened = lane.closes = False
             lane.first = True
@@ -381,19 +391,22 @@ class Program(Lane):
             self.met.append(f"order {self.number} {lane.number}")
         return lane
 
-    def act_alone(self, frame: Any, inside: Tuple[int, int], number: int) -> None:
-        """What the frame does in these lines is done by one thread."""
-        self.alone = (frame, inside, number)
+    def enter(self, frame: Any, inside: Tuple[int, int], threads: Set[int]) -> None:
+        """What the frame does in these lines is done by these threads."""
+        self.branches.append((frame, inside, threads))
 
-    def acting(self) -> Optional[int]:
-        """The thread that acts alone; None: all do."""
-        if self.alone is None:
-            return None
-        frame, (first, last), number = self.alone
-        if not first <= frame.f_lineno <= last:
-            self.alone = None
-            return None
-        return number
+    def leave(self, frame: Any, inside: Tuple[int, int]) -> None:
+        """The frame comes to these lines anew."""
+        self.branches = [one for one in self.branches if one[:2] != (frame, inside)]
+
+    def acting(self) -> Optional[List[int]]:
+        """The threads that are in the branch in progress; None: all."""
+        while self.branches:
+            frame, (first, last), threads = self.branches[-1]
+            if first <= frame.f_lineno <= last:
+                return sorted(threads)
+            self.branches.pop()
+        return None
 
     def barrier(self) -> None:
         """All threads of the program meet."""
@@ -407,7 +420,7 @@ class Program(Lane):
         self._meet()
 
     def end(self) -> None:
-        self.alone = None
+        self.branches.clear()
         begun = [lane for lane in self.apart.values() if lane.begun]
         for lane in (self, *begun):
             lane.finish()
@@ -641,7 +654,7 @@ class Rank:
                 region.zeroed = True
             return
         hub = self.host()
-        self.say(hub, HostWrite(region, offset, nbytes, value, dtype or region.dtype, place()))
+        self.say(hub, Fill(region.address + offset, nbytes, value, dtype or region.dtype, True))
         self.stream().hub_ahead = True
 
     def is_fresh(self) -> bool:
@@ -752,6 +765,7 @@ class Recording:
         self.promise: Optional[str] = None
         self.at_end: List[Callable[[], None]] = []  # called once, before the text is made
         self.dry = False  # kernels are launched and do nothing
+        self.boxes = 0    # of barriers, at the ends of the heaps
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
@@ -781,26 +795,30 @@ class Recording:
         self.promise = f"{implements} input {input_} output {output} op {op}" + ("" if root is None else f" root {root}")
 
     def host_barrier(self, rank: Rank, group: Optional[Sequence[int]] = None) -> None:
-        """All ranks of the group call it: what each did before comes before what any does after. Credits: each adds one at all others, and takes one
-        of each; so the same ops do for every call."""
+        """All ranks of the group call it: what each did before comes before what any does after."""
+        if self.meet("host_barrier", rank, rank.host, group):
+            rank.stream().hub_ahead = True
+
+    def meet(self, name: str, rank: Rank, lane: Callable[[], Lane], group: Optional[Sequence[int]] = None) -> bool:
+        """A lane of each rank of the group meets the others; False: there are none. Credits: each adds one at all others, and takes one of
+        each; so the same ops do for every call."""
         others = [other for other in self.rank if other is not rank and (group is None or other.index in group)]
         if not others:
-            return
-        box = rank.state.get("host_barrier")
-        if box is None:
+            return False
+        if name not in rank.state:
+            self.boxes += 1
             for each in self.rank:
-                region = Region(each, "window", "host_barrier", heap(each.index) + HEAP_BYTES - 0x10000, 4 * self.ranks, "i32")
+                region = Region(each, "window", name, heap(each.index) + HEAP_BYTES - 0x10000 * self.boxes, 4 * self.ranks, "i32")
                 region.zeroed = True
                 each._add(region)  # pylint: disable=protected-access
-                each.state["host_barrier"] = region
-            box = rank.state["host_barrier"]
-        lane = rank.host()
+                each.state[name] = region
+        own, box = lane(), rank.state[name]
         for other in others:
-            lane.notify(other.state["host_barrier"].address + 4 * rank.index, 4, "add", 1)
+            own.notify(other.state[name].address + 4 * rank.index, 4, "add", 1)
         for other in others:
-            lane.wait(box.address + 4 * other.index, 4, ">=", 1)
-            lane.notify(box.address + 4 * other.index, 4, "add", -1)
-        rank.stream().hub_ahead = True
+            own.wait(box.address + 4 * other.index, 4, ">=", 1)
+            own.notify(box.address + 4 * other.index, 4, "add", -1)
+        return True
 
     def text(self, repeats: bool = True) -> str:
         """repeats: a program that does not mark its calls is one call of many."""
@@ -812,7 +830,8 @@ class Recording:
         for check in self.at_end:
             check()
         self._check_held()
-        cells = sorted(self.cells)
+        self._tell_apart()
+        cells = self._all_cells()
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
         repeated = all(not parts[0] and all(part == parts[1] for part in parts[2:-1]) for parts in done) and (
             repeats if not self.rank[0].calls else len(self.rank[0].calls) > 1)
@@ -823,7 +842,6 @@ class Recording:
             yield f"note {text}"
         calls = max(len(self.rank[0].calls), 1)
         yield "note for any number of calls: all do the same" if repeated else f"note for {calls} call{'s' * (calls > 1)}, one after the other"
-        self._tell_apart()
         for rank in self.rank:
             for region in rank.regions:
                 yield region.line()
@@ -833,6 +851,18 @@ class Recording:
                 parts[1].pop()  # a launch ends with that
             for part in parts[:2] if repeated else parts:
                 yield from part
+
+    def _all_cells(self) -> List[Tuple[int, int]]:
+        """Address and size of all signals. Bytes that are a signal of one rank are signals of all that have them under this name."""
+        found: Dict[str, Set[Tuple[int, int]]] = {}
+        for address, nbytes in self.cells:
+            for rank_ in self.rank:
+                region = rank_.find(address)
+                if region is not None:
+                    found.setdefault(region.name, set()).add((address - region.address, nbytes))
+                    break
+        return sorted((region.address + offset, nbytes) for rank_ in self.rank for region in rank_.regions
+                      for offset, nbytes in found.get(region.name, ()) if offset + nbytes <= region.nbytes)
 
     def _tell_apart(self) -> None:
         """What ranks have under one name is one thing only if it is alike on all of them; otherwise it gets names of its own."""

@@ -519,6 +519,9 @@ def mask_of(mask: Any, shape: Tuple[int, ...]) -> Optional[np.ndarray]:
 
 def _addresses(pointers: Any) -> Tile:
     pointers = tile(pointers)
+    if pointers.thread is not None:
+        from . import spins
+        pointers = spins.spread(pointers)
     if not pointers.dtype.is_ptr():
         raise refuse(f"a {pointers.dtype} is used as an address")
     if pointers.known is None:
@@ -746,7 +749,7 @@ def _store_known(lane: Lane, pointers: Tile, value: Tile, mask: Optional[np.ndar
             if span.count == 1 and span.rows == 1:
                 lane.write(span, number)
             else:
-                lane.copy(span, core.constant(element.peal, number))
+                lane.fill(span, number)
         return
     flat, values = addresses_of(_once(pointers, mask)), array(known, value.shape, element.number).reshape(-1)
     if mask is not None:

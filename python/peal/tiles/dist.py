@@ -47,13 +47,42 @@ def wait(pointers: Any, count: Any, scope: str = "gpu", semantic: str = "acquire
 
 
 def _wait(pointer: Any, relation: str, value: Any, semantic: Any = "acquire", scope: Any = "sys") -> None:
-    spins.wait_for(pointer, relation, value, str(_plain(semantic)), spins.SCOPES[_plain(scope)])
+    """A peer's signal is waited for as a swap of the value for itself."""
+    how = str(_plain(semantic)), spins.SCOPES[_plain(scope)]
+    pointer = spins.spread(data.tile(pointer))
+    first, _ = data.bounds(pointer.known, pointer.shape)
+    region = core.rank().find(int(first))
+    if relation == "==" and region is not None and region.owner != core.rank().index:
+        spins.take(pointer, number(value), number(value), *how)
+    else:
+        spins.wait_for(pointer, relation, value, *how)
+
+
+def each(function: Callable[..., None]) -> Callable[..., None]:
+    """A function of numbers: where an argument differs from thread to thread, every thread calls it."""
+    def call(*args: Any, **named: Any) -> None:
+        values = [spins.spread(data.tile(one)) if isinstance(one, data.Tile) else one for one in args]
+        count = max((one.shape[0] for one in values if isinstance(one, data.Tile) and one.shape), default=0)
+        if not count:
+            function(*values, **named)
+            return
+        program_, rank = core.program(), core.rank()
+        acting = program_.acting() or range(count)
+        for at, thread in enumerate(acting):
+            rank.lane = program_.thread(thread)
+            try:
+                function(*(data.Tile((), one.dtype, one.known[at].item()) if isinstance(one, data.Tile) and one.shape else one for one in values),
+                         **named)
+            finally:
+                rank.lane = program_
+    return call
 
 
 def consume_token(value: Any, token: Any) -> Any:
     return value
 
 
+@each
 def notify(pointer: Any, rank: Any, signal: Any = 1, sig_op: str = "set", comm_scope: str = "inter_node") -> None:
     scope = "gpu" if comm_scope == "gpu" else "sys"
     spins.atomic(_plain(sig_op), pointer if scope == "gpu" else symm_at(pointer, rank), signal, sem="release", scope=scope)
@@ -156,6 +185,7 @@ def _put_signal(blocking: bool, dest: Any, source: Any, nbytes: Any, sig_addr: A
     _signal(lane, sig_addr, signal, sig_op, pe)
 
 
+@each
 def signal_op(sig_addr: Any, signal: Any, sig_op: Any, pe: Any, *_: Any) -> None:
     core.rank().recording.assume("signal_op", "signal_op and dl.notify release what their program stored before, puts excepted")
     spins.atomic({SET: "set", ADD: "add"}[number(sig_op)], symm_at(sig_addr, pe), signal, sem="release", scope="sys")
@@ -172,9 +202,10 @@ def signal_wait_until(sig_addr: Any, cmp_: Any, cmp_val: Any) -> Any:
 def barrier_all(*_: Any) -> None:
     """All programs that call it, one per rank, meet; their puts are complete."""
     quiet()
-    core.rank().recording.meet(core.current())
+    core.rank().recording.meet("shmem_barrier", core.rank(), core.current)
 
 
+@each
 def _int_p(dest: Any, value: Any, pe: Any, *_: Any) -> None:
     data.store(symm_at(dest, pe), value)
 
@@ -189,9 +220,9 @@ def _shmem() -> Dict[str, Any]:
     for unit in ("", "_block", "_warp", "_wave", "_wg"):
         for nbi in (False, True):
             for forms in ((f"_nbi{unit}", f"{unit}_nbi") if nbi else (unit,)):
-                found[f"putmem{forms}"] = lambda *a, nbi=nbi: _put(not nbi, *a[:4])
-                found[f"getmem{forms}"] = lambda *a, nbi=nbi: _get(not nbi, *a[:4])
-                found[f"putmem_signal{forms}"] = lambda *a, nbi=nbi: _put_signal(not nbi, *a[:7])
+                found[f"putmem{forms}"] = lambda *a, nbi=nbi: each(_put)(not nbi, *a[:4])
+                found[f"getmem{forms}"] = lambda *a, nbi=nbi: each(_get)(not nbi, *a[:4])
+                found[f"putmem_signal{forms}"] = lambda *a, nbi=nbi: each(_put_signal)(not nbi, *a[:7])
         for name in ("barrier_all", "sync_all", "barrier"):
             found[f"{name}{unit}"] = barrier_all
     for prefix in ("NVSHMEM", "ROCSHMEM", "MORI"):
@@ -275,8 +306,8 @@ def barrier_on_this_grid(*_: Any) -> None:
     own.barrier()
 
 
-HANDSHAKES = {"unsafe_barrier_on_this_grid": barrier_on_this_grid, "cooperative_barrier_on_this_grid": barrier_on_this_grid,
-              "barrier_on_this_grid": barrier_on_this_grid}
+language.HANDSHAKES.update({f"triton_dist.kernels.nvidia.common_ops.{name}": barrier_on_this_grid for name in (
+    "unsafe_barrier_on_this_grid", "cooperative_barrier_on_this_grid", "barrier_on_this_grid")})
 
 
 # ---- the host: CUDA's driver, NVSHMEM, triton_dist.utils ----
@@ -317,8 +348,8 @@ def _memcpy(to: Any, of: Any, nbytes: int, *rest: Any) -> Tuple[int]:
     stream = rest[-1] if rest else 0
     for address in (int(to), int(of)):
         program.rank().at(address, max(int(nbytes), 1))
-    peal = program.rank().at(int(to)).dtype
-    peal = peal if int(nbytes) % core.SIZES[peal] == 0 and program.rank().at(int(of)).dtype == peal else "u8"
+    kinds = [kind for kind in (program.rank().at(int(of)).dtype, program.rank().at(int(to)).dtype) if int(nbytes) % core.SIZES[kind] == 0]
+    peal = max(kinds or ["u8"], key=lambda kind: core.SIZES[kind])  # bytes are what has no other type
     count = int(nbytes) // core.SIZES[peal]
     _on(stream).copy(core.Span(peal, int(to), count), core.Span(peal, int(of), count))
     return (0,)
@@ -471,6 +502,22 @@ def _authors(top: str) -> List[str]:
     return [folder for folder in (os.path.join(one, top) for one in sys.path) if os.path.isdir(folder)]
 
 
+def later(name: str, **members: Any) -> types.ModuleType:
+    """A module from which anything can be imported; what it does not have is refused where it is called."""
+    module = types.ModuleType(name)
+    module.__dict__.update(members)
+
+    def missing(attribute: str) -> Any:
+        if attribute.startswith("__") and attribute.endswith("__"):
+            raise AttributeError(attribute)
+
+        def refused(*_: Any, **__: Any) -> Any:
+            raise core.refuse(f"{name}.{attribute} is not known to Peal")
+        return refused
+    module.__dict__["__getattr__"] = missing
+    return module
+
+
 def modules() -> Dict[str, types.ModuleType]:
     own, extra, shmem = {"wait": wait, "notify": notify, "symm_at": symm_at, "consume_token": consume_token,
                          "rank": lambda *_: data.tile(core.rank().index), "num_ranks": lambda *_: data.tile(program.world_size()),
@@ -478,18 +525,18 @@ def modules() -> Dict[str, types.ModuleType]:
     driver, runtime = _driver()
     packages = _authors("triton_dist")
     made = [
-        standin("triton_dist", jit=_jit, language=None), standin("triton_dist.jit", jit=_jit), standin("triton_dist.language", **own),
-        standin("triton_dist.language.extra"), standin("triton_dist.language.extra.language_extra", **extra),
-        standin("triton_dist.language.extra.libshmem_device", **shmem), standin("triton_dist.language.extra.cuda"),
-        standin("triton_dist.language.extra.hip"), standin("triton_dist.language.extra.cuda.language_extra", **extra),
-        standin("triton_dist.language.extra.hip.language_extra", **extra), standin("triton_dist.language.extra.cuda.libnvshmem_device", **shmem),
-        standin("triton_dist.language.extra.hip.librocshmem_device", **shmem), standin("triton_dist.utils", **_host()),
-        standin("triton_dist.tools", aot_compile_spaces=lambda *_, **__: decorator), standin("triton_dist.tune", autotune=_tuned, to_hashable=str),
-        standin("triton_dist.autotuner", contextual_autotune=lambda *_, **__: decorator), standin("triton_dist.tools.profiler", Profiler=Nothing),
-        standin("triton_dist.profiler_utils", perf_func=_perf_func, group_profile=Nothing, get_torch_prof_ctx=Nothing),
-        standin("nvshmem"), standin("nvshmem.core", init=nothing, finalize=nothing, tensor=_create, free_tensor=nothing, get_peer_tensor=_peer,
+        standin("triton_dist", jit=_jit, language=None), later("triton_dist.jit", jit=_jit), later("triton_dist.language", **own),
+        later("triton_dist.language.extra"), later("triton_dist.language.extra.language_extra", **extra),
+        later("triton_dist.language.extra.libshmem_device", **shmem), later("triton_dist.language.extra.cuda"),
+        later("triton_dist.language.extra.hip"), later("triton_dist.language.extra.cuda.language_extra", **extra),
+        later("triton_dist.language.extra.hip.language_extra", **extra), later("triton_dist.language.extra.cuda.libnvshmem_device", **shmem),
+        later("triton_dist.language.extra.hip.librocshmem_device", **shmem), later("triton_dist.utils", **_host()),
+        later("triton_dist.tools", aot_compile_spaces=lambda *_, **__: decorator), later("triton_dist.tune", autotune=_tuned, to_hashable=str),
+        later("triton_dist.autotuner", contextual_autotune=lambda *_, **__: decorator), later("triton_dist.tools.profiler", Profiler=Nothing),
+        later("triton_dist.profiler_utils", perf_func=_perf_func, group_profile=Nothing, get_torch_prof_ctx=Nothing),
+        later("nvshmem"), later("nvshmem.core", init=nothing, finalize=nothing, tensor=_create, free_tensor=nothing, get_peer_tensor=_peer,
                                   get_unique_id=nothing, barrier=lambda team=None, stream=None: _barrier_on_stream(stream), Teams=Nothing()),
-        standin("nvshmem.bindings"), standin("nvshmem.bindings.nvshmem", my_pe=lambda: program.rank().index, n_pes=program.world_size,
+        later("nvshmem.bindings"), later("nvshmem.bindings.nvshmem", my_pe=lambda: program.rank().index, n_pes=program.world_size,
                                            team_my_pe=lambda *_: program.rank().index, team_n_pes=lambda *_: program.world_size(),
                                            barrier_all=lambda: program.barrier()),
         standin("cuda", cuda=driver, cudart=runtime), standin("cuda.bindings", driver=driver, runtime=runtime), driver, runtime,

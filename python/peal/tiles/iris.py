@@ -122,7 +122,7 @@ class Iris:
 def translate(pointer: Any, from_rank: Any, to_rank: Any, *_: Any, **__: Any) -> Any:
     """The same place of another rank's heap."""
     pointer = data.tile(pointer)
-    there = data.cast(pointer, data.pointer_type("int8")) + (core.heap(int(data.tile(to_rank))) - core.heap(int(data.tile(from_rank))))
+    there = data.cast(pointer, data.pointer_type("int8")) + (data.tile(to_rank) - data.tile(from_rank)) * core.HEAP_BYTES
     return data.cast(there, pointer.dtype)
 
 

@@ -189,7 +189,7 @@ def _is_shared(name: str) -> bool:
         top = name.partition(".")[0]
         if name == "__main__":
             found = False
-        elif top in ("numpy", "peal") or _provider(name) is not None or name in _loaded:
+        elif top in ("numpy", "peal") or name in _loaded:
             found = True
         elif _STDLIB is not None:
             found = top in _STDLIB
@@ -208,7 +208,7 @@ def _run_file(path: str, arguments: Sequence[str], repeated: Tuple[int, int]) ->
     sys.modules["__main__"] = module
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    statements = _statements(path)
+    statements = [compile(ast.Module([node], []), os.path.abspath(path), "exec", flags, True) for node, flags in _statements(path)]
 
     def run(first: int, end: int) -> None:
         for index in range(first, end):
@@ -225,8 +225,8 @@ def _run_file(path: str, arguments: Sequence[str], repeated: Tuple[int, int]) ->
     run(repeated[1], len(statements))
 
 
-def _statements(path: str) -> List[types.CodeType]:
-    """The statements of a file, and those that are for the main program only, each compiled."""
+def _statements(path: str) -> List[Tuple[ast.stmt, int]]:
+    """The statements of a file, and those that are for the main program only, with the flags of the compiler."""
     with open(path, encoding="utf-8") as file:
         tree = ast.parse(file.read(), os.path.abspath(path))
     body: List[ast.stmt] = []
@@ -237,7 +237,7 @@ def _statements(path: str) -> List[types.CodeType]:
         body += node.body if is_main else [node]  # type: ignore[attr-defined]
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             flags |= functools.reduce(operator.or_, (getattr(__future__, alias.name).compiler_flag for alias in node.names))
-    return [compile(ast.Module([node], []), os.path.abspath(path), "exec", flags, True) for node in body]
+    return [(node, flags) for node in body]
 
 
 def _repeated(here: World) -> Tuple[int, int]:
@@ -249,7 +249,8 @@ def _repeated(here: World) -> Tuple[int, int]:
             first, end = min(first, statement), max(end, statement + 1)
         if len({name for _, name in each.launches}) < len(each.launches):
             return 0, 0
-    if here.calls_used or any(first <= statement < end for each in here.recording.rank for statement in each.symmetric_by):
+    loops = any(isinstance(node, (ast.For, ast.While)) for node, _ in _statements(here.path)[first:end])
+    if loops or here.calls_used or any(first <= statement < end for each in here.recording.rank for statement in each.symmetric_by):
         return 0, 0
     return (first, end) if end else (0, 0)
 
@@ -278,8 +279,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if provider not in _loaded or fullname not in _loaded:
             _loaded.update(importlib.import_module(f".{STANDINS[provider]}", __package__).modules())
         if fullname not in _loaded:
-            parent = _loaded.get(fullname.rpartition(".")[0])
-            if parent is not None and getattr(parent, "__path__", None):
+            parent = fullname.rpartition(".")[0]
+            while parent and parent not in _loaded:
+                parent = parent.rpartition(".")[0]
+            if parent and getattr(_loaded[parent], "__path__", None):
                 return None  # the stand-in has folders of the author's: they are searched
             raise ModuleNotFoundError(f"'{fullname}' is not known to Peal", name=fullname)
         found = _loaded[fullname]

@@ -39,7 +39,7 @@ class Cell:
 # ---- doing something to a signal ----
 
 def _pointers(pointers: Any) -> Tuple[Tile, int]:
-    where = tile(pointers)
+    where = spread(tile(pointers))
     if not where.dtype.is_ptr():
         raise refuse(f"a {where.dtype} is used as the address of a signal")
     if where.known is None:
@@ -71,10 +71,12 @@ def _lane(element: int, several: bool, apart: bool) -> Lane:
         lane.rank.recording.assume("atomics", "that all threads of a program meet before an atomic of it that releases and after one that "
                                    "acquires, as Triton compiles them")
         return lane
+    if several and alone is not None and len(alone) > 1:
+        return lane.thread(alone[element % len(alone)])
     if several:
         lane.rank.recording.assume("elements", "that element k of a tile of signals is thread k's")
         return lane.thread(element)
-    return lane.thread(alone or 0)
+    return lane.thread(alone[0] if alone else 0)
 
 
 def _line(kind: str, address: int, nbytes: int, old: int, new: int, order: str, scope: str, lane: Lane) -> int:
@@ -108,7 +110,7 @@ def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = N
     order, reach = _order(sem, scope)
     element = where.dtype.element_ty
     assert element is not None
-    operand = tile(value)
+    operand = spread(tile(value))
     chosen = data.mask_of(mask, where.shape)
     if operand.known is None or element.kind == "f" or (where.shape and nbytes not in (4, 8)):
         return _accumulate(kind, where, operand, chosen)
@@ -507,25 +509,47 @@ class Thread:
         self.numbers = numbers  # for each thread of the program
 
     def combine(self, name: str, a: Tile, b: Tile) -> Tile:
-        left = a.thread.numbers if a.thread is not None else _plain(a)
-        right = b.thread.numbers if b.thread is not None else _plain(b)
-        out = Tile((), INT1 if name in COMPARISONS else data.INT32)
+        left, right = ((one.thread.numbers if one.thread is not None else _plain(one)) for one in (a, b))
+        dtype = INT1 if name in COMPARISONS else data.INT32
+        for pointer, other in ((a, b), (b, a)):
+            if pointer.dtype.is_ptr() and name in ("add", "sub"):
+                dtype, size = pointer.dtype, pointer.dtype.element_ty.itemsize  # type: ignore[union-attr]
+                left, right = (left, right * size) if pointer is a else (left * size, right)
+        out = Tile((), dtype)
         out.link = Thread(data.np.broadcast_to(data.fold_numbers(name, left, right), (core.program().threads,)))
         return out
 
     def ask(self, of: Tile) -> bool:
-        """Some threads go one way, some the other. What is inside is done by the first that goes in."""
-        chosen = [number for number, value in enumerate(self.numbers) if value]
-        frame = core.author()
-        if not chosen:
-            return False
-        if len(chosen) == len(self.numbers):
-            return True
-        inside = _branch(frame)
-        if inside is None:
+        """Some threads go one way, some the other. Those that go in do what is inside."""
+        program, frame = core.program(), core.author()
+        branch = _branch(frame)
+        if branch is not None and branch.is_first:
+            program.leave(frame, branch.inside)
+        acting = program.acting()
+        there = range(len(self.numbers)) if acting is None else acting
+        chosen = {number for number in there if self.numbers[number]}
+        if not chosen or len(chosen) == len(there):
+            return bool(chosen)
+        if branch is None:
             raise refuse("the number of a thread decides what the kernel does, in a way that cannot be recorded")
-        core.program().act_alone(frame, inside, chosen[0])
+        program.enter(frame, branch.inside, chosen)
         return True
+
+
+MAX_THREADS = 64  # that do something each for itself
+
+
+def spread(value: Tile) -> Tile:
+    """A value that differs from thread to thread, as a tile: an element for each thread that comes there."""
+    if value.thread is None:
+        return value
+    acting = core.program().acting()
+    numbers = data.np.asarray(value.thread.numbers)[acting if acting is not None else slice(None)]
+    if len(set(numbers.tolist())) == 1:
+        return Tile((), value.dtype, numbers[0].item())
+    if len(numbers) > MAX_THREADS:
+        raise refuse(f"{len(numbers)} threads use memory each for itself: at most {MAX_THREADS} are possible")
+    return Tile((len(numbers),), value.dtype, numbers)
 
 
 def _plain(value: Tile) -> Any:
@@ -534,17 +558,23 @@ def _plain(value: Tile) -> Any:
     return value.known
 
 
-def _branch(frame: Any) -> Optional[Tuple[int, int]]:
-    """The lines of what `if` or `while` begins there."""
+class Branch(NamedTuple):
+    inside: Tuple[int, int]  # the lines of an `if`
+    is_first: bool           # is the part of its condition that is asked for the first one?
+
+
+def _branch(frame: Any) -> Optional[Branch]:
+    """The `if` whose condition the frame asks for, if it has no other branch and all parts of the condition have to be true."""
     line, column = _position(frame)
     best: Optional[Any] = None
     tree = _tree(frame.f_code.co_filename)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.If) and _holds(node.test, line, column):
             best = node if best is None or node.lineno >= best.lineno else best
-    if best is None or best.orelse:
+    if best is None or best.orelse or isinstance(best.test, ast.BoolOp) and isinstance(best.test.op, ast.Or):
         return None
-    return best.body[0].lineno, best.body[-1].end_lineno or best.body[-1].lineno
+    first = best.test.values[0] if isinstance(best.test, ast.BoolOp) else best.test
+    return Branch((best.lineno, best.body[-1].end_lineno or best.body[-1].lineno), _holds(first, line, column))
 
 
 __all__ = ["Cell", "Condition", "Thread", "atomic", "compare", "find_loop", "load_flag", "reduce", "set_flag", "take", "wait_for", "sys"]

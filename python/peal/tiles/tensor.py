@@ -85,6 +85,13 @@ class Unknown:
     def _decides(self, *_: Any) -> Any:
         raise core.refuse("data decides what the program does next")
 
+    def _compared(self, _: Any) -> Any:
+        """In an assertion of the program it is a test of data; elsewhere it decides something."""
+        frame = core.author()
+        if frame is not None and linecache.getline(frame.f_code.co_filename, frame.f_lineno).split()[:1] == ["assert"]:
+            return passed(True)
+        return self._decides()
+
     def __str__(self) -> str:
         return "?"
 
@@ -94,8 +101,8 @@ class Unknown:
     __repr__ = __str__
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = __abs__ = __round__ = _same
     __pow__ = __float__ = _same
-    __bool__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = _decides
-    __eq__ = __ne__ = _decides  # type: ignore[assignment]
+    __bool__ = __int__ = __index__ = _decides
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _compared  # type: ignore[assignment]
     __hash__ = object.__hash__
 
 
@@ -710,15 +717,19 @@ class Check(Tensor):
         self._hoped = hoped
 
     def __bool__(self) -> bool:
-        file, line = core.place()
-        program.rank().recording.note(f"the program's own test of data at {file}:{line} is taken as passed")
-        return self._hoped
+        return passed(self._hoped)
 
     def item(self) -> Any:
         return bool(self)
 
     def __invert__(self) -> Check:
         return Check(self, not self._hoped)
+
+
+def passed(hoped: bool) -> bool:
+    file, line = core.place()
+    program.rank().recording.note(f"the program's own test of data at {file}:{line} is taken as passed")
+    return hoped
 
 
 def record(function: str, out: Tensor, operands: Iterable[Any]) -> None:

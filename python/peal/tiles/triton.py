@@ -63,6 +63,9 @@ def _print(*_: Any, **__: Any) -> None:
 _BUILTINS = {**vars(builtins), "range": Range, "min": _least, "max": _most, "print": _print}
 
 
+HANDSHAKES: Dict[str, Callable[..., Any]] = {}  # functions, by module and name, whose text cannot be recorded and whose meaning is known
+
+
 class JITFunction:
     """A kernel, or a function that kernels call."""
 
@@ -77,6 +80,7 @@ class JITFunction:
         self.defaults = {**dict(zip(names[len(names) - len(defaults):], defaults)), **(fn.__kwdefaults__ or {})}
         self.body = types.FunctionType(fn.__code__, _Globals(fn.__globals__), fn.__name__, fn.__defaults__, fn.__closure__)
         self.body.__kwdefaults__ = fn.__kwdefaults__
+        self.body = HANDSHAKES.get(f"{fn.__module__}.{fn.__name__}", self.body)
         self.params = [types.SimpleNamespace(name=name, num=number, is_constexpr=name in self.constants)
                        for number, name in enumerate(self.arg_names)]
 
@@ -616,7 +620,7 @@ def language() -> Dict[str, Any]:
         "atomic_min": _atomic("min"), "atomic_and": _atomic("and"), "atomic_or": _atomic("or"), "atomic_xor": _atomic("xor"),
         "debug_barrier": debug_barrier, "inline_asm_elementwise": asm.inline, "multiple_of": _same, "max_contiguous": _same,
         "max_constancy": _same, "assume": _nothing, "static_assert": static_assert, "static_print": _nothing, "device_print": _nothing,
-        "device_assert": device_assert, "range": Range, "static_range": StaticRange, "tuple": tuple, "PropagateNan": types.SimpleNamespace(NONE=0, ALL=1)}
+        "device_assert": device_assert, "constexpr_function": _same, "builtin": _same, "extern": _same, "must_use_result": _same, "range": Range, "static_range": StaticRange, "tuple": tuple, "PropagateNan": types.SimpleNamespace(NONE=0, ALL=1)}
     for name in ("exp", "log", "sqrt", "abs", "exp2", "log2", "sin", "cos", "rsqrt", "erf", "floor", "ceil", "sigmoid"):
         names[name] = _one(name)
     names["sqrt_rn"] = names["sqrt"]
@@ -648,6 +652,7 @@ def modules() -> Dict[str, types.ModuleType]:
             f"triton.language.extra.{vendor}", libdevice=libdevice, globaltimer=lambda: opaque("clock", [], (), data.INT64),
             smid=lambda: opaque("place", [], (), data.INT32), num_warps=lambda: tile(core.program().threads // THREADS_OF_A_WARP),
             num_threads=lambda: tile(core.program().threads))
+    out["triton.language.extra.cuda.utils"] = out["triton.language.extra.cuda"]
     names["extra"] = out["triton.language.extra"] = standin(
         "triton.language.extra", libdevice=libdevice, cuda=out["triton.language.extra.cuda"], hip=out["triton.language.extra.hip"])
     names["core"] = out["triton.language.core"] = standin("triton.language.core", **names)
