@@ -677,6 +677,9 @@ class Constructs(unittest.TestCase):
         for wanted, change in (("proved", None), ("wrong result", ("+= slots[there]", "+= slots[there] * 2"))):
             changed = text.replace(*change) if change else text
             self.assertEqual(verdict(changed, 4, "--implements", "allreduce")[0], wanted)
+            compared = "np.testing.assert_array_equal(y, jax.shard_map(lambda v: lax.psum(v, 'x'), mesh=mesh, in_specs=P('x'), out_specs=P('x'))(x))\n"
+            found, said = verdict(changed + compared, 4)
+            self.assertEqual(found, wanted, said)
             self.assertEqual(verdict(changed + "import peal\npeal.expect(y, sum(peal.of_ranks(x)))\n", 4)[0], wanted)
 
 

@@ -27,7 +27,8 @@ def broken():
             if line.strip() and not line.startswith("#"):
                 file, edit, verdict = (part.strip() for part in (line.split("|")[0], "|".join(line.split("|")[1:-1]), line.split("|")[-1]))
                 other = re.match(r"(\w+\.py): ", edit)
-                yield file, other.group(1) if other else file, edit[other.end():] if other else edit, verdict
+                verdict, _, ranks = verdict.partition(" at ")
+                yield file, other.group(1) if other else file, edit[other.end():] if other else edit, verdict, int(ranks or 2)
 
 
 class Examples(unittest.TestCase):
@@ -41,7 +42,7 @@ class Examples(unittest.TestCase):
                 self.assertEqual(found, {2: "proved", 4: "proved"}, said)
 
     def test_broken_variants_are_refuted(self):
-        for file, edited, edit, verdict in broken():
+        for file, edited, edit, verdict, ranks in broken():
             with self.subTest(f"{file}: {edit}"), tempfile.TemporaryDirectory() as folder:
                 shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
                 with open(os.path.join(folder, edited), encoding="utf-8") as text:
@@ -49,8 +50,8 @@ class Examples(unittest.TestCase):
                 subprocess.run(["sed", "-i", edit, edited], cwd=folder, check=True)
                 with open(os.path.join(folder, edited), encoding="utf-8") as text:
                     self.assertNotEqual(text.read(), before, "the edit changes nothing")
-                found, said = verdicts(folder, file, "2")
-                self.assertEqual(found, {2: verdict}, said)
+                found, said = verdicts(folder, file, str(ranks))
+                self.assertEqual(found, {ranks: verdict}, said)
 
 
 if __name__ == "__main__":

@@ -231,13 +231,14 @@ class AnyArray(metaclass=ArrayType):
 class Array:
     """Elements that are not known. `memory` keeps the memory; the address is that of the first element."""
 
-    __slots__ = ("memory", "address", "shape", "strides", "dtype", "buffer", "__weakref__")
+    __slots__ = ("memory", "address", "shape", "strides", "dtype", "buffer", "formula", "__weakref__")
     is_global = False  # of all devices: what is done to it on the host is not recorded op by op
     __array_priority__ = 1000
 
     def __init__(self, memory: Any, address: int, shape: Sequence[int], dtype: Any, strides: Optional[Sequence[int]] = None) -> None:
         self.memory, self.address, self.shape, self.dtype = memory, address, tuple(shape), dtype
         self.strides = dense(self.shape, dtype.itemsize) if strides is None else tuple(strides)
+        self.formula: Any = None  # the collective of XLA of which it is the result
         self.buffer: Any = None  # memory of the device that holds it as a whole: pallas.Storage
 
     ndim = property(lambda self: len(self.shape))
