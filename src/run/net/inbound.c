@@ -51,20 +51,23 @@ enum peal_status peal_net_segments_set(struct peal_net_segments *segments, uint3
     return PEAL_OK;
 }
 
-enum peal_net_found peal_net_segments_find(const struct peal_net_segments *segments,
-                                           uint32_t segment, uint64_t offset, uint64_t bytes,
-                                           uint8_t **out)
+enum found_kind { FOUND, ABSENT, OUTSIDE };
+
+/* Where an access goes. ABSENT: the segment is not exposed; OUTSIDE: it is, and the access leaves its
+ * bounds. */
+static enum found_kind find(const struct peal_net_segments *segments, uint32_t segment,
+                            uint64_t offset, uint64_t bytes, uint8_t **out)
 {
     uint32_t number = segment & 0xffff;
     if (number >= PEAL_NET_SEGMENTS)
-        return PEAL_NET_OUTSIDE;
+        return OUTSIDE;
     if (!segments->at[number].base || segments->at[number].name != segment)
-        return PEAL_NET_ABSENT;
+        return ABSENT;
     uint64_t limit = segments->at[number].bytes;
     if (offset > limit || bytes > limit - offset)
-        return PEAL_NET_OUTSIDE;
+        return OUTSIDE;
     *out = segments->at[number].base + offset;
-    return PEAL_NET_FOUND;
+    return FOUND;
 }
 
 /* ---- heads ---- */
@@ -81,19 +84,17 @@ static const char *begin_access(struct peal_net_inbound *in, const struct peal_n
                                 uint8_t **to)
 {
     uint8_t *data = in->stage, *word = NULL;
-    enum peal_net_found found = PEAL_NET_FOUND;
+    enum found_kind found = FOUND;
     if (head->bytes > 0)
-        found =
-            peal_net_segments_find(in->segments, head->segment, head->offset, head->bytes, &data);
-    enum peal_net_found signal = PEAL_NET_FOUND;
+        found = find(in->segments, head->segment, head->offset, head->bytes, &data);
+    enum found_kind signal = FOUND;
     if (head->change != PEAL_NET_NO_SIGNAL)
-        signal = peal_net_segments_find(in->segments, head->signal_segment, head->signal_offset, 8,
-                                        &word);
-    if (found == PEAL_NET_OUTSIDE || signal == PEAL_NET_OUTSIDE)
+        signal = find(in->segments, head->signal_segment, head->signal_offset, 8, &word);
+    if (found == OUTSIDE || signal == OUTSIDE)
         return "a frame leaves the memory that is exposed";
     if (word && (uintptr_t)word % 8 != 0)
         return "a frame's signal is not aligned";
-    if (found == PEAL_NET_ABSENT || signal == PEAL_NET_ABSENT) {
+    if (found == ABSENT || signal == ABSENT) {
         refuse(in);
         return NULL;
     }
@@ -144,8 +145,7 @@ static void change_word(struct peal_net_inbound *in, const struct peal_net_head 
 {
     uint8_t *at = NULL;
     if (head->change == PEAL_NET_NO_SIGNAL ||
-        peal_net_segments_find(in->segments, head->signal_segment, head->signal_offset, 8, &at) !=
-            PEAL_NET_FOUND)
+        find(in->segments, head->signal_segment, head->signal_offset, 8, &at) != FOUND)
         return;
     _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)at;
     /* Release, after the data; partner: the acquire load of whoever waits for the word. Adds are
@@ -192,9 +192,9 @@ static const char *end_get(struct peal_net_inbound *in, const struct peal_net_he
 {
     uint8_t *from = NULL;
     struct peal_net_answer *answer;
-    enum peal_net_found found = peal_net_segments_find(in->segments, head->segment, head->offset,
-                                                       head->signal_value, &from);
-    if (found == PEAL_NET_OUTSIDE)
+    enum found_kind found =
+        find(in->segments, head->segment, head->offset, head->signal_value, &from);
+    if (found == OUTSIDE)
         return "a get leaves the memory that is exposed";
     const char *bad = new_answer(in, head->signal_offset, &answer);
     if (bad)
@@ -202,7 +202,7 @@ static const char *end_get(struct peal_net_inbound *in, const struct peal_net_he
     answer->segment = head->segment;
     answer->from = from;
     answer->bytes = head->signal_value;
-    answer->refused = found == PEAL_NET_ABSENT;
+    answer->refused = found == ABSENT;
     return NULL;
 }
 
@@ -223,8 +223,9 @@ CHANGE(64)
 CHANGE(32)
 #undef CHANGE
 
-uint64_t peal_net_word_change(void *at, uint32_t width, uint32_t kind, uint64_t operand,
-                              uint64_t compare)
+/* Changes a word of 4 or 8 bytes (enum peal_net_atomic_kind), which is aligned; returns what it was. */
+static uint64_t apply_atomic(void *at, uint32_t width, uint32_t kind, uint64_t operand,
+                             uint64_t compare)
 {
     if (width == 8)
         return change_64(at, kind, operand, compare);
@@ -237,19 +238,17 @@ static const char *end_atomic(struct peal_net_inbound *in, const struct peal_net
     uint64_t compare;
     struct peal_net_answer *answer;
     memcpy(&compare, in->stage, sizeof compare);
-    enum peal_net_found found =
-        peal_net_segments_find(in->segments, head->segment, head->offset, head->element, &at);
-    if (found == PEAL_NET_OUTSIDE || (found == PEAL_NET_FOUND && (uintptr_t)at % head->element))
+    enum found_kind found = find(in->segments, head->segment, head->offset, head->element, &at);
+    if (found == OUTSIDE || (found == FOUND && (uintptr_t)at % head->element))
         return "an atomic leaves the memory that is exposed";
     const char *bad = new_answer(in, head->signal_offset, &answer);
     if (bad)
         return bad;
     answer->atomic = true;
-    answer->refused = found == PEAL_NET_ABSENT;
+    answer->refused = found == ABSENT;
     if (answer->refused)
         return NULL;
-    answer->old =
-        peal_net_word_change(at, head->element, head->change, head->signal_value, compare);
+    answer->old = apply_atomic(at, head->element, head->change, head->signal_value, compare);
     if (in->net->events.signalled)
         in->net->events.signalled(in->net->events.context, in->rank);
     return NULL;

@@ -25,11 +25,6 @@ enum peal_status peal_net_segments_set(struct peal_net_segments *segments, uint3
                                        void *base, uint64_t bytes);
 /* False: there is no such segment, and nothing has changed. */
 bool peal_net_segments_clear(struct peal_net_segments *segments, uint32_t segment);
-enum peal_net_found { PEAL_NET_FOUND, PEAL_NET_ABSENT, PEAL_NET_OUTSIDE };
-/* Where an access goes. ABSENT: the segment is not exposed; OUTSIDE: it is, and the access leaves its bounds. */
-enum peal_net_found peal_net_segments_find(const struct peal_net_segments *segments,
-                                           uint32_t segment, uint64_t offset, uint64_t bytes,
-                                           uint8_t **out);
 
 /* A request of the peer that has to be answered: memory to send, or the previous value of a word. */
 struct peal_net_answer {
@@ -94,10 +89,6 @@ bool peal_net_inbound_release(struct peal_net_inbound *inbound, const struct pea
                               const struct peal_net_head *current);
 /* The peer is lost: every token under way fails. */
 void peal_net_inbound_fail(struct peal_net_inbound *inbound, enum peal_status status);
-
-/* Changes a word of 4 or 8 bytes (enum peal_net_atomic_kind), which is aligned; returns what it was. */
-uint64_t peal_net_word_change(void *at, uint32_t width, uint32_t kind, uint64_t operand,
-                              uint64_t compare);
 
 /* An operation is under way, or complete. */
 void peal_net_token_begin(struct peal_net_token *token);

@@ -30,10 +30,4 @@ enum peal_status peal_net_open_ucx(const struct peal_net_config *config, const c
                                    uint8_t address[static PEAL_NET_ADDRESS]);
 enum peal_status peal_net_meet_ucx(struct peal_net *net, const uint8_t *addresses);
 
-/* Memory of one process: its ranks are threads. */
-enum peal_status peal_net_open_memory(const struct peal_net_config *config, const char *where,
-                                      struct peal_text *why, struct peal_net **out,
-                                      uint8_t address[static PEAL_NET_ADDRESS]);
-enum peal_status peal_net_meet_memory(struct peal_net *net, const uint8_t *addresses);
-
 #endif

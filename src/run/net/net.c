@@ -12,7 +12,6 @@
 static const struct peal_net_member members[] = {
     {"tcp", peal_net_open_tcp, peal_net_meet_tcp},
     {"ucx", peal_net_open_ucx, peal_net_meet_ucx},
-    {"memory", peal_net_open_memory, peal_net_meet_memory},
 };
 
 /* "tcp:eth0": the member, and in *where what follows its name. */

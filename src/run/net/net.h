@@ -5,8 +5,7 @@
  * host do not need it: they load and store.
  *
  *   net.c           opens a net: the member (members.h) that PEAL_NET names, or TCP
- *   tcp.h, ucx.c    the members; memory.c is one for threads of one process, so that the same tests
- *                   run over all of them
+ *   tcp.h, ucx.c    the members; the same tests run over all of them
  *   frame.h         what TCP and UCX carry         inbound.h  arrivals take effect, or are refused
  *   address.h       where a rank listens           handshake.h, crypto.h  who may connect
  *   meet.h, meet/   how ranks exchange addresses   hosts.h    messages of peal exec --hosts
@@ -60,10 +59,10 @@
 #include <stdint.h>
 
 enum {
-    PEAL_NET_PROTOCOL = 1,           /* of frames and handshake: compared when ranks connect */
-    PEAL_NET_SECRET = 32,            /* bytes of a job's secret */
-    PEAL_NET_SEGMENTS = 1024,        /* numbers of exposed segments: 0 to 1023 */
-    PEAL_NET_SILENCE = 3,            /* seconds: see peal_net_config */
+    PEAL_NET_PROTOCOL = 1,    /* of frames and handshake: compared when ranks connect */
+    PEAL_NET_SECRET = 32,     /* bytes of a job's secret */
+    PEAL_NET_SEGMENTS = 1024, /* numbers of exposed segments: 0 to 1023 */
+    PEAL_NET_SILENCE = 3,     /* seconds: see peal_net_config */
     PEAL_NET_MIN_SILENCE = 2,
     PEAL_NET_MAX_SILENCE = 3600,
     PEAL_NET_PARTS = 4,              /* pieces that a source is gathered from */
@@ -71,8 +70,7 @@ enum {
     PEAL_NET_POST_MAX = 65536,       /* bytes of a post */
     PEAL_NET_ACCUMULATE_MAX = 65536, /* bytes that one delivery of an accumulate has at most */
     PEAL_NET_CONTROL_MAX = 8192,     /* bytes of a control message */
-    PEAL_NET_ADDRESS = 1024,         /* bytes of a member's address */
-    PEAL_NET_KEY = 256               /* bytes of a member's key to a segment */
+    PEAL_NET_ADDRESS = 1024          /* bytes of a member's address */
 };
 
 /* A segment's name in an access: number and generation. */
@@ -210,9 +208,6 @@ struct peal_net_ops {
     const char *name;
     enum peal_status (*expose)(struct peal_net *net, uint32_t segment, void *base, uint64_t bytes);
     void (*retract)(struct peal_net *net, uint32_t segment);
-    uint32_t (*key)(struct peal_net *net, uint32_t segment, uint8_t out[static PEAL_NET_KEY]);
-    enum peal_status (*attach)(struct peal_net *net, uint32_t rank, uint32_t segment,
-                               const uint8_t *key, uint32_t len);
     enum peal_status (*put)(struct peal_net *net, const struct peal_net_put *put,
                             struct peal_net_token *token);
     enum peal_status (*get)(struct peal_net *net, const struct peal_net_get *get,
@@ -279,19 +274,6 @@ static inline void peal_net_retract(struct peal_net *net, uint32_t segment)
 {
     net->ops->retract(net, segment);
 }
-/* A key with which peers' hardware can reach a segment by itself; returns its length, 0: the member has
- * none. Never needed: without one, accesses go through the owner's progress. */
-static inline uint32_t peal_net_key(struct peal_net *net, uint32_t segment,
-                                    uint8_t out[static PEAL_NET_KEY])
-{
-    return net->ops->key(net, segment, out);
-}
-static inline enum peal_status peal_net_attach(struct peal_net *net, uint32_t rank,
-                                               uint32_t segment, const uint8_t *key, uint32_t len)
-{
-    return net->ops->attach(net, rank, segment, key, len);
-}
-
 /* Puts, with a signal or without. The token may be NULL for at most PEAL_NET_EAGER bytes. */
 static inline enum peal_status peal_net_put(struct peal_net *net, const struct peal_net_put *put,
                                             struct peal_net_token *token)

@@ -261,19 +261,6 @@ static enum peal_status tcp_expose(struct peal_net *net, uint32_t segment, void 
     return peal_net_segments_set(&tcp->segments, segment, base, bytes);
 }
 
-static uint32_t tcp_key(struct peal_net *net, uint32_t segment, uint8_t out[static PEAL_NET_KEY])
-{
-    (void)net, (void)segment, (void)out;
-    return 0; /* all accesses go through the owner */
-}
-
-static enum peal_status tcp_attach(struct peal_net *net, uint32_t rank, uint32_t segment,
-                                   const uint8_t *key, uint32_t len)
-{
-    (void)net, (void)rank, (void)segment, (void)key, (void)len;
-    return PEAL_OK;
-}
-
 static void tcp_release(struct peal_net *net, struct peal_net_token *token)
 {
     struct peal_tcp *tcp = of(net);
@@ -553,8 +540,6 @@ const struct peal_net_ops peal_tcp_ops = {
     .name = "tcp",
     .expose = tcp_expose,
     .retract = tcp_retract,
-    .key = tcp_key,
-    .attach = tcp_attach,
     .put = tcp_put,
     .get = tcp_get,
     .accumulate = tcp_accumulate,

@@ -433,19 +433,6 @@ static void ucx_release(struct peal_net *net, struct peal_net_token *token)
     settle(ucx, token, false);
 }
 
-static uint32_t ucx_key(struct peal_net *net, uint32_t segment, uint8_t out[static PEAL_NET_KEY])
-{
-    (void)net, (void)segment, (void)out;
-    return 0;
-}
-
-static enum peal_status ucx_attach(struct peal_net *net, uint32_t rank, uint32_t segment,
-                                   const uint8_t *key, uint32_t len)
-{
-    (void)net, (void)rank, (void)segment, (void)key, (void)len;
-    return PEAL_OK;
-}
-
 /* ---- peers ---- */
 
 static enum peal_status ucx_health(struct peal_net *net, uint32_t rank, const char **why)
@@ -529,8 +516,6 @@ const struct peal_net_ops peal_ucx_ops = {
     .name = "ucx",
     .expose = ucx_expose,
     .retract = ucx_retract,
-    .key = ucx_key,
-    .attach = ucx_attach,
     .put = ucx_put,
     .get = ucx_get,
     .accumulate = ucx_accumulate,

@@ -507,26 +507,6 @@ static void who_closes_is_known_to_have(void **state)
     assert_int_equal(peal_net_health(pair->nets[1], 0, NULL), PEAL_CLOSED);
 }
 
-/* Keys are for hardware: a transport may have none, and accesses work with and without them. */
-static void keys_may_be_used(void **state)
-{
-    struct peal_rank_pair *pair = peal_pair_ready(state);
-    uint8_t key[PEAL_NET_KEY];
-    uint64_t word = 77;
-    uint32_t len = peal_net_key(pair->nets[1], SEGMENT, key);
-    assert_true(len <= PEAL_NET_KEY);
-    assert_int_equal(peal_net_attach(pair->nets[0], 1, SEGMENT, key, len), PEAL_OK);
-    const struct peal_net_part part = {&word, sizeof word};
-    const struct peal_net_put put = {.rank = 1,
-                                     .segment = SEGMENT,
-                                     .parts = &part,
-                                     .nparts = 1,
-                                     .signal = {CELLS, PEAL_NET_SET, 0, 1}};
-    TAKEN(pair, peal_net_put(pair->nets[0], &put, NULL));
-    UNTIL(pair, peal_pair_cell(pair, 1, 0) == 1);
-    assert_memory_equal(pair->memory[1], &word, sizeof word);
-}
-
 static void arming_gives_a_descriptor_or_says_there_is_work(void **state)
 {
     struct peal_rank_pair *pair = peal_pair_ready(state);
@@ -562,7 +542,6 @@ static int run_all(const char *title, struct peal_rank_pair *model)
         TEST(what_is_released_is_not_touched),
         TEST(random_programs_end_as_written),
         TEST(who_closes_is_known_to_have),
-        TEST(keys_may_be_used),
         TEST(arming_gives_a_descriptor_or_says_there_is_work),
     };
     return cmocka_run_group_tests_name(title, tests, NULL, NULL);
@@ -571,14 +550,12 @@ static int run_all(const char *title, struct peal_rank_pair *model)
 int main(void)
 {
     struct peal_rank_pair models[] = {
-        {.transport = "memory"},
         {.transport = "tcp"},
         {.transport = "tcp", .crypt = true},
         {.transport = "ucx:lo"},
     };
-    int failed = run_all("memory", &models[0]);
-    failed += run_all("tcp", &models[1]);
-    failed += run_all("tcp, encrypted", &models[2]);
-    failed += run_all("ucx", &models[3]);
+    int failed = run_all("tcp", &models[0]);
+    failed += run_all("tcp, encrypted", &models[1]);
+    failed += run_all("ucx", &models[2]);
     return failed;
 }
