@@ -75,7 +75,10 @@ const char *peal_adviser_line(struct adviser *v, uint32_t pos)
 
 bool peal_adviser_fixes(struct adviser *v, struct edit *e)
 {
-    return peal_edit_holds(e, v->options, PEAL_REUSE_NONE);
+    bool good = peal_edit_holds(e, v->options, PEAL_REUSE_NONE);
+    if (e->needs && (!v->needs || e->needs < v->needs))
+        v->needs = e->needs;
+    return good;
 }
 
 const char *peal_adviser_cell(struct adviser *v, uint32_t cell)
@@ -262,6 +265,47 @@ static bool one_plan(const struct program *p)
     return true;
 }
 
+/* Tries what may fix one plan, launched again and again. */
+static void fix(struct adviser *v)
+{
+    const struct answer *a = v->a;
+    if (v->p->has_relaxed && a->v.fault != PEAL_FAULT_DEADLOCK)
+        peal_advice_order(v);
+    if (v->count)
+        return;
+    if (a->v.fault == PEAL_FAULT_DEADLOCK)
+        peal_advice_deadlock(v);
+    else if (a->v.fault == PEAL_FAULT_RACE && a->v.naccesses == 2)
+        peal_advice_race(v);
+    else if (a->v.contract == PEAL_CONTRACT_BARRIER)
+        (void)peal_adviser_try_barrier(v, PEAL_NONE);
+    if (!v->count)
+        try_lines(v);
+}
+
+/* The same in more launches, if changes would hold in these that show nothing in fewer. */
+static void fix_longer(struct adviser *v)
+{
+    enum { MAX_LAUNCHES = 32, ROUNDS = 3 };
+    const struct peal_plan *plans[MAX_LAUNCHES];
+    struct program *p = v->p;
+    for (uint32_t i = 0; i < ROUNDS && !v->count && v->needs && v->needs <= MAX_LAUNCHES; i++) {
+        struct program longer;
+        uint32_t launches = v->needs;
+        if (p->nsteps / p->launches * launches > MAX_STEPS)
+            return;
+        for (uint32_t l = 0; l < launches; l++)
+            plans[l] = p->plans[0];
+        v->needs = 0;
+        if (peal_program_build(&longer, plans, launches, v->options->max_bytes) == PEAL_OK) {
+            v->p = &longer;
+            fix(v);
+            v->p = p;
+        }
+        peal_program_release(&longer);
+    }
+}
+
 void peal_advice_find(struct program *p, const struct peal_verify_options *options,
                       struct answer *a)
 {
@@ -287,18 +331,9 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
         peal_advice_redundant(&v);
         none = nothing_redundant;
     } else if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_DEADLOCK) {
-        if (p->has_relaxed && a->v.fault != PEAL_FAULT_DEADLOCK)
-            peal_advice_order(&v);
-        if (v.count)
-            none = NULL;
-        else if (a->v.fault == PEAL_FAULT_DEADLOCK)
-            peal_advice_deadlock(&v);
-        else if (a->v.fault == PEAL_FAULT_RACE && a->v.naccesses == 2)
-            peal_advice_race(&v);
-        else if (a->v.contract == PEAL_CONTRACT_BARRIER)
-            (void)peal_adviser_try_barrier(&v, PEAL_NONE);
+        fix(&v);
         if (!v.count)
-            try_lines(&v);
+            fix_longer(&v);
         none = "nothing simple fixes it: no notify and wait pair, no barrier, no other threshold, "
                "order, slot or depth that was tried";
     }

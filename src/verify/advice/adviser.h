@@ -11,6 +11,8 @@ enum { MAX_ADVICE = 64, MAX_LINES = 64 };
 
 struct adviser {
     struct program *p;
+    uint32_t
+        needs; /* the fewest launches in which a change would hold that does not hold in p; 0: none */
     const struct peal_verify_options *options;
     struct answer *a;
     struct peal_verify_advice list[MAX_ADVICE];

@@ -262,7 +262,7 @@ bool peal_edit_apply(struct edit *e)
 
 /* Does the verifier prove it, result included, with at least that reuse? */
 static bool judge(struct program *p, const struct peal_verify_options *options,
-                  enum peal_reuse reuse)
+                  enum peal_reuse reuse, uint32_t *needs)
 {
     enum { MAX_STATES = 200000 };
     if (p->status != PEAL_OK || p->early.fault != PEAL_FAULT_NONE)
@@ -276,14 +276,16 @@ static bool judge(struct program *p, const struct peal_verify_options *options,
     peal_verify_decide(p, &o, &scratch);
     /* If more launches could refute it, this is no proof, unless exactly these launches were asked
      * for. */
-    bool good = !scratch.failed && scratch.v.verdict == PEAL_PROVED && scratch.v.reuse >= reuse &&
-                (options->launches || scratch.v.needs_launches <= p->launches);
+    bool good = !scratch.failed && scratch.v.verdict == PEAL_PROVED && scratch.v.reuse >= reuse;
+    *needs = 0;
+    if (good && !options->launches && scratch.v.needs_launches > p->launches)
+        *needs = scratch.v.needs_launches;
     peal_arena_release(&scratch.arena);
-    return good;
+    return good && !*needs;
 }
 
 bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
                      enum peal_reuse reuse)
 {
-    return !e->failed && judge(&e->p, options, reuse);
+    return !e->failed && judge(&e->p, options, reuse, &e->needs);
 }

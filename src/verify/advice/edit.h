@@ -25,6 +25,8 @@ struct edit {
     struct program p;
     PEAL_VEC(struct insertion) insertions;
     bool failed;
+    uint32_t
+        needs; /* peal_edit_holds: so many launches are needed for a proof, more than there are; or 0 */
 };
 
 /* Copies p, with `cells` more cells. They start at 0, and their numbers begin at p->ncells. */
