@@ -217,6 +217,8 @@ class Lane:
 
     def write(self, span: Span, value: Optional[float] = None) -> int:
         self.rank.wrote(span)
+        if value is not None and span.dtype[0] in "iu" and span.count == span.rows == 1:
+            self.rank.recording.values.setdefault(span.address, set()).add(int(value))
         return self.use(f"write {span.text()}" + ("" if value is None else f" {value!r}"))
 
     def use(self, text: str) -> int:
@@ -830,6 +832,7 @@ class Recording:
         for check in self.at_end:
             check()
         self._check_held()
+        self._name_values()
         self._tell_apart()
         cells = self._all_cells()
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
@@ -851,6 +854,16 @@ class Recording:
                 parts[1].pop()  # a launch ends with that
             for part in parts[:2] if repeated else parts:
                 yield from part
+
+    def _name_values(self) -> None:
+        """Waits for a signal that is not 0, and that is only ever set to 0 and one other number, are waits for that number."""
+        for rank_ in self.rank:
+            lines = rank_.writer.lines
+            for at, line in enumerate(lines):
+                if isinstance(line, str) and line.startswith("wait ") and " != 0 " in line:
+                    values = self.values.get(int(line.split()[1], 0), {None}) - {0}
+                    if len(values) <= 1 and None not in values:
+                        lines[at] = line.replace(" != 0 ", f" == {max(values, default=1)} ")
 
     def _all_cells(self) -> List[Tuple[int, int]]:
         """Address and size of all signals. Bytes that are a signal of one rank are signals of all that have them under this name."""

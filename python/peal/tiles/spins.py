@@ -300,6 +300,10 @@ def _waiting_line(cell: Cell, relation: str, value: int, address: int, lane: Lan
     recording = lane.rank.recording
     if kind == "cas" and (relation, value) == ("eq", old):
         return f"take {address:#x} {nbytes} {old} {new} {suffix}"
+    if kind == "cas" and (relation, value) in (("ge", old), ("gt", old - 1)):
+        recording.assume(f"swap {core.told(core.place())}", f"that a signal is never more than {old} where a loop waits for it to be at least that "
+                         f"({core.told(core.place())})")
+        return f"take {address:#x} {nbytes} {old} {new} {suffix}"
     if kind == "cas" and relation == "ne" and value == new:
         recording.holds(address, nbytes, {old, new}, f"a loop of compare-and-swap from {old} to {new} that ends at anything but {new}")
         return f"take {address:#x} {nbytes} {old} {new} {suffix}"

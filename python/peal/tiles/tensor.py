@@ -132,7 +132,7 @@ class Storage:
     """The memory behind tensors: a region of the device, or numbers of the CPU."""
 
     def __init__(self, nbytes: int, element: dtype, where: device, shared: bool = False, zeroed: bool = False, name: str = "") -> None:
-        self.nbytes, self.shared = nbytes, shared
+        self.nbytes, self.shared, self.fresh = nbytes, shared, True  # fresh: the host has written nothing
         self.known: Optional[Any] = None  # bytes as numbers; no kernel may have written them
         self.region: Optional[core.Region] = None
         if where.type != "cpu":
@@ -147,6 +147,7 @@ class Storage:
     def of(cls, region: core.Region) -> Storage:
         """The memory of a region, which may be a peer's."""
         found = cls.__new__(cls)
+        found.fresh = False
         found.nbytes, found.shared, found.known, found.region, found.formula = region.nbytes, True, None, region, None
         return found
 
@@ -467,6 +468,7 @@ class Tensor:  # pylint: disable=too-many-public-methods
     def _changed(self) -> None:
         """A write to the device that is not one of known numbers."""
         self._storage.forget()
+        self._storage.fresh = False
 
     def fill_(self, value: Any) -> Tensor:
         if isinstance(value, Tensor):
@@ -503,7 +505,7 @@ class Tensor:  # pylint: disable=too-many-public-methods
 
     def random_data_(self, *_: Any, **__: Any) -> Tensor:
         """normal_, uniform_ and the like: the caller's data."""
-        self._changed()
+        self._storage.forget()
         if self.is_cuda:
             write_device(self, None)
         return self
@@ -572,6 +574,10 @@ class Tensor:  # pylint: disable=too-many-public-methods
         return reduce("any", self, dim, keepdim, BOOL)
 
     def nonzero(self, as_tuple: bool = False) -> Any:
+        known = self.numbers()
+        if known is None and self.dtype is BOOL:  # where a test of data fails: nowhere, if it is taken as passed
+            passed(False)
+            return from_numbers(numpy.zeros((0, self.ndim)), INT64, self.device)
         found = numpy.nonzero(self._wanted())
         if as_tuple:
             return tuple(from_numbers(one, INT64, self.device) for one in found)
@@ -812,9 +818,14 @@ def write_device(tensor: Tensor, value: Any) -> None:
     """The host writes a number everywhere, an array of numbers, or (None) data of the caller."""
     storage, region, rank = tensor._storage, tensor._storage.region, program.rank()
     whole = tensor.nbytes == storage.nbytes
-    if rank.launches or rank.calls:
-        for first, size in runs(tensor):
-            rank.host_write(region, first, size, float(value) if numpy.isscalar(value) else None, tensor.dtype.peal)
+    is_first, storage.fresh = storage.fresh and whole and not storage.shared, False
+    if (rank.launches or rank.calls) and not is_first:
+        if numpy.isscalar(value) or value is None:
+            for first, size in runs(tensor):
+                rank.host_write(region, first, size, None if value is None else float(value), tensor.dtype.peal)
+        else:
+            for span in tensor.spans(False):
+                host_lane().write(span)
     elif value is None:
         region.kind = "in"
         storage.formula = Formula(None, region) if whole else None

@@ -174,6 +174,11 @@ class Stream:
         state["torch.streams"] = count = state.get("torch.streams", 0) + (number is None)
         self.number = count if number is None else number
         self.cuda_stream = self.number + 1
+        program.rank().stream(self.number)  # it is there: the host can wait for it, and it for others
+        if number is None and "torch.synchronized" in state:
+            rank = program.rank()
+            rank.host(self.number).after(state["torch.synchronized"])
+            rank.stream(self.number).hub_ahead = True
         self.stream_id, self.device = self.number, device("cuda")
 
     def __eq__(self, other: Any) -> bool:
@@ -246,10 +251,16 @@ class Event:
 def synchronize_streams(numbers: Optional[Sequence[int]] = None) -> None:
     """The host waits: what streams have been given comes before whatever any stream is given from here on."""
     rank = program.rank()
+    if rank.is_fresh():
+        return
     for other in list(rank.streams) if numbers is None else numbers:
         for number in list(rank.streams):
             if number != other:
                 _order(other, number)
+    if numbers is None:  # for streams that are made later
+        if "torch.synchronized" not in rank.state:
+            rank.state["torch.synchronized"] = rank.host(0).fork("synchronized")
+        rank.state["torch.synchronized"].after(rank.host(0))
 
 
 def _order(first: int, second: int) -> None:
