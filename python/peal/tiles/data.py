@@ -656,8 +656,10 @@ def store(pointers: Any, value: Any, mask: Any = None) -> None:
         _store_known(lane, pointers, value, chosen, element)
         return
     source = value
-    if source.store is None:
-        raise refuse("the answer of an atomic or a signal is stored as data")
+    if source.store is None:  # the answer of an atomic or a signal: some number
+        for part in fold(np.unique(addresses_of(pointers)[slice(None) if chosen is None else chosen]), element.peal):
+            lane.compute("answer", [part.memory], [])
+        return
     held = source.store
     if held.valid is None and (held.count == source.numel or source.index is not None):
         for part in _parts(_once(pointers, chosen), chosen, held, source.index):
