@@ -843,8 +843,9 @@ class Recording:
         yield from head(self.name, self.ranks, 0 if repeated else 1, self.promise)
         for text in [*self.notes, *(f"assumes {text}" for text in self.assumed.values())]:
             yield f"note {text}"
-        calls = max(len(self.rank[0].calls), 1)
-        yield "note for any number of calls: all do the same" if repeated else f"note for {calls} call{'s' * (calls > 1)}, one after the other"
+        calls = len(self.rank[0].calls)
+        once = "note for what the program does, once" if not calls else f"note for {calls} call{'s' * (calls > 1)}, one after the other"
+        yield "note for any number of calls: all do the same" if repeated else once
         for rank in self.rank:
             for region in rank.regions:
                 yield region.line()
