@@ -614,11 +614,13 @@ def _load_repeated(pointers: Tile, known: Affine, element: DType) -> Tile:
 
 
 def _load_contents(pointers: Tile, mask: Optional[np.ndarray], other: Any, element: DType) -> Optional[Tile]:
-    """What the host put there, if it is known and no kernel has changed it; 64-bit integers and tables only."""
+    """What the host put there, if it is known and no kernel has changed it: addresses, tables, and integers of memory that only
+    this rank has. Others may be signals."""
     rank = core.rank()
     low, _ = bounds(pointers.known, pointers.shape)  # type: ignore[arg-type]
     region = rank.find(int(low))
-    if region is None or region.contents is None or not (region.constant or region.given or element.primitive_bitwidth == 64):
+    if region is None or region.contents is None or not (region.constant or region.given or element.primitive_bitwidth == 64 or
+                                                         (region.kind == "in" and not region.shared)):
         return None
     addresses = addresses_of(pointers)
     used = addresses if mask is None else addresses[mask]

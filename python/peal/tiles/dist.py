@@ -103,18 +103,29 @@ class Puts:
         self.lanes: List[core.Lane] = []    # under way
         self.fenced: List[core.Lane] = []   # of those: later ones come after them
         self.idle: List[core.Lane] = []     # completed
+        self.launch: Any = None
 
 
 def _puts(lane: core.Lane) -> Puts:
-    return lane.__dict__.setdefault("puts", Puts())
+    owner = lane.program or lane
+    puts = owner.__dict__.setdefault("puts", Puts())
+    launch = getattr(owner, "opening", None)
+    if puts.launch is not launch:  # what was under way is complete when a launch ends
+        puts.idle, puts.lanes, puts.fenced, puts.launch = puts.idle + puts.lanes, [], [], launch
+    return puts
 
 
 def _lane(name: str) -> core.Lane:
     """A lane for an operation that begins now."""
     own = core.current()
     puts = _puts(own)
-    lane = puts.idle.pop() if puts.idle else own.fork(name)
-    lane.after(own)
+    if puts.idle:
+        lane = puts.idle.pop()
+        if own.stream is not None:
+            own.stream.forked.append(lane)
+        lane.after(own)
+    else:
+        lane = own.fork(name)
     for earlier in puts.fenced:
         lane.after(earlier)
     puts.lanes.append(lane)
@@ -188,6 +199,9 @@ def _put_signal(blocking: bool, dest: Any, source: Any, nbytes: Any, sig_addr: A
 @each
 def signal_op(sig_addr: Any, signal: Any, sig_op: Any, pe: Any, *_: Any) -> None:
     core.rank().recording.assume("signal_op", "signal_op and dl.notify release what their program stored before, puts excepted")
+    if _puts(core.current()).fenced:  # it comes after what was fenced
+        _signal(_lane("signal"), sig_addr, signal, sig_op, pe)
+        return
     spins.atomic({SET: "set", ADD: "add"}[number(sig_op)], symm_at(sig_addr, pe), signal, sem="release", scope="sys")
 
 
@@ -356,7 +370,11 @@ def _memcpy(to: Any, of: Any, nbytes: int, *rest: Any) -> Tuple[int]:
 
 
 def _create(shape: Any, dtype: Any = None, *_: Any, **__: Any) -> Tensor:
-    return empty((shape,) if isinstance(shape, int) else tuple(shape), dtype, "cuda", shared=True)
+    made = empty((shape,) if isinstance(shape, int) else tuple(shape), dtype, "cuda", shared=True)
+    if made.itemsize >= 4 and not made.dtype.is_floating_point:
+        program.rank().recording.assume("shmem", "that symmetric memory of NVSHMEM is zero when it is new, where it is of integers")
+        made._storage.region.zeroed = True
+    return made
 
 
 def _peer(own: Tensor, pe: int) -> Tensor:
@@ -438,6 +456,7 @@ def _lazy_package(name: str, folder: str) -> types.ModuleType:
             raise AttributeError(asked)
         module, inner = homes[asked]
         __import__(f"{name}.{module}")
+        package.__dict__.pop(asked, None)  # a module of the same name
         return getattr(sys.modules[f"{name}.{module}"], inner)
     package.__dict__["__getattr__"] = get
     return package

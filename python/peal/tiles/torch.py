@@ -63,7 +63,8 @@ def _made(size: Sequence[Any], named: Dict[str, Any], zeroed: bool = False) -> T
 
 
 def _where(named: Dict[str, Any]) -> device:
-    return device(named.get("device") or program.rank().state.get("torch.device", "cpu"))
+    given = named.get("device")
+    return device(program.rank().state.get("torch.device", "cpu") if given is None else given)
 
 
 def _default() -> dtype:

@@ -632,6 +632,15 @@ def _broadcast(a: Any, b: Any) -> Tuple[Tile, Tile]:
     return data.broadcast_to(a, shape), data.broadcast_to(b, shape)
 
 
+def _first_bit(x: Any) -> Tile:
+    """The place of the lowest bit that is set, from 1 on; 0: there is none."""
+    x = tile(x)
+    if x.known is None:
+        return opaque("ffs", [x], x.shape, data.INT32)
+    number = int(x)
+    return tile((number & -number).bit_length())
+
+
 def next_power_of_2(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
@@ -644,7 +653,7 @@ def modules() -> Dict[str, types.ModuleType]:
     out: Dict[str, types.ModuleType] = {}
     out["triton.language.math"] = standin("triton.language.math", **math_names)
     names["math"] = out["triton.language.math"]
-    libdevice = standin("triton.language.extra.libdevice", **math_names)
+    libdevice = standin("triton.language.extra.libdevice", **math_names, ffs=_first_bit)
     out["triton.language.extra.libdevice"] = libdevice
     for vendor in ("cuda", "hip"):
         out[f"triton.language.extra.{vendor}.libdevice"] = libdevice
@@ -668,8 +677,9 @@ def modules() -> Dict[str, types.ModuleType]:
     out["triton.runtime"] = standin("triton.runtime", JITFunction=JITFunction, driver=driver, jit=out["triton.runtime.jit"], Autotuner=Autotuner)
     out["triton.tools.tensor_descriptor"] = standin("triton.tools.tensor_descriptor", TensorDescriptor=TensorDescriptor)
     out["triton.tools"] = standin("triton.tools", tensor_descriptor=out["triton.tools.tensor_descriptor"])
-    out["triton.testing"] = standin("triton.testing", do_bench=lambda fn, *_, **__: fn() and 0.0 or 0.0)
-    out["triton"] = standin("triton", jit=jit, autotune=autotune, heuristics=heuristics, Config=Config, cdiv=lambda a, b: -(-a // b),
+    out["triton.testing"] = standin("triton.testing", get_max_simd_tflops=lambda *_: 1.0, get_max_tensorcore_tflops=lambda *_: 1.0,
+                                     get_dram_gbps=lambda *_: 1.0, do_bench=lambda fn, *_, **__: fn() and 0.0 or 0.0)
+    out["triton"] = standin("triton", set_allocator=_nothing, jit=jit, autotune=autotune, heuristics=heuristics, Config=Config, cdiv=lambda a, b: -(-a // b),
                             next_power_of_2=next_power_of_2, language=tl, runtime=out["triton.runtime"], testing=out["triton.testing"],
                             JITFunction=JITFunction, __version__="3.4.0")
     return out
