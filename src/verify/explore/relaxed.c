@@ -552,6 +552,8 @@ static const char *scope_of(const struct clocks *c, const struct step *s)
 static const char *why_unordered(const struct clocks *c, const struct race *race)
 {
     const struct program *p = c->p;
+    if (c->views)
+        return "a read may find an older value than in any order of the steps";
     const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
     if (x->thread != c->thread[0]) {
         const struct access *swap = x;
@@ -590,6 +592,19 @@ static const char *why_unordered(const struct clocks *c, const struct race *race
             scope ? " at " : "", scope ? scope : "", scope ? " scope" : "");
     }
     return p->has_relaxed ? "relaxed signals order nothing" : "a peek orders nothing";
+}
+
+/* Of a read that meets a write of more than a word, some words may be old and others new. */
+static const char *torn(const struct clocks *c, const struct race *race)
+{
+    enum { WORD = 8 };
+    const struct access *x = &c->p->accesses.at[race->a], *y = &c->p->accesses.at[race->b];
+    uint64_t lo = x->lo > y->lo ? x->lo : y->lo, hi = x->hi < y->hi ? x->hi : y->hi;
+    bool reads = (x->kind == ACCESS_READ) != (y->kind == ACCESS_READ);
+    if (!reads || hi - lo <= WORD || !peal_access_has_op(x) || !peal_access_has_op(y))
+        return "";
+    return peal_answer_text(c->a, "; the read may be torn: some of its %llu bytes old, others new",
+                            (unsigned long long)(hi - lo));
 }
 
 /* Lets all reads on the path find the last value for which that shows the race as well, and says how old
@@ -637,11 +652,8 @@ static void report_race(struct clocks *c)
         if (c->views)
             schedule.older = find_ages(c);
         peal_story_schedule(c->p, &schedule, &race, NULL, c->a);
-        c->a->v.why =
-            peal_answer_text(c->a, "%s: %s", c->a->v.why,
-                             c->views ? "a read may find an older value than in any order "
-                                        "of the steps"
-                                      : why_unordered(c, &race));
+        c->a->v.why = peal_answer_text(c->a, "%s: %s%s", c->a->v.why, why_unordered(c, &race),
+                                       torn(c, &race));
         peal_shrink_release(&shrink);
     } else if (!c->options->no_story) {
         peal_shrink_release(&shrink);
