@@ -632,8 +632,8 @@ static void count_registers(struct walk *w)
 {
     struct program *p = w->p;
     struct registers r = {0};
-    uint8_t *numbers = peal_program_take(p, UINT16_MAX + 1u, 1);
-    for (uint32_t l = 0; l < p->launches && numbers; l++) {
+    uint8_t *numbers = NULL;
+    for (uint32_t l = 0; l < p->launches; l++) {
         const struct peal_plan *plan = plan_of(p, l);
         bool seen = l > 0 && plan == plan_of(p, l - 1);
         for (uint32_t t = 0; t < p->nlanes && !seen; t++) {
@@ -641,7 +641,10 @@ static void count_registers(struct walk *w)
             if (th->lane >= peal_plan_lane_count(plan, th->rank))
                 continue;
             const struct peal_lane *lane = peal_plan_lane(plan, th->rank, th->lane);
-            see_lane(plan, lane, numbers, &r);
+            if (lane->regs && !numbers)
+                numbers = peal_program_take(p, UINT16_MAX + 1u, 1);
+            if (lane->regs && numbers)
+                see_lane(plan, lane, numbers, &r);
             th->nregs = lane->regs > th->nregs ? lane->regs : th->nregs;
         }
     }
