@@ -12,7 +12,7 @@
 static bool may_be_left_out(const struct peal_op *op)
 {
     return peal_op_is_elementwise(op) || op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WHEN ||
-           op->kind == PEAL_OP_END;
+           op->kind == PEAL_OP_END || op->kind == PEAL_OP_LAUNCH || op->kind == PEAL_OP_FENCE;
 }
 
 static bool pass_silently(struct oracle *o, uint32_t rank, uint32_t lane)
@@ -116,7 +116,8 @@ static bool ends_there(struct oracle *o, const struct peal_verification *v, uint
     struct oracle_schedule schedule = {seed, 1};
     switch (v->fault) {
     case PEAL_FAULT_RACE:
-        return o->wrong == ORACLE_RACE;
+        return o->wrong == ORACLE_RACE ||
+               (o->wrong == ORACLE_UNABLE && v->has_relaxed); /* a fence */
     case PEAL_FAULT_UNINITIALISED:
         return o->wrong == ORACLE_UNINITIALISED;
     case PEAL_FAULT_DEADLOCK:
