@@ -1040,10 +1040,16 @@ def _cast_known(value: Tile, dtype: DType, bitcast: bool) -> Known:
     if isinstance(known, (Affine, np.ndarray)):
         return array(known, value.shape, old.number).astype(dtype.number)
     if dtype.kind == "f":
-        return float(known)  # type: ignore[arg-type]
+        return _rounded(known, dtype)  # type: ignore[arg-type]
     if dtype.kind == "b":
         return bool(known)
     return _wrap(int(known), dtype)  # type: ignore[arg-type]
+
+
+def _rounded(number: float, dtype: DType) -> float:
+    """A number, as the type has it."""
+    with np.errstate(all="ignore"):
+        return dtype.number(number).item()
 
 
 def _wrap(number: int, dtype: DType) -> int:
@@ -1064,8 +1070,8 @@ def _truncated_div(a: Any, b: Any) -> Any:
         return quotient if (a < 0) == (b < 0) else -quotient
     if np.any(np.asarray(b) == 0):
         raise refuse("division by zero")
-    quotient = np.abs(a) // np.abs(b)
-    return np.where((np.asarray(a) < 0) == (np.asarray(b) < 0), quotient, -quotient).astype(np.result_type(a, b))
+    quotient = np.asarray(a) // np.asarray(b)
+    return quotient + ((quotient * b != a) & ((np.asarray(a) < 0) != (np.asarray(b) < 0)))
 
 
 def _truncated_mod(a: Any, b: Any) -> Any:
@@ -1086,8 +1092,8 @@ _LAZY: Dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _divide, "floordiv": _truncated_div, "mod": _truncated_mod,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": _shift_right,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-    "maximum": lambda a, b: np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b),
-    "minimum": lambda a, b: np.minimum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else min(a, b)}
+    "maximum": lambda a, b: max(a, b) if isinstance(a, int) and isinstance(b, int) else np.fmax(a, b),
+    "minimum": lambda a, b: min(a, b) if isinstance(a, int) and isinstance(b, int) else np.fmin(a, b)}
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _INTEGER = {"floordiv", "mod", "shl", "shr"}
@@ -1111,6 +1117,8 @@ def binary(name: str, left: Any, right: Any) -> Tile:
     if name == "div" and dtype.kind != "f":
         dtype = FP32
     if a.known is not None and b.known is not None:
+        if a.dtype is not dtype or b.dtype is not dtype:
+            a, b = cast(a, dtype), cast(b, dtype)
         out = _fold_known(name, a, b, dtype)
         return merge_origin(out, a, b) if a.origin or b.origin else out
     if name in COMPARISONS:
@@ -1181,9 +1189,10 @@ def _fold_known(name: str, a: Tile, b: Tile, dtype: DType) -> Tile:
         result = _LAZY[name](x, y)
         return Tile(shape, out_type, result if out_type is INT1 else _wrap(result, out_type))
     plain = not isinstance(x, (Affine, np.ndarray)), not isinstance(y, (Affine, np.ndarray))
-    if name == "div" or (dtype.kind == "f" and all(plain)):
-        x, y = (float(x) if plain[0] else x), (float(y) if plain[1] else y)  # type: ignore[arg-type]
     if all(plain):
+        if dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                return Tile(shape, out_type, _LAZY[name](dtype.number(x), dtype.number(y)).item())
         result = _LAZY[name](x, y)
         return Tile(shape, out_type, _wrap(int(result), out_type) if out_type.kind in "iu" else result)
     if dtype.kind in "iup":
@@ -1193,9 +1202,10 @@ def _fold_known(name: str, a: Tile, b: Tile, dtype: DType) -> Tile:
                 low, high = bounds(affine, shape)
                 least, most = RANGES[out_type.name]
                 if low < least or high > most:
-                    affine = array(affine, shape, np.int64).astype(out_type.number)
+                    inside = Affine(_wrap(affine.base, INT64), tuple(_wrap(stride, INT64) for stride in affine.strides))
+                    affine = array(inside, shape, np.int64).astype(out_type.number)
             return Tile(shape, out_type, affine)
-    number = np.float32 if dtype.kind == "f" and dtype.number is np.float32 else dtype.number
+    number = dtype.number
     with np.errstate(all="ignore"):
         left = array(broadcast_to(a, shape).known, shape, a.dtype.number).astype(number)  # type: ignore[arg-type]
         right = array(broadcast_to(b, shape).known, shape, b.dtype.number).astype(number)  # type: ignore[arg-type]
@@ -1399,6 +1409,8 @@ def elements(value: Tile, at: np.ndarray) -> Tile:
 def unary(name: str, operand: Any) -> Tile:
     """neg, abs, exp, log, sqrt, ...: Peal's functions of one operand."""
     value = tile(operand)
+    if name == "neg" and value.known is not None and value.dtype.kind in "iu":
+        return binary("sub", Tile((), value.dtype, 0), value)
     if value.known is not None:
         steer(value)
         with np.errstate(all="ignore"):
@@ -1407,8 +1419,6 @@ def unary(name: str, operand: Any) -> Tile:
                 numbers = numbers.astype(np.float32)
             result = UNARY[name](numbers)
         dtype = value.dtype if value.dtype.kind == "f" or name in ("neg", "abs") else FP32
-        if isinstance(value.known, Affine) and name == "neg":
-            return merge_origin(Tile(value.shape, dtype, Affine(-value.known.base, tuple(-s for s in value.known.strides))), value)
         return merge_origin(Tile(value.shape, dtype, result if isinstance(value.known, (Affine, np.ndarray)) else
                                   result.reshape(-1)[0].item()), value)
     if value.cell is not None:
