@@ -146,6 +146,10 @@ PEAL_API void peal_record_block(struct peal_record *record, uint32_t block);
 /* The position of what follows. `file` is copied; NULL: no position. */
 PEAL_API void peal_record_at(struct peal_record *record, const char *file, uint32_t line);
 
+/* What follows is done by this call of the program, counted from 1; 0: by none. Steps of
+ * counterexamples are told with it. */
+PEAL_API void peal_record_call(struct peal_record *record, uint32_t call);
+
 /* What an op reads or writes: `rows` rows of `count` elements; `stride` is the distance of rows in
  * bytes, 0: rows follow each other without gaps. With `constant`, it is a number instead of
  * memory, and address and stride mean nothing. */
@@ -223,6 +227,9 @@ PEAL_API void peal_record_take_flags(struct peal_record *record, uint64_t addres
 /* Orders what the lane did before it and does after it, through ops on cells beside it. 0 is ACQ_REL;
  * SEQ_CST is a full fence. */
 PEAL_API void peal_record_fence(struct peal_record *record, uint32_t flags);
+/* The value of the next notify or wait is the one that it says in the first launch, and in each later one
+ * more by `times` than in the launch before: flags that hold the number of the call. */
+PEAL_API void peal_record_rise(struct peal_record *record, int64_t times);
 
 /* What lane `from` has done so far happens before what lane `to` does from here on. */
 PEAL_API void peal_record_order(struct peal_record *record, uint32_t from, uint32_t to);

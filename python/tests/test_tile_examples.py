@@ -16,8 +16,7 @@ def verdicts(folder, file, ranks):
     """What 'peal verify' says, by the number of ranks."""
     done = subprocess.run([COMMAND, "verify", file, "-n", ranks, "--no-cache"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={**os.environ, "PEAL_PYTHON": sys.executable}, text=True, check=False)
-    rows = re.findall(rf"^ *{re.escape(file)} +(\d+) .*?  \d+  (\w+(?: \w+)?)  ", done.stdout, re.M) or re.findall(
-        r"^ +(\d+) .*?  \d+  (\w+(?: \w+)?)  ", done.stdout, re.M)
+    rows = re.findall(r"^ +(\d+) +\d+  (\w+(?: \w+)?)  ", done.stdout, re.M)
     return {int(number): verdict for number, verdict in rows}, done.stdout
 
 

@@ -30,7 +30,7 @@ def record(text, ranks=2, settings="calls=1"):
 
 def ops(text, rank=0):
     lines = text.split(f"\nrank {rank}\n")[1].split("\nrank ")[0].splitlines()
-    return [line for line in lines if line and line.split()[0] not in ("at", "lane", "block", "note")]
+    return [line for line in lines if line and line.split()[0] not in ("at", "lane", "block", "note", "call")]
 
 
 class World(unittest.TestCase):
@@ -184,12 +184,12 @@ x, y = torch.randn(8, device="cuda"), torch.empty(8, device="cuda")
 """
 
     def test_a_statement_that_launches_is_a_call(self):
-        self.assertIn("any number of calls", record(self.KERNEL + "kernel[(1,)](x, y, 8)\n", settings="calls=3"))
-        self.assertIn("for 3 calls", record(self.KERNEL + "kernel[(1,)](x, torch.empty(8, device='cuda'), 8)\n", settings="calls=3"))
+        self.assertIn("\ncalls 3 period 1\n", record(self.KERNEL + "kernel[(1,)](x, y, 8)\n", settings="calls=3"))
+        self.assertIn("\ncalls 3 period 0\n", record(self.KERNEL + "kernel[(1,)](x, torch.empty(8, device='cuda'), 8)\n", settings="calls=3"))
 
-    def test_a_loop_of_the_program_is_its_own(self):
-        text = record(self.KERNEL + "for _ in range(2):\n    kernel[(1,)](x, y, 8)\n", settings="calls=3")
-        self.assertIn("for what the program does, once", text)
+    def test_iterations_of_a_loop_of_the_program_are_its_calls(self):
+        text = record(self.KERNEL + "for number in range(2):\n    kernel[(1,)](x, y, 8 - number)\n", settings="calls=3")
+        self.assertIn("\ncalls 2 period 0\n", text)
         self.assertEqual(sum(line.startswith("copy") for line in ops(text)), 4)
 
 

@@ -55,7 +55,7 @@ def record(text, ranks=2, settings=""):
 def ops(text, rank=0):
     """The ops of one rank, without positions."""
     lines = text.split(f"\nrank {rank}\n")[1].split("\nrank ")[0].splitlines()
-    return [line for line in lines if line and line.split()[0] not in ("at", "lane", "block", "note", "fence")]
+    return [line for line in lines if line and line.split()[0] not in ("at", "lane", "block", "note", "fence", "call")]
 
 
 class Addresses(unittest.TestCase):

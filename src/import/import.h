@@ -71,6 +71,10 @@ struct peal_import_facts {
     /* KEY=VALUE: what the file asks of the machine that simulates it. */
     const char *settings[PEAL_IMPORT_SETTINGS];
     uint32_t nsettings;
+    /* A recording of a program: how many of its calls it is for (0: it does not say what its calls are), and how many of
+     * them a launch is (0: all calls are one launch). */
+    bool is_program;
+    uint32_t calls, period;
     /* A recording that does not stand for all schedules: why, and the user's line. What is not
      * refuted is not decided then. NULL: it does. */
     const char *varies, *varies_file;

@@ -11,6 +11,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* A register of a lane that holds so many times the launch's number. */
+struct lane_rise {
+    int64_t times;
+    uint32_t reg;
+};
+
 struct emitter {
     struct peal_record *r;
     struct peal_assembler *a;
@@ -18,6 +24,7 @@ struct emitter {
     uint32_t *positions; /* [position] in the plan */
     uint32_t *sinks;     /* [lane * types + type] tiles that are only written, or PEAL_NONE */
     uint32_t rank, lane;
+    PEAL_VEC(struct lane_rise) rises; /* of the current lane */
     const struct record_op *op;
     bool partial; /* has numbers that are not known */
     uint64_t emitted;
@@ -213,6 +220,7 @@ static void declare(struct emitter *e)
         e->order = peal_assembler_signal(e->a, "order", PEAL_SIGNAL_ONE_WRITER, r->max_flags);
     declare_contract(e);
     peal_assembler_channel_shape(e->a, r->args.depth ? r->args.depth : 2, r->args.slot_bytes);
+    static const struct peal_source call = {PEAL_RECORD_CALL, "", 0};
     for (size_t i = 0; i < r->positions.len; i++) {
         struct peal_source *source = PEAL_ARENA_NEW(&r->arena, struct peal_source);
         if (!source) {
@@ -220,8 +228,12 @@ static void declare(struct emitter *e)
             return;
         }
         *source = (struct peal_source){r->positions.at[i].file, "", 0};
+        uint32_t via = PEAL_NONE;
+        if (r->positions.at[i].call)
+            via = peal_assembler_position(
+                e->a, (struct peal_pos){&call, r->positions.at[i].call, 1, 1}, PEAL_NONE);
         e->positions[i] = peal_assembler_position(
-            e->a, (struct peal_pos){source, r->positions.at[i].line, 1, 1}, PEAL_NONE);
+            e->a, (struct peal_pos){source, r->positions.at[i].line, 1, 1}, via);
     }
 }
 
@@ -473,11 +485,43 @@ static void fence(struct emitter *e)
     mark(e);
 }
 
+/* The value of the op that was just added rises with the launch. */
+static void rise(struct emitter *e, uint32_t reg)
+{
+    struct peal_op *op = peal_assembler_last(e->a);
+    if (op) {
+        op->flags |= PEAL_OP_HAS_REG;
+        op->sync.reg = (uint16_t)reg;
+    }
+}
+
+/* The register of the lane that holds so many times the launch's number. */
+static uint32_t launch_register(struct emitter *e, int64_t times)
+{
+    for (size_t i = 0; i < e->rises.len; i++) {
+        if (e->rises.at[i].times == times)
+            return e->rises.at[i].reg;
+    }
+    struct lane_rise made = {times, peal_assembler_reg(e->a)};
+    struct peal_op op = {.kind = PEAL_OP_LAUNCH, .pos = PEAL_NONE};
+    op.mem.rows = made.reg;
+    op.mem.count = (uint64_t)times;
+    op.mem.target = PEAL_NONE;
+    peal_assembler_append(e->a, &op, NULL);
+    mark(e);
+    if (!peal_vec_push(&e->rises, made))
+        peal_record_fail(e->r, PEAL_NO_MEMORY, "out of memory");
+    return made.reg;
+}
+
 static void notify(struct emitter *e, const struct record_cell *cell, int64_t value, uint32_t flags)
 {
     const struct span *span = &e->r->spans.at[e->op->span];
     uint32_t signal = e->r->regions.at[cell->region].signals[cell->kind];
+    uint32_t reg = e->op->rise ? launch_register(e, e->op->rise) : 0;
     peal_assembler_notify(e->a, span->rank, signal, cell->index, PEAL_NONE, value, flags);
+    if (e->op->rise)
+        rise(e, reg);
     mark(e);
 }
 
@@ -487,8 +531,11 @@ static void wait(struct emitter *e, const struct record_cell *cell)
     int64_t value = e->op->how == PEAL_RECORD_NE ? 1 : e->op->value;
     if (e->op->how == PEAL_RECORD_EQ)
         flags |= PEAL_OP_EQUAL;
+    uint32_t reg = e->op->rise ? launch_register(e, e->op->rise) : 0;
     peal_assembler_wait(e->a, e->r->regions.at[cell->region].signals[cell->kind], cell->index,
                         PEAL_NONE, value, flags);
+    if (e->op->rise)
+        rise(e, reg);
     mark(e);
 }
 
@@ -607,6 +654,7 @@ static void emit_ranks(struct emitter *e)
                 peal_assembler_lane_begin(e->a);
             if (lane->block)
                 peal_assembler_lane_block(e->a, lane->block - 1);
+            e->rises.len = 0;
             for (size_t i = 0; i < lane->ops.len && r->status == PEAL_OK; i++) {
                 e->op = &lane->ops.at[i];
                 emit_op(e);
@@ -643,6 +691,7 @@ enum peal_status peal_record_emit(struct peal_record *r, struct peal_diags *diag
     }
     const char *why;
     assert(status != PEAL_OK || peal_plan_check(*out, (*out)->block_len, &why));
+    peal_vec_release(&e.rises);
     free(e.positions);
     free(e.sinks);
     return status;

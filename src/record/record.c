@@ -425,7 +425,7 @@ void peal_record_block(struct peal_record *r, uint32_t block)
 static uint64_t hash_position(const void *record, uint32_t row)
 {
     const struct record_position *p = &((const struct peal_record *)record)->positions.at[row];
-    return peal_hash_u64((uint64_t)(uintptr_t)p->file, p->line);
+    return peal_hash_u64((uint64_t)(uintptr_t)p->file, p->line + ((uint64_t)p->call << 32));
 }
 
 void peal_record_at(struct peal_record *r, const char *file, uint32_t line)
@@ -435,17 +435,19 @@ void peal_record_at(struct peal_record *r, const char *file, uint32_t line)
     r->pos = PEAL_NONE;
     if (!file)
         return;
-    struct record_position new = {keep_name(r, file), line};
+    struct record_position new = {keep_name(r, file), line, r->call};
     if (!new.file || !peal_index_reserve(&r->position_index, hash_position, r)) {
         no_memory(r);
         return;
     }
     size_t at =
-        peal_index_begin(&r->position_index, peal_hash_u64((uint64_t)(uintptr_t) new.file, line));
+        peal_index_begin(&r->position_index, peal_hash_u64((uint64_t)(uintptr_t) new.file,
+                                                           line + ((uint64_t) new.call << 32)));
     for (; peal_index_is_used(&r->position_index, at);
          at = peal_index_next(&r->position_index, at)) {
         uint32_t row = peal_index_row(&r->position_index, at);
-        if (r->positions.at[row].file == new.file && r->positions.at[row].line == line) {
+        const struct record_position *known = &r->positions.at[row];
+        if (known->file == new.file && known->line == line && known->call == new.call) {
             r->pos = row;
             return;
         }
@@ -456,6 +458,12 @@ void peal_record_at(struct peal_record *r, const char *file, uint32_t line)
     }
     r->pos = (uint32_t)r->positions.len - 1;
     peal_index_put(&r->position_index, at, r->pos);
+}
+
+void peal_record_call(struct peal_record *r, uint32_t call)
+{
+    r->call = call;
+    r->pos = PEAL_NONE;
 }
 
 /* ---- ops ---- */
@@ -677,6 +685,10 @@ static void add_cell_op(struct peal_record *r, uint64_t address, uint32_t bytes,
     }
     check_order(r, &op, flags);
     op.flags = (uint8_t)flags;
+    op.rise = r->rise;
+    r->rise = 0;
+    if (op.rise && (op.kind == RECORD_TAKE || peal_record_is_fetch(&op)))
+        peal_record_fail(r, PEAL_UNSUPPORTED, "an atomic whose value rises with the launch");
     add_op(r, op, &cell, 1, NULL, 0);
     if (r->status != PEAL_OK)
         return;
@@ -696,9 +708,8 @@ static void add_cell_op(struct peal_record *r, uint64_t address, uint32_t bytes,
 void peal_record_notify(struct peal_record *r, uint64_t address, uint32_t bytes,
                         enum peal_record_change change, int64_t value, uint32_t flags)
 {
-    add_cell_op(
-        r, address, bytes, flags,
-        (struct record_op){.kind = RECORD_NOTIFY, .how = (uint8_t)change, .value = value});
+    add_cell_op(r, address, bytes, flags,
+                (struct record_op){.kind = RECORD_NOTIFY, .how = (uint8_t)change, .value = value});
 }
 
 void peal_record_wait(struct peal_record *r, uint64_t address, uint32_t bytes,
@@ -712,6 +723,13 @@ void peal_record_wait(struct peal_record *r, uint64_t address, uint32_t bytes,
     if (relation > PEAL_RECORD_NE || (relation == PEAL_RECORD_NE && value != 0))
         peal_record_fail(r, PEAL_UNSUPPORTED, "a wait for a signal that is not %" PRId64, value);
     add_cell_op(r, address, bytes, flags, op);
+}
+
+void peal_record_rise(struct peal_record *r, int64_t times)
+{
+    if (times && r->args.launches == 1)
+        peal_record_fail(r, PEAL_INVALID, "a value rises with the launch, and there is one launch");
+    r->rise = times;
 }
 
 void peal_record_take(struct peal_record *r, uint64_t address, uint32_t bytes, int32_t from,

@@ -85,6 +85,7 @@ struct record_op {
         int64_t value;
         const char *name; /* of COMPUTE and OPAQUE: the function */
     };
+    int64_t rise; /* of NOTIFY and WAIT: what each launch adds to the value */
 };
 
 /* How many ops of each lane something is ordered after; of the lanes past `len`, none. */
@@ -114,7 +115,7 @@ struct record_rank {
 
 struct record_position {
     const char *file;
-    uint32_t line;
+    uint32_t line, call; /* call 0: none */
 };
 
 /* A cell: bytes of a region, on all ranks. */
@@ -155,6 +156,8 @@ struct peal_record {
     struct record_rank *ranks;
     uint32_t rank, lane; /* current */
     uint32_t pos;
+    uint32_t call; /* of what follows; 0: none */
+    int64_t rise;  /* of the next notify or wait */
     PEAL_VEC(struct record_position) positions;
     struct peal_index position_index;
     PEAL_VEC(struct span) spans;

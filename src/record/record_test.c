@@ -543,6 +543,60 @@ static void an_order_is_as_strong_as_it_says(void **state)
     }
 }
 
+/* Rank 0 hands a vector to rank 1 in every launch. Flags hold the number of the launch: one says that the vector is there, one
+ * that it was read. */
+static struct peal_plan *make_epochs(int64_t seen_rises, uint32_t launches)
+{
+    struct peal_record *record = begin(launches, NULL);
+    declare_all(record);
+    uint64_t there = WINDOW + NEXT + BYTES, seen = WINDOW + BYTES + 4;
+    peal_record_rank(record, 0);
+    peal_record_call(record, 2);
+    peal_record_at(record, "epochs.py", 10);
+    peal_record_rise(record, seen_rises);
+    peal_record_wait(record, seen, 4, PEAL_RECORD_GE, 0, 0);
+    copy(record, WINDOW + NEXT, X, COUNT);
+    peal_record_rise(record, 1);
+    peal_record_notify(record, there, 4, PEAL_RECORD_SET, 1, 0);
+    peal_record_rank(record, 1);
+    peal_record_rise(record, 1);
+    peal_record_wait(record, there, 4, PEAL_RECORD_GE, 1, 0);
+    copy(record, CORE, WINDOW + NEXT, COUNT);
+    peal_record_rise(record, 1);
+    peal_record_notify(record, seen, 4, PEAL_RECORD_SET, 1, 0);
+    peal_record_rank(record, 2);
+    struct peal_plan *plan = NULL;
+    enum peal_status status = peal_record_finish(record, NULL, 0, &plan);
+    assert_int_equal(status, launches == 1 ? PEAL_INVALID : PEAL_OK);
+    return plan;
+}
+
+static void a_value_rises_with_the_launch(void **state)
+{
+    (void)state;
+    for (int rises = 0; rises <= 1; rises++) {
+        struct peal_plan *plan = make_epochs(rises, 0);
+        struct peal_verification *v = verify(plan);
+        assert_int_equal(v->verdict, rises ? PEAL_PROVED : PEAL_REFUTED);
+        assert_int_equal(v->reuse >= PEAL_REUSE_REPEATABLE, rises);
+        peal_verification_free(v);
+        free(plan);
+    }
+    make_epochs(1, 1);
+}
+
+static void an_op_says_which_call_does_it(void **state)
+{
+    (void)state;
+    struct peal_plan *plan = make_epochs(1, 0);
+    const struct peal_position *all = peal_plan_positions(plan);
+    const struct peal_op *op = &peal_plan_ops(plan)[peal_plan_lane(plan, 0, 0)->first_op];
+    assert_int_equal(all[op->pos].line, 10);
+    assert_int_equal(all[all[op->pos].via].line, 2);
+    assert_string_equal(peal_plan_string(plan, all[all[op->pos].via].source), PEAL_RECORD_CALL);
+    free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +611,8 @@ int main(void)
         cmocka_unit_test(a_rank_that_never_began_is_named),
         cmocka_unit_test(limits_are_said_in_words),
         cmocka_unit_test(an_order_is_as_strong_as_it_says),
+        cmocka_unit_test(a_value_rises_with_the_launch),
+        cmocka_unit_test(an_op_says_which_call_does_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ import threading
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ..record import SIZES, Refused, Writer, head, shown_file
+from .calls import Folded, fold, numbered
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OWN = {os.path.join(os.path.dirname(os.path.dirname(HERE)), "record.py"), "<peal>"}
@@ -480,7 +481,7 @@ class Launch:
 
     def __iter__(self) -> Iterator[Program]:
         stream, rank = self.stream, self.stream.rank
-        rank.launches.append((rank.statement, self.name))
+        rank.launches.append((rank.statement, self.name, tuple(rank.loops)))
         if rank.recording.dry:
             return
         total = self.grid[0] * self.grid[1] * self.grid[2]
@@ -536,7 +537,8 @@ class Rank:
         self.found: Optional[Region] = None
         self.names: Set[str] = set()
         self.statement = 0                   # of the program's file
-        self.launches: List[Tuple[int, str]] = []  # of kernels: by which statement
+        self.loops: List[Tuple[int, int, int]] = []  # of the host, in progress: line, which time, which iteration
+        self.launches: List[Tuple[int, str, Tuple[Tuple[int, int, int], ...]]] = []  # of kernels: by which statement, in which loops
         self.symmetric_by: List[int] = []    # statements that made symmetric memory
         self.freed: Dict[Tuple[bool, int, str], List[Region]] = {}
         self.waiting: Any = None             # a loop while it goes round once more: its frame, what it asks for, its first look
@@ -731,17 +733,28 @@ class Rank:
 
     def begin_call(self) -> None:
         """What follows is one more call: it begins as the first one does, so that calls can be compared."""
-        self.host()
+        self.end_call()
         self.calls.append(len(self.writer.lines))
+
+    def meet_all(self) -> None:
+        """What all streams did comes before what follows on any of them."""
+        if any(stream.done or stream.hub_ahead for stream in self.streams.values()):
+            self.say(self.stream(0).program(0), "join")
+        for stream in self.streams.values():
+            stream.done, stream.hub_ahead = 0, False
+            stream.forked.clear()
+
+    def end_call(self) -> None:
+        """With one stream, a call comes before the next one on all lanes."""
+        if len(self.streams) == 1:
+            self.meet_all()
         self.last_lane = None
         self.writer.forget()
 
     def end_calls(self) -> None:
         """The last call has ended, as those before it did."""
-        self.host()
+        self.end_call()
         self.calls_end = len(self.writer.lines)
-        self.last_lane = None
-        self.writer.forget()
 
 
 def _next_name(name: str) -> str:
@@ -768,6 +781,7 @@ class Recording:
         self.at_end: List[Callable[[], None]] = []  # called once, before the text is made
         self.dry = False  # kernels are launched and do nothing
         self.boxes = 0    # of barriers, at the ends of the heaps
+        self.asked = 1 << 30  # calls that the verdict is for, if they are not alike
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
@@ -822,13 +836,12 @@ class Recording:
             own.notify(box.address + 4 * other.index, 4, "add", -1)
         return True
 
-    def text(self, repeats: bool = True) -> str:
-        """repeats: a program that does not mark its calls is one call of many."""
+    def text(self) -> str:
         for finish in self.at_end:
             finish()
-        return "\n".join(self._lines(repeats)) + "\n"
+        return "\n".join(self._lines()) + "\n"
 
-    def _lines(self, repeats: bool) -> Iterator[str]:
+    def _lines(self) -> Iterator[str]:
         for check in self.at_end:
             check()
         self._check_held()
@@ -836,25 +849,57 @@ class Recording:
         self._tell_apart()
         cells = self._all_cells()
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
-        repeated = all(not parts[0] and all(part == parts[1] for part in parts[2:-1]) for parts in done) and (
-            repeats if not self.rank[0].calls else len(self.rank[0].calls) > 1)
-        if repeated and any(parts[-1] for parts in done):
+        folded = self._fold(done)
+        calls = min(len(self.rank[0].calls), self.asked)
+        if folded and any(parts[-1] for parts in done):
             self.note("what the program does after its calls is left out")
-        yield from head(self.name, self.ranks, 0 if repeated else 1, self.promise)
+        if folded:
+            self.assume("calls", f"that later calls go on like the {len(self.rank[0].calls)} that were recorded"
+                        + (", with values of flags that rise as they do there" if folded.rises else ""))
+        self._say_who_zeroes()
+        yield from head(self.name, self.ranks, 0 if folded else 1, self.promise)
+        yield f"calls {calls} period {folded.period if folded else 0}"
         for text in [*self.notes, *(f"assumes {text}" for text in self.assumed.values())]:
             yield f"note {text}"
-        calls = len(self.rank[0].calls)
-        once = "note for what the program does, once" if not calls else f"note for {calls} call{'s' * (calls > 1)}, one after the other"
-        yield "note for any number of calls: all do the same" if repeated else once
         for rank in self.rank:
             for region in rank.regions:
                 yield region.line()
         for rank, parts in zip(self.rank, done):
             yield f"rank {rank.index}"
-            if repeated and parts[1][-1:] == ["join"]:
-                parts[1].pop()  # a launch ends with that
-            for part in parts[:2] if repeated else parts:
-                yield from part
+            if folded:
+                lines = folded.ranks[rank.index]
+                yield from lines[:-1] if lines[-1:] == ["join"] else lines  # a launch ends with that
+            else:
+                yield from parts[0]
+                yield from numbered(parts[1:calls + 1]) if calls else parts[1]
+                yield "call 0"
+                yield from parts[-1]
+
+    def _say_who_zeroes(self) -> None:
+        starts = sorted(address for address, _ in self.cells)
+
+        def has_signals(region: Region) -> bool:
+            at = bisect.bisect_left(starts, region.address)
+            return at < len(starts) and starts[at] < region.address + region.nbytes
+        names = sorted({region.name for rank_ in self.rank for region in rank_.regions
+                        if region.zeroed and region.name != "host_barrier" and has_signals(region)})
+        if names:
+            self.assume("zeroed", f"that {', '.join(repr(name) for name in names)} {'is' if len(names) == 1 else 'are'} zero on all ranks "
+                        "before a kernel starts on any")
+
+    def _fold(self, done: List[List[List[str]]]) -> Optional[Folded]:
+        """All calls as one launch that is repeated, if they are alike."""
+        if any(parts[0] for parts in done) or not self.rank[0].calls:
+            return None
+        return fold([parts[1:-1] for parts in done])
+
+    def alike(self, rank: Rank) -> bool:
+        """Are the calls of a rank alike, as far as they are recorded? It is asked at the end of a call."""
+        rank.end_call()
+        at = [*rank.calls, len(rank.writer.lines)]
+        cells = self._all_cells()
+        found = fold([[self._spelled(rank.writer.lines[a:b], cells) for a, b in zip(at, at[1:])]])
+        return found is not None
 
     def _name_values(self) -> None:
         """Waits for a signal that is not 0, and that is only ever set to 0 and one other number, are waits for that number."""

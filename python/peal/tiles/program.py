@@ -19,10 +19,13 @@ import os
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import core
+from .calls import MAX_PERIOD
 from .core import Rank, Recording, Refused, Region, refuse
+
+SMALL = 100_000   # lines of a rank, up to which more calls are recorded to see how they are alike
 
 # What is imported by the name on the left comes from the module of this package on the right: its `modules()` gives modules by name.
 STANDINS = {"triton": "triton", "torch": "torch", "iris": "iris", "jax": "jax", "triton_dist": "dist", "nvshmem": "dist", "cuda": "dist"}
@@ -69,8 +72,8 @@ def running_frame() -> Any:
 class World:
     """All ranks of one run, and whose turn it is."""
 
-    def __init__(self, path: str, ranks: int, options: Options, repeated: Tuple[int, int] = (0, 0)) -> None:
-        self.path, self.options, self.repeated = path, options, repeated
+    def __init__(self, path: str, ranks: int, options: Options, repeated: Optional[Repeated] = None, exact: bool = False) -> None:
+        self.path, self.options, self.repeated, self.exact = path, options, repeated or Repeated(), exact  # exact: no more calls than asked for
         self.recording = Recording(ranks, os.path.splitext(os.path.basename(path))[0])
         self.turns = [threading.Semaphore(0) for _ in range(ranks)]
         self.done: Set[int] = set()
@@ -83,6 +86,8 @@ class World:
         self.paths: List[List[str]] = [list(sys.path) for _ in range(ranks)]
         self.environment = dict(os.environ)
         self.calls_used = False
+        self.more_calls = 0                 # than asked for: to see whether they are alike with a longer period
+        self.recording.asked = 1 << 30 if self.repeated.loop else options.calls
         self.recording.let_others_run = lambda ready: self.wait_until(ready, None)
         self.threads: List[threading.Thread] = []
         self.turn = 0
@@ -162,6 +167,14 @@ class World:
         self.wait_until(lambda: len(box) == len(members), what)
         return [box[member] for member in members]
 
+    def wants_more_calls(self, number: int) -> bool:
+        """Would more calls show with which period they are alike? All ranks ask."""
+        if self.more_calls or self.exact or self.recording.dry or not 1 < number < 2 * MAX_PERIOD:
+            return False
+        mine = core.rank()
+        is_small = mine.line_count() < SMALL
+        return any(self.exchange(is_small and not self.recording.alike(mine), what="the end of the calls on the other ranks"))
+
     # -- each rank's own view of modules --
 
     def _leave(self, index: int) -> None:
@@ -200,11 +213,18 @@ def _is_shared(name: str) -> bool:
     return found
 
 
-def _run_file(path: str, arguments: Sequence[str], repeated: Tuple[int, int]) -> None:
-    """The file as a program, statement by statement; those from repeated[0] on, up to repeated[1], are the call that is made several
-    times."""
+class Repeated(NamedTuple):
+    """What is a call of a program that does not say so."""
+    first: int = 0    # statements of the file, which are repeated
+    end: int = 0
+    loop: Optional[Tuple[int, int]] = None   # or each iteration of a loop: its line, and which time it is entered
+
+
+def _run_file(path: str, arguments: Sequence[str], repeated: Repeated) -> None:
+    """The file as a program, statement by statement."""
     module = types.ModuleType("__main__")
     module.__file__ = os.path.abspath(path)
+    module.__dict__["__peal_loop__"] = _loop
     sys.modules["__main__"] = module
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -218,17 +238,27 @@ def _run_file(path: str, arguments: Sequence[str], repeated: Tuple[int, int]) ->
                 launches, rank().symmetric_by, rank().launches = rank().launches, [], []
                 exec(statements[index], module.__dict__)  # pylint: disable=exec-used # does it set up again, or only the first time?
                 rank().launches = launches
-    run(0, repeated[0])
-    if repeated[1]:
+    run(0, repeated.first)
+    if repeated.end:
         for _ in calls():
-            run(*repeated)
-    run(repeated[1], len(statements))
+            run(repeated.first, repeated.end)
+    run(repeated.end, len(statements))
+
+
+class _Loops(ast.NodeTransformer):
+    """`for x in y` becomes `for x in __peal_loop__(y, line)`."""
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        self.generic_visit(node)
+        call = ast.Call(ast.Name("__peal_loop__", ast.Load()), [node.iter, ast.Constant(node.lineno)], [])
+        node.iter = ast.fix_missing_locations(ast.copy_location(call, node.iter))
+        return node
 
 
 def _statements(path: str) -> List[Tuple[ast.stmt, int]]:
     """The statements of a file, and those that are for the main program only, with the flags of the compiler."""
     with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read(), os.path.abspath(path))
+        tree = _Loops().visit(ast.parse(file.read(), os.path.abspath(path)))
     body: List[ast.stmt] = []
     flags = 0
     for node in tree.body:
@@ -240,19 +270,32 @@ def _statements(path: str) -> List[Tuple[ast.stmt, int]]:
     return [(node, flags) for node in body]
 
 
-def _repeated(here: World) -> Tuple[int, int]:
-    """Which statements of a program are one call: those that launch kernels, if they make no symmetric memory, and if no kernel is launched
-    twice. Then the program has a loop of its own."""
-    first, end = 1 << 30, 0
-    for each in here.recording.rank:
-        for statement, _ in each.launches:
-            first, end = min(first, statement), max(end, statement + 1)
-        if len({name for _, name in each.launches}) < len(each.launches):
-            return 0, 0
-    loops = any(isinstance(node, (ast.For, ast.While)) for node, _ in _statements(here.path)[first:end])
-    if loops or here.calls_used or any(first <= statement < end for each in here.recording.rank for statement in each.symmetric_by):
-        return 0, 0
-    return (first, end) if end else (0, 0)
+def _repeated(here: World) -> Repeated:
+    """The statements that launch kernels, if they make no symmetric memory and launch no kernel twice; otherwise the loop that
+    launches them."""
+    ranks = here.recording.rank
+    launching = [statement for each in ranks for statement, _, _ in each.launches]
+    if here.calls_used or not launching:
+        return Repeated()
+    if any(len({name for _, name, _ in each.launches}) < len(each.launches) for each in ranks):
+        loops = {_launching_loop(each) for each in ranks}
+        return Repeated(loop=loops.pop() if len(loops) == 1 else None)
+    first, end = min(launching), max(launching) + 1
+    has_loop = any(isinstance(node, (ast.For, ast.While)) for node, _ in _statements(here.path)[first:end])
+    makes_memory = any(first <= statement < end for each in ranks for statement in each.symmetric_by)
+    return Repeated() if has_loop or makes_memory else Repeated(first, end)
+
+
+def _launching_loop(rank_: Rank) -> Optional[Tuple[int, int]]:
+    """The outermost loop that launches kernels in several iterations; None: there is none, or there are several."""
+    found: Set[Tuple[int, int]] = set()
+    for _, _, loops in rank_.launches:
+        for depth, (line, times, _) in enumerate(loops):
+            inside = {other[depth][2] for _, _, other in rank_.launches if len(other) > depth and other[depth][:2] == (line, times)}
+            if len(inside) > 1:
+                found.add((line, times))
+                break
+    return found.pop() if len(found) == 1 else None
 
 
 # ---- stand-ins ----
@@ -357,17 +400,47 @@ def barrier(group: Optional[Sequence[int]] = None) -> None:
         world().recording.host_barrier(rank(), group)
 
 
+def _loop(iterable: Iterable[Any], line: int) -> Iterable[Any]:
+    """A `for` of the program's. One that launches kernels again and again makes the calls, if the program does not say what its calls are."""
+    mine = core.rank()
+    if mine.lane is not None:
+        return iterable  # of a kernel
+    times = mine.state.setdefault("loops", {})
+    times[line] = times.get(line, 0) + 1
+    return _iterations(iterable, (line, times[line]), world().repeated.loop == (line, times[line]))
+
+
+def _iterations(iterable: Iterable[Any], loop: Tuple[int, int], are_calls: bool) -> Iterator[Any]:
+    here, mine = world(), core.rank()
+    here.calls_used |= are_calls
+    try:
+        for number, value in enumerate(iterable):
+            if are_calls:
+                mine.begin_call()
+            mine.loops.append((*loop, number))
+            yield value
+            mine.loops.pop()
+            if are_calls and here.options.between == "barrier":
+                barrier()
+    finally:
+        del mine.loops[next((at for at, one in enumerate(mine.loops) if one[:2] == loop), len(mine.loops)):]
+        if are_calls:
+            mine.end_calls()
+
+
 def calls() -> Iterator[int]:
     """`for _ in peal.calls():` marks what the program repeats; memory from before it is kept."""
     here = world()
     here.calls_used = True
-    for number in range(here.options.calls):
-        if number and here.options.between == "barrier":
-            barrier()
+    count, number = here.options.calls, 0
+    while number < count:
         rank().begin_call()
         yield number
-    if here.options.between == "barrier":
-        barrier()
+        if here.options.between == "barrier":
+            barrier()
+        number += 1
+        if number == count and here.wants_more_calls(number):
+            count = here.more_calls = 2 * MAX_PERIOD
     rank().end_calls()
 
 
@@ -436,13 +509,19 @@ def implements(contract: str, x: Any, y: Any, op: str = "sum", root: Optional[in
 
 def record(path: str, ranks: int, given: Options) -> str:
     """The recording of a program, for one number of ranks. What its calls are is found out by a first run, in which kernels do nothing."""
-    repeated = (0, 0)
+    repeated = Repeated()
     if given.calls > 1 and not _imports_jax(path):
         try:
             repeated = _run(World(path, ranks, given), True, _repeated)
         except Exception:  # pylint: disable=broad-except
             pass  # the second run says it better
-    return _run(World(path, ranks, given, repeated), False, _finish)
+    here = World(path, ranks, given, repeated)
+    try:
+        return _run(here, False, _finish)
+    except Exception:
+        if not here.more_calls:
+            raise
+    return _run(World(path, ranks, given, repeated, exact=True), False, _finish)  # it may be made for the calls that were asked for
 
 
 def _imports_jax(path: str) -> bool:
@@ -481,6 +560,6 @@ def _finish(here: World) -> str:
             core.set_rank(each)
             recording.host_barrier(each)
     core.set_rank(None)
-    recording.note(f"recorded for {recording.ranks} ranks: model {here.model()}, {MODELS[here.model()]['note']}; "
-                   + ("a barrier of the host between calls" if given.between == "barrier" else "nothing between calls"))
-    return recording.text(repeats=given.calls > 1 and _imports_jax(here.path))
+    recording.note(f"model {here.model()}: {MODELS[here.model()]['note']}")
+    recording.note("between calls: " + ("a barrier of the host" if given.between == "barrier" else "nothing but what the program does"))
+    return recording.text()

@@ -254,7 +254,10 @@ def synchronize_streams(numbers: Optional[Sequence[int]] = None) -> None:
     rank = program.rank()
     if rank.is_fresh():
         return
-    for other in list(rank.streams) if numbers is None else numbers:
+    if numbers is None:
+        rank.meet_all()
+        return
+    for other in numbers:
         for number in list(rank.streams):
             if number != other:
                 _order(other, number)

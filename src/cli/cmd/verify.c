@@ -233,7 +233,8 @@ static int verify_files(struct peal_cli *cli, const struct peal_verify_settings 
         return peal_cli_usage(cli, "--fix changes one file; --fix-all changes several");
     job.fix = o->fix || o->fix_all;
     job.find_fixes = job.fix || nargs == 1 || o->sarif || o->advice;
-    struct peal_files_out out = {.json = o->json, .sarif = o->sarif};
+    job.keep_plans = o->html != NULL;
+    struct peal_files_out out = {.json = o->json, .sarif = o->sarif, .html = o->html};
     return peal_verify_files(cli, &job, &out, args, nargs);
 }
 

@@ -13,6 +13,12 @@
 
 #include <stdatomic.h>
 
+/* What a step of a program's counterexample belongs to. */
+struct peal_step_place {
+    uint32_t call;    /* from 1 on; 0: none */
+    const char *lane; /* "program 3", or NULL */
+};
+
 /* One way to launch a file. */
 struct peal_file_run {
     bool in_place;
@@ -23,7 +29,10 @@ struct peal_file_run {
     bool refused;               /* a recording whose front end refused a line: nothing is decided */
     uint32_t gpu_line, gpu_col; /* where the rank with a wrong result begins; 0 = another fault */
     uint32_t least_depth;       /* after a deadlock: the least depth without one, 0 = not known */
-    bool never;                 /* after a deadlock: no depth helps */
+    struct peal_step_place *steps; /* of a program's counterexample; NULL: there is none */
+    bool several_lanes;            /* some rank has several */
+    struct peal_plan *plan;        /* kept for a page, or NULL */
+    bool never;                    /* after a deadlock: no depth helps */
 };
 
 struct peal_file_task {
@@ -50,7 +59,8 @@ struct peal_files_job {
     uint32_t workers;
     const char *cache;
     bool find_fixes, fix; /* fix: apply them to the file */
-    const char *origin;   /* of all files: what reports name instead; NULL: each its own */
+    bool keep_plans;
+    const char *origin; /* of all files: what reports name instead; NULL: each its own */
     struct peal_file_task *tasks;
     size_t ntasks;
 };
@@ -63,7 +73,7 @@ struct peal_files_tally {
 
 struct peal_files_out {
     bool json;
-    const char *sarif; /* or NULL */
+    const char *sarif, *html; /* or NULL */
 };
 
 /* Verifies the files and reports; returns the exit code. */
@@ -76,6 +86,9 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
                             struct peal_text *out);
 void peal_files_report_json(const struct peal_files_job *job, const struct peal_files_tally *t,
                             struct peal_text *out);
+/* "algo.xml:12:5: error: race: ...": the fault of one way to launch a file. */
+void peal_files_put_problem(const struct peal_files_job *job, const struct peal_file_task *task,
+                            const struct peal_file_run *run, struct peal_text *out);
 /* Fills task->runs: every way that the options or the file demand. */
 void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_task *task,
                             const struct peal_import *import);

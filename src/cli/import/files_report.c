@@ -4,6 +4,8 @@
  * one file, then what the engine will do, then one line of totals. */
 #include "cli/import/files.h"
 
+#include "cli/import/files_program.h"
+
 #include "cli/verify/sarif.h"
 
 #include "report/report.h"
@@ -113,9 +115,8 @@ static void put_place(const char *path, uint32_t line, uint32_t col, struct peal
     peal_text_puts(out, " ");
 }
 
-/* "algo.xml:12:5: error: race: ...": the fault of one way to launch a file. */
-static void put_problem(const struct peal_files_job *job, const struct peal_file_task *t,
-                        const struct peal_file_run *run, struct peal_text *out)
+void peal_files_put_problem(const struct peal_files_job *job, const struct peal_file_task *t,
+                            const struct peal_file_run *run, struct peal_text *out)
 {
     const struct peal_verification *v = run->answer;
     if (!v) {
@@ -180,11 +181,15 @@ static void put_counterexample(const struct peal_file_task *t, struct peal_text 
 void peal_files_report_text(const struct peal_files_job *job, const struct peal_files_tally *t,
                             struct peal_text *out)
 {
-    bool one = job->ntasks == 1;
-    peal_files_report_table(job, out);
+    bool one = job->ntasks == 1, programs = peal_program_is(job);
+    if (programs)
+        peal_program_report(job, out);
+    else
+        peal_files_report_table(job, out);
     size_t start = out->len;
-    peal_text_puts(out, "\n");
-    for (size_t i = 0; i < job->ntasks; i++) {
+    if (!programs)
+        peal_text_puts(out, "\n");
+    for (size_t i = 0; i < job->ntasks && !programs; i++) {
         const struct peal_file_task *task = &job->tasks[i];
         if (task->unreadable)
             peal_text_puts(out, task->unreadable);
@@ -193,15 +198,15 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
                              task->facts.nranks);
         size_t from = out->len;
         for (size_t k = 0; k < task->runs.len; k++)
-            put_problem(job, task, &task->runs.at[k], out);
+            peal_files_put_problem(job, task, &task->runs.at[k], out);
         peal_text_fold(out, from, 2, PEAL_TEXT_WIDTH);
         put_findings(task, one ? PEAL_FINDING_NOTE : PEAL_FINDING_WARNING, out);
         if (task->patch)
             peal_text_printf(out, "\n%s\n", task->patch);
     }
-    if (one)
+    if (one && !programs)
         put_counterexample(&job->tasks[0], out);
-    if (out->len > start + 1)
+    if (!programs && out->len > start + 1)
         peal_text_puts(out, "\n");
     peal_text_printf(out,
                      "%zu file%s: %" PRIu64 " proved, %" PRIu64 " refuted, %" PRIu64
@@ -232,8 +237,8 @@ static void json_findings(const struct peal_file_task *task, struct peal_json *j
     peal_json_array_end(json);
 }
 
-static void json_run(const struct peal_files_job *job, const struct peal_file_run *run,
-                     struct peal_json *json)
+static void json_run(const struct peal_files_job *job, const struct peal_file_task *task,
+                     const struct peal_file_run *run, struct peal_json *json)
 {
     peal_json_object(json);
     peal_json_put_string(json, "place", run->in_place ? "in" : "out");
@@ -246,6 +251,22 @@ static void json_run(const struct peal_files_job *job, const struct peal_file_ru
             peal_json_put_uint(json, "depth_needed", run->least_depth);
         if (lacks)
             peal_json_put_string(json, "lacks", lacks);
+        if (task->facts.is_program && run->answer->verdict == PEAL_PROVED) {
+            struct peal_text scope = {0};
+            peal_program_scope(task, run->answer, &scope);
+            peal_json_put_string(json, "proved", peal_text_get(&scope));
+            peal_text_release(&scope);
+        }
+        if (run->steps) {
+            peal_json_put_array(json, "steps_of");
+            for (uint32_t i = 0; i < run->answer->nsteps; i++) {
+                peal_json_object(json);
+                peal_json_put_uint(json, "call", run->steps[i].call);
+                peal_json_put_string(json, "lane", peal_text_or_empty(run->steps[i].lane));
+                peal_json_object_end(json);
+            }
+            peal_json_array_end(json);
+        }
         peal_json_key(json, "answer");
         peal_verification_put(run->answer, json);
     } else {
@@ -273,9 +294,13 @@ static void json_file(const struct peal_files_job *job, const struct peal_file_t
     peal_json_put_uint(json, "ranks", f->nranks);
     peal_json_put_uint(json, "steps", f->steps);
     peal_json_put_uint(json, "depth", f->depth);
+    if (f->is_program) {
+        peal_json_put_uint(json, "calls", f->calls);
+        peal_json_put_uint(json, "calls_per_launch", f->period);
+    }
     peal_json_put_array(json, "runs");
     for (size_t k = 0; k < task->runs.len; k++)
-        json_run(job, &task->runs.at[k], json);
+        json_run(job, task, &task->runs.at[k], json);
     peal_json_array_end(json);
     json_findings(task, json);
     peal_json_object_end(json);

@@ -48,7 +48,7 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
     r.message = peal_text_get(&text);
     peal_sarif_result(json, &r);
     if (v)
-        peal_sarif_flow(json, v, task->path);
+        peal_sarif_flow(json, v, task->path, task->facts.format == PEAL_FORMAT_RECORDING);
     peal_json_object_end(json);
     peal_text_release(&text);
 }

@@ -6,6 +6,9 @@
  */
 #include "cli/import/files.h"
 
+#include "cli/import/files_program.h"
+#include "cli/page/page_file.h"
+#include "cli/page/page_verify.h"
 #include "cli/progress.h"
 
 #include <errno.h>
@@ -129,6 +132,25 @@ static void verify_pieces(const struct peal_files_job *job, const struct peal_im
     find_depth(job, import, options, run);
 }
 
+/* Verifies the plan; if calls of a program that are alike are not proved for any number of launches, for as many as were
+ * asked for. */
+static enum peal_status prove(const struct peal_files_job *job,
+                              const struct peal_import_facts *facts, const struct peal_plan *plan,
+                              struct peal_verification **out)
+{
+    struct peal_verify_options options = job->verify;
+    enum peal_status status = peal_verify_cached(plan, &options, job->cache, out);
+    uint32_t period = facts->period, launches = 0;
+    if (status == PEAL_OK && period && !options.launches)
+        launches = (facts->calls + period - 1) / period;
+    if (!launches || (*out)->verdict != PEAL_PROVED || (*out)->reuse >= PEAL_REUSE_REPEATABLE ||
+        (*out)->launches >= launches)
+        return status;
+    peal_verification_free(*out);
+    options.launches = launches;
+    return peal_verify_cached(plan, &options, job->cache, out);
+}
+
 static void verify_way(const struct peal_files_job *job, struct peal_file_task *task,
                        const struct peal_import *import, struct peal_import_options options)
 {
@@ -139,7 +161,7 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
     peal_diags_init(&diags);
     enum peal_status status = peal_import_plan(import, &options, &diags, &plan);
     if (status == PEAL_OK)
-        status = peal_verify_cached(plan, &job->verify, job->cache, &run.answer);
+        status = prove(job, &task->facts, plan, &run.answer);
     if (status == PEAL_OK && task->facts.varies && run.answer->verdict == PEAL_PROVED) {
         run.answer->verdict = PEAL_UNDECIDED;
         run.answer->why = task->facts.varies;
@@ -152,14 +174,21 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
             run.gpu_line = pos.line;
             run.gpu_col = pos.col;
         }
+        if (task->facts.is_program)
+            peal_program_place_steps(task, &run, plan);
     } else {
         run.why = keep_diags(task, status, &diags);
         run.refused = status == PEAL_UNSUPPORTED;
     }
-    free(plan);
+    if (job->keep_plans && run.answer)
+        run.plan = plan;
+    else
+        free(plan);
     peal_diags_release(&diags);
-    if (!peal_vec_push(&task->runs, run))
+    if (!peal_vec_push(&task->runs, run)) {
+        free(run.plan);
         peal_verification_free(run.answer);
+    }
 }
 
 /* Every place and count that the options or else the file demand. */
@@ -306,8 +335,10 @@ static bool make_tasks(struct peal_cli *cli, struct peal_files_job *job, char **
 
 void peal_files_release_task(struct peal_file_task *task)
 {
-    for (size_t k = 0; k < task->runs.len; k++)
+    for (size_t k = 0; k < task->runs.len; k++) {
         peal_verification_free(task->runs.at[k].answer);
+        free(task->runs.at[k].plan);
+    }
     peal_vec_release(&task->runs);
     peal_findings_release(&task->findings);
     peal_arena_release(&task->arena);
@@ -356,6 +387,35 @@ static int exit_code(const struct peal_files_tally *t)
     return PEAL_EXIT_OK;
 }
 
+/* A page with all answers. */
+static bool write_page(const struct peal_cli *cli, const struct peal_files_job *job,
+                       const char *html)
+{
+    struct peal_page page;
+    size_t n = 0;
+    for (size_t i = 0; i < job->ntasks; i++)
+        n += job->tasks[i].runs.len;
+    struct peal_page_answer *answers = peal_arena_alloc(cli->arena, (n + 1) * sizeof *answers);
+    n = 0;
+    for (size_t i = 0; answers && i < job->ntasks; i++) {
+        const struct peal_file_task *task = &job->tasks[i];
+        for (size_t k = 0; k < task->runs.len; k++) {
+            const struct peal_file_run *run = &task->runs.at[k];
+            if (run->answer)
+                answers[n++] = (struct peal_page_answer){
+                    .verification = run->answer, .plan = run->plan, .count = run->count};
+        }
+    }
+    if (!n) {
+        peal_cli_note(cli, "no page: there is no plan to show");
+        return true;
+    }
+    const struct peal_file_task *first = &job->tasks[0];
+    peal_page_begin(cli, &page, PEAL_PAGE_VERIFY, first->facts.name, first->path);
+    peal_page_verify(&page, answers, n);
+    return peal_page_save(cli, &page, html);
+}
+
 int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
                       const struct peal_files_out *out, char **paths, int npaths)
 {
@@ -384,6 +444,8 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
     else
         peal_files_report_text(job, &t, &text);
     code = peal_cli_print(cli, &text, code);
+    if (out->html && !write_page(cli, job, out->html))
+        code = PEAL_EXIT_OTHER;
     if (out->sarif) {
         struct peal_text sarif = {0};
         peal_files_report_sarif(job, &sarif);

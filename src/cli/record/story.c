@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line of a source file, without the blanks around it; "" if it cannot be read. */
-static void put_source(struct story_files *files, const char *path, uint32_t line,
+void peal_story_source(struct story_files *files, const char *path, uint32_t line, size_t most,
                        struct peal_text *out)
 {
     enum { LARGEST = 4 << 20 };
@@ -34,7 +33,7 @@ static void put_source(struct story_files *files, const char *path, uint32_t lin
     size_t len = strcspn(from, "\n");
     for (; len && strchr(" \t", *from); len--)
         from++;
-    peal_text_printf(out, "%.*s", (int)peal_size_min(len, 100), from);
+    peal_text_printf(out, "%.*s%s", (int)peal_size_min(len, most), from, len > most ? " ..." : "");
 }
 
 void peal_story_release(struct story_files *files)
@@ -63,29 +62,67 @@ bool peal_story_is_order(const struct peal_verify_step *s)
     return s->signal && strcmp(s->signal, "order") == 0;
 }
 
-static void put_step(const struct story_view *view, struct story_files *files,
-                     const struct peal_verify_step *s, struct peal_text *out)
+static bool is_kind(const struct peal_verify_step *s, const char *kind)
 {
+    return s->kind && strcmp(s->kind, kind) == 0;
+}
+
+/* Is it a part of a barrier of the host, which is one step for the reader? */
+static bool is_host_barrier(const struct peal_verify_step *s)
+{
+    return s->signal && strcmp(s->signal, "host_barrier") == 0;
+}
+
+/* Is `next` more of what the step does? */
+static bool goes_on(const struct peal_verify_step *s, const struct peal_verify_step *next)
+{
+    bool same = s->rank == next->rank && s->lane == next->lane && s->launch == next->launch &&
+                s->place.line == next->place.line && s->cell && next->cell && !s->blocked &&
+                !next->blocked && !s->collides && !next->collides &&
+                strcmp(s->place.file, next->place.file) == 0;
+    if (same && is_host_barrier(s) && is_host_barrier(next))
+        return true;
+    return same && is_kind(next, s->kind) && s->before == next->before && s->after == next->after;
+}
+
+static void put_cell(const struct peal_verify_step *s, uint32_t more, struct peal_text *out)
+{
+    struct peal_cell_words before = peal_verify_cell_words(s->before);
+    peal_text_printf(out, "   (%s", s->cell);
+    if (more)
+        peal_text_printf(out, " and %u more", more);
+    if (is_kind(s, "wait"))
+        peal_text_printf(out, " %s %s)", more ? "are" : "is", before.text);
+    else
+        peal_text_printf(out, ": %s -> %s)", before.text, peal_verify_cell_words(s->after).text);
+}
+
+/* Steps [i, i + n) of which the others are more of the same. */
+static void put_step(const struct story_view *view, struct story_files *files,
+                     const struct peal_verification *v, uint32_t i, uint32_t n,
+                     struct peal_text *out)
+{
+    const struct peal_verify_step *s = &v->steps[i];
     size_t from = out->len;
     peal_text_puts(out, "  ");
-    put_who(view, s, out);
-    while (out->len - from < 18)
+    if (view->who)
+        view->who(view->context, i, out);
+    else
+        put_who(view, s, out);
+    while (!view->who && out->len - from < 18)
         peal_text_puts(out, " ");
-    if (view->launches > 1)
+    if (view->launches > 1 && !view->who)
         peal_text_printf(out, " launch %u", s->launch);
-    if (s->place.line) {
+    if (is_host_barrier(s)) {
+        peal_text_puts(out, " a barrier of the host");
+    } else if (s->place.line) {
         peal_text_printf(out, " %s:%u: ", s->place.file, s->place.line);
-        put_source(files, s->place.file, s->place.line, out);
+        peal_story_source(files, s->place.file, s->place.line, view->who ? 56 : 100, out);
     } else {
         peal_text_printf(out, " %s", peal_text_or_empty(s->text));
     }
-    if (s->cell && !peal_story_is_order(s)) {
-        if (s->kind && strcmp(s->kind, "wait") == 0)
-            peal_text_printf(out, "   (%s is %" PRId64 ")", s->cell, s->before);
-        else
-            peal_text_printf(out, "   (%s: %" PRId64 " -> %" PRId64 ")", s->cell, s->before,
-                             s->after);
-    }
+    if (s->cell && !peal_story_is_order(s) && !is_host_barrier(s))
+        put_cell(s, n - 1, out);
     if (s->collides)
         peal_text_puts(out, "   <- collides");
     if (s->blocked)
@@ -97,13 +134,25 @@ static void put_step(const struct story_view *view, struct story_files *files,
 void peal_story_put(const struct story_view *view, struct story_files *files,
                     const struct peal_verification *v, struct peal_text *out)
 {
-    if (v->why)
+    enum { HEAD = 24, TAIL = 16 };
+    uint32_t shown = 0, next;
+    if (v->why && !view->who)
         peal_text_printf(out, "%s\n", v->why);
     if (v->nsteps)
         peal_text_puts(out, "how it happens:\n");
-    for (uint32_t i = 0; i < v->nsteps; i++) {
+    for (uint32_t i = 0; i < v->nsteps; i = next) {
         const struct peal_verify_step *s = &v->steps[i];
-        if (!peal_story_is_order(s) || s->blocked)
-            put_step(view, files, s, out);
+        next = i + 1;
+        if (peal_story_is_order(s) && !s->blocked)
+            continue;
+        while (view->who && next < v->nsteps && goes_on(s, &v->steps[next]))
+            next++;
+        if (view->who && shown++ == HEAD && v->nsteps - i > TAIL) {
+            peal_text_printf(out, "  ... %u steps left out here; --json has them all\n",
+                             v->nsteps - i - TAIL);
+            next = v->nsteps - TAIL;
+            continue;
+        }
+        put_step(view, files, v, i, next - i, out);
     }
 }

@@ -72,7 +72,8 @@ void peal_sarif_result(struct peal_json *json, const struct peal_sarif_result *r
     peal_json_array_end(json);
 }
 
-void peal_sarif_flow(struct peal_json *json, const struct peal_verification *v, const char *path)
+void peal_sarif_flow(struct peal_json *json, const struct peal_verification *v, const char *path,
+                     bool of_steps)
 {
     if (!v->nsteps)
         return;
@@ -88,7 +89,8 @@ void peal_sarif_flow(struct peal_json *json, const struct peal_verification *v, 
                          step->launch, peal_text_or_empty(step->text));
         peal_json_object(json);
         peal_json_key(json, "location");
-        put_location(json, path, step->place.line, step->place.col, peal_text_get(&text));
+        const char *file = of_steps && step->place.line ? step->place.file : path;
+        put_location(json, file, step->place.line, step->place.col, peal_text_get(&text));
         peal_json_object_end(json);
         peal_text_release(&text);
     }

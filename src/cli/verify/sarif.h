@@ -26,8 +26,10 @@ void peal_sarif_begin(struct peal_json *json, struct peal_text *out);
 void peal_sarif_end(struct peal_json *json, struct peal_text *out);
 /* Opens a result object; the caller adds to it and ends it. */
 void peal_sarif_result(struct peal_json *json, const struct peal_sarif_result *r);
-/* Members of such an object: the steps of a counterexample; a path as `uri`; a text object. */
-void peal_sarif_flow(struct peal_json *json, const struct peal_verification *v, const char *path);
+/* Members of such an object: the steps of a counterexample, each in `path` or, with of_steps, in the file that it names
+ * itself; a path as `uri`; a text object. */
+void peal_sarif_flow(struct peal_json *json, const struct peal_verification *v, const char *path,
+                     bool of_steps);
 void peal_sarif_uri(struct peal_json *json, const char *path);
 void peal_sarif_text(struct peal_json *json, const char *key, const char *text);
 /* The place that a refutation is about, or line 0. */

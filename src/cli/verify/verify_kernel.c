@@ -149,7 +149,7 @@ static void report_sarif(struct peal_cli *cli, const struct peal_verify_settings
     r.message = peal_text_get(&text);
     peal_sarif_result(o->results, &r);
     if (v)
-        peal_sarif_flow(o->results, v, file);
+        peal_sarif_flow(o->results, v, file, false);
     peal_json_object_end(o->results);
     peal_text_release(&text);
 }

@@ -340,7 +340,7 @@ static void put_sarif(const struct verify_job *job, const struct level_answer *w
                                                         .line = place.line,
                                                         .col = place.col});
     if (worst->v && refuted)
-        peal_sarif_flow(json, worst->v, job->path);
+        peal_sarif_flow(json, worst->v, job->path, true);
     peal_json_object_end(json);
 }
 

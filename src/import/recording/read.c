@@ -32,6 +32,8 @@ struct recording_reader {
     struct peal_record_args args;
     const char *settings[PEAL_IMPORT_SETTINGS]; /* of the machine */
     uint32_t nsettings;
+    bool is_program;
+    uint32_t calls, period;
     const char *file; /* of the last line 'at', with what follows */
     bool lenient;
 };
@@ -153,6 +155,25 @@ static int64_t signed_number(struct recording_reader *r, uint32_t i)
     return value;
 }
 
+/* NUMBER, or NUMBER+TIMES*launch. */
+static int64_t rising_number(struct recording_reader *r, uint32_t i)
+{
+    const char *text = word(r, i), *plus = strchr(text, '+');
+    char *end;
+    if (!plus || plus == text)
+        return signed_number(r, i);
+    errno = 0;
+    long long value = strtoll(text, &end, 0), times = 0;
+    bool good = end == plus;
+    if (good)
+        times = strtoll(plus + 1, &end, 0);
+    if (!good || end == plus + 1 || strcmp(end, "*launch") != 0 || errno)
+        refuse(r, "'%s' is neither a number nor NUMBER+TIMES*launch", text);
+    else
+        peal_record_rise(r->record, times);
+    return value;
+}
+
 static enum peal_dtype dtype(struct recording_reader *r, const char *name, size_t len)
 {
     enum peal_dtype found = PEAL_U8;
@@ -212,6 +233,10 @@ static bool read_head(struct recording_reader *r)
         a->kernel = keep(r, rest_of(r, r->rest));
     } else if (is_word(r, 0, "launches")) {
         a->launches = (uint32_t)number(r, 1, 64);
+    } else if (is_word(r, 0, "calls")) {
+        r->is_program = true;
+        r->calls = (uint32_t)number(r, 1, UINT32_MAX);
+        r->period = r->nwords > 3 ? (uint32_t)number(r, 3, r->calls) : 0;
     } else if (is_word(r, 0, "slots")) {
         a->depth = (uint32_t)number(r, 1, 1 << 16);
     } else if (is_word(r, 0, "machine")) {
@@ -274,6 +299,9 @@ enum peal_status peal_recording_read(struct peal_import *import, struct peal_dia
     facts->contract = PEAL_CONTRACT_NONE;
     facts->out_of_place = true;
     facts->depth = r->args.depth;
+    facts->is_program = r->is_program;
+    facts->calls = r->calls;
+    facts->period = r->period;
     facts->nsettings = r->nsettings;
     memcpy(facts->settings, r->settings, sizeof facts->settings);
     if (!r->failed && r->args.implements &&
@@ -377,7 +405,7 @@ static void read_cell(struct recording_reader *r, bool waits)
                                             [PEAL_RECORD_NE] = "!="};
     uint64_t address = number(r, 1, UINT64_MAX);
     uint32_t bytes = (uint32_t)number(r, 2, 8), flags = read_ordering(r, 5);
-    int64_t value = signed_number(r, 4);
+    int64_t value = rising_number(r, 4);
     if (!waits) {
         if (!is_word(r, 3, "add") && !is_word(r, 3, "set"))
             refuse(r, "'%s' is neither 'add' nor 'set'", word(r, 3));
@@ -479,6 +507,8 @@ static void read_call(struct recording_reader *r)
                          r->nwords > 2 ? r->words[2] : NULL);
     else if (is_word(r, 0, "block"))
         peal_record_block(r->record, (uint32_t)number(r, 1, UINT32_MAX));
+    else if (is_word(r, 0, "call"))
+        peal_record_call(r->record, (uint32_t)number(r, 1, UINT32_MAX));
     else if (is_word(r, 0, "at"))
         peal_record_at(r->record, r->nwords > 2 ? rest_of(r, r->rest2) : NULL,
                        (uint32_t)number(r, 1, UINT32_MAX));

@@ -313,8 +313,11 @@ struct peal_position {
     uint32_t line;
     uint16_t col;
     uint16_t len;
-    uint32_t via; /* position of the call that this was inlined by, or PEAL_NONE */
+    /* Position of the call that this was inlined by, or PEAL_NONE. Of a recorded program: the number of its
+     * call is the line, and PEAL_RECORD_CALL the source. */
+    uint32_t via;
 };
+#define PEAL_RECORD_CALL "call"
 
 struct peal_table {
     uint64_t offset; /* from the start of the block */

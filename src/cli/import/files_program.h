@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers about programs in Python whose kernels were recorded: what was proved for how many calls, what that assumes, and
+ * counterexamples with the author's lines, programs and calls. */
+#ifndef PEAL_CLI_IMPORT_FILES_PROGRAM_H
+#define PEAL_CLI_IMPORT_FILES_PROGRAM_H
+
+#include "cli/import/files.h"
+
+/* Finds out which call and program each step of the run's counterexample belongs to, while the plan and the recording's text
+ * are there. */
+void peal_program_place_steps(struct peal_file_task *task, struct peal_file_run *run,
+                              const struct peal_plan *plan);
+/* "for any number of calls", "for 3 calls": what a proof speaks of. */
+void peal_program_scope(const struct peal_file_task *task, const struct peal_verification *v,
+                        struct peal_text *out);
+/* Are all tasks of the job recordings of programs? */
+bool peal_program_is(const struct peal_files_job *job);
+/* Everything up to the line of totals. */
+void peal_program_report(const struct peal_files_job *job, struct peal_text *out);
+
+#endif
