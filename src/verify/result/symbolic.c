@@ -198,6 +198,10 @@ static bool init_memory(struct symbolic *s)
             if (len <= (pieces->list.len ? pieces->list.at[0].hi : 0))
                 continue;
             pieces->list.len = 0;
+            /* What the caller leaves alone it has written before any rank enters. */
+            if ((buf->flags & PEAL_BUF_KEPT) && (buf->dir & PEAL_DIR_IN))
+                node = peal_value_input(&s->values, 0, r, p->memory_of[l][b],
+                                        (enum peal_dtype)buf->dtype);
             if (buf->flags & PEAL_BUF_ZEROED)
                 node = peal_value_make(
                     &s->values,
