@@ -143,6 +143,38 @@ waits[(1,)](f)
 ''', ranks=1)
             self.assertEqual(ops(text)[:-1], [said.format(f=hex(core.heap(0)))], wait)
 
+    def test_threads_that_act_apart(self):
+        text = record('''
+@triton.jit
+def tid():
+    return tl.inline_asm_elementwise("mov.u32 $0, %tid.x;", "=r", [], dtype=tl.uint32, is_pure=True, pack=1)
+
+@triton.jit
+def put(p, v):
+    tl.inline_asm_elementwise("st.global.release.sys.b32 [$1], $2;", "=r,l,r", [p, v], dtype=tl.int32, is_pure=False, pack=1)
+
+@triton.jit
+def apart(f):
+    number = tid()
+    if number == 0:
+        put(f, 7)
+    elif number < 3:
+        put(f + number, 8)
+    else:
+        if number == 5:
+            put(f + number, 9)
+    tl.debug_barrier()
+    tl.store(f + 6, 1)
+
+f = Memory("window", "f", 8, "int32", zeroed=True)
+apart[(1,)](f)
+''', ranks=1)
+        heap = core.heap(0)
+        self.assertEqual([line for line in ops(text) if not line.startswith("order")],
+                         [f"notify {heap + 4 * at:#x} 4 set {value} release system" for at, value in ((0, 7), (1, 8), (2, 8), (5, 9))]
+                         + [f"write i32@{heap + 24:#x}*1 1.0"])
+        self.assertEqual(sum(line.startswith("order") for line in ops(text)), 3 * 4)
+
     def test_what_cannot_be_recorded_has_a_line(self):
         for body, why in (
                 ("if tl.atomic_add(f, 1) == 3: tl.store(f + 1, 1)", "run.py:20: the value of a signal decides"),

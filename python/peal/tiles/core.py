@@ -67,6 +67,14 @@ def told(where: Place) -> str:
     return f"{where[0]}:{where[1]}"
 
 
+def _runs(frame: Any) -> bool:
+    """Has the function not returned yet?"""
+    above = sys._getframe(2)  # pylint: disable=protected-access
+    while above is not None and above is not frame:
+        above = above.f_back
+    return above is frame
+
+
 # ---- spans ----
 
 class Span(NamedTuple):
@@ -357,7 +365,7 @@ class Program(Lane):
         self.apart: Dict[int, Lane] = {}    # threads with lanes of their own
         self.opening = self.met = Orders(None)  # where the launch began, and where the last barrier was
         self.program = self
-        self.branches: List[Tuple[Any, Tuple[int, int], Set[int]]] = []  # in progress: the frame, its lines, the threads in it
+        self.branches: List[Tuple[Any, Tuple[int, int], Set[int]]] = []  # in progress: the frame (None: until it is taken away), its lines, the threads in it
 
     def begin(self, index: int, grid: Tuple[int, int, int], threads: int) -> None:
         self.index, self.grid, self.threads = index, grid, threads
@@ -406,7 +414,7 @@ class Program(Lane):
         """The threads that are in the branch in progress; None: all."""
         while self.branches:
             frame, (first, last), threads = self.branches[-1]
-            if first <= frame.f_lineno <= last:
+            if frame is None or (first <= frame.f_lineno <= last and _runs(frame)):
                 return sorted(threads)
             self.branches.pop()
         return None
@@ -967,11 +975,15 @@ def current() -> Lane:
     lane = _current.rank.lane if _current.rank else None
     if lane is None:
         raise refuse("this can be done in a kernel only")
+    if isinstance(lane, Program) and lane.branches:
+        acting = lane.acting()
+        if acting:
+            return lane.thread(acting[0])
     return lane
 
 
 def program() -> Program:
-    lane = current()
+    lane = _current.rank.lane if _current.rank else None
     if not isinstance(lane, Program):
         raise refuse("this can be done in a program of a grid only")
     return lane

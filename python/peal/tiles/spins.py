@@ -8,8 +8,8 @@ Anything else that depends on the answer is refused.
 from __future__ import annotations
 
 import ast
-import sys
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+import copy
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import core
 from .core import Lane, Span, refuse
@@ -529,8 +529,7 @@ class Thread:
         branch = _branch(frame)
         if branch is not None and branch.is_first:
             program.leave(frame, branch.inside)
-        acting = program.acting()
-        there = range(len(self.numbers)) if acting is None else acting
+        there = self.there(program)
         chosen = {number for number in there if self.numbers[number]}
         if not chosen or len(chosen) == len(there):
             return bool(chosen)
@@ -538,6 +537,44 @@ class Thread:
             raise refuse("the number of a thread decides what the kernel does, in a way that cannot be recorded")
         program.enter(frame, branch.inside, chosen)
         return True
+
+    def there(self, program: core.Program) -> Sequence[int]:
+        """The threads that come here."""
+        acting = program.acting()
+        return range(len(self.numbers)) if acting is None else acting
+
+
+class Arms:
+    """`if CONDITION: A else: B` where the condition may be of threads: some do A, others B."""
+
+    def __init__(self, condition: Any) -> None:
+        self.threads = condition.thread if isinstance(condition, Tile) else None
+        self.truth = None if self.threads is not None else bool(condition)
+
+    def arm(self, first: bool) -> Any:
+        return _Arm(self, first)
+
+
+class _Arm:
+    def __init__(self, arms: Arms, first: bool) -> None:
+        self.arms, self.first, self.pushed = arms, first, False
+
+    def __enter__(self) -> bool:
+        if self.arms.threads is None:
+            return self.arms.truth is self.first
+        program = core.program()
+        there = self.arms.threads.there(program)
+        mine = {number for number in there if bool(self.arms.threads.numbers[number]) is self.first}
+        if mine and len(mine) < len(there):
+            program.enter(None, (0, 0), mine)
+            self.pushed = True
+        return bool(mine)
+
+    def __exit__(self, *_: Any) -> None:
+        if self.pushed:
+            branches = core.program().branches
+            while branches and branches.pop()[0] is not None:
+                continue
 
 
 MAX_THREADS = 64  # that do something each for itself
@@ -581,4 +618,49 @@ def _branch(frame: Any) -> Optional[Branch]:
     return Branch((best.lineno, best.body[-1].end_lineno or best.body[-1].lineno), _holds(first, line, column))
 
 
-__all__ = ["Cell", "Condition", "Thread", "atomic", "compare", "find_loop", "load_flag", "reduce", "set_flag", "take", "wait_for", "sys"]
+def with_arms(fn: Any) -> Any:
+    """The code of a kernel in which each `if ... else` is a pair of arms; None: it has none that could be of threads."""
+    tree = _tree(fn.__code__.co_filename)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == fn.__name__ and
+             node.lineno <= fn.__code__.co_firstlineno + len(node.decorator_list) and fn.__code__.co_firstlineno <= node.lineno] if tree else []
+    if not found or not any(isinstance(node, ast.If) and node.orelse for node in ast.walk(found[0])):
+        return None
+    words = {word for node in ast.walk(found[0]) for word in (getattr(node, "id", ""), getattr(node, "attr", ""))}
+    if not any(part in word.lower() for word in words for part in ("tid", "thread", "lane", "warp")):
+        return None
+    function = copy.deepcopy(found[0])
+    function.decorator_list = []
+    _ArmsOf().visit(function)
+    outer: List[Any] = [function]
+    if fn.__code__.co_freevars:  # a function around it that has the names which it takes from outside
+        names = ast.parse("def outer():\n" + "".join(f"    {name} = None\n" for name in fn.__code__.co_freevars))
+        names.body[0].body.append(function)  # type: ignore[attr-defined]
+        outer = names.body
+    code = compile(ast.fix_missing_locations(ast.Module(outer, [])), fn.__code__.co_filename, "exec")
+    while code.co_name != fn.__name__:
+        code = next(part for part in code.co_consts if isinstance(part, type(code)) and part.co_name in ("outer", fn.__name__))
+    return code
+
+
+class _ArmsOf(ast.NodeTransformer):
+    number = 0
+
+    def visit_If(self, node: ast.If) -> Any:  # pylint: disable=invalid-name
+        self.generic_visit(node)
+        if not node.orelse:
+            return node
+        self.number += 1
+        name = f"__arms{self.number}"
+        out: List[Any] = [ast.Assign([ast.Name(name, ast.Store())], ast.Call(ast.Name("__peal_arms", ast.Load()), [node.test], []))]
+        for first, body in (True, node.body), (False, node.orelse):
+            call = ast.Call(ast.Attribute(ast.Name(name, ast.Load()), "arm", ast.Load()), [ast.Constant(first)], [])
+            on = ast.Name("__on", ast.Load())
+            out.append(ast.With([ast.withitem(call, ast.Name("__on", ast.Store()))], [ast.If(on, body, [])]))
+        for one in out:
+            for part in ast.walk(one):
+                if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
+                    ast.copy_location(part, node.test)
+        return out
+
+
+__all__ = ["Cell", "Condition", "Thread", "atomic", "compare", "find_loop", "load_flag", "reduce", "set_flag", "take", "wait_for"]

@@ -60,7 +60,7 @@ def _print(*_: Any, **__: Any) -> None:
     """Nothing is printed by a kernel that is recorded."""
 
 
-_BUILTINS = {**vars(builtins), "range": Range, "min": _least, "max": _most, "print": _print}
+_BUILTINS = {**vars(builtins), "range": Range, "min": _least, "max": _most, "print": _print, "__peal_arms": spins.Arms}
 
 
 HANDSHAKES: Dict[str, Callable[..., Any]] = {}  # functions, by module and name, whose text cannot be recorded and whose meaning is known
@@ -78,7 +78,12 @@ class JITFunction:
         defaults = fn.__defaults__ or ()
         names = fn.__code__.co_varnames[:fn.__code__.co_argcount]
         self.defaults = {**dict(zip(names[len(names) - len(defaults):], defaults)), **(fn.__kwdefaults__ or {})}
-        self.body = types.FunctionType(fn.__code__, _Globals(fn.__globals__), fn.__name__, fn.__defaults__, fn.__closure__)
+        code, closure = fn.__code__, fn.__closure__
+        arms = spins.with_arms(fn)
+        if arms is not None and set(arms.co_freevars) <= set(code.co_freevars):
+            closure = tuple((closure or ())[code.co_freevars.index(name)] for name in arms.co_freevars)
+            code = arms
+        self.body = types.FunctionType(code, _Globals(fn.__globals__), fn.__name__, fn.__defaults__, closure)
         self.body.__kwdefaults__ = fn.__kwdefaults__
         self.body = HANDSHAKES.get(f"{fn.__module__}.{fn.__name__}", self.body)
         self.params = [types.SimpleNamespace(name=name, num=number, is_constexpr=name in self.constants)
