@@ -19,7 +19,8 @@ double peal_promise_input(const struct peal_plan *plan, uint32_t rank, uint32_t 
         return peal_sample_input(rank, i);
     /* Few and small where sums would be rounded. */
     uint64_t numbers = peal_dtype_size((enum peal_dtype)b->dtype) < 4 ? 3 : 7;
-    return (double)(1 + peal_hash_u64(i, (uint64_t)rank << 32 | b->param) % numbers);
+    uint64_t where = peal_hash_u64((uint64_t)rank << 32 | b->param, 1);
+    return (double)(1 + peal_hash_u64(i, where) % numbers);
 }
 
 static bool is_number(const struct peal_plan *plan, uint32_t buf)

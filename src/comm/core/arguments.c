@@ -84,8 +84,7 @@ static uint64_t side_elements(enum peal_side side, const struct peal_arguments *
 
 static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
 {
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+    return peal_ranges_touch((struct peal_range){a, a_bytes}, (struct peal_range){b, b_bytes});
 }
 
 /* Does one side overlap a block of the other? It may lie between two of them. */

@@ -28,8 +28,10 @@ struct peal_memo {
     bool repeats;              /* the call may be run again for these arguments */
     struct peal_bound *bounds; /* of the call; a part of the communicator's `bounds` */
 
-    uint64_t code, count;
-    uint64_t flags;
+    uint64_t code, count; /* count: of uneven blocks a hash, for peers */
+    uint64_t largest;     /* elements of the largest block: what the plan was made for */
+    bool in_place, symmetric;
+    uint64_t offsets;
     struct peal_image *image;
     const struct peal_algo *algo;
     uint64_t segment; /* bytes */

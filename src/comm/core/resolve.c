@@ -75,7 +75,7 @@ static bool is_symmetric(const struct peal_comm *comm, const struct peal_argumen
     if (args->in_place)
         *offsets = recv_has_blocks(args->collective) ? recv_at : send_at;
     else
-        *offsets = peal_hash_u64(send_at, recv_at);
+        *offsets = peal_hash_u64(send_at, peal_hash_u64(recv_at, 1));
     return true;
 }
 
@@ -226,18 +226,19 @@ static enum peal_status check_order(struct peal_comm *comm, const struct peal_ar
         peal_comm_reduce_name(comm, args->reduce), missing);
 }
 
+/* The memo says which call it is of. */
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
-                                 bool symmetric, uint64_t offsets, struct peal_memo *memo)
+                                 struct peal_memo *memo)
 {
     uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
-    uint64_t elements = largest_block(comm, args);
+    uint64_t elements = memo->largest;
     const struct peal_team *team = comm->team;
     struct peal_wish wish = {.collective = peal_collective_even(args->collective),
                              .ranks = team->size,
                              .cores = team->policy.cores,
                              .keeps_writes = team->policy.keeps_writes,
                              .bytes = elements * element,
-                             .symmetric = symmetric,
+                             .symmetric = memo->symmetric,
                              /* Where uneven blocks lie is known on their own rank only. */
                              .reads = !args->counts && peal_remote_agree(comm->team),
                              .writes = !args->counts && team->threads,
@@ -278,7 +279,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     if (found.key.symmetric) /* peers must know whether x is separate, or in y */
         hash = peal_hash_u64(found.key.in_place, hash);
     if (found.key.symmetric && !found.key.remote)
-        hash = peal_hash_u64(offsets, hash);
+        hash = peal_hash_u64(memo->offsets, hash);
     memo->signature = (uint32_t)(hash ^ hash >> 32);
     uint64_t total = elements * element * (algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
     memo->stream = peal_call_streams(team, args->collective, total, &comm->core_cache);
@@ -359,18 +360,20 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
     struct peal_memo *memo = &comm->memos[args->collective];
     uint64_t code =
         peal_call_code(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
-    uint64_t count = identity_count(comm, args);
+    uint64_t count = identity_count(comm, args), largest = largest_block(comm, args);
     uint64_t offsets = 0;
     bool symmetric = is_symmetric(comm, args, &offsets);
-    uint64_t flags = (uint64_t)args->in_place << 1 | symmetric;
-    if (symmetric)
-        flags ^= offsets << 2;
-    if (!memo->image || memo->code != code || memo->count != count || memo->flags != flags) {
+    if (!memo->image || memo->code != code || memo->count != count || memo->largest != largest ||
+        memo->in_place != args->in_place || memo->symmetric != symmetric ||
+        memo->offsets != offsets) {
         memo->image = NULL;
         memo->code = code;
         memo->count = count;
-        memo->flags = flags;
-        enum peal_status status = remember(comm, args, symmetric, offsets, memo);
+        memo->largest = largest;
+        memo->in_place = args->in_place;
+        memo->symmetric = symmetric;
+        memo->offsets = offsets;
+        enum peal_status status = remember(comm, args, memo);
         if (status != PEAL_OK) {
             memo->image = NULL;
             return status;

@@ -37,7 +37,7 @@ uint64_t peal_naive_divide(uint64_t value, uint64_t by)
 
 uint64_t peal_naive_input(uint32_t launch, uint32_t rank, uint32_t param, uint64_t element)
 {
-    uint64_t where = peal_hash_u64((uint64_t)launch << 32 | rank, param + 17);
+    uint64_t where = peal_hash_u64((uint64_t)launch << 32 | rank, peal_hash_u64(param, 17));
     return peal_hash_u64(element, where) % PRIME;
 }
 

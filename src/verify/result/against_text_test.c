@@ -132,6 +132,22 @@ TEST(test_a_changed_plan_differs)
     check_changes(product, 18);
 }
 
+/* No two inputs have the same number: otherwise one could stand for the other. */
+TEST(inputs_of_the_text_are_different_numbers)
+{
+    enum { EACH = 6 };
+    uint64_t seen[EACH * EACH * EACH * EACH];
+    size_t n = 0;
+    for (uint32_t launch = 0; launch < EACH; launch++)
+        for (uint32_t rank = 0; rank < EACH; rank++)
+            for (uint32_t param = 0; param < EACH; param++)
+                for (uint64_t element = 0; element < EACH; element++)
+                    seen[n++] = peal_naive_input(launch, rank, param, element);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_int_not_equal(seen[i], seen[k]);
+}
+
 int main(void)
 {
     return unit_run();
