@@ -291,7 +291,9 @@ static bool parse_when(struct peal_parser *p, struct peal_stmt *stmt)
 /* take cell from a to b */
 static bool parse_take(struct peal_parser *p, struct peal_stmt *stmt)
 {
-    if (!peal_parse_ordering(p, "a take", PEAL_ORDERS_OF_ATOMICS, &stmt->ordering))
+    /* `take full from 1 to 0`: a cell may have the name of an order. */
+    if (!peal_parser_ahead(p, "from") &&
+        !peal_parse_ordering(p, "a take", PEAL_ORDERS_OF_ATOMICS, &stmt->ordering))
         return false;
     stmt->a = peal_parse_place(p);
     if (!stmt->a || !peal_parser_want(p, "from") || !(stmt->b = peal_parse_expr(p)))
