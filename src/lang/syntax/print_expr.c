@@ -37,8 +37,8 @@ static int level_of(const struct peal_expr *expr)
     case PEAL_EXPR_RECV:
         return PEAL_LEVEL_LOOSEST; /* its peer includes everything that follows */
     case PEAL_EXPR_LAUNCH:
-        return expr->value ? PEAL_LEVEL_LOOSEST + 1
-                           : LEVEL_PRIMARY; /* a primary, whatever it looks like */
+        /* a primary, although it does not look like one; a `when` does not begin with a parenthesis */
+        return expr->value ? peal_operator(PEAL_INT_EQ)->level + 1 : LEVEL_PRIMARY;
     default:
         return LEVEL_PRIMARY;
     }
