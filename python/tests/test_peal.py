@@ -430,9 +430,12 @@ class Traced(unittest.TestCase):
                 k.wait(s[0], 1, scope="block")
                 k.let(k.fetch_add(lock[0], 1, order="relaxed"))
                 k.fence()
+                with k.when(k.launch() == 0):
+                    k.wait(lock[0], 2 * k.launch() + 1)
         text = orders.text
         for line in ("lane block 0 {", "notify release block s[0] += 1", "fence full device", "take acquire lock[0] from 0 to 1",
-                     "wait block s[0] >= 1", "fetch_add(relaxed lock[0], 1)", "        fence\n"):
+                     "wait block s[0] >= 1", "fetch_add(relaxed lock[0], 1)", "        fence\n",
+                     "when launch == 0 {", "wait lock[0] >= 2 * launch + 1"):
             self.assertIn(line, text)
         def mistaken(k, x: "inout T[n]"):
             k.fence("relaxed")

@@ -89,6 +89,20 @@ TEST(the_reader_survives_every_changed_byte)
     free(plan);
 }
 
+/* Registers are numbered by 16 bits, and who follows them makes room for so many. */
+TEST(a_lane_of_too_many_registers_is_refused)
+{
+    struct peal_plan *plan = make_ring(2, PEAL_OK);
+    struct peal_lane *lane = (struct peal_lane *)((char *)plan + plan->lanes.offset);
+    const char *why = NULL;
+    lane->regs = UINT16_MAX;
+    assert_true(peal_plan_check(plan, plan->block_len, &why));
+    lane->regs++;
+    assert_false(peal_plan_check(plan, plan->block_len, &why));
+    assert_string_equal(why, "bad registers of a lane");
+    free(plan);
+}
+
 int main(void)
 {
     return unit_run();

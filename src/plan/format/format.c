@@ -540,7 +540,8 @@ static bool check_lanes(struct check *c)
     for (uint64_t i = 0; i < p->lanes.count; i++) {
         const struct peal_lane *lane = &peal_plan_lanes(p)[i];
         if (!expect(c, lane->first_op <= p->ops.count && lane->ops <= p->ops.count - lane->first_op,
-                    "bad ops of a lane"))
+                    "bad ops of a lane") ||
+            !expect(c, lane->regs <= UINT16_MAX, "bad registers of a lane"))
             return false;
         for (uint64_t k = 0; k < lane->ops; k++) {
             if (!check_op(c, peal_plan_ops(p) + lane->first_op + k, lane))

@@ -11,12 +11,13 @@
 /* The first launch from which on times * launch + phase REL value is always true or always false. */
 static uint64_t settles(int64_t times, int64_t phase, int64_t value)
 {
-    int64_t left = peal_wrap_add(value, (int64_t)-(uint64_t)phase);
+    uint64_t by = (uint64_t)times;
+    int64_t left = peal_wrap_add(value, (int64_t) - (uint64_t)phase);
     if (times < 0) {
-        times = -times;
-        left = (int64_t)-(uint64_t)left;
+        by = -by;
+        left = (int64_t) - (uint64_t)left;
     }
-    return left < 0 ? 0 : (uint64_t)left / (uint64_t)times + 1;
+    return left < 0 ? 0 : (uint64_t)left / by + 1;
 }
 
 static uint64_t lane_lead(const struct peal_plan *plan, const struct peal_lane *lane,
@@ -33,7 +34,8 @@ static uint64_t lane_lead(const struct peal_plan *plan, const struct peal_lane *
             continue;
         for (uint32_t phase = 0; phase < plan->period; phase++) {
             int64_t times = (int64_t)number->mem.count;
-            int64_t at = peal_wrap_add(peal_op_number(plan, number, phase), (int64_t)-(number->mem.count * phase));
+            int64_t at = peal_wrap_add(peal_op_number(plan, number, phase),
+                                       (int64_t) - (number->mem.count * phase));
             lead = peal_size_max(lead, settles(times, at, (int64_t)op->mem.count));
         }
     }
