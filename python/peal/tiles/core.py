@@ -853,7 +853,7 @@ class Recording:
         for check in self.at_end:
             check()
         self._check_held()
-        self._name_values()
+        self._settle_waits()
         self._tell_apart()
         cells = self._all_cells()
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
@@ -909,15 +909,24 @@ class Recording:
         found = fold([[self._spelled(rank.writer.lines[a:b], cells) for a, b in zip(at, at[1:])]])
         return found is not None
 
-    def _name_values(self) -> None:
-        """Waits for a signal that is not 0, and that is only ever set to 0 and one other number, are waits for that number."""
+    def _settle_waits(self) -> None:
+        """Waits for a signal that is not 0, and that is only ever set to 0 and one other number, are waits for that number. A wait for a number
+        of a peer's signal is a swap of it for itself, which may be anywhere."""
         for rank_ in self.rank:
             lines = rank_.writer.lines
             for at, line in enumerate(lines):
-                if isinstance(line, str) and line.startswith("wait ") and " != 0 " in line:
-                    values = self.values.get(int(line.split()[1], 0), {None}) - {0}
+                if not isinstance(line, str) or not line.startswith("wait "):
+                    continue
+                _, address, nbytes, relation, value, how = line.split(maxsplit=5)
+                if (relation, value) == ("!=", "0"):
+                    values = self.values.get(int(address, 0), {None}) - {0}
                     if len(values) <= 1 and None not in values:
-                        lines[at] = line.replace(" != 0 ", f" == {max(values, default=1)} ")
+                        relation, value = "==", str(max(values, default=1))
+                region = rank_.find(int(address, 0))
+                if relation == "==" and region is not None and region.owner != rank_.index:
+                    lines[at] = f"take {address} {nbytes} {value} {value} {how}"
+                else:
+                    lines[at] = f"wait {address} {nbytes} {relation} {value} {how}"
 
     def _all_cells(self) -> List[Tuple[int, int]]:
         """Address and size of all signals. Bytes that are a signal of one rank are signals of all that have them under this name."""

@@ -47,15 +47,7 @@ def wait(pointers: Any, count: Any, scope: str = "gpu", semantic: str = "acquire
 
 
 def _wait(pointer: Any, relation: str, value: Any, semantic: Any = "acquire", scope: Any = "sys") -> None:
-    """A peer's signal is waited for as a swap of the value for itself."""
-    how = str(_plain(semantic)), spins.SCOPES[_plain(scope)]
-    pointer = spins.spread(data.tile(pointer))
-    first, _ = data.bounds(pointer.known, pointer.shape)
-    region = core.rank().find(int(first))
-    if relation == "==" and region is not None and region.owner != core.rank().index:
-        spins.take(pointer, number(value), number(value), *how)
-    else:
-        spins.wait_for(pointer, relation, value, *how)
+    spins.wait_for(pointer, relation, value, str(_plain(semantic)), spins.SCOPES[_plain(scope)])
 
 
 def each(function: Callable[..., None]) -> Callable[..., None]:
@@ -456,7 +448,8 @@ def _lazy_package(name: str, folder: str) -> types.ModuleType:
             raise AttributeError(asked)
         module, inner = homes[asked]
         __import__(f"{name}.{module}")
-        package.__dict__.pop(asked, None)  # a module of the same name
+        if module in homes:
+            package.__dict__.pop(module, None)  # the module has the name of what is in it
         return getattr(sys.modules[f"{name}.{module}"], inner)
     package.__dict__["__getattr__"] = get
     return package

@@ -620,7 +620,7 @@ def language() -> Dict[str, Any]:
         "sum": _reduction("sum"), "max": _reduction("max"), "min": _reduction("min"), "argmax": _reduction("argmax"),
         "argmin": _reduction("argmin"), "xor_sum": _reduction("xor_sum"), "reduce_or": _reduction("reduce_or"), "reduce": reduce,
         "associative_scan": associative_scan, "cumsum": cumsum, "cumprod": cumprod, "sort": sort, "histogram": histogram, "gather": gather,
-        "rand": rand, "randn": rand, "load": load, "store": store, "make_block_ptr": make_block_ptr, "advance": advance,
+        "rand": rand, "randn": rand, "load": load, "store": store, "make_block_ptr": make_block_ptr, "make_tensor_descriptor": TensorDescriptor, "advance": advance,
         "atomic_add": _atomic("add"), "atomic_xchg": _atomic("set"), "atomic_cas": atomic_cas, "atomic_max": _atomic("max"),
         "atomic_min": _atomic("min"), "atomic_and": _atomic("and"), "atomic_or": _atomic("or"), "atomic_xor": _atomic("xor"),
         "debug_barrier": debug_barrier, "inline_asm_elementwise": asm.inline, "multiple_of": _same, "max_contiguous": _same,
