@@ -181,7 +181,7 @@ apart[(1,)](f)
                 ("n = 0\n    while tl.atomic_add(f, 0) < 2: n = n + 1", "counts 'n'"),
                 ("tl.store(f + tl.load(f + 1), 1)", "run.py:20: data decides which address"),
                 ("tl.store(f + 100, 1)", "run.py:20: rank 0 uses address"),
-                ("tl.make_tensor_descriptor(f)", "run.py:20: triton.language.make_tensor_descriptor is not known")):
+                ("tl.experimental_gather(f)", "run.py:20: triton.language.experimental_gather is not known")):
             with self.assertRaises(Refused, msg=body) as caught:
                 record(f'''
 @triton.jit
