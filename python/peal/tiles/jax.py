@@ -1,459 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """jax, jax.numpy, jax.lax and the rest of what programs around Pallas kernels use.
 
-A program is run once per rank. `jax.devices()` are all ranks; `shard_map` calls its body for this rank's device only, with this rank's parts of
-the arrays, and what comes out is known to be of this device only. XLA's own collectives order nothing here, and their results
-are not known.
+What is known is numpy's: the stand-in of jax.numpy calls numpy where it knows the operands. XLA's own collectives order nothing here, and
+their results are not known.
 """
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import linecache
 import math
-import re
 import types
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import numpy
 
-from . import core, jaxarray, pallas, program
-from .jaxarray import Array, AnyArray, EXTENDED, as_int, call, dtype_of, known, loaded
-from .pallas import Ref, refused
-
-
-# ---- trees ----
-
-def is_named_tuple(tree: Any) -> bool:
-    return isinstance(tree, tuple) and hasattr(tree, "_fields")
-
-
-def children(tree: Any) -> Optional[List[Tuple[Any, Any]]]:
-    """Keys and parts of a tree; None: it is a leaf."""
-    if isinstance(tree, dict):
-        return [(key, tree[key]) for key in sorted(tree)]
-    if isinstance(tree, (list, tuple)) and not isinstance(tree, PartitionSpec):
-        return list(enumerate(tree))
-    if tree is None:
-        return []
-    if type(tree) in NODES:
-        parts, _ = NODES[type(tree)][0](tree)
-        return list(enumerate(parts))
-    return None
-
-
-NODES: Dict[type, Tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
-
-
-def rebuilt(tree: Any, parts: Sequence[Any]) -> Any:
-    if isinstance(tree, dict):
-        return dict(zip(sorted(tree), parts))
-    if is_named_tuple(tree):
-        return type(tree)(*parts)
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(parts)
-    if type(tree) in NODES:
-        return NODES[type(tree)][1](NODES[type(tree)][0](tree)[1], parts)
-    return tree
-
-
-def leaves(tree: Any, is_leaf: Any = None) -> List[Any]:
-    if is_leaf is not None and is_leaf(tree):
-        return [tree]
-    found = children(tree)
-    return [tree] if found is None else [leaf for _, part in found for leaf in leaves(part, is_leaf)]
-
-
-def tree_map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Any = None) -> Any:
-    found = None if is_leaf is not None and is_leaf(tree) else children(tree)
-    if found is None:
-        return function(tree, *rest)
-    others = [dict(children(one) or []) for one in rest]
-    return rebuilt(tree, [tree_map(function, part, *[one[key] for one in others], is_leaf=is_leaf) for key, part in found])
-
-
-def tree_map_named(function: Callable[[Any, Any], Any], tree: Any, path: Any) -> Any:
-    """function(path, leaf); names of dictionaries are parts of the path."""
-    found = children(tree)
-    if found is None:
-        return function(path, tree)
-    return rebuilt(tree, [tree_map_named(function, part, (path, key)) for key, part in found])
-
-
-def flatten(tree: Any, is_leaf: Any = None) -> Tuple[List[Any], Callable[[Sequence[Any]], Any]]:
-    """Its leaves, and what makes the same tree of others."""
-    found = leaves(tree, is_leaf)
-
-    def unflatten(parts: Sequence[Any]) -> Any:
-        left = iter(parts)
-        return tree_map(lambda _: next(left), tree, is_leaf=is_leaf)
-    return found, unflatten
-
-
-def spec_leaves(specs: Any, tree: Any, default: Any) -> List[Any]:
-    """One specification for every leaf of the tree; a specification above stands for all below."""
-    if specs is pallas.no_block_spec or specs is None:
-        return [default] * len(leaves(tree))
-    found = children(specs)
-    if found is None or isinstance(specs, PartitionSpec):
-        return [specs] * len(leaves(tree))
-    parts = children(tree)
-    if parts is None and len(found) == 1:
-        return spec_leaves(found[0][1], tree, default)
-    if parts is None or len(parts) != len(found):
-        raise core.refuse(f"{len(found)} specifications for {1 if parts is None else len(parts)} arrays")
-    return [one for (_, spec), (_, part) in zip(found, parts) for one in spec_leaves(spec, part, default)]
-
-
-class TreeDef:
-    def __init__(self, unflatten: Callable[[Sequence[Any]], Any], count: int) -> None:
-        self.unflatten, self.num_leaves = unflatten, count
-
-
-def tree_flatten(tree: Any, is_leaf: Any = None) -> Tuple[List[Any], TreeDef]:
-    found, unflatten = flatten(tree, is_leaf)
-    return found, TreeDef(unflatten, len(found))
-
-
-def register_dataclass(cls: Any, data_fields: Any = None, meta_fields: Any = None, **_: Any) -> Any:
-    data = list(data_fields) if data_fields is not None else [one.name for one in dataclasses.fields(cls)]
-    meta = list(meta_fields or [])
-    NODES[cls] = (lambda one: ([getattr(one, name) for name in data], [getattr(one, name) for name in meta]),
-                  lambda rest, parts: cls(**dict(zip(data, parts)), **dict(zip(meta, rest))))
-    return cls
-
-
-# ---- devices and meshes ----
-
-class Device:
-    platform, device_kind, num_cores, process_index, core_on_chip, slice_index = "tpu", "TPU v5p", 1, 0, 0, 0
-
-    def __init__(self, number: int) -> None:
-        self.id = self.local_hardware_id = number
-        columns = 2 if not core.rank().recording.ranks % 2 else 1
-        self.coords = (number // columns, number % columns, 0)
-
-    def __repr__(self) -> str:
-        return f"TpuDevice(id={self.id})"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Device) and self.id == other.id
-
-    def __hash__(self) -> int:
-        return self.id
-
-
-def devices(*_: Any) -> List[Device]:
-    return [Device(i) for i in range(core.rank().recording.ranks)]
-
-
-class PartitionSpec(tuple):
-    def __new__(cls, *parts: Any, **_: Any) -> PartitionSpec:
-        return super().__new__(cls, parts)
-
-
-class Mesh:
-    """Devices along named axes."""
-
-    def __init__(self, device_grid: Any, axis_names: Any, **_: Any) -> None:
-        grid = numpy.asarray(device_grid, dtype=object)
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        if grid.ndim != len(self.axis_names):
-            raise ValueError(f"Mesh requires the ndim of its first argument ({grid.ndim}) to equal the number of axis names "
-                             f"({len(self.axis_names)})")
-        self.devices = grid
-        self.axis_types = tuple("auto" for _ in self.axis_names)
-
-    shape = property(lambda self: dict(zip(self.axis_names, self.devices.shape)))
-    size = property(lambda self: self.devices.size)
-    abstract_mesh = property(lambda self: self)
-    device_ids = property(lambda self: numpy.vectorize(lambda one: one.id)(self.devices))
-    empty = False
-
-    def coordinates(self, rank: int) -> Optional[Tuple[int, ...]]:
-        """Where a rank's device is; None: nowhere."""
-        for at in numpy.ndindex(*self.devices.shape):
-            if self.devices[at].id == rank:
-                return at
-        return None
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Mesh) and self.axis_names == other.axis_names and (self.devices == other.devices).all()
-
-    def __hash__(self) -> int:
-        return hash(self.axis_names)
-
-    def __enter__(self) -> Mesh:
-        pallas.state().setdefault("set", []).append(self)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pallas.state()["set"].pop()
-
-
-def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *_: Any, devices: Any = None, **__: Any) -> Mesh:  # pylint: disable=redefined-outer-name
-    return Mesh(create_device_mesh(axis_shapes, devices), axis_names)
-
-
-def create_device_mesh(shape: Sequence[int], given: Any = None, **_: Any) -> Any:
-    found = list(numpy.asarray(given, dtype=object).flat) if given is not None else devices()
-    count = math.prod(shape)
-    if count > len(found):
-        raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {tuple(shape)}")
-    return numpy.asarray(found[:count], dtype=object).reshape([as_int(n) for n in shape])
-
-
-@contextlib.contextmanager
-def set_mesh(mesh: Mesh) -> Any:
-    with mesh:
-        yield mesh
-
-
-def current_mesh() -> Mesh:
-    found = pallas.state().get("set")
-    if not found:
-        raise core.refuse("no mesh: neither shard_map nor jax.set_mesh names one")
-    return found[-1]
-
-
-class NamedSharding:
-    def __init__(self, mesh: Mesh, spec: Any, **_: Any) -> None:
-        self.mesh, self.spec = mesh, spec
-
-    def shard_shape(self, shape: Sequence[int]) -> Tuple[int, ...]:
-        return part_of(shape, self.spec, self.mesh, None)[0]
-
-
-def axes_of(part: Any) -> List[Any]:
-    return [] if part is None else list(part) if isinstance(part, (tuple, list)) else [part]
-
-
-def part_of(shape: Sequence[int], spec: Any, mesh: Mesh, rank: Optional[int]) -> Tuple[Tuple[int, ...], List[slice]]:
-    """The shape of a device's part of an array, and where it is."""
-    sizes = mesh.shape
-    at = dict(zip(mesh.axis_names, mesh.coordinates(rank) or ())) if rank is not None else {}
-    parts, where = [], []
-    spec = tuple(spec) if spec is not None else ()
-    if len(spec) > len(shape):
-        raise ValueError(f"a PartitionSpec of {len(spec)} parts for an array of {len(shape)} dimensions")
-    for size, names in zip(shape, [*spec, *[None] * (len(shape) - len(spec))]):
-        total, number = 1, 0
-        for name in axes_of(names):
-            total, number = total * sizes[name], number * sizes[name] + at.get(name, 0)
-        if size % total:
-            raise ValueError(f"a dimension of {size} elements cannot be divided among {total} devices")
-        parts.append(size // total)
-        where.append(slice(number * (size // total), (number + 1) * (size // total)))
-    return tuple(parts), where
-
-
-# ---- sharding ----
-
-def axis_position(name: Any) -> Tuple[int, int]:
-    """Of this device along an axis, or several together: its number, and how many there are."""
-    if isinstance(name, (tuple, list)):
-        number, total = 0, 1
-        for one in name:
-            at, size = axis_position(one)
-            number, total = number * size + at, total * size
-        return number, total
-    for axes in reversed(pallas.state()["axes"]):
-        if name in axes:
-            return axes[name]
-    raise core.refuse(f"axis '{name}' is not one of the mesh" + ("" if pallas.state()["axes"] else ": this is called outside of jax.shard_map"))
-
-
-def shard_map(f: Any = None, *, mesh: Any = None, in_specs: Any = None, out_specs: Any = None, **_: Any) -> Any:
-    if f is None:
-        return lambda given: shard_map(given, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
-
-    @functools.wraps(f)
-    def run(*arrays: Any) -> Any:
-        where = mesh if mesh is not None else current_mesh()
-        rank = core.rank().index
-        at = where.coordinates(rank)
-        names = pallas.parameter_names(f, len(arrays))
-        flat, rebuild = flatten(tuple(arrays))
-        specs = spec_leaves(in_specs, tuple(arrays), None) if in_specs is not None else [PartitionSpec()] * len(flat)
-        labels = pallas.leaf_names(names, 0, [], list(arrays))
-        if at is None:  # not a device of the mesh
-            return Nothing()
-        st = pallas.state()
-        local = [part_for(array, spec, where, rank, label) for array, spec, label in zip(flat, specs, labels)]
-        found = None
-        count = repetitions(f)
-        for number in range(count):
-            if count > 1:
-                found = None  # its memory is free for the next call
-                core.rank().begin_call()
-            if number and program.options().between == "barrier":
-                core.rank().host().say(pallas.barrier_text(core.rank(), [device.id for device in where.devices.flat]))
-            before = st["started"]
-            st["meshes"].append(where)
-            st["axes"].append({name: (i, size) for name, i, size in zip(where.axis_names, at, where.devices.shape)})
-            try:
-                found = f(*rebuild(local))
-            finally:
-                st["axes"].pop()
-                st["meshes"].pop()
-            if count > 1 and st["started"] == before:  # it calls no kernel: once is enough
-                core.rank().calls.pop()
-                break
-            promise(local, found)
-        outs, rebuild_out = flatten(found)
-        out_list = spec_leaves(out_specs, found, None) if out_specs is not None else [PartitionSpec()] * len(outs)
-        return rebuild_out([whole_of(one, spec, where) for one, spec in zip(outs, out_list)])
-    return run
-
-
-def promise(arguments: Sequence[Any], found: Any) -> None:
-    """--implements: the first result is what that collective makes of the first argument."""
-    wanted, rank = program.options().implements, core.rank()
-    if not wanted or pallas.state()["meshes"] or pallas.state().setdefault("promised", False):
-        return
-    sources = [one for one in arguments if isinstance(one, Array) and isinstance(one.memory, core.Region)]
-    results = [one for one in leaves(found) if isinstance(one, Array) and one.buffer is not None]
-    if not sources or not results:
-        raise core.refuse(f"'{wanted}' is to be shown, and the program's arrays do not say of what: peal.expect does")
-    pallas.state()["promised"] = True
-    program.implements(wanted, sources[0].memory, results[0].buffer.regions[rank.index])
-
-
-def repetitions(f: Any) -> int:
-    """How often the call is made: a program that calls it once stands for one that calls it again and again."""
-    st, here = pallas.state(), program.world()
-    code = pallas.body_of(f)[1]
-    called = st.setdefault("called", set())
-    if st["meshes"] or here.calls_used or code in called:
-        return 1
-    called.add(code)
-    return here.options.calls
-
-
-class Nothing:
-    """What a device that is not in the mesh gets."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __getitem__(self, _: Any) -> Nothing:
-        return self
-
-    def __call__(self, *_: Any, **__: Any) -> Nothing:
-        return self
-
-    def __iter__(self) -> Any:
-        return iter([self] * 8)
-
-    def _same(self, *_: Any) -> Nothing:
-        return self
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
-
-    def __format__(self, _: str) -> str:
-        return "?"
-
-
-def whole_of(part: Any, spec: Any, mesh: Mesh) -> Any:
-    """The array of all devices of which this is one part."""
-    if not isinstance(part, Array):
-        if isinstance(part, (numpy.ndarray, numpy.generic, int, float)) and not any(axes_of(one) for one in (spec or ())):
-            return part
-        if not isinstance(part, numpy.ndarray):
-            return part
-        part = jaxarray.materialize(part)
-    shape = list(part.shape)
-    for axis, names in enumerate(tuple(spec or ())[:len(shape)]):
-        shape[axis] *= math.prod(mesh.shape[name] for name in axes_of(names))
-    found = Sharded(part, shape)
-    found.spec, found.mesh = tuple(spec or ()), mesh
-    return found
-
-
-class Sharded(Array):
-    """An array of all devices. Its memory is this rank's part; only a shard_map of the same kind may use it."""
-
-    __slots__ = ("part", "spec", "mesh", "views", "label")
-
-    def __init__(self, part: Array, shape: Sequence[int]) -> None:
-        super().__init__(part.memory, part.address, shape, part.dtype, [0] * len(shape))
-        self.part: Array = part
-        self.spec: Any = None
-        self.mesh: Any = None
-        self.views: Dict[Any, Array] = {}
-        self.label: Optional[str] = None
-
-    def data_ptr(self) -> int:
-        """Where this device's part is, for peal.expect and peal.of_ranks."""
-        found = next(iter(self.views.values()), self.part)
-        if isinstance(found.memory, Unmade):
-            raise core.refuse(f"no device has been given '{self.label}' yet")
-        return found.address
-
-    addressable_shards = property(lambda self: [types.SimpleNamespace(data=self.part)])
-    is_global = True
-
-    def view(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Array:
-        self.look()
-        return data(shape, self.dtype)
-
-    def data_like(self, shape: Sequence[int], dtype: Any) -> Array:
-        return data(shape, dtype)
-
-    def look(self) -> None:
-        """XLA reads this device's part."""
-        if not isinstance(self.part.memory, Unmade):
-            for span in jaxarray.spans(self.part):
-                core.rank().host().read(span)
-
-
-def part_for(array: Any, spec: Any, mesh: Mesh, rank: int, name: str) -> Any:
-    """This rank's part of an array."""
-    array = loaded(array)
-    if isinstance(array, Sharded):
-        wanted, _ = part_of(array.shape, spec, mesh, rank)
-        key = trimmed(tuple(spec or ()))
-        if array.spec is not None and (trimmed(array.spec) == key or wanted == array.part.shape):
-            return array.part
-        if key not in array.views:
-            array.views[key] = source(array, name, wanted)
-        return array.views[key]
-    if isinstance(array, Array):  # of this device alone
-        return array
-    if isinstance(array, (int, float, bool)):
-        return array
-    numbers = numpy.asarray(array)
-    _, where = part_of(numbers.shape, spec, mesh, rank)
-    return known(numbers[tuple(where)])
-
-
-def trimmed(spec: Sequence[Any]) -> Tuple[Any, ...]:
-    parts = [tuple(axes_of(one)) for one in spec]
-    while parts and not parts[-1]:
-        parts.pop()
-    return tuple(parts)
-
-
-def source(array: Sharded, name: str, shape: Sequence[int]) -> Array:
-    """The caller's data, as this device has it."""
-    region = pallas.input_region(array.label or name, math.prod(shape), array.dtype)
-    return Array(region, region.address, shape, array.dtype)
-
-
-class Unmade:
-    """Memory of data that no device has been given yet."""
-
-
-def data(shape: Any, dtype: Any) -> Sharded:
-    """Data of the caller: of no device yet. Its name is what the author assigns it to."""
-    shape = tuple(as_int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,)))
-    found = Sharded(Array(Unmade(), 0, shape, dtype_of(dtype)), shape)
-    file, line = core.place()
-    target = re.match(r"\s*(?:self\.)?([A-Za-z]\w*)\s*=[^=]", linecache.getline(file, line))
-    found.label = target.group(1) if target else "x"
-    return found
+from . import core, jaxarray, pallas, pallas_copies, pallas_memory, program
+from .jaxarray import EXTENDED, AnyArray, Array, as_int, call, dtype_of, known, loaded
+from .jaxmesh import (Device, Mesh, NamedSharding, Nothing, Sharded, axis_position, create_device_mesh, current_mesh, data, devices,
+                      make_mesh,
+                      set_mesh, shard_map)
+from .pallas import refused
+from .pallas_copies import AsyncCopy
+from .pallas_memory import Ref
+from .trees import (NODES, PartitionSpec, TreeDef, leaves, register_dataclass, tree_flatten, tree_map)
 
 
 # ---- jit and the like ----
@@ -639,6 +208,11 @@ def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Any:
     return x[tuple(slice(a, a + size) for a, size in zip(at, sizes))]
 
 
+def dynamic_slice_in_dim(x: Any, start: Any, size: int, axis: int = 0) -> Any:
+    return dynamic_slice(x, [start if i == axis % x.ndim else 0 for i in range(x.ndim)],
+                         [size if i == axis % x.ndim else n for i, n in enumerate(x.shape)])
+
+
 def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Any:
     x, update = loaded(x), loaded(update)
     at = [min(max(as_int(a), 0), n - size) for a, n, size in zip(starts, x.shape, update.shape)]
@@ -739,7 +313,9 @@ def creation(name: str) -> Callable[..., Any]:
             return jaxarray.broadcast_to(filled if dtype is None else filled.astype(dtype), shape)
         wanted = dtype_of(dtype) if dtype is not None or name != "full" else None
         shape = tuple(as_int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,)))
-        return known(getattr(numpy, "zeros" if name == "empty" else name)(shape, *value, dtype=jaxarray.kept(wanted) if wanted is not None else None), wanted)
+        return known(getattr(numpy, "zeros" if name == "empty" else name)(shape, *value,
+                                                                          dtype=jaxarray.kept(wanted) if wanted is not None else None),
+                     wanted)
     return run
 
 
@@ -759,9 +335,11 @@ class NumpyModule(types.ModuleType):
 
 class LaxModule(types.ModuleType):
     """jax.lax: what is not written here has numpy's name."""
-    names = {"max": "maximum", "min": "minimum", "sub": "subtract", "mul": "multiply", "neg": "negative", "pow": "power", "eq": "equal", "ne": "not_equal",
+    names = {"max": "maximum", "min": "minimum", "sub": "subtract", "mul": "multiply", "neg": "negative", "pow": "power", "eq": "equal",
+             "ne": "not_equal",
              "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "shift_left": "left_shift",
-             "shift_right_logical": "right_shift", "shift_right_arithmetic": "right_shift", "integer_pow": "power", "concatenate": "concatenate",
+             "shift_right_logical": "right_shift", "shift_right_arithmetic": "right_shift", "integer_pow": "power",
+             "concatenate": "concatenate",
              "erf": "tanh", "rsqrt": "reciprocal"}
 
     def __getattr__(self, name: str) -> Any:
@@ -803,33 +381,47 @@ def _modules() -> Dict[str, types.ModuleType]:
     jnp, lax = NumpyModule("jax.numpy"), LaxModule("jax.lax")
     jnp.__dict__.update(
         {name: EXTENDED[name] for name in EXTENDED}, ndarray=AnyArray, dtype=dtype_of, float32=numpy.float32, float16=numpy.float16,
-        int32=numpy.int32, uint32=numpy.uint32, int8=numpy.int8, uint8=numpy.uint8, int16=numpy.int16, uint16=numpy.uint16, int64=numpy.int64,
-        float64=numpy.float64, bool_=numpy.bool_, floating=numpy.floating, integer=numpy.integer, inexact=numpy.inexact, inf=numpy.inf, nan=numpy.nan,
-        newaxis=None, pi=numpy.pi, issubdtype=issubdtype, finfo=finfo, iinfo=numpy.iinfo, promote_types=lambda a, b: jaxarray.promote([dtype_of(a), dtype_of(b)]),
+        int32=numpy.int32, uint32=numpy.uint32, int8=numpy.int8, uint8=numpy.uint8, int16=numpy.int16, uint16=numpy.uint16,
+        int64=numpy.int64,
+        float64=numpy.float64, bool_=numpy.bool_, floating=numpy.floating, integer=numpy.integer, inexact=numpy.inexact, inf=numpy.inf,
+        nan=numpy.nan,
+        newaxis=None, pi=numpy.pi, issubdtype=issubdtype, finfo=finfo, iinfo=numpy.iinfo,
+        promote_types=lambda a, b: jaxarray.promote([dtype_of(a), dtype_of(b)]),
         result_type=lambda *args: jaxarray.promote(args), allclose=tested(numpy.allclose), array_equal=tested(numpy.array_equal),
-        linalg=module("jax.numpy.linalg", norm=functools.partial(numpy_norm)), isscalar=numpy.isscalar, astype=lambda x, dtype: loaded(x).astype(dtype),
+        linalg=module("jax.numpy.linalg", norm=functools.partial(numpy_norm)), isscalar=numpy.isscalar,
+        astype=lambda x, dtype: loaded(x).astype(dtype),
         square=lambda x: numpy_call("multiply", x, x), unsignedinteger=numpy.unsignedinteger, signedinteger=numpy.signedinteger,
         **{name: creation(name) for name in ("zeros", "ones", "empty", "full")})
     lax.__dict__.update(
-        axis_index=axis_index, axis_size=axis_size, rem=rem, div=div, select=select, cond=cond, switch=switch, fori_loop=fori_loop, while_loop=while_loop,
+        axis_index=axis_index, axis_size=axis_size, rem=rem, div=div, select=select, cond=cond, switch=switch, fori_loop=fori_loop,
+        while_loop=while_loop,
         scan=scan, map=lambda f, xs: scan(lambda c, x: (c, f(x)), None, xs)[1], dot_general=dot_general, broadcasted_iota=broadcasted_iota,
         iota=lambda dtype, size: known(numpy.arange(size).astype(jaxarray.kept(dtype_of(dtype)))), dynamic_slice=dynamic_slice,
         dynamic_update_slice=dynamic_update_slice, dynamic_index_in_dim=dynamic_index, broadcast_in_dim=broadcast_in_dim, top_k=top_k,
-        dynamic_slice_in_dim=lambda x, start, size, axis=0: dynamic_slice(x, [start if i == axis % x.ndim else 0 for i in range(x.ndim)],
-                                                                         [size if i == axis % x.ndim else n for i, n in enumerate(x.shape)]),
+        dynamic_slice_in_dim=dynamic_slice_in_dim,
         bitcast_convert_type=bitcast_convert_type, convert_element_type=lambda x, dtype: loaded(x).astype(dtype), stop_gradient=lambda x: x,
-        select_n=lambda which, *cases: select(which, cases[1], cases[0]), broadcast=lambda x, sizes: numpy_call("broadcast_to", x, (*sizes, *x.shape)),
-        with_sharding_constraint=lambda x, *_: x, optimization_barrier=lambda x: x, Precision=pallas.Parameters(HIGHEST=2, HIGH=1, DEFAULT=0),
-        DotDimensionNumbers=Any, axis_types=None, pvary=lambda x, *_: x, expand_dims=lambda x, axes: numpy_call("expand_dims", x, tuple(axes)),
+        select_n=lambda which, *cases: select(which, cases[1], cases[0]),
+        broadcast=lambda x, sizes: numpy_call("broadcast_to", x, (*sizes, *x.shape)),
+        with_sharding_constraint=lambda x, *_: x, optimization_barrier=lambda x: x,
+        Precision=pallas.Parameters(HIGHEST=2, HIGH=1, DEFAULT=0),
+        DotDimensionNumbers=Any, axis_types=None, pvary=lambda x, *_: x,
+        expand_dims=lambda x, axes: numpy_call("expand_dims", x, tuple(axes)),
         logistic=same_shape("logistic"), rsqrt=same_shape("rsqrt"), erf=same_shape("erf"),
-        **{name: collective(name) for name in ("psum", "pmax", "pmin", "pmean", "ppermute", "all_gather", "psum_scatter", "all_to_all", "pshuffle")})
-    tree = module("jax.tree", map=tree_map, leaves=leaves, flatten=tree_flatten, unflatten=lambda definition, parts: definition.unflatten(parts),
+        **{name: collective(name) for name in ("psum", "pmax", "pmin", "pmean", "ppermute", "all_gather", "psum_scatter", "all_to_all",
+                                               "pshuffle")})
+    tree = module("jax.tree", map=tree_map, leaves=leaves, flatten=tree_flatten,
+                  unflatten=lambda definition, parts: definition.unflatten(parts),
                   structure=lambda one: tree_flatten(one)[1], all=lambda one: all(leaves(one)), reduce=functools.reduce)
-    tree_util = module("jax.tree_util", tree_map=tree_map, tree_leaves=leaves, tree_flatten=tree_flatten, register_dataclass=register_dataclass,
-                       tree_unflatten=lambda definition, parts: definition.unflatten(parts), tree_structure=lambda one: tree_flatten(one)[1],
-                       register_pytree_node_class=lambda cls: NODES.setdefault(cls, (lambda one: one.tree_flatten(), cls.tree_unflatten)) and cls,
+    tree_util = module("jax.tree_util", tree_map=tree_map, tree_leaves=leaves, tree_flatten=tree_flatten,
+                       register_dataclass=register_dataclass,
+                       tree_unflatten=lambda definition, parts: definition.unflatten(parts),
+                       tree_structure=lambda one: tree_flatten(one)[1],
+                       register_pytree_node_class=lambda cls: NODES.setdefault(cls,
+                                                                               (lambda one: one.tree_flatten(),
+                                                                                cls.tree_unflatten)) and cls,
                        register_static=lambda cls: cls, Partial=functools.partial, PyTreeDef=TreeDef)
-    sharding = module("jax.sharding", Mesh=Mesh, PartitionSpec=PartitionSpec, NamedSharding=NamedSharding, AbstractMesh=Mesh, Sharding=NamedSharding,
+    sharding = module("jax.sharding", Mesh=Mesh, PartitionSpec=PartitionSpec, NamedSharding=NamedSharding, AbstractMesh=Mesh,
+                      Sharding=NamedSharding,
                       AxisType=pallas.Parameters(Auto="auto", Explicit="explicit", Manual="manual"), set_mesh=set_mesh, use_mesh=set_mesh,
                       get_abstract_mesh=lambda: current_mesh(), SingleDeviceSharding=pallas.Parameters, ManualAxisType=pallas.Parameters)
     random = module("jax.random", key=lambda *_, **__: "key", PRNGKey=lambda *_, **__: "key", split=lambda key, num=2: ["key"] * num,
@@ -849,26 +441,35 @@ def _modules() -> Dict[str, types.ModuleType]:
                            bit_width=lambda dtype: dtype_of(dtype).itemsize * 8, canonicalize_dtype=dtype_of)
     inner = module("jax._src", shard_map=shard_module, dtypes=source_dtypes)
     private = {"pallas": module("jax._src.pallas"), "mosaic": module("jax._src.pallas.mosaic"),
-               "primitives": module("jax._src.pallas.mosaic.primitives", AsyncCopyDescriptor=pallas.AsyncCopy)}
+               "primitives": module("jax._src.pallas.mosaic.primitives", AsyncCopyDescriptor=AsyncCopy)}
     inner.pallas, private["pallas"].mosaic, private["mosaic"].primitives = private.values()  # type: ignore[attr-defined]
-    dtypes = module("jax.dtypes", issubdtype=issubdtype, itemsize_bits=lambda dtype: dtype_of(dtype).itemsize * 8, bfloat16=EXTENDED["bfloat16"],
+    dtypes = module("jax.dtypes", issubdtype=issubdtype, itemsize_bits=lambda dtype: dtype_of(dtype).itemsize * 8,
+                    bfloat16=EXTENDED["bfloat16"],
                     bit_width=lambda dtype: dtype_of(dtype).itemsize * 8, canonicalize_dtype=dtype_of)
     for name in ("assert_allclose", "assert_array_equal", "assert_array_almost_equal"):
         if not hasattr(getattr(numpy.testing, name), "__wrapped__"):
             setattr(numpy.testing, name, tested(getattr(numpy.testing, name)))
     found = pallas.modules()
-    names = {**{one.__name__: one for one in private.values()}, "jax.numpy": jnp, "jax.lax": lax, "jax.tree": tree, "jax.tree_util": tree_util, "jax.sharding": sharding, "jax.random": random,
-             "jax.nn": nn, "jax.experimental": experimental, "jax.experimental.mesh_utils": mesh_utils, "jax.experimental.shard_map": shard_module,
-             "jax.core": core_module, "jax.debug": debug, "jax._src": inner, "jax._src.dtypes": source_dtypes, "jax._src.shard_map": shard_module,
+    names = {**{one.__name__: one for one in private.values()}, "jax.numpy": jnp, "jax.lax": lax, "jax.tree": tree,
+             "jax.tree_util": tree_util, "jax.sharding": sharding, "jax.random": random,
+             "jax.nn": nn, "jax.experimental": experimental, "jax.experimental.mesh_utils": mesh_utils,
+             "jax.experimental.shard_map": shard_module,
+             "jax.core": core_module, "jax.debug": debug, "jax._src": inner, "jax._src.dtypes": source_dtypes,
+             "jax._src.shard_map": shard_module,
              "jax.dtypes": dtypes, "jax.config": config, **found}
     jax = module(
-        "jax", jit=jit, shard_map=shard_map, make_mesh=make_mesh, devices=devices, local_devices=devices, device_count=lambda *_: len(devices()),
+        "jax", jit=jit, shard_map=shard_map, make_mesh=make_mesh, devices=devices, local_devices=devices,
+        device_count=lambda *_: len(devices()),
         local_device_count=lambda *_: len(devices()), process_index=lambda: 0, process_count=lambda: 1, default_backend=lambda: "tpu",
-        device_put=lambda x, *_, **__: x, device_get=lambda x: x, block_until_ready=lambda x: x, Array=AnyArray, ShapeDtypeStruct=ShapeDtypeStruct,
+        device_put=lambda x, *_, **__: x, device_get=lambda x: x, block_until_ready=lambda x: x, Array=AnyArray,
+        ShapeDtypeStruct=ShapeDtypeStruct,
         P=PartitionSpec, NamedSharding=NamedSharding, Mesh=Mesh, named_scope=named_scope, named_call=lambda f, **_: f, set_mesh=set_mesh,
-        typeof=lambda x: ShapeDtypeStruct(x.shape, x.dtype), new_ref=pallas.new_ref, freeze=pallas.freeze, eval_shape=eval_shape, vmap=refused("jax.vmap"),
-        grad=refused("jax.grad"), Device=Device, Ref=Ref, ensure_compile_time_eval=nothing, checkpoint=lambda f, **_: f, disable_jit=nothing,
-        default_matmul_precision=nothing, transfer_guard=nothing, **{name.split(".")[1]: one for name, one in names.items() if name.count(".") == 1},
+        typeof=lambda x: ShapeDtypeStruct(x.shape, x.dtype), new_ref=pallas.new_ref, freeze=pallas.freeze, eval_shape=eval_shape,
+        vmap=refused("jax.vmap"),
+        grad=refused("jax.grad"), Device=Device, Ref=Ref, ensure_compile_time_eval=nothing, checkpoint=lambda f, **_: f,
+        disable_jit=nothing,
+        default_matmul_precision=nothing, transfer_guard=nothing,
+        **{name.split(".")[1]: one for name, one in names.items() if name.count(".") == 1},
         __version__="0.11.0")
     jax.__path__ = []  # type: ignore[attr-defined]
     for name in ("jax.experimental", "jax.experimental.pallas", "jax._src"):
@@ -894,7 +495,8 @@ def issubdtype(a: Any, b: Any) -> bool:
     if isinstance(a, jaxarray.Extended) or isinstance(b, jaxarray.Extended):
         if isinstance(a, jaxarray.Extended) and isinstance(b, jaxarray.Extended):
             return a == b
-        return isinstance(a, jaxarray.Extended) and isinstance(b, type) and numpy.issubdtype(a.kept, b) and b not in (numpy.float32, numpy.int32)
+        return isinstance(a, jaxarray.Extended) and isinstance(b, type) and numpy.issubdtype(a.kept, b) and b not in (numpy.float32,
+                                                                                                                      numpy.int32)
     return bool(numpy.issubdtype(dtype_of(a) if not isinstance(a, type) else a, b))
 
 

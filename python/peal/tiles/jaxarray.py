@@ -48,7 +48,8 @@ class Extended:
     __repr__ = __str__
 
 
-EXTENDED = {name: Extended(name, peal, 1 if peal[:2] in ("f8", "i8", "u8") else 2, "float32" if peal[0] in "fb" else "int32") for name, peal in (
+EXTENDED = {name: Extended(name, peal, 1 if peal[:2] in ("f8", "i8", "u8") else 2, "float32" if peal[0] in "fb" else "int32") for name,
+            peal in (
     ("bfloat16", "bf16"), ("float8_e4m3fn", "f8e4m3"), ("float8_e4m3b11fnuz", "f8e4m3"), ("float8_e5m2", "f8e5m2"), ("int4", "i8"),
     ("uint4", "u8"))}
 NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "i32",
@@ -178,7 +179,8 @@ def copy_view(lane: core.Lane, dst: Any, src: Any) -> None:
 def load_view(lane: core.Lane, src: Any) -> Array:
     """What is in memory now. A compiler leaves out loads whose values are not used, and so is this one until somebody uses it."""
     out = empty(src.shape, src.dtype)
-    lines = [f"copy {span(out, a, count, rows, to).text()} {span(src, b, count, rows, step).text()}" for (a, b), count, rows, (to, step) in pieces(
+    lines = [f"copy {span(out, a, count, rows, to).text()} {span(src, b, count, rows, step).text()}" for (a, b), count, rows,
+             (to, step) in pieces(
         src.shape, [(out.strides, out.dtype.itemsize), (src.strides, src.dtype.itemsize)])]
     written, at = lane.rank.writer.lines, lane.say("# a load that is not used")
 
@@ -346,7 +348,8 @@ class Array:
         return call(function.__name__, *args, **named)
 
 
-METHODS = ("sum", "max", "min", "mean", "prod", "any", "all", "argmax", "argmin", "std", "var", "cumsum", "dot", "clip", "round", "repeat", "take",
+METHODS = ("sum", "max", "min", "mean", "prod", "any", "all", "argmax", "argmin", "std", "var", "cumsum", "dot", "clip", "round", "repeat",
+           "take",
            "sort", "argsort", "conj", "real", "imag")
 
 
@@ -491,7 +494,8 @@ def is_scalar_index(one: Any) -> bool:
 def index(view: Any, key: Any) -> Any:
     """view[key] as a view, for integers, slices, `...` and None; None: it takes more. Made by view.view(shape, strides, offset)."""
     keys = list(key) if isinstance(key, tuple) else [key]
-    if not all(one is None or one is Ellipsis or isinstance(one, slice) or hasattr(one, "peal_slice") or is_scalar_index(one) for one in keys):
+    if not all(one is None or one is Ellipsis or isinstance(one, slice) or hasattr(one,
+                                                                                   "peal_slice") or is_scalar_index(one) for one in keys):
         return None
     used = sum(one is not None and one is not Ellipsis for one in keys)
     if used > len(view.shape):
@@ -589,9 +593,11 @@ ELEMENTWISE = {"add": "add", "subtract": "sub", "multiply": "mul", "true_divide"
                "minimum": "minimum", "exp": "exp", "log": "log", "sqrt": "sqrt", "absolute": "abs", "abs": "abs", "negative": "neg",
                "reciprocal": "recip", "tanh": "tanh", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 FLOAT_ONLY = {"true_divide", "divide", "exp", "log", "sqrt", "reciprocal", "tanh"}
-TRUTHS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "logical_xor", "isnan",
+TRUTHS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not",
+          "logical_xor", "isnan",
           "isinf", "isfinite", "any", "all", "isclose", "signbit"}
-REDUCTIONS = {"sum": "add", "max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum", "prod": "mul", "mean": None, "any": None,
+REDUCTIONS = {"sum": "add", "max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum", "prod": "mul", "mean": None,
+              "any": None,
               "all": None, "argmax": None, "argmin": None, "std": None, "var": None, "logsumexp": None}
 
 
@@ -714,7 +720,8 @@ def shapes_of(name: str, operands: Sequence[Any], named: Dict[str, Any], dtype: 
                                 "vdot": lambda a, b: ()}
         return numpy.broadcast_to(numpy.zeros((), kept(dtype)), rule[name](*arrays))
     if isinstance(function, numpy.ufunc):
-        value = function(*[numpy.zeros((), stand_in(one).dtype if isinstance(one, Array) else numpy.asarray(one).dtype) for one in operands])
+        value = function(*[numpy.zeros((), stand_in(one).dtype if isinstance(one,
+                                                                             Array) else numpy.asarray(one).dtype) for one in operands])
         shape = numpy.broadcast_shapes(*(shape_of(one) for one in operands))
         return tuple(numpy.broadcast_to(one, shape) for one in value) if isinstance(value, tuple) else numpy.broadcast_to(value, shape)
     if sum(math.prod(shape_of(one)) for one in operands if isinstance(one, (Array, numpy.ndarray))) > MAX_TRIED:
@@ -775,8 +782,10 @@ def where(condition: Any, a: Any = None, b: Any = None) -> Any:
     return opaque("where", [condition, a, b], shape, dtype)
 
 
-def reduced_shape(name: str, array: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None, **_: Any) -> Tuple[List[int], Any, List[int]]:
-    axes = sorted({a % array.ndim for a in (range(array.ndim) if axis is None else [axis] if isinstance(axis, (int, numpy.integer)) else axis)})
+def reduced_shape(name: str, array: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None, **_: Any) -> Tuple[List[int], Any,
+                                                                                                                         List[int]]:
+    axes = sorted({a % array.ndim for a in (range(array.ndim) if axis is None else [axis] if isinstance(axis,
+                                                                                                        (int, numpy.integer)) else axis)})
     shape = [1 if i in axes else size for i, size in enumerate(array.shape) if keepdims or i not in axes]
     wanted = dtype_of(dtype) if dtype is not None else array.dtype
     if name.startswith("arg"):
@@ -793,7 +802,8 @@ def reduce(name: str, array: Any, axis: Any = None, keepdims: bool = False, dtyp
     shape, wanted, axes = reduced_shape(name, array, axis, keepdims, dtype)
     function = REDUCTIONS[name]
     lengths = [array.shape[a] for a in axes]
-    if function and wanted.kind != "b" and 0 < math.prod(lengths) <= MAX_UNROLLED and (array.ndim - 1 not in axes or array.size <= MAX_UNROLLED):
+    few = 0 < math.prod(lengths) <= MAX_UNROLLED and (array.ndim - 1 not in axes or array.size <= MAX_UNROLLED)
+    if function and wanted.kind != "b" and few:
         total = None
         for at in itertools.product(*(range(n) for n in lengths)):
             part = array[tuple(at[axes.index(i)] if i in axes else slice(None) for i in range(array.ndim))]
@@ -888,8 +898,10 @@ SHAPES: Dict[str, Callable[..., Any]] = {
     "transpose": transpose, "broadcast_to": broadcast_to, "expand_dims": expand_dims, "concatenate": concatenate, "concat": concatenate,
     "stack": stack, "split": split, "pad": pad, "squeeze": lambda a, axis=None: a.squeeze(axis), "ravel": lambda a, **_: a.flatten(),
     "swapaxes": lambda a, i, j: a.swapaxes(i, j), "moveaxis": lambda a, s, t: transpose(a, _moved(a.ndim, s, t)), "zeros_like": zeros_like,
-    "empty_like": zeros_like, "ones_like": lambda a, dtype=None, **_: full_like(a, 1, dtype), "full_like": full_like, "asarray": asarray, "array": asarray,
-    "astype": lambda a, dtype, **_: a.astype(dtype), "copy": lambda a, **_: copied(a), "matmul": matmul, "dot": lambda a, b, **k: guessed("dot", [a, b], k, promote([a, b])),
+    "empty_like": zeros_like, "ones_like": lambda a, dtype=None, **_: full_like(a, 1, dtype), "full_like": full_like, "asarray": asarray,
+    "array": asarray,
+    "astype": lambda a, dtype, **_: a.astype(dtype), "copy": lambda a, **_: copied(a), "matmul": matmul,
+    "dot": lambda a, b, **k: guessed("dot", [a, b], k, promote([a, b])),
     "einsum": lambda form, *arrays, **named: guessed("einsum", [form, *arrays], named, promote(arrays)),
     "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": lambda a: a.size,
     "float_power": lambda a, b: guessed("power", [a, b], {}, promote([a, b])),
@@ -904,7 +916,8 @@ def _operators() -> None:
                          "lshift": "left_shift", "rshift": "right_shift", "matmul": "matmul"}.items():
         setattr(Array, f"__{symbol}__", binary(name, False))
         setattr(Array, f"__r{symbol}__", binary(name, True))
-    for symbol, name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}.items():
+    for symbol, name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+                         "ne": "not_equal"}.items():
         setattr(Array, f"__{symbol}__", binary(name, False))
     for symbol, name in {"neg": "negative", "abs": "absolute", "invert": "invert", "pos": "positive"}.items():
         setattr(Array, f"__{symbol}__", lambda self, name=name: call(name, self))
