@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
 from peal.record import SIZES, Refused
-from peal.tiles import program
+from peal.tiles import core, program
 
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
 COMMAND = os.environ.get("PEAL_COMMAND")
@@ -71,7 +72,7 @@ def verdict(text, ranks=2, *options):
             file.write(HEAD + text)
         done = subprocess.run([COMMAND, "verify", path, "-n", str(ranks), "--no-cache", *options], capture_output=True, text=True, timeout=300,
                               check=False, env={**os.environ, "PEAL_PYTHON": sys.executable})
-    found = re.search(rf"^ +{ranks} +.*? +\d+ +([a-z][a-z ]*?)  ", done.stdout, re.MULTILINE)
+    found = re.search(rf"^ +{ranks} +\d+ +([a-z][a-z ]*?)  ", done.stdout, re.MULTILINE)
     return (found.group(1) if found else done.stderr), done.stdout + done.stderr
 
 
@@ -321,6 +322,23 @@ def permute(waits="copy.wait()", after="pass", space="ANY", params=""):
     return PERMUTE.format(waits=waits, after=after, space=space, params=params)
 
 
+PIPELINE = '''
+def kernel(x_ref, o_ref, slots, send, recv):
+    right, left = neighbours()
+    copy = pltpu.make_async_remote_copy(x_ref, slots, send, recv, device_id=(right,))
+    copy.start()
+    {after}
+
+    def add(block_ref, own_ref, sum_ref):
+        assert block_ref.shape == (8, 128) and pl.num_programs(1) == 2
+        sum_ref[...] = block_ref[...] + own_ref[...]
+    block = pl.BlockSpec((8, 128), lambda i, j: (i, j))
+    pltpu.emit_pipeline(add, grid=(1, 2), in_specs=[block, block], out_specs=block)(slots, x_ref, o_ref)
+    {before}
+
+call(kernel, data(8, 256), out=(8, 256), spaces=[ANY], out_space=ANY, scratch=[pltpu.HBM((8, 256), F32), DMA, DMA])
+'''
+
 CONSTRUCTS = [
     ("a copy that is waited for", permute(), 3, "proved", "that Pallas inserts a barrier"),
     ("in vector memory", permute(space="VMEM"), 3, "proved", ""),
@@ -486,6 +504,8 @@ f = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), F32), grid=
                    out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, 0)), scratch_shapes=[VMEM((8, 128), F32)])
 jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(data(16, 256))
 ''', 2, "proved", "that blocks of a grid are copied before and after the body"),
+    ("a pipeline within a kernel", PIPELINE.format(after="copy.wait()", before=""), 2, "proved", ""),
+    ("a pipeline before its data is there", PIPELINE.format(before="copy.wait()", after=""), 2, "race", "of 'slots'"),
     ("prefetched scalars steer", '''
 def kernel(order, x_ref, o_ref):
     @pl.when(order[pl.program_id(0)] >= 0)
@@ -687,7 +707,8 @@ class Constructs(unittest.TestCase):
 REFUSED = [
     ("@pl.when(x_ref[0, 0] > 0)\n    def _(): pass", "data decides what happens next"),
     ("o_ref[pl.ds(x_ref[0, 0].astype(jnp.int32), 1)] = x_ref[0:1]", "a number is wanted where only data is"),
-    ("pltpu.emit_pipeline(None, grid=(1,))", "emit_pipeline is not recorded"),
+    ("pltpu.emit_pipeline(lambda a: None, grid=(1,), in_specs=[spec(VMEM)])(x_ref, o_ref)", "a pipeline of 1 specifications is given 2"),
+    ("pltpu.emit_pipeline_with_allocations(None)", "emit_pipeline_with_allocations is not known to Peal"),
     ("o_ref[9] = x_ref[0]", "index 9 of dimension 0 of 'o_ref' of shape [8, 128]"),
     ("o_ref[pl.ds(4, 8)] = x_ref[...]", "elements 4 to 11 of dimension 0 of 'o_ref'"),
     ("o_ref[0:4] = x_ref[...]", "an array of shape [8, 128] is stored in 'o_ref' at a place of shape [4, 128]"),
@@ -729,7 +750,7 @@ call(kernel, data(8, 128), scratch=[DMA, REGULAR, DMA((2,))])
                 self.assertRegex(str(found.exception), rf"run\.py:({line}|{line + 1}): ")
 
     def test_a_loop_that_does_not_end(self):
-        with self.assertRaisesRegex(Refused, "a loop without end"):
+        with unittest.mock.patch.object(core, "MAX_OPS", 20000), self.assertRaisesRegex(Refused, "a loop without end"):
             record('''
 def kernel(x_ref, o_ref):
     lax.while_loop(lambda n: n >= 0, lambda n: (o_ref.__setitem__(0, x_ref[0]), n)[1], 0)

@@ -106,34 +106,32 @@ def is_direct(spec: BlockSpec) -> bool:
 
 
 class Operand:
-    """An input or output of a call: memory of the device, and the block of it that the body sees."""
+    """An input or output of a call, or of a pipeline: an array, and the block of it that the body sees."""
 
-    def __init__(self, k: Kernel, name: str, storage: Storage, spec: BlockSpec, writes: bool, index: Any) -> None:
-        self.storage, self.spec, self.writes, self.name = storage, spec, writes, name
+    def __init__(self, k: Kernel, name: str, whole: Ref, spec: BlockSpec, writes: bool, index: Any) -> None:
+        self.whole, self.spec, self.writes, self.name = whole, spec, writes, name
         space = spec.memory_space or MemorySpace.DEFAULT
         self.direct = is_direct(spec)
         self.ref: Any = None
         self.block: Optional[Tuple[int, ...]] = None
         if self.direct:
-            if spec.block_shape is not None and tuple(spec.block_shape) != storage.shape:
+            if spec.block_shape is not None and tuple(spec.block_shape) != whole.shape:
                 raise core.refuse(f"'{name}' has blocks of {tuple(spec.block_shape)} in {space.value} memory: "
                                   "only a whole array is possible there")
-            self.ref = Ref.of(storage)
+            self.ref = whole
             return
-        dims = storage.shape if spec.block_shape is None else spec.block_shape
-        if len(dims) != len(storage.shape):
-            raise core.refuse(f"'{name}' has {len(storage.shape)} dimensions, and blocks of {len(dims)}")
-        self.sizes = [1 if one is None or isinstance(one,
-                                                     Squeezed) or one is Squeezed else jaxarray.as_int(getattr(one, "block_size",
-                                                                                                               one)) for one in dims]
+        dims = whole.shape if spec.block_shape is None else spec.block_shape
+        if len(dims) != whole.ndim:
+            raise core.refuse(f"'{name}' has {whole.ndim} dimensions, and blocks of {len(dims)}")
         self.squeezed = [one is None or isinstance(one, Squeezed) or one is Squeezed for one in dims]
+        self.sizes = [1 if squeezed else jaxarray.as_int(getattr(one, "block_size", one)) for one, squeezed in zip(dims, self.squeezed)]
         self.by_element = [isinstance(one, Element) for one in dims]
         place = MemorySpace.VMEM if space is MemorySpace.DEFAULT else space
-        self.local = storage_for((k.key, "block", index, k.core_index), name, place, self.sizes, storage.dtype)
+        self.local = storage_for((k.key, "block", index, k.core_index), name, place, self.sizes, whole.dtype)
         self.local.enter(k.lane)
         shape = [n for n, squeezed in zip(self.sizes, self.squeezed) if not squeezed]
-        whole = Ref.of(self.local)
-        self.ref = whole.view(shape, [s for s, squeezed in zip(whole.strides, self.squeezed) if not squeezed])
+        local = Ref.of(self.local)
+        self.ref = local.view(shape, [s for s, squeezed in zip(local.strides, self.squeezed) if not squeezed])
 
     def find_block(self, at: Sequence[int], scalars: Sequence[Any]) -> Tuple[int, ...]:
         if self.spec.index_map is None:
@@ -146,10 +144,10 @@ class Operand:
 
     def pair(self, block: Sequence[int]) -> Tuple[Ref, Ref]:
         """The part of the array that the block has, and of the block that the array has."""
-        lengths = [max(min(size, total - start), 0) for size, total, start in zip(self.sizes, self.storage.shape, block)]
-        if min([0, *block]) < 0 or 0 in lengths and 0 not in self.storage.shape:
-            raise core.refuse(f"block {list(block)} of '{self.name}' is outside of its shape {list(self.storage.shape)}")
-        outer = Ref.of(self.storage).narrowed(tuple(Slice(start, n) for start, n in zip(block, lengths)))
+        lengths = [max(min(size, total - start), 0) for size, total, start in zip(self.sizes, self.whole.shape, block)]
+        if min([0, *block]) < 0 or 0 in lengths and 0 not in self.whole.shape:
+            raise core.refuse(f"block {list(block)} of '{self.name}' is outside of its shape {list(self.whole.shape)}")
+        outer = self.whole.narrowed(tuple(Slice(start, n) for start, n in zip(block, lengths)))
         return outer, Ref.of(self.local).narrowed(tuple(Slice(0, n) for n in lengths))
 
     def fetch(self, k: Kernel, at: Sequence[int], scalars: Sequence[Any]) -> None:
@@ -304,27 +302,54 @@ def run_grid(body: Any, name: Optional[str], out_shape: Any, spec: Any, aliases:
             if i not in aliases.values() and not isinstance(storage.dtype, SemaphoreType):
                 storage.enter(k.lane)
         scalars = [scalar_ref(k, names[i], inputs[i]) for i in range(prefetched)]
-        blocks = [Operand(k, names[prefetched + i], storage, one, False, i)
+        blocks = [Operand(k, names[prefetched + i], Ref.of(storage), one, False, i)
                   for i, (storage, one) in enumerate(zip(inputs[prefetched:], in_specs))]
-        made = [Operand(k, names[len(arrays) + i], storage, one, True, -1 - i) for i, (storage, one) in enumerate(zip(results, out_specs))]
+        made = [Operand(k, names[len(arrays) + i], Ref.of(storage), one, True, -1 - i)
+                for i, (storage, one) in enumerate(zip(results, out_specs))]
         first = len(operands) + (len(out_shape) if isinstance(out_shape, (tuple, list)) else 1)
         scratch, named = make_scratch(k, body, first, spec.scratch_shapes, tree_map_named)
         begin_kernel(k)
         seen = rebuild_operands([*scalars, *(one.ref for one in blocks)])
         out_refs = rebuild([one.ref for one in made])
         out_refs = tuple(out_refs) if isinstance(out_refs, (tuple, list)) else (out_refs,)
-        steps = list(itertools.product(*(range(n) for n in k.grid)))
-        if len(steps) > 1 and any(not one.direct for one in [*blocks, *made]):
-            k.rank.recording.assume("pallas_blocks", "that blocks of a grid are copied before and after the body, not beside it")
-        for number, at in enumerate(steps):
-            k.at = at
-            following = steps[number + 1] if number + 1 < len(steps) else None
-            for one in [*blocks, *made]:
-                one.fetch(k, at, scalars)
-            body(*seen, *out_refs, *scratch, **named)
-            for one in made:
-                one.write_back(k, following, scalars)
+        run_steps(k, blocks, made, scalars, lambda: body(*seen, *out_refs, *scratch, **named))
     return rebuild([semaphores_out(one) if isinstance(one.dtype, SemaphoreType) else output(one) for one in results])
+
+
+def run_steps(k: Kernel, blocks: Sequence[Operand], made: Sequence[Operand], scalars: Sequence[Any], body: Callable[[], Any]) -> None:
+    """The grid, in sequence."""
+    steps = list(itertools.product(*(range(n) for n in k.grid)))
+    if len(steps) > 1 and any(not one.direct for one in [*blocks, *made]):
+        k.rank.recording.assume("pallas_blocks", "that blocks of a grid are copied before and after the body, not beside it")
+    for at, following in zip(steps, [*steps[1:], None]):
+        k.at = at
+        for one in [*blocks, *made]:
+            one.fetch(k, at, scalars)
+        body()
+        for one in made:
+            one.write_back(k, following, scalars)
+
+
+def emit_pipeline(body: Any, *, grid: Any, in_specs: Any = (), out_specs: Any = (), **_: Any) -> Callable[..., None]:
+    """A grid within a kernel, over blocks of references."""
+    def run(*refs: Any, scratches: Any = (), **others: Any) -> None:
+        if any(value is not None for value in others.values()):
+            raise core.refuse(f"emit_pipeline with {', '.join(sorted(others))} is not recorded")
+        k, code = kernel(), body_of(body)[1]
+        ins = leaves(in_specs)
+        specs = ins + leaves(out_specs)
+        if len(specs) != len(refs):
+            raise core.refuse(f"a pipeline of {len(specs)} specifications is given {len(refs)} references")
+        names = parameter_names(body, len(refs))
+        parts = [Operand(k, name, ref, spec, i >= len(ins), ("pipeline", code, i))
+                 for i, (name, ref, spec) in enumerate(zip(names, refs, specs))]
+        outside = k.grid, k.at
+        k.grid = normal_grid(grid)
+        try:
+            run_steps(k, parts[:len(ins)], parts[len(ins):], (), lambda: body(*[one.ref for one in parts], *scratches))
+        finally:
+            k.grid, k.at = outside
+    return run
 
 
 def semaphores_out(storage: Storage) -> Ref:
@@ -572,7 +597,7 @@ def modules() -> Dict[str, types.ModuleType]:
         "DeviceIdType": DeviceIdType, "semaphore_signal": semaphore_signal, "semaphore_wait": semaphore_wait,
         "semaphore_read": semaphore_read,
         "MemorySpace": MemorySpace, "ANY": MemorySpace.ANY, "HOST": MemorySpace.HOST, "delay": lambda *_: None, "run_scoped": run_scoped,
-        "CostEstimate": Parameters, "load": load, "store": store, "emit_pipeline": refused("emit_pipeline"), "CompilerParams": Parameters}
+        "CostEstimate": Parameters, "load": load, "store": store, "emit_pipeline": emit_pipeline, "CompilerParams": Parameters}
     pl = program.standin(
         "jax.experimental.pallas", **both, pallas_call=pallas_call, BlockSpec=BlockSpec, GridSpec=GridSpec, no_block_spec=no_block_spec,
         program_id=program_id, num_programs=num_programs, when=when, loop=loop, ds=Slice, dslice=Slice, Slice=Slice, cdiv=cdiv, swap=swap,
