@@ -147,6 +147,34 @@ class Answers(unittest.TestCase):
         for words in ("refuted: wrong result at 2 ranks", "expected", "obtained", "last written by rank"):
             self.assertIn(words, self.folded)
 
+    def test_what_would_fix_it_is_tried(self):
+        signal, wait = line_of(PUSH, "# the signal"), line_of(PUSH, "# the wait")
+        one_box = PUSH.replace("call % 2", "0")
+        weak = PUSH.replace('sem="acquire"', 'sem="relaxed"'), PUSH.replace('sem="release"', 'sem="relaxed"')
+        for text, words, options in (
+                (one_box, "a barrier of all ranks between calls (--between barrier)", ()),
+                (weak[0], f"sem='acquire' at run.py:{wait}", ()),
+                (weak[1], f"sem='release' at run.py:{signal}", ()),
+                (weak[1].replace('sem="acquire"', 'sem="relaxed"'), f"sem='release' at run.py:{signal} and sem='acquire' at run.py:{wait}", ()),
+                (PUSH.replace('scope="sys")  # the signal', 'scope="gpu")  # the signal'), f"scope='sys' at run.py:{signal}", ()),
+                (PUSH.replace("< epoch", "!= epoch"), f"a loop that ends at '>=', not only at '==', at run.py:{wait}", ()),
+                (PUSH.replace("flag.zero_()", "pass"), "zeroing 'flag' on all ranks before the first kernel", ())):
+            self.verify(text, "-n", "2", *options)
+            self.assertIn(f"fix: {words} (tried at 2 ranks: proved)", self.folded)
+        for text in (PUSH.replace("total += ", "total = "), PUSH.replace("+ first + rank, epoch", "+ first + peer, epoch"),
+                     one_box.replace("call + 1", "1")):
+            self.verify(text, "-n", "2")
+            self.assertIn("refuted", self.folded)
+            self.assertNotIn("fix:", self.folded)
+
+    def test_a_barrier_in_the_kernel(self):
+        """Where the host meets already and one launch alone is wrong, the kernel has to."""
+        text = PUSH.replace("call % 2", "0").replace("    push[", "    push[(2,)](x, y, boxes, flags, n, 2 * call + 1, 0, rank=rank, world=world, BLOCK=64)\n    push[")
+        text = text.replace("n, call + 1, 0", "n, 2 * call + 2, 0")
+        self.verify(text, "-n", "2", "--between", "barrier")
+        self.assertIn(f"fix: a barrier, in which programs of the same number of all ranks meet, before run.py:{line_of(text, '# the store')} (tried",
+                      self.folded)
+
     def test_json(self):
         answer = json.loads(self.verify(PUSH, "-n", "2", "--json"))["files"][0]
         self.assertEqual((answer["calls"], answer["calls_per_launch"], answer["runs"][0]["proved"]), (3, 2, "for any number of calls"))

@@ -24,6 +24,7 @@ struct peal_recorded_options {
     int64_t calls; /* 0: not given */
     int between, model;
     bool in_order_copies;
+    const char *tries; /* what the recorder changes to see whether it helps: lines of KEY=VALUE; not an option */
 };
 
 /* What only programs in Python have. */

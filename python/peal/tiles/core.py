@@ -362,13 +362,14 @@ class Program(Lane):
         self.index = 0
         self.grid: Tuple[int, int, int] = (1, 1, 1)
         self.threads = 128
+        self.has_met = False                # all programs of this number, because that is tried
         self.apart: Dict[int, Lane] = {}    # threads with lanes of their own
         self.opening = self.met = Orders(None)  # where the launch began, and where the last barrier was
         self.program = self
         self.branches: List[Tuple[Any, Tuple[int, int], Set[int]]] = []  # in progress: the frame (None: until it is taken away), its lines, the threads in it
 
     def begin(self, index: int, grid: Tuple[int, int, int], threads: int) -> None:
-        self.index, self.grid, self.threads = index, grid, threads
+        self.index, self.grid, self.threads, self.has_met = index, grid, threads, False
         self.branches.clear()
         for lane in (self, *self.apart.values()):
             lane.begun = lane.opened = lane.closes = False
@@ -730,7 +731,19 @@ class Rank:
             writer.raw(f"block {lane.block}")
         if len(writer.lines) > MAX_OPS // self.recording.ranks:
             raise refuse(f"rank {self.index} does more than {MAX_OPS // self.recording.ranks} operations: a loop without end?")
-        return writer.say(text, place())
+        where = place()
+        if self.recording.tries and isinstance(lane, Program) and ("meet", where) in self.recording.tries and (
+                not lane.has_met):
+            self._meet_before(lane)
+            return self.say(lane, text)
+        return writer.say(text, where)
+
+    def _meet_before(self, program: Program) -> None:
+        """Tried: programs of the same number meet before what each first does at the line."""
+        program.has_met = True
+        program.barrier()
+        self.recording.meet(f"meet_{program.number}", self, lambda: program)
+        program.barrier()
 
     def parts(self) -> List[Tuple[int, int]]:
         """The lines before the first call, of each call, and after the last one."""
@@ -789,12 +802,17 @@ class Recording:
         self.at_end: List[Callable[[], None]] = []  # called once, before the text is made
         self.dry = False  # kernels are launched and do nothing
         self.boxes = 0    # of barriers, at the ends of the heaps
+        self.tries: Dict[Tuple[str, Place], str] = {}  # what is tried, whether it would fix the program: `sem` at a place is another one
         self.asked = 1 << 30  # calls that the verdict is for, if they are not alike
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
         self.held: List[Tuple[int, Set[int], str, Place]] = []
         self.at_end: List[Callable[[], None]] = []  # what stand-ins have to say when all ranks are done
+
+    def tried(self, kind: str, said: str) -> str:
+        """What the author's line says, or what is tried there instead."""
+        return self.tries.get((kind, place()), said) if self.tries else said
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -855,6 +873,8 @@ class Recording:
         self._check_held()
         self._settle_waits()
         self._tell_apart()
+        for region in [region for rank_ in self.rank for region in rank_.regions]:
+            region.zeroed |= region.name == self.tries.get(("zero", ("-", 0)))
         cells = self._all_cells()
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
         folded = self._fold(done)

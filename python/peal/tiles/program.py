@@ -47,11 +47,15 @@ class Options:
         self.inputs: Dict[str, str] = {}
         self.implements: Optional[str] = None
         self.arguments: List[str] = []
+        self.tries: Dict[Tuple[str, core.Place], str] = {}
         for line in settings.splitlines():
             name, _, value = line.partition("=")
             if name == "input":
                 memory, _, file = value.partition("=")
                 self.inputs[memory] = file
+            elif name == "try":
+                kind, number, what, file = value.split(" ", 3)
+                self.tries[(kind, (file, int(number)))] = what
             elif name == "argument":
                 self.arguments.append(value)
             elif name in ("calls", "in_order_copies"):
@@ -87,6 +91,7 @@ class World:
         self.environment = dict(os.environ)
         self.calls_used = False
         self.more_calls = 0                 # than asked for: to see whether they are alike with a longer period
+        self.recording.tries = options.tries
         self.recording.asked = 1 << 30 if self.repeated.loop else options.calls
         self.recording.let_others_run = lambda ready: self.wait_until(ready, None)
         self.threads: List[threading.Thread] = []

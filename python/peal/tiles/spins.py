@@ -55,7 +55,8 @@ def _order(sem: Any, scope: Any) -> Tuple[str, str]:
         raise refuse(f"there is no order '{sem}': acquire, release, acq_rel and relaxed are known")
     if scope not in SCOPES:
         raise refuse(f"there is no scope '{scope}': cta, gpu and sys are known")
-    return ORDERS[sem], SCOPES[scope]
+    recording = core.rank().recording
+    return recording.tried("sem", ORDERS[sem]), recording.tried("scope", SCOPES[scope])
 
 
 def _lane(element: int, several: bool, apart: bool) -> Lane:
@@ -319,6 +320,8 @@ def _waiting_line(cell: Cell, relation: str, value: int, address: int, lane: Lan
 
 
 def _wait_relation(lane: Lane, address: int, nbytes: int, relation: str, value: int) -> str:
+    if relation == "eq":
+        relation = lane.rank.recording.tried("wait", relation)
     if relation in ("ge", "gt", "eq"):
         return f"{ {'ge': '>=', 'gt': '>', 'eq': '=='}[relation]} {value}"
     if relation == "ne" and value == 0:

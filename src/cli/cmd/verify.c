@@ -227,6 +227,7 @@ static int verify_files(struct peal_cli *cli, const struct peal_verify_settings 
         .require = require,
         .workers = peal_verify_workers(o),
         .origin = origin,
+        .cli = origin ? cli : NULL,
         .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
     };
     if (o->fix && !o->fix_all && nargs > 1)

@@ -60,6 +60,8 @@ struct peal_files_job {
     const char *cache;
     bool find_fixes, fix; /* fix: apply them to the file */
     bool keep_plans;
+    const struct peal_cli
+        *cli; /* of a program, which is recorded again to find what would fix it; or NULL */
     const char *origin; /* of all files: what reports name instead; NULL: each its own */
     struct peal_file_task *tasks;
     size_t ntasks;

@@ -355,8 +355,7 @@ static void put_counterexample(const struct peal_file_task *task, struct peal_te
     peal_story_release(&files);
 }
 
-/* The first refuted one, or else the first that is not proved. */
-static const struct peal_file_task *worst_of(const struct peal_files_job *job)
+const struct peal_file_task *peal_program_worst(const struct peal_files_job *job)
 {
     const struct peal_file_task *worst = NULL;
     for (size_t i = 0; i < job->ntasks; i++) {
@@ -372,7 +371,7 @@ static const struct peal_file_task *worst_of(const struct peal_files_job *job)
 
 void peal_program_report(const struct peal_files_job *job, struct peal_text *out)
 {
-    const struct peal_file_task *worst = worst_of(job);
+    const struct peal_file_task *worst = peal_program_worst(job);
     put_verdicts(job, out);
     put_table(job, out);
     put_conditions(job, out);
@@ -383,6 +382,13 @@ void peal_program_report(const struct peal_files_job *job, struct peal_text *out
         peal_text_fold(out, from, 2, PEAL_TEXT_WIDTH);
         if (worst->runs.at[0].answer)
             put_counterexample(worst, out);
+        from = out->len;
+        for (size_t i = 0; i < worst->findings.list.len; i++) {
+            const struct peal_finding *f = &worst->findings.list.at[i];
+            if (strcmp(f->rule, PEAL_PROGRAM_FIX) == 0)
+                peal_text_printf(out, "%s\n", f->message);
+        }
+        peal_text_fold(out, from, 4, PEAL_TEXT_WIDTH);
     }
     peal_text_puts(out, "\n");
 }

@@ -6,6 +6,8 @@
 
 #include "cli/import/files.h"
 
+#define PEAL_PROGRAM_FIX "tried" /* the rule of findings that would fix a program */
+
 /* Finds out which call and program each step of the run's counterexample belongs to, while the plan and the recording's text
  * are there. */
 void peal_program_place_steps(struct peal_file_task *task, struct peal_file_run *run,
@@ -13,6 +15,11 @@ void peal_program_place_steps(struct peal_file_task *task, struct peal_file_run 
 /* "for any number of calls", "for 3 calls": what a proof speaks of. */
 void peal_program_scope(const struct peal_file_task *task, const struct peal_verification *v,
                         struct peal_text *out);
+/* files_program_fix.c. Looks for a change of one line that proves the first number of ranks that is refuted, and adds it to its
+ * findings. */
+void peal_program_find_fix(const struct peal_files_job *job);
+/* The task that is told: the first refuted one, or else the first that is not proved; NULL: all are. */
+const struct peal_file_task *peal_program_worst(const struct peal_files_job *job);
 /* Are all tasks of the job recordings of programs? */
 bool peal_program_is(const struct peal_files_job *job);
 /* Everything up to the line of totals. */

@@ -66,12 +66,15 @@ static void become(const char *const *args)
 struct limited {
     const char *const *args;
     int output;
+    bool quiet; /* what it says is of no interest */
 };
 static void become_limited(void *data)
 {
     const struct limited *what = data;
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
     dup2(what->output, STDOUT_FILENO);
+    if (what->quiet)
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
     setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
     become(what->args);
 }
@@ -146,7 +149,7 @@ static bool run_limited(const struct peal_cli *cli, const struct peal_limits *li
     struct peal_text why = {0};
     bool good = peal_limits_run(limits, become_limited, what, &code, &why);
     bool said = code == REFUSED || code == NO_PYTHON;
-    if (!good)
+    if (!good && !what->quiet)
         fprintf(stderr, "peal %s: '%s' was not recorded%s%s\n", cli->command->name, path,
                 said ? "" : ": it ", said ? "" : peal_text_get(&why));
     peal_text_release(&why);
@@ -195,6 +198,7 @@ static void list_settings(const struct peal_recorded_options *o, struct peal_tex
     peal_text_printf(out, "\n%s", o->in_order_copies ? "in_order_copies=1\n" : "");
     if (o->implements)
         peal_text_printf(out, "implements=%s\n", o->implements);
+    peal_text_puts(out, o->tries ? o->tries : "");
     for (size_t i = 0; i < o->inputs.len; i++)
         peal_text_printf(out, "input=%s=%s\n", o->inputs.at[i].key, o->inputs.at[i].value);
 }
@@ -241,7 +245,7 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                           NULL};
     int output = memfd_create("peal-names", MFD_CLOEXEC);
     if (output >= 0 && write_package(out->folder)) {
-        struct limited what = {args, output};
+        struct limited what = {args, output, options->recorded.tries != NULL};
         ok = run_limited(cli, &limits, &what, path);
         take_names(out, output);
         if (ok && out->npaths == 0)
