@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels and programs that must not be proved: what a recording could get wrong without a word, and bad input. Each is refused with the author's
 line, or found wrong by the verifier."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 import unittest
 
 from peal.record import Refused
-from test_tiles import MEMORY, record
+from test_tiles import COMMAND, MEMORY, record
 
 TENSORS = '''
 x, y = Memory("in", "x", 64, "float32", kept=True), Memory("out", "y", 64, "float32", kept=True)
@@ -109,6 +115,91 @@ class Refusals(unittest.TestCase):
         text = record(kernel("tl.store(y + i, tl.load(x + i).to(tl.float16).to(tl.bfloat16, bitcast=True).to(tl.float32))"))
         self.assertIn("compute bits", text)
         self.assertIn("i32=1.0", record(kernel("tl.store(f + i, tl.load(x + i, mask=i < 4, other=1.5).to(tl.int32))")))
+
+    def test_what_no_kernel_is(self):
+        for text, why in (
+                ("import time\n" + kernel("tl.store(y + int(time.time()) % 2, 1.0)"), "uses the module 'time'"),
+                ("COUNT = 0\n" + kernel("global COUNT\nCOUNT = 1\ntl.store(y, 1.0)"), "the kernel 'k' sets 'COUNT'"),
+                (kernel("k[(1,)](x, y, box, f)"), "a kernel launches a kernel"),
+                (kernel("tl.store(y, 1.0)", "k[(1 << 20,)](x, y, box, f)"), "a grid of 1048576 programs"),
+                (kernel("tl.store(y, 1.0)", "k[(-1,)](x, y, box, f)"), "is no grid"),
+                (kernel("tl.store(y, 1.0)", "k[(1, 1, 1, 1)](x, y, box, f)"), "is no grid"),
+                (kernel("tl.store(y, 1.0)", "k(x, y, box, f)"), "called without a grid"),
+                (kernel("tl.store(y, 1.0)", "k[(1,)](x, y, box)"), "nothing is given for the parameter 'f'"),
+                (kernel("tl.store(y, 1.0)", "k[(0,)](x, y, box, f)"), "launches no kernel"),
+                (kernel("tl.store(y + tl.arange(0, 1 << 25), 1.0)"), "a range from 0 to"),
+                (kernel("while True:\n    tl.store(y, 1.0)"), "a loop without end"),
+                (kernel("tl.store(y, 1.0)", "import threading\nt = threading.Thread(target=lambda: k[(1,)](x, y, box, f))\nt.start()\nt.join()\n"
+                        "k[(1,)](x, y, box, f)"), "and by no other"),
+                (kernel("tl.store(y, 1.0)", "if RANK == 0: program.barrier()\nk[(1,)](x, y, box, f)\nprogram.barrier()"), "never comes: rank 1 has ended"),
+                (kernel("tl.store(y, 1.0)", "k[(1,)](x, y, box, f)\nif RANK: raise SystemExit(0)\nprogram.barrier()"), "never comes: rank 1 has ended")):
+            with self.subTest(text[-100:]), self.assertRaisesRegex(Refused, why.replace("(", "[(]")) as caught:
+                record(text)
+            self.assertIn("run.py:", str(caught.exception)) if "launches no" not in why else None
+
+
+@unittest.skipUnless(COMMAND, "PEAL_COMMAND is not set")
+class Commands(unittest.TestCase):
+    """Programs that harm the process that records them: an error with the line, and nothing left behind."""
+
+    def start(self, folder, host, body="tl.store(y + i, 1.0)", name="run.py", **environment):
+        os.makedirs(os.path.join(folder, "tmp"))
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(MEMORY + kernel(body, host))
+        return subprocess.Popen([COMMAND, "verify", name, "-n", "2", "--calls", "1", "--no-cache"], cwd=folder, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, env={**os.environ, "PEAL_PYTHON": sys.executable, "TMPDIR": os.path.join(folder, "tmp"), **environment})
+
+    def nothing_is_left(self, folder):
+        """A process of its own tidies up after the command has ended, however it ended."""
+        for _ in range(100):
+            left = os.listdir(os.path.join(folder, "tmp"))
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    left += [pid] if os.path.realpath(f"/proc/{pid}/cwd") == os.path.realpath(folder) else []
+                except OSError:
+                    continue  # it has ended
+            if not left:
+                return
+            time.sleep(0.1)
+        self.fail(f"left behind: {left}")
+
+    def test_programs(self):
+        line = LINE + 1  # of the host's first
+        for host, why in (
+                ("def (:", f"run.py:{line}: SyntaxError"), ("1 / 0", f"run.py:{line}: ZeroDivisionError"), ("exit(3)", f"run.py:{line}: "),
+                ("def g(): g()\ng()", f"run.py:{line}: RecursionError"), ("import os; os._exit(0)", "it ended its own process"),
+                ("import os; os.abort()", "run.py\", line " + str(line)), ("a = bytearray(1 << 40)", f"run.py:{line}: MemoryError"),
+                ("while True: pass", f"run.py:{line}: the time for recording is over here"), ("import nothing_like_it", f"run.py:{line}: ModuleNotFoundError"),
+                ("raise KeyboardInterrupt", f"run.py:{line}: KeyboardInterrupt"),
+                ("import os, time\nif os.fork() == 0: time.sleep(1000)\nk[(1,)](x, y, box, f)", "proved"),
+                ("for _ in range(100000): print('flood' * 20)\nk[(1,)](x, y, box, f)", "proved"),
+                ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nk[(1,)](x, y, box, f)", "proved")):
+            with self.subTest(host), tempfile.TemporaryDirectory() as folder:
+                with self.start(folder, host, PEAL_RECORD_SECONDS="3" if "while" in host else "30") as process:
+                    said = process.communicate(timeout=120)[0]
+                self.assertIn(why, said[-4000:])
+                self.assertEqual(process.returncode == 0, why == "proved", said[-4000:])
+                self.nothing_is_left(folder)
+
+    def test_names_that_are_not_ascii(self):
+        with tempfile.TemporaryDirectory(suffix="-größe 数") as folder:
+            with self.start(folder, "k[(1,)](x, y, box, f)", "tl.store(y + 999, 1.0)", name="läuft 数.py") as process:
+                said = process.communicate(timeout=120)[0]
+            self.assertIn(f"läuft 数.py:{LINE}: rank 0 uses ", said)
+            self.nothing_is_left(folder)
+
+    def test_being_ended(self):
+        for number in signal.SIGINT, signal.SIGTERM:
+            with self.subTest(number), tempfile.TemporaryDirectory() as folder:
+                with self.start(folder, "open('started', 'w').close()\nwhile True: pass") as process:
+                    for _ in range(600):
+                        if os.path.exists(os.path.join(folder, "started")):
+                            break
+                        time.sleep(0.1)
+                    process.send_signal(number)
+                    process.communicate(timeout=60)
+                self.assertNotEqual(process.returncode, 0)
+                self.nothing_is_left(folder)
 
 
 if __name__ == "__main__":

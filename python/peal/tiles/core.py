@@ -995,7 +995,7 @@ def set_rank(rank: Optional[Rank]) -> None:
 def rank() -> Rank:
     """The rank of this thread."""
     if _current.rank is None:
-        raise Refused("this is for programs that 'peal record' or 'peal verify' runs")
+        raise refuse("this is done by the threads of a program that 'peal record' or 'peal verify' runs, one for each rank, and by no other")
     return _current.rank
 
 

@@ -16,6 +16,7 @@ import importlib.machinery
 import importlib.util
 import operator
 import os
+import queue
 import sys
 import threading
 import types
@@ -83,7 +84,7 @@ class World:
         self.done: Set[int] = set()
         self.tested: Set[int] = set()       # ranks that have found nothing new since anything happened
         self.failure: Optional[BaseException] = None
-        self.finished = threading.Semaphore(0)
+        self.finished: queue.SimpleQueue[None] = queue.SimpleQueue()  # its get() can be interrupted by a signal
         self.boxes: Dict[Any, Dict[int, Any]] = {}
         self.meetings: Dict[Any, int] = {}
         self.modules: List[Dict[str, Any]] = [{} for _ in range(ranks)]
@@ -105,16 +106,22 @@ class World:
     # -- turns --
 
     def start(self) -> None:
-        """Runs all ranks to their end; raises what one of them raised."""
+        """Runs all ranks to their end; raises what one of them, or a thread that it started, raised."""
         threading.stack_size(16 << 20)
+        threading.excepthook = self._failed
         self.threads = [threading.Thread(target=self._run, args=(index,), daemon=True) for index in range(self.recording.ranks)]
         for thread in self.threads:
             thread.start()
         self._enter(0)
         self.turns[0].release()
-        self.finished.acquire()
+        self.finished.get()
         if self.failure is not None:
             raise self.failure
+
+    def _failed(self, what: Any) -> None:
+        """A thread of the program has failed, and what it would have done is missing."""
+        if not issubclass(what.exc_type, SystemExit):
+            self.failure = self.failure or (what.exc_value or what.exc_type()).with_traceback(what.exc_traceback)
 
     def _run(self, index: int) -> None:
         self.turns[index].acquire()
@@ -124,13 +131,13 @@ class World:
                 _run_file(self.path, self.options.arguments, self.repeated)
             except SystemExit as end:
                 if end.code not in (None, 0):
-                    self.failure = Refused(f"{self.path}: the program ended with {end.code!r}")
+                    self.failure = RuntimeError(f"the program ended with {end.code!r}").with_traceback(end.__traceback__)
             except BaseException as error:  # pylint: disable=broad-except
                 self.failure = error
         self.done.add(index)
         self.tested.clear()
         if self.failure is not None or len(self.done) == self.recording.ranks:
-            self.finished.release()
+            self.finished.put(None)
         else:
             self._pass_on(index)
 
@@ -543,11 +550,13 @@ def _run(here: World, dry: bool, then: Callable[[World], Any]) -> Any:
         setattr(sys.modules["peal"], public.__name__, public)
     _shared.clear()
     _world, here.recording.dry = here, dry
+    hook = threading.excepthook
     try:
         here.start()
         return then(here)
     finally:
         sys.meta_path.remove(finder)
+        threading.excepthook = hook
         for name in [name for name in sys.modules if name not in modules and not _is_shared(name)]:
             del sys.modules[name]
         sys.path[:] = paths

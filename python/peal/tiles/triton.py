@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
 import operator
 import types
@@ -72,6 +73,9 @@ class JITFunction:
     def __init__(self, fn: Callable[..., Any]) -> None:
         functools.update_wrapper(self, fn)
         self.fn = fn
+        for step in dis.get_instructions(fn.__code__):
+            if step.opname == "STORE_GLOBAL":
+                raise refuse(f"the kernel '{fn.__name__}' sets '{step.argval}', which is not its own")
         self.arg_names = list(fn.__code__.co_varnames[:fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount])
         annotations = getattr(fn, "__annotations__", {})
         self.constants = {name for name, given in annotations.items() if given is constexpr or "constexpr" in str(given)}
@@ -134,7 +138,14 @@ class _Globals(dict):  # type: ignore[type-arg]
         self.of = of
 
     def __missing__(self, name: str) -> Any:
-        return self.of[name]
+        found = self.of[name]
+        if isinstance(found, types.ModuleType) and found.__name__ in NO_KERNELS:
+            raise refuse(f"a kernel uses the module '{found.__name__}', of which no kernel can be compiled")
+        return found
+
+
+# What differs from run to run, or acts on the host.
+NO_KERNELS = {"random", "time", "datetime", "os", "sys", "threading", "subprocess", "socket", "numpy", "numpy.random", "secrets", "uuid", "io"}
 
 
 class Compiled:
