@@ -175,6 +175,21 @@ class Answers(unittest.TestCase):
         self.assertIn(f"fix: a barrier, in which programs of the same number of all ranks meet, before run.py:{line_of(text, '# the store')} (tried",
                       self.folded)
 
+    def test_other_commands(self):
+        """What is proved runs: flags that rise hold for every launch."""
+        for command, options, words in (
+                ("run", ("-n", "2"), "allreduce: right"),
+                ("sim", ("-n", "2", "-m", "mesh4x4"), "data full: the result is what the contract says"),
+                ("plan", ("-n", "2", "--rank", "0"), "notify flag[0] = 2 * launch + 1"),
+                ("export", ("-n", "2", "--to", "msccl"), "only one-writer signals of one launch")):
+            self.verify(PUSH, *options, command=command)
+            self.assertIn(words, self.folded)
+
+    def test_what_is_not_done_is_said(self):
+        for options, words in ((("--fix",), "--fix does not change 'run.py'"), (("run.py",), "in Python are verified one at a time")):
+            self.verify(PUSH, *options)
+            self.assertIn(words, self.folded)
+
     def test_json(self):
         answer = json.loads(self.verify(PUSH, "-n", "2", "--json"))["files"][0]
         self.assertEqual((answer["calls"], answer["calls_per_launch"], answer["runs"][0]["proved"]), (3, 2, "for any number of calls"))

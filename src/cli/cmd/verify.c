@@ -248,8 +248,13 @@ static int verify_python(struct peal_cli *cli, const struct peal_verify_settings
     int code = PEAL_EXIT_OTHER;
     recorded.kernel.ranks.len = recorded.kernel.counts.len = 0;
     recorded.kernel.nodes = recorded.kernel.machine = NULL;
-    if (o->kernel.ranks.all || o->fix || o->fix_all)
-        return peal_cli_usage(cli, "-n all and --fix are for kernels in Peal's language");
+    if (o->kernel.ranks.all)
+        return peal_cli_usage(cli, "-n all is for kernels in Peal's language");
+    if (o->fix || o->fix_all)
+        return peal_cli_usage(cli,
+                              "--fix does not change '%s': what would fix a program is tried and "
+                              "said without it",
+                              path);
     if (peal_python_record(cli, path, &o->kernel, o->quick ? "2,3,4" : "2,3,4,5,8", &recordings))
         code = verify_files(cli, &recorded, recordings.paths, recordings.npaths, path);
     peal_python_release(&recordings);
@@ -462,6 +467,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     for (int i = 0; i < nargs; i++) {
         if (!peal_import_options_fit(cli, &o->kernel, args[i]))
             return PEAL_EXIT_USAGE;
+        if (nargs > 1 && peal_python_names_file(args[i]))
+            return peal_cli_usage(
+                cli, "'%s': kernels and programs in Python are verified one at a time", args[i]);
     }
     if (nargs == 1 && peal_python_names_file(args[0]))
         return verify_python(cli, o, args[0]);
