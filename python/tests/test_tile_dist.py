@@ -109,6 +109,13 @@ class Distributed(unittest.TestCase):
         said = [line for line in ops(record(DIST + kernel(body), 4)) if "add 5" in line]
         self.assertEqual([(int(line.split()[1], 0) - core.heap(0)) // core.HEAP_BYTES for line in said], [1, 2, 3])
 
+    def test_each_thread_of_a_branch_has_a_lane(self):
+        text = record(DIST + kernel("thread = tid(0)\nif thread < world:\n    while atomic_cas(dl.symm_at(flags, thread), 0, 1, 'sys', 'release') != 0:\n"
+                                    "        pass\n__syncthreads()"), 3)
+        own = text.split("\nrank 0\n")[1].split("\nrank ")[0]
+        lanes = [part.splitlines()[0].split()[1] for part in own.split("\nlane ") if "\ntake " in part]
+        self.assertEqual(lanes, ["p0.t0", "p0.t1", "p0.t2"])
+
     def test_waits(self):
         for body, wanted in (("shmem.signal_wait_until(flags, shmem.NVSHMEM_CMP_EQ, 3)", "== 3 acquire system"),
                              ("shmem.signal_wait_until(flags, shmem.NVSHMEM_CMP_GE, 3)", ">= 3 acquire system"),

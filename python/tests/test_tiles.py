@@ -173,7 +173,7 @@ apart[(1,)](f)
         self.assertEqual([line for line in ops(text) if not line.startswith("order")],
                          [f"notify {heap + 4 * at:#x} 4 set {value} release system" for at, value in ((0, 7), (1, 8), (2, 8), (5, 9))]
                          + [f"write i32@{heap + 24:#x}*1 1.0"])
-        self.assertEqual(sum(line.startswith("order") for line in ops(text)), 3 * 4)
+        self.assertEqual(sum(line.startswith("order") for line in ops(text)), 4 * 4)  # four threads, each of them a lane
 
     def test_what_cannot_be_recorded_has_a_line(self):
         for body, why in (

@@ -541,6 +541,8 @@ class Rank:
         self.stream_number = 0
         self.calls: List[int] = []           # where each call begins among the lines
         self.calls_end: Optional[int] = None  # and what follows the last one
+        self.made: List[Region] = []         # in order
+        self.made_before: List[int] = []     # each call: how many regions
         self.state: Dict[str, Any] = {}      # of stand-ins, by their name
         self.last_lane: Optional[Lane] = None
         self.found: Optional[Region] = None
@@ -577,6 +579,7 @@ class Rank:
             name = _next_name(name)
         self.names.add(name)
         region = Region(self, kind, name, address, nbytes, dtype)
+        self.made.append(region)
         region.zeroed, region.kept, region.contents = zeroed, kept, contents
         self._add(region)
         return region
@@ -756,6 +759,7 @@ class Rank:
         """What follows is one more call: it begins as the first one does, so that calls can be compared."""
         self.end_call()
         self.calls.append(len(self.writer.lines))
+        self.made_before.append(len(self.made))
 
     def meet_all(self) -> None:
         """What all streams did comes before what follows on any of them."""
@@ -885,6 +889,8 @@ class Recording:
             self.assume("calls", f"that later calls go on like the {len(self.rank[0].calls)} that were recorded"
                         + (", with values of flags that rise as they do there" if folded.rises else ""))
         self._say_who_zeroes()
+        if not folded:
+            self._promise_of(calls)
         yield from head(self.name, self.ranks, 0 if folded else 1, self.promise)
         yield f"calls {calls} period {folded.period if folded else 0}"
         for text in [*self.notes, *(f"assumes {text}" for text in self.assumed.values())]:
@@ -902,6 +908,23 @@ class Recording:
                 yield from numbered(parts[1:calls + 1]) if calls else parts[1]
                 yield "call 0"
                 yield from parts[-1]
+
+    def _promise_of(self, calls: int) -> None:
+        """Memory that each call makes anew is promised as the last call that is shown made it."""
+        rank_, words = self.rank[0], (self.promise or "").split()
+        if not words or len(rank_.calls) <= calls:
+            return
+        for at in (2, 4):  # NAME input REGION output REGION
+            number = next((number for number, region in enumerate(rank_.made) if region.name == words[at]), 0)
+            call = bisect.bisect_right(rank_.made_before, number) - 1
+            if call >= calls:
+                there = rank_.made[rank_.made_before[calls - 1] + number - rank_.made_before[call]]
+                for each in self.rank:
+                    for region in each.regions:
+                        if region.name == there.name:
+                            region.kind, region.shared, region.kept, region.zeroed = "out" if at == 4 else "inout", True, True, False
+                words[at] = there.name
+        self.promise = " ".join(words)
 
     def _say_who_zeroes(self) -> None:
         starts = sorted(address for address, _ in self.cells)

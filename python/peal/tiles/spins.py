@@ -62,9 +62,9 @@ def _order(sem: Any, scope: Any) -> Tuple[str, str]:
 def _lane(element: int, several: bool, apart: bool) -> Lane:
     """Who does it. Atomics of the language: the program, whose threads meet before they release and after they acquire. Assembly
     (apart): a thread for each element of a tile; the thread that acts alone; or the first one."""
-    lane = core.current()
+    lane = core.rank().lane
     if not isinstance(lane, core.Program):
-        return lane
+        return core.current()
     alone = lane.acting()
     if alone is None and not apart:
         if lane.apart:
