@@ -295,6 +295,43 @@ class Verdicts(unittest.TestCase):
         self.assertIn("race", self.verdict(PUSH.replace('"acquire"', '"relaxed"'), "-n", "2", "--between", "barrier").stdout)
         self.assertIn("wrong", self.verdict(PUSH.replace("total += ", "total = "), "-n", "2", "--between", "barrier").stdout)
 
+    def test_a_contract_from_outside(self):
+        plain = PUSH.replace("peal.expect(y, sum(peal.of_ranks(x)))\n", "")
+        for implements, answer in (("allreduce:x,y", "result: allreduce"), ("allreduce", "result: allreduce"), ("allgather:x,y", "refuted")):
+            self.assertIn(answer, self.verdict(plain, "-n", "2", "--between", "barrier", "--implements", implements).stdout, implements)
+        self.assertIn("of box, x, y", self.verdict(plain, "-n", "2", "--implements", "allreduce:x,z").stderr)
+
+    def test_given_contents_decide(self):
+        text = '''
+@triton.jit
+def route(x, box, where, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(box + tl.load(where + RANK) * BLOCK + at, tl.load(x + at))
+
+x, box, where = Memory("in", "x", 8, "float32"), Memory("window", "box", 32, "float32"), Memory("window", "where", 2, "int32")
+route[(1,)](x, box, where, BLOCK=8)
+'''
+        with tempfile.TemporaryDirectory() as folder:
+            for numbers, answer in (((1, 3), "for the given contents of 'where'"), ((1, 9), "bytes after the end of 'box'"), ((1,), "4 bytes are given")):
+                path = os.path.join(folder, "where.bin")
+                with open(path, "wb") as file:
+                    file.write(np.array(numbers, np.int32).tobytes())
+                done = self.verdict(text, "-n", "2", "--input", f"where={path}")
+                self.assertIn(answer, " ".join((done.stdout + done.stderr).split()))
+        self.assertIn("give them by --input", self.verdict(text, "-n", "2").stderr)
+
+    def test_recordings_are_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
+                file.write(MEMORY + "import sys\nassert sys.argv[1:] == ['--size', '3']\n" + PUSH)
+            words = [COMMAND, "record", "-n", "2", "--between", "barrier", "-o", "push.rec", "run.py", "--size", "3"]
+            environment = {**os.environ, "PEAL_PYTHON": sys.executable}
+            done = subprocess.run(words, cwd=folder, text=True, check=False, capture_output=True, env=environment)
+            self.assertEqual(done.stdout, "push.rec: 2 ranks; peal verify push.rec proves it or shows what is wrong\n", done.stderr)
+            done = subprocess.run([COMMAND, "verify", "push.rec", "--no-cache"], cwd=folder, text=True, check=False, capture_output=True)
+            self.assertIn("1 proved", done.stdout)
+            self.assertEqual(sorted(os.listdir(folder)), ["push.rec", "run.py"])
+
     def test_a_hand_shake_in_assembly(self):
         proved = self.verdict(HANDSHAKE, "-n", "2")
         self.assertIn("proved", proved.stdout)

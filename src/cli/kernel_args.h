@@ -25,6 +25,8 @@ struct peal_recorded_options {
     int between, model;
     bool in_order_copies;
     const char *tries; /* what the recorder changes to see whether it helps: lines of KEY=VALUE; not an option */
+    char **arguments; /* of the program; not an option */
+    int narguments;
 };
 
 /* What only programs in Python have. */

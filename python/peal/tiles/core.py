@@ -16,6 +16,8 @@ import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+import numpy as np
+
 from ..record import SIZES, Refused, Writer, head, shown_file
 from .calls import Folded, fold, numbered
 
@@ -582,7 +584,17 @@ class Rank:
         self.made.append(region)
         region.zeroed, region.kept, region.contents = zeroed, kept, contents
         self._add(region)
+        if name in self.recording.inputs:
+            self._give(region, self.recording.inputs[name])
         return region
+
+    def _give(self, region: Region, given: bytes) -> None:
+        """What --input says is in it: the contents of all ranks one after the other, or the same for each."""
+        if len(given) not in (region.nbytes, region.nbytes * self.recording.ranks):
+            raise refuse(f"--input {region.name}: {len(given)} bytes are given, and it has {region.nbytes}")
+        start = self.index * region.nbytes if len(given) > region.nbytes else 0
+        region.contents, region.given, region.zeroed = np.frombuffer(given, np.uint8, region.nbytes, start), True, False
+        region.kind, region.shared, region.kept = "inout", True, True
 
     def free(self, region: Region) -> None:
         """Nobody on the host has it any more."""
@@ -809,6 +821,7 @@ class Recording:
         self.tries: Dict[Tuple[str, Place], str] = {}  # what is tried, whether it would fix the program: `sem` at a place is another one
         self.asked = 1 << 30  # calls that the verdict is for, if they are not alike
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
+        self.inputs: Dict[str, bytes] = {}  # --input, by the names of memory
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
         self.held: List[Tuple[int, Set[int], str, Place]] = []

@@ -567,6 +567,10 @@ def load(pointers: Any, mask: Any = None, other: Any = None) -> Tile:
     pointers = _addresses(pointers)
     element = pointers.dtype.element_ty
     assert element is not None
+    if not pointers.shape and mask is None and element.kind in "iu":
+        number = _constant_number(pointers.known, element)  # type: ignore[arg-type]
+        if number is not None:
+            return Tile((), element, number)
     chosen = mask_of(mask, pointers.shape)
     if element.kind != "f":
         found = _load_contents(pointers, chosen, other, element)
@@ -596,6 +600,17 @@ def load(pointers: Any, mask: Any = None, other: Any = None) -> Tile:
         rank.at(span.address, _extent(span))
         lane.copy(part.tile, span)
     return out
+
+
+def _constant_number(address: int, element: DType) -> Optional[int]:
+    """An entry of a table that nobody changes."""
+    region, size = core.rank().find(address), element.itemsize
+    if region is None or not region.constant or region.contents is None:
+        return None
+    offset = address - region.address
+    if offset % size or offset + size > region.nbytes:
+        return None
+    return int.from_bytes(region.contents[offset:offset + size].tobytes(), "little", signed=element.kind == "i")
 
 
 def _extent(span: Span) -> int:
@@ -1140,6 +1155,9 @@ def _odd(name: str, a: Tile, b: Tile) -> Optional[Tile]:
 
 def _pointer(name: str, a: Tile, b: Tile) -> Tile:
     """Pointers move by elements; two of them differ by elements."""
+    if type(a.known) is int and type(b.known) is int and name == "add" and not a.shape and not b.shape and b.dtype.kind != "p":  # pylint: disable=unidiomatic-typecheck
+        out = Tile((), a.dtype, a.known + b.known * a.dtype.element_ty.itemsize)  # type: ignore[union-attr]
+        return merge_origin(out, a, b) if a.origin or b.origin else out
     if a.known is None or b.known is None:
         raise refuse("data decides which address is used; if its contents are known, give them by --input")
     if name in COMPARISONS:

@@ -80,9 +80,16 @@ class World:
     def __init__(self, path: str, ranks: int, options: Options, repeated: Optional[Repeated] = None, exact: bool = False) -> None:
         self.path, self.options, self.repeated, self.exact = path, options, repeated or Repeated(), exact  # exact: no more calls than asked for
         self.recording = Recording(ranks, os.path.splitext(os.path.basename(path))[0])
+        for name, file in options.inputs.items():
+            try:
+                with open(file, "rb") as opened:
+                    self.recording.inputs[name] = opened.read()
+            except OSError as error:
+                raise Refused(f"--input {name}: {error.strerror}: '{file}'") from None
         self.turns = [threading.Semaphore(0) for _ in range(ranks)]
         self.done: Set[int] = set()
         self.tested: Set[int] = set()       # ranks that have found nothing new since anything happened
+        self.gives_up: Set[int] = set()     # ranks that wait for something that need not come
         self.failure: Optional[BaseException] = None
         self.finished: queue.SimpleQueue[None] = queue.SimpleQueue()  # its get() can be interrupted by a signal
         self.boxes: Dict[Any, Dict[int, Any]] = {}
@@ -156,10 +163,14 @@ class World:
         """Lets other ranks run until it is so. If it never is: refused, or with `what` None, given up."""
         index = core.rank().index
         self.tested.clear()
+        if what is None:
+            self.gives_up.add(index)
         while not ready():
             self.tested.add(index)
-            if len(self.tested | self.done) == self.recording.ranks:
+            stalled = len(self.tested | self.done) == self.recording.ranks
+            if stalled and (what is None or not self.gives_up):  # those who can give up do so first
                 if what is None:
+                    self.gives_up.discard(index)
                     return
                 ended = sorted(self.done)
                 raise refuse(f"rank {index} waits for {what}, which never comes" + (f": rank {ended[0]} has ended" if ended else ""))
@@ -167,6 +178,7 @@ class World:
             self.turns[index].acquire()
             if self.failure is not None:
                 raise SystemExit(0)
+        self.gives_up.discard(index)
 
     def exchange(self, value: Any, group: Optional[Sequence[int]] = None, what: str = "the other ranks") -> List[Any]:
         """What each rank of the group gives, for all of them; in the order of the group."""
@@ -181,7 +193,7 @@ class World:
 
     def wants_more_calls(self, number: int) -> bool:
         """Would more calls show with which period they are alike? All ranks ask."""
-        if self.more_calls or self.exact or self.recording.dry or not 1 < number < 2 * MAX_PERIOD:
+        if self.exact or self.recording.dry or not 1 < number < 2 * MAX_PERIOD:
             return False
         mine = core.rank()
         is_small = mine.line_count() < SMALL
@@ -452,7 +464,7 @@ def calls() -> Iterator[int]:
             barrier()
         number += 1
         if number == count and here.wants_more_calls(number):
-            count = here.more_calls = 2 * MAX_PERIOD
+            count = here.more_calls = 4 if number < 4 else 2 * MAX_PERIOD  # a period has to be seen twice: 2 is the usual one
     rank().end_calls()
 
 
@@ -565,10 +577,43 @@ def _run(here: World, dry: bool, then: Callable[[World], Any]) -> Any:
         _world = None
 
 
+def _check_inputs(here: World) -> None:
+    names = {region.name for region in here.recording.rank[0].regions if region.kind != "private"}
+    for name in here.options.inputs:
+        if name not in names:
+            raise Refused(f"--input {name}: the program has no such memory; it has {', '.join(sorted(names))}")
+
+
+def _promise(recording: Recording, wanted: str) -> None:
+    """--implements allreduce, or allreduce:x,y with the names of its tensors."""
+    name, _, tensors = wanted.partition(":")
+    regions = {region.name: region for region in recording.rank[0].regions if region.kind != "private" and region.dtype[0] in "fb"}
+    if tensors:
+        names = tensors.split(",")
+        if len(names) != 2 or any(one not in regions for one in names):
+            raise Refused(f"--implements {wanted}: {name}:INPUT,OUTPUT is wanted, of {', '.join(sorted(regions))}")
+    else:
+        inputs = [one for one in regions.values() if one.kind in ("in", "inout") and not one.changed]
+        outputs = [one for one in regions.values() if one.changed and one.address >= core.LOCAL]
+        if len(inputs) != 1 or len(outputs) != 1:
+            raise Refused(f"--implements {name}: which tensors are meant is not clear; say {name}:INPUT,OUTPUT, of "
+                          f"{', '.join(sorted(regions))}")
+        names = [inputs[0].name, outputs[0].name]
+    for rank_ in recording.rank:
+        found = {region.name: region for region in rank_.regions}
+        if any(one not in found for one in names):
+            raise Refused(f"--implements {wanted}: rank {rank_.index} has no {' or no '.join(names)}")
+        core.set_rank(rank_)
+        implements(name, found[names[0]], found[names[1]])
+
+
 def _finish(here: World) -> str:
     recording, given = here.recording, here.options
     if not any(each.line_count() for each in recording.rank):
         raise Refused(f"{here.path}: it launches no kernel, and there is no function 'kernel'")
+    _check_inputs(here)
+    if given.implements and recording.promise is None:
+        _promise(recording, given.implements)
     if not here.calls_used and given.between == "barrier" and given.calls != 1:
         for each in recording.rank:
             core.set_rank(each)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal record: one run of an OpenSHMEM program, or one of <peal/onesided.h>, made a recording that peal verify reads.
+/* peal record: one run of an OpenSHMEM program, or one of <peal/onesided.h>, made a recording that peal verify reads;
+ * and the recording of a file in Python, as peal verify makes it.
  *
  * The program runs as `peal exec` starts it; libpeal_shmem.so writes down what each PE does. Then
  * python/peal/shmem.py, which is part of this program, turns that into a recording. If values that
@@ -20,6 +21,7 @@
 struct record_options {
     int64_t ranks;
     const char *output;
+    struct peal_recorded_options program; /* in Python */
 };
 
 static const struct record_options defaults = {.ranks = 2};
@@ -28,7 +30,12 @@ static const struct peal_option table[] = {
     {"ranks", 'n', PEAL_OPTION_INT, offsetof(struct record_options, ranks), "P",
      "number of PEs (default 2)", 1, 256},
     {"output", 'o', PEAL_OPTION_STRING, offsetof(struct record_options, output), "FILE",
-     "the recording (default: PROGRAM.rec)", 0, 0},
+     "the recording (default: PROGRAM.rec; -: stdout)", 0, 0},
+    {"implements", 0, PEAL_OPTION_STRING, offsetof(struct record_options, program.implements),
+     "NAME", "PROGRAM.py: what it promises: allreduce, or with its tensors: allreduce:x,y", 0, 0},
+    {"input", 0, PEAL_OPTION_PAIRS, offsetof(struct record_options, program.inputs), "NAME=FILE",
+     "PROGRAM.py: contents of memory on all ranks, as bytes, for kernels that act on data", 0, 0},
+    PEAL_PROGRAM_ROWS(struct record_options, program),
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
@@ -148,8 +155,41 @@ static int record(struct peal_cli *cli, const struct record_options *o, char **a
     return result;
 }
 
+/* A file in Python. Words after it are the program's. */
+static int record_python(struct peal_cli *cli, const struct record_options *o, char **args,
+                         int nargs)
+{
+    struct peal_python_recordings recordings;
+    struct peal_kernel_options kernel = PEAL_KERNEL_DEFAULTS;
+    struct peal_source text;
+    int64_t ranks = o->ranks;
+    int code = PEAL_EXIT_OTHER;
+    kernel.ranks = (struct peal_ints){.at = &ranks, .len = 1};
+    kernel.recorded = o->program;
+    kernel.recorded.arguments = args + 1;
+    kernel.recorded.narguments = nargs - 1;
+    if (peal_python_record(cli, args[0], &kernel, "2", &recordings) &&
+        peal_cli_read(cli, recordings.paths[0], &text)) {
+        struct peal_text copy = {0}, name = {0};
+        peal_text_printf(&copy, "%.*s", (int)text.len, text.text);
+        peal_text_printf(&name, "%s.rec", args[0]);
+        const char *output = o->output ? o->output : peal_text_get(&name);
+        if (peal_cli_write(cli, output, &copy))
+            code = PEAL_EXIT_OK;
+        if (code == PEAL_EXIT_OK && strcmp(output, "-") != 0)
+            printf("%s: %lld ranks; peal verify %s proves it or shows what is wrong\n", output,
+                   (long long)o->ranks, output);
+        peal_text_release(&copy);
+        peal_text_release(&name);
+    }
+    peal_python_release(&recordings);
+    return code;
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
+    if (peal_python_names_file(args[0]))
+        return record_python(cli, options, args, nargs);
     char folder[PEAL_CLI_FOLDER];
     if (!peal_cli_folder_open(cli, folder))
         return PEAL_EXIT_OTHER;
@@ -161,7 +201,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 const struct peal_command peal_cmd_record = {
     .name = "record",
     .args = "PROGRAM [ARGS...]",
-    .summary = "record one run of a one-sided program for peal verify",
+    .summary = "record a program with tile kernels, or one run of a one-sided one, for peal verify",
     .details =
         "Runs an OpenSHMEM program, or one of <peal/onesided.h>, and writes what each PE did as a "
         "recording: peal verify then says "
@@ -169,7 +209,12 @@ const struct peal_command peal_cmd_record = {
         "it is right in all schedules of these operations. What one run cannot show is refused "
         "with "
         "its line. Programs that peal cc has compiled report their own loads and stores too; of "
-        "others the verdict speaks of the calls only. See docs/shmem.md.",
+        "others the verdict speaks of the calls only. See docs/shmem.md.\n\n"
+        "PROGRAM.py is a program that launches Triton or Pallas kernels, or a kernel of the form "
+        "kernel(..., tl): it is run once per rank, with modules of Peal in the place of those that "
+        "need a GPU or TPU (numpy is needed), and what its kernels do is the recording. That runs "
+        "the program, with limits of time and memory that contain mistakes and not attackers. See "
+        "docs/tiles.md and docs/record.md.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -201,6 +201,8 @@ static void list_settings(const struct peal_recorded_options *o, struct peal_tex
     peal_text_puts(out, o->tries ? o->tries : "");
     for (size_t i = 0; i < o->inputs.len; i++)
         peal_text_printf(out, "input=%s=%s\n", o->inputs.at[i].key, o->inputs.at[i].value);
+    for (int i = 0; i < o->narguments; i++)
+        peal_text_printf(out, "argument=%s\n", o->arguments[i]);
 }
 
 bool peal_python_record(const struct peal_cli *cli, const char *path,
