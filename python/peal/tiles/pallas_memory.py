@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import types
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy
 
+from ..record import shown_file
 from . import core, jaxarray
 from .jaxarray import Array, dense, dtype_of, peal_name
 from .pallas_types import DEVICE_MEMORY, DeviceIdType, MemorySpace, SemaphoreType, TensorCoreMesh
@@ -44,12 +46,13 @@ class Storage:
         return core.Span(self.peal, self.regions[rank].address, max(math.prod(self.shape), 1))
 
     def enter(self, lane: core.Lane) -> None:
-        """Its owner enters the kernel: whatever was in it is gone."""
-        text = f"write {self.whole(lane.rank.index).text()}"
-        if self.reached:
-            lane.say(text)
-        else:
-            self.entries.append((lane.rank, lane.say(f"# {self.name} is memory of the kernel from here on")))
+        """Its owner enters the kernel: whatever was in it is gone. That is said of the line where the kernel is defined."""
+        lane.say(f"# {self.name} is memory of the kernel from here on")
+        code = kernel().key
+        place = (shown_file(code.co_filename), code.co_firstlineno) if isinstance(code, types.CodeType) else core.place()
+        line = lane.rank.writer.say(f"write {self.whole(lane.rank.index).text()}" if self.reached else "# no peer writes there", place)
+        if not self.reached:
+            self.entries.append((lane.rank, line))
 
     def reach(self) -> None:
         """A peer writes there."""
