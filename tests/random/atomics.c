@@ -202,10 +202,13 @@ static void add_epoch(uint64_t *dice, struct kernel *k, uint32_t cell)
     }
 }
 
-/* Every rank adds to a cell of every other, and waits for what all have added so far. */
+/* Every rank adds to a cell of every other, and waits for what all have added so far, or one or two
+ * launches ago. */
 static void add_rising(uint64_t *dice, struct kernel *k, uint32_t cell)
 {
     int others = (int)k->ranks - 1, start = others - (below(dice, 4) == 0);
+    if (below(dice, 3) == 0)
+        start -= others * (1 + (int)below(dice, 2));
     for (uint32_t r = 0; r < k->ranks; r++) {
         for (uint32_t q = 0; q < k->ranks; q++) {
             if (q != r)

@@ -9,11 +9,16 @@
  *
  * The conditions of a period are those of the one before it, moved on, except that the first begins
  * with the cells' first values. Where that makes a difference the second stands for all later ones,
- * and a third is needed to show what comes after it.
+ * and a third is needed to show what comes after it. Where more launches are unlike those that follow
+ * them, they become part of the lead (lead.c).
  */
 #include "verify/order/counted_work.h"
 
 #include <stdlib.h>
+
+/* Waits for counts of earlier launches find none in the first ones, which are then unlike the others:
+ * up to so many periods more are looked at. */
+enum { LATER = 3 };
 
 /* What one period does to a cell. */
 struct period_of_cell {
@@ -39,7 +44,7 @@ static void see_first(const struct counted_work *w, const struct program *counte
                       struct period_of_cell *cells)
 {
     const struct program *p = w->p;
-    uint32_t first = p->lead, end = first + p->plans[0]->period;
+    uint32_t first = counted->lead, end = first + p->plans[0]->period;
     for (uint32_t t = 0; t < p->nthreads; t++) {
         const struct thread *th = &p->threads[t];
         for (uint32_t i = 0; i < th->enter[end]; i++) {
@@ -144,7 +149,7 @@ static bool thread_repeats(const struct counted_work *w, const struct program *c
 {
     const struct thread *th = &w->p->threads[t];
     uint32_t period = w->p->plans[0]->period;
-    for (uint32_t l = w->p->lead + period; l < w->p->launches; l++) {
+    for (uint32_t l = counted->lead + period; l < w->p->launches; l++) {
         uint32_t before = th->enter[l - period], now = th->enter[l];
         if (th->leave[l - period] - before != th->leave[l] - now)
             return false;
@@ -161,12 +166,11 @@ static bool thread_repeats(const struct counted_work *w, const struct program *c
     return true;
 }
 
-uint32_t peal_counted_repeats(const struct counted_work *w, const struct program *counted)
+/* The number of launches that show all of them, if those from counted->lead on are alike; or 0. */
+static uint32_t repeats_behind(const struct counted_work *w, const struct program *counted)
 {
     const struct program *p = w->p;
-    uint32_t launches = p->lead + 2 * p->plans[0]->period;
-    if (!has_periods(p) || !begins_in_turn(w))
-        return 0;
+    uint32_t launches = counted->lead + 2 * p->plans[0]->period;
     struct period_of_cell *cells = calloc(p->ncells + 1u, sizeof *cells);
     if (!cells)
         return 0;
@@ -177,10 +181,26 @@ uint32_t peal_counted_repeats(const struct counted_work *w, const struct program
             find_value(w, c, &cells[c]);
         good = good && !(w->cells[c].is_counted && cells[c].is_uneven);
         if (cells[c].differs_at_first)
-            launches = p->lead + 3 * p->plans[0]->period;
+            launches = counted->lead + 3 * p->plans[0]->period;
     }
     for (uint32_t t = 0; t < p->nthreads && good; t++)
         good = thread_repeats(w, counted, t, cells);
     free(cells);
     return good ? launches : 0;
+}
+
+uint32_t peal_counted_repeats(const struct counted_work *w, struct program *counted)
+{
+    const struct program *p = w->p;
+    uint32_t period = p->plans[0]->period, launches = 0;
+    if (!has_periods(p) || !begins_in_turn(w))
+        return 0;
+    for (counted->lead = p->lead; counted->lead + 2 * period <= p->launches;
+         counted->lead += period) {
+        launches = repeats_behind(w, counted);
+        if (launches)
+            return launches;
+    }
+    counted->lead = p->lead;
+    return p->by_launch && p->launches == p->lead + 2 * period ? p->launches + LATER * period : 0;
 }

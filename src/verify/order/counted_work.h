@@ -77,7 +77,8 @@ static inline const struct count_stretch *counted_stretch(const struct counted_w
 }
 
 /* counted_repeat.c. If every launch is like the one a period before it, counts and values moved on: the
- * number of launches that show all conditions. Otherwise 0. */
-uint32_t peal_counted_repeats(const struct counted_work *w, const struct program *counted);
+ * number of launches that show all conditions, and in counted->lead how many come before those that are
+ * alike. More than the program has: so many would show whether they are. Otherwise 0. */
+uint32_t peal_counted_repeats(const struct counted_work *w, struct program *counted);
 
 #endif
