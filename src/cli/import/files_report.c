@@ -102,7 +102,7 @@ struct peal_verify_place peal_fault_place(const struct peal_file_task *task,
         at = (struct peal_verify_place){
             .file = task->facts.varies_file, .line = task->facts.varies_line, .col = 1};
     /* Only a recording speaks of other files than its own. */
-    if (task->facts.format != PEAL_FORMAT_RECORDING || !at.line)
+    if (task->facts.format != PEAL_FORMAT_RECORDING || !at.line || !at.file)
         at.file = task->path;
     return at;
 }
