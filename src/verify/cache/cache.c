@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Raised whenever the analysis or the file format changes, so that older proofs are not found. */
-#define CACHE_VERSION 16
+#define CACHE_VERSION 17
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {

@@ -545,7 +545,7 @@ static bool decide_counted(struct program *p, const struct peal_verify_options *
         good = same && has_no_race(&counted.p, o, &r);
         note_holds(p, &counted, good ? NULL : &r);
         /* Where weak orders alone let accesses meet, it may not be so in any execution. */
-        searched = same && !good && p->has_relaxed;
+        searched = same && !good && p->has_relaxed && !has_unknown(p);
         good = good || (searched && check_relaxed(p, o, a, NULL));
     }
     if (good) {
@@ -578,12 +578,14 @@ static bool is_good_without(struct lock_list *locks, const struct peal_verify_op
     struct program *q = &locks->without;
     struct answer scratch = {.v.verdict = PEAL_PROVED};
     peal_arena_init(&scratch.arena, 0);
-    bool good = q->monotone || peal_counted_make(counted, q);
     struct program *judged = q->monotone ? q : &counted->p;
-    good = good && check_deadlock(judged, quiet, &scratch);
-    set_uninitialised(judged, PEAL_VERIFY_ANY);
-    good = good && (q->monotone || peal_counted_ask(counted, quiet->workers)) &&
-           has_no_race(judged, quiet, r);
+    bool good = (q->monotone || peal_counted_make(counted, q)) &&
+                check_deadlock(judged, quiet, &scratch);
+    if (good) {
+        set_uninitialised(judged, PEAL_VERIFY_ANY);
+        good = (q->monotone || peal_counted_ask(counted, quiet->workers)) &&
+               has_no_race(judged, quiet, r);
+    }
     peal_arena_release(&scratch.arena);
     return good;
 }
