@@ -579,8 +579,8 @@ static bool is_good_without(struct lock_list *locks, const struct peal_verify_op
     struct answer scratch = {.v.verdict = PEAL_PROVED};
     peal_arena_init(&scratch.arena, 0);
     struct program *judged = q->monotone ? q : &counted->p;
-    bool good = (q->monotone || peal_counted_make(counted, q)) &&
-                check_deadlock(judged, quiet, &scratch);
+    bool good =
+        (q->monotone || peal_counted_make(counted, q)) && check_deadlock(judged, quiet, &scratch);
     if (good) {
         set_uninitialised(judged, PEAL_VERIFY_ANY);
         good = (q->monotone || peal_counted_ask(counted, quiet->workers)) &&
@@ -608,6 +608,7 @@ static bool decide_locked(struct program *p, const struct peal_verify_options *o
         peal_symbolic_check(p, &run, &values.answer);
         p->locks = NULL;
     }
+    p->is_safe = good;
     good = take_values(&values, good, a) && good;
     if (good) {
         struct program *judged = locks.without.monotone ? &locks.without : &counted.p;

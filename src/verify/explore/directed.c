@@ -87,6 +87,7 @@ bool peal_search_directed(struct search *s)
             priority[t] = 2 + (t + n - l % n) % n;
         priority[l % n] = l < n ? 1 : n + 5; /* lowest, then highest priority */
         found = run_by_priority(s, priority, 0, NULL, &random);
+        found = found || (p->is_safe && !s->options->no_result && peal_result_is_wrong(s));
         spent += p->nsteps;
     }
     for (uint32_t k = 0; k < 2000 && priority && !found && spent < budget; k++) {

@@ -55,6 +55,8 @@ void peal_search_report_deadlock(struct search *s);
 /* Reports that the last step of `t` wrote a one-writer cell too late; `before` is what the cell
  * held. False: it did not. */
 bool peal_search_report_late(struct search *s, uint32_t t, int64_t before);
+/* Is the result of this complete schedule wrong? Then it is reported. */
+bool peal_result_is_wrong(struct search *s);
 /* Checks the result of the schedule that led to this final state. True: the search ends. */
 bool peal_result_check_end(struct search *s);
 /* After a search that found nothing: is the result right in every schedule? */

@@ -264,7 +264,8 @@ struct program {
      * otherwise NULL. */
     const struct program *counted;
     const struct lock_list *locks; /* order/locks.h, while values are judged; otherwise NULL */
-    struct hold holds[MAX_HOLDS];  /* where a directed search begins */
+    bool is_safe; /* no schedule stops or races: what is left to judge are results */
+    struct hold holds[MAX_HOLDS]; /* where a directed search begins */
     uint32_t nholds;
     struct early_fault early;
     struct peal_arena arena;

@@ -85,6 +85,25 @@ static bool follow_any(struct search *s)
     return true;
 }
 
+bool peal_result_is_wrong(struct search *s)
+{
+    struct schedule schedule = {.thread = s->path.at, .count = s->path.len};
+    struct symbolic_run run = {
+        .unordered = s->unordered, .schedule = &schedule, .max_bytes = s->options->max_bytes};
+    struct answer scratch = {.v.verdict = PEAL_PROVED};
+    peal_arena_init(&scratch.arena, 0);
+    peal_symbolic_check(s->p, &run, &scratch);
+    bool wrong = scratch.v.verdict == PEAL_REFUTED;
+    peal_arena_release(&scratch.arena);
+    if (!wrong)
+        return false;
+    s->a->v.verdict = PEAL_PROVED;
+    peal_symbolic_check(s->p, &run, s->a);
+    if (!s->options->no_story)
+        report_wrong(s, true);
+    return true;
+}
+
 /* Checks the result of the schedule that led here. True: the search ends. */
 bool peal_result_check_end(struct search *s)
 {
