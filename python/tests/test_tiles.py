@@ -143,6 +143,19 @@ waits[(1,)](f)
 ''', ranks=1)
             self.assertEqual(ops(text)[:-1], [said.format(f=hex(core.heap(0)))], wait)
 
+    def test_warps_are_those_of_the_model(self):
+        for model, threads in (("triton-nvidia", 8 * 32), ("triton-amd", 8 * 64)):
+            text = record('''
+@triton.jit
+def count(f):
+    threads = tl.inline_asm_elementwise("mov.u32 $0, %ntid.x;", "=r", [], dtype=tl.uint32, is_pure=True, pack=1)
+    tl.atomic_xchg(f, threads)
+
+f = Memory("window", "f", 1, "int32", zeroed=True)
+count[(1,)](f, num_warps=8)
+''', ranks=1, settings=f"model={model}")
+            self.assertIn(f" set {threads} ", ops(text)[0])
+
     def test_threads_that_act_apart(self):
         text = record('''
 @triton.jit

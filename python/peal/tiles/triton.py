@@ -14,9 +14,8 @@ import numpy as np
 from . import asm, core, data, spins
 from .core import refuse
 from .data import TYPES, DType, Tile, binary, cast, elementwise, opaque, tile
-from .program import standin
+from .program import model, standin
 
-THREADS_OF_A_WARP = 32
 
 
 # ---- constants ----
@@ -187,7 +186,7 @@ def _launch(kernel: JITFunction, bound: Dict[str, Any], shape: Any, options: Dic
         raise refuse(f"a grid of {grid[0] * grid[1] * grid[2]} programs: at most {MAX_PROGRAMS} are possible")
     arguments = {name: _argument(value, name in kernel.constants) for name, value in bound.items()}
     warps = int(options.get("num_warps") or 4)
-    for _ in rank.launch(kernel.__name__, grid, warps * THREADS_OF_A_WARP):
+    for _ in rank.launch(kernel.__name__, grid, warps * model()["threads"]):
         kernel.body(**arguments)
 
 
@@ -675,7 +674,7 @@ def modules() -> Dict[str, types.ModuleType]:
         out[f"triton.language.extra.{vendor}.libdevice"] = libdevice
         out[f"triton.language.extra.{vendor}"] = standin(
             f"triton.language.extra.{vendor}", libdevice=libdevice, globaltimer=lambda: opaque("clock", [], (), data.INT64),
-            smid=lambda: opaque("place", [], (), data.INT32), num_warps=lambda: tile(core.program().threads // THREADS_OF_A_WARP),
+            smid=lambda: opaque("place", [], (), data.INT32), num_warps=lambda: tile(core.program().threads // model()["threads"]),
             num_threads=lambda: tile(core.program().threads))
     out["triton.language.extra.cuda.utils"] = out["triton.language.extra.cuda"]
     names["extra"] = out["triton.language.extra"] = standin(
