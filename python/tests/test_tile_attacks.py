@@ -8,8 +8,10 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 from peal.record import Refused
+from peal.tiles import core
 from test_tiles import COMMAND, MEMORY, record
 
 TENSORS = '''
@@ -67,6 +69,10 @@ class Refusals(unittest.TestCase):
                 (f"if {LOOK} != 1:\n    tl.store(y, 1.0)", 0, "only a loop that waits"),
                 ("while tl.atomic_add(f, 1) < 4:\n    pass", 0, "repeats an atomic 'add'"),
                 ("while tl.atomic_add(box, 0.0) < 1.0:\n    pass", 0, "an atomic on data"),
+                (f"while {LOOK} < 0.5:\n    pass", 0, "which has a fraction"),
+                (f"while {LOOK}.to(tl.int8) != 1:\n    pass", 0, "as data, as a int8"),
+                (f"while {LOOK}.to(tl.int1) != 1:\n    pass", 0, "as data, as a int1"),
+                ("while tl.atomic_add(f, 0, mask=RANK == 1) != 1:\n    pass", 0, "that its mask leaves out"),
                 ("while tl.load(box) < 1.0:\n    pass", 0, "data decides")):
             self.refused(body, line, why)
 
@@ -110,12 +116,21 @@ class Refusals(unittest.TestCase):
             with self.assertRaisesRegex(ImportError, "triton.experimental"):
                 record(text + "\n")
 
+    def test_masks_and_types_of_atomics(self):
+        for body, none in (("tl.atomic_add(f, 1, mask=RANK == 0)", True), ("tl.atomic_add(f + i, 1, mask=i < RANK)", False),
+                           ("tl.atomic_xchg(f, 1, mask=RANK == 5)", True), ("tl.atomic_add(box, 1.0, mask=RANK == 0)", True)):
+            ranks = record(kernel(body)).split("\nrank ")[1:]
+            self.assertEqual([("notify" in text or "accumulate" in text) for text in ranks],
+                             [False, False] if "5" in body else [True, False] if none else [False, True], body)
+        self.assertIn(" set -2147483648 ", record(kernel("tl.atomic_xchg(f, 2147483648)")))
+
     def test_of_bits(self):
         self.refused("tl.store(y + i, tl.load(x + i).to(tl.float16, bitcast=True))", 0, "different sizes")
         text = record(kernel("tl.store(y + i, tl.load(x + i).to(tl.float16).to(tl.bfloat16, bitcast=True).to(tl.float32))"))
         self.assertIn("compute bits", text)
         self.assertIn("i32=1.0", record(kernel("tl.store(f + i, tl.load(x + i, mask=i < 4, other=1.5).to(tl.int32))")))
 
+    @mock.patch.object(core, "MAX_OPS", 20000)
     def test_what_no_kernel_is(self):
         for text, why in (
                 ("import time\n" + kernel("tl.store(y + int(time.time()) % 2, 1.0)"), "uses the module 'time'"),

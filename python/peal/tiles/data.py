@@ -666,7 +666,9 @@ def store(pointers: Any, value: Any, mask: Any = None) -> None:
     value = tile(value)
     shape = broadcast_shape(pointers.shape, value.shape)
     pointers = broadcast_to(pointers, shape)
-    value = broadcast_to(cast(value, element), shape)
+    if value.cell is None or value.store is not None:
+        value = cast(value, element)
+    value = broadcast_to(value, shape)
     chosen = mask_of(mask, shape)
     lane = core.current()
     if value.known is not None:
@@ -1008,6 +1010,8 @@ def cast(value: Any, dtype: Any, bitcast: bool = False) -> Tile:
     if bitcast and old.primitive_bitwidth != dtype.primitive_bitwidth:
         raise refuse(f"the bits of a {old} as a {dtype}: they have different sizes")
     if value.thread is not None or value.cell is not None and value.store is None:
+        if value.cell is not None and (dtype.kind not in "iu" or dtype.primitive_bitwidth < old.primitive_bitwidth):
+            raise refuse(f"the answer of an atomic or a signal is used as data, as a {dtype}")
         out = _like(value, value.shape, value.known, value.index)
         out.dtype = dtype
         return out

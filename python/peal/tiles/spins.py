@@ -112,14 +112,15 @@ def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = N
     element = where.dtype.element_ty
     assert element is not None
     operand = spread(tile(value))
-    chosen = data.mask_of(mask, where.shape)
+    shape = data.broadcast_shape(where.shape, operand.shape)
+    chosen = data.mask_of(mask, shape)
     if operand.known is None or element.kind == "f" or (where.shape and nbytes not in (4, 8)):
         return _accumulate(kind, where, operand, chosen)
     data.steer(operand)
-    if not where.shape and not operand.shape:
-        old = int(tile(compare))
+    operand = cast(operand, element)
+    if not shape and chosen is None:
+        old = int(cast(tile(compare), element))
         return _perform(kind, [where.known], nbytes, [old], [int(operand.known)], order, reach, Tile((), element), apart)  # type: ignore
-    shape = data.broadcast_shape(where.shape, operand.shape)
     flat = addresses_of(broadcast_to(where, shape)).tolist()
     news = array(broadcast_to(operand, shape).known, shape, element.number).reshape(-1).tolist()  # type: ignore[arg-type]
     olds = array(broadcast_to(cast(tile(compare), element), shape).known, shape, element.number).reshape(-1).tolist()  # type: ignore[arg-type]
@@ -265,6 +266,8 @@ class Condition:
 
     def _record(self, holds: bool) -> None:
         cell, value = self.cell, self.value
+        if not cell.lines:
+            raise refuse("a loop waits for a signal that its mask leaves out")
         relation = self.relation if holds else {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}[self.relation]
         if cell.how not in ("all",):
             relation, value = _reduced(cell, relation, value)
@@ -355,6 +358,8 @@ def compare(name: str, a: Tile, b: Tile) -> Optional[Tile]:
     if isinstance(other.known, (data.Affine, data.np.ndarray)):
         raise refuse("signals are compared with different numbers in one step")
     value = int(other.known)  # type: ignore[arg-type]
+    if value != other.known:
+        raise refuse(f"a signal is compared with {other.known}, which has a fraction")
     return _conditional(Condition(signal.cell, relation, value, signal), Tile(data.broadcast_shape(a.shape, b.shape), INT1))
 
 
