@@ -7,9 +7,10 @@ and slices of inputs it is known what they hold (Storage.formula).
 """
 from __future__ import annotations
 
+import sys
 import types
 import unittest
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy
 
@@ -316,7 +317,6 @@ class TestCase(unittest.TestCase):
 
 
 def run_tests(caller: Optional[Dict[str, Any]] = None) -> None:
-    import sys  # pylint: disable=import-outside-toplevel
     for value in list((caller or sys._getframe(1).f_globals).values()):
         if isinstance(value, type) and issubclass(value, TestCase) and value is not TestCase:
             for name in unittest.defaultTestLoader.getTestCaseNames(value):

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
 
 import numpy
 
