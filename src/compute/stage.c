@@ -105,6 +105,17 @@ static void load_const(union peal_stage *stage, enum peal_dtype work,
     }
 }
 
+/* ROW(name, type) for every type of whole numbers. */
+#define INTEGERS(ROW)                                                                              \
+    ROW(PEAL_I8, int8_t)                                                                           \
+    ROW(PEAL_U8, uint8_t)                                                                          \
+    ROW(PEAL_I16, int16_t)                                                                         \
+    ROW(PEAL_U16, uint16_t)                                                                        \
+    ROW(PEAL_I32, int32_t)                                                                         \
+    ROW(PEAL_U32, uint32_t)                                                                        \
+    ROW(PEAL_I64, int64_t)                                                                         \
+    ROW(PEAL_U64, uint64_t)
+
 /* stage[i] = convert(element i), elements of `type` at any address. */
 #define LOAD(field, type, convert)                                                                 \
     for (size_t i = 0; i < n; i++) {                                                               \
@@ -115,6 +126,15 @@ static void load_const(union peal_stage *stage, enum peal_dtype work,
     break
 
 #define IS_TRUE(value) ((value) != 0)
+#define LOAD_F32(name, type)                                                                       \
+    case name:                                                                                     \
+        LOAD(f32, type, (float));
+#define LOAD_F64(name, type)                                                                       \
+    case name:                                                                                     \
+        LOAD(f64, type, (double));
+#define LOAD_INT(name, type)                                                                       \
+    case name:                                                                                     \
+        LOAD(i64, type, (int64_t));
 
 static void load_f32(union peal_stage *stage, const struct peal_operand *src, size_t first,
                      size_t n)
@@ -126,22 +146,7 @@ static void load_f32(union peal_stage *stage, const struct peal_operand *src, si
         LOAD(f32, uint16_t, peal_bf16_to_f32);
     case PEAL_F32:
         LOAD(f32, float, (float));
-    case PEAL_I8:
-        LOAD(f32, int8_t, (float));
-    case PEAL_U8:
-        LOAD(f32, uint8_t, (float));
-    case PEAL_I32:
-        LOAD(f32, int32_t, (float));
-    case PEAL_I64:
-        LOAD(f32, int64_t, (float));
-    case PEAL_I16:
-        LOAD(f32, int16_t, (float));
-    case PEAL_U16:
-        LOAD(f32, uint16_t, (float));
-    case PEAL_U32:
-        LOAD(f32, uint32_t, (float));
-    case PEAL_U64:
-        LOAD(f32, uint64_t, (float));
+        INTEGERS(LOAD_F32)
     case PEAL_BOOL:
         LOAD(f32, uint8_t, IS_TRUE);
     case PEAL_F8E4M3:
@@ -165,22 +170,7 @@ static void load_f64(union peal_stage *stage, const struct peal_operand *src, si
         LOAD(f64, float, (double));
     case PEAL_F64:
         LOAD(f64, double, (double));
-    case PEAL_I8:
-        LOAD(f64, int8_t, (double));
-    case PEAL_U8:
-        LOAD(f64, uint8_t, (double));
-    case PEAL_I32:
-        LOAD(f64, int32_t, (double));
-    case PEAL_I64:
-        LOAD(f64, int64_t, (double));
-    case PEAL_I16:
-        LOAD(f64, int16_t, (double));
-    case PEAL_U16:
-        LOAD(f64, uint16_t, (double));
-    case PEAL_U32:
-        LOAD(f64, uint32_t, (double));
-    case PEAL_U64:
-        LOAD(f64, uint64_t, (double));
+        INTEGERS(LOAD_F64)
     case PEAL_BOOL:
         LOAD(f64, uint8_t, IS_TRUE);
     case PEAL_F8E4M3:
@@ -196,22 +186,7 @@ static void load_int(union peal_stage *stage, const struct peal_operand *src, si
                      size_t n)
 {
     switch (src->dtype) {
-    case PEAL_I8:
-        LOAD(i64, int8_t, (int64_t));
-    case PEAL_U8:
-        LOAD(i64, uint8_t, (int64_t));
-    case PEAL_I32:
-        LOAD(i64, int32_t, (int64_t));
-    case PEAL_I64:
-        LOAD(i64, int64_t, (int64_t));
-    case PEAL_I16:
-        LOAD(i64, int16_t, (int64_t));
-    case PEAL_U16:
-        LOAD(i64, uint16_t, (int64_t));
-    case PEAL_U32:
-        LOAD(i64, uint32_t, (int64_t));
-    case PEAL_U64:
-        LOAD(i64, uint64_t, (int64_t));
+        INTEGERS(LOAD_INT)
     case PEAL_BOOL:
         LOAD(i64, uint8_t, IS_TRUE);
     default:
@@ -240,6 +215,12 @@ void peal_stage_load(union peal_stage *stage, enum peal_dtype work, const struct
     }                                                                                              \
     break
 #define TO_INT(value) float_to_int(value, dst->dtype)
+#define STORE_F32(name, type)                                                                      \
+    case name:                                                                                     \
+        STORE(f32, type, TO_INT);
+#define STORE_F64(name, type)                                                                      \
+    case name:                                                                                     \
+        STORE(f64, type, TO_INT);
 
 static void store_f32(const union peal_stage *stage, const struct peal_operand *dst, size_t first,
                       size_t n)
@@ -251,22 +232,7 @@ static void store_f32(const union peal_stage *stage, const struct peal_operand *
         STORE(f32, uint16_t, peal_f32_to_bf16);
     case PEAL_F32:
         STORE(f32, float, peal_f32_canonical);
-    case PEAL_I8:
-        STORE(f32, int8_t, TO_INT);
-    case PEAL_U8:
-        STORE(f32, uint8_t, TO_INT);
-    case PEAL_I32:
-        STORE(f32, int32_t, TO_INT);
-    case PEAL_I64:
-        STORE(f32, int64_t, TO_INT);
-    case PEAL_I16:
-        STORE(f32, int16_t, TO_INT);
-    case PEAL_U16:
-        STORE(f32, uint16_t, TO_INT);
-    case PEAL_U32:
-        STORE(f32, uint32_t, TO_INT);
-    case PEAL_U64:
-        STORE(f32, uint64_t, TO_INT);
+        INTEGERS(STORE_F32)
     case PEAL_BOOL:
         STORE(f32, uint8_t, TO_INT);
     case PEAL_F8E4M3:
@@ -290,22 +256,7 @@ static void store_f64(const union peal_stage *stage, const struct peal_operand *
         STORE(f64, float, peal_f32_canonical);
     case PEAL_F64:
         STORE(f64, double, peal_f64_canonical);
-    case PEAL_I8:
-        STORE(f64, int8_t, TO_INT);
-    case PEAL_U8:
-        STORE(f64, uint8_t, TO_INT);
-    case PEAL_I32:
-        STORE(f64, int32_t, TO_INT);
-    case PEAL_I64:
-        STORE(f64, int64_t, TO_INT);
-    case PEAL_I16:
-        STORE(f64, int16_t, TO_INT);
-    case PEAL_U16:
-        STORE(f64, uint16_t, TO_INT);
-    case PEAL_U32:
-        STORE(f64, uint32_t, TO_INT);
-    case PEAL_U64:
-        STORE(f64, uint64_t, TO_INT);
+        INTEGERS(STORE_F64)
     case PEAL_BOOL:
         STORE(f64, uint8_t, TO_INT);
     case PEAL_F8E4M3:
