@@ -7,7 +7,7 @@
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
  *   index.h   the hash table                          clock.h  the clock
  *   intern.h  one pointer per distinct name           nearest.h  the name that was meant
- *   keys.h    a set of keys, compared in full
+ *   keys.h    a set of keys, compared in full         child.h  another program, for its output
  *   parallel.h  independent pieces of work on several threads
  *   formula.h   user-defined reductions
  *   rate.h    exact rates (picoseconds per byte) and times
@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/child.h"
 #include "base/diag.h"
 #include "base/formula.h"
 #include "base/hash.h"

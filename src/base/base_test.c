@@ -257,6 +257,37 @@ TEST(test_sha256_is_the_standard)
     }
 }
 
+TEST(what_a_program_writes_is_read)
+{
+    static const struct {
+        int line;
+        const char *script;
+        bool errors;
+        uint32_t limit_ms;
+        enum peal_status status;
+        const char *said;
+    } rows[] = {
+        {__LINE__, "echo one; echo two >&2", false, 600000, PEAL_OK, "one\n"},
+        {__LINE__, "echo one; echo two >&2; exit 3", true, 600000, PEAL_OK, "one\ntwo\n"},
+        {__LINE__, "cat", false, 600000, PEAL_OK, ""},
+        {__LINE__, "exec sleep 600", false, 1, PEAL_TIMEOUT, ""},
+    };
+    struct peal_text said = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *const argv[] = {"sh", "-c", rows[i].script, NULL};
+        const struct peal_child child = {
+            .argv = argv, .input = -1, .errors = rows[i].errors, .limit_ms = rows[i].limit_ms};
+        said.len = 0;
+        enum peal_status status = peal_child_output(&child, &said);
+        if (status != rows[i].status || strcmp(said.len ? peal_text_get(&said) : "", rows[i].said))
+            fail_msg("line %d: %d, '%s'", rows[i].line, (int)status, peal_text_get(&said));
+    }
+    const char *const missing[] = {"no-such-program-of-anyone", NULL};
+    const struct peal_child child = {.argv = missing, .input = -1, .limit_ms = 600000};
+    assert_int_equal(peal_child_output(&child, &said), PEAL_SYSTEM);
+    peal_text_release(&said);
+}
+
 TEST(hashes_tell_lengths_seeds_and_bytes_apart)
 {
     enum { LONGEST = 40 };

@@ -2,16 +2,9 @@
 /* See process.h. */
 #include "cli/process.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { STACK_MS = 5000 };
 
@@ -87,39 +80,6 @@ bool peal_process_state(int32_t pid, struct peal_text *out)
 
 /* ---- stacks ---- */
 
-static pid_t start_stack(int32_t pid, int out)
-{
-    char number[16];
-    snprintf(number, sizeof number, "%d", pid);
-    char *arguments[] = {"eu-stack", "-1", "-p", number, NULL};
-    posix_spawn_file_actions_t actions;
-    pid_t child = -1;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ) != 0)
-        child = -1;
-    posix_spawn_file_actions_destroy(&actions);
-    return child;
-}
-
-/* Reads what the child writes, until it ends or the time is up. */
-static void read_output(int fd, struct peal_text *out)
-{
-    uint64_t until = peal_now_ns() + (uint64_t)STACK_MS * 1000000;
-    for (;;) {
-        char piece[512];
-        uint64_t now = peal_now_ns();
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        if (now >= until || poll(&ready, 1, (int)((until - now) / 1000000)) <= 0)
-            return;
-        ssize_t got = read(fd, piece, sizeof piece);
-        if (got <= 0)
-            return;
-        peal_text_add(out, piece, (size_t)got);
-    }
-}
-
 /* Lines of eu-stack are "#2  0x00007f12 peal_barrier". */
 static uint32_t take_names(const char *text, uint32_t max_names, struct peal_text *out)
 {
@@ -142,19 +102,13 @@ static uint32_t take_names(const char *text, uint32_t max_names, struct peal_tex
 
 bool peal_process_stack(int32_t pid, uint32_t max_names, struct peal_text *out)
 {
-    int ends[2];
+    char number[16];
     struct peal_text text = {0};
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
-    pid_t child = start_stack(pid, ends[1]);
-    close(ends[1]);
-    if (child > 0) {
-        read_output(ends[0], &text);
-        kill(child, SIGKILL); /* no effect if it has ended */
-        (void)waitpid(child, NULL, 0);
-    }
-    close(ends[0]);
-    bool found = child > 0 && take_names(peal_text_get(&text), max_names, out) > 0;
+    snprintf(number, sizeof number, "%d", pid);
+    const char *const argv[] = {"eu-stack", "-1", "-p", number, NULL};
+    const struct peal_child child = {.argv = argv, .input = -1, .limit_ms = STACK_MS};
+    bool found = peal_child_output(&child, &text) != PEAL_SYSTEM &&
+                 take_names(peal_text_get(&text), max_names, out) > 0;
     peal_text_release(&text);
     return found;
 }

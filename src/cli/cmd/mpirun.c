@@ -165,32 +165,19 @@ static char *find_library(struct peal_arena *arena)
 /* Which MPI the launcher says it is of. */
 static enum flavour flavour_of_launcher(const char *path)
 {
-    char line[256];
+    enum { VERSION_MS = 60000 };
+    const char *const argv[] = {path, "--version", NULL};
+    const struct peal_child child = {
+        .argv = argv, .input = -1, .errors = true, .limit_ms = VERSION_MS};
+    struct peal_text said = {0};
     enum flavour flavour = UNKNOWN;
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return UNKNOWN;
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        execl(path, path, "--version", (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    FILE *said = NULL;
-    if (child > 0)
-        said = fdopen(ends[0], "r");
-    while (said && fgets(line, sizeof line, said)) {
-        if (strstr(line, "Open MPI") || strstr(line, "OpenRTE"))
-            flavour = OPEN_MPI;
-        else if (flavour == UNKNOWN && (strstr(line, "HYDRA") || strstr(line, "MPICH")))
-            flavour = MPICH;
-    }
-    if (said)
-        fclose(said);
-    else
-        close(ends[0]);
+    (void)peal_child_output(&child, &said);
+    const char *text = peal_text_get(&said);
+    if (strstr(text, "Open MPI") || strstr(text, "OpenRTE"))
+        flavour = OPEN_MPI;
+    else if (strstr(text, "HYDRA") || strstr(text, "MPICH"))
+        flavour = MPICH;
+    peal_text_release(&said);
     return flavour;
 }
 

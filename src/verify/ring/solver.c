@@ -8,14 +8,9 @@
  */
 #include "verify/ring/model.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MAX_SECONDS = 60 };
@@ -49,60 +44,6 @@ static FILE *make_input(const char *script)
     return file;
 }
 
-/* Starts the solver with the file as input; its answers come from *out. 0: there is no such
- * program. */
-static pid_t start(const struct solver *solver, FILE *input, int *out)
-{
-    posix_spawn_file_actions_t actions;
-    int ends[2];
-    pid_t pid = 0;
-    if (pipe(ends) != 0)
-        return 0;
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        close(ends[0]);
-        close(ends[1]);
-        return 0;
-    }
-    posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    int failed =
-        posix_spawnp(&pid, solver->name, &actions, NULL, (char *const *)solver->argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (failed) {
-        close(ends[0]);
-        return 0;
-    }
-    *out = ends[0];
-    return pid;
-}
-
-/* Reads everything to the end. False: the time is over. */
-static bool read_answers(int from, struct peal_text *out)
-{
-    uint64_t end = peal_now_ns() + (uint64_t)MAX_SECONDS * 1000000000u;
-    char buffer[4096];
-    for (;;) {
-        uint64_t now = peal_now_ns();
-        struct pollfd wait = {.fd = from, .events = POLLIN};
-        if (now >= end)
-            return false;
-        int ready = poll(&wait, 1, (int)((end - now) / 1000000u) + 1);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready <= 0)
-            return false;
-        ssize_t len = read(from, buffer, sizeof buffer);
-        if (len < 0 && errno == EINTR)
-            continue;
-        if (len <= 0)
-            return len == 0;
-        peal_text_add(out, buffer, (size_t)len);
-    }
-}
-
 static bool all_unsat(const char *answers, uint32_t obligations)
 {
     static const char word[] = "unsat\n";
@@ -117,23 +58,16 @@ enum ring_answer peal_ring_solve(uint32_t solver, const char *script, uint32_t o
 {
     struct peal_text answers = {0};
     enum ring_answer result = RING_ABSENT;
-    int from = -1;
     FILE *input = make_input(script);
     if (!input)
         return RING_ABSENT;
-    pid_t pid = start(&solvers[solver], input, &from);
-    if (pid) {
-        bool ended = read_answers(from, &answers);
-        if (!ended)
-            kill(pid, SIGKILL);
-        close(from);
-        int status = 0;
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-            continue;
+    const struct peal_child child = {
+        .argv = solvers[solver].argv, .input = fileno(input), .limit_ms = MAX_SECONDS * 1000};
+    enum peal_status status = peal_child_output(&child, &answers);
+    if (status != PEAL_SYSTEM)
         result = RING_TIMEOUT;
-        if (ended && !answers.failed)
-            result = all_unsat(peal_text_get(&answers), obligations) ? RING_HOLDS : RING_FAILS;
-    }
+    if (status == PEAL_OK && !answers.failed)
+        result = all_unsat(peal_text_get(&answers), obligations) ? RING_HOLDS : RING_FAILS;
     peal_text_release(&answers);
     fclose(input);
     return result;
