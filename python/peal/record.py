@@ -37,6 +37,7 @@ SETTINGS = {"buffer_kind": "ipcq.space", "n_slots": "ipcq.slots", "slots": "ipcq
             "credit_size": "credit.bytes"}
 KEYS = {*SETTINGS, "buffers", "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
 PROGRAM_IMPORTS = {"triton", "torch", "iris", "triton_dist", "jax", "peal", "kraken"}
+CONTRACT_NAMES = {"all_reduce": "allreduce", "all_gather": "allgather", "alltoall": "all_to_all"}
 CONTRACTS = ("reduce_scatter", "all_to_all", "allreduce", "all_reduce", "allgather", "all_gather", "broadcast")
 
 
@@ -562,7 +563,7 @@ def _contract(config: Dict[str, Any], module: Any, path: str) -> Optional[str]:
     names = [given] if given else [name for name in CONTRACTS if name in os.path.basename(path).lower()]
     if not names or names[0] == "none":
         return None
-    return {"all_reduce": "allreduce", "all_gather": "allgather"}.get(names[0], names[0])
+    return CONTRACT_NAMES.get(names[0], names[0])
 
 
 def record(path: str, ranks: int, count: Optional[int] = None, dtype: str = "f32", op: str = "sum",
@@ -664,12 +665,9 @@ def _recorder(given: Any) -> Callable[[int, Optional[int]], str]:
     if not is_program(given.file):
         _no_settings(given.file, given.settings)
         return lambda ranks, count: record(given.file, ranks, count, given.dtype, given.op, levels=given.levels)
-    try:
-        from .tiles import program
-    except ImportError as error:
-        if error.name != "numpy":
-            raise
-        raise Refused(f"{given.file}: numpy is needed to record a program, and {sys.executable} has none; PEAL_PYTHON names another Python") from None
+    if importlib.util.find_spec("numpy") is None:
+        raise Refused(f"{given.file}: numpy is needed to record a program, and {sys.executable} has none; PEAL_PYTHON names another Python")
+    from .tiles import program
     options = program.Options(given.settings)
     _busy = program.running_frame
     return lambda ranks, _: program.record(given.file, ranks, options)

@@ -124,7 +124,7 @@ class Answers(unittest.TestCase):
     def test_what_is_assumed(self):
         self.verify(PUSH, "-n", "2")
         for words in ("result: allreduce, the same bits on all ranks", "model triton-nvidia", "between calls: nothing but what the program does",
-                      "assumed: that later calls go on like the 6 that were recorded, with values of flags that rise as they do there",
+                      "assumed: that later calls go on like the 4 that were recorded, with values of flags that rise as they do there",
                       "assumed: that 'flag' is zero on all ranks before a kernel starts on any"):
             self.assertIn(words, self.folded)
 
@@ -174,6 +174,25 @@ class Answers(unittest.TestCase):
         self.verify(text, "-n", "2", "--between", "barrier")
         self.assertIn(f"fix: a barrier, in which programs of the same number of all ranks meet, before run.py:{line_of(text, '# the store')} (tried",
                       self.folded)
+
+    def test_contracts_from_outside(self):
+        text = "\n".join(line for line in PUSH.splitlines() if "peal.expect" not in line)
+        self.verify(text, "-n", "2")
+        self.assertIn("races, deadlock and bounds only; the result is not judged", self.folded)
+        for implements, words in (
+                ("allreduce", "'x' is the input, 'y' the output"),  # found out
+                ("all_reduce:x,y", "'x' is the input, 'y' the output"),
+                ("allreduce:box", "refuted: wrong result"),
+                ("allgather", "allgather asks"),
+                ("allreduce:x,z", "the kernels use no tensor 'z'; they use box, x, y"),
+                ("allreduce:x,y,box", "allreduce:INPUT,OUTPUT is wanted, of box, x, y")):
+            self.verify(text, "-n", "2", "--implements", implements)
+            self.assertIn(words, self.folded)
+        two = text.replace("y = torch.empty(n", "z = torch.randn(n, dtype=torch.float32, device='cuda')\ny = torch.empty(n")
+        two = two.replace("def push(x, y,", "def push(x, y, z,").replace("push[(2,)](x, y,", "push[(2,)](x, y, z,").replace(
+            "tl.load(x + at, mask=at < n)", "tl.load(x + at, mask=at < n) + tl.load(z + at, mask=at < n)")
+        self.verify(two, "-n", "2", "--implements", "allreduce")
+        self.assertIn("of which tensors? kernels only read x, z; kernels only write y; kernels read and write box", self.folded)
 
     def test_other_commands(self):
         """What is proved runs: flags that rise hold for every launch."""

@@ -312,7 +312,7 @@ class Verdicts(unittest.TestCase):
         plain = PUSH.replace("peal.expect(y, sum(peal.of_ranks(x)))\n", "")
         for implements, answer in (("allreduce:x,y", "result: allreduce"), ("allreduce", "result: allreduce"), ("allgather:x,y", "refuted")):
             self.assertIn(answer, self.verdict(plain, "-n", "2", "--between", "barrier", "--implements", implements).stdout, implements)
-        self.assertIn("of box, x, y", self.verdict(plain, "-n", "2", "--implements", "allreduce:x,z").stderr)
+        self.assertIn("they use box, x, y", self.verdict(plain, "-n", "2", "--implements", "allreduce:x,z").stderr)
 
     def test_given_contents_decide(self):
         text = '''

@@ -22,7 +22,7 @@ import threading
 import types
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from . import core
+from . import contracts, core
 from .calls import MAX_PERIOD
 from .core import Rank, Recording, Refused, Region, refuse
 
@@ -586,25 +586,14 @@ def _check_inputs(here: World) -> None:
 
 def _promise(recording: Recording, wanted: str) -> None:
     """--implements allreduce, or allreduce:x,y with the names of its tensors."""
-    name, _, tensors = wanted.partition(":")
-    regions = {region.name: region for region in recording.rank[0].regions if region.kind != "private" and region.dtype[0] in "fb"}
-    if tensors:
-        names = tensors.split(",")
-        if len(names) != 2 or any(one not in regions for one in names):
-            raise Refused(f"--implements {wanted}: {name}:INPUT,OUTPUT is wanted, of {', '.join(sorted(regions))}")
-    else:
-        inputs = [one for one in regions.values() if one.kind in ("in", "inout") and not one.changed]
-        outputs = [one for one in regions.values() if one.changed and one.address >= core.LOCAL]
-        if len(inputs) != 1 or len(outputs) != 1:
-            raise Refused(f"--implements {name}: which tensors are meant is not clear; say {name}:INPUT,OUTPUT, of "
-                          f"{', '.join(sorted(regions))}")
-        names = [inputs[0].name, outputs[0].name]
+    name, source, target = contracts.choose(recording, wanted)
     for rank_ in recording.rank:
         found = {region.name: region for region in rank_.regions}
-        if any(one not in found for one in names):
-            raise Refused(f"--implements {wanted}: rank {rank_.index} has no {' or no '.join(names)}")
+        if source not in found or target not in found:
+            raise Refused(f"--implements {wanted}: rank {rank_.index} has no '{target if source in found else source}'")
         core.set_rank(rank_)
-        implements(name, found[names[0]], found[names[1]])
+        implements(name, found[source], found[target])
+    recording.note(f"'{source}' is changed in place" if source == target else f"'{source}' is the input, '{target}' the output")
 
 
 def _finish(here: World) -> str:
