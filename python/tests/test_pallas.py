@@ -64,14 +64,20 @@ def record(text, ranks=2, settings="calls=1"):
         return program.record(path, ranks, program.Options(settings))
 
 
-def verdict(text, ranks=2, *options):
-    """The word of the table that `peal verify` prints, and everything that it prints."""
+def answer(command, text, ranks, *options):
+    """What a command says of a program."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "run.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(HEAD + text)
-        done = subprocess.run([COMMAND, "verify", path, "-n", str(ranks), "--no-cache", *options], capture_output=True, text=True, timeout=300,
+        done = subprocess.run([COMMAND, command, path, "-n", str(ranks), *options], capture_output=True, text=True, timeout=300,
                               check=False, env={**os.environ, "PEAL_PYTHON": sys.executable})
+    return done
+
+
+def verdict(text, ranks=2, *options):
+    """The word of the table that `peal verify` prints, and everything that it prints."""
+    done = answer("verify", text, ranks, "--no-cache", *options)
     found = re.search(rf"^ +{ranks} +\d+ +([a-z][a-z ]*?)  ", done.stdout, re.MULTILINE)
     return (found.group(1) if found else done.stderr), done.stdout + done.stderr
 
@@ -701,6 +707,13 @@ class Constructs(unittest.TestCase):
             found, said = verdict(changed + compared, 4)
             self.assertEqual(found, wanted, said)
             self.assertEqual(verdict(changed + "import peal\npeal.expect(y, sum(peal.of_ranks(x)))\n", 4)[0], wanted)
+
+
+    def test_a_kernel_runs(self):
+        """On ranks of this host, with data, as any plan."""
+        done = answer("run", RING + "np.testing.assert_allclose(y, jax.shard_map(lambda v: lax.psum(v, 'x'), mesh=mesh, in_specs=P('x'), "
+                      "out_specs=P('x'))(x))\n", 3, "--launches", "2")
+        self.assertIn("allreduce: right", done.stdout, done.stderr)
 
 
 # What is not recorded: a kernel's body (or a whole program), and what is said, with the number of its line.

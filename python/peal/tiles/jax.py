@@ -423,6 +423,8 @@ def _modules() -> Dict[str, types.ModuleType]:
     sharding = module("jax.sharding", Mesh=Mesh, PartitionSpec=PartitionSpec, NamedSharding=NamedSharding, AbstractMesh=Mesh,
                       Sharding=NamedSharding,
                       AxisType=pallas.Parameters(Auto="auto", Explicit="explicit", Manual="manual"), set_mesh=set_mesh, use_mesh=set_mesh,
+                      use_abstract_mesh=set_mesh,
+                      AbstractDevice=pallas.Parameters,
                       get_abstract_mesh=lambda: current_mesh(), SingleDeviceSharding=pallas.Parameters, ManualAxisType=pallas.Parameters)
     random = module("jax.random", key=lambda *_, **__: "key", PRNGKey=lambda *_, **__: "key", split=lambda key, num=2: ["key"] * num,
                     fold_in=lambda *_: "key", uniform=random_data(1), normal=random_data(1), randint=random_data(1, "int32"),

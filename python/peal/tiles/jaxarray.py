@@ -176,19 +176,24 @@ def copy_view(lane: core.Lane, dst: Any, src: Any) -> None:
         lane.copy(span(dst, offsets[0], count, rows, strides[0]), span(src, offsets[1], count, rows, strides[1]))
 
 
-def load_view(lane: core.Lane, src: Any) -> Array:
-    """What is in memory now. A compiler leaves out loads whose values are not used, and so is this one until somebody uses it."""
-    out = empty(src.shape, src.dtype)
-    lines = [f"copy {span(out, a, count, rows, to).text()} {span(src, b, count, rows, step).text()}" for (a, b), count, rows,
-             (to, step) in pieces(
-        src.shape, [(out.strides, out.dtype.itemsize), (src.strides, src.dtype.itemsize)])]
-    written, at = lane.rank.writer.lines, lane.say("# a load that is not used")
+def when_used(lane: core.Lane, out: Array, say: Callable[[], List[str]]) -> Array:
+    """A compiler leaves out what is not used, and so is this until somebody uses it: then its lines stand here."""
+    written, at = lane.rank.writer.lines, lane.say("# a value that is not used")
 
     def use() -> None:
-        written[at] = "\n".join(lines) or "# a load of nothing"
         out.memory.pending = None
+        written[at] = "\n".join(say()) or "# nothing"
     out.memory.pending = use
     return out
+
+
+def load_view(lane: core.Lane, src: Any) -> Array:
+    """What is in memory now."""
+    out = empty(src.shape, src.dtype)
+    span(src, 0, 1, 1, 0)  # what is nowhere is refused here, used or not
+    return when_used(lane, out, lambda: [
+        f"copy {span(out, a, count, rows, to).text()} {span(src, b, count, rows, step).text()}"
+        for (a, b), count, rows, (to, step) in pieces(src.shape, [(out.strides, out.dtype.itemsize), (src.strides, src.dtype.itemsize)])])
 
 
 def spans(view: Any) -> List[core.Span]:
@@ -604,9 +609,12 @@ REDUCTIONS = {"sum": "add", "max": "maximum", "min": "minimum", "amax": "maximum
 def opaque(name: str, operands: Sequence[Any], shape: Sequence[int], dtype: Any) -> Array:
     """An op that reads the operands; of what it gives nothing is known but the shape."""
     out = empty(shape, dtype)
-    sources = [one for operand in operands if isinstance(operand, Array) for one in spans(operand)]
-    device_lane().compute(name, spans(out), sources)
-    return out
+    arrays = [one for one in operands if isinstance(one, Array)]
+
+    def say() -> List[str]:
+        sources = [one.text() for array in arrays for one in spans(array)]
+        return [f"compute {name} {' '.join([one.text() for one in spans(out)])} < {' '.join(sources)}"] if out.size else []
+    return when_used(device_lane(), out, say)
 
 
 def elementwise(name: str, operands: Sequence[Any], dtype: Any) -> Array:

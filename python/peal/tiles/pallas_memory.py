@@ -2,8 +2,8 @@
 """Memory of Pallas kernels, which is the same in every call and at the same place on all devices, and references to it; the kernel that
 a device is in, and what it is called with.
 
-What a peer may write is written by its owner when it enters the kernel, with contents that nobody knows: so a copy that arrives before its
-target has entered is a race.
+What a peer may write is written by its owner when it enters the kernel, with a number that no result should have in it: so a copy that
+arrives before its target has entered is a race.
 """
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .jaxarray import Array, dense, dtype_of, peal_name
 from .pallas_types import DEVICE_MEMORY, DeviceIdType, MemorySpace, SemaphoreType, TensorCoreMesh
 
 CELL = 8                # bytes of a semaphore
+POISON = 90             # what memory holds that its owner has entered with: a number that no result should have in it
 MAX_SHADOW = 1 << 20    # elements whose numbers are followed
 
 
@@ -50,7 +51,7 @@ class Storage:
         lane.say(f"# {self.name} is memory of the kernel from here on")
         code = kernel().key
         place = (shown_file(code.co_filename), code.co_firstlineno) if isinstance(code, types.CodeType) else core.place()
-        line = lane.rank.writer.say(f"write {self.whole(lane.rank.index).text()}" if self.reached else "# no peer writes there", place)
+        line = lane.rank.writer.say(f"write {self.whole(lane.rank.index).text()} {POISON}" if self.reached else "# no peer writes there", place)
         if not self.reached:
             self.entries.append((lane.rank, line))
 
@@ -60,7 +61,7 @@ class Storage:
             return
         self.reached = True
         for rank, line in self.entries:
-            rank.writer.lines[line] = f"write {self.whole(rank.index).text()}"
+            rank.writer.lines[line] = f"write {self.whole(rank.index).text()} {POISON}"
         self.entries.clear()
         if self.used_as_number:
             raise core.refuse(f"'{self.name}' is written by a peer, and its numbers decide what happens at "
