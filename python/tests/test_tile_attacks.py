@@ -124,6 +124,12 @@ class Refusals(unittest.TestCase):
                              [False, False] if "5" in body else [True, False] if none else [False, True], body)
         self.assertIn(" set -2147483648 ", record(kernel("tl.atomic_xchg(f, 2147483648)")))
 
+    def test_what_the_host_puts_into_flags(self):
+        for value, assumed in (0, False), (1, False), (5, True):
+            text = record(kernel("while tl.atomic_add(f, 0, sem='acquire') == 1:\n    pass\ntl.atomic_xchg(f, 1)",
+                                 f"k[(1,)](x, y, box, f)\ncore.rank().host_write(f.region, 0, 64, {value})\nk[(1,)](x, y, box, f)"))
+            self.assertEqual("finds nothing but 0, 1" in text or "is not 1 finds nothing" in text, assumed, value)
+
     def test_of_bits(self):
         self.refused("tl.store(y + i, tl.load(x + i).to(tl.float16, bitcast=True))", 0, "different sizes")
         text = record(kernel("tl.store(y + i, tl.load(x + i).to(tl.float16).to(tl.bfloat16, bitcast=True).to(tl.float32))"))

@@ -845,8 +845,10 @@ class Recording:
         self.held.append((address, values, why, place()))
 
     def _check_held(self) -> None:
+        fills = [line for rank_ in self.rank for line in rank_.writer.lines if isinstance(line, Fill)] if self.held else []
         for address, values, why, where in self.held:
-            if not self.values.get(address, set()) <= {0, *values}:
+            filled = {None if fill.value is None else int(fill.value) for fill in fills if fill.address <= address < fill.address + fill.nbytes}
+            if not self.values.get(address, set()) | filled <= {0, *values}:
                 numbers = ", ".join(str(value) for value in sorted({0, *values}))
                 self.assume(f"holds {told(where)}", f"that {why} finds nothing but {numbers} there ({told(where)})")
 
