@@ -76,13 +76,11 @@ void peal_sha256_add_u64(struct peal_sha256 *s, uint64_t value)
 static void finish(struct peal_sha256 *s)
 {
     uint64_t bits = s->len * 8;
-    unsigned char length[8];
-    peal_sha256_add(s, "\x80", 1);
-    while (s->len % 64 != 56)
-        peal_sha256_add(s, "", 1);
+    unsigned char padding[72] = {0x80};
+    size_t zeros_end = 64 - (s->len + 8) % 64;
     for (int i = 0; i < 8; i++)
-        length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    peal_sha256_add(s, length, sizeof length);
+        padding[zeros_end + (size_t)i] = (unsigned char)(bits >> (56 - 8 * i));
+    peal_sha256_add(s, padding, zeros_end + 8);
 }
 
 struct peal_digest peal_sha256_digest(struct peal_sha256 *s)

@@ -274,6 +274,7 @@ static bool init(struct symbolic *s, struct program *p, const struct symbolic_ru
                            .unordered = run->unordered,
                            .text = run->text,
                            .watched = run->watched,
+                           .scheduled = run->schedule != NULL,
                            .until = p->launches};
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;

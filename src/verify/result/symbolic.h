@@ -76,6 +76,7 @@ struct symbolic {
     struct pieces *outputs; /* [launch * ranks + rank] y of the first launches */
     uint32_t kept;          /* for this many launches: a period, after which outputs repeat */
     uint32_t until;         /* launches that may be entered */
+    bool scheduled;         /* one schedule of several, whose orders are compared */
     bool done;              /* a fault was reported, or memory ran out */
     uint32_t thread;        /* whose op is being executed */
     /* outputs are compared with the kernel's text, not with the contract */

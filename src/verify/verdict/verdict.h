@@ -195,7 +195,7 @@ struct peal_verification {
     enum peal_bits bits;
     const char *bits_why;
     bool same_order;          /* one reduction order for all elements: independent of the size */
-    struct peal_digest order; /* equal for two plans if they have the same one */
+    struct peal_digest order; /* equal for two schedules of several if they have the same one */
     uint32_t least_depth;     /* smallest uniform channel depth without deadlock; 0 = no channels */
     uint32_t depth;           /* of the plan */
     uint64_t ops, accesses, states;
