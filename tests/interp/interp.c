@@ -165,6 +165,24 @@ const void *peal_interp_output(const struct peal_interp *in, size_t launch, uint
     return l->outputs[rank * l->plan->bufs.count + buf].at;
 }
 
+/* Shared cells go on counting in the next launch, so its thresholds start from this launch's totals. */
+static void find_bases(const struct peal_interp *in, struct rank *rank)
+{
+    for (size_t l = 0; l < in->launches.len; l++) {
+        const struct peal_plan *plan = in->launches.at[l].plan;
+        int64_t *base = rank->bases + l * in->cells;
+        memcpy(base + in->cells, base, in->cells * sizeof *base);
+        for (uint64_t s = 0; s < plan->signals.count; s++) {
+            const struct peal_signal *signal = peal_plan_signals(plan) + s;
+            if (signal->kind != PEAL_SIGNAL_SHARED)
+                continue;
+            for (uint32_t c = 0; c < signal->cells; c++)
+                base[in->cells + signal->first_cell + c] +=
+                    peal_plan_total(plan, (uint32_t)(rank - in->ranks), l, signal, c);
+        }
+    }
+}
+
 static bool make_rank(struct peal_interp *in, struct rank *rank)
 {
     rank->window = unused_memory(in->window_bytes);
@@ -179,6 +197,7 @@ static bool make_rank(struct peal_interp *in, struct rank *rank)
         if (!rank->params[b])
             return false;
     }
+    find_bases(in, rank);
     return true;
 }
 
@@ -253,8 +272,7 @@ static bool enter(struct peal_interp *in, uint32_t r)
     return true;
 }
 
-/* The caller's part after a launch: outputs are taken. Shared cells go on counting in the next
- * launch, so its thresholds start from this launch's totals. */
+/* The caller's part after a launch: outputs are taken. */
 static void leave(struct peal_interp *in, uint32_t r)
 {
     struct rank *rank = &in->ranks[r];
@@ -266,16 +284,6 @@ static void leave(struct peal_interp *in, uint32_t r)
         const struct bytes *image = &launch->outputs[r * plan->bufs.count + b];
         if (image->at)
             memcpy(image->at, rank->params[b], image->len);
-    }
-    int64_t *base = rank->bases + rank->launch * in->cells;
-    memcpy(base + in->cells, base, in->cells * sizeof *base);
-    for (uint64_t s = 0; s < plan->signals.count; s++) {
-        const struct peal_signal *signal = peal_plan_signals(plan) + s;
-        if (signal->kind != PEAL_SIGNAL_SHARED)
-            continue;
-        for (uint32_t c = 0; c < signal->cells; c++)
-            base[in->cells + signal->first_cell + c] +=
-                peal_plan_total(plan, r, rank->launch, signal, c);
     }
     release_lanes(rank);
     rank->inside = false;

@@ -285,6 +285,7 @@ static int64_t threshold(const struct where *w, const struct peal_signal *signal
                          bool *passes)
 {
     const struct peal_op *op = w->op;
+    const struct rank *owner = &w->in->ranks[op->sync.rank];
     int64_t value = op->sync.value;
     if (op->flags & PEAL_OP_HAS_REG)
         value += w->lane->regs[op->sync.reg];
@@ -297,7 +298,7 @@ static int64_t threshold(const struct where *w, const struct peal_signal *signal
     uint64_t launch = w->launch - op->sync.back;
     if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
         return (int64_t)((launch + 1) << 32) + value;
-    return w->me->bases[launch * w->in->cells + cell] + value;
+    return owner->bases[launch * w->in->cells + cell] + value;
 }
 
 /* The signal of a sync op, and its cell in this launch. NULL: the cell is outside the signal. */
@@ -319,7 +320,7 @@ static bool wait_on(const struct where *w)
         return false;
     bool passes;
     int64_t awaited = threshold(w, signal, cell, &passes);
-    int64_t value = w->me->cells[cell];
+    int64_t value = w->in->ranks[w->op->sync.rank].cells[cell];
     return passes || (w->op->flags & PEAL_OP_EQUAL ? value == awaited : value >= awaited);
 }
 
@@ -353,7 +354,7 @@ static bool peek(const struct where *w)
     uint32_t cell;
     if (!signal_of(w, &cell))
         return false;
-    w->lane->regs[w->op->sync.reg] = w->me->cells[cell];
+    w->lane->regs[w->op->sync.reg] = w->in->ranks[w->op->sync.rank].cells[cell];
     return true;
 }
 
