@@ -37,6 +37,7 @@ SETTINGS = {"buffer_kind": "ipcq.space", "n_slots": "ipcq.slots", "slots": "ipcq
             "credit_size": "credit.bytes"}
 KEYS = {*SETTINGS, "buffers", "algorithm", "module", "topology", "n_elem", "dtype", "kernel", "implements", "world_size"}
 PROGRAM_IMPORTS = {"triton", "torch", "iris", "triton_dist", "jax", "peal", "kraken"}
+SYSTEM_PYTHON = "/usr/bin/python3"  # to which packages of the system belong
 CONTRACT_NAMES = {"all_reduce": "allreduce", "all_gather": "allgather", "alltoall": "all_to_all"}
 CONTRACTS = ("reduce_scatter", "all_to_all", "allreduce", "all_reduce", "allgather", "all_gather", "broadcast")
 
@@ -659,14 +660,24 @@ def _no_settings(path: str, settings: str) -> None:
             raise Refused(f"{path}: --{name} is for programs that call their kernels")
 
 
+def _find_numpy(path: str) -> None:
+    """Where `python3` is not the system's and has no numpy, the system's may have it: then that one goes on."""
+    if importlib.util.find_spec("numpy") is not None:
+        return
+    if "PEAL_PYTHON" not in os.environ and os.access(SYSTEM_PYTHON, os.X_OK) and hasattr(sys, "orig_argv"):
+        os.environ["PEAL_PYTHON"] = SYSTEM_PYTHON
+        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.orig_argv[1:]])
+    raise Refused(f"{path}: numpy is needed to record a program, and {sys.executable} has none (Debian: python3-numpy); "
+                  "PEAL_PYTHON names another Python")
+
+
 def _recorder(given: Any) -> Callable[[int, Optional[int]], str]:
     """What makes the recording for a number of ranks and a count."""
     global _busy  # pylint: disable=global-statement
     if not is_program(given.file):
         _no_settings(given.file, given.settings)
         return lambda ranks, count: record(given.file, ranks, count, given.dtype, given.op, levels=given.levels)
-    if importlib.util.find_spec("numpy") is None:
-        raise Refused(f"{given.file}: numpy is needed to record a program, and {sys.executable} has none; PEAL_PYTHON names another Python")
+    _find_numpy(given.file)
     from .tiles import program
     options = program.Options(given.settings)
     _busy = program.running_frame

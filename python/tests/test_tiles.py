@@ -314,6 +314,21 @@ class Verdicts(unittest.TestCase):
             self.assertIn(answer, self.verdict(plain, "-n", "2", "--between", "barrier", "--implements", implements).stdout, implements)
         self.assertIn("they use box, x, y", self.verdict(plain, "-n", "2", "--implements", "allreduce:x,z").stderr)
 
+    @unittest.skipUnless(os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3") and hasattr(sys, "orig_argv"), "numpy is not the system's")
+    def test_a_python_without_numpy_hands_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+            with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
+                file.write(MEMORY + PUSH)
+            environment = {**os.environ, "PATH": os.path.join(folder, "bin") + ":" + os.environ["PATH"]}
+            environment.pop("PEAL_PYTHON", None)
+            command = [COMMAND, "verify", "run.py", "--no-cache", "-n", "2", "--between", "barrier"]
+            ran = subprocess.run(command, cwd=folder, text=True, check=False, capture_output=True, env=environment)
+            self.assertIn("proved", ran.stdout, ran.stderr)
+            named = {**environment, "PEAL_PYTHON": os.path.join(folder, "bin", "python3")}
+            ran = subprocess.run(command, cwd=folder, text=True, check=False, capture_output=True, env=named)
+            self.assertIn("numpy is needed", " ".join(ran.stderr.split()))
+
     def test_given_contents_decide(self):
         text = '''
 @triton.jit
