@@ -45,8 +45,9 @@ bool peal_run_init(struct run *run, const struct program *p)
     run->limit = malloc(threads * sizeof *run->limit);
     run->next_waiter = malloc(threads * sizeof *run->next_waiter);
     run->ready = malloc(threads * sizeof *run->ready);
+    run->least = malloc(cells * sizeof *run->least);
     if (!run->value || !run->waiter || !run->at || !run->limit || !run->next_waiter ||
-        !run->ready) {
+        !run->ready || !run->least) {
         peal_run_release(run);
         return false;
     }
@@ -62,6 +63,7 @@ void peal_run_release(struct run *run)
     free(run->limit);
     free(run->next_waiter);
     free(run->ready);
+    free(run->least);
     *run = (struct run){0};
 }
 
@@ -88,14 +90,25 @@ void peal_run_allow(struct run *run, uint32_t thread, uint32_t limit)
     run->limit[thread] = limit;
 }
 
+static void block(struct run *run, uint32_t t, const struct step *s)
+{
+    uint32_t *first = &run->waiter[s->cell];
+    if (!*first || s->value < run->least[s->cell])
+        run->least[s->cell] = s->value;
+    run->next_waiter[t] = *first;
+    *first = t + 1;
+}
+
 /* Wakes the threads that wait on the cell and whose threshold is reached. */
 static void wake(struct run *run, uint32_t cell)
 {
     uint32_t *link = &run->waiter[cell];
+    int64_t least = INT64_MAX;
     while (*link) {
         uint32_t t = *link - 1;
         const struct step *s = &run->steps[run->p->threads[t].first_step + run->at[t]];
         if (run->value[cell] < s->value) {
+            least = s->value < least ? s->value : least;
             link = &run->next_waiter[t];
             continue;
         }
@@ -103,6 +116,7 @@ static void wake(struct run *run, uint32_t cell)
         run->next_waiter[t] = 0;
         run->ready[run->nready++] = t;
     }
+    run->least[cell] = least;
 }
 
 /* Runs one thread until it blocks or reaches its limit. */
@@ -115,14 +129,12 @@ static void go(struct run *run, uint32_t t)
         int64_t *value = &run->value[s->cell];
         if (s->kind == STEP_WAIT) {
             if (*value < s->value) {
-                run->next_waiter[t] = run->waiter[s->cell];
-                run->waiter[s->cell] = t + 1;
+                block(run, t, s);
                 break;
             }
         } else if (s->kind != STEP_NOP) {
             if (s->kind == STEP_TURN && *value < s->value) {
-                run->next_waiter[t] = run->waiter[s->cell];
-                run->waiter[s->cell] = t + 1;
+                block(run, t, s);
                 break;
             }
             if (s->kind == STEP_ADD)
@@ -131,7 +143,7 @@ static void go(struct run *run, uint32_t t)
                 ++*value;
             else if (s->value > *value)
                 *value = s->value;
-            if (run->waiter[s->cell]) {
+            if (run->waiter[s->cell] && *value >= run->least[s->cell]) {
                 run->at[t] = at;
                 wake(run, s->cell);
             }
@@ -196,24 +208,65 @@ static bool orders_as_change(const struct step *s)
     return s->kind == STEP_TURN ? peal_step_releases(s) : !(s->flags & STEP_WEAK);
 }
 
+/* The changes of cells that order nothing, by cell. */
+struct weak_changes {
+    uint64_t *first; /* [cell], and one beyond */
+    struct weak_change {
+        uint32_t thread, step;
+    } * list;
+};
+
+static bool is_weak_change(const struct step *s)
+{
+    return (peal_step_is_notify(s) || s->kind == STEP_TURN) && !orders_as_change(s);
+}
+
+static void release_weak_changes(struct weak_changes *weak)
+{
+    free(weak->first);
+    free(weak->list);
+}
+
+static bool find_weak_changes(const struct program *p, struct weak_changes *weak)
+{
+    uint64_t *first = calloc(p->ncells + 2u, sizeof *first), count = 0;
+    *weak = (struct weak_changes){.first = first};
+    if (!first)
+        return false;
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        if (is_weak_change(&p->steps[i]))
+            first[p->steps[i].cell + 2]++;
+    }
+    for (uint32_t c = 0; c < p->ncells; c++)
+        first[c + 2] += first[c + 1];
+    count = first[p->ncells + 1];
+    weak->list = malloc((count + 1) * sizeof *weak->list);
+    for (uint32_t t = 0; weak->list && t < p->nthreads; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (is_weak_change(s))
+                weak->list[first[s->cell + 1]++] = (struct weak_change){t, i};
+        }
+    }
+    return weak->list != NULL;
+}
+
 /* What relaxed notifies could contribute to wait w without ordering anything: their sum for a cell
  * of adds, the largest value for a cell of sets. */
-static int64_t free_value(const struct program *p, const uint32_t *clock, uint32_t of, uint32_t w)
+static int64_t free_value(const struct program *p, const struct weak_changes *weak,
+                          const uint32_t *clock, uint32_t of, uint32_t w)
 {
     const struct step *wait = peal_program_step(p, of, w);
     int64_t sum = 0, largest = INT64_MIN;
-    for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            const struct step *s = peal_program_step(p, t, i);
-            bool changes = peal_step_is_notify(s) || s->kind == STEP_TURN;
-            if (s->cell != wait->cell || !changes || orders_as_change(s) ||
-                comes_after(p, clock, of, w, t, i))
-                continue;
-            if (s->kind != STEP_SET)
-                sum += peal_step_counts(s);
-            else if (s->value > largest)
-                largest = s->value;
-        }
+    for (uint64_t i = weak->first[wait->cell]; i < weak->first[wait->cell + 1]; i++) {
+        const struct weak_change *change = &weak->list[i];
+        const struct step *s = peal_program_step(p, change->thread, change->step);
+        if (comes_after(p, clock, of, w, change->thread, change->step))
+            continue;
+        if (s->kind != STEP_SET)
+            sum += peal_step_counts(s);
+        else if (s->value > largest)
+            largest = s->value;
     }
     return p->cells[wait->cell].sets ? largest : sum;
 }
@@ -237,11 +290,12 @@ static struct step *order_steps(const struct program *p)
 {
     struct step *steps = malloc((p->nsteps + 1) * sizeof *steps);
     uint32_t *clock = malloc((p->nsteps + 1) * sizeof *clock);
-    struct run run;
-    if (!steps || !clock || !peal_run_init(&run, p)) {
+    struct weak_changes weak;
+    struct run run = {0};
+    if (!find_weak_changes(p, &weak) || !steps || !clock || !peal_run_init(&run, p)) {
         free(steps);
-        free(clock);
-        return NULL;
+        steps = NULL;
+        goto done;
     }
     memcpy(steps, p->steps, p->nsteps * sizeof *steps);
     run.clock = clock;
@@ -265,7 +319,7 @@ static struct step *order_steps(const struct program *p)
                 if (!known)
                     run_lazily(&run, t);
                 known = true;
-                int64_t value = free_value(p, clock, t, i);
+                int64_t value = free_value(p, &weak, clock, t, i);
                 if (p->cells[s->cell].sets)
                     s->kind = value >= s->value ? STEP_NOP : STEP_WAIT;
                 else
@@ -274,6 +328,8 @@ static struct step *order_steps(const struct program *p)
         }
     }
     peal_run_release(&run);
+done:
+    release_weak_changes(&weak);
     free(clock);
     return steps;
 }

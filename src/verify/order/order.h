@@ -34,6 +34,7 @@ struct run {
     uint32_t *limit;          /* [thread] steps it may take */
     uint32_t *waiter;         /* [cell] first blocked thread + 1 */
     uint32_t *next_waiter;    /* [thread] + 1 */
+    int64_t *least;           /* [cell] what the first of its waiters to go on waits for, if any */
     uint32_t *ready;          /* stack of threads that can go on */
     uint32_t nready;
     uint32_t *clock; /* [step] or NULL: the value of `now` when the step was taken */
