@@ -191,8 +191,11 @@ static bool init_memory(struct symbolic *s)
         const struct peal_plan *plan = p->plans[l];
         for (uint32_t i = 0; i < plan->bufs.count * p->nranks; i++) {
             uint32_t b = i / p->nranks, r = i % p->nranks;
-            struct pieces *pieces = &s->memory[p->memory_of[l][b] * p->nranks + r];
-            uint64_t len = peal_plan_len(plan, r, b);
+            uint64_t offset;
+            /* An input that is a part of the output may reach beyond it, if that is too short. */
+            uint32_t base = peal_contract_place(plan, b, r, &offset);
+            struct pieces *pieces = &s->memory[p->memory_of[l][base] * p->nranks + r];
+            uint64_t len = offset + peal_plan_len(plan, r, b);
             const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
             uint32_t node = s->undefined;
             if (len <= (pieces->list.len ? pieces->list.at[0].hi : 0))
