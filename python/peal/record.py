@@ -643,14 +643,18 @@ def _blame(error: BaseException, path: str) -> str:
 _busy: Optional[Callable[[], Any]] = None  # the frame that is running, if it is not this thread's
 
 
+class OutOfTime(Refused):
+    """A limit of time was reached."""
+
+
 def _too_long(_: int, frame: Any) -> None:
     """The limits of time: said where the kernel is."""
     if _busy is not None:
         frame = _busy() or frame
     while frame and frame.f_back and frame.f_code.co_filename.startswith(os.path.dirname(__file__) + os.sep):
         frame = frame.f_back
-    raise Refused(f"{os.path.relpath(frame.f_code.co_filename)}:{frame.f_lineno}: the time for recording is over here: "
-                  "a loop without end?")
+    raise OutOfTime(f"{os.path.relpath(frame.f_code.co_filename)}:{frame.f_lineno}: the time for recording is over here: "
+                    "a loop without end?")
 
 
 def _no_settings(path: str, settings: str) -> None:

@@ -22,6 +22,7 @@ import threading
 import types
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..record import OutOfTime
 from . import contracts, core
 from .calls import MAX_PERIOD
 from .core import Rank, Recording, Refused, Region, refuse
@@ -91,7 +92,7 @@ class World:
         self.tested: Set[int] = set()       # ranks that have found nothing new since anything happened
         self.gives_up: Set[int] = set()     # ranks that wait for something that need not come
         self.failure: Optional[BaseException] = None
-        self.finished: queue.SimpleQueue[None] = queue.SimpleQueue()  # its get() can be interrupted by a signal
+        self.finished: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.boxes: Dict[Any, Dict[int, Any]] = {}
         self.meetings: Dict[Any, int] = {}
         self.modules: List[Dict[str, Any]] = [{} for _ in range(ranks)]
@@ -121,9 +122,18 @@ class World:
             thread.start()
         self._enter(0)
         self.turns[0].release()
-        self.finished.get()
+        self._await_end()
         if self.failure is not None:
             raise self.failure
+
+    def _await_end(self) -> None:
+        """A signal of a limit may come to the thread of a rank, but only this one can act on it: it looks now and then."""
+        while True:
+            try:
+                self.finished.get(timeout=0.2)
+                return
+            except queue.Empty:
+                continue
 
     def _failed(self, what: Any) -> None:
         """A thread of the program has failed, and what it would have done is missing."""
@@ -537,6 +547,8 @@ def record(path: str, ranks: int, given: Options) -> str:
     if given.calls > 1 and not _imports_jax(path):
         try:
             repeated = _run(World(path, ranks, given), True, _repeated)
+        except OutOfTime:
+            raise
         except Exception:  # pylint: disable=broad-except
             pass  # the second run says it better
     here = World(path, ranks, given, repeated)
