@@ -201,7 +201,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 const struct peal_command peal_cmd_record = {
     .name = "record",
     .args = "PROGRAM [ARGS...]",
-    .summary = "record a program with tile kernels, or one run of a one-sided one, for peal verify",
+    .summary = "record tile kernels of a program, or one run of a one-sided one",
     .details =
         "Runs an OpenSHMEM program, or one of <peal/onesided.h>, and writes what each PE did as a "
         "recording: peal verify then says "
