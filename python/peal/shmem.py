@@ -497,7 +497,10 @@ class Translator:
             self.go_to(refused.pc)
             self.refuse(" ".join(refused.args))
         elif not events or events[-1].kind != "end":
-            self.refuse(f"PE {self.pe} did not come to shmem_finalize or peal_comm_close")
+            if any(event.kind == "refuse" for others in self.program.events for event in others):
+                self.refused = True  # that one ended them all, and says where
+            else:
+                self.refuse(f"PE {self.pe} did not come to shmem_finalize or peal_comm_close")
         for i, event in enumerate(events):
             if self.refused:
                 break
