@@ -279,7 +279,8 @@ TEST(what_a_program_writes_is_read)
             .argv = argv, .input = -1, .errors = rows[i].errors, .limit_ms = rows[i].limit_ms};
         said.len = 0;
         enum peal_status status = peal_child_output(&child, &said);
-        if (status != rows[i].status || strcmp(said.len ? peal_text_get(&said) : "", rows[i].said))
+        if (status != rows[i].status ||
+            strcmp(said.len ? peal_text_get(&said) : "", rows[i].said) != 0)
             fail_msg("line %d: %d, '%s'", rows[i].line, (int)status, peal_text_get(&said));
     }
     const char *const missing[] = {"no-such-program-of-anyone", NULL};

@@ -222,10 +222,11 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
     list_numbers(&options->ranks, &ranks);
     list_numbers(&options->counts, &counts);
     list_settings(&options->recorded, &settings);
+    static const char script[] = "import sys; sys.path[0] = sys.argv.pop(1); "
+                                 "from peal.record import main; sys.exit(main())";
     const char *args[] = {python_name(),
                           "-c",
-                          "import sys; sys.path[0] = sys.argv.pop(1); "
-                          "from peal.record import main; sys.exit(main())",
+                          script,
                           out->folder,
                           path,
                           "--ranks",
