@@ -377,6 +377,33 @@ static struct peal_digest digest_node(const struct node *n, const struct peal_di
     return peal_sha256_digest(&sha);
 }
 
+/* `twins`: what each node of the first tree was found to be like, plus one; it is like one only. */
+static bool is_alike(const struct values *v, uint32_t a, uint32_t b, uint32_t *twins)
+{
+    const struct node *x = &v->nodes.at[a], *y = &v->nodes.at[b];
+    if (twins[a])
+        return twins[a] == b + 1;
+    if (x->kind != y->kind || x->fn != y->fn || x->dtype != y->dtype ||
+        x->nchildren != y->nchildren || (x->word != y->word && x->kind != NODE_CHANCE))
+        return false;
+    twins[a] = b + 1;
+    if (x->kind == NODE_INPUT)
+        return x->child[1] == y->child[1];
+    for (uint32_t i = 0; i < x->nchildren; i++) {
+        if (!is_alike(v, x->child[i], y->child[i], twins))
+            return false;
+    }
+    return true;
+}
+
+bool peal_value_alike(const struct values *v, uint32_t a, uint32_t b)
+{
+    uint32_t *twins = calloc((size_t)a + 1, sizeof *twins);
+    bool alike = twins && is_alike(v, a, b, twins);
+    free(twins);
+    return alike;
+}
+
 /* Children are older than their parents: so those of the tree are marked downwards, and their digests
  * are made upwards. */
 bool peal_value_order(const struct values *v, uint32_t node, struct peal_digest *out)

@@ -93,6 +93,9 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
 /* "x@0[5] + x@1[5]" */
 void peal_value_print(const struct values *v, const struct program *p, uint32_t node,
                       uint64_t index, struct peal_text *out);
+/* Are they, operand by operand, of one form and ranks, whatever the launch and memory? Then their
+ * orders are equal; those of other trees may be too. */
+bool peal_value_alike(const struct values *v, uint32_t a, uint32_t b);
 /* The tree's form and ranks, without launch and memory. False: out of memory. */
 bool peal_value_order(const struct values *v, uint32_t node, struct peal_digest *out);
 

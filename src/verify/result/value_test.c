@@ -76,6 +76,31 @@ TEST(orders_of_sums_are_their_forms)
     peal_values_release(&v);
 }
 
+/* Trees that are alike have one order; an operand that is used twice stays one. */
+TEST(trees_that_are_alike_have_one_order)
+{
+    struct values v;
+    peal_values_init(&v, 1 << 20);
+    uint32_t sums[2][INPUTS], twice[2], mixed;
+    for (uint32_t l = 0; l < 2; l++) {
+        uint32_t in[INPUTS];
+        for (uint32_t r = 0; r < INPUTS; r++)
+            in[r] = peal_value_input(&v, l, r, 0, PEAL_F32);
+        for (uint32_t r = 0; r < INPUTS; r++)
+            sums[l][r] = make_sum(&v, in[r], make_sum(&v, in[(r + 1) % INPUTS], in[r]));
+        twice[l] = make_sum(&v, sums[l][0], sums[l][0]);
+    }
+    mixed = make_sum(&v, sums[0][0], sums[1][0]);
+    for (uint32_t a = 0; a < INPUTS; a++) {
+        for (uint32_t b = 0; b < INPUTS; b++)
+            assert_int_equal(peal_value_alike(&v, sums[0][a], sums[1][b]), a == b);
+    }
+    assert_true(peal_value_alike(&v, twice[0], twice[1]));
+    assert_false(peal_value_alike(&v, twice[0], sums[1][0]));
+    assert_false(peal_value_alike(&v, twice[0], mixed));
+    peal_values_release(&v);
+}
+
 int main(void)
 {
     return unit_run();
