@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A register of a lane that holds so many times the launch's number. */
+/* A register of a lane that holds a multiple of the launch's number. */
 struct lane_rise {
     int64_t times;
     uint32_t reg;
@@ -495,7 +495,7 @@ static void rise(struct emitter *e, uint32_t reg)
     }
 }
 
-/* The register of the lane that holds so many times the launch's number. */
+/* The register of the lane that holds this multiple of the launch's number. */
 static uint32_t launch_register(struct emitter *e, int64_t times)
 {
     for (size_t i = 0; i < e->rises.len; i++) {

@@ -643,7 +643,7 @@ def elementwise(name: str, operands: Sequence[Any], dtype: Any) -> Array:
 
 
 def repeats_much(array: Array) -> bool:
-    """Would a repeated element, or row, be so many ops that it is better written out?"""
+    """Is a repeated element, or row, better written out than recorded as one op per repetition?"""
     dims = [(size, stride) for size, stride in zip(array.shape, array.strides) if size > 1]
     if dims and not dims[-1][1]:
         return True
@@ -733,7 +733,7 @@ def shapes_of(name: str, operands: Sequence[Any], named: Dict[str, Any], dtype: 
         shape = numpy.broadcast_shapes(*(shape_of(one) for one in operands))
         return tuple(numpy.broadcast_to(one, shape) for one in value) if isinstance(value, tuple) else numpy.broadcast_to(value, shape)
     if sum(math.prod(shape_of(one)) for one in operands if isinstance(one, (Array, numpy.ndarray))) > MAX_TRIED:
-        raise core.refuse(f"jax.numpy.{name} of data of so many elements: its shape is found by trying")
+        raise core.refuse(f"jax.numpy.{name} of data of this size: its shape is found by trying, for small data only")
     try:
         return function(*[stand_in(one) for one in operands], **{key: stand_in(one) for key, one in named.items()})
     except core.Refused:
