@@ -283,6 +283,39 @@ TEST(two_virtual_channels_share_an_engine)
     free(plan);
 }
 
+/* A message of n bytes takes lat + ramp n / (n + half) before its first byte, and n at the protocol's
+ * speed; which protocol that is, its size says. */
+TEST(a_protocol_costs_what_its_size_says)
+{
+    static const struct {
+        int line;
+        int64_t count; /* of f32 */
+        uint64_t setup, per_byte;
+    } cases[] = {
+        {__LINE__, 0, 3000, BETA},
+        {__LINE__, 16, 3000, BETA},
+        {__LINE__, 17, 20000, 1000},
+        {__LINE__, 1024, 20000, 1000},
+        {__LINE__, 1025, 70000 + 50493, 200}, /* ceil(100,000 * 4,100 / 8,120) */
+        {__LINE__, 1005, 20000, 1000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct peal_plan *plan = case_plan_make(&(struct case_plan){
+            .text = one_way, .nranks = 2, .count = cases[i].count, .dtype = PEAL_F32});
+        struct peal_machine *machine = case_machine(
+            "exact.yaml", NO_MATH " protocol.ll.to_bytes=64 protocol.ll.lat_ns=3 "
+                                  "protocol.ll128.to_bytes=4096 protocol.ll128.lat_ns=20 "
+                                  "protocol.ll128.bw_GBps=1 protocol.simple.lat_ns=70 "
+                                  "protocol.simple.bw_GBps=5 protocol.simple.ramp_ns=100 "
+                                  "protocol.simple.ramp_bytes=4020 ccl.launch_ns=9");
+        struct case_run run = case_run(plan, machine, NULL, 1);
+        uint64_t bytes = 4 * (uint64_t)cases[i].count;
+        assert_int_equal(run.time, 9000 + cases[i].setup + ALPHA + bytes * cases[i].per_byte);
+        free(plan);
+        peal_machine_free(machine);
+    }
+}
+
 /* In row-major order, a ring on a torus needs two hops at every row end; as a snake it never does.
  * A message that starts before a row end and travels h hops crosses ceil(h / 8) of them: each costs
  * another latency, and if messages are stored and forwarded, all of their bytes again. */

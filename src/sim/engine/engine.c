@@ -206,6 +206,8 @@ static bool start_next_launch(struct peal_sim *sim, uint32_t rank)
         r->causes[PEAL_CAUSE_ISSUE] += call->not_before[rank] - r->time;
         r->time = call->not_before[rank];
     }
+    r->causes[PEAL_CAUSE_ISSUE] += sim->machine->keys.launch;
+    r->time += sim->machine->keys.launch;
     r->active = lanes;
     for (uint32_t i = 0; i < lanes; i++) {
         const struct peal_code *source = peal_sim_code(call->instance->codes, rank, i);

@@ -175,6 +175,19 @@ static inline bool peal_sim_dma_room(struct peal_sim *sim, uint32_t lane, int vc
            peal_sim_dma_make_room(sim, lane, vc);
 }
 
+/* protocol.c: what messages to other PEs cost by their size. */
+bool peal_sim_protocols_cost(const struct peal_machine_keys *keys);
+enum peal_protocol peal_sim_protocol(const struct peal_machine_keys *keys, uint64_t bytes);
+/* Set-up by the protocol, beside dma.setup_ps. */
+uint64_t peal_sim_protocol_setup(const struct peal_machine_keys *keys, uint64_t bytes);
+/* The number of the engine's rate for a message of this size. */
+static inline uint8_t peal_sim_engine_rate(const struct peal_sim *sim, uint64_t bytes)
+{
+    if (!sim->protocols)
+        return sim->dma_rate;
+    return sim->protocol_rate[peal_sim_protocol(&sim->machine->keys, bytes)];
+}
+
 /* memory.c */
 bool peal_sim_memory_init(struct peal_sim *sim);
 bool peal_sim_memory_limited(const struct peal_sim *sim, uint8_t mem);

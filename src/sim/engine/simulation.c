@@ -58,6 +58,8 @@ static void rank_rates(struct peal_sim *sim)
     size_t n = 0;
     list[n++] = (struct ranked_rate){{0, 1}, true, &sim->no_rate};
     list[n++] = (struct ranked_rate){k->dma_bw, false, &sim->dma_rate};
+    for (int i = 0; i < PEAL_PROTOCOL_COUNT; i++)
+        list[n++] = (struct ranked_rate){k->protocol_bw[i], false, &sim->protocol_rate[i]};
     for (int i = 0; i < PEAL_LEVEL_COUNT; i++)
         list[n++] = (struct ranked_rate){k->link_bw[i], false, &sim->link_rate[i]};
     for (int i = 0; i < PEAL_MEM_COUNT; i++) {
@@ -72,6 +74,8 @@ static void rank_rates(struct peal_sim *sim)
         sim->rate_is_memory[i] = list[i].is_memory;
         *list[i].where = (uint8_t)i;
     }
+    for (int i = 0; i < PEAL_PROTOCOL_COUNT; i++)
+        sim->protocol_rate[i] = peal_size_max(sim->protocol_rate[i], sim->dma_rate);
     for (int i = 0; i < PEAL_DTYPES; i++) {
         sim->dtype_size[i] = peal_dtype_size((enum peal_dtype)i);
         uint64_t scaled = k->math_lanes[PEAL_F32] * 4 / sim->dtype_size[i];
@@ -130,6 +134,7 @@ enum peal_status peal_sim_new(const struct peal_machine *machine, uint32_t nrank
     sim->lean_sends = !options->log && !sim->dma_event;
     sim->strict = options->strict || sim->dma_event;
     rank_rates(sim);
+    sim->protocols = peal_sim_protocols_cost(k);
     if (!peal_sim_router_init(sim) || !peal_sim_memory_init(sim) || !init_ranks(sim) ||
         (k->link_mode == PEAL_LINK_FLUID && !peal_sim_fluid_init(sim))) {
         peal_sim_free(sim);

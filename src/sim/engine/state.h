@@ -316,7 +316,7 @@ struct peal_rate_memo {
     uint64_t bytes, time;
 };
 
-enum { PEAL_RATES = 12, PEAL_RATE_MEMOS = 4 };
+enum { PEAL_RATES = 15, PEAL_RATE_MEMOS = 4 };
 
 struct peal_fluid;
 struct peal_replay;
@@ -337,7 +337,8 @@ struct peal_sim {
     bool rate_is_memory[PEAL_RATES];
     struct peal_rate_memo memo[PEAL_RATES][PEAL_RATE_MEMOS];
     uint8_t link_rate[PEAL_LEVEL_COUNT], mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT],
-        dma_rate, no_rate;
+        dma_rate, no_rate, protocol_rate[PEAL_PROTOCOL_COUNT]; /* the engine's, by a protocol */
+    bool protocols; /* some message costs more than dma.setup_ps and the engine's time */
     uint64_t math_lanes[PEAL_DTYPES], dtype_size[PEAL_DTYPES];
 
     struct peal_node *nodes; /* of each PE */

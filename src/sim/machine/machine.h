@@ -27,6 +27,13 @@ enum peal_embed { PEAL_EMBED_ROW_MAJOR, PEAL_EMBED_SNAKE, PEAL_EMBED_RING, PEAL_
 enum peal_link_mode { PEAL_LINK_CUT_THROUGH, PEAL_LINK_STORE_AND_FORWARD, PEAL_LINK_FLUID };
 enum peal_arb { PEAL_ARB_INDEPENDENT, PEAL_ARB_RR, PEAL_ARB_PRIORITY };
 enum peal_backpressure { PEAL_SLEEP, PEAL_POLL };
+/* How a message is sent; which one it is follows from its size. Named as in NCCL. */
+enum peal_protocol {
+    PEAL_PROTOCOL_LL,
+    PEAL_PROTOCOL_LL128,
+    PEAL_PROTOCOL_SIMPLE,
+    PEAL_PROTOCOL_COUNT
+};
 enum peal_credit_mode { PEAL_CREDIT_FAST, PEAL_CREDIT_FABRIC, PEAL_CREDIT_ZERO };
 
 /* Values from the file or its defaults. Every member is a row of machine.def. */
@@ -40,6 +47,10 @@ struct peal_machine_keys {
     uint64_t slots, slot_bytes, header_bytes, space, backpressure, poll, wake;
     uint64_t dma_setup, dma_arb, dma_packet, dma_queue;
     struct peal_rate dma_bw;
+    uint64_t protocol_to[PEAL_PROTOCOL_SIMPLE]; /* SIMPLE takes what is left */
+    uint64_t protocol_lat[PEAL_PROTOCOL_COUNT], protocol_ramp[PEAL_PROTOCOL_COUNT],
+        protocol_ramp_bytes[PEAL_PROTOCOL_COUNT];
+    struct peal_rate protocol_bw[PEAL_PROTOCOL_COUNT];
     uint64_t credit_mode, credit_bytes;
     struct peal_rate mem_bw[PEAL_MEM_COUNT];
     uint64_t mem_lat[PEAL_MEM_COUNT], mem_ports[PEAL_MEM_COUNT], mem_shared[PEAL_MEM_COUNT];
@@ -50,7 +61,7 @@ struct peal_machine_keys {
     uint64_t notify_bytes, request_bytes;
     uint64_t place_param, place_window, place_private, place_tile;
     const char *algorithm;
-    uint64_t ranks, embed;
+    uint64_t launch, ranks, embed;
     uint64_t data;
 };
 

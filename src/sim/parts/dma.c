@@ -39,11 +39,15 @@ static uint64_t engine_bytes(const struct peal_xfer *x, enum peal_xfer_kind kind
     return x->bytes;
 }
 
-static uint64_t setup_of(const struct peal_sim *sim, enum peal_xfer_kind kind)
+static uint64_t setup_of(const struct peal_sim *sim, const struct peal_xfer *x,
+                         enum peal_xfer_kind kind)
 {
     if (kind == PEAL_XFER_NOTIFY)
         return 0;
-    return sim->machine->keys.dma_setup;
+    uint64_t setup = sim->machine->keys.dma_setup;
+    if (sim->protocols && kind != PEAL_XFER_LOCAL)
+        setup += peal_sim_protocol_setup(&sim->machine->keys, engine_bytes(x, kind));
+    return setup;
 }
 
 /* The head leaves the engine after set-up and source memory: accounts for these and for the wait
@@ -56,7 +60,7 @@ static inline void leave(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_kin
     if (kind != PEAL_XFER_REQUEST)
         latency = latency_of(sim, x->source);
     x->causes[PEAL_CAUSE_QUEUE] += waited;
-    x->causes[PEAL_CAUSE_ISSUE] += setup_of(sim, kind);
+    x->causes[PEAL_CAUSE_ISSUE] += setup_of(sim, x, kind);
     x->causes[PEAL_CAUSE_MEMORY] += latency;
     x->head = begin + latency;
     if (kind == PEAL_XFER_SEND)
@@ -142,9 +146,11 @@ static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uin
     }
     x->at = sim->ranks[lane->rank].pe;
     if (kind == PEAL_XFER_REQUEST)
-        x->rate = sim->dma_rate;
+        x->rate = peal_sim_engine_rate(sim, x->load_bytes);
     else
         x->rate = rate_of(sim, x->source);
+    if (sim->protocols && (kind == PEAL_XFER_SEND || kind == PEAL_XFER_WRITE))
+        x->rate = peal_size_max(x->rate, peal_sim_engine_rate(sim, x->bytes));
     memcpy(x->causes, lane->causes, sizeof x->causes);
     if (kind == PEAL_XFER_LOCAL) {
         sim->stats.moves++;
@@ -159,7 +165,7 @@ static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uin
         return;
     }
     uint64_t start = peal_size_max(dma->free, lane->time), waited = start - lane->time;
-    uint64_t begin = start + setup_of(sim, kind);
+    uint64_t begin = start + setup_of(sim, x, kind);
     uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x, kind));
     if (waited)
         push_start(sim, &sim->ranks[lane->rank].dma_queue[vc], start);
@@ -384,7 +390,7 @@ static void begin_first(struct peal_sim *sim, uint32_t rank, int engine_index,
 {
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    uint64_t begin = sim->now + setup_of(sim, (enum peal_xfer_kind)x->kind);
+    uint64_t begin = sim->now + setup_of(sim, x, (enum peal_xfer_kind)x->kind);
     sim->ranks[rank].engine[engine_index].grant_base = PEAL_NEVER;
     dma->begun_first = true; /* it has left the queue */
     for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {

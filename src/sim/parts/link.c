@@ -181,7 +181,7 @@ static void answer(struct peal_sim *sim, uint32_t xfer)
     x->target = x->load_target;
     x->stored = x->flowed = false;
     x->to = sim->ranks[sim->lanes.at[x->lane].rank].pe;
-    x->rate = peal_size_max(sim->mem_rate[x->source], sim->dma_rate);
+    x->rate = peal_size_max(sim->mem_rate[x->source], peal_sim_engine_rate(sim, x->bytes));
     x->head = x->delivered;
     x->delivered = PEAL_NEVER;
     if (peal_sim_memory_limited(sim, x->source)) {

@@ -15,10 +15,16 @@ DEFAULTS = {
     "signal.order": "windows", "signal.delay_ns": "0", "signal.delay_pair": ["1", "1"], "pe.issue_ps": "0", "pe.math_async": "false",
     "pe.send_async": "true", "pe.recv_async": "false", "signal.notify_bytes": "16", "signal.request_bytes": "16",
     "place.param": "tcm", "place.window": "tcm", "place.private": "tcm", "place.tile": "tcm",
-    "ccl.algorithm": "ring", "ccl.ranks": "auto", "ccl.embed": "snake", "data.mode": "full",
+    "ccl.algorithm": "ring", "ccl.launch_ns": "0", "ccl.ranks": "auto", "ccl.embed": "snake", "data.mode": "full",
 }
 for _mem, _per in (("tcm", "pe"), ("sram", "cube"), ("hbm", "cube")):
     DEFAULTS.update({f"mem.{_mem}.lat_ns": "0", f"mem.{_mem}.ports": "0", f"mem.{_mem}.per": _per})
+PROTOCOLS = ("ll", "ll128", "simple")
+for _name in PROTOCOLS:
+    DEFAULTS.update({f"protocol.{_name}.lat_ns": "0", f"protocol.{_name}.bw_GBps": ".inf",
+                     f"protocol.{_name}.ramp_ns": "0", f"protocol.{_name}.ramp_bytes": "0"})
+    if _name != "simple":
+        DEFAULTS[f"protocol.{_name}.to_bytes"] = "0"
 for _type in SIZES:
     DEFAULTS[f"math.lanes.{_type}"] = "0"
 del DEFAULTS["math.lanes.f32"]
@@ -114,6 +120,15 @@ class Machine:
         value = Fraction(self.keys.get(key, "0")) * 1000
         assert value.denominator == 1, key
         return int(value)
+
+    def protocol(self, size):
+        """What a message to another PE takes before its first byte, and its engine's rate at least."""
+        name = next((n for n in PROTOCOLS[:2] if 0 < size <= self.int(f"protocol.{n}.to_bytes")), None)
+        if name is None:
+            name = next((n for n in PROTOCOLS[:2] if size == 0 and self.int(f"protocol.{n}.to_bytes")), "simple")
+        ramp, half = self.ps(f"protocol.{name}.ramp_ns"), self.int(f"protocol.{name}.ramp_bytes")
+        ramp = ceil(Fraction(ramp * size, size + half)) if size else 0
+        return self.ps(f"protocol.{name}.lat_ns") + ramp, self.rate(f"protocol.{name}.bw_GBps")
 
     def lanes(self, dtype):
         own = self.int(f"math.lanes.{dtype}")

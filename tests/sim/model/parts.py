@@ -22,6 +22,7 @@ class Transfer:
         self.flowed = False  # fluid: the time of its bytes has been counted
         self.is_add = False
         self.engine_bytes = nbytes
+        self.protocol_setup = 0
         self.in_engine = False
         self.delay = 0  # of its last byte, caused by arbitration
         self.nominal = None  # its arrival without that delay
@@ -99,7 +100,7 @@ class Engine:
         for lane in sorted(waiters, key=lambda lane: lane.index):
             self.run.wake(lane)
         x = self.queues[name][0]
-        setup = 0 if x.kind == "notify" else m.int("dma.setup_ps")
+        setup = 0 if x.kind == "notify" else m.int("dma.setup_ps") + x.protocol_setup
         self.base = None
         if x.source and m.ports[x.source] and x.kind != "request":
             unit = self.run.port_of(x.at, x.source)

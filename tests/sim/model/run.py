@@ -125,6 +125,7 @@ class Run(Ops, Data):
         self.start_launch(rank, lane.launch + 1)
 
     def run_lane(self, lane):
+        yield self.now + self.m.ps("ccl.launch_ns")
         for op in self.plan["ranks"][lane.rank]["lanes"][lane.number]:
             yield self.now + self.m.int("pe.issue_ps")
             yield from self.settle_pending(lane, op)
@@ -157,6 +158,9 @@ class Run(Ops, Data):
         m = self.m
         x.at = self.pe[lane.rank]
         x.engine_rate = max(m.dma_rate, m.mem_rate[x.source] if x.source and x.kind != "request" else 0)
+        if x.kind in ("send", "write", "request"):
+            x.protocol_setup, rate = m.protocol(x.engine_bytes)
+            x.engine_rate = max(x.engine_rate, rate)
         x.rate = x.engine_rate
         if x.kind == "local":
             self.moves += 1
@@ -246,7 +250,7 @@ class Run(Ops, Data):
         """A request has arrived: the data goes back."""
         x.kind, x.bytes, x.target = "answer", x.engine_bytes, x.load_target
         x.to, x.stored, x.flowed = self.pe[x.lane.rank], False, False
-        x.rate = max(self.m.dma_rate, self.m.mem_rate[x.source])
+        x.rate = max(self.m.dma_rate, self.m.mem_rate[x.source], self.m.protocol(x.bytes)[1])
         if self.m.ports[x.source]:
             unit = self.port_of(x.at, x.source)
             start = unit.take(self.now, span(x.bytes, self.m.mem_rate[x.source]), x.lane)
