@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* topology: machines as graphs.
  *
- *   graph.h   nodes and links, built, checked and indexed
+ *   graph/graph.h   nodes and links, built, checked and indexed
  *
- * Start reading at graph.h.
+ * Start reading at graph/graph.h.
  */
 #ifndef PEAL_TOPOLOGY_TOPOLOGY_H
 #define PEAL_TOPOLOGY_TOPOLOGY_H
 
-#include "topology/graph.h"
+#include "topology/graph/graph.h"
 
 #endif

@@ -2,7 +2,7 @@
 /* The builder of graphs: every limit and every rule of graph.h is checked here, so that readers of
  * files and generators need not.
  */
-#include "topology/graph.h"
+#include "topology/graph/graph.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: numbering, indices, and every error of the builder. */
 #include "base/tests/unit.h"
-#include "topology/graph.h"
+#include "topology/graph/graph.h"
 
 #include <stdio.h>
 #include <string.h>
