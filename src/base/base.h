@@ -13,7 +13,7 @@
  *   rate.h    exact rates (picoseconds per byte) and times
  *
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
- *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions)
+ *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions), words.def
  *
  * Start reading at diag.h: it is how every reader of input reports errors.
  */
@@ -38,6 +38,7 @@
 #include "base/tables/contract.h"
 #include "base/tables/dtype.h"
 #include "base/tables/ops.h"
+#include "base/tables/words.h"
 #include "base/text.h"
 #include "base/vec.h"
 

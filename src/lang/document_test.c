@@ -95,6 +95,47 @@ TEST(every_function_is_described)
         snprintf(call, sizeof call, "`%s(", peal_function_name(i));
         if (!strstr(*state, call))
             fail_msg("'%s' is not in the document", call);
+        const struct peal_word *word =
+            peal_word_find(peal_function_name(i), strlen(peal_function_name(i)));
+        if (!word || word->role != PEAL_WORD_IS_FUNCTION)
+            fail_msg("'%s' is no function in words.def", peal_function_name(i));
+    }
+}
+
+TEST(every_word_is_in_the_document_and_has_a_meaning)
+{
+    size_t count;
+    const struct peal_word *words = peal_words(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (!strstr(*state, words[i].text))
+            fail_msg("'%s' is not in the document", words[i].text);
+        if (!peal_word_syntax(&words[i])[0] || !peal_word_meaning(&words[i])[0])
+            fail_msg("'%s' has no syntax or no meaning", words[i].text);
+        if (i && strcmp(words[i - 1].text, words[i].text) >= 0)
+            fail_msg("'%s' is not in its place", words[i].text);
+    }
+    for (int port = PEAL_PORT_N; port <= PEAL_PORT_CHILD; port++) {
+        const char *name = peal_port_name((enum peal_port)port);
+        const struct peal_word *word = peal_word_find(name, strlen(name));
+        if (!word || word->role != PEAL_WORD_IS_PORT)
+            fail_msg("'%s' is no port in words.def", name);
+    }
+}
+
+/* Every word that the grammar quotes is in the table: reductions, types and contracts have their own. */
+TEST(every_quoted_word_of_the_grammar_is_in_the_table)
+{
+    const char *at = strstr(*state, "    module   = {");
+    const char *end = at ? strstr(at, "CONTRACT is one of") : NULL;
+    assert_non_null(end);
+    for (; at < end; at++) {
+        size_t len = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
+        if (*at != '"' || len == 0 || at[1 + len] != '"')
+            continue;
+        enum peal_dtype dtype;
+        if (!peal_word_find(at + 1, len) && !peal_dtype_find(at + 1, len, &dtype))
+            fail_msg("'%.*s' is not in words.def", (int)len, at + 1);
+        at += len + 1;
     }
 }
 

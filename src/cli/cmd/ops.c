@@ -79,6 +79,31 @@ static void put_op(struct peal_json *json, enum peal_op_kind kind)
     peal_json_object_end(json);
 }
 
+static void put_words(struct peal_json *json)
+{
+    size_t count;
+    const struct peal_word *words = peal_words(&count);
+    peal_json_put_array(json, "words");
+    for (size_t i = 0; i < count; i++) {
+        peal_json_object(json);
+        peal_json_put_string(json, "name", words[i].text);
+        peal_json_put_string(json, "role", peal_word_role_name(words[i].role));
+        peal_json_put_bool(json, "reserved", words[i].reserved);
+        peal_json_put_string(json, "syntax", peal_word_syntax(&words[i]));
+        peal_json_put_string(json, "meaning", peal_word_meaning(&words[i]));
+        peal_json_object_end(json);
+    }
+    peal_json_array_end(json);
+    peal_json_put_array(json, "types");
+    for (int i = 0; i < PEAL_DTYPES; i++)
+        peal_json_string(json, peal_dtype_name((enum peal_dtype)i));
+    peal_json_array_end(json);
+    peal_json_put_array(json, "contracts");
+    for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
+        peal_json_string(json, peal_contract_info((enum peal_contract)i)->name);
+    peal_json_array_end(json);
+}
+
 static void print_json(struct peal_text *out)
 {
     struct peal_json json;
@@ -110,6 +135,7 @@ static void print_json(struct peal_text *out)
         peal_json_object_end(&json);
     }
     peal_json_array_end(&json);
+    put_words(&json);
     peal_json_object_end(&json);
     peal_text_puts(out, "\n");
 }

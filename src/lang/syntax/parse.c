@@ -8,29 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const reserved[] = {
-    "and",    "assert", "channel", "else",   "for",   "if",   "in",     "inout",
-    "kernel", "lane",   "launch",  "let",    "local", "not",  "notify", "or",
-    "out",    "peek",   "private", "signal", "var",   "wait", "window",
-};
-
-bool peal_word_is_reserved(const char *word, size_t len)
-{
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
-        if (reserved[i][0] == word[0] && strlen(reserved[i]) == len &&
-            memcmp(reserved[i], word, len) == 0)
-            return true;
-    }
-    return false;
-}
-
-const char *peal_word_reserved(size_t i)
-{
-    if (i >= sizeof reserved / sizeof *reserved)
-        return NULL;
-    return reserved[i];
-}
-
 void peal_parser_step(struct peal_parser *p)
 {
     p->last = p->token.pos;

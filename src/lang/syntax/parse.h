@@ -15,9 +15,4 @@ enum peal_status peal_parse(const struct peal_source *source, struct peal_diags 
 enum peal_status peal_parse_into(struct peal_module *module, const struct peal_source *source,
                                  struct peal_diags *diags);
 
-/* True for the words that cannot be names. */
-bool peal_word_is_reserved(const char *word, size_t len);
-/* The i-th of them; NULL after the last. */
-const char *peal_word_reserved(size_t i);
-
 #endif
