@@ -292,14 +292,18 @@ for call in peal.calls():
     push[(2,)](x, y, box, flags, 100, core.HEAP_BYTES, call + 1, BLOCK=64)
 '''
 
+# The same for blocks of a matrix: rows with gaps between them.
+BLOCKS = PUSH.replace("at = pid * BLOCK + tl.arange(0, BLOCK)", "at = tl.arange(0, 4)[:, None] * 24 + pid * 12 + tl.arange(0, 12)[None, :]").replace(
+    "((BLOCK,)", "((4, 12)").replace("100", "96")
+
 
 @unittest.skipUnless(COMMAND, "PEAL_COMMAND is not set")
 class Verdicts(unittest.TestCase):
-    def verdict(self, text, *options):
+    def verdict(self, text, *options, command="verify"):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
                 file.write(MEMORY + text)
-            return subprocess.run([COMMAND, "verify", "run.py", "--no-cache", *options], cwd=folder, text=True, check=False, capture_output=True,
+            return subprocess.run([COMMAND, command, "run.py", *(["--no-cache"] if command == "verify" else []), *options], cwd=folder, text=True, check=False, capture_output=True,
                                   env={**os.environ, "PEAL_PYTHON": sys.executable})
 
     def test_a_push_allreduce(self):
@@ -307,6 +311,17 @@ class Verdicts(unittest.TestCase):
         self.assertIn("race", self.verdict(PUSH, "-n", "2").stdout)
         self.assertIn("race", self.verdict(PUSH.replace('"acquire"', '"relaxed"'), "-n", "2", "--between", "barrier").stdout)
         self.assertIn("wrong", self.verdict(PUSH.replace("total += ", "total = "), "-n", "2", "--between", "barrier").stdout)
+
+    def test_rows_with_gaps_are_one_op(self):
+        self.assertIn("3 proved", self.verdict(BLOCKS, "-n", "2,3,4", "--between", "barrier").stdout)
+        self.assertIn("race", self.verdict(BLOCKS.replace("pid * 12", "pid * 11"), "-n", "2", "--between", "barrier").stdout)
+        self.assertIn("wrong", self.verdict(BLOCKS.replace("tl.store(y + at, total", "tl.store(y + at, mine"), "-n", "2", "--between", "barrier").stdout)
+        options = ("-n", "2", "--between", "barrier", "--calls", "1")
+        plans = [self.verdict(text, *options, command="plan").stdout for text in (PUSH, BLOCKS)]
+        self.assertEqual(*(plan.count(" <- ") for plan in plans))
+        self.assertIn("y[12 +: 12, 4 rows every 24]", plans[1])
+        self.assertIn("allreduce: right", self.verdict(BLOCKS, *options, command="run").stdout)
+        self.assertIn("full: the result is what the contract says", self.verdict(BLOCKS, "-m", "mesh4x4", *options, command="sim").stdout)
 
     def test_a_contract_from_outside(self):
         plain = PUSH.replace("peal.expect(y, sum(peal.of_ranks(x)))\n", "")

@@ -11,9 +11,8 @@
  * nothing cost no more together than alone.
  *
  * Memory. All tensors of a worker lie in its area, which is one parameter of the plan; so two tasks
- * that touch the same bytes name them alike. For rows that are apart there is another parameter of
- * the same memory for each stride. Every task has windows, cells and channels of its own. Private
- * scratch and tiles are shared with later tasks of the same kernel in the queue.
+ * that touch the same bytes name them alike. Every task has windows, cells and channels of its own.
+ * Private scratch and tiles are shared with later tasks of the same kernel in the queue.
  *
  * A function is one compute op with PEAL_OP_OUTSIDE, whose count is its cost in picoseconds.
  */
@@ -24,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_STRIDES = 4096, MAX_BUFS = 60000, MAX_SIGNALS = 60000 };
+enum { MAX_BUFS = 60000, MAX_SIGNALS = 60000 };
 
 /* A kernel's scratch, made once: private buffers and tiles by variant. */
 struct scratch {
@@ -50,8 +49,6 @@ struct linker {
     uint64_t first;             /* the oldest task's id */
     size_t count;
     PEAL_VEC(struct scratch) scratch;
-    uint64_t strides[MAX_STRIDES];
-    uint32_t stride_bufs[MAX_STRIDES], nstrides;
     uint32_t memory;                  /* the buffer of areas */
     uint32_t lanes[PEAL_HOST_QUEUES]; /* of every rank */
     uint32_t order;                   /* the signal of lanes' progress: a cell per lane */
@@ -175,31 +172,6 @@ static void make_instance(struct linker *l, struct instance *instance)
     }
 }
 
-/* The parameter whose rows are that many bytes apart. */
-static uint32_t strided(struct linker *l, uint64_t bytes)
-{
-    for (uint32_t i = 0; i < l->nstrides; i++) {
-        if (l->strides[i] == bytes)
-            return l->stride_bufs[i];
-    }
-    if (l->nstrides == MAX_STRIDES || bytes > UINT32_MAX) {
-        l->failed = true;
-        return 0;
-    }
-    struct peal_buf_spec spec = {.name = "memory",
-                                 .kind = PEAL_BUF_PARAM,
-                                 .dir = PEAL_DIR_INOUT,
-                                 .dtype = PEAL_U8,
-                                 .flags = PEAL_BUF_SYMMETRIC,
-                                 .param = l->out->nparams++,
-                                 .alias = PEAL_NONE,
-                                 .cols = (uint32_t)bytes,
-                                 .len = l->host->memory};
-    l->strides[l->nstrides] = bytes;
-    l->stride_bufs[l->nstrides++] = add_buf(l, &spec);
-    return l->stride_bufs[l->nstrides - 1];
-}
-
 /* ---- ops ---- */
 
 /* Where a parameter of the kernel begins, in the worker's area. */
@@ -230,19 +202,19 @@ static struct peal_ref link_ref(struct linker *l, const struct instance *instanc
         return ref;
     }
     const struct peal_buf *buf = &peal_plan_bufs(plan)[ref.buf];
-    uint64_t offset = peal_ref_offset(plan, &ref, 0);
-    uint64_t row_bytes = buf->cols * peal_dtype_size((enum peal_dtype)buf->dtype);
     uint32_t member = ref.rank;
+    ref.offset = peal_ref_offset(plan, &ref, 0);
     ref.phases = PEAL_NONE;
-    ref.offset = offset;
     ref.rank = instance->block->parts[member].worker;
     if (buf->kind != PEAL_BUF_PARAM) {
         ref.buf = (uint16_t)instance->bufs[ref.buf];
         return ref;
     }
-    ref.offset = param_offset(l, instance, buf->param, member) + offset + ref.row * row_bytes;
-    ref.row = 0;
-    ref.buf = (uint16_t)(op->mem.rows > 1 ? strided(l, row_bytes) : l->memory);
+    ref.offset =
+        param_offset(l, instance, buf->param, member) + peal_ref_start(plan, op, &ref, 0, 0);
+    if (buf->cols) /* the areas have one dimension */
+        ref.pitch = op->mem.rows > 1 ? buf->cols : 0;
+    ref.buf = (uint16_t)l->memory;
     return ref;
 }
 
@@ -540,7 +512,14 @@ enum peal_status peal_link(struct peal_host *host, struct peal_linked *out)
         struct peal_plan *header = peal_assembler_header(l->a);
         header->kernel = peal_assembler_string(l->a, "tasks");
         peal_assembler_channel_shape(l->a, (uint32_t)keys->slots, keys->slot_bytes);
-        l->memory = strided(l, 1);
+        struct peal_buf_spec memory = {.name = "memory",
+                                       .kind = PEAL_BUF_PARAM,
+                                       .dir = PEAL_DIR_INOUT,
+                                       .dtype = PEAL_U8,
+                                       .flags = PEAL_BUF_SYMMETRIC,
+                                       .alias = PEAL_NONE,
+                                       .len = host->memory};
+        l->memory = add_buf(l, &memory);
         l->order = peal_assembler_signal(l->a, "order", PEAL_SIGNAL_ONE_WRITER, lanes);
         l->drain = peal_assembler_signal(l->a, "drain", PEAL_SIGNAL_ONE_WRITER, lanes);
         for (uint32_t i = 0; i < host->workers * PEAL_HOST_QUEUES; i++)

@@ -134,8 +134,7 @@ static void end_tasks(struct batch *batch, enum peal_status status)
 static enum peal_status launch(struct batch *batch)
 {
     struct peal_host *host = batch->host;
-    uint32_t nparams = batch->linked.nparams;
-    void **buffers = calloc((size_t)host->workers * nparams + 1, sizeof *buffers);
+    void **buffers = calloc(host->workers + 1u, sizeof *buffers);
     struct peal_sim_options options = {.data = PEAL_SIM_DATA_FULL,
                                        .log = host->record,
                                        .outside = call_function,
@@ -144,8 +143,7 @@ static enum peal_status launch(struct batch *batch)
     if (!buffers)
         return PEAL_NO_MEMORY;
     for (uint32_t w = 0; w < host->workers; w++)
-        for (uint32_t p = 0; p < nparams; p++)
-            buffers[(size_t)w * nparams + p] = host->areas[w].base;
+        buffers[w] = host->areas[w].base;
     struct peal_sim_args args = {.buffers = buffers};
     peal_diags_init(&diags);
     struct peal_sim_turns turns = {&options, &args, 1};

@@ -14,7 +14,6 @@ struct peal_linked_part {
 
 struct peal_linked {
     struct peal_plan *plan;
-    uint32_t nparams;
     uint64_t *first, *count; /* by queue: position of its first task in the plan, and number */
     PEAL_VEC(struct peal_linked_part) parts; /* in order of their ops */
 };

@@ -14,6 +14,8 @@ struct printer {
     int indent;
     PEAL_VEC(uint32_t) slots; /* pairs: channel, number of the tile */
     uint32_t tiles;
+    uint32_t row; /* of an op whose rows are lines of their own */
+    bool by_rows;
 };
 
 static void begin_line(struct printer *p)
@@ -48,7 +50,7 @@ static void put_ref(struct printer *p, const struct peal_op *op, const struct pe
 {
     const struct peal_plan *plan = p->plan;
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype), first = ref->offset / size;
-    uint64_t count = op->mem.count * op->mem.rows;
+    uint64_t count = op->mem.count * (p->by_rows ? 1 : op->mem.rows);
     if (ref->buf == PEAL_BUF_CONST) {
         peal_text_printf(p->out, "%g", peal_ref_value(ref));
         return;
@@ -63,7 +65,7 @@ static void put_ref(struct printer *p, const struct peal_op *op, const struct pe
             peal_text_printf(p->out, "[%" PRIu64 " +: %" PRIu64 "]", first, count);
         return;
     }
-    first += (uint64_t)ref->row * peal_plan_bufs(plan)[ref->buf].cols;
+    first = peal_ref_start(plan, op, ref, 0, p->row) / size;
     put_name(p, peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
     if (ref->rank != p->rank)
         peal_text_printf(p->out, "@%u", ref->rank);
@@ -160,7 +162,7 @@ static void put_free(struct printer *p, uint32_t channel)
     p->slots.len -= 2;
 }
 
-static void put_op(struct printer *p, const struct peal_op *op)
+static void put_one_op(struct printer *p, const struct peal_op *op)
 {
     begin_line(p);
     if (peal_op_is_sync(op)) {
@@ -193,6 +195,26 @@ static void put_op(struct printer *p, const struct peal_op *op)
         put_ref(p, op, peal_op_dst(p->plan, op));
         peal_text_puts(p->out, "\n");
     }
+}
+
+/* Is there memory between the rows of an operand? */
+static bool has_gaps(const struct peal_plan *plan, const struct peal_op *op)
+{
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+        if (peal_ref_stride(plan, op, ref) != op->mem.count)
+            return true;
+    }
+    return false;
+}
+
+static void put_op(struct printer *p, const struct peal_op *op)
+{
+    p->by_rows = peal_op_is_elementwise(op) && op->mem.rows > 1 && has_gaps(p->plan, op);
+    do
+        put_one_op(p, op);
+    while (p->by_rows && ++p->row < op->mem.rows);
+    p->row = 0;
 }
 
 static void put_lane(struct printer *p, uint32_t lane)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops of a record, given to the assembler.
  *
- * Operands are walked in runs: the longest stretch in which every operand is without a gap becomes
- * one op. What memory of several types is moved or computed, and what an opaque op does, becomes a
+ * An op whose operands are without gaps, or have rows of one length, is one op. Of other operands the
+ * longest stretch in which none has a gap is one op. What memory of several types is moved or computed, and what an opaque op does, becomes a
  * read of all sources (a copy into a tile of the lane that nothing reads) and a write of a number
  * that is not known: PEAL_PLAN_UNKNOWN. The plan then says that it cannot be run.
  */
@@ -267,9 +267,40 @@ static struct record_run run_at(const struct span *span, uint64_t i)
                                span->count - column};
 }
 
-static struct peal_ref ref_at(struct emitter *e, const struct span *span, uint64_t offset)
+static bool has_gaps(const struct span *span)
+{
+    return span->region != PEAL_NONE && span->rows > 1 &&
+           span->stride != span->count * peal_dtype_size((enum peal_dtype)span->dtype);
+}
+
+/* The shape of an op on the spans from element i of each on. */
+struct record_shape {
+    uint64_t count;
+    uint32_t rows;
+};
+
+static struct record_shape shape_at(const struct span *spans, uint32_t n, uint64_t i)
+{
+    struct record_shape run = {UINT64_MAX, 1};
+    const struct span *rows = NULL;
+    bool alike = i == 0;
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t size = peal_dtype_size((enum peal_dtype)spans[k].dtype);
+        run.count = peal_size_min(run.count, run_at(&spans[k], i).left);
+        if (!has_gaps(&spans[k]))
+            continue;
+        alike = alike && spans[k].stride % size == 0 && spans[k].stride / size <= UINT32_MAX &&
+                (!rows || (spans[k].count == rows->count && spans[k].rows == rows->rows));
+        rows = &spans[k];
+    }
+    return rows && alike ? (struct record_shape){rows->count, rows->rows} : run;
+}
+
+static struct peal_ref ref_at(struct emitter *e, const struct span *span, uint64_t i,
+                              struct record_shape shape)
 {
     enum peal_dtype dtype = (enum peal_dtype)span->dtype;
+    uint64_t offset = run_at(span, i).offset;
     if (span->region == PEAL_NONE) {
         double value;
         memcpy(&value, &offset, sizeof value);
@@ -277,7 +308,10 @@ static struct peal_ref ref_at(struct emitter *e, const struct span *span, uint64
     }
     const struct region *region = &e->r->regions.at[span->region];
     dtype = plain(peal_record_type(e->r, span));
-    return peal_ref_make(span->rank, region->bufs[dtype], dtype, offset);
+    struct peal_ref ref = peal_ref_make(span->rank, region->bufs[dtype], dtype, offset);
+    if (shape.rows > 1 && has_gaps(span))
+        ref.pitch = (uint32_t)(span->stride / peal_dtype_size(dtype));
+    return ref;
 }
 
 static bool is_mixed(const struct emitter *e, const struct span *span)
@@ -323,11 +357,13 @@ static void read_span(struct emitter *e, const struct span *given)
     if (span.region == PEAL_NONE)
         return;
     for (uint64_t i = 0; i < elements(&span) && e->r->status == PEAL_OK;) {
-        struct record_run run = run_at(&span, i);
-        struct peal_ref ref = ref_at(e, &span, run.offset);
-        peal_assembler_copy(e->a, sink(e, (enum peal_dtype)ref.dtype, run.left), ref, 1, run.left);
+        struct record_shape shape = shape_at(&span, 1, i);
+        struct peal_ref ref = ref_at(e, &span, i, shape);
+        uint64_t len = shape.count * shape.rows;
+        peal_assembler_copy(e->a, sink(e, (enum peal_dtype)ref.dtype, len), ref, shape.rows,
+                            shape.count);
         mark(e);
-        i += run.left;
+        i += len;
     }
 }
 
@@ -342,15 +378,15 @@ static void write_span(struct emitter *e, const struct span *given, uint64_t bit
     e->partial |= bits == PEAL_PLAN_UNKNOWN;
     memcpy(&value, &bits, sizeof value);
     for (uint64_t i = 0; i < elements(&span) && e->r->status == PEAL_OK;) {
-        struct record_run run = run_at(&span, i);
-        struct peal_ref dst = ref_at(e, &span, run.offset);
+        struct record_shape shape = shape_at(&span, 1, i);
+        struct peal_ref dst = ref_at(e, &span, i, shape);
         struct peal_ref src = peal_ref_const(value, (enum peal_dtype)dst.dtype);
         src.offset = bits;
         if (bits == PEAL_PLAN_UNKNOWN && computes)
             src.row = 1 + peal_assembler_string(e->a, e->op->name);
-        peal_assembler_compute(e->a, PEAL_FN_ID, dst, &src, 1, 1, run.left, 0);
+        peal_assembler_compute(e->a, PEAL_FN_ID, dst, &src, 1, shape.rows, shape.count, 0);
         mark(e);
-        i += run.left;
+        i += shape.count * shape.rows;
     }
 }
 
@@ -399,21 +435,17 @@ static void elementwise(struct emitter *e, enum peal_fn fn)
     bool copies = e->op->kind == RECORD_COPY && spans[1].region != PEAL_NONE;
     for (uint64_t i = 0; i < elements(&spans[0]) && e->r->status == PEAL_OK;) {
         struct peal_ref refs[MAX_OPERANDS];
-        uint64_t count = UINT64_MAX;
-        for (uint32_t k = 0; k <= n; k++) {
-            struct record_run run = run_at(&spans[k], i);
-            refs[k] = ref_at(e, &spans[k], run.offset);
-            if (run.left < count)
-                count = run.left;
-        }
+        struct record_shape shape = shape_at(spans, n + 1, i);
+        for (uint32_t k = 0; k <= n; k++)
+            refs[k] = ref_at(e, &spans[k], i, shape);
         if (accumulates)
-            peal_assembler_accumulate(e->a, fn, refs[0], refs[1], 1, count, 0);
+            peal_assembler_accumulate(e->a, fn, refs[0], refs[1], shape.rows, shape.count, 0);
         else if (copies)
-            peal_assembler_copy(e->a, refs[0], refs[1], 1, count);
+            peal_assembler_copy(e->a, refs[0], refs[1], shape.rows, shape.count);
         else
-            peal_assembler_compute(e->a, fn, refs[0], refs + 1, n, 1, count, 0);
+            peal_assembler_compute(e->a, fn, refs[0], refs + 1, n, shape.rows, shape.count, 0);
         mark(e);
-        i += count;
+        i += shape.count * shape.rows;
     }
 }
 
@@ -427,14 +459,13 @@ static void copy(struct emitter *e)
         elementwise(e, PEAL_FN_ID);
         return;
     }
-    struct span dst = as_stored(e, &spans[0]), src = as_stored(e, &spans[1]);
-    for (uint64_t i = 0; i < elements(&dst) && e->r->status == PEAL_OK;) {
-        struct record_run to = run_at(&dst, i), from = run_at(&src, i);
-        uint64_t count = peal_size_min(to.left, from.left);
-        peal_assembler_copy(e->a, ref_at(e, &dst, to.offset), ref_at(e, &src, from.offset), 1,
-                            count);
+    struct span both[] = {as_stored(e, &spans[0]), as_stored(e, &spans[1])};
+    for (uint64_t i = 0; i < elements(&both[0]) && e->r->status == PEAL_OK;) {
+        struct record_shape shape = shape_at(both, 2, i);
+        peal_assembler_copy(e->a, ref_at(e, &both[0], i, shape), ref_at(e, &both[1], i, shape),
+                            shape.rows, shape.count);
         mark(e);
-        i += count;
+        i += shape.count * shape.rows;
     }
 }
 
@@ -443,8 +474,8 @@ static void message(struct emitter *e)
 {
     bool sends = e->op->kind == RECORD_SEND;
     struct span span = as_stored(e, &e->r->spans.at[e->op->span]);
-    struct record_run run = run_at(&span, 0);
-    if (run.left != elements(&span)) {
+    struct record_shape shape = {elements(&span), 1};
+    if (has_gaps(&span)) {
         peal_record_fail_at(e->r, e->op->pos, PEAL_UNSUPPORTED,
                             "a message of rows with gaps between them");
         return;
@@ -452,9 +483,9 @@ static void message(struct emitter *e)
     uint32_t channel = peal_assembler_channel(e->a, "", sends ? e->rank : e->op->cell,
                                               PEAL_PORT_PEER, sends ? e->op->cell : e->rank);
     if (sends)
-        peal_assembler_send(e->a, channel, ref_at(e, &span, run.offset), 1, run.left);
+        peal_assembler_send(e->a, channel, ref_at(e, &span, 0, shape), 1, shape.count);
     else
-        peal_assembler_recv(e->a, channel, ref_at(e, &span, run.offset), 1, run.left);
+        peal_assembler_recv(e->a, channel, ref_at(e, &span, 0, shape), 1, shape.count);
     mark(e);
 }
 

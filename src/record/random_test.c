@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 4, STEPS = 24, ELEMENTS = 3, CORE = 0x1000, PROGRAMS = 400 };
+enum { LANES = 4, STEPS = 24, ELEMENTS = 12, CORE = 0x1000, PROGRAMS = 400 };
 
 /* An access of the program, and which accesses come before it. */
 struct touch {
-    uint32_t lane, element;
+    uint32_t lane, elements; /* a bit for each */
     bool writes;
     bool after[STEPS];
 };
@@ -48,13 +48,19 @@ static void touch(struct peal_record *record, struct program_made *p, uint32_t l
 {
     uint32_t n = p->ntouches++;
     struct touch *t = &p->touches[n];
+    uint32_t count = 1 + pick(2), rows = 1 + pick(3), stride = count + pick(3);
+    uint32_t first = pick(ELEMENTS + 1 - (rows - 1) * stride - count);
     t->lane = lane;
-    t->element = pick(ELEMENTS);
+    for (uint32_t row = 0; row < rows; row++)
+        t->elements |= ((1u << count) - 1) << (first + row * stride);
     t->writes = pick(2);
     memcpy(t->after, p->knows[lane], sizeof t->after);
     p->knows[lane][n] = true;
-    struct peal_record_span span = {
-        .address = CORE + 4 * t->element, .count = 1, .dtype = PEAL_F32};
+    struct peal_record_span span = {.address = CORE + 4 * first,
+                                    .count = count,
+                                    .dtype = PEAL_F32,
+                                    .rows = rows,
+                                    .stride = 4 * stride};
     double one = 1;
     peal_record_lane(record, lane, NULL);
     if (t->writes)
@@ -101,7 +107,7 @@ static bool has_race(const struct program_made *p)
     for (uint32_t j = 0; j < p->ntouches; j++) {
         for (uint32_t i = 0; i < j; i++) {
             const struct touch *x = &p->touches[i], *y = &p->touches[j];
-            if (x->element == y->element && (x->writes || y->writes) && !y->after[i])
+            if ((x->elements & y->elements) && (x->writes || y->writes) && !y->after[i])
                 return true;
         }
     }
@@ -140,6 +146,10 @@ static void races_are_those_that_the_calls_leave(void **unused)
         struct peal_verify_options options = {0};
         assert_int_equal(peal_verify_plan(plan, &options, &v), PEAL_OK);
         bool expected = has_race(&p);
+        uint32_t moves = 0; /* rows with gaps are one op, too */
+        for (uint64_t i = 0; i < plan->ops.count; i++)
+            moves += peal_op_is_elementwise(&peal_plan_ops(plan)[i]);
+        assert_int_equal(moves, p.ntouches);
         if ((v->fault == PEAL_FAULT_RACE) != expected || v->verdict == PEAL_UNDECIDED)
             fail_msg("seed %u: %s, but %s was expected", seed, peal_fault_name(v->fault),
                      expected ? "a race" : "none");

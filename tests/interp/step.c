@@ -97,7 +97,8 @@ static unsigned char *operand_row(const struct where *w, const struct peal_ref *
         }
         start = (ref->row + (uint64_t)row) * stride + offset;
     } else if (row) {
-        start += (uint64_t)row * len;
+        uint64_t pitch = ref->pitch * peal_dtype_size((enum peal_dtype)ref->dtype);
+        start += row * (pitch ? pitch : len);
     }
     if (start > whole || len > whole - start) {
         broken(w, "an access outside its buffer");

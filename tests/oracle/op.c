@@ -90,7 +90,7 @@ static bool find_place(const struct here *h, const struct peal_ref *ref, uint32_
     const struct peal_buf *buf = &peal_plan_bufs(h->plan)[ref->buf];
     out->memory = &o->memory[ref->buf * o->nranks + ref->rank];
     uint64_t whole = peal_plan_len(h->plan, ref->rank, ref->buf) * peal_dtype_size(buf->dtype);
-    uint64_t stride = buf->cols ? buf->cols * size : len;
+    uint64_t stride = buf->cols ? buf->cols * size : ref->pitch ? ref->pitch * size : len;
     out->byte = offset + (buf->cols ? (uint64_t)ref->row * stride : 0) + row * stride;
     if (buf->cols && offset % stride + len > stride)
         return false;

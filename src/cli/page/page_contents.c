@@ -94,12 +94,10 @@ static bool is_memory(const struct peal_contents *c, const struct peal_ref *ref)
 }
 
 /* The bytes of row `row` of an operand. Parameters are shown with the smallest row stride. */
-static uint64_t row_start(const struct peal_contents *c, const struct peal_ref *ref, uint32_t row,
-                          uint64_t launch)
+static uint64_t row_start(const struct peal_contents *c, const struct peal_op *op,
+                          const struct peal_ref *ref, uint32_t row, uint64_t launch)
 {
-    const struct peal_buf *buf = &peal_plan_bufs(c->plan)[ref->buf];
-    uint64_t stride = (uint64_t)buf->cols * peal_dtype_size((enum peal_dtype)buf->dtype);
-    return (ref->row + (uint64_t)row) * stride + peal_ref_offset(c->plan, ref, launch);
+    return peal_ref_start(c->plan, op, ref, launch, row);
 }
 
 static uint32_t rows_of(const struct peal_op *op)
@@ -177,7 +175,7 @@ static void read_operand(struct peal_contents *c, const struct peal_op *op,
     } else if (is_memory(c, ref)) {
         const struct peal_stretches *list = &c->memory[place_of(c, ref->rank, ref->buf)];
         for (uint32_t row = 0; row < rows_of(op); row++)
-            read_bytes(c, list, row_start(c, ref, row, launch), op->mem.count * size,
+            read_bytes(c, list, row_start(c, op, ref, row, launch), op->mem.count * size,
                        (struct peal_stretch){.first = row * op->mem.count, .size = size}, out);
     }
 }
@@ -204,7 +202,7 @@ static void write_operand(struct peal_contents *c, const struct peal_op *op,
     uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
     size_t nvalues = peal_size_min(values->len, PEAL_MAX_STRETCHES);
     for (uint32_t row = 0; row < rows_of(op); row++) {
-        uint64_t start = row_start(c, ref, row, launch), first = row * op->mem.count;
+        uint64_t start = row_start(c, op, ref, row, launch), first = row * op->mem.count;
         for (size_t i = 0; i < nvalues; i++) {
             const struct peal_stretch *value = &values->at[i];
             if (value->first + value->count <= first || value->first >= first + op->mem.count)
@@ -232,7 +230,7 @@ static void show_access(struct peal_contents *c, const struct peal_op *op,
     uint64_t bytes = op->mem.count * peal_dtype_size((enum peal_dtype)ref->dtype);
     const char *name = peal_plan_string(c->plan, peal_plan_bufs(c->plan)[ref->buf].name);
     for (uint32_t row = 0; row < rows_of(op); row++) {
-        uint64_t from = row_start(c, ref, row, launch), to = from + bytes;
+        uint64_t from = row_start(c, op, ref, row, launch), to = from + bytes;
         bool covered = false;
         for (uint32_t i = 0; i < nmarks; i++) {
             uint64_t end = marks[i].first_byte + marks[i].bytes;

@@ -29,14 +29,6 @@ static void refuse(struct kernel_writer *w, const char *why)
 
 /* --- operands -------------------------------------------------------------------------------- */
 
-static uint64_t element_at(const struct kernel_writer *w, const struct peal_ref *ref, uint32_t row,
-                           uint32_t phase)
-{
-    uint64_t size = peal_dtype_size((enum peal_dtype)w->plan->dtype);
-    uint64_t cols = peal_plan_bufs(w->plan)[ref->buf].cols;
-    return peal_ref_offset(w->plan, ref, phase) / size + (ref->row + row) * cols;
-}
-
 static void put_operand(struct kernel_writer *w, const struct peal_ref *ref, uint32_t row)
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)w->plan->dtype);
@@ -57,12 +49,14 @@ static void put_operand(struct kernel_writer *w, const struct peal_ref *ref, uin
     peal_text_printf(w->out, "At(r, %u, ", ref->rank);
     peal_pto_buf_name(w->plan, ref->buf, w->out);
     if (ref->phases == PEAL_NONE) {
-        peal_text_printf(w->out, " + %" PRIu64 ")", element_at(w, ref, row, 0));
+        peal_text_printf(w->out, " + %" PRIu64 ")",
+                         peal_ref_start(w->plan, w->op, ref, 0, row) / size);
         return;
     }
     peal_text_puts(w->out, " + Pick(r");
     for (uint32_t phase = 0; phase < w->plan->period; phase++)
-        peal_text_printf(w->out, ", %" PRIu64, element_at(w, ref, row, phase));
+        peal_text_printf(w->out, ", %" PRIu64,
+                         peal_ref_start(w->plan, w->op, ref, phase, row) / size);
     peal_text_puts(w->out, "))");
 }
 

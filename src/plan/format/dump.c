@@ -41,13 +41,19 @@ static void dump_ref(const struct peal_plan *plan, uint32_t rank, const struct p
     if (ref->rank != rank)
         peal_text_printf(out, "@%u", ref->rank);
     peal_text_puts(out, "[");
-    if (op->mem.rows > 1 || ref->row)
+    bool two_d = peal_plan_bufs(plan)[ref->buf].cols;
+    if (two_d && (op->mem.rows > 1 || ref->row))
         peal_text_printf(out, "%u +: %u, ", ref->row, op->mem.rows);
     if (ref->phases != PEAL_NONE)
         dump_phases(plan, ref->phases, size, 0, out);
     else
         peal_text_printf(out, "%" PRIu64, ref->offset / size);
-    peal_text_printf(out, " +: %" PRIu64 "]", op->mem.count);
+    uint64_t pitch = two_d ? 0 : ref->pitch;
+    peal_text_printf(out, " +: %" PRIu64,
+                     two_d || pitch ? op->mem.count : op->mem.count * op->mem.rows);
+    if (pitch && op->mem.rows > 1)
+        peal_text_printf(out, ", %u rows every %" PRIu64, op->mem.rows, pitch);
+    peal_text_puts(out, "]");
 }
 
 static void dump_cell(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
@@ -352,7 +358,9 @@ static void json_ref(const struct peal_plan *plan, const struct peal_ref *ref,
         const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
         peal_json_put_string(json, "buf", peal_plan_string(plan, buf->name));
         peal_json_put_uint(json, "rank", ref->rank);
-        peal_json_put_uint(json, "row", ref->row);
+        peal_json_put_uint(json, "row", buf->cols ? ref->row : 0);
+        if (!buf->cols && ref->pitch)
+            peal_json_put_uint(json, "pitch", ref->pitch);
         peal_json_put_string(json, "dtype", peal_dtype_name((enum peal_dtype)ref->dtype));
         peal_json_key(json, "offset");
         if (ref->phases == PEAL_NONE) {

@@ -268,7 +268,8 @@ static bool check_rest(struct check *c)
     return check_promises(c);
 }
 
-static bool check_ref(struct check *c, const struct peal_ref *ref)
+/* `op` has the shape of the operand. */
+static bool check_ref(struct check *c, const struct peal_op *op, const struct peal_ref *ref)
 {
     const struct peal_plan *p = c->plan;
     if (!expect(c, ref->dtype < PEAL_DTYPES, "bad operand type"))
@@ -283,7 +284,9 @@ static bool check_ref(struct check *c, const struct peal_ref *ref)
            expect(c,
                   ref->phases == PEAL_NONE ||
                       (ref->phases % p->period == 0 && ref->phases < p->phases.count),
-                  "bad phases of an operand");
+                  "bad phases of an operand") &&
+           expect(c, peal_plan_bufs(p)[ref->buf].cols || !ref->pitch || ref->pitch >= op->mem.count,
+                  "bad rows of an operand");
 }
 
 /* An operand as a rectangle: rows by bytes per row. One-dimensional buffers are one row. */
@@ -299,10 +302,12 @@ static struct rectangle rectangle_of(const struct peal_plan *plan, const struct 
     uint64_t offset = peal_ref_offset(plan, ref, launch), row = ref->row, line = buf->cols * size;
     if (peal_size_mul(op->mem.count, size, &whole) && whole < bytes)
         bytes = whole;
-    if (buf->cols == 0) {
-        if (!peal_size_mul(bytes, op->mem.rows, &whole) || whole > UINT64_MAX / 4)
+    if (buf->cols == 0) { /* with what lies between the rows */
+        uint64_t gaps = peal_ref_stride(plan, op, ref) * size;
+        if (op->mem.rows == 0 || !peal_size_mul(gaps, op->mem.rows - 1, &whole) ||
+            whole > UINT64_MAX / 4)
             whole = UINT64_MAX / 4;
-        return (struct rectangle){0, 1, offset, offset + whole};
+        return (struct rectangle){0, 1, offset, offset + whole + bytes};
     }
     if (buf->kind != PEAL_BUF_PARAM && line) { /* whole rows may be part of the offset */
         row += offset / line;
@@ -322,7 +327,8 @@ static bool meet(const struct peal_plan *plan, const struct peal_op *op, uint32_
     struct peal_op of_a = peal_op_of_operand(op, i), of_b = peal_op_of_operand(op, k);
     struct rectangle x = rectangle_of(plan, &of_a, a, launch);
     struct rectangle y = rectangle_of(plan, &of_b, b, launch);
-    if (may_be_same && x.row == y.row && x.lo == y.lo && a->dtype == b->dtype)
+    if (may_be_same && x.row == y.row && x.lo == y.lo && a->dtype == b->dtype &&
+        (op->mem.rows <= 1 || peal_ref_stride(plan, &of_a, a) == peal_ref_stride(plan, &of_b, b)))
         return false; /* exactly in place */
     return x.row < y.row + y.rows && y.row < x.row + x.rows && x.lo < y.hi && y.lo < x.hi;
 }
@@ -501,7 +507,8 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
             return false;
     }
     for (uint64_t i = 0; i < nrefs; i++) {
-        if (!check_ref(c, peal_plan_refs(p) + op->mem.ref + i))
+        struct peal_op shape = peal_op_of_operand(op, (uint32_t)i);
+        if (!check_ref(c, &shape, peal_plan_refs(p) + op->mem.ref + i))
             return false;
     }
     if (!expect(c, !peal_op_is_own(op) || fits_own(p, op), "bad operands of its own function"))

@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define PEAL_PLAN_MAGIC UINT32_C(0x6c616570) /* "peal" */
-#define PEAL_PLAN_VERSION UINT32_C(6)
+#define PEAL_PLAN_VERSION UINT32_C(7)
 
 enum {
     PEAL_PLAN_MAX_RANKS = 65536,
@@ -171,13 +171,17 @@ static_assert(sizeof(struct peal_op) == 32, "an op is 32 bytes");
 
 /* An operand: where it starts. Address = start of buf on rank + row * (row stride) + offset, in
  * bytes; row is 0 for 1-D buffers. With phases, the offset is phases[phases + launch % period]
- * instead. */
+ * instead. The op's further rows follow at the buffer's row stride; in a 1-D buffer `pitch` elements
+ * apart, at least `count`, or without gaps (0). */
 struct peal_ref {
     uint32_t rank; /* which rank's copy of the buffer; private buffers and tiles: this rank */
     uint16_t buf;  /* index into bufs, or a pseudo buffer */
     uint8_t dtype;
     uint8_t pad;
-    uint32_t row;
+    union {
+        uint32_t row;   /* of a 2-D buffer; slots and constants: see above */
+        uint32_t pitch; /* of a 1-D buffer */
+    };
     uint32_t phases; /* start in the phase table of the offset per phase, or PEAL_NONE */
     uint64_t offset;
 };
@@ -577,6 +581,27 @@ static inline uint64_t peal_ref_offset(const struct peal_plan *plan, const struc
 {
     return ref->phases == PEAL_NONE ? ref->offset
                                     : peal_plan_phases(plan)[ref->phases + launch % plan->period];
+}
+
+/* Elements from one row of an operand to the next, as scratch and its declaration have them; the
+ * caller may bind a parameter of two dimensions with more. `shape` has the operand's count. */
+static inline uint64_t peal_ref_stride(const struct peal_plan *plan, const struct peal_op *shape,
+                                       const struct peal_ref *ref)
+{
+    uint32_t cols = ref->buf < PEAL_BUF_SLOT ? peal_plan_bufs(plan)[ref->buf].cols : 0;
+    if (cols)
+        return cols;
+    return ref->buf < PEAL_BUF_SLOT && ref->pitch ? ref->pitch : shape->mem.count;
+}
+
+/* The byte of the buffer with which row `row` of an operand begins. */
+static inline uint64_t peal_ref_start(const struct peal_plan *plan, const struct peal_op *shape,
+                                      const struct peal_ref *ref, uint64_t launch, uint64_t row)
+{
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    if (peal_plan_bufs(plan)[ref->buf].cols)
+        row += ref->row;
+    return peal_ref_offset(plan, ref, launch) + row * peal_ref_stride(plan, shape, ref) * size;
 }
 
 static inline uint32_t peal_op_cell(const struct peal_plan *plan, const struct peal_op *op,

@@ -18,7 +18,7 @@ static bool is_param(const struct peal_plan *plan, uint32_t buf)
 /* ---- operands ---- */
 
 static struct peal_place place_of(const struct peal_image *image, const struct peal_ref *ref,
-                                  uint32_t phase, uint64_t count)
+                                  uint32_t phase, const struct peal_op *shape)
 {
     const struct peal_plan *plan = image->plan;
     struct peal_place place = {
@@ -38,7 +38,11 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
     }
     const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
     uint64_t offset = peal_ref_offset(plan, ref, phase);
-    uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype);
+    uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype), pitch;
+    if (buf->cols)
+        pitch = buf->cols * element;
+    else
+        pitch = peal_ref_stride(plan, shape, ref) << place.shift;
     if (buf->kind == PEAL_BUF_PARAM) {
         const struct peal_image_param *param = image->params;
         while (param->buf != ref->buf)
@@ -47,19 +51,18 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
         /* In place, this rank's part is an offset into the whole buffer: whole rows of the offset
          * become rows. */
         uint64_t row_bytes = buf->cols * element;
-        uint32_t row = ref->row + (row_bytes ? (uint32_t)(offset / row_bytes) : 0);
+        uint32_t row = row_bytes ? ref->row + (uint32_t)(offset / row_bytes) : 0;
         place.base = param->base + group;
         place.offset = row_bytes ? offset % row_bytes : offset;
         if (param->rows > 1)
             place.base += row;
         else
             place.row = row;
-        place.pitch = buf->cols == 0 ? count * element : 0;
+        place.pitch = buf->cols == 0 ? pitch : 0;
         return place;
     }
-    uint64_t pitch = buf->cols != 0 ? buf->cols * element : count * element;
     place.base = plan->nranks;
-    place.offset = buf->offset + ref->row * pitch + offset;
+    place.offset = buf->offset + (buf->cols ? ref->row * pitch : 0) + offset;
     place.pitch = pitch;
     if (buf->kind != PEAL_BUF_WINDOW)
         return place;
@@ -195,9 +198,9 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
                                        .rows = split ? 1 : op->mem.rows,
                                        .extra = op->mem.channel}};
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t count = peal_op_of_operand(op, i).mem.count;
+        struct peal_op shape = peal_op_of_operand(op, i);
         struct peal_place place =
-            place_of(image, peal_plan_refs(plan) + op->mem.ref + i, phase, count);
+            place_of(image, peal_plan_refs(plan) + op->mem.ref + i, phase, &shape);
         if (split) {
             bool own_base = place.base > plan->nranks && place.base < PEAL_BASE_SLOT;
             place.base += own_base ? row : 0;

@@ -118,7 +118,10 @@ static char *address(const struct context *c, const struct peal_op *op, const st
     }
     const struct peal_buf *buf = &peal_plan_bufs(c->plan)[ref->buf];
     uint64_t offset = peal_ref_offset(c->plan, ref, c->launch);
-    if (ref->row || row)
+    if (!buf->cols)
+        offset +=
+            row * peal_ref_stride(c->plan, op, ref) * peal_dtype_size((enum peal_dtype)ref->dtype);
+    else if (ref->row || row)
         offset += (ref->row + (uint64_t)row) * row_bytes(c, ref);
     switch ((enum peal_buf_kind)buf->kind) {
     case PEAL_BUF_PARAM:

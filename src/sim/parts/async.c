@@ -17,7 +17,7 @@ struct async_range {
     uint64_t from, to;
 };
 
-/* The bytes of a ref; for rows of a 2-D buffer, including what lies between them. */
+/* The bytes of a ref, including what lies between its rows. */
 static struct async_range range_of(const struct peal_sim *sim, const struct peal_instance *instance,
                                    const struct peal_lane_run *lane, const struct peal_op *op,
                                    const struct peal_ref *ref)
@@ -27,9 +27,8 @@ static struct async_range range_of(const struct peal_sim *sim, const struct peal
         return (struct async_range){ref->row, PEAL_BUF_SLOT, 0, UINT64_MAX};
     if (ref->buf == PEAL_BUF_CONST || op->mem.count == 0 || op->mem.rows == 0)
         return (struct async_range){0, PEAL_BUF_CONST, 0, 0};
-    uint64_t stride = peal_plan_bufs(instance->plan)[ref->buf].cols * size;
-    uint64_t from =
-        ref->row * stride + peal_ref_offset(instance->plan, ref, sim->ranks[lane->rank].launch);
+    uint64_t stride = peal_ref_stride(instance->plan, op, ref) * size;
+    uint64_t from = peal_ref_start(instance->plan, op, ref, sim->ranks[lane->rank].launch, 0);
     uint64_t len = (op->mem.rows - 1) * stride + op->mem.count * size;
     return (struct async_range){ref->rank, ref->buf, from, from + len};
 }

@@ -67,8 +67,7 @@ static struct stretch stretch_of(const struct shaper *s, const struct peal_op *o
     uint64_t lo = peal_ref_offset(plan, ref, launch) / size;
     if (ref->buf == PEAL_BUF_SLOT)
         return (struct stretch){&s->cuts[plan->bufs.count + ref->row], lo};
-    lo += (uint64_t)ref->row * peal_plan_bufs(plan)[ref->buf].cols;
-    return (struct stretch){&s->cuts[ref->buf], lo};
+    return (struct stretch){&s->cuts[ref->buf], peal_ref_start(plan, op, ref, launch, 0) / size};
 }
 
 /* Carries the cuts of every operand of an op over to the others. */
@@ -267,8 +266,7 @@ static bool is_stretches(const struct peal_plan *plan, const struct peal_op *op)
         return true;
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
         const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
-        uint32_t cols = ref->buf < PEAL_BUF_SLOT ? peal_plan_bufs(plan)[ref->buf].cols : 0;
-        if (cols && cols != op->mem.count)
+        if (peal_ref_stride(plan, op, ref) != op->mem.count)
             return false;
     }
     return true;

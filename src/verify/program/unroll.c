@@ -120,20 +120,17 @@ static void early(struct walk *w, enum peal_fault fault, const char *why)
 uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *op,
                            const struct peal_ref *ref)
 {
-    uint32_t cols = peal_plan_bufs(plan)[ref->buf].cols;
-    if (op->mem.count == 0)
-        return 0;
-    if (cols == 0 || op->mem.rows <= 1)
-        return op->mem.rows ? 1 : 0;
-    return op->mem.count == cols ? 1 : op->mem.rows; /* inside its buffer, it starts with a row */
+    if (op->mem.count == 0 || op->mem.rows <= 1)
+        return op->mem.count && op->mem.rows;
+    bool adjacent = peal_ref_stride(plan, op, ref) == op->mem.count; /* 2-D: it starts with a row */
+    return adjacent ? 1 : op->mem.rows;
 }
 
 struct range peal_program_range(const struct peal_plan *plan, const struct peal_op *op,
                                 const struct peal_ref *ref, uint32_t launch, uint32_t row)
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
-    uint64_t stride = (uint64_t)peal_plan_bufs(plan)[ref->buf].cols * size;
-    uint64_t lo = (ref->row + (uint64_t)row) * stride + peal_ref_offset(plan, ref, launch);
+    uint64_t lo = peal_ref_start(plan, op, ref, launch, row);
     uint64_t rows = peal_program_rows(plan, op, ref) == 1 ? op->mem.rows : 1;
     return (struct range){lo, lo + op->mem.count * rows * size};
 }
@@ -161,8 +158,9 @@ static bool inside(const struct peal_plan *plan, const struct peal_op *op,
         return offset <= row_bytes && width <= row_bytes - offset &&
                row + op->mem.rows <= *bytes / row_bytes;
     }
-    return peal_size_mul(width, op->mem.rows, &width) && offset <= *bytes &&
-           width <= *bytes - offset;
+    uint64_t gaps;
+    return peal_size_mul(peal_ref_stride(plan, op, ref) * size, op->mem.rows - 1, &gaps) &&
+           peal_size_add(width, gaps, &width) && offset <= *bytes && width <= *bytes - offset;
 }
 
 static void add_access(struct walk *w, const struct peal_op *op, const struct peal_ref *ref,
@@ -193,8 +191,8 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
             p->early.writes = kind != ACCESS_READ;
             uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
             uint32_t cols = peal_plan_bufs(plan)[ref->buf].cols;
-            p->early.first = lo / size + (uint64_t)ref->row * cols;
-            p->early.count = op->mem.count * (cols ? 1u : op->mem.rows);
+            p->early.first = peal_ref_start(plan, op, ref, w->launch, 0) / size;
+            p->early.count = op->mem.count * (cols || ref->pitch ? 1u : op->mem.rows);
             p->early.size = bytes / size;
         }
         return;

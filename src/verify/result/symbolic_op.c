@@ -59,7 +59,7 @@ static bool make_operand(struct symbolic *s, const struct peal_op *op, const str
         return out->node != NO_NODE;
     }
     out->start = peal_ref_offset(plan, ref, s->launch[s->thread]) / size;
-    out->stride = op->mem.count;
+    out->stride = peal_ref_stride(plan, op, ref);
     if (ref->buf == PEAL_BUF_SLOT) {
         struct queue *queue = &s->queues[s->p->channel_of[s->launch[s->thread]][ref->row]];
         struct message *m = &queue->list.at[queue->freed + ref->rank];
@@ -77,10 +77,7 @@ static bool make_operand(struct symbolic *s, const struct peal_op *op, const str
         s->done = true;
         return false;
     }
-    if (buf->cols) {
-        out->start += (uint64_t)ref->row * buf->cols;
-        out->stride = buf->cols;
-    }
+    out->start = peal_ref_start(plan, op, ref, s->launch[s->thread], 0) / size;
     out->location = s->p->memory_of[s->launch[s->thread]][ref->buf] * s->p->nranks + ref->rank;
     out->pieces = &s->memory[out->location];
     return true;

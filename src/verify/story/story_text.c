@@ -26,7 +26,14 @@ static struct peal_verify_operand operand_of(const struct program *p, uint32_t l
         return out;
     }
     out.kind = PEAL_OPERAND_BUFFER;
-    out.row = ref->row;
+    if (peal_plan_bufs(plan)[ref->buf].cols)
+        out.row = ref->row;
+    else if (ref->pitch && op->mem.rows > 1)
+        out.pitch = ref->pitch;
+    else {
+        out.count *= op->mem.rows;
+        out.rows = 1;
+    }
     out.buf =
         peal_answer_text(a, "%s", peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
     return out;
@@ -125,7 +132,10 @@ static void put_operand(const struct peal_verify_step *s, const struct peal_veri
     peal_text_puts(out, o->kind == PEAL_OPERAND_SLOT ? "slot" : o->buf);
     if (o->kind == PEAL_OPERAND_BUFFER && o->rank != s->rank)
         peal_text_printf(out, "@%u", o->rank);
-    if (o->rows > 1 || o->row > 0)
+    if (o->pitch)
+        peal_text_printf(out, "[%" PRIu64 " +: %" PRIu64 ", %u rows every %" PRIu64 "]", o->first,
+                         o->count, o->rows, o->pitch);
+    else if (o->rows > 1 || o->row > 0)
         peal_text_printf(out, "[%u +: %u, %" PRIu64 " +: %" PRIu64 "]", o->row, o->rows, o->first,
                          o->count);
     else

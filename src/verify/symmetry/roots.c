@@ -72,16 +72,17 @@ static bool same_bytes(struct rotation *r, const struct peal_op *op, const struc
 {
     const struct peal_buf *buf = &peal_plan_bufs(r->from)[a->buf];
     uint64_t size = peal_dtype_size((enum peal_dtype)a->dtype);
-    uint64_t stride = (uint64_t)buf->cols * size;
-    uint64_t lo = a->row * stride + peal_ref_offset(r->from, a, launch);
-    uint64_t to = b->row * stride + peal_ref_offset(r->to, b, launch);
+    uint64_t stride = peal_ref_stride(r->from, op, a);
+    uint64_t lo = peal_ref_start(r->from, op, a, launch, 0);
+    uint64_t to = peal_ref_start(r->to, op, b, launch, 0);
     uint64_t bytes = peal_plan_len(r->from, a->rank, a->buf) * peal_dtype_size(buf->dtype);
     uint64_t part = bytes / r->nranks, width = op->mem.count * op->mem.rows * size;
+    bool alike = op->mem.rows <= 1 || stride == peal_ref_stride(r->to, op, b);
     bool whole = lo == 0 && width == bytes;
     bool inside = part && part * r->nranks == bytes && lo < bytes && lo % part + width <= part &&
-                  (op->mem.rows <= 1 || !buf->cols);
+                  (op->mem.rows <= 1 || (stride == op->mem.count && !buf->cols));
     bool moved = inside && to == rotate(r, (uint32_t)(lo / part)) * part + lo % part;
-    return follow(r, &r->parts_move[a->buf], lo == to, moved || (whole && to == 0));
+    return alike && follow(r, &r->parts_move[a->buf], lo == to, moved || (whole && to == 0));
 }
 
 static bool same_channel(struct rotation *r, uint32_t a, uint32_t b)

@@ -45,6 +45,8 @@ static void put_operands(const struct peal_verify_step *s, struct peal_json *jso
             peal_json_put_uint(json, "rows", o->rows);
             peal_json_put_uint(json, "first", o->first);
             peal_json_put_uint(json, "count", o->count);
+            if (o->pitch)
+                peal_json_put_uint(json, "pitch", o->pitch);
         }
         peal_json_put_bool(json, "writes", o->writes);
         peal_json_object_end(json);

@@ -49,14 +49,15 @@ struct peal_cell_words peal_verify_cell_words(int64_t value);
 
 enum peal_operand_kind { PEAL_OPERAND_BUFFER, PEAL_OPERAND_CONSTANT, PEAL_OPERAND_SLOT };
 
-/* An operand of a step: rows of `count` elements, starting at (row, first). */
+/* An operand of a step: rows of `count` elements, starting at (row, first); in a buffer of one
+ * dimension `pitch` elements apart. */
 struct peal_verify_operand {
     enum peal_operand_kind kind;
     bool writes;
     const char *buf; /* BUFFER */
     uint32_t rank;   /* which rank's copy */
     uint32_t row, rows;
-    uint64_t first, count;
+    uint64_t first, count, pitch;
     double constant; /* CONSTANT */
 };
 

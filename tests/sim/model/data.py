@@ -78,6 +78,7 @@ class Data:
         size, cols = SIZES[ref["dtype"]], self.cols[ref["buf"]]
         first = offset // size
         rows = range(ref["row"], ref["row"] + op["rows"])
+        cols = cols or ref.get("pitch", op["count"])
         return (self.memory.setdefault((ref["rank"], ref["buf"]), {}),
                 [row * cols + first + i for row in rows for i in range(op["count"])])
 

@@ -72,7 +72,7 @@ class Pending:
                 offset = ref["offset"]
                 if isinstance(offset, list):
                     offset = offset[lane.launch % self.plan["period"]]
-                stride = self.cols[ref["buf"]] * size
+                stride = (self.cols[ref["buf"]] or ref.get("pitch", op["count"])) * size
                 start = ref["row"] * stride + offset
                 yield ((ref["rank"], ref["buf"]), start, start + (op["rows"] - 1) * stride + op["count"] * size, writes)
 
