@@ -187,6 +187,30 @@ x, y = torch.randn(8, device="cuda"), torch.empty(8, device="cuda")
         self.assertIn("\ncalls 3 period 1\n", record(self.KERNEL + "kernel[(1,)](x, y, 8)\n", settings="calls=3"))
         self.assertIn("\ncalls 3 period 0\n", record(self.KERNEL + "kernel[(1,)](x, torch.empty(8, device='cuda'), 8)\n", settings="calls=3"))
 
+    IN_FUNCTIONS = [
+        ("in main", "def main():\n    y = torch.zeros(8, device='cuda')\n    s = symm_mem.empty(8, dtype=torch.int32, device='cuda')\n"
+                    "    kernel[(1,)](x, y, 8)\n    assert True\n\nif __name__ == '__main__':\n    main()\n"),
+        ("what it returns", "def run(x, y):\n    return kernel[(1,)](x, y, 8)\n\ndef main():\n    s = symm_mem.empty(8, dtype=torch.int32, "
+                            "device='cuda')\n    return run(x, torch.zeros(8, device='cuda'))\n\nmain()\n"),
+        ("of a spawned rank", "def worker(rank, size):\n    s = symm_mem.empty(8, dtype=torch.int32, device='cuda')\n    with torch.no_grad():\n"
+                              "        kernel[(1,)](x, y, 8)\n\ntorch.multiprocessing.spawn(worker, args=(2,), nprocs=2)\n"),
+        ("memory that only the first call makes",
+         "class Op:\n    s = None\n    def __call__(self, x):\n        if self.s is None:\n            self.s = symm_mem.empty(8, dtype=torch.int32, "
+         "device='cuda')\n        kernel[(1,)](x, y, 8)\n\ndef main():\n    other = symm_mem.empty(8, device='cuda')\n    op = Op()\n    op(x)\n\nmain()\n"),
+        ("an exception that is caught", "def main():\n    s = symm_mem.empty(8, dtype=torch.int32, device='cuda')\n    try:\n        dict()['x']\n"
+                                        "    except KeyError:\n        pass\n    kernel[(1,)](x, y, 8)\n\nmain()\n")]
+
+    def test_statements_of_functions_that_launch_are_calls(self):
+        for what, text in self.IN_FUNCTIONS:
+            with self.subTest(what):
+                self.assertIn("\ncalls 3 period ", record(self.KERNEL + text, settings="calls=3"))
+
+    def test_statements_that_make_symmetric_memory_each_time_are_no_calls(self):
+        text = "def main():\n    s = symm_mem.empty(8, dtype=torch.int32, device='cuda'); kernel[(1,)](x, s, 8)\n\nmain()\n"
+        self.assertIn("\ncalls 3 period ", record(self.KERNEL + text, settings="calls=3"))
+        text = "def main():\n    kernel[(1,)](x, symm_mem.empty(8, dtype=torch.int32, device='cuda'), 8)\n\nmain()\n"
+        self.assertIn("\ncalls 0 ", record(self.KERNEL + text, settings="calls=3"))
+
     def test_iterations_of_a_loop_of_the_program_are_its_calls(self):
         text = record(self.KERNEL + "for number in range(2):\n    kernel[(1,)](x, y, 8 - number)\n", settings="calls=3")
         self.assertIn("\ncalls 2 period 0\n", text)

@@ -4,5 +4,6 @@
     core.py      what is recorded: memory, lanes, ops, assumptions       data.py   values: known, or in memory
     spins.py     signals, and loops that wait for them                   asm.py    hand-shakes in inline assembly
     program.py   runs a program once per rank, with stand-ins            triton.py the language of kernels
+    statements.py  what is a call, if the program does not say so
     torch.py     torch, over tensor.py and symm.py (distributed)         iris.py, dist.py  iris, Triton-distributed
 """

@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import numpy as np
 
 from ..record import SIZES, Refused, Writer, head, shown_file
+from . import statements
 from .calls import Folded, fold, numbered
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -492,7 +493,7 @@ class Launch:
 
     def __iter__(self) -> Iterator[Program]:
         stream, rank = self.stream, self.stream.rank
-        rank.launches.append((rank.statement, self.name, tuple(rank.loops)))
+        rank.launches.append((tuple(rank.statements), self.name, tuple(rank.loops)))
         if rank.recording.dry:
             return
         total = self.grid[0] * self.grid[1] * self.grid[2]
@@ -549,10 +550,10 @@ class Rank:
         self.last_lane: Optional[Lane] = None
         self.found: Optional[Region] = None
         self.names: Set[str] = set()
-        self.statement = 0                   # of the program's file
-        self.loops: List[Tuple[int, int, int]] = []  # of the host, in progress: line, which time, which iteration
-        self.launches: List[Tuple[int, str, Tuple[Tuple[int, int, int], ...]]] = []  # of kernels: by which statement, in which loops
-        self.symmetric_by: List[int] = []    # statements that made symmetric memory
+        self.statements: List[Tuple[int, int]] = []  # of the program, in progress
+        self.loops: List[statements.Loop] = []       # of the host, in progress
+        self.launches: List[statements.Launch] = []
+        self.symmetric_by: List[statements.Path] = []  # what made symmetric memory
         self.freed: Dict[Tuple[bool, int, str], List[Region]] = {}
         self.waiting: Any = None             # a loop while it goes round once more: its frame, what it asks for, its first look
 
@@ -571,7 +572,7 @@ class Rank:
             again.contents = contents
             return again
         if kind == "window":
-            self.symmetric_by.append(self.statement)
+            self.symmetric_by.append(tuple(self.statements))
             address = heap(self.index) + self.heap_used
             self.heap_used += size
         else:

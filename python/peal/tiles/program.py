@@ -7,25 +7,22 @@ host (collectives, rendezvous, barriers). Modules of the program are each rank's
 """
 from __future__ import annotations
 
-import __future__
-import ast
-import functools
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import operator
 import os
 import queue
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..record import OutOfTime
-from . import contracts, core
+from . import contracts, core, statements
 from .calls import MAX_PERIOD
 from .core import Rank, Recording, Refused, Region, refuse
+from .statements import Repeated
 
 SMALL = 100_000   # lines of a rank, up to which more calls are recorded to see how they are alike
 
@@ -247,89 +244,46 @@ def _is_shared(name: str) -> bool:
     return found
 
 
-class Repeated(NamedTuple):
-    """What is a call of a program that does not say so."""
-    first: int = 0    # statements of the file, which are repeated
-    end: int = 0
-    loop: Optional[Tuple[int, int]] = None   # or each iteration of a loop: its line, and which time it is entered
-
-
 def _run_file(path: str, arguments: Sequence[str], repeated: Repeated) -> None:
-    """The file as a program, statement by statement."""
+    """The file as a program."""
     module = types.ModuleType("__main__")
     module.__file__ = os.path.abspath(path)
-    module.__dict__["__peal_loop__"] = _loop
+    module.__dict__.update(zip(statements.NAMES, (_loop, _statement, calls)))
     sys.modules["__main__"] = module
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    statements = [compile(ast.Module([node], []), os.path.abspath(path), "exec", flags, True) for node, flags in _statements(path)]
-
-    def run(first: int, end: int) -> None:
-        for index in range(first, end):
-            rank().statement = index
-            exec(statements[index], module.__dict__)  # pylint: disable=exec-used
-            if world().recording.dry and index in rank().symmetric_by and any(index == launch[0] for launch in rank().launches):
-                launches, rank().symmetric_by, rank().launches = rank().launches, [], []
-                exec(statements[index], module.__dict__)  # pylint: disable=exec-used # does it set up again, or only the first time?
-                rank().launches = launches
-    run(0, repeated.first)
-    if repeated.end:
-        for _ in calls():
-            run(repeated.first, repeated.end)
-    run(repeated.end, len(statements))
+    are_marked = repeated.end > 0 or world().recording.dry
+    exec(statements.marked(os.path.abspath(path), repeated, are_marked), module.__dict__)  # pylint: disable=exec-used
 
 
-class _Loops(ast.NodeTransformer):
-    """`for x in y` becomes `for x in __peal_loop__(y, line)`."""
-
-    def visit_For(self, node: ast.For) -> ast.For:
-        self.generic_visit(node)
-        call = ast.Call(ast.Name("__peal_loop__", ast.Load()), [node.iter, ast.Constant(node.lineno)], [])
-        node.iter = ast.fix_missing_locations(ast.copy_location(call, node.iter))
-        return node
-
-
-def _statements(path: str) -> List[Tuple[ast.stmt, int]]:
-    """The statements of a file, and those that are for the main program only, with the flags of the compiler."""
-    with open(path, encoding="utf-8") as file:
-        tree = _Loops().visit(ast.parse(file.read(), os.path.abspath(path)))
-    body: List[ast.stmt] = []
-    flags = 0
-    for node in tree.body:
-        is_main = isinstance(node, ast.If) and not node.orelse and "__name__" in {
-            part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
-        body += node.body if is_main else [node]  # type: ignore[attr-defined]
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            flags |= functools.reduce(operator.or_, (getattr(__future__, alias.name).compiler_flag for alias in node.names))
-    return [(node, flags) for node in body]
+def _statement(function: int, number: int) -> Iterator[None]:
+    """A statement of the program while it is executed. In the first run, one that launches and makes symmetric memory is executed again:
+    does it set up each time, or only the first?"""
+    mine = core.rank()
+    if mine.lane is not None:
+        yield  # of a kernel
+        return
+    entry, depth = (function, number), len(mine.statements)
+    mine.statements.append(entry)
+    try:
+        yield
+        path = tuple(mine.statements)
+        if world().recording.dry and any(made[:depth + 1] == path for made in mine.symmetric_by) and any(
+                launch[0][:depth + 1] == path for launch in mine.launches):
+            mine.symmetric_by = [made for made in mine.symmetric_by if made[:depth + 1] != path]
+            launches, mine.launches = mine.launches, []
+            yield
+            mine.launches = launches
+    finally:
+        if len(mine.statements) > depth and mine.statements[depth] is entry:
+            del mine.statements[depth:]
 
 
 def _repeated(here: World) -> Repeated:
-    """The statements that launch kernels, if they make no symmetric memory and launch no kernel twice; otherwise the loop that
-    launches them."""
     ranks = here.recording.rank
-    launching = [statement for each in ranks for statement, _, _ in each.launches]
-    if here.calls_used or not launching:
+    if here.calls_used:
         return Repeated()
-    if any(len({name for _, name, _ in each.launches}) < len(each.launches) for each in ranks):
-        loops = {_launching_loop(each) for each in ranks}
-        return Repeated(loop=loops.pop() if len(loops) == 1 else None)
-    first, end = min(launching), max(launching) + 1
-    has_loop = any(isinstance(node, (ast.For, ast.While)) for node, _ in _statements(here.path)[first:end])
-    makes_memory = any(first <= statement < end for each in ranks for statement in each.symmetric_by)
-    return Repeated() if has_loop or makes_memory else Repeated(first, end)
-
-
-def _launching_loop(rank_: Rank) -> Optional[Tuple[int, int]]:
-    """The outermost loop that launches kernels in several iterations; None: there is none, or there are several."""
-    found: Set[Tuple[int, int]] = set()
-    for _, _, loops in rank_.launches:
-        for depth, (line, times, _) in enumerate(loops):
-            inside = {other[depth][2] for _, _, other in rank_.launches if len(other) > depth and other[depth][:2] == (line, times)}
-            if len(inside) > 1:
-                found.add((line, times))
-                break
-    return found.pop() if len(found) == 1 else None
+    return statements.choose(here.path, [each.launches for each in ranks], [made for each in ranks for made in each.symmetric_by])
 
 
 # ---- stand-ins ----
