@@ -74,5 +74,7 @@ enum peal_status peal_child_output(const struct peal_child *child, struct peal_t
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
+    if (child->status)
+        *child->status = status;
     return ended ? PEAL_OK : PEAL_TIMEOUT;
 }

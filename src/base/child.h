@@ -16,6 +16,7 @@ struct peal_child {
     int input;         /* a file; -1: there is none */
     bool errors;       /* what it writes to its error output counts, too */
     uint32_t limit_ms; /* then it is ended */
+    int *status;       /* or NULL: how it ended, as of waitpid */
 };
 
 /* Adds what the program writes to `out`. PEAL_OK: it has ended, however it did; PEAL_TIMEOUT: it was
