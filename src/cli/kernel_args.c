@@ -116,15 +116,14 @@ enum peal_status peal_kernel_program(const char *argument, struct peal_diags *di
 
 const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, const char *argument,
                                                    const struct peal_kernel_options *options,
+                                                   struct peal_diags *diags,
                                                    struct peal_program **program)
 {
-    struct peal_diags diags;
-    peal_diags_init(&diags);
     const struct peal_kernel *kernel = NULL;
     struct peal_program *opened = NULL;
-    enum peal_status status = peal_kernel_program(argument, &diags, &opened);
+    enum peal_status status = peal_kernel_program(argument, diags, &opened);
     if (status == PEAL_OK) {
-        kernel = peal_program_kernel(opened, options->kernel, &diags);
+        kernel = peal_program_kernel(opened, options->kernel, diags);
         status = PEAL_INVALID;
         if (kernel)
             status = PEAL_OK;
@@ -132,10 +131,9 @@ const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, c
     if (status == PEAL_OK) {
         *program = opened;
     } else {
-        peal_cli_diags(cli, status, &diags);
+        peal_cli_diags(cli, status, diags);
         peal_program_close(opened);
     }
-    peal_diags_release(&diags);
     return kernel;
 }
 
@@ -143,7 +141,11 @@ const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const cha
                                            const struct peal_kernel_options *options,
                                            struct peal_program **program)
 {
-    const struct peal_kernel *kernel = peal_kernel_open_quietly(cli, argument, options, program);
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    const struct peal_kernel *kernel =
+        peal_kernel_open_quietly(cli, argument, options, &diags, program);
+    peal_diags_release(&diags);
     size_t kernels = 0;
     if (!kernel || options->kernel || !peal_program_is_path(argument))
         return kernel;

@@ -24,7 +24,8 @@ struct peal_recorded_options {
     int64_t calls; /* 0: not given */
     int between, model;
     bool in_order_copies;
-    const char *tries; /* what the recorder changes to see whether it helps: lines of KEY=VALUE; not an option */
+    const char *
+        tries; /* what the recorder changes to see whether it helps: lines of KEY=VALUE; not an option */
     char **arguments; /* of the program; not an option */
     int narguments;
 };
@@ -283,9 +284,10 @@ const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const cha
                                            struct peal_program **program);
 
 /* The same for a command that does not make do with the last kernel: it says nothing if there are
- * several. */
+ * several. `diags` has what was printed; the texts that it points into are gone. */
 const struct peal_kernel *peal_kernel_open_quietly(const struct peal_cli *cli, const char *argument,
                                                    const struct peal_kernel_options *options,
+                                                   struct peal_diags *diags,
                                                    struct peal_program **program);
 
 /* False after a message: a user-defined reduction was given where no text can declare it. */

@@ -116,8 +116,12 @@ static bool open_case(struct peal_cli *cli, const char *path, const char *line,
         peal_cli_fail(cli, "%s: %s", path, peal_text_get(&error));
     }
     peal_text_release(&error);
+    struct peal_diags diags;
+    peal_diags_init(&diags);
     if (good)
-        c->kernel = peal_kernel_open_quietly(cli, path, &c->settings.kernel, &c->program);
+        c->kernel =
+            peal_kernel_open_quietly(cli, path, &c->settings.kernel, &diags, &c->program);
+    peal_diags_release(&diags);
     return c->kernel != NULL;
 }
 

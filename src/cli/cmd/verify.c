@@ -233,9 +233,9 @@ static int verify_files(struct peal_cli *cli, const struct peal_verify_settings 
     if (o->fix && !o->fix_all && nargs > 1)
         return peal_cli_usage(cli, "--fix changes one file; --fix-all changes several");
     job.fix = o->fix || o->fix_all;
-    job.find_fixes = job.fix || nargs == 1 || o->sarif || o->advice;
+    job.find_fixes = job.fix || nargs == 1 || o->results || o->advice;
     job.keep_plans = o->html != NULL;
-    struct peal_files_out out = {.json = o->json, .sarif = o->sarif, .html = o->html};
+    struct peal_files_out out = {.json = o->json, .results = o->results, .html = o->html};
     return peal_verify_files(cli, &job, &out, args, nargs);
 }
 
@@ -287,6 +287,8 @@ static int prove_or_stop(struct peal_cli *cli, const struct peal_verify_settings
 {
     struct peal_verify_settings own = *o;
     peal_kernel_take_machine(&own.kernel, peal_ranks_machine());
+    if (o->watch)
+        o->watch->begins(o->watch->context, kernel->name);
     if (o->fault)
         return report_stops(cli, &own, kernel);
     return peal_verify_kernel(cli, &own, kernel, file, several);
@@ -348,6 +350,23 @@ static int print_sum_up(struct peal_cli *cli, const struct peal_module *module,
     return peal_cli_print(cli, out, several->worst);
 }
 
+/* In SARIF: at the line of the first error. */
+static void report_unreadable(const struct peal_verify_settings *o, const char *path,
+                              const struct peal_diags *diags)
+{
+    struct peal_sarif_result result = {
+        .rule = PEAL_SARIF_UNREADABLE, .level = "error", .message = "cannot be read", .path = path};
+    if (!o->results)
+        return;
+    if (diags->list.len) {
+        result.message = diags->list.at[0].message;
+        result.line = diags->list.at[0].pos.line;
+        result.col = diags->list.at[0].pos.col;
+    }
+    peal_sarif_result(o->results, &result);
+    peal_json_object_end(o->results);
+}
+
 /* All kernels of a file but helpers. */
 static int verify_all_of(struct peal_cli *cli, const struct peal_verify_settings *o,
                          struct peal_program *program, const char *file)
@@ -370,17 +389,23 @@ static int verify_all_of(struct peal_cli *cli, const struct peal_verify_settings
         begin_json(&json, file, module, &several.lines);
         several.json = &json;
     }
+    const char *after = o->watch ? o->watch->after : NULL;
     for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
         struct peal_diags diags;
-        if (is_helper(module, k))
+        bool left_out = after != NULL;
+        if (after && strcmp(k->name, after) == 0)
+            after = NULL;
+        if (left_out || is_helper(module, k))
             continue;
         peal_diags_init(&diags);
         const struct peal_kernel *kernel = peal_program_kernel(program, k->name, &diags);
         int code = PEAL_EXIT_OTHER;
-        if (kernel)
+        if (kernel) {
             code = prove_or_stop(cli, o, kernel, file, lines);
-        else
+        } else {
             peal_cli_diags(cli, PEAL_INVALID, &diags);
+            report_unreadable(o, file, &diags);
+        }
         peal_diags_release(&diags);
         several.worst = worse(several.worst, code);
         if (code == PEAL_EXIT_USAGE)
@@ -421,21 +446,19 @@ static int verify_one(struct peal_cli *cli, const struct peal_verify_settings *o
 {
     struct peal_program *program = NULL;
     const struct peal_kernel *kernel = NULL;
+    struct peal_diags diags;
     int code = PEAL_EXIT_USAGE;
     if (peal_recorded_names_file(name))
         return peal_verify_recorded(cli, o, name);
     bool all = peal_program_is_path(name) && !o->kernel.kernel;
+    peal_diags_init(&diags);
     if (!o->kernel.kernel)
         kernel = find_builtin(*library, name);
     if (!kernel)
-        kernel = peal_kernel_open_quietly(cli, name, &o->kernel, &program);
-    if (!kernel && o->results) {
-        peal_sarif_result(o->results, &(struct peal_sarif_result){.rule = PEAL_SARIF_UNREADABLE,
-                                                                  .level = "error",
-                                                                  .message = "cannot be read",
-                                                                  .path = name});
-        peal_json_object_end(o->results);
-    }
+        kernel = peal_kernel_open_quietly(cli, name, &o->kernel, &diags, &program);
+    if (!kernel)
+        report_unreadable(o, name, &diags);
+    peal_diags_release(&diags);
     if (!kernel && (o->fix || o->fix_all) && peal_program_is_path(name) && strcmp(name, "-") != 0)
         return peal_verify_fix_text(cli, o, name);
     if (!kernel)
@@ -455,9 +478,9 @@ static int verify_one(struct peal_cli *cli, const struct peal_verify_settings *o
     return code;
 }
 
-static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+static int verify_arguments(struct peal_cli *cli, const struct peal_verify_settings *o, char **args,
+                            int nargs)
 {
-    const struct peal_verify_settings *o = options;
     bool files = false;
     uint32_t require;
     if (!peal_require_parse(cli, o->require, &require))
@@ -485,30 +508,37 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         (o->json || o->html || o->sarif || o->fault || o->kernel.ranks.all))
         return peal_cli_usage(cli,
                               "--fix goes without -n all, --fault, --json, --html and --sarif");
-    struct peal_verify_settings settings = *o;
-    struct peal_json results;
-    struct peal_text sarif = {0};
-    if (o->sarif) {
-        peal_sarif_begin(&results, &sarif);
-        settings.results = &results;
-    }
     if (nargs > 1 && (o->json || o->html))
         return peal_cli_usage(cli, "--json and --html take one kernel at a time");
     struct peal_program *library = NULL;
     int worst = PEAL_EXIT_OK;
     for (int i = 0; i < nargs; i++) {
-        worst = worse(worst, verify_one(cli, &settings, args[i], &library));
+        worst = worse(worst, verify_one(cli, o, args[i], &library));
         if (worst == PEAL_EXIT_USAGE)
             break;
     }
     peal_program_close(library);
-    if (o->sarif && worst != PEAL_EXIT_USAGE) {
+    return worst;
+}
+
+/* The one writer of --sarif, whatever is verified. */
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    struct peal_verify_settings settings = *(const struct peal_verify_settings *)options;
+    struct peal_json results;
+    struct peal_text sarif = {0};
+    if (!settings.sarif)
+        return verify_arguments(cli, &settings, args, nargs);
+    peal_sarif_begin(&results, &sarif);
+    settings.results = &results;
+    int code = verify_arguments(cli, &settings, args, nargs);
+    if (code != PEAL_EXIT_USAGE) {
         peal_sarif_end(&results, &sarif);
-        if (!peal_cli_write(cli, o->sarif, &sarif))
-            worst = PEAL_EXIT_OTHER;
+        if (!peal_cli_write(cli, settings.sarif, &sarif))
+            code = PEAL_EXIT_OTHER;
     }
     peal_text_release(&sarif);
-    return worst;
+    return code;
 }
 
 const struct peal_command peal_cmd_verify = {

@@ -75,7 +75,8 @@ struct peal_files_tally {
 
 struct peal_files_out {
     bool json;
-    const char *sarif, *html; /* or NULL */
+    struct peal_json *results; /* of SARIF, or NULL */
+    const char *html;          /* or NULL */
 };
 
 /* Verifies the files and reports; returns the exit code. */
@@ -99,8 +100,8 @@ void peal_files_release_task(struct peal_file_task *task);
  * makes the patch and, if requested, applies it. Called while the text is loaded. */
 void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task);
 void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_task *task);
-/* files_sarif.c */
-void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out);
+/* files_sarif.c: adds results. */
+void peal_files_report_sarif(const struct peal_files_job *job, struct peal_json *results);
 /* The place that a refutation is about, or line 0. The run must have an answer. */
 struct peal_verify_place peal_fault_place(const struct peal_file_task *task,
                                           const struct peal_file_run *run);

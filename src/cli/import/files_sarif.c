@@ -112,11 +112,8 @@ static void put_task(struct peal_json *json, const struct peal_files_job *job,
     }
 }
 
-void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out)
+void peal_files_report_sarif(const struct peal_files_job *job, struct peal_json *results)
 {
-    struct peal_json json;
-    peal_sarif_begin(&json, out);
     for (size_t i = 0; i < job->ntasks; i++)
-        put_task(&json, job, &job->tasks[i]);
-    peal_sarif_end(&json, out);
+        put_task(results, job, &job->tasks[i]);
 }

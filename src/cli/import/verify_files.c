@@ -448,13 +448,8 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
     code = peal_cli_print(cli, &text, code);
     if (out->html && !write_page(cli, job, out->html))
         code = PEAL_EXIT_OTHER;
-    if (out->sarif) {
-        struct peal_text sarif = {0};
-        peal_files_report_sarif(job, &sarif);
-        if (sarif.failed || !peal_cli_write(cli, out->sarif, &sarif))
-            code = PEAL_EXIT_OTHER;
-        peal_text_release(&sarif);
-    }
+    if (out->results)
+        peal_files_report_sarif(job, out->results);
     free_tasks(job);
     return code;
 }

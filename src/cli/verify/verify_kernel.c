@@ -201,6 +201,16 @@ static int report(struct peal_cli *cli, const struct peal_verify_settings *o,
     return code;
 }
 
+static void report_ended(struct peal_cli *cli, const struct peal_verify_settings *o,
+                         const struct peal_claim *claim, const struct peal_forall *all, int code)
+{
+    struct peal_claim_sum sum = peal_claim_add_up(claim);
+    struct peal_text line = {0};
+    peal_verify_report_line(cli->arena, claim, &sum, all, &line);
+    o->watch->ended(o->watch->context, claim->request.kernel->name, code, peal_text_get(&line));
+    peal_text_release(&line);
+}
+
 uint32_t peal_verify_workers(const struct peal_verify_settings *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -397,6 +407,8 @@ int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *
         code = report(cli, o, shown, asked, several);
     if (finished && o->results)
         report_sarif(cli, o, shown, asked, file);
+    if (finished && o->watch)
+        report_ended(cli, o, shown, asked, code);
     if (finished && o->html && !write_page(cli, shown, o->html, file))
         code = PEAL_EXIT_OTHER;
     peal_forall_release(&all);

@@ -8,6 +8,15 @@
 
 enum { PEAL_ORDER_WINDOWS, PEAL_ORDER_PAIRWISE };
 
+/* Who wants to know of each kernel of a file, before it is verified and when its verdict is known: exit
+ * code, and a line such as "ring: proved at 2..5 ranks\n". One that has no plan begins and does not end. */
+struct peal_verify_watch {
+    void (*begins)(void *context, const char *kernel);
+    void (*ended)(void *context, const char *kernel, int code, const char *line);
+    void *context;
+    const char *after; /* kernels up to this one are left out; NULL: none is */
+};
+
 struct peal_verify_settings {
     struct peal_kernel_options kernel;
     int64_t launches, states, jobs;
@@ -15,7 +24,9 @@ struct peal_verify_settings {
     int order;
     bool json, advice, alone, no_cache, plain, flush, allow_sample, fix, fix_all, quick;
     const char *html, *require, *fault, *sarif, *certificate, *check, *output;
-    struct peal_json *results; /* of --sarif; set by the command, not by an option */
+    /* Not options: set by commands. */
+    struct peal_json *results; /* of --sarif, or NULL */
+    const struct peal_verify_watch *watch;
 };
 
 /* What is collected while the kernels of a file are verified: a line, or an object, for each. */
