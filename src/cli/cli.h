@@ -16,6 +16,7 @@
  *   run/      ranks as processes or threads, on this host and on others; data for them, and whether
  *             results are what the contract says (contract_check.h)
  *   sim/      simulations as jobs, their reports        verify/  reports of verdicts
+ *   ci/       what a change of a Git repository could break
  *   import/   files of other engines as arguments       graph/   files of task graphs
  *   record/   kernels in C++ as arguments: compiled, run, recorded
  *   museum/   the texts of museum/, found by name

@@ -187,6 +187,11 @@ void peal_progress_print(const struct peal_progress *progress, const struct peal
     fflush(stdout);
 }
 
+void peal_progress_leave(const struct peal_progress *progress)
+{
+    pthread_sigmask(SIG_SETMASK, &progress->before, NULL);
+}
+
 void peal_progress_end(struct peal_progress *progress)
 {
     if (progress->watches) {

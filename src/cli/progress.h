@@ -65,6 +65,8 @@ void peal_progress_begin(struct peal_progress *progress);
 void peal_progress_step(struct peal_progress *progress, uint64_t weight);
 /* Prints whole lines to stdout, replacing the line of progress. Called by any thread or process. */
 void peal_progress_print(const struct peal_progress *progress, const struct peal_text *lines);
+/* In a forked process that is to end by the usual signals, and draws nothing. */
+void peal_progress_leave(const struct peal_progress *progress);
 /* Erases the line. */
 void peal_progress_end(struct peal_progress *progress);
 
