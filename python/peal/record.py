@@ -685,7 +685,24 @@ def _recorder(given: Any) -> Callable[[int, Optional[int]], str]:
     from .tiles import program
     options = program.Options(given.settings)
     _busy = program.running_frame
-    return lambda ranks, _: program.record(given.file, ranks, options)
+
+    def make(ranks: int, _: Optional[int]) -> str:
+        text = program.record(given.file, ranks, options)
+        if options.edit:
+            _write_edit(given.folder, options)
+        return text
+    return make
+
+
+def _write_edit(folder: str, options: Any) -> None:
+    """The author's file with what is tried: its name in the first line. Or an empty line, and why there is none."""
+    from .tiles import edits
+    try:
+        name, text = edits.edited(options.tries, options.edits)
+    except Refused as why:
+        name, text = "", str(why)
+    with open(os.path.join(folder, "edited"), "w", encoding="utf-8", newline="") as file:
+        file.write(f"{name}\n{text}")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

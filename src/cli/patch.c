@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/patch.h"
 
+#include "cli/cli.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,4 +86,20 @@ void peal_patch_print(const char *path, const struct peal_source *before,
     }
     free(x);
     free(y);
+}
+
+bool peal_patch_replace(const char *path, const char *text, size_t len, const char *done,
+                        struct peal_text *said)
+{
+    struct peal_text backup = {0};
+    peal_text_printf(&backup, "%s.orig", path);
+    bool good = !backup.failed && peal_cli_replace(path, text, len, peal_text_get(&backup));
+    if (good)
+        peal_text_printf(said, "%s: %s; the file as it was is %s", path, done,
+                         peal_text_get(&backup));
+    else
+        peal_text_printf(said, "%s: not changed: %s%s", path, strerror(errno),
+                         errno == EEXIST ? " (its backup .orig is there already)" : "");
+    peal_text_release(&backup);
+    return good;
 }

@@ -752,6 +752,8 @@ class Rank:
                 not lane.has_met):
             self._meet_before(lane)
             return self.say(lane, text)
+        if self.recording.on_line is not None and self.recording.on_line(where):
+            return self.say(lane, text)
         return writer.say(text, where)
 
     def _meet_before(self, program: Program) -> None:
@@ -783,8 +785,8 @@ class Rank:
             stream.forked.clear()
 
     def end_call(self) -> None:
-        """With one stream, a call comes before the next one on all lanes."""
-        if len(self.streams) == 1:
+        """With one stream, or if that is tried, a call comes before the next one on all lanes."""
+        if len(self.streams) == 1 or ("streams", ("-", 0)) in self.recording.tries:
             self.meet_all()
         self.last_lane = None
         self.writer.forget()
@@ -816,17 +818,18 @@ class Recording:
         self.notes: List[str] = []
         self.assumed: Dict[str, str] = {}
         self.promise: Optional[str] = None
-        self.at_end: List[Callable[[], None]] = []  # called once, before the text is made
+        self.at_end: List[Callable[[], None]] = []  # what stand-ins have to say when all ranks are done
         self.dry = False  # kernels are launched and do nothing
         self.boxes = 0    # of barriers, at the ends of the heaps
         self.tries: Dict[Tuple[str, Place], str] = {}  # what is tried, whether it would fix the program: `sem` at a place is another one
+        self.edits: List[Any] = []   # what edits.py has to know of changes that were tried
+        self.on_line: Optional[Callable[[Place], bool]] = None  # of what is tried: did it do something before the line?
         self.asked = 1 << 30  # calls that the verdict is for, if they are not alike
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
         self.inputs: Dict[str, bytes] = {}  # --input, by the names of memory
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
         self.held: List[Tuple[int, Set[int], str, Place]] = []
-        self.at_end: List[Callable[[], None]] = []  # what stand-ins have to say when all ranks are done
 
     def tried(self, kind: str, said: str) -> str:
         """What the author's line says, or what is tried there instead."""
@@ -858,6 +861,8 @@ class Recording:
 
     def host_barrier(self, rank: Rank, group: Optional[Sequence[int]] = None) -> None:
         """All ranks of the group call it: what each did before comes before what any does after."""
+        if ("streams", ("-", 0)) in self.tries:
+            rank.meet_all()
         if self.meet("host_barrier", rank, rank.host, group):
             rank.stream().hub_ahead = True
 
@@ -883,11 +888,10 @@ class Recording:
         return True
 
     def text(self) -> str:
-        for finish in self.at_end:
-            finish()
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
+        self.on_line = None
         for check in self.at_end:
             check()
         self._check_held()

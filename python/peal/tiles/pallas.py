@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy
 
-from . import core, jaxarray, program
+from . import core, jaxarray, pallas_tries, program
 from .jaxarray import Array, dense, dtype_of
 from .pallas_copies import (async_copy, async_remote_copy, begin_kernel, get_barrier_semaphore, make_async_copy, make_async_remote_copy,
                             semaphore_read, semaphore_signal, semaphore_wait, sync_copy)
@@ -257,6 +257,7 @@ class Running:
         return self.kernel
 
     def __exit__(self, *_: Any) -> None:
+        pallas_tries.end(self.kernel)
         state()["kernels"].pop()
         self.kernel.rank.lane = self.previous
 

@@ -6,12 +6,13 @@ what the core has done so far, and ends by signalling its semaphores.
 """
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, Optional, Sequence, Tuple
 
 import numpy
 
-from . import core, jaxarray, program
+from . import core, jaxarray, pallas_tries, program
 from .jaxarray import Array, peal_name
 from .pallas_memory import CELL, Kernel, Ref, Shared, Storage, device_rank, kernel, on_core, shared, state, storage_for
 from .pallas_types import DeviceIdType, MemorySpace, SemaphoreType
@@ -53,6 +54,7 @@ def notify_text(recording: core.Recording, address: int, value: int) -> str:
 
 def begin_kernel(k: Kernel) -> None:
     known = shared()
+    pallas_tries.begin(k, get_barrier_semaphore)
     if k.mesh is None or k.params.collective_id is not None or k.params.skip_device_barrier:
         return
     members = [device.id for device in k.mesh.devices.flat]
@@ -74,30 +76,47 @@ def cell(sem: Any, rank: Optional[int] = None, core_at: Optional[int] = None) ->
     return storage.regions[sem.rank if rank is None else rank].address + sem.offset, storage, sem.offset // CELL
 
 
-def account(storage: Storage, number: int, rank: int, added: int, taken: int) -> None:
+@dataclasses.dataclass
+class Account:
+    """What a semaphore of a rank was given in a call of a kernel, and what waits took."""
+    storage: Storage
+    number: int
+    kernel: str
+    added: int = 0
+    taken: int = 0
+    place: core.Place = ("", 0)  # where that was last
+    copy: Tuple[str, core.Place, str] = ("", ("", 0), "")  # the half of a copy that signals it, where that starts, what waits for it
+
+    def name(self) -> str:
+        return f"'{self.storage.name}'" if len(self.storage.shape) == 0 else f"'{self.storage.name}[{self.number}]'"
+
+
+def account(storage: Storage, number: int, rank: int, added: int, taken: int,
+            copy: Optional[Tuple[str, core.Place, str]] = None) -> None:
     k = kernel()
     if not shared().balance:
         k.rank.recording.at_end.append(functools.partial(check_balance, k.rank.recording, shared()))
-    entry = shared().balance.setdefault((k.call, id(storage), number, rank), [0, 0, storage, None, k.name])
-    entry[0] += added
-    entry[1] += taken
-    entry[3] = core.place()
+    entry = shared().balance.setdefault((k.call, id(storage), number, rank), Account(storage, number, k.name))
+    entry.added += added
+    entry.taken += taken
+    entry.place = core.place()
+    entry.copy = copy or entry.copy
 
 
 def check_balance(recording: core.Recording, known: Shared) -> None:
     """Semaphores must be zero when a kernel ends: what is left over is said as a wait that does not end."""
-    left = {key: entry for key, entry in known.balance.items() if entry[0] > entry[1]}  # too many waits do not end anyway
-    if not left:
+    left = {key: entry for key, entry in known.balance.items() if entry.added > entry.taken}  # too many waits do not end anyway
+    if not left or pallas_tries.drain(recording, known):
         return
-    (call, which, number, rank), (added, taken, storage, place, name) = min(left.items(), key=lambda item: (item[0][0][1], item[0][3]))
-    shown = f"'{storage.name}'" if len(storage.shape) == 0 else f"'{storage.name}[{number}]'"
-    recording.note(f"{shown} of rank {rank} holds {added - taken} when '{name}' ends, after {core.told(place)}: it was given {added} and "
-                   f"waits took {taken}; Pallas wants 0, and a kernel that leaves more is shown as one that does not end")
-    total = sum(entry[0] - entry[1] for key, entry in known.balance.items() if key[1:] == (which, number, rank))
+    (_, which, number, rank), entry = min(left.items(), key=lambda item: (item[0][0][1], item[1].place, item[0][3]))
+    recording.note(f"{entry.name()} of rank {rank} holds {entry.added - entry.taken} when '{entry.kernel}' ends, after {core.told(entry.place)}: "
+                   f"it was given {entry.added} and waits took {entry.taken}; Pallas wants 0, and a kernel that leaves more is shown as one "
+                   "that does not end")
+    total = sum(entry.added - entry.taken for key, entry in known.balance.items() if key[1:] == (which, number, rank))
     owner = recording.rank[rank]
-    owner.writer.say(f"lane {owner.host().number}", place)
+    owner.writer.say(f"lane {owner.host().number}", entry.place)
     owner.last_lane = None
-    owner.writer.say(f"wait {storage.regions[rank].address + CELL * number:#x} {CELL} >= {total + 1} acquire system", place)
+    owner.writer.say(f"wait {entry.storage.regions[rank].address + CELL * number:#x} {CELL} >= {total + 1} acquire system", entry.place)
 
 
 def semaphore_signal(sem: Any, inc: Any = 1, *, device_id: Any = None, device_id_type: Any = DeviceIdType.MESH,
@@ -126,13 +145,16 @@ def semaphore_wait(sem: Any, value: Any = 1, *, decrement: bool = True) -> None:
 
 def take(sem: Any, amount: int, decrement: bool = True) -> None:
     """Blocks until the semaphore of this core has that much, and takes it."""
-    lane = kernel().lane
+    k = kernel()
+    lane = k.lane
     address, storage, number = cell(sem)
+    if k.trial:
+        amount = k.trial.amount(amount)
     if amount > 0:
         lane.wait(address, CELL, ">=", amount)
         if decrement:
             lane.notify(address, CELL, "add", -amount)
-            account(storage, number, kernel().rank.index, 0, amount)
+            account(storage, number, k.rank.index, 0, amount)
 
 
 def semaphore_read(sem: Any) -> Any:
@@ -175,6 +197,8 @@ class AsyncCopy:
         src, dst = self.src_ref, self.dst_ref
         if src.shape != dst.shape or src.dtype != dst.dtype:
             raise core.refuse(f"a copy of {jaxarray.shown(src)}, {src.dtype}, to {jaxarray.shown(dst)}, {dst.dtype}")
+        if kernel().trial:
+            kernel().trial.starts(self)
         if self.is_remote:
             self._start_remote(add)
         else:
@@ -183,7 +207,7 @@ class AsyncCopy:
     def _start_local(self, add: bool) -> None:
         lane = kernel().lane.fork("copy")
         move(lane, self.dst_ref, self.src_ref, add)
-        self._signal(lane, self.dst_sem, None, None, self.dst_ref)
+        self._signal(lane, "recv", None, None)
         numbers = self.src_ref.known()
         if numbers is not None and numbers[1].all() and not add:
             self.dst_ref.became(numbers[0])
@@ -204,7 +228,7 @@ class AsyncCopy:
         lane = k.lane.fork("copy")
         flight = in_flight(lane, self.src_ref)
         move(lane, flight, self.src_ref, False)
-        self._signal(lane, self.src_sem, None, None, self.src_ref)
+        self._signal(lane, "send", None, None)
         if program.options().in_order_copies:
             k.rank.recording.assume("in_order_copies",
                                     "that copies from one device to the same other one arrive in the order in which they were started")
@@ -217,14 +241,36 @@ class AsyncCopy:
         else:
             k.rank.recording.note("remote copies arrive in any order")
         move(lane, target, flight, add)
-        self._signal(lane, self.dst_sem, rank, core_at, self.dst_ref)
+        self._signal(lane, "recv", rank, core_at)
 
-    def _signal(self, lane: core.Lane, sem: Any, rank: Optional[int], core_at: Optional[int], ref: Ref) -> None:
-        address, storage, number = cell(sem, rank, core_at)
-        amount = self.amount(sem, ref)
+    def halves(self) -> Sequence[str]:
+        return ("recv", "send") if self.is_remote else ("recv",)
+
+    def half(self, which: str) -> Tuple[Any, Ref]:
+        """The semaphore of the half, and the memory that it is about."""
+        return (self.dst_sem, self.dst_ref) if which == "recv" else (self.src_sem, self.src_ref)
+
+    def call(self, which: str) -> str:
+        """How the author waits for it."""
+        return f"wait_{which}()" if self.is_remote else "wait()"
+
+    def _semaphore(self, which: str, starts: bool) -> Any:
+        trial = kernel().trial
+        return trial.semaphore(self, which, starts) if trial else self.half(which)[0]
+
+    def _signal(self, lane: core.Lane, which: str, rank: Optional[int], core_at: Optional[int]) -> None:
+        address, storage, number = cell(self._semaphore(which, True), rank, core_at)
+        amount = self.amount(*self.half(which))
         if amount:
             lane.notify(address, CELL, "add", amount)
-            account(storage, number, kernel().rank.index if rank is None else rank, amount, 0)
+            account(storage, number, kernel().rank.index if rank is None else rank, amount, 0,
+                    (which, core.place(), self.call(which)))
+
+    def take(self, which: str) -> None:
+        """Waits for one half."""
+        trial = kernel().trial
+        if trial is None or not trial.is_done(self, which):
+            take(self._semaphore(which, False), self.amount(*self.half(which)))
 
     def wait(self) -> None:
         if self.is_remote:
@@ -232,12 +278,12 @@ class AsyncCopy:
         self.wait_recv()
 
     def wait_recv(self) -> None:
-        take(self.dst_sem, self.amount(self.dst_sem, self.dst_ref))
+        self.take("recv")
 
     def wait_send(self) -> None:
         if not self.is_remote:
             raise core.refuse("wait_send of a copy within the device")
-        take(self.src_sem, self.amount(self.src_sem, self.src_ref))
+        self.take("send")
 
 
 def move(lane: core.Lane, dst: Any, src: Any, add: bool) -> None:

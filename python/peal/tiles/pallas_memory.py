@@ -245,7 +245,7 @@ class Shared:
         self.communicates: Set[Any] = set()            # calls of kernels in which some rank reaches another one
         self.starts: Dict[Any, List[Tuple[core.Rank, int, List[int]]]] = {}
         self.inputs: Dict[Tuple[str, int], str] = {}   # names of the caller's data: the n-th of that name on each rank
-        self.balance: Dict[Any, List[Any]] = {}        # of each semaphore in each call: added, taken, storage, place
+        self.balance: Dict[Any, Any] = {}              # of each semaphore in each call: its account
 
 
 def shared() -> Shared:
@@ -314,6 +314,7 @@ class Kernel:
     cores: Optional[TensorCoreMesh] = None
     core_index: int = 0
     scoped: int = 0
+    trial: Any = None       # what is tried in it, whether it would fix the program
 
     @property
     def call(self) -> Any:

@@ -47,6 +47,8 @@ class Options:
         self.implements: Optional[str] = None
         self.arguments: List[str] = []
         self.tries: Dict[Tuple[str, core.Place], str] = {}
+        self.edit = False                # the file is wanted with what is tried
+        self.edits: List[Any] = []       # what the recorder says about that
         for line in settings.splitlines():
             name, _, value = line.partition("=")
             if name == "input":
@@ -57,7 +59,7 @@ class Options:
                 self.tries[(kind, (file, int(number)))] = what
             elif name == "argument":
                 self.arguments.append(value)
-            elif name in ("calls", "in_order_copies"):
+            elif name in ("calls", "in_order_copies", "edit"):
                 setattr(self, name, int(value))
             elif name in ("between", "model", "implements"):
                 setattr(self, name, value)
@@ -97,7 +99,7 @@ class World:
         self.environment = dict(os.environ)
         self.calls_used = False
         self.more_calls = 0                 # than asked for: to see whether they are alike with a longer period
-        self.recording.tries = options.tries
+        self.recording.tries, self.recording.edits = options.tries, options.edits
         self.recording.asked = 1 << 30 if self.repeated.loop else options.calls
         self.recording.let_others_run = lambda ready: self.wait_until(ready, None)
         self.threads: List[threading.Thread] = []

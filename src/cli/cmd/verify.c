@@ -230,7 +230,7 @@ static int verify_files(struct peal_cli *cli, const struct peal_verify_settings 
         .cli = origin ? cli : NULL,
         .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
     };
-    if (o->fix && !o->fix_all && nargs > 1)
+    if (o->fix && !o->fix_all && nargs > 1 && !origin)
         return peal_cli_usage(cli, "--fix changes one file; --fix-all changes several");
     job.fix = o->fix || o->fix_all;
     job.find_fixes = job.fix || nargs == 1 || o->results || o->advice;
@@ -250,11 +250,6 @@ static int verify_python(struct peal_cli *cli, const struct peal_verify_settings
     recorded.kernel.nodes = recorded.kernel.machine = NULL;
     if (o->kernel.ranks.all)
         return peal_cli_usage(cli, "-n all is for kernels in Peal's language");
-    if (o->fix || o->fix_all)
-        return peal_cli_usage(cli,
-                              "--fix does not change '%s': what would fix a program is tried and "
-                              "said without it",
-                              path);
     if (peal_python_record(cli, path, &o->kernel, o->quick ? "2,3,4" : "2,3,4,5,8", &recordings))
         code = verify_files(cli, &recorded, recordings.paths, recordings.npaths, path);
     peal_python_release(&recordings);

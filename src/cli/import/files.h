@@ -46,6 +46,8 @@ struct peal_file_task {
     bool wrong_ranks;               /* --ranks does not fit */
     const char *patch; /* all fixes, and what was done with them; NULL: there are none */
     bool fixed;
+    const char *remedy,
+        *no_remedy; /* of a program: settings of the recorder that prove it; or why there are none */
     PEAL_VEC(struct peal_file_run) runs;
     struct peal_findings findings;
     struct peal_arena arena;

@@ -16,7 +16,6 @@
 #include "cli/import/files.h"
 #include "cli/patch.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,23 +388,6 @@ static void judge_text(const struct peal_files_job *job, const struct peal_file_
     peal_files_release_task(&fixed);
 }
 
-/* Puts the text in the place of the file, which is kept as FILE.orig. */
-static bool replace_file(const char *path, const char *text, size_t len, const char *still,
-                         struct peal_text *said)
-{
-    struct peal_text backup = {0};
-    peal_text_printf(&backup, "%s.orig", path);
-    bool good = !backup.failed && peal_cli_replace(path, text, len, peal_text_get(&backup));
-    if (good)
-        peal_text_printf(said, "%s: %s; the file as it was is %s%s\n", path,
-                         *still ? "changed" : "fixed", peal_text_get(&backup), still);
-    else
-        peal_text_printf(said, "%s: not changed: %s%s\n", path, strerror(errno),
-                         errno == EEXIST ? " (its backup .orig is there already)" : "");
-    peal_text_release(&backup);
-    return good;
-}
-
 void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_task *task)
 {
     size_t len;
@@ -418,7 +400,9 @@ void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_tas
     if (job->fix) {
         struct peal_text still = {0};
         judge_text(job, task, text, len, &still);
-        task->fixed = replace_file(task->path, text, len, peal_text_get(&still), &said);
+        task->fixed =
+            peal_patch_replace(task->path, text, len, still.len ? "changed" : "fixed", &said);
+        peal_text_printf(&said, "%s\n", task->fixed ? peal_text_get(&still) : "");
         peal_text_release(&still);
     }
     task->patch = peal_arena_copy(&task->arena, peal_text_get(&said), said.len);

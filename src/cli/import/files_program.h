@@ -18,6 +18,8 @@ void peal_program_scope(const struct peal_file_task *task, const struct peal_ver
 /* files_program_fix.c. Looks for a change of one line that proves the first number of ranks that is refuted, and adds it to its
  * findings. */
 void peal_program_find_fix(const struct peal_files_job *job);
+/* --fix: makes that change in the author's file, if it is one of a line, and says so. After the reports, which show the file as it was. */
+void peal_program_fix(const struct peal_files_job *job, struct peal_text *out);
 /* The task that is told: the first refuted one, or else the first that is not proved; NULL: all are. */
 const struct peal_file_task *peal_program_worst(const struct peal_files_job *job);
 /* Are all tasks of the job recordings of programs? */

@@ -1,126 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What would fix a program that is refuted: changes in the author's terms, at lines of the counterexample. Each is tried: the program is
- * recorded again with that change, and only one with which it is proved is offered. */
+ * recorded again with that change, and only one with which it is proved is offered. With --fix the recorder writes the file with that
+ * change, if it is one of a line, and the changed program is proved before it stays. */
 #include "cli/import/files_program.h"
 
+#include "cli/import/files_changes.h"
 #include "cli/import/python.h"
+#include "cli/patch.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TRIES = 8, LARGE = 50000, MAX_TRIES_OF_LARGE = 2 };
+enum { LARGE = 50000, TRIES_OF_LARGE = 2 };
 
-/* A change: the setting of the recorder that makes it, and its name in the author's terms. */
-struct program_change {
-    char setting[512], words[512];
-    struct peal_verify_place place;
-};
-
-struct program_changes {
-    struct program_change at[MAX_TRIES];
-    uint32_t count;
-};
-
-/* A change of what the line says; `words` ends where the place follows. */
-static void add(struct program_changes *all, const struct peal_verify_place *place,
-                const char *setting, const char *words)
-{
-    char kind[16], value[16];
-    struct program_change new = {.place = *place};
-    if (sscanf(setting, "%15s %15s", kind, value) != 2)
-        return;
-    snprintf(new.setting, sizeof new.setting, "try=%s %u %s %.400s\n", kind, place->line, value,
-             place->file);
-    snprintf(new.words, sizeof new.words, "%s %.300s:%u", words, place->file, place->line);
-    for (uint32_t i = 0; i < all->count; i++) {
-        if (strcmp(all->at[i].setting, new.setting) == 0)
-            return;
-    }
-    if (all->count < MAX_TRIES)
-        all->at[all->count++] = new;
-}
-
-static bool is_kind(const struct peal_verify_step *s, const char *kind)
-{
-    return s->kind && strcmp(s->kind, kind) == 0;
-}
-
-static bool has_word(const struct peal_verify_step *s, const char *word)
-{
-    return s->ordering && strstr(s->ordering, word);
-}
-
-/* Is the step on a signal of the program's own? */
-static bool is_signal(const struct peal_verify_step *s)
-{
-    return s->signal && s->place.line && strcmp(s->signal, "order") != 0 &&
-           strcmp(s->signal, "host_barrier") != 0;
-}
-
-/* Orders and scopes that could be stronger. */
-static void add_orders(const struct peal_verification *v, struct program_changes *all)
-{
-    for (uint32_t i = 0; i < v->nsteps; i++) {
-        const struct peal_verify_step *s = &v->steps[i];
-        if (!is_signal(s))
-            continue;
-        if (has_word(s, "device") || has_word(s, "block"))
-            add(all, &s->place, "scope system", "scope='sys' at");
-        if (!has_word(s, "relaxed"))
-            continue;
-        if (is_kind(s, "take"))
-            add(all, &s->place, "sem acq_rel", "sem='acq_rel' at");
-        else if (is_kind(s, "wait"))
-            add(all, &s->place, "sem acquire", "sem='acquire' at");
-        else
-            add(all, &s->place, "sem release", "sem='release' at");
-    }
-}
-
-static void add_waits(const struct peal_verification *v, struct program_changes *all)
-{
-    for (uint32_t i = 0; i < v->nsteps; i++) {
-        const struct peal_verify_step *s = &v->steps[i];
-        if (is_signal(s) && is_kind(s, "wait") && s->relation && strcmp(s->relation, "==") == 0)
-            add(all, &s->place, "wait ge", "a loop that ends at '>=', not only at '==', at");
-    }
-}
-
-/* Flags that hold anything at first. */
-static void add_zeroes(const struct peal_verification *v, struct program_changes *all)
-{
-    for (uint32_t i = 0; i < v->nsteps && all->count < MAX_TRIES; i++) {
-        const struct peal_verify_step *s = &v->steps[i];
-        bool unknown = strncmp(peal_verify_cell_words(s->before).text, "unknown", 7) == 0;
-        if (!is_signal(s) || !s->cell || !unknown)
-            continue;
-        int len = (int)strcspn(s->signal, ".");
-        struct program_change *new = &all->at[all->count++];
-        *new = (struct program_change){.place = s->place};
-        snprintf(new->setting, sizeof new->setting, "try=zero 0 %.*s -\n", len, s->signal);
-        snprintf(new->words, sizeof new->words,
-                 "zeroing '%.*s' on all ranks before the first kernel", len, s->signal);
-        return;
-    }
-}
-
-/* All ranks meet: on the host between calls, or in the kernel before it writes what a call before it still reads. */
-static void add_barriers(const struct peal_files_job *job, const struct peal_verification *v,
-                         struct program_changes *all)
-{
-    if (job->options->recorded.between == 0 && all->count < MAX_TRIES)
-        all->at[all->count++] = (struct program_change){
-            .setting = "between=barrier\n",
-            .words = "a barrier of all ranks between calls (--between barrier)"};
-    for (uint32_t i = v->naccesses; i-- > 0;) {
-        const struct peal_verify_access *a = &v->accesses_at[i];
-        if (a->writes && a->step < v->nsteps && v->steps[a->step].place.line)
-            add(all, &v->steps[a->step].place, "meet programs",
-                "a barrier, in which programs of the same number of all ranks meet, before");
-    }
-}
+/* --- trying ---------------------------------------------------------------------------------- */
 
 /* Is the recording proved? */
 static bool is_proved(const struct peal_files_job *job, const struct peal_kernel_options *options,
@@ -146,52 +42,260 @@ static bool is_proved(const struct peal_files_job *job, const struct peal_kernel
     return proved;
 }
 
-/* Is the program proved with these changes? */
+/* What the recorder says that it has changed: its notes, in the author's words. */
+static void read_words(const char *recording, struct peal_text *out)
+{
+    static const char note[] = "\nnote tried: ";
+    for (const char *at = strstr(recording, note); at; at = strstr(at, note)) {
+        at += sizeof note - 1;
+        if (out->len)
+            peal_text_puts(out, " and ");
+        peal_text_add(out, at, strcspn(at, "\n"));
+    }
+}
+
+/* Is the program proved with these changes, at each of these numbers of ranks? words: what the recorder said that it changed, or NULL if that is known; where
+ * it changed nothing, nothing is proved. */
 static bool helps(const struct peal_files_job *job, const struct peal_file_task *task,
-                  const char *settings)
+                  const char *settings, const char *ranks, struct peal_text *words)
 {
     struct peal_kernel_options options = *job->options;
     struct peal_python_recordings recordings;
     struct peal_text text = {0};
-    char ranks[16];
-    snprintf(ranks, sizeof ranks, "%u", task->facts.nranks);
     options.recorded.tries = settings;
     options.ranks.len = options.counts.len = 0;
-    bool proved = peal_python_record(job->cli, job->origin, &options, ranks, &recordings) &&
-                  peal_text_read(&text, recordings.paths[0], SIZE_MAX / 2) &&
-                  is_proved(job, &options, task, &text);
+    bool proved = peal_python_record(job->cli, job->origin, &options, ranks, &recordings);
+    for (int i = 0; i < recordings.npaths && proved; i++) {
+        peal_text_release(&text);
+        proved = peal_text_read(&text, recordings.paths[i], SIZE_MAX / 2);
+        if (proved && words && i == 0)
+            read_words(peal_text_get(&text), words);
+        proved = proved && (!words || words->len) && is_proved(job, &options, task, &text);
+    }
     peal_python_release(&recordings);
     peal_text_release(&text);
     return proved;
 }
 
-static void offer(struct peal_file_task *task, const struct program_change *change,
-                  const char *more)
+/* What was asked, and the first change that helps at the number of ranks of the counterexample alone. */
+struct program_search {
+    const struct peal_files_job *job;
+    struct peal_file_task *task;
+    char ranks[16];                   /* of the counterexample */
+    struct peal_text others;          /* the other numbers of ranks that were asked for */
+    struct peal_text settings, words; /* of the change that is offered */
+    struct peal_verify_place place;
+    bool partly;
+};
+
+static void begin_search(const struct peal_files_job *job, const struct peal_file_task *worst,
+                         struct program_search *search)
 {
-    struct peal_pos pos = {NULL, 1, 1, 1};
-    if (change->place.line && strcmp(change->place.file, task->path) == 0)
-        pos.line = change->place.line;
-    peal_finding_add(&task->findings, PEAL_FINDING_NOTE, PEAL_PROGRAM_FIX, pos,
-                     "fix: %s%s (tried at %u ranks: proved)", change->words, more,
-                     task->facts.nranks);
+    *search = (struct program_search){.job = job, .task = &job->tasks[worst - job->tasks]};
+    snprintf(search->ranks, sizeof search->ranks, "%u", search->task->facts.nranks);
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_file_task *task = &job->tasks[i];
+        const struct peal_verification *v = task->runs.at[0].answer;
+        if (task == search->task || !v || v->ops > LARGE)
+            continue;
+        peal_text_printf(&search->others, "%s%u", search->others.len ? "," : "",
+                         task->facts.nranks);
+    }
+}
+
+static void end_search(struct program_search *search)
+{
+    peal_text_release(&search->others);
+    peal_text_release(&search->settings);
+    peal_text_release(&search->words);
+}
+
+/* Tries a change; its words are those of the recorder if they are not given. True: it helps wherever it has to. */
+static bool try_change(struct program_search *search, const char *settings, const char *words,
+                       const struct peal_verify_place *place)
+{
+    struct peal_text said = {0};
+    bool proved = helps(search->job, search->task, settings, search->ranks, words ? NULL : &said);
+    bool everywhere =
+        proved && (!search->others.len || helps(search->job, search->task, settings,
+                                                peal_text_get(&search->others), NULL));
+    if (everywhere || (proved && !search->partly)) {
+        search->partly = !everywhere;
+        search->place = *place;
+        search->settings.len = search->words.len = 0;
+        peal_text_puts(&search->settings, settings);
+        peal_text_puts(&search->words, words ? words : peal_text_get(&said));
+    }
+    peal_text_release(&said);
+    return everywhere;
 }
 
 /* All of the first `count` changes together. */
-static bool try_together(const struct peal_files_job *job, struct peal_file_task *task,
-                         const struct program_changes *all, uint32_t count)
+static bool try_together(struct program_search *search, const struct program_changes *all,
+                         uint32_t count)
 {
-    struct peal_text settings = {0}, more = {0};
+    struct peal_text settings = {0}, words = {0};
     for (uint32_t i = 0; i < count; i++) {
         peal_text_puts(&settings, all->at[i].setting);
         if (i)
-            peal_text_printf(&more, "%s%s", i + 1 == count ? " and " : ", ", all->at[i].words);
+            peal_text_puts(&words, i + 1 == count ? " and " : ", ");
+        peal_text_puts(&words, all->at[i].words);
     }
-    bool proved = helps(job, task, peal_text_get(&settings));
-    if (proved)
-        offer(task, &all->at[0], peal_text_get(&more));
+    bool good =
+        try_change(search, peal_text_get(&settings), peal_text_get(&words), &all->at[0].place);
     peal_text_release(&settings);
-    peal_text_release(&more);
-    return proved;
+    peal_text_release(&words);
+    return good;
+}
+
+/* "2,4" as it is read: "2, 4" */
+static void put_ranks(const char *ranks, struct peal_text *out)
+{
+    for (; *ranks; ranks++) {
+        peal_text_add(out, ranks, 1);
+        if (*ranks == ',')
+            peal_text_puts(out, " ");
+    }
+}
+
+static void offer(const struct program_search *search)
+{
+    struct peal_file_task *task = search->task;
+    const struct peal_verify_place *place = &search->place;
+    struct peal_pos pos = {NULL, 1, 1, 1};
+    struct peal_text where = {0};
+    if (!search->words.len)
+        return;
+    if (place->line && strcmp(place->file, task->path) == 0)
+        pos.line = place->line;
+    peal_text_puts(&where, search->ranks);
+    if (search->others.len) {
+        peal_text_puts(&where, search->partly ? " ranks: proved, and not at " : ", ");
+        put_ranks(peal_text_get(&search->others), &where);
+    }
+    peal_finding_add(&task->findings, PEAL_FINDING_NOTE, PEAL_PROGRAM_FIX, pos,
+                     "fix: %s (tried at %s%s)", peal_text_get(&search->words),
+                     peal_text_get(&where), search->partly ? "" : " ranks: proved");
+    peal_text_release(&where);
+}
+
+/* Is it right if copies arrive in order? That is no fix: Pallas does not promise it. */
+static void try_copy_order(const struct program_search *search)
+{
+    struct peal_file_task *task = search->task;
+    if (search->job->options->recorded.in_order_copies ||
+        !helps(search->job, task, "in_order_copies=1\n", search->ranks, NULL))
+        return;
+    peal_finding_add(&task->findings, PEAL_FINDING_NOTE, PEAL_PROGRAM_FIX,
+                     (struct peal_pos){NULL, 1, 1, 1},
+                     "note: with --in-order-copies it is proved at %u ranks: it is right only if "
+                     "copies from one device to the same other one arrive in the order in which "
+                     "they were started",
+                     task->facts.nranks);
+}
+
+/* --- --fix ----------------------------------------------------------------------------------- */
+
+/* The file that the change is made in, and its text, as the recorder wrote them; or why it is not. */
+static bool read_edit(const struct program_search *search, char path[static PATH_MAX],
+                      struct peal_text *text, struct peal_text *why)
+{
+    struct peal_kernel_options options = *search->job->options;
+    struct peal_python_recordings recordings;
+    struct peal_text settings = {0}, edited = {0};
+    char file[PATH_MAX];
+    peal_text_printf(&settings, "%sedit=1\n", peal_text_get(&search->settings));
+    options.recorded.tries = peal_text_get(&settings);
+    options.ranks.len = options.counts.len = 0;
+    bool good = peal_python_record(search->job->cli, search->job->origin, &options, search->ranks,
+                                   &recordings);
+    snprintf(file, sizeof file, "%s/edited", recordings.folder);
+    good = good && peal_text_read(&edited, file, SIZE_MAX / 2);
+    peal_python_release(&recordings);
+    const char *at = peal_text_get(&edited);
+    size_t line = good ? strcspn(at, "\n") : 0;
+    if (line > 0 && line < PATH_MAX) {
+        snprintf(path, PATH_MAX, "%.*s", (int)line, at);
+        peal_text_add(text, at + line + 1, edited.len - line - 1);
+    } else {
+        peal_text_puts(why, good ? at + 1 : "it cannot be recorded again");
+        good = false;
+    }
+    peal_text_release(&settings);
+    peal_text_release(&edited);
+    return good;
+}
+
+/* Changes the author's file; takes that back if the changed program is not proved at all numbers of ranks. */
+static bool change_file(const struct program_search *search, const char *path,
+                        const struct peal_text *text, struct peal_text *said)
+{
+    struct peal_source before = {.name = path}, after = {path, text->at, text->len};
+    struct peal_text old = {0}, patch = {0}, line = {0}, backup = {0};
+    peal_text_printf(&backup, "%s.orig", path);
+    bool good = peal_text_read(&old, path, SIZE_MAX / 2);
+    before.text = peal_text_get(&old);
+    before.len = old.len;
+    peal_patch_print(path, &before, &after, &patch);
+    good = good && peal_patch_replace(path, text->at, text->len, "fixed", &line);
+    if (good && (!helps(search->job, search->task, "", search->ranks, NULL) ||
+                 (search->others.len &&
+                  !helps(search->job, search->task, "", peal_text_get(&search->others), NULL)))) {
+        good = false;
+        line.len = 0;
+        bool restored = rename(peal_text_get(&backup), path) == 0;
+        peal_text_printf(&line, "%s: %s: with this change of its text it is not proved", path,
+                         restored ? "not changed" : strerror(errno));
+    }
+    peal_text_printf(said, "%s%s\n", peal_text_get(&patch), peal_text_get(&line));
+    peal_text_release(&old);
+    peal_text_release(&patch);
+    peal_text_release(&line);
+    peal_text_release(&backup);
+    return good;
+}
+
+void peal_program_fix(const struct peal_files_job *job, struct peal_text *out)
+{
+    const struct peal_file_task *worst = peal_program_worst(job);
+    struct program_search search;
+    struct peal_text text = {0}, said = {0}, why = {0};
+    char path[PATH_MAX];
+    if (!worst)
+        return;
+    begin_search(job, worst, &search);
+    if (!peal_program_is(job)) {
+        peal_text_puts(&why, "--fix is for programs that call their kernels");
+    } else if (!worst->remedy) {
+        peal_text_puts(&why,
+                       worst->no_remedy ? worst->no_remedy : "no change that was tried proves it");
+    } else {
+        peal_text_puts(&search.settings, worst->remedy);
+        if (read_edit(&search, path, &text, &why))
+            search.task->fixed = change_file(&search, path, &text, &said);
+    }
+    if (why.len)
+        peal_text_printf(&said, "%s: not changed: %s\n", worst->path, peal_text_get(&why));
+    if (out)
+        peal_text_printf(out, "%s", peal_text_get(&said));
+    peal_text_release(&text);
+    peal_text_release(&said);
+    peal_text_release(&why);
+    end_search(&search);
+}
+
+/* --- the search ------------------------------------------------------------------------------ */
+
+static void search_changes(struct program_search *search, const struct program_changes *all,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct program_change *change = &all->at[i];
+        const char *words = change->words[0] ? change->words : NULL;
+        if (try_change(search, change->setting, words, &change->place) ||
+            (i > 0 && i + 1 == all->together && try_together(search, all, all->together)))
+            return;
+    }
 }
 
 void peal_program_find_fix(const struct peal_files_job *job)
@@ -200,21 +304,19 @@ void peal_program_find_fix(const struct peal_files_job *job)
     struct program_changes all = {.count = 0};
     if (!worst || !worst->runs.at[0].answer || worst->runs.at[0].answer->verdict != PEAL_REFUTED)
         return;
-    struct peal_file_task *task = &job->tasks[worst - job->tasks];
-    const struct peal_verification *v = task->runs.at[0].answer;
-    add_orders(v, &all);
-    uint32_t orders = all.count, most = v->ops > LARGE ? MAX_TRIES_OF_LARGE : MAX_TRIES;
-    add_zeroes(v, &all);
-    if (v->fault == PEAL_FAULT_DEADLOCK)
-        add_waits(v, &all);
-    if (v->fault == PEAL_FAULT_RACE || v->fault == PEAL_FAULT_DEADLOCK)
-        add_barriers(job, v, &all);
-    bool found = false;
-    for (uint32_t i = 0; i < all.count && i < most && !found; i++) {
-        found = helps(job, task, all.at[i].setting);
-        if (found)
-            offer(task, &all.at[i], "");
-        else if (i > 0 && i + 1 == orders)
-            found = try_together(job, task, &all, orders);
-    }
+    struct program_search search;
+    const struct peal_verification *v = worst->runs.at[0].answer;
+    uint32_t most = v->ops > LARGE ? TRIES_OF_LARGE : PEAL_PROGRAM_TRIES;
+    peal_program_list_changes(job, worst, &all);
+    begin_search(job, worst, &search);
+    search_changes(&search, &all, all.count < most ? all.count : most);
+    offer(&search);
+    if (peal_program_is_pallas(worst) && v->fault == PEAL_FAULT_RACE)
+        try_copy_order(&search);
+    if (search.partly)
+        search.task->no_remedy = "what was tried does not help at all numbers of ranks";
+    else if (search.words.len)
+        search.task->remedy = peal_arena_copy(&search.task->arena, peal_text_get(&search.settings),
+                                              search.settings.len);
+    end_search(&search);
 }

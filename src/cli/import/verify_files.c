@@ -445,6 +445,8 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
         peal_files_report_json(job, &t, &text);
     else
         peal_files_report_text(job, &t, &text);
+    if (job->cli && job->fix)
+        peal_program_fix(job, out->json ? NULL : &text);
     code = peal_cli_print(cli, &text, code);
     if (out->html && !write_page(cli, job, out->html))
         code = PEAL_EXIT_OTHER;

@@ -10,7 +10,6 @@
 #include "cli/verify/text_fix.h"
 #include "cli/verify/text_search.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -195,14 +194,12 @@ static int write_text(struct peal_cli *cli, const struct peal_verify_settings *o
                              "the fix",
                              path);
     } else {
-        struct peal_text backup = {0};
-        peal_text_printf(&backup, "%s.orig", path);
-        if (peal_cli_replace(path, text->text, text->len, peal_text_get(&backup)))
-            printf("%s: changed; the file as it was is %s\n", path, peal_text_get(&backup));
+        struct peal_text said = {0};
+        if (peal_patch_replace(path, text->text, text->len, "changed", &said))
+            printf("%s\n", peal_text_get(&said));
         else
-            code = peal_cli_fail(cli, "'%s' is not changed: %s%s", path, strerror(errno),
-                                 errno == EEXIST ? " (its backup .orig is there already)" : "");
-        peal_text_release(&backup);
+            code = peal_cli_fail(cli, "%s", peal_text_get(&said));
+        peal_text_release(&said);
     }
     peal_text_release(&out);
     return code;
