@@ -17,28 +17,6 @@
 
 enum { MAX_NAME = 4096, MAX_RECORDINGS = 4096 };
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t len = strlen(text), n = strlen(end);
-    return len > n && strcmp(text + len - n, end) == 0;
-}
-
-bool peal_python_names_file(const char *argument)
-{
-    if (ends_in(argument, ".py"))
-        return true;
-    if (!ends_in(argument, ".yaml") && !ends_in(argument, ".yml"))
-        return false;
-    FILE *file = fopen(argument, "r");
-    char line[256];
-    bool found = false;
-    while (file && !found && fgets(line, sizeof line, file))
-        found = strncmp(line, "algorithms:", 11) == 0 || strncmp(line, "module:", 7) == 0;
-    if (file)
-        fclose(file);
-    return found;
-}
-
 static void list_numbers(const struct peal_ints *numbers, struct peal_text *out)
 {
     for (size_t i = 0; i < numbers->len; i++)

@@ -6,18 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool peal_recorded_names_file(const char *argument)
-{
-    static const char *const ends[] = {".cpp", ".cc", ".cxx", ".cce"};
-    size_t len = strlen(argument);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        size_t n = strlen(ends[i]);
-        if (len > n && strcmp(argument + len - n, ends[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
 static struct rec_arg make_arg(const struct recorded *all, uint32_t i, uint32_t rank)
 {
     const struct signature_item *item = &all->signature->items[i];
