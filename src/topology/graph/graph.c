@@ -36,6 +36,8 @@ void peal_graph_free(struct peal_graph *graph)
     peal_vec_release(&graph->nodes);
     peal_vec_release(&graph->links);
     peal_vec_release(&graph->groups);
+    peal_vec_release(&graph->ways);
+    peal_vec_release(&graph->steps);
     peal_index_release(&graph->by_name);
     peal_intern_release(&graph->words);
     peal_arena_release(&graph->arena);
@@ -214,6 +216,44 @@ void peal_graph_add_both(struct peal_graph *graph, const struct peal_graph_link 
     peal_graph_add_link(graph, &back);
 }
 
+uint32_t peal_graph_remove_links(struct peal_graph *graph, uint32_t a, uint32_t b)
+{
+    size_t kept = 0, before = graph->links.len;
+    assert(!graph->out && "links are removed before finish");
+    for (size_t i = 0; i < before; i++) {
+        const struct peal_graph_link *link = &graph->links.at[i];
+        bool joins = (link->from == a && link->to == b) || (link->from == b && link->to == a);
+        if (!joins)
+            graph->links.at[kept++] = *link;
+    }
+    graph->links.len = kept;
+    return (uint32_t)(before - kept);
+}
+
+void peal_graph_add_way(struct peal_graph *graph, const uint32_t *nodes, uint32_t count,
+                        struct peal_pos pos)
+{
+    if (graph->status != PEAL_OK)
+        return;
+    if (count < 2 || graph->nodes.at[nodes[0]].kind != PEAL_NODE_PE ||
+        graph->nodes.at[nodes[count - 1]].kind != PEAL_NODE_PE) {
+        peal_graph_refuse(graph, pos, "a way leads from one PE to another");
+        return;
+    }
+    if (graph->steps.len + count > PEAL_GRAPH_MAX_STEPS) {
+        peal_graph_refuse(graph, pos, "the ways have more than %d steps", PEAL_GRAPH_MAX_STEPS);
+        return;
+    }
+    struct peal_graph_way way = {nodes[0], nodes[count - 1], (uint32_t)graph->steps.len, count,
+                                 pos};
+    if (!peal_vec_reserve(&graph->steps, count) || !peal_vec_push(&graph->ways, way)) {
+        fail(graph, PEAL_NO_MEMORY);
+        return;
+    }
+    memcpy(graph->steps.at + graph->steps.len, nodes, count * sizeof *nodes);
+    graph->steps.len += count;
+}
+
 /* Numbers PEs first. */
 static bool renumber(struct peal_graph *graph)
 {
@@ -231,6 +271,12 @@ static bool renumber(struct peal_graph *graph)
         graph->links.at[i].from = number[graph->links.at[i].from];
         graph->links.at[i].to = number[graph->links.at[i].to];
     }
+    for (size_t i = 0; good && i < graph->ways.len; i++) {
+        graph->ways.at[i].from = number[graph->ways.at[i].from];
+        graph->ways.at[i].to = number[graph->ways.at[i].to];
+    }
+    for (size_t i = 0; good && i < graph->steps.len; i++)
+        graph->steps.at[i] = number[graph->steps.at[i]];
     if (good) {
         memcpy(graph->nodes.at, sorted, count * sizeof *sorted);
         peal_index_clear(&graph->by_name);
@@ -340,6 +386,76 @@ static void check_reach(struct peal_graph *graph, const struct reach *r)
     }
 }
 
+static int compare_ways(const void *a, const void *b)
+{
+    const struct peal_graph_way *x = a, *y = b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+/* The first link from one node to another, or PEAL_GRAPH_NONE. */
+static uint32_t find_link(const struct peal_graph *graph, uint32_t from, uint32_t to)
+{
+    for (uint32_t l = graph->first_out[from]; l < graph->first_out[from + 1]; l++) {
+        if (graph->links.at[graph->out[l]].to == to)
+            return graph->out[l];
+    }
+    return PEAL_GRAPH_NONE;
+}
+
+/* Nodes become links. `seen` has the number of the last way that came to a node, from 1. */
+static void resolve_way(struct peal_graph *graph, size_t number, uint32_t *seen)
+{
+    struct peal_graph_way *way = &graph->ways.at[number];
+    uint32_t *steps = graph->steps.at + way->first;
+    for (uint32_t i = 0; i < way->count && graph->status == PEAL_OK; i++) {
+        uint32_t node = steps[i];
+        const char *name = graph->nodes.at[node].name;
+        if (seen[node] == number + 1)
+            peal_graph_refuse(graph, way->pos, "the way comes to '%s' twice", name);
+        seen[node] = (uint32_t)number + 1;
+        if (i > 0 && i + 1 < way->count && graph->nodes.at[node].ends)
+            peal_graph_refuse(graph, way->pos, "nothing passes through '%s'", name);
+        if (i + 1 == way->count)
+            break;
+        steps[i] = find_link(graph, node, steps[i + 1]);
+        if (steps[i] == PEAL_GRAPH_NONE)
+            peal_graph_refuse(graph, way->pos, "no link leads from '%s' to '%s'", name,
+                              graph->nodes.at[steps[i + 1]].name);
+    }
+    way->count--;
+}
+
+static void resolve_ways(struct peal_graph *graph)
+{
+    uint32_t *seen = calloc(graph->nodes.len, sizeof *seen);
+    if (!seen) {
+        fail(graph, PEAL_NO_MEMORY);
+        return;
+    }
+    for (size_t i = 0; i < graph->ways.len; i++)
+        resolve_way(graph, i, seen);
+    free(seen);
+    if (graph->ways.len)
+        qsort(graph->ways.at, graph->ways.len, sizeof *graph->ways.at, compare_ways);
+    for (size_t i = 1; i < graph->ways.len; i++) {
+        const struct peal_graph_way *way = &graph->ways.at[i];
+        if (compare_ways(way - 1, way) == 0)
+            peal_graph_refuse(graph, way->pos, "there are two ways from '%s' to '%s'",
+                              graph->nodes.at[way->from].name, graph->nodes.at[way->to].name);
+    }
+}
+
+static void number_links(struct peal_graph *graph)
+{
+    uint32_t any = 0;
+    for (size_t i = 0; i < graph->links.len; i++)
+        any |= graph->links.at[i].order;
+    for (uint32_t i = 0; i < graph->links.len && !any; i++)
+        graph->links.at[i].order = i;
+}
+
 enum peal_status peal_graph_finish(struct peal_graph *graph)
 {
     struct reach reach = {.graph = graph};
@@ -356,6 +472,10 @@ enum peal_status peal_graph_finish(struct peal_graph *graph)
         fail(graph, PEAL_NO_MEMORY);
     else
         check_reach(graph, &reach);
+    if (graph->status == PEAL_OK) {
+        number_links(graph);
+        resolve_ways(graph);
+    }
     free(reach.list);
     free(reach.seen);
 end:

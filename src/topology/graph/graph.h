@@ -26,6 +26,8 @@ enum {
     PEAL_GRAPH_MAX_LINKS = 1 << 21,
     PEAL_GRAPH_MAX_GROUPS = 1 << 17,
     PEAL_GRAPH_MAX_LEVELS = 8,
+    PEAL_GRAPH_MAX_DIMS = 4,
+    PEAL_GRAPH_MAX_STEPS = 1 << 22, /* of all ways */
     PEAL_GRAPH_MAX_LANES = 65536,
     PEAL_GRAPH_MAX_NAME = 63, /* bytes */
     PEAL_GRAPH_MAX_BYTES = 1 << 29
@@ -54,6 +56,7 @@ struct peal_graph_link {
     struct peal_rate rate; /* of one lane when added; of all of them, side by side, when finished */
     uint64_t lat;          /* picoseconds */
     uint32_t lanes;        /* at least 1: a message is striped over all of them */
+    uint32_t order;        /* of what happens at one instant; 0 of all links: as they were added */
     enum peal_graph_mode mode;
     const char
         *kind; /* "xgmi", "nvlink", "pci", "net", ...: a word for people; NULL becomes "link" */
@@ -67,6 +70,33 @@ struct peal_graph_group {
     uint32_t level;  /* index into level_names */
 };
 
+/* PEs at coordinates. A dimension is a line of `outer` cubes, each with `inner` PEs; closed lines lead
+ * back to their start. PEs are numbered within a cube, then cube by cube, block by block, the first
+ * dimension fastest. Blocks are in a line of their own, joined at their first PEs. */
+struct peal_grid_dim {
+    uint32_t outer, inner;
+    bool wrap_outer, wrap_inner;
+};
+struct peal_grid {
+    uint32_t dims; /* 0: the PEs are no grid */
+    struct peal_grid_dim dim[PEAL_GRAPH_MAX_DIMS];
+    uint32_t blocks;
+    bool wrap_blocks;
+};
+
+/* PEs of one block. */
+uint32_t peal_grid_block(const struct peal_grid *grid);
+/* The place of a PE along each dimension of its block, and the PE at a place. */
+void peal_grid_find(const struct peal_grid *grid, uint32_t pe, uint32_t *place);
+uint32_t peal_grid_at(const struct peal_grid *grid, uint32_t block, const uint32_t *place);
+
+/* A way given by the file: its links, from one PE to another. */
+struct peal_graph_way {
+    uint32_t from, to;     /* PEs */
+    uint32_t first, count; /* in `steps` */
+    struct peal_pos pos;
+};
+
 struct peal_graph {
     struct peal_arena arena; /* names */
     PEAL_VEC(struct peal_graph_node) nodes;
@@ -75,6 +105,10 @@ struct peal_graph {
     const char *level_names[PEAL_GRAPH_MAX_LEVELS];
     uint32_t levels;
     uint32_t pes;
+    struct peal_grid grid;
+    uint32_t rule;                        /* enum peal_route_rule */
+    PEAL_VEC(struct peal_graph_way) ways; /* sorted by from and to when finished */
+    PEAL_VEC(uint32_t) steps;             /* links; nodes until finished */
 
     /* When finished. The links that leave node n: out[first_out[n]] up to out[first_out[n + 1]], in
      * rising order; those that reach it: in[], first_in[] likewise. */
@@ -101,6 +135,12 @@ uint32_t peal_graph_add_link(struct peal_graph *graph, const struct peal_graph_l
 void peal_graph_add_both(struct peal_graph *graph, const struct peal_graph_link *link);
 /* The node of that name, or PEAL_GRAPH_NONE. */
 uint32_t peal_graph_find(const struct peal_graph *graph, const char *name);
+/* Removes all links between the two, both ways. Returns how many there were. */
+uint32_t peal_graph_remove_links(struct peal_graph *graph, uint32_t a, uint32_t b);
+/* The way between two PEs: all nodes of it. Between two nodes it takes the link that was added
+ * first. A way that has no such link, or comes to one node twice, is an error at pos. */
+void peal_graph_add_way(struct peal_graph *graph, const uint32_t *nodes, uint32_t count,
+                        struct peal_pos pos);
 /* An error of the caller's about its input. */
 void peal_graph_refuse(struct peal_graph *graph, struct peal_pos pos, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
