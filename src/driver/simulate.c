@@ -89,8 +89,8 @@ static void note_usage(struct batch *batch)
     }
     for (uint32_t i = 0; i < peal_sim_link_count(batch->sim); i++) {
         struct peal_sim_link_stats link;
-        if (peal_sim_link(batch->sim, i, &link) && link.busy > busiest)
-            busiest = link.busy;
+        peal_sim_link(batch->sim, i, &link);
+        busiest = peal_size_max(busiest, link.busy);
     }
     host->link_ps += busiest;
 }

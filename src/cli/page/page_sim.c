@@ -107,8 +107,10 @@ static bool make_engines(struct page_view *v)
     memset(v->engines, 0xff, (size_t)v->nranks * 3 * sizeof *v->engines);
     memset(v->links, 0xff, ((size_t)nlinks + 1) * sizeof *v->links);
     struct peal_sim_link_stats link;
-    for (uint32_t i = 0; i < nlinks; i++)
-        used += peal_sim_link(v->sim, i, &link) && link.messages > 0;
+    for (uint32_t i = 0; i < nlinks; i++) {
+        peal_sim_link(v->sim, i, &link);
+        used += link.messages > 0;
+    }
     if (v->page->tracks.len + v->nranks * 3 + used > MAX_TRACKS)
         return true;
     char name[64];
@@ -117,9 +119,11 @@ static bool make_engines(struct page_view *v)
             snprintf(name, sizeof name, "rank %u %s", rank, names[i]);
             v->engines[rank * 3 + i] = peal_page_track_of(v->page, "Engines", name, rank);
         }
-    for (uint32_t i = 0; i < nlinks; i++)
-        if (peal_sim_link(v->sim, i, &link) && link.messages > 0)
+    for (uint32_t i = 0; i < nlinks; i++) {
+        peal_sim_link(v->sim, i, &link);
+        if (link.messages > 0)
             v->links[i] = peal_page_track_of(v->page, "Links", link.name, PEAL_PAGE_NONE);
+    }
     return true;
 }
 
@@ -275,27 +279,26 @@ static void add_blocked(struct page_view *v, const struct peal_sim_deadlock *dea
     }
 }
 
-static const char *busiest_link(const struct page_view *v, char name[static 40], uint64_t *busy)
+/* The one that is busy the longest; without a name if none is. */
+static struct peal_sim_link_stats busiest_link(const struct page_view *v)
 {
-    struct peal_sim_link_stats link;
-    *busy = 0;
-    for (uint32_t i = 0; i < peal_sim_link_count(v->sim); i++)
-        if (peal_sim_link(v->sim, i, &link) && link.busy > *busy) {
-            *busy = link.busy;
-            memcpy(name, link.name, sizeof link.name);
-        }
-    return name;
+    struct peal_sim_link_stats link, busiest = {0};
+    for (uint32_t i = 0; i < peal_sim_link_count(v->sim); i++) {
+        peal_sim_link(v->sim, i, &link);
+        if (link.busy > busiest.busy)
+            busiest = link;
+    }
+    return busiest;
 }
 
 static void add_head(struct page_view *v, const struct peal_sim_deadlock *deadlock)
 {
-    char time[32], name[40] = "";
-    uint64_t busy;
+    char time[32];
+    struct peal_sim_link_stats busiest = busiest_link(v);
     int maximum = 0;
     for (int i = 1; i < PEAL_CAUSE_COUNT; i++)
         if (v->stats->causes[i] > v->stats->causes[maximum])
             maximum = i;
-    busiest_link(v, name, &busy);
     double total = 1;
     if (v->stats->time)
         total = (double)v->stats->time;
@@ -305,13 +308,13 @@ static void add_head(struct page_view *v, const struct peal_sim_deadlock *deadlo
                            peal_page_time(deadlock->time, time));
     } else {
         peal_page_verdict(v->page, PEAL_TONE_NEUTRAL, peal_page_time(v->stats->time, time));
-        if (busy)
+        if (busiest.busy)
             peal_page_headline(
                 v->page,
                 "%.0f %% of the critical path is %s; the busiest link, %s, is in use "
                 "%.0f %% of the time",
-                100 * (double)v->stats->causes[maximum] / total, peal_sim_cause_name(maximum), name,
-                100 * (double)busy / total);
+                100 * (double)v->stats->causes[maximum] / total, peal_sim_cause_name(maximum),
+                busiest.name, 100 * (double)busiest.busy / total);
     }
 }
 

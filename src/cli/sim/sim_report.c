@@ -34,10 +34,8 @@ static struct link_use *list_links(const struct peal_sim *sim, size_t *count)
     if (!list)
         return NULL;
     for (uint32_t i = 0; i < all; i++) {
-        struct link_use use;
-        if (!peal_sim_link(sim, i, &use.stats))
-            continue;
-        use.share = 0;
+        struct link_use use = {0};
+        peal_sim_link(sim, i, &use.stats);
         if (time > 0)
             use.share = (double)use.stats.busy / time;
         list[(*count)++] = use;

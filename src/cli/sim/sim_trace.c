@@ -68,7 +68,8 @@ static void name_tracks(struct filler *f)
     peal_trace_group(&f->trace, links, "links");
     for (uint32_t link = 0; link < peal_sim_link_count(f->job->sim); link++) {
         struct peal_sim_link_stats stats;
-        if (peal_sim_link(f->job->sim, link, &stats) && stats.messages)
+        peal_sim_link(f->job->sim, link, &stats);
+        if (stats.messages)
             peal_trace_track(&f->trace, links, link, stats.name);
     }
 }
@@ -114,9 +115,10 @@ static bool spread_rows(struct filler *f)
             row++;
         if (row == max_used) {
             struct peal_sim_link_stats stats;
-            char name[64];
+            char name[sizeof stats.name + 16];
             max_used++;
-            if (row > 0 && peal_sim_link(f->job->sim, list[i].link, &stats)) {
+            if (row > 0) {
+                peal_sim_link(f->job->sim, list[i].link, &stats);
                 snprintf(name, sizeof name, "%s (%u)", stats.name, row + 1);
                 peal_trace_track(&f->trace, f->job->plan->nranks,
                                  list[i].link + row * peal_sim_link_count(f->job->sim), name);
@@ -221,8 +223,10 @@ static void put_flows(struct filler *f)
 static double share_of(const struct filler *f, const struct peal_sim_bar *b)
 {
     struct peal_sim_link_stats stats;
-    if (!f->rows || b->message == PEAL_NONE || !peal_sim_link(f->job->sim, b->id, &stats) ||
-        !stats.bytes || b->end == b->start)
+    if (!f->rows || b->message == PEAL_NONE || b->end == b->start)
+        return 1;
+    peal_sim_link(f->job->sim, b->id, &stats);
+    if (!stats.bytes)
         return 1;
     return (double)stats.busy * (double)f->log.messages[b->message].bytes / (double)stats.bytes /
            (double)(b->end - b->start);
@@ -236,7 +240,8 @@ static void put_counters(struct filler *f)
     uint64_t used = 0;
     for (uint32_t link = 0; link < peal_sim_link_count(f->job->sim); link++) {
         struct peal_sim_link_stats stats;
-        used += peal_sim_link(f->job->sim, link, &stats) && stats.messages;
+        peal_sim_link(f->job->sim, link, &stats);
+        used += stats.messages > 0;
     }
     for (uint64_t i = 0; i < f->log.nbars; i++) {
         const struct peal_sim_bar *b = &f->log.bars[i];

@@ -61,24 +61,21 @@ static const struct {
     {"allreduce_tree", tree, "2 depth (alpha + 2 n beta), g = 0"},
 };
 
-/* The cheapest link that the topology has. */
+/* The way to the nearest PE from the first one. */
 static void find_link(const struct peal_machine *machine, double *alpha, double *beta)
 {
     const struct peal_machine_keys *k = &machine->keys;
-    enum peal_level level = PEAL_LEVEL_SIP;
-    if (k->flat)
-        level = PEAL_LEVEL_FLAT;
-    else if (k->pes[0] * k->pes[1] > 1)
-        level = PEAL_LEVEL_PE;
-    else if (k->cubes[0] * k->cubes[1] > 1)
-        level = PEAL_LEVEL_CUBE;
-    double link = (double)k->link_bw[level].num / (double)k->link_bw[level].den;
+    struct peal_routes *routes = peal_routes_new(machine->graph);
+    struct peal_route_cost best = {.lat = UINT64_MAX, .rate = {0, 1}}, cost;
     double dma = (double)k->dma_bw.num / (double)k->dma_bw.den;
-    *alpha = (double)k->link_lat[level];
-    if (link > dma)
-        *beta = link;
-    else
-        *beta = dma;
+    for (uint32_t pe = 1; routes && pe < machine->pes; pe++) {
+        if (peal_routes_cost(routes, 0, pe, &cost) && cost.lat < best.lat)
+            best = cost;
+    }
+    peal_routes_free(routes);
+    double link = (double)best.rate.num / (double)best.rate.den;
+    *alpha = machine->pes > 1 ? (double)best.lat : 0;
+    *beta = link > dma ? link : dma;
 }
 
 static double vector_bytes(const struct peal_plan *plan)

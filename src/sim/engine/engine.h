@@ -11,14 +11,16 @@
 
 #include <string.h>
 
-/* router.c, place.c */
+/* router.c */
 bool peal_sim_router_init(struct peal_sim *sim);
-/* The link from `at` towards `to`, and where it ends. at != to. The flat switch is PE `pes`. */
-uint32_t peal_sim_router_next(const struct peal_sim *sim, uint32_t at, uint32_t to, uint32_t *next,
-                              enum peal_level *level);
-/* The ends of a link; false if the machine has no such link. */
-bool peal_sim_router_ends(const struct peal_sim *sim, uint32_t link, uint32_t *from, uint32_t *to,
-                          enum peal_level *level);
+/* The link that a transfer from PE `from` to PE `to` takes at node `at`, which is not `to`. PEAL_NONE:
+ * out of memory, and the simulation fails. */
+uint32_t peal_sim_router_next(struct peal_sim *sim, uint32_t from, uint32_t at, uint32_t to);
+/* The latency of a link for a message to `to`, with that of the node that it leads to. */
+static inline uint64_t peal_sim_link_latency(const struct peal_link_run *link, uint32_t to)
+{
+    return link->to == to ? link->lat : link->lat + link->pass;
+}
 
 /* engine.c */
 void peal_sim_fail(struct peal_sim *sim, enum peal_status status);
@@ -214,7 +216,7 @@ void peal_sim_link_done_event(struct peal_sim *sim, uint32_t xfer);
 /* fluid.c */
 bool peal_sim_fluid_init(struct peal_sim *sim);
 void peal_sim_fluid_free(struct peal_fluid *fluid);
-uint64_t peal_sim_fluid_latency(const struct peal_sim *sim, const struct peal_xfer *x);
+uint64_t peal_sim_fluid_latency(struct peal_sim *sim, const struct peal_xfer *x);
 void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation);
 

@@ -42,26 +42,66 @@ struct ranked_rate {
 static int compare_rates(const void *a, const void *b)
 {
     const struct ranked_rate *x = a, *y = b;
-    double p = (double)x->rate.num / (double)x->rate.den;
-    double q = (double)y->rate.num / (double)y->rate.den;
-    if (p != q)
-        return p < q ? -1 : 1;
+    int by_rate = peal_rate_compare(x->rate, y->rate);
+    if (by_rate)
+        return by_rate;
     if (x->is_memory != y->is_memory)
         return x->is_memory ? -1 : 1;
     return x->where < y->where ? -1 : 1;
 }
 
-static void rank_rates(struct peal_sim *sim)
+/* One of each rate of the graph's links. Their number is 0 after more than fit. */
+static size_t distinct_rates(const struct peal_graph *graph, struct ranked_rate *list, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < graph->links.len; i++) {
+        size_t j = 0;
+        while (j < n && peal_rate_compare(list[j].rate, graph->links.at[i].rate) != 0)
+            j++;
+        if (j == max)
+            return 0;
+        if (j == n)
+            list[n++] = (struct ranked_rate){graph->links.at[i].rate, false, NULL};
+    }
+    return n;
+}
+
+/* The rate of each link. They are in rising order; of equal ones, the last is no memory's. */
+static void rank_links(struct peal_sim *sim, size_t count)
+{
+    const struct peal_graph *graph = sim->machine->graph;
+    for (size_t i = 0; i < graph->links.len; i++) {
+        size_t low = 0, high = count;
+        while (high - low > 1) {
+            size_t middle = (low + high) / 2;
+            if (peal_rate_compare(sim->rates[middle], graph->links.at[i].rate) <= 0)
+                low = middle;
+            else
+                high = middle;
+        }
+        sim->link_rate[i] = (uint8_t)low;
+    }
+}
+
+static enum peal_status rank_rates(struct peal_sim *sim, struct peal_diags *diags)
 {
     const struct peal_machine_keys *k = &sim->machine->keys;
+    const struct peal_graph *graph = sim->machine->graph;
+    enum { OTHERS = 2 + PEAL_PROTOCOL_COUNT + 2 * PEAL_MEM_COUNT };
     struct ranked_rate list[PEAL_RATES];
-    size_t n = 0;
+    size_t n = distinct_rates(graph, list, PEAL_RATES - OTHERS);
+    sim->link_rate = malloc(graph->links.len + 1);
+    if (!sim->link_rate)
+        return PEAL_NO_MEMORY;
+    if (n == 0 && graph->links.len) {
+        peal_diag_error(diags, (struct peal_pos){0}, "the links have more than %d different rates",
+                        PEAL_RATES - OTHERS);
+        return PEAL_INVALID;
+    }
     list[n++] = (struct ranked_rate){{0, 1}, true, &sim->no_rate};
     list[n++] = (struct ranked_rate){k->dma_bw, false, &sim->dma_rate};
     for (int i = 0; i < PEAL_PROTOCOL_COUNT; i++)
         list[n++] = (struct ranked_rate){k->protocol_bw[i], false, &sim->protocol_rate[i]};
-    for (int i = 0; i < PEAL_LEVEL_COUNT; i++)
-        list[n++] = (struct ranked_rate){k->link_bw[i], false, &sim->link_rate[i]};
     for (int i = 0; i < PEAL_MEM_COUNT; i++) {
         struct peal_rate twice = k->mem_bw[i];
         twice.num *= 2;
@@ -72,10 +112,12 @@ static void rank_rates(struct peal_sim *sim)
     for (size_t i = 0; i < n; i++) {
         sim->rates[i] = list[i].rate;
         sim->rate_is_memory[i] = list[i].is_memory;
-        *list[i].where = (uint8_t)i;
+        if (list[i].where)
+            *list[i].where = (uint8_t)i;
     }
     for (int i = 0; i < PEAL_PROTOCOL_COUNT; i++)
         sim->protocol_rate[i] = peal_size_max(sim->protocol_rate[i], sim->dma_rate);
+    rank_links(sim, n);
     for (int i = 0; i < PEAL_DTYPES; i++) {
         sim->dtype_size[i] = peal_dtype_size((enum peal_dtype)i);
         uint64_t scaled = k->math_lanes[PEAL_F32] * 4 / sim->dtype_size[i];
@@ -83,6 +125,7 @@ static void rank_rates(struct peal_sim *sim)
         if (!sim->math_lanes[i])
             sim->math_lanes[i] = peal_size_max(scaled, 1);
     }
+    return PEAL_OK;
 }
 
 static bool init_ranks(struct peal_sim *sim)
@@ -133,7 +176,11 @@ enum peal_status peal_sim_new(const struct peal_machine *machine, uint32_t nrank
     sim->dma_event = ports || k->dma_arb != PEAL_ARB_INDEPENDENT;
     sim->lean_sends = !options->log && !sim->dma_event;
     sim->strict = options->strict || sim->dma_event;
-    rank_rates(sim);
+    enum peal_status status = rank_rates(sim, diags);
+    if (status != PEAL_OK) {
+        peal_sim_free(sim);
+        return status;
+    }
     sim->protocols = peal_sim_protocols_cost(k);
     if (!peal_sim_router_init(sim) || !peal_sim_memory_init(sim) || !init_ranks(sim) ||
         (k->link_mode == PEAL_LINK_FLUID && !peal_sim_fluid_init(sim))) {
@@ -191,11 +238,11 @@ void peal_sim_free(struct peal_sim *sim)
         free(sim->files.at[i]);
     peal_vec_release(&sim->files);
     peal_sim_fluid_free(sim->fluid);
-    free(sim->nodes);
-    free(sim->grid);
+    peal_routes_free(sim->routes);
+    free(sim->link_rate);
+    free(sim->unit);
     free(sim->pe_rank);
     free(sim->links);
-    free(sim->link_ends);
     free(sim->ports);
     free(sim->ranks);
     free(sim->dma_starts);
@@ -407,22 +454,15 @@ uint32_t peal_sim_link_count(const struct peal_sim *sim)
     return sim->nlinks;
 }
 
-bool peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out)
+void peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out)
 {
-    uint32_t pes = sim->machine->pes;
-    *out = (struct peal_sim_link_stats){.bytes = sim->links[link].bytes,
-                                        .busy = sim->links[link].busy,
-                                        .messages = sim->links[link].messages};
-    if (!peal_sim_router_ends(sim, link, &out->from, &out->to, &out->level))
-        return false;
-    if (out->level == PEAL_LEVEL_FLAT && out->from == pes)
-        snprintf(out->name, sizeof out->name, "switch->pe%u", out->to);
-    else if (out->level == PEAL_LEVEL_FLAT)
-        snprintf(out->name, sizeof out->name, "pe%u->switch", out->from);
-    else if (out->level == PEAL_LEVEL_SIP)
-        snprintf(out->name, sizeof out->name, "sip%u->sip%u", sim->nodes[out->from].sip,
-                 sim->nodes[out->to].sip);
-    else
-        snprintf(out->name, sizeof out->name, "pe%u->pe%u", out->from, out->to);
-    return true;
+    const struct peal_graph *graph = sim->machine->graph;
+    const struct peal_link_run *run = &sim->links[link];
+    *out = (struct peal_sim_link_stats){.from = graph->links.at[link].from,
+                                        .to = run->to,
+                                        .bytes = run->bytes,
+                                        .busy = run->busy,
+                                        .messages = run->messages};
+    snprintf(out->name, sizeof out->name, "%s->%s", graph->nodes.at[out->from].name,
+             graph->nodes.at[out->to].name);
 }

@@ -184,14 +184,13 @@ struct peal_sim_rank_stats {
 void peal_sim_rank(const struct peal_sim *sim, uint32_t rank, struct peal_sim_rank_stats *out);
 
 struct peal_sim_link_stats {
-    uint32_t from, to; /* PEs; the flat switch is PE count */
-    enum peal_level level;
+    uint32_t from, to; /* nodes of the machine's graph */
     uint64_t bytes, busy, messages;
-    char name[40]; /* "pe3->pe4", "sip0->sip1" */
+    char name[2 * PEAL_GRAPH_MAX_NAME + 4]; /* "pe3->switch" */
 };
+/* Links are those of the machine's graph. */
 uint32_t peal_sim_link_count(const struct peal_sim *sim);
-/* False if this link does not exist on the machine (ids are sparse). */
-bool peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out);
+void peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out);
 
 /* The log (options.log). Arrays grow with every run; pointers are valid until the next one. */
 

@@ -26,7 +26,6 @@
 
 enum { PEAL_VC_DATA, PEAL_VC_COMM, PEAL_VC_COUNT };
 enum { PEAL_NO_MEM = PEAL_MEM_COUNT }; /* a constant, a request: no memory on that side */
-enum { PEAL_LINKS_PER_PE = 8 };
 enum { PEAL_FLUID_COMPONENT = (1 << PEAL_EVENT_CLASS_SHIFT) - 1 };
 
 enum peal_xfer_kind {
@@ -63,9 +62,9 @@ struct peal_xfer {
         uint64_t load_bytes;     /* REQUEST: of the answer */
     };
     uint32_t link;   /* the next link */
-    uint32_t at, to; /* PEs: where that link leads, and the destination */
+    uint32_t at, to; /* nodes: where that link leads, and the destination's PE */
     uint32_t next;   /* in a queue, or free */
-    uint8_t kind, stage, rate, level;
+    uint8_t kind, stage, rate;
     uint8_t source, target; /* memories */
     uint8_t load_target;    /* REQUEST: memory of the answer */
     bool set : 1;           /* NOTIFY */
@@ -77,6 +76,7 @@ struct peal_xfer {
     bool stretched : 1;     /* ... and nothing else is missing */
     bool in_slot : 1;       /* SEND: received, in use, not freed */
     bool ordered : 1;       /* NOTIFY: not visible before earlier writes to the same rank */
+    uint32_t from;          /* the PE that its way began at */
 
     uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path to here: they add up to the time */
 
@@ -154,7 +154,6 @@ struct peal_ipcq {
     uint64_t credit_time;
     uint64_t messages;
     uint32_t link; /* the first link of its way; PEAL_NONE: it has none, or links are fluid */
-    uint8_t level; /* level of that link */
     bool sender_waits : 1, receiver_waits : 1;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct peal_ipcq) == 64, "a queue is a cache line");
@@ -299,24 +298,22 @@ static_assert(offsetof(struct peal_rank_run, dma_queue) == 64, "one cache line f
 struct peal_link_run {
     uint64_t free, busy, bytes, messages;
     uint64_t since; /* busy without interruption from here until `free` */
-};
-
-/* Position along a row or column of a SIP: the cube, and the PE within it. */
-struct peal_coord {
-    uint16_t cube, pe;
-};
-
-struct peal_node {
-    struct peal_coord x, y;
-    uint32_t sip;
-};
+    uint64_t lat;   /* its own */
+    uint64_t pass;  /* to be added if its message goes on at the node it leads to */
+    uint32_t component;
+    uint32_t to : 20;
+    uint32_t rate : 8;
+    uint32_t stores : 1; /* a message goes on when its last byte has arrived */
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct peal_link_run) == 64, "a link is a cache line");
+static_assert(PEAL_GRAPH_MAX_NODES <= 1 << 20, "a node is in `to`");
 
 /* ceil(bytes * rate) of the latest sizes. Parts of a buffer differ by one element. */
 struct peal_rate_memo {
     uint64_t bytes, time;
 };
 
-enum { PEAL_RATES = 15, PEAL_RATE_MEMOS = 4 };
+enum { PEAL_RATES = 256, PEAL_RATE_MEMOS = 4 };
 
 struct peal_fluid;
 struct peal_replay;
@@ -336,17 +333,18 @@ struct peal_sim {
     struct peal_rate rates[PEAL_RATES];
     bool rate_is_memory[PEAL_RATES];
     struct peal_rate_memo memo[PEAL_RATES][PEAL_RATE_MEMOS];
-    uint8_t link_rate[PEAL_LEVEL_COUNT], mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT],
-        dma_rate, no_rate, protocol_rate[PEAL_PROTOCOL_COUNT]; /* the engine's, by a protocol */
+    uint8_t mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT], dma_rate, no_rate,
+        protocol_rate[PEAL_PROTOCOL_COUNT]; /* the engine's, by a protocol */
     bool protocols; /* some message costs more than dma.setup_ps and the engine's time */
+    uint8_t *link_rate; /* of each link */
     uint64_t math_lanes[PEAL_DTYPES], dtype_size[PEAL_DTYPES];
 
-    struct peal_node *nodes; /* of each PE */
-    uint32_t *grid;          /* PE at [sip, y, x] */
-    uint32_t *pe_rank;       /* rank on a PE, or PEAL_NONE */
-    struct peal_link_run *links;
-    uint32_t *link_ends; /* PE (or switch) at the end of each link; PEAL_NONE: no such link */
-    uint32_t nlinks;
+    uint32_t *pe_rank; /* rank on a PE, or PEAL_NONE */
+    struct peal_routes *routes;
+    struct peal_link_run *links; /* of the graph */
+    uint32_t nlinks, link_components;
+    uint32_t *unit; /* of each PE: the number of the memory that its group shares */
+    uint32_t units;
     uint64_t *ports; /* free times: [memory index * ports + port] */
     uint32_t port_base[PEAL_MEM_COUNT];
 

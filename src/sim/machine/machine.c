@@ -8,46 +8,22 @@
 
 #include "base/base.h"
 #include "sim/machine/machine_value.h"
+#include "sim/machine/machine_yaml.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 struct machine_reader {
     struct peal_machine *machine;
-    const struct peal_source *source;
-    yaml_document_t *document;
-    struct peal_diags *diags;
+    struct peal_yaml yaml;
+    struct peal_yaml_graph parts;
     struct peal_pos seen[PEAL_KEY_COUNT]; /* line 0 = not given */
     struct peal_pos top;
     bool failed;
 };
-
-static struct peal_pos pos_of(const struct machine_reader *r, const yaml_node_t *node)
-{
-    size_t len = 1;
-    if (node->start_mark.line == node->end_mark.line &&
-        node->end_mark.index > node->start_mark.index)
-        len = node->end_mark.index - node->start_mark.index;
-    return (struct peal_pos){.source = r->source,
-                             .line = (uint32_t)node->start_mark.line + 1,
-                             .col = (uint32_t)node->start_mark.column + 1,
-                             .len = (uint32_t)len};
-}
-
-/* The text of a scalar. NULL: the node is something else or contains a NUL byte. */
-static const char *scalar_of(const yaml_node_t *node)
-{
-    if (node->type != YAML_SCALAR_NODE)
-        return NULL;
-    const char *text = (const char *)node->data.scalar.value;
-    if (strlen(text) != node->data.scalar.length)
-        return NULL;
-    return text;
-}
 
 /* A leaf: a scalar, or a sequence of two for PAIR. */
 static void read_leaf(struct machine_reader *r, enum peal_machine_key key, const yaml_node_t *node,
@@ -55,10 +31,10 @@ static void read_leaf(struct machine_reader *r, enum peal_machine_key key, const
 {
     const char *texts[2] = {NULL, NULL};
     size_t count = 0;
-    struct peal_pos pos = pos_of(r, node);
+    struct peal_pos pos = peal_yaml_pos(&r->yaml, node);
     if (r->seen[key].line) {
-        peal_diag_error(r->diags, key_pos, "'%s' is given twice", peal_machine_key_path(key));
-        peal_diag_note(r->diags, r->seen[key], "here for the first time");
+        peal_diag_error(r->yaml.diags, key_pos, "'%s' is given twice", peal_machine_key_path(key));
+        peal_diag_note(r->yaml.diags, r->seen[key], "here for the first time");
         r->failed = true;
         return;
     }
@@ -66,17 +42,17 @@ static void read_leaf(struct machine_reader *r, enum peal_machine_key key, const
     if (node->type == YAML_SEQUENCE_NODE) {
         const yaml_node_item_t *item = node->data.sequence.items.start;
         for (; item < node->data.sequence.items.top; item++, count++) {
-            yaml_node_t *element = yaml_document_get_node(r->document, *item);
+            yaml_node_t *element = yaml_document_get_node(r->yaml.document, *item);
             if (count < 2)
-                texts[count] = scalar_of(element);
+                texts[count] = peal_yaml_text(element);
         }
     } else {
-        texts[0] = scalar_of(node);
+        texts[0] = peal_yaml_text(node);
         count = 1;
     }
     struct peal_machine_input input = {
         .texts = {texts[0], texts[1]}, .count = count, .is_list = node->type == YAML_SEQUENCE_NODE};
-    if (!peal_machine_value_read(r->machine, key, &input, pos, r->diags))
+    if (!peal_machine_value_read(r->machine, key, &input, pos, r->yaml.diags))
         r->failed = true;
 }
 
@@ -122,8 +98,10 @@ static void unknown_key(struct machine_reader *r, struct peal_pos pos, const cha
 {
     struct peal_text names = {0};
     list_names(prefix, &names);
-    peal_diag_error(r->diags, pos, "unknown key '%s'", path);
-    peal_diag_note(r->diags, (struct peal_pos){0}, "known here: %s", peal_text_get(&names));
+    if (strcmp(prefix, "topology.") == 0)
+        peal_text_puts(&names, ", levels, nodes, links, without, ways");
+    peal_diag_error(r->yaml.diags, pos, "unknown key '%s'", path);
+    peal_diag_note(r->yaml.diags, (struct peal_pos){0}, "known here: %s", peal_text_get(&names));
     peal_text_release(&names);
     r->failed = true;
 }
@@ -131,19 +109,20 @@ static void unknown_key(struct machine_reader *r, struct peal_pos pos, const cha
 static void read_map(struct machine_reader *r, const yaml_node_t *node, const char *prefix)
 {
     if (node->type != YAML_MAPPING_NODE) {
-        peal_diag_error(r->diags, pos_of(r, node), "expected 'key: value' lines%s%s",
-                        *prefix ? " below " : "", prefix);
+        peal_diag_error(r->yaml.diags, peal_yaml_pos(&r->yaml, node),
+                        "expected 'key: value' lines%s%s", *prefix ? " below " : "", prefix);
         r->failed = true;
         return;
     }
     const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-    for (; pair < node->data.mapping.pairs.top && r->diags->errors < PEAL_DIAG_LIMIT; pair++) {
-        yaml_node_t *key_node = yaml_document_get_node(r->document, pair->key);
-        yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
-        const char *name = scalar_of(key_node);
+    for (; pair < node->data.mapping.pairs.top && r->yaml.diags->errors < PEAL_DIAG_LIMIT; pair++) {
+        yaml_node_t *key_node = yaml_document_get_node(r->yaml.document, pair->key);
+        yaml_node_t *value = yaml_document_get_node(r->yaml.document, pair->value);
+        const char *name = peal_yaml_text(key_node);
         char path[96];
         if (!name || *name == 0 || strchr(name, '.')) {
-            peal_diag_error(r->diags, pos_of(r, key_node), "a key must be a plain name");
+            peal_diag_error(r->yaml.diags, peal_yaml_pos(&r->yaml, key_node),
+                            "a key must be a plain name");
             r->failed = true;
             continue;
         }
@@ -152,27 +131,36 @@ static void read_map(struct machine_reader *r, const yaml_node_t *node, const ch
         enum peal_machine_key key = PEAL_KEY_COUNT;
         if (len > 0 && (size_t)len < sizeof path - 1)
             key = find_key(path, &is_prefix);
-        if (key != PEAL_KEY_COUNT) {
-            read_leaf(r, key, value, pos_of(r, key_node));
+        const yaml_node_t **part = NULL;
+        if (strcmp(prefix, "topology.") == 0)
+            part = peal_yaml_graph_part(&r->parts, name);
+        if (part && *part) {
+            peal_diag_error(r->yaml.diags, peal_yaml_pos(&r->yaml, key_node), "'%s' is given twice",
+                            path);
+            r->failed = true;
+        } else if (part) {
+            *part = value;
+        } else if (key != PEAL_KEY_COUNT) {
+            read_leaf(r, key, value, peal_yaml_pos(&r->yaml, key_node));
         } else if (is_prefix) {
             path[len] = '.';
             path[len + 1] = 0;
             read_map(r, value, path);
         } else {
-            unknown_key(r, pos_of(r, key_node), path, prefix);
+            unknown_key(r, peal_yaml_pos(&r->yaml, key_node), path, prefix);
         }
     }
 }
 
 static void yaml_error(struct machine_reader *r, const yaml_parser_t *parser)
 {
-    struct peal_pos pos = {.source = r->source,
+    struct peal_pos pos = {.source = r->yaml.source,
                            .line = (uint32_t)parser->problem_mark.line + 1,
                            .col = (uint32_t)parser->problem_mark.column + 1};
     if (parser->error == YAML_MEMORY_ERROR)
-        peal_diag_error(r->diags, pos, "not enough memory to read this");
+        peal_diag_error(r->yaml.diags, pos, "not enough memory to read this");
     else
-        peal_diag_error(r->diags, pos, "not YAML: %s",
+        peal_diag_error(r->yaml.diags, pos, "not YAML: %s",
                         parser->problem ? parser->problem : "unreadable");
     r->failed = true;
 }
@@ -182,24 +170,49 @@ static void yaml_error(struct machine_reader *r, const yaml_parser_t *parser)
 static bool is_too_deep(struct machine_reader *r)
 {
     enum { MAX_DEPTH = 64 };
-    const char *text = r->source->text;
+    const char *text = r->yaml.source->text;
     int depth = 0;
     uint32_t line = 1;
-    for (size_t i = 0; i < r->source->len; i++) {
+    for (size_t i = 0; i < r->yaml.source->len; i++) {
         if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\n'))
-            while (i + 1 < r->source->len && text[i + 1] != '\n')
+            while (i + 1 < r->yaml.source->len && text[i + 1] != '\n')
                 i++;
         line += text[i] == '\n';
         depth += text[i] == '[' || text[i] == '{';
         depth -= (text[i] == ']' || text[i] == '}') && depth > 0;
         if (depth > MAX_DEPTH) {
-            peal_diag_error(r->diags,
-                            (struct peal_pos){.source = r->source, .line = line, .col = 1},
+            peal_diag_error(r->yaml.diags,
+                            (struct peal_pos){.source = r->yaml.source, .line = line, .col = 1},
                             "brackets are nested more than %d deep", MAX_DEPTH);
             return true;
         }
     }
     return false;
+}
+
+/* A machine has a graph of its own, or one by keys. */
+static void read_graph(struct machine_reader *r)
+{
+    const struct peal_yaml_graph *p = &r->parts;
+    const yaml_node_t *first = p->levels;
+    for (int i = 0; i < 4 && !first; i++)
+        first = (const yaml_node_t *[]){p->nodes, p->links, p->without, p->ways}[i];
+    if (!first || r->failed)
+        return;
+    if (!p->levels && !p->nodes)
+        peal_diag_error(r->yaml.diags, peal_yaml_pos(&r->yaml, first),
+                        "the topology has neither 'levels' nor 'nodes'");
+    else if (r->seen[PEAL_KEY_FLAT].line || r->seen[PEAL_KEY_PES].line)
+        peal_diag_error(
+            r->yaml.diags, r->seen[r->seen[PEAL_KEY_FLAT].line ? PEAL_KEY_FLAT : PEAL_KEY_PES],
+            "a topology by 'levels' or 'nodes' has no '%s'",
+            peal_machine_key_path(r->seen[PEAL_KEY_FLAT].line ? PEAL_KEY_FLAT : PEAL_KEY_PES));
+    else if (r->machine->graph)
+        peal_diag_error(r->yaml.diags, peal_yaml_pos(&r->yaml, first),
+                        "the machine has its topology already");
+    else if (peal_yaml_graph_read(&r->yaml, p, r->machine))
+        return;
+    r->failed = true;
 }
 
 static void read_document(struct machine_reader *r)
@@ -214,57 +227,111 @@ static void read_document(struct machine_reader *r)
         r->failed = true;
         return;
     }
-    yaml_parser_set_input_string(&parser, (const unsigned char *)r->source->text, r->source->len);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)r->yaml.source->text,
+                                 r->yaml.source->len);
     if (!yaml_parser_load(&parser, &document)) {
         yaml_error(r, &parser);
     } else {
         yaml_node_t *root = yaml_document_get_root_node(&document);
-        r->document = &document;
-        if (root)
+        r->yaml.document = &document;
+        if (root) {
             read_map(r, root, "");
-        else {
-            peal_diag_error(r->diags, r->top, "the machine file is empty");
+            read_graph(r);
+        } else {
+            peal_diag_error(r->yaml.diags, r->top, "the machine file is empty");
             r->failed = true;
         }
-        r->document = NULL;
+        r->yaml.document = NULL;
         yaml_document_delete(&document);
     }
     yaml_parser_delete(&parser);
+}
+
+static struct peal_pos top_of(const struct peal_source *source)
+{
+    return (struct peal_pos){.source = source, .line = 1, .col = 1};
+}
+
+/* With its defaults. NULL: out of memory. */
+static struct peal_machine *new_machine(const struct peal_source *source)
+{
+    struct peal_machine *machine = calloc(1, sizeof *machine);
+    if (!machine)
+        return NULL;
+    peal_arena_init(&machine->arena, PEAL_MACHINE_MAX_BYTES * 4);
+    machine->name = peal_arena_copy(&machine->arena, source->name, strlen(source->name));
+    peal_machine_defaults(machine);
+    return machine;
+}
+
+/* Takes the keys of a text. */
+static enum peal_status read_keys(struct peal_machine *machine, const struct peal_source *source,
+                                  struct peal_diags *diags)
+{
+    struct machine_reader r = {
+        .machine = machine, .yaml = {.source = source, .diags = diags}, .top = top_of(source)};
+    if (source->len > PEAL_MACHINE_MAX_BYTES) {
+        peal_diag_error(diags, r.top, "a machine file has at most %d bytes, not %zu",
+                        PEAL_MACHINE_MAX_BYTES, source->len);
+        return PEAL_INVALID;
+    }
+    read_document(&r);
+    return r.failed ? PEAL_INVALID : PEAL_OK;
 }
 
 enum peal_status peal_machine_read(const struct peal_source *source, struct peal_diags *diags,
                                    struct peal_machine **out)
 {
     struct peal_diags own;
+    struct peal_machine *machine = new_machine(source);
+    enum peal_status status = machine ? PEAL_OK : PEAL_NO_MEMORY;
     peal_diags_init(&own);
-    struct machine_reader r = {.source = source,
-                               .diags = diags ? diags : &own,
-                               .top = {.source = source, .line = 1, .col = 1}};
-    enum peal_status status = PEAL_NO_MEMORY;
-    if (source->len > PEAL_MACHINE_MAX_BYTES) {
-        peal_diag_error(r.diags, r.top, "a machine file has at most %d bytes, not %zu",
-                        PEAL_MACHINE_MAX_BYTES, source->len);
+    if (machine)
+        status = read_keys(machine, source, diags ? diags : &own);
+    if (status == PEAL_OK && !peal_machine_complete(machine, top_of(source), diags ? diags : &own))
         status = PEAL_INVALID;
-        goto release_own;
-    }
-    r.machine = calloc(1, sizeof *r.machine);
-    if (!r.machine)
-        goto release_own;
-    peal_arena_init(&r.machine->arena, PEAL_MACHINE_MAX_BYTES * 2);
-    r.machine->name = peal_arena_copy(&r.machine->arena, source->name, strlen(source->name));
-    peal_machine_defaults(r.machine);
-    read_document(&r);
-    if (!r.failed && !peal_machine_complete(r.machine, r.top, r.diags))
-        r.failed = true;
-    if (r.failed) {
-        peal_machine_free(r.machine);
-        status = PEAL_INVALID;
-        goto release_own;
-    }
-    *out = r.machine;
-    status = PEAL_OK;
-release_own:
+    if (status == PEAL_OK)
+        *out = machine;
+    else
+        peal_machine_free(machine);
     peal_diags_release(&own);
+    return status;
+}
+
+/* What a machine is that only its links limit: the keys that a graph from elsewhere leaves open. */
+static const char link_machine[] = "dma: {bw_GBps: .inf}\n"
+                                   "mem: {tcm: {bw_GBps: .inf}}\n"
+                                   "math: {clock_GHz: .inf, lanes: {f32: 1}}\n"
+                                   "ccl: {embed: row_major}\n";
+
+/* A machine of a graph that was read elsewhere, which it owns from now on, also after a failure. */
+static enum peal_status make_machine(const struct peal_source *source,
+                                     const struct peal_topology *topology, struct peal_diags *diags,
+                                     struct peal_machine **out)
+{
+    const struct peal_source texts[] = {
+        {.name = source->name, .text = link_machine, .len = strlen(link_machine)},
+        {.name = source->name,
+         .text = topology->keys,
+         .len = topology->keys ? strlen(topology->keys) : 0}};
+    struct peal_machine *machine = new_machine(source);
+    enum peal_status status = machine ? PEAL_OK : PEAL_NO_MEMORY;
+    if (!machine) {
+        peal_graph_free(topology->graph);
+        return status;
+    }
+    machine->graph = topology->graph;
+    machine->has_own_graph = true;
+    machine->rule = topology->graph->rule;
+    machine->pes = topology->graph->pes;
+    for (int i = 0; i < 2 && status == PEAL_OK; i++)
+        status = texts[i].len ? read_keys(machine, &texts[i], diags) : PEAL_OK;
+    if (status == PEAL_OK && !peal_machine_complete(machine, top_of(source), diags))
+        status = PEAL_INVALID;
+    if (status == PEAL_OK)
+        *out = machine;
+    else
+        peal_machine_free(machine);
     return status;
 }
 
@@ -276,13 +343,21 @@ static enum peal_status read_file(const char *path, struct peal_arena *arena,
     struct peal_source *source = PEAL_ARENA_NEW(arena, struct peal_source);
     char *name = peal_arena_copy(arena, path, strlen(path));
     /* One byte more than allowed, so that a longer file is noticed. */
-    char *text = peal_arena_alloc(arena, PEAL_MACHINE_MAX_BYTES + 1);
-    if (!source || !name || !text)
-        return PEAL_NO_MEMORY;
-    *source = (struct peal_source){.name = name, .text = text};
     FILE *file = fopen(path, "rb");
+    size_t max = PEAL_TOPOLOGY_MAX_BYTES + 1;
+    if (file && fseek(file, 0, SEEK_END) == 0 && ftell(file) >= 0)
+        max = peal_size_min(max, (uint64_t)ftell(file) + 1);
     if (file)
-        source->len = fread(text, 1, PEAL_MACHINE_MAX_BYTES + 1, file);
+        rewind(file);
+    char *text = peal_arena_alloc(arena, max);
+    if (!source || !name || !text) {
+        if (file)
+            fclose(file);
+        return PEAL_NO_MEMORY;
+    }
+    *source = (struct peal_source){.name = name, .text = text};
+    if (file)
+        source->len = fread(text, 1, max, file);
     if (!file || ferror(file)) {
         peal_diag_error(diags, (struct peal_pos){0}, "cannot read '%s': %s", path, strerror(errno));
         status = PEAL_INVALID;
@@ -313,8 +388,13 @@ enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
             status = PEAL_INVALID;
         goto release_own;
     }
+    struct peal_topology topology = {0};
     status = read_file(path, &used->arena, used, &source);
     if (status == PEAL_OK)
+        status = peal_topology_read(source, used, &topology);
+    if (status == PEAL_OK && topology.graph)
+        status = make_machine(source, &topology, used, out);
+    else if (status == PEAL_OK)
         status = peal_machine_read(source, used, out);
 release_own:
     peal_diags_release(&own);
@@ -367,6 +447,7 @@ enum peal_status peal_machine_set(struct peal_machine *machine, const char *cons
     machine->keys = before.keys;
     machine->pes = before.pes;
     memcpy(machine->given, before.given, sizeof before.given);
+    peal_machine_complete(machine, (struct peal_pos){0}, NULL); /* the graph, too */
     return PEAL_INVALID;
 }
 
@@ -374,6 +455,7 @@ void peal_machine_free(struct peal_machine *machine)
 {
     if (!machine)
         return;
+    peal_graph_free(machine->graph);
     peal_arena_release(&machine->arena);
     free(machine);
 }

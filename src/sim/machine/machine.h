@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A machine file, read, checked and resolved. The keys are the rows of machine.def.
  *
- *   text --libyaml--> document --machine.def--> struct peal_machine --> rates, coordinates
+ *   text --libyaml--> document --machine.def--> struct peal_machine --> graph
+ *   another program's file --topology/read--> graph, keys
  *
  * Units are in the key names. Bandwidths become exact rationals (picoseconds per byte), times whole
  * picoseconds; a value that cannot be exact is an error, and is never rounded silently.
@@ -11,6 +12,7 @@
 
 #include "base/base.h"
 #include "plan/plan.h"
+#include "topology/topology.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +23,7 @@ enum peal_level {
     PEAL_LEVEL_SIP,
     PEAL_LEVEL_FLAT,
     PEAL_LEVEL_COUNT
-};
+}; /* whose links have keys of their own */
 enum peal_memory { PEAL_MEM_TCM, PEAL_MEM_SRAM, PEAL_MEM_HBM, PEAL_MEM_COUNT };
 enum peal_embed { PEAL_EMBED_ROW_MAJOR, PEAL_EMBED_SNAKE, PEAL_EMBED_RING, PEAL_EMBED_TREE };
 enum peal_link_mode { PEAL_LINK_CUT_THROUGH, PEAL_LINK_STORE_AND_FORWARD, PEAL_LINK_FLUID };
@@ -38,7 +40,8 @@ enum peal_credit_mode { PEAL_CREDIT_FAST, PEAL_CREDIT_FABRIC, PEAL_CREDIT_ZERO }
 
 /* Values from the file or its defaults. Every member is a row of machine.def. */
 struct peal_machine_keys {
-    uint64_t flat; /* PEs on one switch; if set, the other topology keys are not used */
+    uint64_t flat;   /* PEs on one switch; if set, the other topology keys are not used */
+    uint64_t routes; /* enum peal_route_rule + 1; 0 = the graph's own */
     uint64_t sips, cubes[2], pes[2];
     uint64_t wrap[3]; /* per level: 1 = closed */
     struct peal_rate link_bw[PEAL_LEVEL_COUNT];
@@ -76,18 +79,23 @@ struct peal_machine {
     const char *name; /* of the file, for messages */
     struct peal_machine_keys keys;
     bool given[PEAL_KEY_COUNT]; /* by the file or --set; others have their default, or no value */
+    struct peal_graph *graph;   /* of every machine: its nodes, links and routes */
+    bool has_own_graph;         /* it was given, and does not follow from keys */
+    uint32_t rule;              /* of that graph, without topology.routes */
+    const char *topology_text;  /* how a machine file gives it, or NULL */
     uint32_t pes;               /* of the whole machine */
 };
 
 enum {
     PEAL_MACHINE_MAX_PES = 65536,
-    PEAL_MACHINE_MAX_BYTES = 262144 /* of a machine file */
+    PEAL_MACHINE_MAX_BYTES = 1 << 20 /* of a machine file */
 };
 
 /* Reads a machine text. Errors are collected with file:line:col; PEAL_INVALID then. */
 enum peal_status peal_machine_read(const struct peal_source *source, struct peal_diags *diags,
                                    struct peal_machine **out);
-/* `path`: a file, or without '/' and '.' the name of a built-in machine. */
+/* `path`: a file (a machine file, or one that src/topology/read recognises), or without '/' and '.'
+ * the name of a built-in machine. */
 enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
                                    struct peal_machine **out);
 void peal_machine_free(struct peal_machine *machine);

@@ -110,16 +110,16 @@ TEST(bad_files_are_refused_with_a_place)
 TEST(deep_and_large_texts_cost_little)
 {
     enum { DEEP = 100000 };
-    char *text = malloc(400000);
+    char *text = malloc(2000000);
     struct peal_text said = {0};
     memset(text, '[', DEEP);
     assert_null(read_text(text, DEEP, &said));
     for (int i = 0; i < DEEP; i++)
         text[i] = i % 2 ? ' ' : '-';
     assert_null(read_text(text, DEEP, &said));
-    memset(text, ' ', 400000);
-    assert_null(read_text(text, 400000, &said));
-    assert_non_null(strstr(peal_text_get(&said), "at most 262144 bytes"));
+    memset(text, ' ', 2000000);
+    assert_null(read_text(text, 2000000, &said));
+    assert_non_null(strstr(peal_text_get(&said), "at most 1048576 bytes"));
     peal_text_release(&said);
     free(text);
 }

@@ -2,6 +2,8 @@
 /* Machine values: what the words of a machine file become, by the table machine.def. */
 #include "sim/machine/machine_value.h"
 
+#include "sim/machine/machine_yaml.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
@@ -262,8 +264,9 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
 {
     struct peal_machine_keys *k = &machine->keys;
     bool ok = true;
-    if (!k->flat)
-        ok &= need(machine, PEAL_KEY_PES, "or topology.flat", top, diags);
+    if (!k->flat && !machine->has_own_graph)
+        ok &= need(machine, PEAL_KEY_PES, "or topology.flat, topology.levels, topology.nodes", top,
+                   diags);
     ok &= need(machine, PEAL_KEY_DMA_BW, "how fast a DMA engine moves bytes", top, diags);
     ok &= need(machine, PEAL_KEY_CLOCK, "how fast the math engine is", top, diags);
     ok &= need(machine, PEAL_KEY_LANES_F32, "how wide the math engine is", top, diags);
@@ -274,12 +277,14 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
      * computed. */
     uint64_t cubes = k->cubes[0] * k->cubes[1], pes = k->pes[0] * k->pes[1];
     uint64_t max_pes = PEAL_MACHINE_MAX_PES;
-    if (!k->flat && (cubes > max_pes || pes > max_pes || cubes * pes > max_pes ||
-                     cubes * pes * k->sips > max_pes)) {
+    if (!machine->has_own_graph && !k->flat &&
+        (cubes > max_pes || pes > max_pes || cubes * pes > max_pes ||
+         cubes * pes * k->sips > max_pes)) {
         peal_diag_error(diags, top, "the machine has more than %" PRIu64 " PEs", max_pes);
         return false;
     }
-    machine->pes = (uint32_t)(k->flat ? k->flat : cubes * pes * k->sips);
+    if (!machine->has_own_graph)
+        machine->pes = (uint32_t)(k->flat ? k->flat : cubes * pes * k->sips);
     if (k->ranks > machine->pes) {
         peal_diag_error(diags, top, "'ccl.ranks' is %" PRIu64 ", but the machine has %u PEs",
                         k->ranks, machine->pes);
@@ -289,7 +294,9 @@ bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
         peal_diag_error(diags, top, "'ipcq.slot_bytes' must be a multiple of 64");
         return false;
     }
-    return need_links(machine, top, diags);
+    if (!machine->has_own_graph && !need_links(machine, top, diags))
+        return false;
+    return peal_machine_make_graph(machine, top, diags);
 }
 
 void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
@@ -323,6 +330,9 @@ void peal_machine_key_value(const struct peal_machine *machine, enum peal_machin
         break;
     case WORD: {
         const char *word = row->words;
+        /* Of a graph that is printed as nodes and links, what its generator knew is said. */
+        if (key == PEAL_KEY_ROUTES && machine->has_own_graph && !machine->topology_text)
+            value = machine->graph->rule + 1;
         for (; value; value--)
             word = strchr(word, '|') + 1;
         peal_text_printf(out, "%.*s", (int)strcspn(word, "|"), word);
@@ -344,6 +354,8 @@ void peal_machine_print(const struct peal_machine *machine, struct peal_text *ou
         const char *path = rows[i].path;
         struct peal_text value = {0};
         peal_machine_key_value(machine, (enum peal_machine_key)i, &value);
+        if (machine->has_own_graph && i <= PEAL_KEY_FLAT_LAT && i != PEAL_KEY_ROUTES)
+            value.len = 0; /* it has no such levels */
         if (value.len == 0) {
             peal_text_release(&value);
             continue;
@@ -361,6 +373,8 @@ void peal_machine_print(const struct peal_machine *machine, struct peal_text *ou
         }
         if (depth == 1)
             open[1][0] = 0;
+        if (machine->has_own_graph && i == PEAL_KEY_ROUTES)
+            peal_yaml_graph_print(machine, out);
         peal_text_printf(out, "%*s%s: %s", 2 * depth, "", path, peal_text_get(&value));
         const char *meaning = rows[i].meaning;
         if (*meaning)

@@ -22,4 +22,9 @@ bool peal_machine_value_read(struct peal_machine *machine, enum peal_machine_key
 bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
                            struct peal_diags *diags);
 
+/* machine_graph.c: the graph that follows from the keys, instead of the machine's former one; of a
+ * machine with its own, the rule of its routes. */
+bool peal_machine_make_graph(struct peal_machine *machine, struct peal_pos top,
+                             struct peal_diags *diags);
+
 #endif

@@ -11,9 +11,10 @@
 #include "sim/machine/machine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct area {
-    uint32_t x, y, w, h;
+    uint32_t at[PEAL_GRAPH_MAX_DIMS], size[PEAL_GRAPH_MAX_DIMS];
 };
 
 static void snake(uint32_t index, uint32_t width, uint32_t *x, uint32_t *y)
@@ -38,30 +39,29 @@ static void ring(uint32_t index, uint32_t width, uint32_t height, uint32_t *x, u
     }
 }
 
-/* The index-th cell of an area that is repeatedly divided in half across its longer side. */
-static void halving(uint32_t index, struct area area, uint32_t *x, uint32_t *y)
+/* The index-th cell of an area that is repeatedly divided in half across its longest side. */
+static void halving(uint32_t index, struct area area, uint32_t dims, uint32_t *place)
 {
-    while (area.w * area.h > 1) {
-        struct area first = area;
-        if (area.w >= area.h)
-            first.w = (area.w + 1) / 2;
-        else
-            first.h = (area.h + 1) / 2;
-        if (index < first.w * first.h) {
-            area = first;
-            continue;
+    for (;;) {
+        uint32_t longest = 0, rest = 1;
+        for (uint32_t d = 1; d < dims; d++) {
+            if (area.size[d] > area.size[longest])
+                longest = d;
         }
-        index -= first.w * first.h;
-        if (area.w >= area.h) {
-            area.x += first.w;
-            area.w -= first.w;
+        uint32_t half = (area.size[longest] + 1) / 2;
+        if (area.size[longest] == 1)
+            break;
+        for (uint32_t d = 0; d < dims; d++)
+            rest *= d == longest ? half : area.size[d];
+        if (index < rest) {
+            area.size[longest] = half;
         } else {
-            area.y += first.h;
-            area.h -= first.h;
+            index -= rest;
+            area.at[longest] += half;
+            area.size[longest] -= half;
         }
     }
-    *x = area.x;
-    *y = area.y;
+    memcpy(place, area.at, dims * sizeof *place);
 }
 
 /* In-order numbering of a binary tree of n nodes in heap order. */
@@ -92,91 +92,101 @@ uint32_t peal_machine_ranks(const struct peal_machine *machine)
     return machine->pes;
 }
 
-/* The number of the PE at these coordinates of a SIP's grid. */
-static uint32_t pe_at(const struct peal_machine_keys *k, uint32_t sip, uint32_t x, uint32_t y)
+/* Rows, one per place along the dimensions after the first, in the order of a snake: rows that follow
+ * each other are neighbours. */
+static void find_row(const struct peal_grid *grid, uint32_t row, uint32_t *place)
 {
-    uint64_t cube = y / k->pes[1] * k->cubes[0] + x / k->pes[0];
-    uint64_t pe = y % k->pes[1] * k->pes[0] + x % k->pes[0];
-    return (uint32_t)((sip * k->cubes[0] * k->cubes[1] + cube) * k->pes[0] * k->pes[1] + pe);
+    for (uint32_t d = 1; d < grid->dims; d++) {
+        uint32_t size = grid->dim[d].outer * grid->dim[d].inner;
+        uint32_t x, y;
+        snake(row, size, &x, &y);
+        place[d] = x;
+        row = y;
+    }
+}
+
+/* The place of a rank on the grid of its block, `index` ranks after the first one there. */
+static void walk(const struct peal_grid *grid, uint64_t embed, uint32_t index, uint32_t *place)
+{
+    uint32_t width = grid->dim[0].outer * grid->dim[0].inner;
+    uint32_t height = peal_grid_block(grid) / width, row;
+    if (embed == PEAL_EMBED_RING && height % 2 == 0 && width > 1)
+        ring(index, width, height, &place[0], &row);
+    else if (embed == PEAL_EMBED_RING && width % 2 == 0 && height > 1)
+        ring(index, height, width, &row, &place[0]);
+    else
+        snake(index, width, &place[0], &row);
+    find_row(grid, row, place);
 }
 
 bool peal_machine_place(const struct peal_machine *machine, uint32_t nranks, uint32_t *pe_of_rank)
 {
-    const struct peal_machine_keys *k = &machine->keys;
-    uint32_t width = (uint32_t)(k->cubes[0] * k->pes[0]);
-    uint32_t height = (uint32_t)(k->cubes[1] * k->pes[1]);
-    uint32_t area = width * height;
-    uint32_t *order = NULL;
-    if (k->flat || k->embed == PEAL_EMBED_ROW_MAJOR) {
+    const struct peal_grid *grid = &machine->graph->grid;
+    uint64_t embed = machine->keys.embed;
+    uint32_t *order = NULL, place[PEAL_GRAPH_MAX_DIMS];
+    struct area area = {0};
+    if (!grid->dims || embed == PEAL_EMBED_ROW_MAJOR) {
         for (uint32_t rank = 0; rank < nranks; rank++)
             pe_of_rank[rank] = rank;
         return true;
     }
-    if (k->embed == PEAL_EMBED_TREE) {
+    if (embed == PEAL_EMBED_TREE) {
         order = calloc(nranks, sizeof *order);
         if (!order)
             return false;
         number_tree(nranks, order);
     }
+    for (uint32_t d = 0; d < grid->dims; d++)
+        area.size[d] = grid->dim[d].outer * grid->dim[d].inner;
     for (uint32_t rank = 0; rank < nranks; rank++) {
-        uint32_t index = order ? order[rank] : rank, x, y;
-        uint32_t in_sip = index % area;
+        uint32_t index = order ? order[rank] : rank, block = peal_grid_block(grid);
         if (order)
-            halving(in_sip, (struct area){0, 0, width, height}, &x, &y);
-        else if (k->embed == PEAL_EMBED_RING && height % 2 == 0 && width > 1)
-            ring(in_sip, width, height, &x, &y);
-        else if (k->embed == PEAL_EMBED_RING && width % 2 == 0 && height > 1)
-            ring(in_sip, height, width, &y, &x);
+            halving(index % block, area, grid->dims, place);
         else
-            snake(in_sip, width, &x, &y);
-        pe_of_rank[rank] = pe_at(k, index / area, x, y);
+            walk(grid, embed, index % block, place);
+        pe_of_rank[rank] = peal_grid_at(grid, index / block, place);
     }
     free(order);
     return true;
 }
 
-/* Numbers what is used, group by group, without gaps: *id becomes its place among the used numbers
- * of its group. */
-static bool close_gaps(uint32_t nranks, uint32_t ids, const uint32_t *group, uint32_t *id)
+/* Numbers the groups that are used without gaps, in rising order: below each of `around` from 0. */
+static bool close_gaps(uint32_t nranks, uint32_t groups, const uint32_t *around, uint32_t *id)
 {
-    uint32_t groups = 1;
-    for (uint32_t r = 0; group && r < nranks; r++)
-        groups = group[r] + 1 > groups ? group[r] + 1 : groups;
-    uint32_t *number = calloc((size_t)groups * ids, sizeof *number);
-    if (!number)
-        return false;
-    for (uint32_t r = 0; r < nranks; r++)
-        number[(group ? group[r] : 0) * ids + id[r]] = 1;
-    for (uint32_t g = 0; g < groups; g++) {
-        uint32_t next = 0;
-        for (uint32_t i = 0; i < ids; i++) {
-            if (number[g * ids + i])
-                number[g * ids + i] = next++;
-        }
+    uint32_t *number = calloc(groups + 1, sizeof *number), *next = calloc(groups + 1, sizeof *next);
+    bool good = number && next;
+    /* First which group is around each one, from 1. */
+    for (uint32_t r = 0; good && r < nranks; r++)
+        number[id[r]] = 1 + (around ? around[r] : 0);
+    for (uint32_t i = 0; good && i <= groups; i++) {
+        if (number[i])
+            number[i] = next[number[i] - 1]++;
     }
-    for (uint32_t r = 0; r < nranks; r++)
-        id[r] = number[(group ? group[r] : 0) * ids + id[r]];
+    for (uint32_t r = 0; good && r < nranks; r++)
+        id[r] = number[id[r]];
     free(number);
-    return true;
+    free(next);
+    return good;
 }
 
 bool peal_machine_places(const struct peal_machine *machine, const struct peal_machine_group *group,
                          struct peal_arena *arena, struct peal_places *out)
 {
-    const struct peal_machine_keys *k = &machine->keys;
-    uint32_t nranks = group->nranks;
-    uint32_t cubes = (uint32_t)(k->cubes[0] * k->cubes[1]), pes = (uint32_t)(k->pes[0] * k->pes[1]);
-    uint32_t *pe = calloc(group->world + 1, sizeof *pe), sips = (uint32_t)k->sips;
+    const struct peal_graph *graph = machine->graph;
+    uint32_t nranks = group->nranks, none = (uint32_t)graph->groups.len;
+    uint32_t *pe = calloc(group->world + 1, sizeof *pe);
     uint32_t *sip = peal_arena_alloc(arena, nranks * sizeof *sip);
     uint32_t *cube = peal_arena_alloc(arena, nranks * sizeof *cube);
     bool good = pe && sip && cube && peal_machine_place(machine, group->world, pe);
     for (uint32_t r = 0; good && r < nranks; r++) {
         uint32_t at = pe[group->members ? group->members[r] : r];
-        sip[r] = k->flat ? 0 : at / pes / cubes;
-        cube[r] = k->flat ? 0 : at / pes % cubes;
+        sip[r] = (uint32_t)peal_size_min(peal_graph_group_at(graph, at, 0), none);
+        cube[r] = (uint32_t)peal_size_min(peal_graph_group_at(graph, at, 1), none);
     }
-    if (good && !k->flat)
-        good = close_gaps(nranks, sips, NULL, sip) && close_gaps(nranks, cubes, sip, cube);
+    /* Without groups of the second level a node is one cube. */
+    for (uint32_t r = 0; good && r < nranks; r++)
+        cube[r] = cube[r] == none ? sip[r] : cube[r];
+    good = good && close_gaps(nranks, none, NULL, sip) && close_gaps(nranks, none, sip, cube);
     free(pe);
     if (good)
         *out = (struct peal_places){nranks, sip, cube};

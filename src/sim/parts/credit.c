@@ -16,14 +16,14 @@ uint64_t peal_sim_credit_time(struct peal_sim *sim, uint32_t from, uint32_t to)
     uint8_t rate = sim->no_rate;
     if (k->credit_mode != PEAL_CREDIT_FAST)
         return 0;
-    while (from != to) {
-        enum peal_level level;
-        bool counts = !k->flat || from != sim->machine->pes;
-        peal_sim_router_next(sim, from, to, &from, &level);
-        if (counts)
-            latency += k->link_lat[level];
-        if (sim->link_rate[level] > rate)
-            rate = sim->link_rate[level];
+    for (uint32_t at = from; at != to;) {
+        uint32_t next = peal_sim_router_next(sim, from, at, to);
+        if (next == PEAL_NONE)
+            return 0;
+        const struct peal_link_run *link = &sim->links[next];
+        at = link->to;
+        latency += peal_sim_link_latency(link, to);
+        rate = peal_size_max(rate, link->rate);
     }
     return latency + peal_rate_time(sim->rates[rate], k->credit_bytes);
 }
@@ -50,7 +50,7 @@ static void send_credit(struct peal_sim *sim, uint32_t lane, struct peal_ipcq *q
     x->rate = sim->no_rate;
     x->source = x->target = PEAL_NO_MEM;
     x->sent = x->head = time;
-    x->at = sim->ranks[receiver->rank].pe;
+    x->from = x->at = sim->ranks[receiver->rank].pe;
     x->to = sim->ranks[sim->lanes.at[queue->sender].rank].pe;
     memcpy(x->causes, sim->xfers.at[message].causes, sizeof x->causes);
     peal_sim_oplog_send(sim, receiver, x, sim->lanes.at[queue->sender].rank, PEAL_MESSAGE_CREDIT);

@@ -144,7 +144,7 @@ static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uin
         x->launch = sim->ranks[lane->rank].launch;
         x->sent = lane->time;
     }
-    x->at = sim->ranks[lane->rank].pe;
+    x->from = x->at = sim->ranks[lane->rank].pe;
     if (kind == PEAL_XFER_REQUEST)
         x->rate = peal_sim_engine_rate(sim, x->load_bytes);
     else

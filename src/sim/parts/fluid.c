@@ -27,8 +27,7 @@ struct peal_fluid {
     PEAL_VEC(uint32_t) used; /* links with flows */
     double *room;            /* per link: bandwidth left, bytes per ps */
     double *weight;          /* per link: of flows without a rate */
-    uint8_t *level;
-    uint64_t last; /* time up to which flows have moved */
+    uint64_t last;           /* time up to which flows have moved */
     uint32_t generation;
 };
 
@@ -39,8 +38,7 @@ bool peal_sim_fluid_init(struct peal_sim *sim)
         return false;
     f->room = calloc(sim->nlinks, sizeof *f->room);
     f->weight = calloc(sim->nlinks, sizeof *f->weight);
-    f->level = calloc(sim->nlinks, sizeof *f->level);
-    return f->room && f->weight && f->level;
+    return f->room && f->weight;
 }
 
 void peal_sim_fluid_free(struct peal_fluid *f)
@@ -52,7 +50,6 @@ void peal_sim_fluid_free(struct peal_fluid *f)
     peal_vec_release(&f->used);
     free(f->room);
     free(f->weight);
-    free(f->level);
     free(f);
 }
 
@@ -72,16 +69,15 @@ static void touch(struct peal_sim *sim, uint64_t time)
 }
 
 /* The latency of the whole way, before a byte flows. */
-uint64_t peal_sim_fluid_latency(const struct peal_sim *sim, const struct peal_xfer *x)
+uint64_t peal_sim_fluid_latency(struct peal_sim *sim, const struct peal_xfer *x)
 {
-    const struct peal_machine_keys *k = &sim->machine->keys;
     uint64_t latency = 0;
     for (uint32_t at = x->at; at != x->to;) {
-        enum peal_level level;
-        bool down = k->flat && at == sim->machine->pes;
-        peal_sim_router_next(sim, at, x->to, &at, &level);
-        if (!down)
-            latency += k->link_lat[level];
+        uint32_t link = peal_sim_router_next(sim, x->from, at, x->to);
+        if (link == PEAL_NONE)
+            break;
+        at = sim->links[link].to;
+        latency += peal_sim_link_latency(&sim->links[link], x->to);
     }
     return latency;
 }
@@ -102,9 +98,10 @@ void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer)
     if (sim->machine->keys.fluid_weight && latency)
         flow.weight = 1e6 / (double)latency;
     for (uint32_t at = x->at; at != x->to; flow.count++) {
-        enum peal_level level;
-        uint32_t link = peal_sim_router_next(sim, at, x->to, &at, &level);
-        f->level[link] = (uint8_t)level;
+        uint32_t link = peal_sim_router_next(sim, x->from, at, x->to);
+        if (link == PEAL_NONE)
+            return;
+        at = sim->links[link].to;
         sim->links[link].bytes += x->bytes;
         sim->links[link].messages++;
         if (!peal_vec_push(&f->path, link)) {
@@ -142,7 +139,7 @@ static void prepare(struct peal_sim *sim)
         for (uint32_t j = 0; j < flow->count; j++) {
             uint32_t link = f->path.at[flow->first + j];
             if (f->weight[link] == 0) {
-                f->room[link] = bandwidth(sim, sim->link_rate[f->level[link]]);
+                f->room[link] = bandwidth(sim, sim->links[link].rate);
                 if (!peal_vec_push(&f->used, link))
                     peal_sim_fail(sim, PEAL_NO_MEMORY);
             }
@@ -216,7 +213,7 @@ static void finish(struct peal_sim *sim, struct flow flow)
     for (uint32_t i = 0; i < flow.count; i++) {
         uint32_t link = f->path.at[flow.first + i];
         sim->links[link].busy += time_within(
-            sim, flow.began, peal_rate_time(sim->rates[sim->link_rate[f->level[link]]], x->bytes));
+            sim, flow.began, peal_rate_time(sim->rates[sim->links[link].rate], x->bytes));
         if (sim->options.log)
             peal_sim_oplog_bar(sim, (struct peal_sim_bar){.start = flow.began,
                                                           .end = sim->now,

@@ -23,11 +23,10 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
     bool fluid = sim->machine->keys.link_mode == PEAL_LINK_FLUID;
     for (uint64_t i = 0; i < count; i++) {
         const struct peal_channel *c = &channels[i];
-        uint32_t from = sim->ranks[c->sender].pe, to = sim->ranks[c->receiver].pe, next;
-        enum peal_level level = PEAL_LEVEL_PE;
+        uint32_t from = sim->ranks[c->sender].pe, to = sim->ranks[c->receiver].pe;
         uint32_t link = PEAL_NONE;
         if (!fluid && from != to)
-            link = peal_sim_router_next(sim, from, to, &next, &level);
+            link = peal_sim_router_next(sim, from, from, to);
         instance->queues[i] = (struct peal_ipcq){
             .oldest = PEAL_NONE,
             .newest = PEAL_NONE,
@@ -39,7 +38,6 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
             .to = to,
             .credit_time = peal_sim_credit_time(sim, to, from),
             .link = link,
-            .level = (uint8_t)level,
         };
     }
     return true;

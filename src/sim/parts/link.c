@@ -11,14 +11,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* The latency of a flat machine counts on the way up. */
-static uint64_t link_latency(const struct peal_sim *sim, const struct peal_xfer *x)
-{
-    if (x->level == PEAL_LEVEL_FLAT && x->link % PEAL_LINKS_PER_PE == 1)
-        return 0;
-    return sim->machine->keys.link_lat[x->level];
-}
-
 void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
@@ -26,7 +18,6 @@ void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer)
         peal_sim_link_target(sim, xfer);
         return;
     }
-    enum peal_level level;
     if (sim->machine->keys.link_mode == PEAL_LINK_FLUID) {
         uint64_t latency = peal_sim_fluid_latency(sim, x);
         x->causes[PEAL_CAUSE_LATENCY] += latency;
@@ -34,22 +25,23 @@ void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer)
         peal_sim_xfer_at(sim, xfer, PEAL_STAGE_FLOW, 0);
         return;
     }
-    x->link = peal_sim_router_next(sim, x->at, x->to, &x->at, &level);
-    x->level = (uint8_t)level;
-    peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, x->link);
+    x->link = peal_sim_router_next(sim, x->from, x->at, x->to);
+    if (x->link == PEAL_NONE)
+        return;
+    x->at = sim->links[x->link].to;
+    peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, sim->links[x->link].component);
 }
 
 void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
     x->link = x->queue->link;
-    x->level = x->queue->level;
     if (x->link == PEAL_NONE) {
         peal_sim_link_enter(sim, xfer);
         return;
     }
-    x->at = sim->link_ends[x->link];
-    peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, x->link);
+    x->at = sim->links[x->link].to;
+    peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, sim->links[x->link].component);
 }
 
 uint64_t peal_sim_link_end(struct peal_sim *sim)
@@ -95,10 +87,10 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
     struct peal_xfer *x = &sim->xfers.at[xfer];
     struct peal_link_run *link = &sim->links[x->link];
     /* What leaves the last link goes into memory, not into a router's buffer. */
-    bool stores = sim->machine->keys.link_mode == PEAL_LINK_STORE_AND_FORWARD && x->at != x->to;
-    uint8_t rate = sim->link_rate[x->level];
+    bool stores = link->stores && x->at != x->to;
+    uint8_t rate = link->rate;
     uint64_t start = peal_size_max(link->free, sim->now);
-    uint64_t latency = link_latency(sim, x);
+    uint64_t latency = peal_sim_link_latency(link, x->to);
     if (x->stored)
         x->rate = rate; /* it comes from a router's buffer: earlier slow stages no longer matter */
     else if (rate > x->rate)
@@ -180,6 +172,7 @@ static void answer(struct peal_sim *sim, uint32_t xfer)
     x->bytes = x->load_bytes;
     x->target = x->load_target;
     x->stored = x->flowed = false;
+    x->from = x->at;
     x->to = sim->ranks[sim->lanes.at[x->lane].rank].pe;
     x->rate = peal_size_max(sim->mem_rate[x->source], peal_sim_engine_rate(sim, x->bytes));
     x->head = x->delivered;

@@ -4,25 +4,50 @@
 
 #include <stdlib.h>
 
+static bool is_shared(const struct peal_sim *sim, int mem)
+{
+    const struct peal_machine *m = sim->machine;
+    /* A graph's groups share a memory only if that is said. */
+    if (m->has_own_graph &&
+        !m->given[PEAL_KEY_TCM_PER + mem * (PEAL_KEY_SRAM_PER - PEAL_KEY_TCM_PER)])
+        return false;
+    return m->keys.mem_shared[mem];
+}
+
 static uint32_t units(const struct peal_sim *sim, int mem)
 {
-    const struct peal_machine_keys *k = &sim->machine->keys;
-    if (k->flat || !k->mem_shared[mem])
-        return sim->machine->pes;
-    return (uint32_t)(k->sips * k->cubes[0] * k->cubes[1]);
+    return is_shared(sim, mem) ? sim->units : sim->machine->pes;
 }
 
 static uint32_t unit_of(const struct peal_sim *sim, uint32_t pe, uint8_t mem)
 {
-    const struct peal_machine_keys *k = &sim->machine->keys;
-    if (k->flat || !k->mem_shared[mem])
-        return pe;
-    return pe / (uint32_t)(k->pes[0] * k->pes[1]);
+    return is_shared(sim, mem) ? sim->unit[pe] : pe;
+}
+
+/* One unit for each group that has PEs of its own, and for each PE without a group. */
+static bool number_units(struct peal_sim *sim)
+{
+    const struct peal_graph *graph = sim->machine->graph;
+    uint32_t *number = calloc(graph->groups.len + 1, sizeof *number);
+    sim->unit = malloc((graph->pes + 1) * sizeof *sim->unit);
+    for (uint32_t pe = 0; number && sim->unit && pe < graph->pes; pe++) {
+        uint32_t group = graph->nodes.at[pe].group;
+        if (group == PEAL_GRAPH_NONE)
+            sim->unit[pe] = sim->units++;
+        else if (number[group])
+            sim->unit[pe] = number[group] - 1;
+        else
+            number[group] = 1 + (sim->unit[pe] = sim->units++);
+    }
+    free(number);
+    return number && sim->unit;
 }
 
 bool peal_sim_memory_init(struct peal_sim *sim)
 {
     uint64_t total = 0;
+    if (!number_units(sim))
+        return false;
     for (int mem = 0; mem < PEAL_MEM_COUNT; mem++) {
         sim->port_base[mem] = (uint32_t)total;
         total += units(sim, mem) * sim->machine->keys.mem_ports[mem];
@@ -54,7 +79,7 @@ uint64_t peal_sim_memory_take(struct peal_sim *sim, uint32_t pe, uint8_t mem, ui
 
 uint32_t peal_sim_memory_component(const struct peal_sim *sim, uint32_t pe, uint8_t mem)
 {
-    uint32_t base = sim->nlinks;
+    uint32_t base = sim->link_components;
     for (int i = 0; i < mem; i++)
         base += units(sim, i);
     return base + unit_of(sim, pe, mem);

@@ -7,7 +7,7 @@ SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i32": 4, "i
 
 DEFAULTS = {
     "topology.flat": "0", "topology.sips": "1", "topology.cubes": ["1", "1"], "topology.wrap.pe": "none",
-    "topology.wrap.cube": "none", "topology.wrap.sip": "none", "links.mode": "cut-through",
+    "topology.wrap.cube": "none", "topology.wrap.sip": "none", "topology.routes": "auto", "links.mode": "cut-through",
     "links.fluid_weight": "equal", "ipcq.slots": "4", "ipcq.slot_bytes": "65536", "ipcq.header_bytes": "0",
     "ipcq.space": "tcm", "ipcq.backpressure": "sleep", "ipcq.poll_ps": "1000", "ipcq.wake_ps": "0",
     "dma.setup_ps": "0", "dma.arb": "independent", "dma.packet_bytes": "4096", "dma.queue": "16",

@@ -78,7 +78,8 @@ class Run(Ops, Data):
             return f"switch->pe{key // 8}" if key % 8 else f"pe{key // 8}->switch"
         if key >= m.count * 8:
             sip, back = divmod(key - m.count * 8, 2)
-            return f"sip{sip}->sip{(sip + (-1 if back else 1)) % m.sips}"
+            first = m.count // m.sips
+            return f"pe{sip * first}->pe{(sip + (-1 if back else 1)) % m.sips * first}"
         return f"pe{key // 8}->pe{self.links[key].leads}"
 
     # Events and lanes.
