@@ -3,15 +3,17 @@
 recorded is what the kernel does. Prints its seed."""
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
 from peal.record import SIZES, Refused
-from peal.tiles import core, data, program
+from peal.tiles import core, data, lanes, program
 from peal.tiles.data import Affine, Tile
 
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
@@ -205,6 +207,89 @@ f = Memory("window", "f", 8, "int32", zeroed=True)
 kernel[(1,)](f)
 ''', ranks=1)
             self.assertIn(why, str(caught.exception))
+
+
+def grid_of_random_programs(rng):
+    """A kernel whose statements depend on the number of the program in all ways."""
+    def number(depth):
+        if not depth or rng.random() < 0.2:
+            return rng.choice(["pid", "pid", "tl.program_id(1)", "i", str(rng.randint(0, 9))])
+        a, b = number(depth - 1), number(depth - 1)
+        return rng.choice([f"({a} + {b})", f"({a} - {b})", f"({a} * {rng.randint(0, 5)})", f"({a} // {rng.randint(1, 7)})", f"({a} % {rng.randint(1, 7)})",
+                           f"({a} << {rng.randint(0, 3)})", f"({a} >> {rng.randint(0, 3)})", f"({a} & {rng.choice([1, 3, 6])})", f"min({a}, {b})",
+                           f"tl.maximum({a}, {b})", f"tl.cdiv({a}, {rng.randint(1, 5)})", f"tl.where({a} < {b}, {a}, {b})"])
+
+    def place():
+        return f"({number(2)} + 64) % 64"
+
+    def statements(depth):
+        out = []
+        for _ in range(rng.randint(1, 3)):
+            kind = rng.randrange(9)
+            if kind < 2 and depth:
+                head = rng.choice([f"if {number(2)} {rng.choice(['<', '>=', '==', '!='])} {number(1)}:", f"for i in range({number(1)}, {number(2)}, {rng.randint(1, 9)}):",
+                                   f"for i in range({rng.randint(0, 3)}):"])
+                out += [head, *("    " + line for line in statements(depth - 1))]
+            elif kind < 4:
+                out.append(f"tl.store(y + {place()} * 4 + tl.arange(0, 4), tl.load(x + {place()} * 4 + tl.arange(0, 4), mask=tl.arange(0, 4) + {number(1)} < {number(1)}))")
+            elif kind < 6:
+                out.append(f"tl.store(y + {place()}, tl.load(x + {place()}) + tl.load(x + {place()}))")
+            elif kind == 6:
+                out.append(f"tl.store(g + {place()}, {rng.choice([number(1), '5'])})")
+            elif kind == 7:
+                out.append(f"tl.atomic_{rng.choice(['add', 'xchg'])}(f + {place()}, {rng.choice([number(1), '1', '1'])}, sem='{rng.choice(['release', 'relaxed'])}')")
+            else:
+                out.append(rng.choice([f"while tl.atomic_cas(f + {place()}, 0, 1) != 0: pass", f"while tl.load(f + {place()}, volatile=True) < {number(1)}: pass",
+                                       "tl.debug_barrier()"]))
+        return out
+    body = "\n    ".join(statements(2))
+    grid = rng.choice([(12,), (5, 3), (2, 9), (40,)])
+    return f"""
+@triton.jit
+def kernel(x, y, g, f):
+    pid, i = tl.program_id(0), 0
+    {body}
+
+x, y = Memory("in", "x", 512, "float32"), Memory("window", "y", 512, "float32")
+g, f = Memory("window", "g", 64, "int32"), Memory("window", "f", 64, "int32", zeroed=True)
+for call in peal.calls():
+    kernel[{grid}](x, y, g, f)
+"""
+
+
+class Alike(unittest.TestCase):
+    """Programs that do the same are written down from one of them: as if each had been recorded."""
+
+    def both(self, text, ranks=2):
+        found, first = [], core.Recording.__init__
+        for alike in (True, False):
+            def made(recording, *args, alike=alike):
+                first(recording, *args)
+                recording.finds_alike = alike
+            with unittest.mock.patch.object(core.Recording, "__init__", made):
+                try:
+                    found.append(re.sub(r"\S*/(?=run\.py)", "", record(text, ranks, "calls=2")))
+                except Refused as error:
+                    found.append(re.sub(r"\S*/(?=run\.py)", "", str(error)))
+        self.assertEqual(*found, f"seed {SEED}\n{text}")
+        return found[0]
+
+    def test_random_programs(self):
+        rng, fine = random.Random(SEED), 0
+        for _ in range(50):
+            fine += "\nrank 1\n" in self.both(grid_of_random_programs(rng))
+        self.assertGreater(fine, 15)
+
+    def test_programs_of_the_other_tests(self):
+        for text in (PUSH.replace("[(2,)]", "[(19,)]").replace("100", "1200").replace("4 * WORLD", "20 * WORLD"), BLOCKS, HANDSHAKE.replace("[(1,)]", "[(6,)]")):
+            self.assertIn("\nrank 1\n", self.both(text))
+
+    def test_most_programs_are_not_run(self):
+        text = PUSH.replace("[(2,)]", "[(190,)]").replace("100", "12000").replace("4 * WORLD", "190 * WORLD")
+        ran, record_one = [], lanes.Launch._record
+        with unittest.mock.patch.object(lanes.Launch, "_record", lambda *args: ran.append(1) or record_one(*args)):
+            record(text, 2, "calls=2")
+        self.assertLess(len(ran), 20)  # of 760: the first one, which changes what memory is, the next, and the tail
 
 
 HANDSHAKE = '''

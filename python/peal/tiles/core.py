@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tile kernels in Python record: memory, lanes, the ops of each lane, and what is assumed.
+"""What tile kernels in Python record: memory, ranks, what each of them does, and what is assumed.
 
 A Recording is for one number of ranks. Each Rank has the lines of its own, in the order in which they were said (docs/record.md
 has the form). The programs of a launch are lanes; launches of a stream follow each other, streams do not. Memory that all ranks reach
@@ -11,19 +11,18 @@ Positions are those of the author: the innermost frame that is not in this packa
 from __future__ import annotations
 
 import bisect
-import os
-import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
-from ..record import SIZES, Refused, Writer, head, shown_file
+from ..record import SIZES, Refused, Writer, head
 from . import statements
+from .alike import Number, Pattern
 from .calls import Folded, fold, numbered
+from .lanes import Fill, Lane, Launch, Orders, Program, Stream
+from .places import Place, Span, author, constant, place, refuse, told
 
-HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-OWN = {os.path.join(os.path.dirname(os.path.dirname(HERE)), "record.py"), "<peal>"}
 HEAP = 0x10_0000_0000          # where rank 0's symmetric heap begins, and how far the heaps are apart
 HEAP_BYTES = 0x40_0000_0000
 LOCAL = 0x4000_0000_0000       # the same for memory that only its rank knows
@@ -32,73 +31,6 @@ TILES_BYTES = 0x10_0000_0000
 GRAIN = 256
 GAP = 4096
 MAX_OPS = 4_000_000
-
-Place = Tuple[str, int]
-_files: Dict[str, Optional[str]] = {}  # of code: how its file is shown; None: it is this package's
-
-
-def _shown(name: str) -> Optional[str]:
-    own = name in OWN or name.startswith((HERE, "<frozen ", "<__array_function__"))
-    _files[name] = None if own else shown_file(name)
-    return _files[name]
-
-
-def author() -> Any:
-    """The author's frame: the innermost one that is not in this package."""
-    frame = sys._getframe(1)  # pylint: disable=protected-access
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if (_files[name] if name in _files else _shown(name)) is not None:
-            return frame
-        frame = frame.f_back
-    return None
-
-
-def place() -> Place:
-    """The author's file and line."""
-    frame = author()
-    return (_files[frame.f_code.co_filename] or "", frame.f_lineno) if frame else ("", 0)
-
-
-def refuse(why: str) -> Refused:
-    """To be raised: what no plan can express, with the author's file and line."""
-    file, line = place()
-    return Refused(f"{file}:{line}: {why}" if line else why)
-
-
-def told(where: Place) -> str:
-    return f"{where[0]}:{where[1]}"
-
-
-def _runs(frame: Any) -> bool:
-    """Has the function not returned yet?"""
-    above = sys._getframe(2)  # pylint: disable=protected-access
-    while above is not None and above is not frame:
-        above = above.f_back
-    return above is frame
-
-
-# ---- spans ----
-
-class Span(NamedTuple):
-    """What an op reads or writes: rows of count elements, `stride` bytes apart (0: without gaps); or a number."""
-    dtype: str
-    address: int
-    count: int = 1
-    rows: int = 1
-    stride: int = 0
-    value: Optional[float] = None
-
-    def text(self) -> str:
-        if self.value is not None:
-            return f"{self.dtype}={self.value!r}"
-        if self.rows == 1:
-            return f"{self.dtype}@{self.address:#x}*{self.count}"
-        return f"{self.dtype}@{self.address:#x}*{self.count}*{self.rows}+{self.stride}"
-
-
-def constant(dtype: str, value: float) -> Span:
-    return Span(dtype, 0, value=float(value))
 
 
 # ---- memory ----
@@ -127,6 +59,8 @@ class Region:
         """A kernel writes there: the host's contents are no longer what is in it."""
         if self.changed is None:
             self.changed = place()
+            for each in self.rank.recording.rank:
+                each.changes += 1
             if self.constant:
                 raise refuse(f"the kernel writes to '{self.name}', which the host made and which does not change")
             if self.steers:
@@ -141,382 +75,6 @@ class Region:
             raise refuse(f"the value of '{self.name}' decides what the kernel does, and it is written at {told(self.changed)}")
         self.steers = place()
         self.rank.recording.note(f"for the given contents of '{self.name}', which decide what the kernel does at {told(self.steers)}")
-
-
-class Orders(List[str]):
-    """A place among the lines where orders between lanes are added later, when it is known that they matter."""
-
-    def __init__(self, current: Optional[Lane]) -> None:
-        super().__init__()
-        self.current = current  # the lane that lines after this belong to
-
-    def add_in(self, lane: Lane, text: str) -> None:
-        """A line of some lane."""
-        self.append(f"lane {lane.number} {lane.name}")
-        self.append(text)
-        if self.current is not None:
-            self.append(f"lane {self.current.number}")
-
-    def lines(self, _: Sequence[Tuple[int, int]]) -> Iterator[str]:
-        return iter(self)
-
-
-class Fill:
-    """Memory is filled with a number, or (None) with something that is not known. What is a signal is known only at the end: a signal is
-    set, other bytes are written. The host releases what was before; a kernel's store of a number orders nothing."""
-
-    def __init__(self, address: int, nbytes: int, value: Optional[float], dtype: str, is_host: bool) -> None:
-        self.address, self.nbytes, self.value, self.dtype, self.is_host = address, nbytes, value, dtype, is_host
-
-    def lines(self, cells: Sequence[Tuple[int, int]]) -> Iterator[str]:
-        """cells: address and size of the recording's signals, sorted."""
-        at, end = self.address, self.address + self.nbytes
-        size = SIZES[self.dtype]
-        for address, nbytes in cells[bisect.bisect_left(cells, (at, 0)):bisect.bisect_left(cells, (end, 0))]:
-            yield from self._data(at, address, size)
-            value = int(self.value or 0)
-            yield f"notify {address:#x} {nbytes} set {value} release" if self.is_host else f"write i{8 * nbytes}@{address:#x}*1 {value}"
-            at = address + nbytes
-        yield from self._data(at, end, size)
-
-    def _data(self, at: int, end: int, size: int) -> Iterator[str]:
-        if end - at < size:
-            return
-        span = Span(self.dtype, at, (end - at) // size)
-        # Unknown new data stands for the same name in a contract: it is written over itself.
-        yield f"copy {span.text()} {span.text() if self.value is None else constant(self.dtype, self.value).text()}"
-
-
-# ---- lanes ----
-
-class Lane:
-    """One thread of control of a rank. What it does is written down in order."""
-
-    def __init__(self, rank: Rank, number: int, name: str, block: int) -> None:
-        self.rank, self.number, self.name, self.block = rank, number, name, block
-        self.free: Dict[Tuple[str, int], List[int]] = {}
-        self.stream: Optional[Stream] = None
-        self.begun = False
-        self.program: Optional[Program] = None  # that it belongs to
-        self.opened = self.closes = False       # does its part of the launch begin, or end, with a fence that matters?
-        self.first = True                       # has it done nothing in the launch, and heard of nothing?
-        self.weak: List[int] = []               # lines of reads of signals that do not acquire, with nothing after them that could matter
-
-    # -- data --
-
-    def copy(self, dst: Span, src: Span) -> int:
-        self.rank.wrote(dst)
-        return self.use(f"copy {dst.text()} {src.text()}")
-
-    def compute(self, function: str, dsts: Sequence[Span], srcs: Sequence[Span]) -> int:
-        for dst in dsts:
-            self.rank.wrote(dst)
-        return self.use(f"compute {function} {' '.join([d.text() for d in dsts])} < {' '.join([s.text() for s in srcs])}")
-
-    def accumulate(self, function: str, dst: Span, src: Span) -> int:
-        self.rank.wrote(dst)
-        return self.use(f"accumulate {function} {dst.text()} {src.text()}")
-
-    def read(self, span: Span) -> int:
-        return self.use(f"read {span.text()}")
-
-    def fill(self, span: Span, value: float) -> int:
-        """A store of one number everywhere, perhaps to signals."""
-        self.rank.wrote(span)
-        if span.rows > 1 or span.dtype[0] not in "iu":
-            return self.say(f"copy {span.text()} {constant(span.dtype, value).text()}")
-        return self.say(Fill(span.address, span.count * SIZES[span.dtype], value, span.dtype, False))
-
-    def write(self, span: Span, value: Optional[float] = None) -> int:
-        self.rank.wrote(span)
-        if value is not None and span.dtype[0] in "iu" and span.count == span.rows == 1:
-            self.rank.recording.values.setdefault(span.address, set()).add(int(value))
-        return self.use(f"write {span.text()}" + ("" if value is None else f" {value!r}"))
-
-    def use(self, text: str) -> int:
-        """An op on data."""
-        if self.rank.waiting is None:
-            self.first = False
-            if self.weak:
-                self.settle()
-        return self.rank.say(self, text)
-
-    # -- signals --
-
-    def notify(self, address: int, nbytes: int, change: str, value: int, order: str = "release", scope: str = "system") -> int:
-        """change: add or set. A set does not acquire: said as the weaker order."""
-        order = self.strengthen(order)
-        if change == "set":
-            order = {"acquire": "relaxed", "acq_rel": "release"}.get(order, order)
-        self.rank.is_cell(address, nbytes)
-        self.rank.recording.values.setdefault(address, set()).add(value if change == "set" else None)
-        return self.say(f"notify {address:#x} {nbytes} {change} {value} {order} {scope}")
-
-    def wait(self, address: int, nbytes: int, relation: str, value: int, order: str = "acquire", scope: str = "system") -> int:
-        order = {"release": "relaxed", "acq_rel": "acquire"}.get(order, order)
-        self.rank.is_cell(address, nbytes)
-        return self.weakly(order, self.say(f"wait {address:#x} {nbytes} {relation} {value} {order} {scope}"))
-
-    def take(self, address: int, nbytes: int, old: int, new: int, order: str = "acq_rel", scope: str = "system") -> int:
-        self.rank.is_cell(address, nbytes)
-        self.rank.recording.values.setdefault(address, set()).add(new)
-        order = self.strengthen(order, False)
-        return self.weakly(order, self.say(f"take {address:#x} {nbytes} {old} {new} {order} {scope}"))
-
-    def fence(self, order: str = "acq_rel", scope: str = "system") -> int:
-        return self.say(f"fence {order} {scope}")
-
-    def strengthen(self, order: str, fenced: bool = True) -> str:
-        """The order of an op that changes a signal: a launch begins with a fence, so that what was before it is released by the first op of
-        a lane. Where that op is not the first one, the fence is written down (of swaps, which rarely carry that far, it is left out: that
-        proves no more)."""
-        if self.rank.waiting is not None:
-            return order
-        if order in ("release", "acq_rel", "seq_cst"):
-            if self.weak:
-                self.settle()
-        elif order == "relaxed" and self.program is not None:
-            if self.first and self.program.met is self.program.opening:
-                self.program.leans()
-                order = "release"
-            elif fenced and not self.opened:
-                self.opened = True
-                self.program.open(self)
-        self.first = False
-        return order
-
-    def weakly(self, order: str, line: int) -> int:
-        """The line is a read of a signal: if it does not acquire, the fence at the end of the launch does."""
-        if self.rank.waiting is not None:
-            return line
-        self.first = False
-        if order in ("relaxed", "release"):
-            self.weak.append(line)
-        return line
-
-    def settle(self) -> None:
-        """Something follows reads that do not acquire: that they do at the end of the launch takes a fence there."""
-        lines = self.rank.writer.lines
-        self.closes |= any(" relaxed" in lines[line] for line in self.weak)
-        self.weak.clear()
-
-    def finish(self) -> None:
-        """The end of its part of a launch."""
-        assert self.program is not None
-        if self.closes:
-            self.program.leans()
-            self.fence("acq_rel", "system")
-            return
-        lines = self.rank.writer.lines
-        for line in self.weak:
-            self.program.leans()
-            lines[line] = lines[line].replace(" relaxed ", " acquire ").replace(" release ", " acq_rel ")
-
-    # -- order --
-
-    def after(self, other: Lane) -> None:
-        """What the other lane has done so far comes before what this one does from here on."""
-        if other is not self:
-            self.say(f"order {other.number} {self.number}")
-
-    def fork(self, name: str) -> Lane:
-        """A new lane that starts after what this one has done so far; in the same block."""
-        lane = self.rank.new_lane(name, self.block)
-        lane.stream = self.stream
-        if self.stream:
-            self.stream.forked.append(lane)
-        lane.after(self)
-        return lane
-
-    def flag_set(self, to: Lane, number: int) -> None:
-        self.say(f"flag_set {self.number} {to.number} {number}")
-
-    def flag_wait(self, source: Lane, number: int) -> None:
-        self.say(f"flag_wait {source.number} {self.number} {number}")
-
-    # -- text --
-
-    def say(self, text: Any) -> int:
-        """Adds a line, or what becomes lines; its index among the lines of the rank."""
-        return self.rank.say(self, text)
-
-    def replace(self, index: int, text: str) -> None:
-        self.rank.writer.lines[index] = text
-
-    # -- memory of values --
-
-    def scratch(self, count: int, dtype: str) -> int:
-        """Memory for a value of the lane. Freed memory is used again for values of the same size and type."""
-        free = self.free.get((dtype, count))
-        if free:
-            return free.pop()
-        assert self.stream is not None
-        return self.stream.allocate(count, dtype)
-
-    def release(self, address: int, count: int, dtype: str) -> None:
-        self.free.setdefault((dtype, count), []).append(address)
-
-
-class Program(Lane):
-    """One program of a launch. Its threads act together, unless they communicate apart: then each is a lane of its own."""
-
-    def __init__(self, rank: Rank, number: int, name: str, block: int) -> None:
-        super().__init__(rank, number, name, block)
-        self.index = 0
-        self.grid: Tuple[int, int, int] = (1, 1, 1)
-        self.threads = 128
-        self.has_met = False                # all programs of this number, because that is tried
-        self.apart: Dict[int, Lane] = {}    # threads with lanes of their own
-        self.opening = self.met = Orders(None)  # where the launch began, and where the last barrier was
-        self.program = self
-        self.branches: List[Tuple[Any, Tuple[int, int], Set[int]]] = []  # in progress: the frame (None: until it is taken away), its lines, the threads in it
-
-    def begin(self, index: int, grid: Tuple[int, int, int], threads: int) -> None:
-        self.index, self.grid, self.threads, self.has_met = index, grid, threads, False
-        self.branches.clear()
-        for lane in (self, *self.apart.values()):
-            lane.begun = lane.opened = lane.closes = False
-            lane.first = True
-            lane.weak.clear()
-        self._meet()
-        self.opening = self.met
-
-    def _meet(self) -> None:
-        self.met = Orders(self.rank.last_lane)
-        self.rank.writer.raw(self.met)
-
-    def open(self, lane: Lane) -> None:
-        """The lane's part of the launch begins with a fence."""
-        if lane is not self:
-            self.opening.append(f"order {self.number} {lane.number}")
-        self.opening.add_in(lane, "fence acq_rel system")
-        self.leans()
-
-    def leans(self) -> None:
-        self.rank.recording.assume("launches", "that a launch begins and ends with a fence for the whole system, as launches of a stream do")
-
-    def thread(self, number: int) -> Lane:
-        """The lane of one thread: it follows what the program did before its last barrier, not what all threads did since."""
-        lane = self.apart.get(number)
-        if lane is None:
-            lane = self.apart[number] = self.rank.new_lane(f"{self.name}.t{number}", self.block)
-            lane.stream, lane.program = self.stream, self
-        if not lane.begun:
-            lane.begun = True
-            self.met.append(f"order {self.number} {lane.number}")
-        return lane
-
-    def enter(self, frame: Any, inside: Tuple[int, int], threads: Set[int]) -> None:
-        """What the frame does in these lines is done by these threads."""
-        self.branches.append((frame, inside, threads))
-
-    def leave(self, frame: Any, inside: Tuple[int, int]) -> None:
-        """The frame comes to these lines anew."""
-        self.branches = [one for one in self.branches if one[:2] != (frame, inside)]
-
-    def acting(self) -> Optional[List[int]]:
-        """The threads that are in the branch in progress; None: all."""
-        while self.branches:
-            frame, (first, last), threads = self.branches[-1]
-            if frame is None or (first <= frame.f_lineno <= last and _runs(frame)):
-                return sorted(threads)
-            self.branches.pop()
-        return None
-
-    def barrier(self) -> None:
-        """All threads of the program meet."""
-        begun = [lane for lane in self.apart.values() if lane.begun]
-        for lane in begun:
-            lane.settle()
-            self.after(lane)
-        self.settle()
-        for lane in begun:
-            lane.after(self)
-        self._meet()
-
-    def end(self) -> None:
-        self.branches.clear()
-        begun = [lane for lane in self.apart.values() if lane.begun]
-        for lane in (self, *begun):
-            lane.finish()
-        for lane in begun:
-            self.after(lane)
-
-
-class Stream:
-    """Launches that follow each other on one rank."""
-
-    def __init__(self, rank: Rank, number: int) -> None:
-        self.rank, self.number = rank, number
-        self.programs: List[Program] = []
-        self.forked: List[Lane] = []
-        self.used: Dict[str, int] = {}   # bytes of values, by type
-        self.done = 0                    # lanes of the last launch that nothing was ordered after yet
-        self.hub_ahead = False           # lane 0 did something that other lanes have not seen
-
-    def program(self, index: int) -> Program:
-        while len(self.programs) <= index:
-            name = f"p{len(self.programs)}" if self.number == 0 else f"s{self.number}p{len(self.programs)}"
-            lane = self.rank.new_lane(name, None, Program)
-            assert isinstance(lane, Program)
-            lane.stream = self
-            self.programs.append(lane)
-        return self.programs[index]
-
-    def allocate(self, count: int, dtype: str) -> int:
-        at = self.used.get(dtype, 0)
-        self.used[dtype] = at + -(-count * SIZES[dtype] // 64) * 64
-        where = self.rank.values_region(self.number, dtype)
-        if self.used[dtype] > where.nbytes:
-            where.nbytes = self.used[dtype]
-        return where.address + at
-
-    def meet(self) -> Program:
-        """All that the stream did so far comes before what follows; the lane that goes on."""
-        hub = self.program(0)
-        if self.done and len(self.rank.streams) == 1:
-            self.rank.say(hub, "join")
-        elif self.done:
-            for lane in [*self.programs[1:self.done], *self.forked]:
-                hub.after(lane)
-            self.hub_ahead = True
-        self.done = 0
-        self.forked.clear()
-        return hub
-
-
-class Launch:
-    """One launch of a kernel. Iterating gives its programs one after the other."""
-
-    def __init__(self, stream: Stream, name: str, grid: Tuple[int, int, int], threads: int) -> None:
-        self.stream, self.name, self.grid, self.threads = stream, name, grid, threads
-
-    def __iter__(self) -> Iterator[Program]:
-        stream, rank = self.stream, self.stream.rank
-        rank.launches.append((tuple(rank.statements), self.name, tuple(rank.loops)))
-        if rank.recording.dry:
-            return
-        total = self.grid[0] * self.grid[1] * self.grid[2]
-        hub = stream.meet()
-        if stream.hub_ahead and len(rank.streams) == 1:
-            rank.say(hub, "join")
-            stream.hub_ahead = False
-        stream.used.clear()
-        previous = rank.lane
-        for index in range(total):
-            program = stream.program(index)
-            if stream.hub_ahead and index:
-                program.after(hub)
-            program.free.clear()
-            program.begin(index, self.grid, self.threads)
-            rank.lane = program
-            try:
-                yield program
-            finally:
-                rank.lane = previous
-            program.end()
-        stream.hub_ahead = False
-        stream.done = total
 
 
 # ---- ranks ----
@@ -555,6 +113,8 @@ class Rank:
         self.launches: List[statements.Launch] = []
         self.symmetric_by: List[statements.Path] = []  # what made symmetric memory
         self.freed: Dict[Tuple[bool, int, str], List[Region]] = {}
+        self.pattern: Optional[Pattern] = None  # of the program in progress, if others may be like it
+        self.changes = 0                     # of memory by kernels, for the first time
         self.waiting: Any = None             # a loop while it goes round once more: its frame, what it asks for, its first look
 
     # -- memory --
@@ -657,7 +217,7 @@ class Rank:
 
     def wrote(self, span: Span) -> None:
         """Something is written there by a kernel."""
-        if span.address >= TILES:
+        if type(span.address) is Number and span.address.tag or span.address >= TILES:  # pylint: disable=unidiomatic-typecheck
             return
         nbytes = (span.rows - 1) * span.stride + span.count * SIZES[span.dtype] if span.stride else (
             span.rows * span.count * SIZES[span.dtype])
@@ -672,7 +232,10 @@ class Rank:
         if region.changed is None:
             region.change()
         region.kind = "window"  # wherever the program put it: programs of the rank reach it
-        self.recording.cells.add((address, nbytes))
+        if type(address) is Number:  # pylint: disable=unidiomatic-typecheck
+            address.pattern.cells.append((address, nbytes))
+        else:
+            self.recording.cells.add((address, nbytes))
 
     def host_write(self, region: Region, offset: int, nbytes: int, value: Optional[float], dtype: Optional[str] = None) -> None:
         """The host writes a number there, or something that is not known (None). Before the first op it is how memory begins."""
@@ -743,8 +306,8 @@ class Rank:
         writer = self.writer
         if lane is not self.last_lane:
             self.last_lane = lane
-            writer.raw(f"lane {lane.number} {lane.name}")
-            writer.raw(f"block {lane.block}")
+            writer.raw(f"lane {lane.said()} {lane.said('name')}")
+            writer.raw(f"block {lane.said('block')}")
         if len(writer.lines) > MAX_OPS // self.recording.ranks:
             raise refuse(f"rank {self.index} does more than {MAX_OPS // self.recording.ranks} operations: a loop without end?")
         where = place()
@@ -819,6 +382,7 @@ class Recording:
         self.assumed: Dict[str, str] = {}
         self.promise: Optional[str] = None
         self.at_end: List[Callable[[], None]] = []  # what stand-ins have to say when all ranks are done
+        self.finds_alike = True  # programs of a grid that do the same are recorded once
         self.dry = False  # kernels are launched and do nothing
         self.boxes = 0    # of barriers, at the ends of the heaps
         self.tries: Dict[Tuple[str, Place], str] = {}  # what is tried, whether it would fix the program: `sem` at a place is another one
@@ -829,7 +393,7 @@ class Recording:
         self.inputs: Dict[str, bytes] = {}  # --input, by the names of memory
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
-        self.held: List[Tuple[int, Set[int], str, Place]] = []
+        self.held: Dict[Tuple[int, Place], Tuple[Set[int], str]] = {}
 
     def tried(self, kind: str, said: str) -> str:
         """What the author's line says, or what is tried there instead."""
@@ -843,14 +407,30 @@ class Recording:
         """A named assumption, said once with the verdict."""
         self.assumed.setdefault(key, text)
 
-    def holds(self, address: int, nbytes: int, values: Set[int], why: str) -> None:
+    def is_set(self, address: int, value: Optional[int]) -> None:
+        """A signal, perhaps, is set to a value, or (None) changed in another way."""
+        if type(address) is Number:  # pylint: disable=unidiomatic-typecheck
+            address.pattern.values.append((address, value))
+        else:
+            self.values.setdefault(address, set()).add(value)
+
+    def holds(self, address: int, values: Set[int], why: str) -> None:
         """An op means what was written down only if the signal never holds anything else; that is checked at the end."""
-        del nbytes
-        self.held.append((address, values, why, place()))
+        if type(address) is Number:  # pylint: disable=unidiomatic-typecheck
+            address.pattern.held[address.base, address.times, place()] = (values, why)
+        else:
+            self.held[address, place()] = (values, why)
+
+    def holds_no_more(self, address: int, where: Place) -> None:
+        """The op at that place has become another one, which means what it says."""
+        if type(address) is Number:  # pylint: disable=unidiomatic-typecheck
+            address.pattern.held.pop((address.base, address.times, where), None)
+        else:
+            self.held.pop((address, where), None)
 
     def _check_held(self) -> None:
         fills = [line for rank_ in self.rank for line in rank_.writer.lines if isinstance(line, Fill)] if self.held else []
-        for address, values, why, where in self.held:
+        for (address, where), (values, why) in self.held.items():
             filled = {None if fill.value is None else int(fill.value) for fill in fills if fill.address <= address < fill.address + fill.nbytes}
             if not self.values.get(address, set()) | filled <= {0, *values}:
                 numbers = ", ".join(str(value) for value in sorted({0, *values}))

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Se
 import numpy as np
 
 from . import core
+from .alike import Number
 from .core import Lane, Span, refuse
 from ..record import SIZES, short_name
 
@@ -172,14 +173,14 @@ def array(known: Known, shape: Sequence[int], number: Any) -> np.ndarray:
     if isinstance(known, np.ndarray):
         return known
     if isinstance(known, Affine):
-        out = np.full((1,) * len(shape), known.base, dtype=np.int64)
+        out = np.full((1,) * len(shape), int(known.base), dtype=np.int64)
         for axis, (size, stride) in enumerate(zip(shape, known.strides)):
             if stride:
                 view = [1] * len(shape)
                 view[axis] = size
                 out = out + (np.arange(size, dtype=np.int64) * stride).reshape(view)
         return np.broadcast_to(out, shape).astype(number)
-    return np.full(shape, known, dtype=number)
+    return np.full(shape, int(known) if isinstance(known, Number) else known, dtype=number)
 
 
 # ---- values in memory ----
@@ -285,13 +286,13 @@ class Tile:
         steer(self)
         if isinstance(self.known, Affine):
             if numel(self.shape) == 1:
-                return self.known.base
+                return int(self.known.base)
             raise refuse("a tile of several elements is used as one number")
         if isinstance(self.known, np.ndarray):
             if self.known.size != 1:
                 raise refuse("a tile of several elements is used as one number")
             return self.known.reshape(-1)[0].item()
-        return self.known
+        return int(self.known) if isinstance(self.known, Number) else self.known
 
     def _not_known(self) -> str:
         if self.cell is not None:
@@ -386,6 +387,8 @@ def tile(value: Any) -> Tile:
         return Tile((), TYPES["uint64"], value)
     if isinstance(value, float):
         return Tile((), FP32, value)
+    if isinstance(value, Number):
+        return Tile((), INT32 if -(1 << 31) <= value < 1 << 31 else INT64, value)
     if isinstance(value, np.generic):
         return Tile((), dtype_of(value.dtype), value.item())
     if hasattr(value, "data_ptr"):
@@ -530,10 +533,15 @@ def _addresses(pointers: Any) -> Tile:
     return pointers
 
 
+def _whole(number: Any) -> Any:
+    """A whole number, which may differ from program to program."""
+    return number if isinstance(number, Number) else int(number)
+
+
 def addresses_of(pointers: Tile) -> np.ndarray:
     """All addresses, flat."""
     if not pointers.shape:
-        return np.array([pointers.known], dtype=np.int64)
+        return np.array([int(pointers.known)], dtype=np.int64)  # type: ignore[arg-type]
     return array(pointers.known, pointers.shape, np.int64).reshape(-1)  # type: ignore[arg-type]
 
 
@@ -585,7 +593,7 @@ def load(pointers: Any, mask: Any = None, other: Any = None) -> Tile:
             filler = tile(other)
             store.fill = filler.number() if filler.known is not None and not isinstance(filler.known, (Affine, np.ndarray)) else None
     if chosen is None and not isinstance(pointers.known, np.ndarray):
-        known = pointers.known if isinstance(pointers.known, Affine) else Affine(int(pointers.known), (0,) * len(pointers.shape))  # type: ignore[arg-type]
+        known = pointers.known if isinstance(pointers.known, Affine) else Affine(_whole(pointers.known), (0,) * len(pointers.shape))
         if any(stride <= 0 and extent != 1 for extent, stride in zip(pointers.shape, known.strides)):
             return _load_repeated(pointers, known, element)
         order = sorted(range(len(known.strides)), key=lambda axis: -known.strides[axis])
@@ -633,7 +641,7 @@ def _load_contents(pointers: Tile, mask: Optional[np.ndarray], other: Any, eleme
     this rank has. Others may be signals."""
     rank = core.rank()
     low, _ = bounds(pointers.known, pointers.shape)  # type: ignore[arg-type]
-    region = rank.find(int(low))
+    region = rank.find(_whole(low))
     if region is None or region.contents is None or not (region.constant or region.given or element.primitive_bitwidth == 64 or
                                                          (region.kind == "in" and not region.shared)):
         return None
@@ -760,7 +768,7 @@ def _store_known(lane: Lane, pointers: Tile, value: Tile, mask: Optional[np.ndar
         number = float(known)  # type: ignore[arg-type]
         spans: List[Span]
         if addresses is None:
-            affine = pointers.known if isinstance(pointers.known, Affine) else Affine(int(pointers.known), (0,) * len(pointers.shape))  # type: ignore[arg-type]
+            affine = pointers.known if isinstance(pointers.known, Affine) else Affine(_whole(pointers.known), (0,) * len(pointers.shape))
             parts = _affine_parts(_without_repeats(affine, pointers.shape), _reduced(affine, pointers.shape), element.peal, 0)
             spans = [part.memory for part in parts] if parts is not None else [
                 part.memory for part in fold(np.unique(addresses_of(pointers)), element.peal)]
@@ -1082,6 +1090,9 @@ def _wrap(number: int, dtype: DType) -> int:
 # ---- arithmetic ----
 
 def _truncated_div(a: Any, b: Any) -> Any:
+    if isinstance(a, Number) and isinstance(b, int) and b > 0 and a >= 0:
+        return a // b
+    a, b = (int(one) if isinstance(one, Number) else one for one in (a, b))
     if isinstance(a, int) and isinstance(b, int):
         if b == 0:
             raise refuse("division by zero")
@@ -1095,6 +1106,14 @@ def _truncated_div(a: Any, b: Any) -> Any:
 
 def _truncated_mod(a: Any, b: Any) -> Any:
     return a - b * _truncated_div(a, b)
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return (a if a >= b else b) if isinstance(a, (int, Number)) and isinstance(b, (int, Number)) else np.fmax(a, b)
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    return (a if a <= b else b) if isinstance(a, (int, Number)) and isinstance(b, (int, Number)) else np.fmin(a, b)
 
 
 def _shift_right(a: Any, b: Any) -> Any:
@@ -1111,11 +1130,10 @@ _LAZY: Dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _divide, "floordiv": _truncated_div, "mod": _truncated_mod,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": _shift_right,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-    "maximum": lambda a, b: max(a, b) if isinstance(a, int) and isinstance(b, int) else np.fmax(a, b),
-    "minimum": lambda a, b: min(a, b) if isinstance(a, int) and isinstance(b, int) else np.fmin(a, b)}
+    "maximum": _larger, "minimum": _smaller}
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-_INTEGER = {"floordiv", "mod", "shl", "shr"}
+_WHOLE = {int, Number}
 
 
 def _is_number(value: Any) -> bool:
@@ -1207,7 +1225,7 @@ def _fold_known(name: str, a: Tile, b: Tile, dtype: DType) -> Tile:
     x, y = a.known, b.known
     out_type = INT1 if name in COMPARISONS else dtype
     shape = a.shape if a.shape == b.shape else broadcast_shape(a.shape, b.shape)
-    if type(x) is int and type(y) is int and dtype.kind != "f":  # pylint: disable=unidiomatic-typecheck
+    if type(x) in _WHOLE and type(y) in _WHOLE and dtype.kind != "f":  # pylint: disable=unidiomatic-typecheck
         result = _LAZY[name](x, y)
         return Tile(shape, out_type, result if out_type is INT1 else _wrap(result, out_type))
     plain = not isinstance(x, (Affine, np.ndarray)), not isinstance(y, (Affine, np.ndarray))
@@ -1249,8 +1267,8 @@ def _fold_affine(name: str, a: Tile, b: Tile, shape: Tuple[int, ...]) -> Optiona
     if name in ("add", "sub") and (type(x) is Affine or type(y) is Affine):  # pylint: disable=unidiomatic-typecheck
         return _add_affine(x, y, 1 if name == "add" else -1)
     zero = (0,) * len(shape)
-    left = x if isinstance(x, Affine) else Affine(int(x), zero)  # type: ignore[arg-type]
-    right = y if isinstance(y, Affine) else Affine(int(y), zero)  # type: ignore[arg-type]
+    left = x if isinstance(x, Affine) else Affine(_whole(x), zero)
+    right = y if isinstance(y, Affine) else Affine(_whole(y), zero)
     if name == "mul" and not any(right.strides):
         return Affine(left.base * right.base, tuple(stride * right.base for stride in left.strides))
     if name == "mul" and not any(left.strides):

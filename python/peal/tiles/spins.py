@@ -30,6 +30,7 @@ class Cell:
         self.lanes: List[Lane] = []
         self.lines: List[int] = []   # of the look, per element
         self.end: Optional[core.Mark] = None  # what was written down, after it
+        self.place = core.place()
         self.how = "all"             # what a reduction of the elements makes of them
 
     def signature(self) -> Tuple[Any, ...]:
@@ -47,6 +48,11 @@ def _pointers(pointers: Any) -> Tuple[Tile, int]:
     data.steer(where)
     assert where.dtype.element_ty is not None
     return where, where.dtype.element_ty.itemsize
+
+
+def _listed(where: Tile) -> List[Any]:
+    """The addresses of signals; that of one may differ from program to program."""
+    return addresses_of(where).tolist() if where.shape else [where.known]
 
 
 def _order(sem: Any, scope: Any) -> Tuple[str, str]:
@@ -91,10 +97,10 @@ def _line(kind: str, address: int, nbytes: int, old: int, new: int, order: str, 
         return lane.notify(address, nbytes, "set", new, order, scope)
     recording = lane.rank.recording
     if kind == "cas":
-        recording.holds(address, nbytes, {old, new}, f"a compare-and-swap from {old} to {new} without a loop")
+        recording.holds(address, {old, new}, f"a compare-and-swap from {old} to {new} without a loop")
         return lane.notify(address, nbytes, "set", new, order, scope)
     if kind == "or":
-        recording.holds(address, nbytes, {0, new}, f"an atomic 'or' with {new}")
+        recording.holds(address, {0, new}, f"an atomic 'or' with {new}")
         return lane.notify(address, nbytes, "set", new, order, scope)
     if kind == "and" and new == 0:
         return lane.notify(address, nbytes, "set", 0, order, scope)
@@ -151,7 +157,7 @@ def load_flag(pointers: Any, order: str = "relaxed", scope: str = "system", mask
     where, nbytes = _pointers(pointers)
     element = where.dtype.element_ty
     assert element is not None
-    flat = addresses_of(where).tolist()
+    flat = _listed(where)
     chosen = data.mask_of(mask, where.shape)
     if chosen is not None:
         flat = [address for address, keep in zip(flat, chosen) if keep]
@@ -167,14 +173,14 @@ def wait_for(pointers: Any, relation: str, value: Any, order: str = "acquire", s
     """A wait without a loop in the author's text. relation: >= == > !="""
     where, nbytes = _pointers(pointers)
     number = int(tile(value))
-    for index, address in enumerate(addresses_of(where).tolist()):
+    for index, address in enumerate(_listed(where)):
         _lane(index, where.numel > 1, apart).wait(address, nbytes, relation, number, order, scope)
 
 
 def take(pointers: Any, old: int, new: int, order: str = "acq_rel", scope: str = "system", apart: bool = False) -> None:
     """A loop of compare-and-swap until it succeeds."""
     where, nbytes = _pointers(pointers)
-    for index, address in enumerate(addresses_of(where).tolist()):
+    for index, address in enumerate(_listed(where)):
         _lane(index, where.numel > 1, apart).take(address, nbytes, old, new, order, scope)
 
 
@@ -193,7 +199,7 @@ def may_wait(value: Tile, where: Tile) -> None:
     assert where.dtype.element_ty is not None
     nbytes = where.dtype.element_ty.itemsize
     if nbytes in (4, 8):
-        value.link = Cell("plain", addresses_of(where).tolist(), nbytes, 0, 0, "relaxed", "system")
+        value.link = Cell("plain", _listed(where), nbytes, 0, 0, "relaxed", "system")
         value.cell.lanes, value.cell.lines = [core.current()], [core.rank().line_count() - 1]
         value.cell.end = core.rank().mark()
 
@@ -274,6 +280,7 @@ class Condition:
         elif len(cell.addresses) > 1 and self.tile.shape == ():
             raise refuse("a loop that waits for several signals asks for something else than all of them")
         for lane, index, address in zip(cell.lanes, cell.lines, cell.addresses):
+            lane.rank.recording.holds_no_more(address, cell.place)
             lane.replace(index, _waiting_line(cell, relation, value, address, lane))
             lane.weakly(cell.order, index)
         if cell.kind == "plain":
@@ -309,13 +316,13 @@ def _waiting_line(cell: Cell, relation: str, value: int, address: int, lane: Lan
                          f"({core.told(core.place())})")
         return f"take {address:#x} {nbytes} {old} {new} {suffix}"
     if kind == "cas" and relation == "ne" and value == new:
-        recording.holds(address, nbytes, {old, new}, f"a loop of compare-and-swap from {old} to {new} that ends at anything but {new}")
+        recording.holds(address, {old, new}, f"a loop of compare-and-swap from {old} to {new} that ends at anything but {new}")
         return f"take {address:#x} {nbytes} {old} {new} {suffix}"
     if kind == "set" and relation in ("eq", "ne"):
         before = value if relation == "eq" else None
         if relation == "ne" and value == new:
             before = 0 if new != 0 else 1
-            recording.holds(address, nbytes, {before, new}, f"a loop of exchanges with {new} that ends at anything but {new}")
+            recording.holds(address, {before, new}, f"a loop of exchanges with {new} that ends at anything but {new}")
         if before is not None and before != new:
             return f"take {address:#x} {nbytes} {before} {new} {suffix}"
     raise refuse(f"a loop that repeats an atomic '{kind}' until its answer is "
@@ -330,7 +337,7 @@ def _wait_relation(lane: Lane, address: int, nbytes: int, relation: str, value: 
     if relation == "ne" and value == 0:
         return "!= 0"
     if relation == "ne":
-        lane.rank.recording.holds(address, nbytes, {0, value} if value == 1 else {0, 1, value},
+        lane.rank.recording.holds(address, {0, value} if value == 1 else {0, 1, value},
                                   f"a loop that ends when a signal is not {value}")
         if value == 1:
             return "== 0"

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from . import asm, core, data, spins
+from .alike import Number
 from .core import refuse
 from .data import TYPES, DType, Tile, binary, cast, elementwise, opaque, tile
 from .program import model, standin
@@ -38,14 +39,34 @@ class Range:
     """`range` in a kernel: its numbers are 32-bit, as in the compiled kernel."""
 
     def __init__(self, *bounds: Any, **_: Any) -> None:
-        self.numbers = builtins.range(*(operator.index(bound) for bound in bounds))
+        self.first, end, step = 0, _plain_number(bounds[0]), operator.index(bounds[2]) if len(bounds) > 2 else 1
+        if len(bounds) > 1:
+            self.first, end = end, _plain_number(bounds[1])
+        self.numbers = builtins.range(*(bound.now() if isinstance(bound, Number) else bound for bound in (self.first, end)), step)
+        if isinstance(self.first, Number) or isinstance(end, Number):
+            self._keep(end)
+
+    def _keep(self, end: Any) -> None:
+        """Only programs that go round as often are like this one: that is so if these comparisons have the same answers."""
+        forwards, turns = self.numbers.step > 0, len(self.numbers)
+        for number in (self.first + self.numbers.step * turn for turn in (turns - 1, turns) if turn >= 0):
+            if forwards:
+                bool(number < end)
+            else:
+                bool(number > end)
 
     def __iter__(self) -> Iterator[Tile]:
-        for number in self.numbers:
-            yield tile(number)
+        for turn in builtins.range(len(self.numbers)):
+            yield tile(self.first + turn * self.numbers.step)
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+
+def _plain_number(value: Any) -> Any:
+    """A whole number of Python, or one that differs from program to program."""
+    known = value.known if isinstance(value, Tile) and not value.origin else None
+    return known if isinstance(known, Number) else operator.index(value)
 
 
 def _least(*values: Any) -> Any:
@@ -186,8 +207,7 @@ def _launch(kernel: JITFunction, bound: Dict[str, Any], shape: Any, options: Dic
         raise refuse(f"a grid of {grid[0] * grid[1] * grid[2]} programs: at most {MAX_PROGRAMS} are possible")
     arguments = {name: _argument(value, name in kernel.constants) for name, value in bound.items()}
     warps = int(options.get("num_warps") or 4)
-    for _ in rank.launch(kernel.__name__, grid, warps * model()["threads"]):
-        kernel.body(**arguments)
+    rank.launch(kernel.__name__, grid, warps * model()["threads"]).run(lambda: kernel.body(**arguments))
 
 
 def jit(fn: Any = None, **_: Any) -> Any:
@@ -267,13 +287,10 @@ def heuristics(values: Dict[str, Callable[[Dict[str, Any]], Any]]) -> Callable[[
 # ---- the language: programs and shapes ----
 
 def program_id(axis: Any) -> Tile:
-    program = core.program()
-    where, axis = program.index, operator.index(axis)
+    axis = operator.index(axis)
     if axis not in (0, 1, 2):
         raise refuse(f"there is no axis {axis}: 0, 1 and 2 are known")
-    for size in program.grid[:axis]:
-        where //= size
-    return tile(where % program.grid[axis])
+    return tile(core.program().coordinate(axis))
 
 
 def num_programs(axis: Any) -> Tile:
