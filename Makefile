@@ -11,11 +11,10 @@ BUILD ?= build
 DESTDIR ?=
 PREFIX ?= /usr/local
 DIST ?= dist
-DEB_BUILD ?= build-deb
 # Whether the build folder has the tests, which `make test` and `make quick` build: if cmocka is installed.
 TESTS ?= $(shell pkg-config --exists cmocka 2>/dev/null && echo true || echo false)
 FOLDER ?=
-.PHONY: all deps quick test test-all test-rest test-long soak fuzz lint coverage abi demo bench bench-torch install uninstall dist wheel deb fresh format clean help
+.PHONY: all deps quick test test-all test-rest test-long soak fuzz lint coverage abi demo bench bench-torch install uninstall dist static wheel deb fresh format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) product
@@ -107,9 +106,14 @@ install: all ## install into PREFIX (/usr/local), below DESTDIR if given
 uninstall: ## remove what installs of this build have put anywhere
 	@scripts/place uninstall $(BUILD)
 
-dist: ## a source archive of the last commit: dist/peal-VERSION.tar.xz
-	@scripts/install release
+dist: ## all that is published, in dist/: source, static commands, wheels, .deb, npm, checksums, an SBOM
+	@scripts/install build release
+	@scripts/install cross 2>/dev/null || echo "no cross compiler here: the command for AArch64 is left out"
 	@scripts/dist $(DIST)
+
+static: ## the command in one file that needs no library: dist/peal-VERSION-linux-ARCH
+	@scripts/install build
+	@scripts/dist $(DIST) static
 
 wheel: ## the PyTorch backend for the installed torch: a wheel with libpeal inside, and its source, in dist/
 	@scripts/install build wheel
@@ -118,9 +122,7 @@ wheel: ## the PyTorch backend for the installed torch: a wheel with libpeal insi
 
 deb: ## Debian packages: libpeal0, libpeal-dev and peal in dist/
 	@scripts/install build release
-	@[ -f $(DEB_BUILD)/build.ninja ] || meson setup --prefix /usr --buildtype release -Dtests=false $(DEB_BUILD) >/dev/null
-	@ninja -C $(DEB_BUILD) >$(DEB_BUILD)/deb.log || { cat $(DEB_BUILD)/deb.log; exit 1; }
-	@scripts/deb $(DEB_BUILD) $(DIST)
+	@scripts/dist $(DIST) deb
 
 fresh: ## try demo, test and deb on a new Debian in a folder (as root)
 	@scripts/fresh
@@ -130,7 +132,7 @@ format: ## lay out all C files as .clang-format says
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove all build folders
-	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb build-coverage build-lint dist
+	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb build-coverage build-lint build-static build-static-aarch64 dist
 
 help:
 	@echo "make              build $(BUILD)/peal and the libraries"
