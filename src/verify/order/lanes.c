@@ -28,9 +28,32 @@ static bool has_cell(const struct step *s)
     return s->kind != STEP_NOP && s->kind != STEP_WHEN;
 }
 
-static bool is_edge(const struct program *p, uint32_t cell)
+/* Does the cell join nothing, and stay where it is when groups are exchanged? */
+static bool is_fixed(const struct lane_groups *g, uint32_t cell)
 {
-    return p->cells[cell].kind == CELL_FORK || p->cells[cell].kind == CELL_JOIN;
+    const struct program *p = g->p;
+    return p->cells[cell].kind == CELL_FORK || p->cells[cell].kind == CELL_JOIN ||
+           g->users[cell] > p->nranks + MANY_LANES;
+}
+
+/* How many threads have steps on each cell. */
+static bool count_users(struct lane_groups *g)
+{
+    const struct program *p = g->p;
+    uint32_t *last = calloc(p->ncells + 1u, sizeof *last);
+    g->users = calloc(p->ncells + 1u, sizeof *g->users);
+    for (uint32_t t = 0; t < p->nthreads && last && g->users; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            const struct step *s = &g->steps[p->threads[t].first_step + i];
+            if (has_cell(s) && last[s->cell] != t + 1) {
+                last[s->cell] = t + 1;
+                g->users[s->cell]++;
+            }
+        }
+    }
+    bool good = last && g->users;
+    free(last);
+    return good;
 }
 
 /* --- groups ---------------------------------------------------------------------------------- */
@@ -45,18 +68,20 @@ static uint32_t root_of(uint32_t *parent, uint32_t t)
 }
 
 /* Joins threads with a common cell; the root of a set is its first thread. */
-static bool join_threads(const struct program *p, const struct step *steps, uint32_t *parent)
+static bool join_threads(const struct lane_groups *g, uint32_t *parent)
 {
+    const struct program *p = g->p;
     uint32_t *user = calloc(p->ncells + 1u, sizeof *user);
     if (!user)
         return false;
     for (uint32_t t = 0; t < p->nthreads; t++) {
         parent[t] = t;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            const struct step *s = &steps[p->threads[t].first_step + i];
-            if (!has_cell(s) || is_edge(p, s->cell))
+            const struct step *s = &g->steps[p->threads[t].first_step + i];
+            if (!has_cell(s) || is_fixed(g, s->cell))
                 continue;
-            uint32_t a = root_of(parent, t), b = user[s->cell] ? root_of(parent, user[s->cell] - 1) : a;
+            uint32_t a = root_of(parent, t),
+                     b = user[s->cell] ? root_of(parent, user[s->cell] - 1) : a;
             parent[a > b ? a : b] = a > b ? b : a;
             user[s->cell] = t + 1;
         }
@@ -93,8 +118,9 @@ static bool exchange_cell(struct exchange *x, uint32_t from, uint32_t to)
     const struct cell *a = &p->cells[from], *b = &p->cells[to];
     if (x->image[from] || x->origin[to])
         return x->image[from] == to + 1 && x->origin[to] == from + 1;
-    if (a->kind != b->kind || a->uninitialised != b->uninitialised ||
-        p->initial[from] != p->initial[to] || (is_edge(p, from) && from != to))
+    if (a->kind != b->kind || a->uninitialised != b->uninitialised || a->relaxed != b->relaxed ||
+        a->scoped != b->scoped || a->sets != b->sets || a->adds != b->adds ||
+        p->initial[from] != p->initial[to] || (is_fixed(x->g, from) && from != to))
         return false;
     x->image[from] = to + 1;
     x->origin[to] = from + 1;
@@ -177,7 +203,7 @@ bool peal_lanes_find(struct lane_groups *g, const struct program *p, const struc
     g->members = calloc(n, sizeof *g->members);
     g->like = calloc(n, sizeof *g->like);
     bool good = parent && g->group && g->place && g->first && g->members && g->like &&
-                join_threads(p, steps, parent);
+                count_users(g) && join_threads(g, parent);
     if (good) {
         list_members(g, parent);
         good = find_equal(g);
@@ -195,6 +221,7 @@ void peal_lanes_release(struct lane_groups *g)
     free(g->first);
     free(g->members);
     free(g->like);
+    free(g->users);
     *g = (struct lane_groups){0};
 }
 
@@ -214,6 +241,12 @@ static uint32_t image_of(const struct lane_groups *g, uint32_t a, uint32_t b, ui
     else if (own == b)
         other = a;
     return g->members[g->first[other] + g->place[thread]];
+}
+
+uint32_t peal_lanes_image(const struct lane_groups *g, uint32_t thread)
+{
+    uint32_t own = g->group[thread];
+    return image_of(g, own, g->like[own], thread);
 }
 
 void peal_lanes_carry(const struct lane_groups *g, struct clock_query *queries, uint64_t count)

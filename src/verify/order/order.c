@@ -284,14 +284,48 @@ static void split_turn(struct step *s)
     s->flags &= (uint8_t)~STEP_WEAK;
 }
 
+/* The steps of one thread of which only those remain that carry order. `run` has its clock array. */
+static void order_thread(const struct program *p, const struct weak_changes *weak, struct run *run,
+                         uint32_t t, struct step *steps)
+{
+    bool known = false;
+    for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+        struct step *s = &steps[i];
+        if (s->kind == STEP_TURN)
+            split_turn(s);
+        if ((peal_step_is_notify(s) || s->kind == STEP_WAIT) && (s->flags & STEP_WEAK)) {
+            s->kind = STEP_NOP;
+        } else if ((s->kind == STEP_WAIT || s->kind == STEP_TURN) && p->cells[s->cell].relaxed) {
+            /* A relaxed add to a cell that is also set: any value, and no order. One that does not
+             * reach the waiting lane takes away what the others have released. */
+            const struct cell *cell = &p->cells[s->cell];
+            if (cell->scoped || (cell->sets && cell->adds)) {
+                s->kind = STEP_NOP;
+                continue;
+            }
+            if (!known)
+                run_lazily(run, t);
+            known = true;
+            int64_t value = free_value(p, weak, run->clock, t, i);
+            if (p->cells[s->cell].sets)
+                s->kind = value >= s->value ? STEP_NOP : STEP_WAIT;
+            else
+                s->value -= value;
+        }
+    }
+}
+
 /* Copies the steps so that only those remain that carry order: a relaxed wait passes, a wait that
- * relaxed notifies can satisfy passes, a relaxed add counts from the start. NULL: out of memory. */
+ * relaxed notifies can satisfy passes, a relaxed add counts from the start. What remains of a thread
+ * remains of those for which it stands (lanes.h). NULL: out of memory. */
 static struct step *order_steps(const struct program *p)
 {
     struct step *steps = malloc((p->nsteps + 1) * sizeof *steps);
     uint32_t *clock = malloc((p->nsteps + 1) * sizeof *clock);
     struct weak_changes weak;
     struct run run = {0};
+    struct lane_groups lanes;
+    bool alike = peal_lanes_find(&lanes, p, p->steps);
     if (!find_weak_changes(p, &weak) || !steps || !clock || !peal_run_init(&run, p)) {
         free(steps);
         steps = NULL;
@@ -300,35 +334,22 @@ static struct step *order_steps(const struct program *p)
     memcpy(steps, p->steps, p->nsteps * sizeof *steps);
     run.clock = clock;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        bool known = false;
+        if (!alike || peal_lanes_stands(&lanes, t))
+            order_thread(p, &weak, &run, t, steps + p->threads[t].first_step);
+    }
+    for (uint32_t t = 0; t < p->nthreads && alike; t++) {
+        struct step *own = steps + p->threads[t].first_step;
+        const struct step *like = steps + p->threads[peal_lanes_image(&lanes, t)].first_step;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            struct step *s = &steps[p->threads[t].first_step + i];
-            if (s->kind == STEP_TURN)
-                split_turn(s);
-            if ((peal_step_is_notify(s) || s->kind == STEP_WAIT) && (s->flags & STEP_WEAK)) {
-                s->kind = STEP_NOP;
-            } else if ((s->kind == STEP_WAIT || s->kind == STEP_TURN) &&
-                       p->cells[s->cell].relaxed) {
-                /* A relaxed add to a cell that is also set: any value, and no order. One that
-                 * does not reach the waiting lane takes away what the others have released. */
-                const struct cell *cell = &p->cells[s->cell];
-                if (cell->scoped || (cell->sets && cell->adds)) {
-                    s->kind = STEP_NOP;
-                    continue;
-                }
-                if (!known)
-                    run_lazily(&run, t);
-                known = true;
-                int64_t value = free_value(p, &weak, clock, t, i);
-                if (p->cells[s->cell].sets)
-                    s->kind = value >= s->value ? STEP_NOP : STEP_WAIT;
-                else
-                    s->value -= value;
-            }
+            own[i].kind = like[i].kind;
+            own[i].value = like[i].value;
+            own[i].flags = like[i].flags;
         }
     }
     peal_run_release(&run);
 done:
+    if (alike)
+        peal_lanes_release(&lanes);
     release_weak_changes(&weak);
     free(clock);
     return steps;
