@@ -723,7 +723,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
     signal.signal(signal.SIGALRM, _too_long)
     name, own = os.path.splitext(os.path.basename(given.file))[0], os.getpid()
     try:
-        make = _recorder(given)
+        try:
+            with open(given.file, "rb"):
+                make = _recorder(given)
+        except OSError as error:
+            raise Refused(f"cannot read '{given.file}': {error.strerror}") from None
         for ranks in given.ranks or sorted({world_size(given.file, number) for number in given.fallback}):
             for count in given.counts or [None]:
                 where = os.path.join(given.folder, f"{name}-{ranks}-{count or 'own'}.rec")

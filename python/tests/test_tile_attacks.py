@@ -125,10 +125,31 @@ class Refusals(unittest.TestCase):
         self.assertIn(" set -2147483648 ", record(kernel("tl.atomic_xchg(f, 2147483648)")))
 
     def test_what_the_host_puts_into_flags(self):
-        for value, assumed in (0, False), (1, False), (5, True):
-            text = record(kernel("while tl.atomic_add(f, 0, sem='acquire') == 1:\n    pass\ntl.atomic_xchg(f, 1)",
-                                 f"k[(1,)](x, y, box, f)\ncore.rank().host_write(f.region, 0, 64, {value})\nk[(1,)](x, y, box, f)"))
-            self.assertEqual("finds nothing but 0, 1" in text or "is not 1 finds nothing" in text, assumed, value)
+        for value in 0, 1, 5:
+            text = kernel("while tl.atomic_add(f, 0, sem='acquire') == 1:\n    pass\ntl.atomic_xchg(f, 1)",
+                          f"k[(1,)](x, y, box, f)\ncore.rank().host_write(f.region, 0, 64, {value})\nk[(1,)](x, y, box, f)")
+            if value < 2:
+                self.assertIn("== 0", record(text))
+            else:
+                with self.assertRaisesRegex(Refused, "ends when a signal is not 1 can be expressed if nothing else is in the signal, and it is set to 5"):
+                    record(text)
+
+    def test_single_swaps_bits_and_maxima(self):
+        for body, why in (("tl.atomic_cas(f, 0, 1)", ""), ("tl.atomic_cas(f, 0, 1)\ntl.atomic_xchg(f, 2)", "a compare-and-swap from 0 to 1 without a loop"),
+                          ("tl.atomic_cas(f, 0, 1)\ntl.atomic_add(f, 1)", "set in other ways"), ("tl.atomic_or(f, 4)", ""),
+                          ("tl.atomic_or(f, 4)\ntl.atomic_or(f, 2)", "an atomic 'or' with"), ("tl.atomic_max(f, 3)", ""),
+                          ("tl.atomic_max(f, 3)\ntl.atomic_max(f, 4)", "to no less than before"), ("tl.atomic_max(f, 3)\ntl.atomic_max(f, 3)", ""),
+                          ("tl.atomic_max(f, 3)\ntl.atomic_add(f, 2)", "set in other ways"), ("tl.atomic_max(far(f, other, tl.int32), 3)", ""),
+                          ("tl.atomic_max(far(f, 0, tl.int32), 3)", "if one program alone changes it")):
+            with self.subTest(body):
+                if why:
+                    with self.assertRaisesRegex(Refused, why):
+                        record(kernel(body))
+                else:
+                    self.assertIn("notify", record(kernel(body)))
+
+    def test_answers_that_are_stored(self):
+        self.assertIn("what an atomic answered is stored at", record(kernel("tl.store(f + 1, tl.atomic_add(f, 1))")))
 
     def test_of_bits(self):
         self.refused("tl.store(y + i, tl.load(x + i).to(tl.float16, bitcast=True))", 0, "different sizes")
@@ -201,6 +222,14 @@ class Commands(unittest.TestCase):
                 self.assertIn(why, said[-4000:])
                 self.assertEqual(process.returncode == 0, why == "proved", said[-4000:])
                 self.nothing_is_left(folder)
+
+    def test_a_missing_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, why in ("nothing.py", "No such file or directory"), (".", None):
+                done = subprocess.run([COMMAND, "verify", name], cwd=folder, text=True, check=False, capture_output=True)
+                self.assertNotIn("Error", done.stderr)
+                self.assertIn(why or "", done.stderr)
+                self.assertNotEqual(done.returncode, 0)
 
     def test_names_that_are_not_ascii(self):
         with tempfile.TemporaryDirectory(suffix="-größe 数") as folder:

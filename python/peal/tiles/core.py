@@ -393,6 +393,7 @@ class Recording:
         self.inputs: Dict[str, bytes] = {}  # --input, by the names of memory
         self.cells: Set[Tuple[int, int]] = set()
         self.values: Dict[int, Set[Optional[int]]] = {}  # what each signal is set to; None: it is added to
+        self.maxima: Dict[int, Tuple[Lane, Set[int]]] = {}  # signals that atomic maxima change: who does, and to what
         self.held: Dict[Tuple[int, Place], Tuple[Set[int], str]] = {}
 
     def tried(self, kind: str, said: str) -> str:
@@ -432,9 +433,11 @@ class Recording:
         fills = [line for rank_ in self.rank for line in rank_.writer.lines if isinstance(line, Fill)] if self.held else []
         for (address, where), (values, why) in self.held.items():
             filled = {None if fill.value is None else int(fill.value) for fill in fills if fill.address <= address < fill.address + fill.nbytes}
-            if not self.values.get(address, set()) | filled <= {0, *values}:
-                numbers = ", ".join(str(value) for value in sorted({0, *values}))
-                self.assume(f"holds {told(where)}", f"that {why} finds nothing but {numbers} there ({told(where)})")
+            found = self.values.get(address, set()) | filled
+            if not found <= {0, *values}:
+                others = sorted(found - {0, None, *values})  # type: ignore[type-var]
+                what = f"to {', '.join(map(str, others))}" if others else "in other ways"
+                raise Refused(f"{told(where)}: {why} can be expressed if nothing else is in the signal, and it is set {what}, too")
 
     def contract(self, implements: str, input_: str, output: str, op: str = "sum", root: Optional[int] = None) -> None:
         self.promise = f"{implements} input {input_} output {output} op {op}" + ("" if root is None else f" root {root}")

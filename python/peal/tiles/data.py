@@ -685,6 +685,7 @@ def store(pointers: Any, value: Any, mask: Any = None) -> None:
     source = value
     if source.store is None:  # the answer of an atomic or a signal: some number
         for part in fold(np.unique(addresses_of(pointers)[slice(None) if chosen is None else chosen]), element.peal):
+            lane.rank.recording.note(f"what an atomic answered is stored at {core.told(core.place())}: which number that is, is not judged")
             lane.compute("answer", [part.memory], [])
         return
     held = source.store

@@ -105,9 +105,19 @@ def _line(kind: str, address: int, nbytes: int, old: int, new: int, order: str, 
     if kind == "and" and new == 0:
         return lane.notify(address, nbytes, "set", 0, order, scope)
     if kind == "max":
-        recording.assume("max", f"that a signal that an atomic maximum sets to {new} was not larger before ({core.told(core.place())})")
+        _rises(lane, int(address), new)
         return lane.notify(address, nbytes, "set", new, order, scope)
     raise refuse(f"an atomic '{kind}' of a signal cannot be expressed")
+
+
+def _rises(lane: Lane, address: int, new: int) -> None:
+    """A maximum sets the signal, if one lane alone changes it and never to less than before."""
+    recording = lane.rank.recording
+    who, before = recording.maxima.setdefault(address, (lane, {0}))
+    if who is not lane or new < max(before):
+        raise refuse("an atomic maximum of a signal can be expressed if one program alone changes it, and to no less than before")
+    before.add(new)
+    recording.holds(address, before, "an atomic maximum")
 
 
 def atomic(kind: str, pointers: Any, value: Any, compare: Any = 0, mask: Any = None, sem: Any = None, scope: Any = None,
