@@ -697,6 +697,23 @@ class Constructs(unittest.TestCase):
             self.assertEqual(verdict(BARRIER.format(twice=False), 5, "--calls", str(calls))[0], wanted)
         self.assertEqual(verdict(BARRIER.format(twice=False), 5, "--between", "barrier")[0], "proved")
 
+    def test_any_number_of_calls(self):
+        """Three calls tell of all where all of the first comes before all of the third."""
+        twice = BARRIER.format(twice=True)
+        grows = next(text for name, text, *_ in CONSTRUCTS if name == "an operand that is also the result")
+        for text, ranks, words in (
+                (RING, 4, "proved for any number of calls"),
+                (permute(), 4, "proved for any number of calls"),      # Pallas has inserted a barrier of all devices
+                (twice, 4, "proved for any number of calls"),
+                (twice, 9, "for 3 calls only: part of a call may go on when the one after the next begins"),  # neighbours meet, twice each call
+                (grows, 2, "for 3 calls only: each call writes 'x_ref"),
+                ("state = [0]\n" + permute(after="state[0] += 1; o_ref[0:1] = x_ref[0:1] * state[0]", space="VMEM"), 2, "for 3 calls only: call")):
+            found, said = verdict(text, ranks)
+            self.assertEqual(found, "proved", said)
+            self.assertIn(words, re.sub(r"\s+", " ", said))
+        for words in ("assumed: that later calls go on like the 3 that were recorded",):
+            self.assertIn(words, re.sub(r"\s+", " ", verdict(RING, 2)[1]))
+
     def test_contracts(self):
         text = RING.replace("F32 =", "").replace("x = data(8, 128)", "x = data(8, 128, dtype=jnp.int32)").replace(
             "VMEM((2, 8, 128), F32)", "VMEM((2, 8, 128), jnp.int32)").replace("call(ring, x,", "call(ring, x, dtype=jnp.int32,")

@@ -116,6 +116,22 @@ class Answers(unittest.TestCase):
             said = self.verify(text, "-n", "2", *options)
             self.assertIn(words, said)
 
+    def test_a_loop_goes_on_until_calls_are_alike(self):
+        for loop, words in (("range(3)", "proved for any number of calls"),      # two boxes in turn: period 2, seen twice in four calls
+                            ("range(0, 6, 2)", "refuted"),                       # always the first box
+                            ("[0, 1, 2]", "proved for 3 calls at 2 ranks"),
+                            ("range(3)[:2]", "proved for any number of calls")):
+            self.assertIn(words, self.verify(PUSH.replace("peal.calls()", loop), "-n", "2"), loop)
+        text = PUSH.replace("peal.calls()", "range(3)").replace("call % 2", "[0, 1, 0][call]")  # there is no fourth call
+        self.verify(text, "-n", "2")
+        self.assertIn("proved for 3 calls at 2 ranks", self.folded)
+        self.assertIn("for 3 calls only: ", self.folded)
+
+    def test_why_it_is_for_some_calls_only(self):
+        text = PUSH.replace("call % 2", "0").replace("call + 1", "[1, 2, 5][call]")
+        self.verify(text, "-n", "2", "--between", "barrier")
+        self.assertIn(f"for 3 calls only: call 2 does not do what call 1 does: run.py:{line_of(text, '# the signal')}", self.folded)
+
     def test_several_numbers_of_ranks(self):
         said = self.verify(PUSH, "-n", "2,4")
         self.assertTrue(said.startswith("run.py: proved for any number of calls at 2, 4 ranks\n"), said)

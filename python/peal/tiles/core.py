@@ -347,6 +347,18 @@ class Rank:
             stream.done, stream.hub_ahead = 0, False
             stream.forked.clear()
 
+    def host_waited(self) -> None:
+        """The host has waited for what its stream did last: that comes before what any stream is given from here on."""
+        hub, others = self.host(), [stream for stream in self.streams.values() if stream.number != self.stream_number]
+        if not any(stream.done or stream.forked for stream in others):
+            self.stream().hub_ahead = True
+            self.meet_all()
+            return
+        for stream in others:
+            stream.meet().after(hub)
+            stream.hub_ahead = True
+        self.stream().hub_ahead = True
+
     def end_call(self) -> None:
         """With one stream, or if that is tried, a call comes before the next one on all lanes."""
         if len(self.streams) == 1 or ("streams", ("-", 0)) in self.recording.tries:
@@ -388,7 +400,9 @@ class Recording:
         self.tries: Dict[Tuple[str, Place], str] = {}  # what is tried, whether it would fix the program: `sem` at a place is another one
         self.edits: List[Any] = []   # what edits.py has to know of changes that were tried
         self.on_line: Optional[Callable[[Place], bool]] = None  # of what is tried: did it do something before the line?
-        self.asked = 1 << 30  # calls that the verdict is for, if they are not alike
+        self.asked = 1 << 30  # calls that the program makes: more may be recorded
+        self.is_folded = False
+        self.instrument: Optional[Callable[[Recording, List[List[List[str]]]], List[List[List[str]]]]] = None  # of all calls: ordered.py
         self.let_others_run: Optional[Callable[[Callable[[], bool]], None]] = None  # until something is so, or no rank can go on
         self.inputs: Dict[str, bytes] = {}  # --input, by the names of memory
         self.cells: Set[Tuple[int, int]] = set()
@@ -442,12 +456,14 @@ class Recording:
     def contract(self, implements: str, input_: str, output: str, op: str = "sum", root: Optional[int] = None) -> None:
         self.promise = f"{implements} input {input_} output {output} op {op}" + ("" if root is None else f" root {root}")
 
-    def host_barrier(self, rank: Rank, group: Optional[Sequence[int]] = None) -> None:
+    def host_barrier(self, rank: Rank, group: Optional[Sequence[int]] = None, blocks: bool = False) -> None:
         """All ranks of the group call it: what each did before comes before what any does after."""
         if ("streams", ("-", 0)) in self.tries:
             rank.meet_all()
         if self.meet("host_barrier", rank, rank.host, group):
             rank.stream().hub_ahead = True
+            if blocks and len(rank.streams) > 1:
+                rank.host_waited()
 
     def meet(self, name: str, rank: Rank, lane: Callable[[], Lane], group: Optional[Sequence[int]] = None) -> bool:
         """A lane of each rank of the group meets the others; False: there are none. Credits: each adds one at all others, and takes one of
@@ -484,7 +500,10 @@ class Recording:
             region.zeroed |= region.name == self.tries.get(("zero", ("-", 0)))
         cells = self._all_cells()
         done = [[self._spelled(rank_.writer.lines[a:b], cells) for a, b in rank_.parts()] for rank_ in self.rank]
-        folded = self._fold(done)
+        if self.instrument is not None:
+            done = self.instrument(self, done)
+        folded = None if self.instrument else self._fold(done)
+        self.is_folded = folded is not None
         calls = min(len(self.rank[0].calls), self.asked)
         if folded and any(parts[-1] for parts in done):
             self.note("what the program does after its calls is left out")
@@ -492,8 +511,6 @@ class Recording:
             self.assume("calls", f"that later calls go on like the {len(self.rank[0].calls)} that were recorded"
                         + (", with values of flags that rise as they do there" if folded.rises else ""))
         self._say_who_zeroes()
-        if not folded:
-            self._promise_of(calls)
         yield from head(self.name, self.ranks, 0 if folded else 1, self.promise)
         yield f"calls {calls} period {folded.period if folded else 0}"
         for text in [*self.notes, *(f"assumes {text}" for text in self.assumed.values())]:
@@ -511,23 +528,6 @@ class Recording:
                 yield from numbered(parts[1:calls + 1]) if calls else parts[1]
                 yield "call 0"
                 yield from parts[-1]
-
-    def _promise_of(self, calls: int) -> None:
-        """Memory that each call makes anew is promised as the last call that is shown made it."""
-        rank_, words = self.rank[0], (self.promise or "").split()
-        if not words or len(rank_.calls) <= calls:
-            return
-        for at in (2, 4):  # NAME input REGION output REGION
-            number = next((number for number, region in enumerate(rank_.made) if region.name == words[at]), 0)
-            call = bisect.bisect_right(rank_.made_before, number) - 1
-            if call >= calls:
-                there = rank_.made[rank_.made_before[calls - 1] + number - rank_.made_before[call]]
-                for each in self.rank:
-                    for region in each.regions:
-                        if region.name == there.name:
-                            region.kind, region.shared, region.kept, region.zeroed = "out" if at == 4 else "inout", True, True, False
-                words[at] = there.name
-        self.promise = " ".join(words)
 
     def _say_who_zeroes(self) -> None:
         starts = sorted(address for address, _ in self.cells)
@@ -548,8 +548,10 @@ class Recording:
         return fold([parts[1:-1] for parts in done])
 
     def alike(self, rank: Rank) -> bool:
-        """Are the calls of a rank alike, as far as they are recorded? It is asked at the end of a call."""
+        """Are the calls of a rank alike, as far as they are recorded, or can they not be, because lanes go on? It is asked at the end of a call."""
         rank.end_call()
+        if rank.writer.lines[-1:] != ["join"]:
+            return True
         at = [*rank.calls, len(rank.writer.lines)]
         cells = self._all_cells()
         found = fold([[self._spelled(rank.writer.lines[a:b], cells) for a, b in zip(at, at[1:])]])

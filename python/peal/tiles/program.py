@@ -19,7 +19,7 @@ import types
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..record import OutOfTime
-from . import contracts, core, statements
+from . import contracts, core, ordered, statements
 from .calls import MAX_PERIOD
 from .core import Rank, Recording, Refused, Region, refuse
 from .statements import Repeated
@@ -100,7 +100,7 @@ class World:
         self.calls_used = False
         self.more_calls = 0                 # than asked for: to see whether they are alike with a longer period
         self.recording.tries, self.recording.edits = options.tries, options.edits
-        self.recording.asked = 1 << 30 if self.repeated.loop else options.calls
+        self.recording.instrument = ordered.asked if ordered.SETTING in options.tries else None
         self.recording.let_others_run = lambda ready: self.wait_until(ready, None)
         self.threads: List[threading.Thread] = []
         self.turn = 0
@@ -383,11 +383,12 @@ def exchange(value: Any, group: Optional[Sequence[int]] = None) -> List[Any]:
     return world().exchange(value, group)
 
 
-def barrier(group: Optional[Sequence[int]] = None) -> None:
-    """All ranks meet, and so do their devices: what was launched before comes before what is launched after, on all of them."""
+def barrier(group: Optional[Sequence[int]] = None, blocks: bool = True) -> None:
+    """All ranks meet, and so do their devices: what was launched before on the stream comes before what is launched after, on all of them.
+    If that blocks the host, before what is launched after on any stream."""
     fresh = world().exchange(rank().is_fresh(), group, "the other ranks at a barrier")
     if not all(fresh):
-        world().recording.host_barrier(rank(), group)
+        world().recording.host_barrier(rank(), group, blocks)
 
 
 def _loop(iterable: Iterable[Any], line: int) -> Iterable[Any]:
@@ -404,7 +405,7 @@ def _iterations(iterable: Iterable[Any], loop: Tuple[int, int], are_calls: bool)
     here, mine = world(), core.rank()
     here.calls_used |= are_calls
     try:
-        for number, value in enumerate(iterable):
+        for number, value in enumerate(_more(iterable) if are_calls else iterable):
             if are_calls:
                 mine.begin_call()
             mine.loops.append((*loop, number))
@@ -418,20 +419,25 @@ def _iterations(iterable: Iterable[Any], loop: Tuple[int, int], are_calls: bool)
             mine.end_calls()
 
 
+def _more(iterable: Iterable[Any]) -> Iterator[Any]:
+    """The calls of the program. Numbers go on as they do where these do not show with which period calls are alike: a period has to be seen
+    twice, and 2 is the usual one."""
+    yield from iterable
+    if not isinstance(iterable, range):
+        return
+    here, number = world(), len(iterable)
+    here.recording.asked = number
+    for count in (4, 2 * MAX_PERIOD):
+        if number < count and here.wants_more_calls(number):
+            here.more_calls = count
+            yield from (iterable.start + iterable.step * at for at in range(number, count))
+            number = count
+
+
 def calls() -> Iterator[int]:
     """`for _ in peal.calls():` marks what the program repeats; memory from before it is kept."""
-    here = world()
-    here.calls_used = True
-    count, number = here.options.calls, 0
-    while number < count:
-        rank().begin_call()
-        yield number
-        if here.options.between == "barrier":
-            barrier()
-        number += 1
-        if number == count and here.wants_more_calls(number):
-            count = here.more_calls = 4 if number < 4 else 2 * MAX_PERIOD  # a period has to be seen twice: 2 is the usual one
-    rank().end_calls()
+    world().calls_used = True
+    return _iterations(range(world().options.calls), (0, 0), True)
 
 
 # ---- contracts ----
@@ -509,11 +515,13 @@ def record(path: str, ranks: int, given: Options) -> str:
             pass  # the second run says it better
     here = World(path, ranks, given, repeated)
     try:
-        return _run(here, False, _finish)
+        text: str = _run(here, False, _finish)
+        if here.recording.is_folded or not here.more_calls:
+            return text
     except Exception:
         if not here.more_calls:
             raise
-    return _run(World(path, ranks, given, repeated, exact=True), False, _finish)  # it may be made for the calls that were asked for
+    return _run(World(path, ranks, given, repeated, exact=True), False, _finish)  # more calls than the program makes tell nothing, or fail
 
 
 def _imports_jax(path: str) -> bool:

@@ -70,8 +70,8 @@ def exchange(value: Any, group: Any = None) -> List[Any]:
     return program.exchange(value, _group(group).ranks)
 
 
-def barrier(group: Any = None, *_: Any, **__: Any) -> None:
-    program.barrier(_group(group).ranks)
+def barrier(group: Any = None, *_: Any, blocks: bool = True, **__: Any) -> None:
+    program.barrier(_group(group).ranks, blocks)
 
 
 # ---- collectives of tensors ----
@@ -82,7 +82,7 @@ def _collective(name: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], 
     members = exchange([(_now(one), one._storage.holds() if one.nbytes == one._storage.nbytes else None) for one in inputs], group)
     on_device = any(one.is_cuda for one in [*outputs, *inputs])
     if on_device:
-        barrier(group)
+        barrier(group, blocks=False)
     known = [[array for array, _ in one] for one in members]
     if all(array is not None for one in known for array in one):
         for out, value in zip(outputs, _numbers(name, known, _group(group))):
@@ -172,7 +172,7 @@ def _uneven(output: Tensor, tensor: Tensor, to: Any, of: Any, group: Any) -> Any
 def broadcast(tensor: Tensor, src: int = 0, group: Any = None, async_op: bool = False) -> Any:
     value = exchange(_now(tensor), group)[_group(group).ranks.index(src)]
     if tensor.is_cuda:
-        barrier(group)
+        barrier(group, blocks=False)
     if value is not None:
         tensor.copy_(from_host(value, tensor))
     elif tensor.is_cuda:

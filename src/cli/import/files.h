@@ -46,6 +46,7 @@ struct peal_file_task {
     bool wrong_ranks;               /* --ranks does not fit */
     const char *patch; /* all fixes, and what was done with them; NULL: there are none */
     bool fixed;
+    bool all_calls; /* of a program: some calls were proved, and stand for any number */
     const char *remedy,
         *no_remedy; /* of a program: settings of the recorder that prove it; or why there are none */
     PEAL_VEC(struct peal_file_run) runs;

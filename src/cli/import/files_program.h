@@ -15,7 +15,9 @@ void peal_program_place_steps(struct peal_file_task *task, struct peal_file_run 
 /* "for any number of calls", "for 3 calls": what a proof speaks of. */
 void peal_program_scope(const struct peal_file_task *task, const struct peal_verification *v,
                         struct peal_text *out);
-/* files_program_fix.c. Looks for a change of one line that proves the first number of ranks that is refuted, and adds it to its
+/* files_program_fix.c. Where some calls of a program are proved that are no launches: does that tell of any number of calls? */
+void peal_program_ask_for_all_calls(const struct peal_files_job *job);
+/* Looks for a change of one line that proves the first number of ranks that is refuted, and adds it to its
  * findings. */
 void peal_program_find_fix(const struct peal_files_job *job);
 /* --fix: makes that change in the author's file, if it is one of a line, and says so. After the reports, which show the file as it was. */

@@ -77,6 +77,47 @@ static bool helps(const struct peal_files_job *job, const struct peal_file_task 
     return proved;
 }
 
+/* --- any number of calls --------------------------------------------------------------------- */
+
+/* Adds what is assumed of later calls, or why nothing is said of them. */
+static void say_calls(struct peal_file_task *task, bool proved, const char *words)
+{
+    struct peal_pos pos = {NULL, 1, 1, 1};
+    if (task->all_calls)
+        peal_finding_add(&task->findings, PEAL_FINDING_NOTE, "recorded", pos,
+                         "assumes that later calls go on like the %u that were recorded",
+                         task->facts.calls);
+    else if (!proved && strcmp(words, "yes") == 0)
+        peal_finding_add(&task->findings, PEAL_FINDING_NOTE, "recorded", pos,
+                         "for %u calls only: part of a call may go on when the one after the next "
+                         "begins (%u ranks)",
+                         task->facts.calls, task->facts.nranks);
+    else if (words[0])
+        peal_finding_add(&task->findings, PEAL_FINDING_NOTE, "recorded", pos,
+                         "for %u calls only: %s", task->facts.calls, words);
+}
+
+void peal_program_ask_for_all_calls(const struct peal_files_job *job)
+{
+    enum { LEAST_CALLS = 3 };
+    for (size_t i = 0; i < job->ntasks; i++) {
+        struct peal_file_task *task = &job->tasks[i];
+        const struct peal_verification *v = task->runs.at[0].answer;
+        struct peal_text words = {0};
+        char ranks[16];
+        if (!v || v->verdict != PEAL_PROVED || v->ops > LARGE || task->facts.period ||
+            task->facts.calls < LEAST_CALLS)
+            continue;
+        snprintf(ranks, sizeof ranks, "%u", task->facts.nranks);
+        bool proved = helps(job, task, "try=ordered 0 all -\n", ranks, &words);
+        task->all_calls = proved && strcmp(peal_text_or_empty(peal_text_get(&words)), "yes") == 0;
+        say_calls(task, proved, peal_text_or_empty(peal_text_get(&words)));
+        peal_text_release(&words);
+    }
+}
+
+/* --- the search for a change ----------------------------------------------------------------- */
+
 /* What was asked, and the first change that helps at the number of ranks of the counterexample alone. */
 struct program_search {
     const struct peal_files_job *job;

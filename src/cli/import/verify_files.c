@@ -430,8 +430,10 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
     peal_progress_begin(&progress);
     verify_all(job, &progress);
     peal_progress_end(&progress);
-    if (job->cli && peal_program_is(job))
+    if (job->cli && peal_program_is(job)) {
+        peal_program_ask_for_all_calls(job);
         peal_program_find_fix(job);
+    }
     struct peal_files_tally t = count_files(job);
     int code = exit_code(&t);
     if (job->ntasks == 1 && job->tasks[0].wrong_ranks) {
