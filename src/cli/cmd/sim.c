@@ -173,7 +173,8 @@ static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *set
                                              .log = options->trace || options->html,
                                              .strict = options->strict},
                                  .launches = (uint32_t)options->launches,
-                                 .find_slots = true};
+                                 .find_slots = true,
+                                 .find_hash = options->json};
     *code = PEAL_EXIT_USAGE;
     if (setup->file ? !take_file(cli, setup, job, code) : !bind_kernel(cli, setup, options, job))
         return false;

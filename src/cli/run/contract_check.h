@@ -23,8 +23,23 @@ struct peal_contract_case peal_contract_case_of(const struct peal_plan *plan, ui
  * root's, and nothing comes before rank 0 in an exscan. */
 bool peal_contract_promises(const struct peal_contract_case *c);
 
-/* Element i of the output; only if the contract defines it. */
-double peal_contract_expected(const struct peal_contract_case *c, uint64_t i);
+/* Which elements were computed; NULL: all. */
+struct peal_contract_carried {
+    void *context;
+    bool (*has)(void *context, uint64_t element);
+};
+
+/* The first element that differs. */
+struct peal_contract_wrong {
+    uint64_t element;
+    double want;
+};
+
+/* How many of elements [from, from + count) of the output, which are at `at`, are wrong. */
+uint64_t peal_contract_compare(const struct peal_contract_case *c, enum peal_dtype dtype,
+                               const void *at, uint64_t from, uint64_t count,
+                               const struct peal_contract_carried *carried,
+                               struct peal_contract_wrong *first);
 
 /* Reads the rank's output; returns how many elements are wrong, and the first of them. Only for
  * plans with a contract that has data. */

@@ -5,6 +5,7 @@
 
 #include "compute/compute.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,15 +13,30 @@
 
 enum { CHUNK = 256 };
 
-double peal_promise_input(const struct peal_plan *plan, uint32_t rank, uint32_t buf, uint64_t i)
+static void promise_inputs(const struct peal_plan *plan, uint32_t rank, uint32_t buf,
+                           uint64_t first, uint64_t count, double *out)
 {
     const struct peal_buf *b = &peal_plan_bufs(plan)[buf];
-    if (plan->contract != PEAL_CONTRACT_NONE || !plan->promises.count)
-        return peal_sample_input(rank, i);
+    if (plan->contract != PEAL_CONTRACT_NONE || !plan->promises.count) {
+        peal_sample_inputs(rank, first, count, out);
+        return;
+    }
     /* Few and small where sums would be rounded. */
     uint64_t numbers = peal_dtype_size((enum peal_dtype)b->dtype) < 4 ? 3 : 7;
     uint64_t where = peal_hash_u64((uint64_t)rank << 32 | b->param, 1);
-    return (double)(1 + peal_hash_u64(i, where) % numbers);
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = (double)(1 + peal_hash_u64(first + i, where) % numbers);
+}
+
+void peal_promise_fill(const struct peal_plan *plan, uint32_t rank, uint32_t buf, uint64_t count,
+                       enum peal_dtype dtype, void *at)
+{
+    double values[CHUNK];
+    for (uint64_t done = 0; done < count; done += CHUNK) {
+        uint64_t n = peal_size_min(CHUNK, count - done);
+        promise_inputs(plan, rank, buf, done, n, values);
+        peal_sample_put_all((char *)at + done * peal_dtype_size(dtype), dtype, n, values);
+    }
 }
 
 static bool is_number(const struct peal_plan *plan, uint32_t buf)
@@ -107,13 +123,13 @@ static void compute_term(struct promise_values *v, uint32_t term, uint64_t first
 {
     const struct peal_promise_term *t = &peal_plan_terms(v->plan)[term];
     struct peal_operand dst = operand_of(v, term), src[2];
-    double number;
+    double number, inputs[CHUNK];
     uint32_t nsrc = 1;
+    assert(count <= CHUNK);
     switch ((enum peal_term_kind)t->kind) {
     case PEAL_TERM_INPUT:
-        for (size_t i = 0; i < count; i++)
-            peal_sample_put(dst.at, v->work, i,
-                            peal_promise_input(v->plan, t->a, t->b, first + i + (uint64_t)t->word));
+        promise_inputs(v->plan, t->a, t->b, first + (uint64_t)t->word, count, inputs);
+        peal_sample_put_all(dst.at, v->work, count, inputs);
         return;
     case PEAL_TERM_CONST:
         memcpy(&number, &t->word, sizeof number);

@@ -6,9 +6,11 @@
 
 #include "plan/plan.h"
 
-/* Element i of a parameter on a rank before the launch: peal_sample_input if the plan has a
- * contract of a collective, otherwise a number that also tells parameters and elements apart. */
-double peal_promise_input(const struct peal_plan *plan, uint32_t rank, uint32_t buf, uint64_t i);
+/* Puts the first `count` elements of a parameter on a rank into memory, as they are before the launch:
+ * peal_sample_input if the plan has a contract of a collective, otherwise numbers that also tell
+ * parameters and elements apart. */
+void peal_promise_fill(const struct peal_plan *plan, uint32_t rank, uint32_t buf, uint64_t count,
+                       enum peal_dtype dtype, void *at);
 
 /* Are there promises that data can be compared with? */
 bool peal_promise_is_checkable(const struct peal_plan *plan);

@@ -247,8 +247,7 @@ static void fill_one(struct peal_run_data *d, uint32_t i)
         memcpy(at, d->inputs[i], bytes);
         return;
     }
-    for (uint64_t k = 0; k < len; k++)
-        peal_sample_put(at, dtype, k, peal_promise_input(d->plan, d->rank, d->bufs[i], k));
+    peal_promise_fill(d->plan, d->rank, d->bufs[i], len, dtype, at);
     d->inputs[i] = malloc(bytes + 1);
     if (d->inputs[i])
         memcpy(d->inputs[i], at, bytes);
@@ -267,8 +266,7 @@ void peal_run_data_fill(struct peal_run_data *d)
     d->filling = false;
 }
 
-/* An output with the same bits as one that was right is right: the naive definition takes a hundred
- * times as long as the launch. */
+/* An output with the same bits as one that was right is right. */
 uint64_t peal_run_data_check(struct peal_run_data *d, uint64_t *first)
 {
     uint32_t i = param_of(d, d->plan->contract_out);

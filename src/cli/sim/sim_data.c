@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "compute/compute.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,8 @@ static void put_inputs(const struct peal_job_data *data, void *at, uint32_t rank
                        struct data_place place)
 {
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(data->plan)[place.buf].dtype;
-    for (uint64_t i = 0; i < place.len; i++)
-        peal_sample_put(at, dtype, place.first + i, peal_promise_input(data->plan, rank, buf, i));
+    peal_promise_fill(data->plan, rank, buf, place.len, dtype,
+                      (char *)at + place.first * peal_dtype_size(dtype));
 }
 
 /* Makes a buffer; one that is read but is not the contract's gets numbers. */
@@ -222,6 +223,20 @@ static enum peal_job_check check_promises(const struct peal_job_data *data,
     return PEAL_CHECK_RIGHT;
 }
 
+/* A rank's output, of which a run may have carried only samples. */
+struct output_data {
+    const struct peal_sim *sim;
+    const struct peal_plan *plan;
+    uint32_t buf;
+    uint64_t first;
+};
+
+static bool output_was_carried(void *context, uint64_t element)
+{
+    const struct output_data *o = context;
+    return peal_sim_carried(o->sim, o->plan, o->buf, o->first + element);
+}
+
 static enum peal_job_check check_contract(const struct peal_job_data *data,
                                           const struct peal_sim *sim, char *wrong, size_t size)
 {
@@ -235,17 +250,17 @@ static enum peal_job_check check_contract(const struct peal_job_data *data,
         const void *at = buffer_of(data, rank, y.buf);
         if (!peal_contract_promises(&c))
             continue;
-        for (uint64_t i = 0; i < y.len; i++) {
-            if (!peal_sim_carried(sim, plan, y.buf, y.first + i))
-                continue;
-            double want = peal_contract_expected(&c, i);
-            if (peal_sample_fits(at, dtype, y.first + i, want))
-                continue;
-            snprintf(wrong, size, "rank %u, element %llu is %g, not %g", rank,
-                     (unsigned long long)(y.first + i), peal_sample_get(at, dtype, y.first + i),
-                     want);
-            return PEAL_CHECK_WRONG;
-        }
+        struct output_data output = {sim, plan, y.buf, y.first};
+        struct peal_contract_carried carried = {&output, output_was_carried};
+        struct peal_contract_wrong first;
+        const char *start = (const char *)at + y.first * peal_dtype_size(dtype);
+        if (peal_contract_compare(&c, dtype, start, 0, y.len,
+                                  peal_sim_is_sampled(sim) ? &carried : NULL, &first) == 0)
+            continue;
+        snprintf(wrong, size, "rank %u, element %" PRIu64 " is %g, not %g", rank,
+                 y.first + first.element, peal_sample_get(at, dtype, y.first + first.element),
+                 first.want);
+        return PEAL_CHECK_WRONG;
     }
     return PEAL_CHECK_RIGHT;
 }

@@ -174,7 +174,8 @@ static void simulate(struct peal_sim_job *job)
         if (job->status == PEAL_OK && !starts_from_result(job))
             job->check = peal_job_data_check(data, job->sim, job->wrong, sizeof job->wrong);
         job->has_data = job->status == PEAL_OK;
-        job->data_hash = peal_job_data_hash(data);
+        if (job->find_hash)
+            job->data_hash = peal_job_data_hash(data);
     }
     peal_job_data_free(data);
 }

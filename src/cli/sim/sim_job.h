@@ -34,6 +34,7 @@ struct peal_sim_job {
     struct peal_sim_options options;
     uint32_t launches;
     bool find_slots;                /* run again with unlimited slots */
+    bool find_hash;                 /* of the outputs */
     uint32_t threads;               /* threads that make a large plan; 0 = one per core */
     struct peal_sim_follow *follow; /* or NULL */
     /* Out. */
@@ -51,7 +52,7 @@ struct peal_sim_job {
     enum peal_job_check check;
     char wrong[160];    /* what is wrong */
     bool has_data;      /* a replay was made: */
-    uint64_t data_hash; /* of all outputs */
+    uint64_t data_hash; /* of all outputs, if it was asked for */
 };
 
 /* Any thread may run a job; nothing is printed. */

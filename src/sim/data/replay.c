@@ -140,8 +140,8 @@ static char *address(const struct context *c, const struct peal_op *op, const st
 static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, uint64_t from,
                     uint64_t count)
 {
-    const struct peal_compute *compute = peal_compute_best();
     struct peal_replay *replay = c->sim->replay;
+    const struct peal_compute *compute = replay->compute;
     uint32_t nrefs = peal_op_nrefs(op);
     replay->operands.len = 0;
     if (!peal_vec_reserve(&replay->operands, nrefs))
@@ -249,7 +249,7 @@ static bool send(struct context *c, const struct peal_op *op)
             struct peal_operand dst = {.at = payload->bytes + row * size,
                                        .dtype = (enum peal_dtype)src->dtype};
             struct peal_operand value = {.value = peal_ref_value(src), .dtype = dst.dtype};
-            peal_compute_best()->combine(PEAL_FN_ID, &dst, &value, 1, op->mem.count, 1);
+            c->sim->replay->compute->combine(PEAL_FN_ID, &dst, &value, 1, op->mem.count, 1);
         } else {
             move_row(c, op, payload->bytes + row * size, address(c, op, src, row));
         }
@@ -454,6 +454,8 @@ enum peal_status peal_sim_sync(struct peal_sim *sim)
     struct peal_replay *replay = sim->replay;
     if (!replay || sim->status != PEAL_OK)
         return sim->status;
+    if (!replay->compute)
+        replay->compute = peal_compute_best();
     if (!peal_replay_sort(replay->notes.at, replay->notes.len))
         return PEAL_NO_MEMORY;
     for (size_t i = 0; i < replay->notes.len; i++) {
@@ -464,6 +466,11 @@ enum peal_status peal_sim_sync(struct peal_sim *sim)
     }
     replay->notes.len = 0;
     return PEAL_OK;
+}
+
+bool peal_sim_is_sampled(const struct peal_sim *sim)
+{
+    return sim->options.data == PEAL_SIM_DATA_SAMPLED;
 }
 
 bool peal_sim_carried(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t buf,

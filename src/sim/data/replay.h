@@ -50,6 +50,7 @@ struct replay_space {
 };
 
 struct peal_replay {
+    const struct peal_compute *compute; /* asking for it asks the processor */
     PEAL_VEC(struct note) notes;
     PEAL_VEC(struct put) puts;      /* all, by number */
     PEAL_VEC(struct put) under_way; /* posted and not arrived, or arrived and not posted */

@@ -128,6 +128,8 @@ enum peal_status peal_sim_run_plan(const struct peal_machine *machine, const str
 /* Phase 2: replays what was added to the log since the last call, on the launches' buffers. */
 enum peal_status peal_sim_sync(struct peal_sim *sim);
 
+/* Are only samples of the data carried? */
+bool peal_sim_is_sampled(const struct peal_sim *sim);
 /* Is this element carried by a replay? Always, except with sampled data. */
 bool peal_sim_carried(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t buf,
                       uint64_t element);
