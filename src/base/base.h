@@ -4,6 +4,7 @@
  *   arena.h   memory that is freed all at once        vec.h    growing arrays
  *   text.h    a growing string, can be wrapped        size.h   checked sizes, K M G parsing
  *   diag.h    collected diagnostics with carets       json.h   the only writer of JSON
+ *   json_read.h  a reader of JSON
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
  *   index.h   the hash table                          clock.h  the clock
  *   intern.h  one pointer per distinct name           nearest.h  the name that was meant
@@ -29,6 +30,7 @@
 #include "base/index.h"
 #include "base/intern.h"
 #include "base/json.h"
+#include "base/json_read.h"
 #include "base/keys.h"
 #include "base/nearest.h"
 #include "base/parallel.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON writer: layout, numbers, and what untrusted bytes become. */
 #include "base/json.h"
+#include "base/json_read.h"
 #include "base/tests/unit.h"
 
 #include <math.h>
@@ -146,6 +147,61 @@ TEST(an_element_may_start_a_line)
     assert_string_equal(peal_text_get(&text), "[\n  {\"a\": 0.2, \"b\": null},"
                                               "\n  {\"a\": 1.2, \"b\": null}]");
     peal_text_release(&text);
+}
+
+TEST(a_text_is_read_strictly)
+{
+    static const struct {
+        int line;
+        const char *text, *why; /* NULL: it is JSON */
+    } rows[] = {
+        {__LINE__, "{}", NULL},
+        {__LINE__, " [1, -0.5e+3, \"a\\u00e9\", true, null] ", NULL},
+        {__LINE__, "", "there is nothing"},
+        {__LINE__, "[1,]", "neither a number"},
+        {__LINE__, "[01]", "neither a number"},
+        {__LINE__, "[1 2]", "',' or an end"},
+        {__LINE__, "{\"a\" 1}", "':' is missing"},
+        {__LINE__, "{\"a\": 1, \"a\": 2}", "a second 'a'"},
+        {__LINE__, "[1", "ends too early"},
+        {__LINE__, "[1]]", "something follows"},
+        {__LINE__, "\"a\nb\"", "a control character"},
+        {__LINE__, "\"\\x\"", "an unknown escape"},
+        {__LINE__, "\"a", "does not end"},
+        {__LINE__, "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1", "nested too deep"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_source source = {"text", rows[i].text, strlen(rows[i].text)};
+        struct peal_arena arena;
+        struct peal_diags diags;
+        struct peal_json_value *value = NULL;
+        peal_arena_init(&arena, 0);
+        peal_diags_init(&diags);
+        enum peal_status status = peal_json_read(&source, &arena, &diags, &value);
+        if ((status == PEAL_OK) != !rows[i].why || (status == PEAL_OK) != (value != NULL))
+            fail_msg("line %d: %s", rows[i].line,
+                     status == PEAL_OK ? "read" : diags.list.at[0].message);
+        if (rows[i].why && !strstr(diags.list.at[0].message, rows[i].why))
+            fail_msg("line %d: %s", rows[i].line, diags.list.at[0].message);
+        peal_diags_release(&diags);
+        peal_arena_release(&arena);
+    }
+}
+
+TEST(strings_become_utf8)
+{
+    static const char text[] =
+        "{\"k\": \"\\ud83d\\ude00 \\ud800x \\u0000 \xff\xc3\xa9\", \"n\": 9223372036854775808}";
+    struct peal_source source = {"text", text, sizeof text - 1};
+    struct peal_arena arena;
+    struct peal_json_value *value = NULL;
+    peal_arena_init(&arena, 0);
+    assert_int_equal(peal_json_read(&source, &arena, NULL, &value), PEAL_OK);
+    assert_string_equal(peal_json_get_text(value, "k"),
+                        "\xf0\x9f\x98\x80 \xef\xbf\xbdx \xef\xbf\xbd \xef\xbf\xbd\xc3\xa9");
+    assert_false(peal_json_get(value, "n")->is_integer); /* out of range */
+    assert_null(peal_json_get(value, "none"));
+    peal_arena_release(&arena);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #ifndef PEAL_IMPORT_MSCCLPP_H
 #define PEAL_IMPORT_MSCCLPP_H
 
-#include "import/mscclpp/json.h"
+#include "import/reader.h"
 
 /* OP(NAME, text, place, packets). place: 'd' the block's data threads, 's' the threads that signal
  * and wait, 'b' both. packets: which operands are packets. */

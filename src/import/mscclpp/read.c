@@ -5,12 +5,13 @@
 #include <stdarg.h>
 #include <string.h>
 
-static struct peal_pos position_of(const struct mpp_reader *r, const struct json *node)
+static struct peal_pos position_of(const struct mpp_reader *r, const struct peal_json_value *node)
 {
     return (struct peal_pos){r->import->source, node->line, node->col, 0};
 }
 
-void peal_mpp_refuse(struct mpp_reader *r, const struct json *node, const char *format, ...)
+void peal_mpp_refuse(struct mpp_reader *r, const struct peal_json_value *node, const char *format,
+                     ...)
 {
     va_list args;
     if (r->failed)
@@ -31,27 +32,29 @@ void *peal_mpp_take(struct mpp_reader *r, uint64_t count, size_t size)
     return at;
 }
 
-const struct json *peal_mpp_get(const struct json *object, const char *name, const char *older)
+const struct peal_json_value *peal_mpp_get(const struct peal_json_value *object, const char *name,
+                                           const char *older)
 {
-    const struct json *member = peal_json_get(object, name);
+    const struct peal_json_value *member = peal_json_get(object, name);
     if (member || !older)
         return member;
     return peal_json_get(object, older);
 }
 
-static const char *kind_name(enum json_kind kind)
+static const char *kind_name(enum peal_json_kind kind)
 {
     static const char *const names[] = {"an object", "an array", "a text",
                                         "a number",  "a bool",   "null"};
     return names[kind];
 }
 
-const struct json *peal_mpp_need(struct mpp_reader *r, const struct json *object, const char *name,
-                                 const char *older, enum json_kind kind)
+const struct peal_json_value *peal_mpp_need(struct mpp_reader *r,
+                                            const struct peal_json_value *object, const char *name,
+                                            const char *older, enum peal_json_kind kind)
 {
     if (r->failed)
         return NULL;
-    const struct json *member = peal_mpp_get(object, name, older);
+    const struct peal_json_value *member = peal_mpp_get(object, name, older);
     if (!member)
         peal_mpp_refuse(r, object, "there is no '%s'", name);
     else if (member->kind != kind)
@@ -62,13 +65,14 @@ const struct json *peal_mpp_need(struct mpp_reader *r, const struct json *object
     return member;
 }
 
-static void refuse_number(struct mpp_reader *r, const struct json *node, int64_t lo, int64_t hi)
+static void refuse_number(struct mpp_reader *r, const struct peal_json_value *node, int64_t lo,
+                          int64_t hi)
 {
     const char *name = "this";
     if (node->key)
         name = node->key;
     const char *found = kind_name(node->kind);
-    if (node->kind == JSON_NUMBER)
+    if (node->kind == PEAL_JSON_NUMBER)
         found = node->text;
     if (hi < lo)
         peal_mpp_refuse(r, node, "'%s' is %s, but there is nothing of that kind to number", name,
@@ -78,12 +82,13 @@ static void refuse_number(struct mpp_reader *r, const struct json *node, int64_t
                         found, (long long)lo, (long long)hi);
 }
 
-int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo, int64_t hi)
+int64_t peal_mpp_value(struct mpp_reader *r, const struct peal_json_value *node, int64_t lo,
+                       int64_t hi)
 {
     if (r->failed)
         return lo;
-    bool good =
-        node->kind == JSON_NUMBER && node->is_integer && node->number >= lo && node->number <= hi;
+    bool good = node->kind == PEAL_JSON_NUMBER && node->is_integer && node->number >= lo &&
+                node->number <= hi;
     if (!good)
         refuse_number(r, node, lo, hi);
     if (good)
@@ -91,12 +96,12 @@ int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo
     return lo;
 }
 
-int64_t peal_mpp_int(struct mpp_reader *r, const struct json *object, const char *name,
+int64_t peal_mpp_int(struct mpp_reader *r, const struct peal_json_value *object, const char *name,
                      const char *older, int64_t lo, int64_t hi, int64_t otherwise)
 {
     if (r->failed)
         return lo;
-    const struct json *member = peal_mpp_get(object, name, older);
+    const struct peal_json_value *member = peal_mpp_get(object, name, older);
     if (!member && otherwise < lo)
         peal_mpp_refuse(r, object, "there is no '%s'", name);
     if (member)
@@ -104,7 +109,8 @@ int64_t peal_mpp_int(struct mpp_reader *r, const struct json *object, const char
     return otherwise;
 }
 
-enum mscclpp_channel_type peal_mpp_channel_type(struct mpp_reader *r, const struct json *node)
+enum mscclpp_channel_type peal_mpp_channel_type(struct mpp_reader *r,
+                                                const struct peal_json_value *node)
 {
     static const struct {
         const char *name;
@@ -113,17 +119,17 @@ enum mscclpp_channel_type peal_mpp_channel_type(struct mpp_reader *r, const stru
                  {"proxy", MPP_PORT},     {"switch", MPP_SWITCH}, {"nvls", MPP_SWITCH},
                  {"none", MPP_NO_CHANNEL}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (node->kind == JSON_STRING && strcmp(node->text, known[i].name) == 0)
+        if (node->kind == PEAL_JSON_STRING && strcmp(node->text, known[i].name) == 0)
             return known[i].type;
     }
     peal_mpp_refuse(r, node, "a type of channel is wanted: memory, port, switch or none");
     return MPP_NO_CHANNEL;
 }
 
-uint8_t peal_mpp_buffer(struct mpp_reader *r, const struct json *node)
+uint8_t peal_mpp_buffer(struct mpp_reader *r, const struct peal_json_value *node)
 {
     static const char letters[] = "ios";
-    bool one = node->kind == JSON_STRING && strlen(node->text) == 1;
+    bool one = node->kind == PEAL_JSON_STRING && strlen(node->text) == 1;
     const char *at = NULL;
     if (one)
         at = strchr(letters, node->text[0]);
@@ -136,20 +142,23 @@ uint8_t peal_mpp_buffer(struct mpp_reader *r, const struct json *node)
 
 /* --- a gpu ----------------------------------------------------------------------------------- */
 
-static void read_groups(struct mpp_reader *r, const struct json *channel, struct mscclpp_gpu *gpu)
+static void read_groups(struct mpp_reader *r, const struct peal_json_value *channel,
+                        struct mscclpp_gpu *gpu)
 {
-    const struct json *groups = peal_mpp_need(r, channel, "rank_groups", NULL, JSON_ARRAY);
-    const struct json *buffer = peal_mpp_need(r, channel, "buffer_type", NULL, JSON_STRING);
+    const struct peal_json_value *groups =
+        peal_mpp_need(r, channel, "rank_groups", NULL, PEAL_JSON_ARRAY);
+    const struct peal_json_value *buffer =
+        peal_mpp_need(r, channel, "buffer_type", NULL, PEAL_JSON_STRING);
     if (!buffer)
         return;
-    for (const struct json *g = peal_json_first(groups); g && !r->failed; g = g->next) {
-        const struct json *ranks = peal_mpp_need(r, g, "ranks", NULL, JSON_ARRAY);
+    for (const struct peal_json_value *g = peal_json_first(groups); g && !r->failed; g = g->next) {
+        const struct peal_json_value *ranks = peal_mpp_need(r, g, "ranks", NULL, PEAL_JSON_ARRAY);
         if (!ranks)
             return;
         struct mscclpp_group *group = &gpu->groups[gpu->ngroups++];
         group->buffer = peal_mpp_buffer(r, buffer);
         group->ranks = peal_mpp_take(r, ranks->count, sizeof *group->ranks);
-        for (const struct json *n = ranks->first; n && !r->failed; n = n->next) {
+        for (const struct peal_json_value *n = ranks->first; n && !r->failed; n = n->next) {
             group->ranks[group->nranks++] =
                 (uint32_t)peal_mpp_value(r, n, 0, (int64_t)r->plan->nranks - 1);
         }
@@ -158,20 +167,23 @@ static void read_groups(struct mpp_reader *r, const struct json *channel, struct
     }
 }
 
-static void read_peers(struct mpp_reader *r, const struct json *channel,
+static void read_peers(struct mpp_reader *r, const struct peal_json_value *channel,
                        enum mscclpp_channel_type type, struct mscclpp_gpu *gpu, uint32_t *orders)
 {
-    const struct json *peers = peal_mpp_need(r, channel, "connected_to", "connectedTo", JSON_ARRAY);
+    const struct peal_json_value *peers =
+        peal_mpp_need(r, channel, "connected_to", "connectedTo", PEAL_JSON_ARRAY);
     uint8_t from = 0, to = 0;
     if (r->plan->older) {
-        const struct json *src = peal_mpp_need(r, channel, "srcbuff", NULL, JSON_STRING);
-        const struct json *dst = peal_mpp_need(r, channel, "dstbuff", NULL, JSON_STRING);
+        const struct peal_json_value *src =
+            peal_mpp_need(r, channel, "srcbuff", NULL, PEAL_JSON_STRING);
+        const struct peal_json_value *dst =
+            peal_mpp_need(r, channel, "dstbuff", NULL, PEAL_JSON_STRING);
         if (src)
             from = peal_mpp_buffer(r, src);
         if (dst)
             to = peal_mpp_buffer(r, dst);
     }
-    for (const struct json *n = peal_json_first(peers); n && !r->failed; n = n->next) {
+    for (const struct peal_json_value *n = peal_json_first(peers); n && !r->failed; n = n->next) {
         uint32_t peer = (uint32_t)peal_mpp_value(r, n, 0, (int64_t)r->plan->nranks - 1);
         if (!r->failed && gpu == &r->plan->gpus[peer])
             peal_mpp_refuse(r, n, "a channel from gpu %u to itself", peer);
@@ -181,23 +193,24 @@ static void read_peers(struct mpp_reader *r, const struct json *channel,
 }
 
 /* The number of entries of all channels of the gpu: an upper limit. */
-static uint64_t count_peers(const struct json *list)
+static uint64_t count_peers(const struct peal_json_value *list)
 {
     uint64_t n = 0;
-    for (const struct json *c = list->first; c; c = c->next) {
-        const struct json *peers = peal_mpp_get(c, "connected_to", "connectedTo");
-        const struct json *groups = peal_json_get(c, "rank_groups");
+    for (const struct peal_json_value *c = list->first; c; c = c->next) {
+        const struct peal_json_value *peers = peal_mpp_get(c, "connected_to", "connectedTo");
+        const struct peal_json_value *groups = peal_json_get(c, "rank_groups");
         n += (peal_json_count(peers)) + (peal_json_count(groups));
     }
     return n;
 }
 
-static void read_channels(struct mpp_reader *r, const struct json *node, struct mscclpp_gpu *gpu)
+static void read_channels(struct mpp_reader *r, const struct peal_json_value *node,
+                          struct mscclpp_gpu *gpu)
 {
-    const struct json *list = peal_json_get(node, "channels");
+    const struct peal_json_value *list = peal_json_get(node, "channels");
     if (!list)
         return;
-    if (list->kind != JSON_ARRAY) {
+    if (list->kind != PEAL_JSON_ARRAY) {
         peal_mpp_refuse(r, list, "'channels' is an array");
         return;
     }
@@ -209,11 +222,12 @@ static void read_channels(struct mpp_reader *r, const struct json *node, struct 
         r->failed = r->failed || !orders[t];
     }
     gpu->groups = peal_mpp_take(r, capacity, sizeof *gpu->groups);
-    for (const struct json *c = list->first; c && !r->failed; c = c->next) {
+    for (const struct peal_json_value *c = list->first; c && !r->failed; c = c->next) {
         const char *older = "type";
         if (peal_json_get(c, "ctype"))
             older = "ctype";
-        const struct json *type = peal_mpp_need(r, c, "channel_type", older, JSON_STRING);
+        const struct peal_json_value *type =
+            peal_mpp_need(r, c, "channel_type", older, PEAL_JSON_STRING);
         if (!type)
             break;
         enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);
@@ -228,23 +242,24 @@ static void read_channels(struct mpp_reader *r, const struct json *node, struct 
     free(orders[MPP_PORT]);
 }
 
-static void read_semaphores(struct mpp_reader *r, const struct json *node, struct mscclpp_gpu *gpu)
+static void read_semaphores(struct mpp_reader *r, const struct peal_json_value *node,
+                            struct mscclpp_gpu *gpu)
 {
-    const struct json *list = peal_json_get(node, "semaphores");
-    if (!list || list->kind != JSON_ARRAY)
+    const struct peal_json_value *list = peal_json_get(node, "semaphores");
+    if (!list || list->kind != PEAL_JSON_ARRAY)
         return;
     gpu->semaphores = peal_mpp_take(r, list->count, sizeof *gpu->semaphores);
-    for (const struct json *s = list->first; s && !r->failed; s = s->next) {
+    for (const struct peal_json_value *s = list->first; s && !r->failed; s = s->next) {
         gpu->semaphores[gpu->nsemaphores++] =
             peal_mpp_int(r, s, "init_value", NULL, 0, 1 << 20, -1);
     }
 }
 
-static int by_id(struct mpp_reader *r, const struct json *list, const struct json **out,
-                 const char *element)
+static int by_id(struct mpp_reader *r, const struct peal_json_value *list,
+                 const struct peal_json_value **out, const char *element)
 {
     int64_t at = 0;
-    for (const struct json *n = list->first; n && !r->failed; n = n->next, at++) {
+    for (const struct peal_json_value *n = list->first; n && !r->failed; n = n->next, at++) {
         int64_t id = peal_mpp_int(r, n, "id", NULL, 0, (int64_t)list->count - 1, -1);
         if (id != at && !r->plan->disorder_line) {
             r->plan->disorder_line = n->line;
@@ -258,7 +273,7 @@ static int by_id(struct mpp_reader *r, const struct json *list, const struct jso
     return !r->failed;
 }
 
-static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t rank)
+static void read_gpu(struct mpp_reader *r, const struct peal_json_value *node, uint32_t rank)
 {
     struct mscclpp_gpu *gpu = &r->plan->gpus[rank];
     gpu->line = node->line;
@@ -270,19 +285,20 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
     gpu->scratch_chunks =
         (uint32_t)peal_mpp_int(r, node, "scratch_chunks", "scratchChunks", 0, MPP_MAX_CHUNKS, -1);
     /* Groups only matter if chunks differ in size, which they do not in plans read here. */
-    const struct json *groups = peal_json_get(node, "chunkGroups");
+    const struct peal_json_value *groups = peal_json_get(node, "chunkGroups");
     if (groups && !r->failed)
         (void)peal_mpp_value(r, groups, 1, 1 << 20);
     read_channels(r, node, gpu);
     read_semaphores(r, node, gpu);
-    const struct json *blocks = peal_mpp_need(r, node, "threadblocks", NULL, JSON_ARRAY);
+    const struct peal_json_value *blocks =
+        peal_mpp_need(r, node, "threadblocks", NULL, PEAL_JSON_ARRAY);
     if (!blocks)
         return;
     if (blocks->count >= 16384) {
         peal_mpp_refuse(r, blocks, "a GPU has at most 16383 thread blocks");
         return;
     }
-    const struct json **sorted = peal_mpp_take(r, blocks->count, sizeof *sorted);
+    const struct peal_json_value **sorted = peal_mpp_take(r, blocks->count, sizeof *sorted);
     gpu->tbs = peal_mpp_take(r, blocks->count, sizeof *gpu->tbs);
     if (r->failed || !by_id(r, blocks, sorted, "thread block"))
         return;
@@ -297,21 +313,21 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
 
 /* --- the plan -------------------------------------------------------------------------------- */
 
-static const char *read_text(struct mpp_reader *r, const struct json *root, const char *name,
-                             const char *older)
+static const char *read_text(struct mpp_reader *r, const struct peal_json_value *root,
+                             const char *name, const char *older)
 {
-    const struct json *node = peal_mpp_need(r, root, name, older, JSON_STRING);
+    const struct peal_json_value *node = peal_mpp_need(r, root, name, older, PEAL_JSON_STRING);
     if (node)
         return node->text;
     return "";
 }
 
 /* In files of the first executors, channels name buffers. */
-static bool is_older(const struct json *root)
+static bool is_older(const struct peal_json_value *root)
 {
-    const struct json *gpus = peal_json_get(root, "gpus");
-    for (const struct json *g = peal_json_first(gpus); g; g = g->next) {
-        const struct json *channels = peal_json_get(g, "channels");
+    const struct peal_json_value *gpus = peal_json_get(root, "gpus");
+    for (const struct peal_json_value *g = peal_json_first(gpus); g; g = g->next) {
+        const struct peal_json_value *channels = peal_json_get(g, "channels");
         if (channels && channels->first)
             return peal_json_get(channels->first, "srcbuff") != NULL;
     }
@@ -319,7 +335,7 @@ static bool is_older(const struct json *root)
 }
 
 /* "collective", or a misspelling that occurs in files. */
-static const char *collective_key(const struct json *root)
+static const char *collective_key(const struct peal_json_value *root)
 {
     static const char *const spellings[] = {"collective", "colletive", "colective"};
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
@@ -329,19 +345,19 @@ static const char *collective_key(const struct json *root)
     return spellings[0];
 }
 
-static void read_head(struct mpp_reader *r, const struct json *root)
+static void read_head(struct mpp_reader *r, const struct peal_json_value *root)
 {
     struct peal_import_facts *facts = &r->import->facts;
     struct mscclpp_plan *plan = r->plan;
-    const struct json *name = peal_json_get(root, "name");
-    if (name && name->kind == JSON_STRING)
+    const struct peal_json_value *name = peal_json_get(root, "name");
+    if (name && name->kind == PEAL_JSON_STRING)
         facts->name = name->text;
     else
         facts->name = "plan";
     plan->older = is_older(root);
     facts->collective = read_text(r, root, "collective", collective_key(root));
     facts->protocol = read_text(r, root, "protocol", NULL);
-    const struct json *inplace = peal_mpp_need(r, root, "inplace", NULL, JSON_BOOL);
+    const struct peal_json_value *inplace = peal_mpp_need(r, root, "inplace", NULL, PEAL_JSON_BOOL);
     if (r->failed)
         return;
     if (!peal_import_contract(facts->collective, &facts->contract))
@@ -353,17 +369,17 @@ static void read_head(struct mpp_reader *r, const struct json *root)
                         "protocol '%.40s'; there are Simple and LL", facts->protocol);
     facts->in_place = inplace->number;
     facts->out_of_place = !inplace->number;
-    const struct json *twice = peal_json_get(root, "use_double_scratch_buffer");
-    plan->double_scratch = twice && twice->kind == JSON_BOOL && twice->number;
+    const struct peal_json_value *twice = peal_json_get(root, "use_double_scratch_buffer");
+    plan->double_scratch = twice && twice->kind == PEAL_JSON_BOOL && twice->number;
     if (plan->older)
         plan->double_scratch = plan->packets;
     plan->alignment = (uint32_t)peal_mpp_int(r, root, "buffer_alignment", NULL, 1, 1 << 20, 16);
     plan->threads =
         (uint32_t)peal_mpp_int(r, root, "num_threads_per_block", NULL, 1, 1 << 20, 1024);
     plan->min_bytes = (uint64_t)peal_mpp_int(r, root, "min_message_size", NULL, 0, INT64_MAX, 0);
-    const struct json *capacity = peal_json_get(root, "max_message_size");
-    bool fits =
-        capacity && capacity->kind == JSON_NUMBER && capacity->is_integer && capacity->number >= 0;
+    const struct peal_json_value *capacity = peal_json_get(root, "max_message_size");
+    bool fits = capacity && capacity->kind == PEAL_JSON_NUMBER && capacity->is_integer &&
+                capacity->number >= 0;
     if (fits)
         plan->max_bytes = (uint64_t)capacity->number;
     else
@@ -373,23 +389,21 @@ static void read_head(struct mpp_reader *r, const struct json *root)
 enum peal_status peal_mscclpp_read(struct peal_import *import, struct peal_diags *diags)
 {
     struct mpp_reader r = {.import = import, .diags = diags, .status = PEAL_OK};
-    const struct json *root = peal_json_read(import, diags, &r.status);
-    if (!root) {
-        if (r.status == PEAL_OK)
-            return PEAL_INVALID;
+    struct peal_json_value *root = NULL;
+    r.status = peal_json_read(import->source, &import->arena, diags, &root);
+    if (!root)
         return r.status;
-    }
     r.plan = peal_mpp_take(&r, 1, sizeof *r.plan);
     if (r.failed)
         return r.status;
     r.plan->line = root->line;
     r.plan->col = root->col;
     read_head(&r, root);
-    const struct json *gpus = peal_mpp_need(&r, root, "gpus", NULL, JSON_ARRAY);
+    const struct peal_json_value *gpus = peal_mpp_need(&r, root, "gpus", NULL, PEAL_JSON_ARRAY);
     if (gpus && (gpus->count == 0 || gpus->count > PEAL_PLAN_MAX_RANKS))
         peal_mpp_refuse(&r, gpus, "from 1 to %d gpus are wanted", PEAL_PLAN_MAX_RANKS);
     if (!r.failed) {
-        const struct json **sorted = peal_mpp_take(&r, gpus->count, sizeof *sorted);
+        const struct peal_json_value **sorted = peal_mpp_take(&r, gpus->count, sizeof *sorted);
         r.plan->gpus = peal_mpp_take(&r, gpus->count, sizeof *r.plan->gpus);
         r.plan->nranks = gpus->count;
         import->facts.nranks = gpus->count;

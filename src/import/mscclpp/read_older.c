@@ -84,14 +84,15 @@ static bool same_key(const struct entry *a, const struct entry *b)
 
 /* --- a block's channels ---------------------------------------------------------------------- */
 
-static struct entry read_key(struct mpp_reader *r, const struct json *node, const char *type)
+static struct entry read_key(struct mpp_reader *r, const struct peal_json_value *node,
+                             const char *type)
 {
     struct entry key = {0};
-    const struct json *src = peal_mpp_need(r, node, "src", NULL, JSON_STRING);
-    const struct json *dst = peal_mpp_need(r, node, "dst", NULL, JSON_STRING);
-    const struct json *kind = NULL;
+    const struct peal_json_value *src = peal_mpp_need(r, node, "src", NULL, PEAL_JSON_STRING);
+    const struct peal_json_value *dst = peal_mpp_need(r, node, "dst", NULL, PEAL_JSON_STRING);
+    const struct peal_json_value *kind = NULL;
     if (type)
-        kind = peal_mpp_need(r, node, type, NULL, JSON_STRING);
+        kind = peal_mpp_need(r, node, type, NULL, PEAL_JSON_STRING);
     if (r->failed)
         return key;
     key.src = peal_mpp_buffer(r, src);
@@ -114,24 +115,24 @@ static uint32_t find_channel(const struct mscclpp_gpu *gpu, const struct entry *
     return PEAL_NONE;
 }
 
-static void read_list(struct older *o, const struct json *block)
+static void read_list(struct older *o, const struct peal_json_value *block)
 {
     struct mpp_reader *r = o->r;
-    const struct json *list = peal_json_get(block, "channels");
+    const struct peal_json_value *list = peal_json_get(block, "channels");
     uint64_t capacity = 0;
-    for (const struct json *c = peal_json_first(list); c; c = c->next) {
-        const struct json *ids = peal_json_get(c, "cids");
+    for (const struct peal_json_value *c = peal_json_first(list); c; c = c->next) {
+        const struct peal_json_value *ids = peal_json_get(c, "cids");
         capacity += peal_json_count(ids);
     }
     o->entries = peal_mpp_take(r, capacity, sizeof *o->entries);
-    for (const struct json *c = peal_json_first(list); c && !r->failed; c = c->next) {
+    for (const struct peal_json_value *c = peal_json_first(list); c && !r->failed; c = c->next) {
         struct entry key = read_key(r, c, "ctype");
-        const struct json *ids = peal_mpp_need(r, c, "cids", NULL, JSON_ARRAY);
+        const struct peal_json_value *ids = peal_mpp_need(r, c, "cids", NULL, PEAL_JSON_ARRAY);
         if (!r->failed && key.type != MPP_MEMORY && key.type != MPP_PORT)
             peal_mpp_refuse(r, c, "switch channels of this older form are not read");
         if (r->failed)
             break;
-        for (const struct json *n = ids->first; n && !r->failed; n = n->next) {
+        for (const struct peal_json_value *n = ids->first; n && !r->failed; n = n->next) {
             key.number = find_channel(&r->plan->gpus[o->rank], &key,
                                       peal_mpp_value(r, n, 0, MPP_MAX_CHUNKS));
             if (!r->failed && key.number == PEAL_NONE)
@@ -144,18 +145,19 @@ static void read_list(struct older *o, const struct json *block)
 /* --- operands -------------------------------------------------------------------------------- */
 
 /* The channels that an op names and, if `operands` is not NULL, the peers' sides of them. */
-static void read_cids(struct older *o, const struct json *node, const char *buff, const char *cids,
-                      struct mscclpp_op *op, struct mscclpp_operand *operands, uint32_t *noperands)
+static void read_cids(struct older *o, const struct peal_json_value *node, const char *buff,
+                      const char *cids, struct mscclpp_op *op, struct mscclpp_operand *operands,
+                      uint32_t *noperands)
 {
     struct mpp_reader *r = o->r;
-    const struct json *where = peal_mpp_need(r, node, buff, NULL, JSON_OBJECT);
-    const struct json *list = peal_mpp_need(r, node, cids, NULL, JSON_ARRAY);
+    const struct peal_json_value *where = peal_mpp_need(r, node, buff, NULL, PEAL_JSON_OBJECT);
+    const struct peal_json_value *list = peal_mpp_need(r, node, cids, NULL, PEAL_JSON_ARRAY);
     if (r->failed)
         return;
     struct entry key = read_key(r, where, NULL);
     key.type = op->channel_type;
     uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1);
-    for (const struct json *n = list->first; n && !r->failed; n = n->next) {
+    for (const struct peal_json_value *n = list->first; n && !r->failed; n = n->next) {
         int64_t id = peal_mpp_int(r, n, "id", NULL, 0, MPP_MAX_CHUNKS, -1);
         uint32_t at = 0;
         while (at < o->count && (!same_key(&o->entries[at], &key) || id-- > 0))
@@ -176,11 +178,11 @@ static void read_cids(struct older *o, const struct json *node, const char *buff
     }
 }
 
-static struct mscclpp_operand read_place(struct older *o, const struct json *node, const char *buff,
-                                         const char *off)
+static struct mscclpp_operand read_place(struct older *o, const struct peal_json_value *node,
+                                         const char *buff, const char *off)
 {
     struct mpp_reader *r = o->r;
-    const struct json *buffer = peal_mpp_need(r, node, buff, NULL, JSON_STRING);
+    const struct peal_json_value *buffer = peal_mpp_need(r, node, buff, NULL, PEAL_JSON_STRING);
     return (struct mscclpp_operand){
         .index = (uint32_t)peal_mpp_int(r, node, off, NULL, 0, MPP_MAX_CHUNKS, -1),
         .size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1),
@@ -189,29 +191,30 @@ static struct mscclpp_operand read_place(struct older *o, const struct json *nod
 }
 
 /* The places of `srcs` or `dsts`, each of the op's size. */
-static void read_places(struct older *o, const struct json *node, const char *name,
+static void read_places(struct older *o, const struct peal_json_value *node, const char *name,
                         struct mscclpp_operand *out, uint32_t *count)
 {
     struct mpp_reader *r = o->r;
-    const struct json *list = peal_mpp_need(r, node, name, NULL, JSON_ARRAY);
+    const struct peal_json_value *list = peal_mpp_need(r, node, name, NULL, PEAL_JSON_ARRAY);
     uint32_t size = (uint32_t)peal_mpp_int(r, node, "cnt", NULL, 0, MPP_MAX_CHUNKS, 1);
-    for (const struct json *n = peal_json_first(list); n && !r->failed; n = n->next) {
+    for (const struct peal_json_value *n = peal_json_first(list); n && !r->failed; n = n->next) {
         out[*count] = read_place(o, n, "buff", "off");
         out[(*count)++].size = size;
     }
 }
 
-static uint64_t length_of(const struct json *node, const char *name)
+static uint64_t length_of(const struct peal_json_value *node, const char *name)
 {
-    const struct json *list = peal_json_get(node, name);
-    if (list && list->kind == JSON_ARRAY)
+    const struct peal_json_value *list = peal_json_get(node, name);
+    if (list && list->kind == PEAL_JSON_ARRAY)
         return list->count;
     return 0;
 }
 
 /* Where a put reads: `srcs`, or without it the single place at srcoff in the channel's own
  * buffer. */
-static void read_sources_of_put(struct older *o, const struct json *node, struct mscclpp_op *op)
+static void read_sources_of_put(struct older *o, const struct peal_json_value *node,
+                                struct mscclpp_op *op)
 {
     if (peal_json_get(node, "srcs")) {
         read_places(o, node, "srcs", op->src, &op->nsrc);
@@ -223,7 +226,7 @@ static void read_sources_of_put(struct older *o, const struct json *node, struct
         op->src[op->nsrc++] = place;
 }
 
-static void read_operands(struct older *o, const struct json *node, enum shape shape,
+static void read_operands(struct older *o, const struct peal_json_value *node, enum shape shape,
                           struct mscclpp_op *op)
 {
     bool sends = peal_json_get(node, "o_cids") != NULL;
@@ -262,9 +265,9 @@ static void read_operands(struct older *o, const struct json *node, enum shape s
 
 /* --- ops ------------------------------------------------------------------------------------- */
 
-static const struct known *find_name(struct mpp_reader *r, const struct json *node)
+static const struct known *find_name(struct mpp_reader *r, const struct peal_json_value *node)
 {
-    const struct json *name = peal_mpp_need(r, node, "name", NULL, JSON_STRING);
+    const struct peal_json_value *name = peal_mpp_need(r, node, "name", NULL, PEAL_JSON_STRING);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (name && strcmp(name->text, known[i].text) == 0)
             return &known[i];
@@ -274,11 +277,11 @@ static const struct known *find_name(struct mpp_reader *r, const struct json *no
     return NULL;
 }
 
-static void read_op(struct older *o, const struct json *node, struct mscclpp_op *op)
+static void read_op(struct older *o, const struct peal_json_value *node, struct mscclpp_op *op)
 {
     struct mpp_reader *r = o->r;
     const struct known *spelling = find_name(r, node);
-    const struct json *type = peal_json_get(node, "ctype");
+    const struct peal_json_value *type = peal_json_get(node, "ctype");
     if (!spelling)
         return;
     op->line = node->line;
@@ -301,17 +304,17 @@ static void read_op(struct older *o, const struct json *node, struct mscclpp_op 
     r->import->facts.steps++;
 }
 
-void peal_mpp_read_older_block(struct mpp_reader *r, const struct json *node, uint32_t rank,
-                               struct mscclpp_tb *out)
+void peal_mpp_read_older_block(struct mpp_reader *r, const struct peal_json_value *node,
+                               uint32_t rank, struct mscclpp_tb *out)
 {
     struct older o = {.r = r, .rank = rank};
     out->line = node->line;
     out->col = node->col;
     read_list(&o, node);
-    const struct json *ops = peal_mpp_need(r, node, "ops", NULL, JSON_ARRAY);
+    const struct peal_json_value *ops = peal_mpp_need(r, node, "ops", NULL, PEAL_JSON_ARRAY);
     if (!ops)
         return;
     out->ops = peal_mpp_take(r, ops->count, sizeof *out->ops);
-    for (const struct json *n = ops->first; n && !r->failed; n = n->next)
+    for (const struct peal_json_value *n = ops->first; n && !r->failed; n = n->next)
         read_op(&o, n, &out->ops[out->nops++]);
 }

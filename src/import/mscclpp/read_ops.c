@@ -30,27 +30,29 @@ struct op_lists {
     uint32_t nremotes[MPP_CHANNEL_TYPES];
 };
 
-static uint64_t count_all(const struct json *list, const char *name, const char *older)
+static uint64_t count_all(const struct peal_json_value *list, const char *name, const char *older)
 {
     uint64_t n = 0;
-    for (const struct json *c = peal_json_first(list); c; c = c->next) {
-        const struct json *ids = peal_mpp_get(c, name, older);
+    for (const struct peal_json_value *c = peal_json_first(list); c; c = c->next) {
+        const struct peal_json_value *ids = peal_mpp_get(c, name, older);
         n += peal_json_count(ids);
     }
     return n;
 }
 
-static void read_channel_ids(struct op_lists *l, const struct json *block)
+static void read_channel_ids(struct op_lists *l, const struct peal_json_value *block)
 {
     struct mpp_reader *r = l->r;
     const struct mscclpp_gpu *gpu = &r->plan->gpus[l->rank];
-    const struct json *list = peal_json_get(block, "channels");
+    const struct peal_json_value *list = peal_json_get(block, "channels");
     uint64_t capacity = count_all(list, "channel_ids", "cids");
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
         l->channels[t] = peal_mpp_take(r, capacity, sizeof *l->channels[t]);
-    for (const struct json *c = peal_json_first(list); c && !r->failed; c = c->next) {
-        const struct json *type = peal_mpp_need(r, c, "channel_type", "ctype", JSON_STRING);
-        const struct json *ids = peal_mpp_need(r, c, "channel_ids", "cids", JSON_ARRAY);
+    for (const struct peal_json_value *c = peal_json_first(list); c && !r->failed; c = c->next) {
+        const struct peal_json_value *type =
+            peal_mpp_need(r, c, "channel_type", "ctype", PEAL_JSON_STRING);
+        const struct peal_json_value *ids =
+            peal_mpp_need(r, c, "channel_ids", "cids", PEAL_JSON_ARRAY);
         if (r->failed)
             return;
         enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);
@@ -59,40 +61,44 @@ static void read_channel_ids(struct op_lists *l, const struct json *block)
             there = gpu->ngroups;
         else
             there = gpu->nchannels[t];
-        for (const struct json *n = ids->first; n && !r->failed; n = n->next) {
+        for (const struct peal_json_value *n = ids->first; n && !r->failed; n = n->next) {
             l->channels[t][l->nchannels[t]++] =
                 (uint32_t)peal_mpp_value(r, n, 0, (int64_t)there - 1);
         }
     }
 }
 
-static void read_remotes(struct op_lists *l, const struct json *gpu, const struct json *block)
+static void read_remotes(struct op_lists *l, const struct peal_json_value *gpu,
+                         const struct peal_json_value *block)
 {
     struct mpp_reader *r = l->r;
-    const struct json *all = peal_json_get(gpu, "remote_buffers");
-    const struct json *list = peal_json_get(block, "remote_buffer_refs");
+    const struct peal_json_value *all = peal_json_get(gpu, "remote_buffers");
+    const struct peal_json_value *list = peal_json_get(block, "remote_buffer_refs");
     uint64_t capacity = count_all(list, "remote_buffer_ids", NULL);
-    const struct json **by_id = peal_mpp_take(r, peal_json_count(all), sizeof *by_id);
+    const struct peal_json_value **by_id = peal_mpp_take(r, peal_json_count(all), sizeof *by_id);
     uint32_t n = 0;
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
         l->remotes[t] = peal_mpp_take(r, capacity, sizeof *l->remotes[t]);
-    for (const struct json *b = peal_json_first(all); b && !r->failed; b = b->next)
+    for (const struct peal_json_value *b = peal_json_first(all); b && !r->failed; b = b->next)
         by_id[n++] = b;
-    for (const struct json *c = peal_json_first(list); c && !r->failed; c = c->next) {
-        const struct json *type = peal_mpp_need(r, c, "access_channel_type", NULL, JSON_STRING);
-        const struct json *ids = peal_mpp_need(r, c, "remote_buffer_ids", NULL, JSON_ARRAY);
+    for (const struct peal_json_value *c = peal_json_first(list); c && !r->failed; c = c->next) {
+        const struct peal_json_value *type =
+            peal_mpp_need(r, c, "access_channel_type", NULL, PEAL_JSON_STRING);
+        const struct peal_json_value *ids =
+            peal_mpp_need(r, c, "remote_buffer_ids", NULL, PEAL_JSON_ARRAY);
         if (r->failed)
             return;
         enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);
-        for (const struct json *id = ids->first; id; id = id->next) {
+        for (const struct peal_json_value *id = ids->first; id; id = id->next) {
             if (r->failed)
                 return;
             if (n == 0) {
                 peal_mpp_refuse(r, id, "the gpu has no remote buffers");
                 return;
             }
-            const struct json *b = by_id[peal_mpp_value(r, id, 0, (int64_t)n - 1)];
-            const struct json *buffer = peal_mpp_need(r, b, "type", NULL, JSON_STRING);
+            const struct peal_json_value *b = by_id[peal_mpp_value(r, id, 0, (int64_t)n - 1)];
+            const struct peal_json_value *buffer =
+                peal_mpp_need(r, b, "type", NULL, PEAL_JSON_STRING);
             struct remote remote = {
                 (uint32_t)peal_mpp_int(r, b, "rank", NULL, 0, (int64_t)r->plan->nranks - 1, -1),
                 buffer ? peal_mpp_buffer(r, buffer) : 0};
@@ -101,13 +107,13 @@ static void read_remotes(struct op_lists *l, const struct json *gpu, const struc
     }
 }
 
-static void read_operand(struct op_lists *l, const struct json *node, const struct mscclpp_op *op,
-                         struct mscclpp_operand *out)
+static void read_operand(struct op_lists *l, const struct peal_json_value *node,
+                         const struct mscclpp_op *op, struct mscclpp_operand *out)
 {
     struct mpp_reader *r = l->r;
-    const struct json *type = peal_json_get(node, "type");
-    const struct json *id = peal_json_get(node, "buffer_id");
-    const struct json *group = peal_json_get(node, "switch_channel_id");
+    const struct peal_json_value *type = peal_json_get(node, "type");
+    const struct peal_json_value *id = peal_json_get(node, "buffer_id");
+    const struct peal_json_value *group = peal_json_get(node, "switch_channel_id");
     out->rank = l->rank;
     out->index = (uint32_t)peal_mpp_int(r, node, "index", NULL, 0, MPP_MAX_CHUNKS, -1);
     out->size = (uint32_t)peal_mpp_int(r, node, "size", NULL, 0, MPP_MAX_CHUNKS, -1);
@@ -137,34 +143,34 @@ static void read_operand(struct op_lists *l, const struct json *node, const stru
     }
 }
 
-static struct mscclpp_operand *read_operands(struct op_lists *l, const struct json *node,
+static struct mscclpp_operand *read_operands(struct op_lists *l, const struct peal_json_value *node,
                                              const char *name, const struct mscclpp_op *op,
                                              uint32_t *count)
 {
     struct mpp_reader *r = l->r;
-    const struct json *list = peal_json_get(node, name);
+    const struct peal_json_value *list = peal_json_get(node, name);
     if (!list)
         return NULL;
-    if (list->kind != JSON_ARRAY) {
+    if (list->kind != PEAL_JSON_ARRAY) {
         peal_mpp_refuse(r, list, "'%s' is an array", name);
         return NULL;
     }
     struct mscclpp_operand *out = peal_mpp_take(r, list->count, sizeof *out);
-    for (const struct json *n = list->first; n && !r->failed; n = n->next)
+    for (const struct peal_json_value *n = list->first; n && !r->failed; n = n->next)
         read_operand(l, n, op, &out[(*count)++]);
     return out;
 }
 
 /* Numbers of a list, each below `most`, mapped through `through` unless that is NULL. */
-static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_t capacity,
-                          const uint32_t *through, uint32_t *count)
+static uint32_t *read_ids(struct mpp_reader *r, const struct peal_json_value *list,
+                          uint32_t capacity, const uint32_t *through, uint32_t *count)
 {
-    if (list->kind != JSON_ARRAY) {
+    if (list->kind != PEAL_JSON_ARRAY) {
         peal_mpp_refuse(r, list, "an array is wanted");
         return NULL;
     }
     uint32_t *out = peal_mpp_take(r, list->count, sizeof *out);
-    for (const struct json *n = list->first; n && !r->failed; n = n->next) {
+    for (const struct peal_json_value *n = list->first; n && !r->failed; n = n->next) {
         if (capacity == 0) {
             peal_mpp_refuse(r, n, "there are none of that kind");
             return out;
@@ -178,7 +184,7 @@ static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_
     return out;
 }
 
-static uint8_t read_name(struct mpp_reader *r, const struct json *op)
+static uint8_t read_name(struct mpp_reader *r, const struct peal_json_value *op)
 {
     static const struct {
         const char *older;
@@ -193,7 +199,7 @@ static uint8_t read_name(struct mpp_reader *r, const struct json *op)
                    {"rwait", MPP_RELAXED_WAIT},
                    {"rlsignal", MPP_RELAXED_SIGNAL},
                    {"rlwait", MPP_RELAXED_WAIT}};
-    const struct json *name = peal_mpp_need(r, op, "name", NULL, JSON_STRING);
+    const struct peal_json_value *name = peal_mpp_need(r, op, "name", NULL, PEAL_JSON_STRING);
     for (int i = 0; i < MPP_NAMES; i++) {
         if (name && strcmp(name->text, peal_mscclpp_name((uint8_t)i)) == 0)
             return (uint8_t)i;
@@ -208,11 +214,11 @@ static uint8_t read_name(struct mpp_reader *r, const struct json *op)
 }
 
 /* Members that only former executors had, and whose meaning is not in the file. */
-static void refuse_older(struct mpp_reader *r, const struct json *node)
+static void refuse_older(struct mpp_reader *r, const struct peal_json_value *node)
 {
     static const char *const gone[] = {"i_cids", "o_cids", "i_buff", "o_buff", "deps", "srcs"};
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
-        const struct json *member = peal_json_get(node, gone[i]);
+        const struct peal_json_value *member = peal_json_get(node, gone[i]);
         if (member)
             peal_mpp_refuse(
                 r, member,
@@ -222,10 +228,11 @@ static void refuse_older(struct mpp_reader *r, const struct json *node)
     }
 }
 
-static void read_counts(struct op_lists *l, const struct json *node, struct mscclpp_op *op)
+static void read_counts(struct op_lists *l, const struct peal_json_value *node,
+                        struct mscclpp_op *op)
 {
     struct mpp_reader *r = l->r;
-    const struct json *part = peal_json_get(node, "tbg_info");
+    const struct peal_json_value *part = peal_json_get(node, "tbg_info");
     op->tbg_size = 1;
     if (part) {
         op->tbg_size = (uint32_t)peal_mpp_int(r, part, "tbg_size", NULL, 1, 1 << 16, 0);
@@ -237,38 +244,40 @@ static void read_counts(struct op_lists *l, const struct json *node, struct mscc
         op->blocks =
             (uint32_t)peal_mpp_int(r, node, "num_threadblocks", "nthread_blocks", 1, 1 << 16, 0);
     }
-    const struct json *reduce = peal_json_get(node, "reduce_op");
-    if (reduce && (reduce->kind != JSON_STRING ||
+    const struct peal_json_value *reduce = peal_json_get(node, "reduce_op");
+    if (reduce && (reduce->kind != PEAL_JSON_STRING ||
                    (strcmp(reduce->text, "sum") != 0 && strcmp(reduce->text, "min") != 0 &&
                     strcmp(reduce->text, "max") != 0)))
         peal_mpp_refuse(r, reduce, "a reduction is wanted: sum, min or max");
 }
 
-static void read_op(struct op_lists *l, const struct json *node, struct mscclpp_op *op);
+static void read_op(struct op_lists *l, const struct peal_json_value *node, struct mscclpp_op *op);
 
-static void read_pipeline(struct op_lists *l, const struct json *node, struct mscclpp_op *op)
+static void read_pipeline(struct op_lists *l, const struct peal_json_value *node,
+                          struct mscclpp_op *op)
 {
     struct mpp_reader *r = l->r;
-    const struct json *context = peal_mpp_need(r, node, "iter_context", NULL, JSON_OBJECT);
-    const struct json *ops = peal_mpp_need(r, node, "ops", NULL, JSON_ARRAY);
+    const struct peal_json_value *context =
+        peal_mpp_need(r, node, "iter_context", NULL, PEAL_JSON_OBJECT);
+    const struct peal_json_value *ops = peal_mpp_need(r, node, "ops", NULL, PEAL_JSON_ARRAY);
     if (r->failed)
         return;
     op->unit_bytes = (uint64_t)peal_mpp_int(r, context, "unit_size", NULL, 1, INT64_C(1) << 32, 0);
     op->unit_chunks = (uint32_t)peal_mpp_int(r, context, "num_chunks", NULL, 1, 1 << 20, 0);
     op->inner = peal_mpp_take(r, ops->count, sizeof *op->inner);
-    for (const struct json *n = ops->first; n && !r->failed; n = n->next) {
+    for (const struct peal_json_value *n = ops->first; n && !r->failed; n = n->next) {
         read_op(l, n, &op->inner[op->ninner++]);
         if (!r->failed && op->inner[op->ninner - 1].name == MPP_PIPELINE)
             peal_mpp_refuse(r, n, "a pipeline inside a pipeline");
     }
 }
 
-static void read_op(struct op_lists *l, const struct json *node, struct mscclpp_op *op)
+static void read_op(struct op_lists *l, const struct peal_json_value *node, struct mscclpp_op *op)
 {
     struct mpp_reader *r = l->r;
-    const struct json *type = peal_mpp_get(node, "channel_type", "ctype");
-    const struct json *ids = peal_mpp_get(node, "channel_ids", "cids");
-    const struct json *semaphores = peal_json_get(node, "semaphore_ids");
+    const struct peal_json_value *type = peal_mpp_get(node, "channel_type", "ctype");
+    const struct peal_json_value *ids = peal_mpp_get(node, "channel_ids", "cids");
+    const struct peal_json_value *semaphores = peal_json_get(node, "semaphore_ids");
     op->line = node->line;
     op->col = node->col;
     op->name = read_name(r, node);
@@ -291,8 +300,8 @@ static void read_op(struct op_lists *l, const struct json *node, struct mscclpp_
         read_pipeline(l, node, op);
 }
 
-void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, const struct json *node,
-                         uint32_t rank, struct mscclpp_tb *out)
+void peal_mpp_read_block(struct mpp_reader *r, const struct peal_json_value *gpu_node,
+                         const struct peal_json_value *node, uint32_t rank, struct mscclpp_tb *out)
 {
     struct op_lists l = {.r = r, .rank = rank};
     out->line = node->line;
@@ -301,10 +310,10 @@ void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, cons
     out->channels = l.channels[MPP_MEMORY];
     out->nchannels = l.nchannels[MPP_MEMORY];
     read_remotes(&l, gpu_node, node);
-    const struct json *ops = peal_mpp_need(r, node, "ops", NULL, JSON_ARRAY);
+    const struct peal_json_value *ops = peal_mpp_need(r, node, "ops", NULL, PEAL_JSON_ARRAY);
     if (!ops)
         return;
     out->ops = peal_mpp_take(r, ops->count, sizeof *out->ops);
-    for (const struct json *n = ops->first; n && !r->failed; n = n->next)
+    for (const struct peal_json_value *n = ops->first; n && !r->failed; n = n->next)
         read_op(&l, n, &out->ops[out->nops++]);
 }
