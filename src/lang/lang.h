@@ -18,6 +18,7 @@
 #include "lang/library.h"
 #include "lang/load.h"
 #include "lang/lower/lower.h"
+#include "lang/syntax/lex.h"
 #include "lang/syntax/parse.h"
 #include "lang/syntax/format.h"
 #include "lang/syntax/print.h"

@@ -54,8 +54,24 @@ static bool deduce(struct peal_module *module)
     return status == PEAL_OK;
 }
 
+/* What an editor makes of it: as much of the tree as can be read, deduced without a report. */
+static void read_partially(const char *text, size_t len)
+{
+    struct peal_source source = {"input", text, len};
+    struct peal_module *module = NULL;
+    enum peal_status status = peal_parse_partial(&source, NULL, &module);
+    if (!module && status != PEAL_NO_MEMORY)
+        abort();
+    if (module) {
+        module->keeps_lengths = true;
+        (void)peal_deduce(module, library(), NULL);
+    }
+    peal_module_free(module);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    read_partially((const char *)data, size);
     struct peal_source source, again_source;
     struct peal_module *module = parse("input", (const char *)data, size, &source);
     if (!module)

@@ -174,6 +174,56 @@ static bool sound_calls(const struct peal_stmt *stmt)
     return true;
 }
 
+/* A length made of names and numbers. False: it is made of more. */
+static bool show_length(const struct peal_deducer *d, const struct peal_poly *poly,
+                        struct peal_text *out)
+{
+    const char *plus = "";
+    if (!poly || !poly->known)
+        return false;
+    if (!poly->nterms)
+        peal_text_puts(out, "0");
+    for (int i = 0; i < poly->nterms; i++, plus = " + ") {
+        const struct peal_term *term = &poly->terms[i];
+        const char *times = "";
+        peal_text_puts(out, plus);
+        if (term->factor != 1 || !term->atoms[0]) {
+            peal_text_printf(out, "%lld", (long long)term->factor);
+            times = " * ";
+        }
+        for (int k = 0; k < PEAL_POLY_ATOMS && term->atoms[k]; k++, times = " * ") {
+            if (term->atoms[k][0] != 's')
+                return false;
+            uint32_t slot = (uint32_t)strtoul(term->atoms[k] + 1, NULL, 10);
+            const struct peal_symbol *symbol = d->kernel->symbols;
+            while (symbol && symbol->slot != slot)
+                symbol = symbol->next;
+            if (!symbol)
+                return false;
+            peal_text_printf(out, "%s%s", times, symbol->name);
+        }
+    }
+    return true;
+}
+
+static void keep_lengths(struct peal_deducer *d)
+{
+    for (struct peal_symbol *s = d->kernel->symbols; s; s = s->next) {
+        const struct peal_fact *fact = peal_deducer_fact(d, s);
+        struct peal_text text = {0};
+        if (s->kind != PEAL_SYMBOL_TILE || s->type.dims < 1)
+            continue;
+        bool good = show_length(d, fact->shape[0], &text);
+        if (good && s->type.dims > 1) {
+            peal_text_puts(&text, ", ");
+            good = show_length(d, fact->shape[1], &text);
+        }
+        if (good && !text.failed)
+            s->lengths = peal_arena_copy(&d->module->arena, text.at, text.len);
+        peal_text_release(&text);
+    }
+}
+
 static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
 {
     d->kernel = kernel;
@@ -199,6 +249,8 @@ static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
         peal_deduce_promises(d, kernel->body);
         peal_deduce_wide(d);
     }
+    if (d->module->keeps_lengths && !d->no_memory)
+        keep_lengths(d);
     kernel->deduced = d->errors == errors && !d->no_memory && sound_calls(kernel->body);
     kernel->lowered = kernel->deduced && !contains(kernel->body, PEAL_STMT_CALL, NULL);
     peal_intern_release(&d->atoms);

@@ -299,14 +299,15 @@ static const char *read_doc(struct peal_parser *p, const char *at)
     return doc;
 }
 
-static struct peal_kernel *parse_kernel(struct peal_parser *p)
+/* *out is set as soon as the kernel has a name. False after a failure. */
+static bool parse_kernel(struct peal_parser *p, struct peal_kernel **out)
 {
     struct peal_kernel *kernel = PEAL_ARENA_NEW(&p->module->arena, struct peal_kernel);
     if (!kernel)
         return peal_parser_out_of_memory(p);
     if (!peal_parser_at(p, "kernel")) {
         peal_parser_want(p, "kernel");
-        return NULL;
+        return false;
     }
     if (p->token.doc)
         kernel->doc = read_doc(p, p->token.doc);
@@ -314,23 +315,24 @@ static struct peal_kernel *parse_kernel(struct peal_parser *p)
         kernel->doc = "";
     peal_parser_step(p);
     kernel->name = peal_parser_name(p, "the name of a kernel", &kernel->pos);
-    if (!kernel->name || !parse_params(p, kernel))
-        return NULL;
+    if (!kernel->name)
+        return false;
+    *out = kernel;
+    if (!parse_params(p, kernel))
+        return false;
     if (peal_parser_take(p, "implements")) {
         kernel->implements = peal_parser_name(p, "the name of a contract", &kernel->implements_pos);
         if (!kernel->implements)
-            return NULL;
+            return false;
     }
     if (peal_parser_at(p, "requires") || peal_parser_at(p, "ensures"))
         return peal_parser_fail(
             p, p->token.pos, "'requires' and 'ensures' begin the body: write them behind the '{'");
     if (p->token.kind == PEAL_TOKEN_NAME && !kernel->implements) {
         peal_parser_want(p, "implements");
-        return NULL;
+        return false;
     }
-    if (!peal_parse_block(p, &kernel->body))
-        return NULL;
-    return kernel;
+    return peal_parse_block(p, &kernel->body);
 }
 
 static bool parse_operands(struct peal_parser *p, struct peal_reduce_decl *reduce)
@@ -404,18 +406,19 @@ static void parse_module(struct peal_parser *p, struct peal_kernel **tail)
                 skip_to_declaration(p);
             continue;
         }
-        struct peal_kernel *kernel = parse_kernel(p);
-        if (!kernel) {
+        struct peal_kernel *kernel = NULL;
+        bool whole = parse_kernel(p, &kernel);
+        if (!whole)
             skip_to_declaration(p);
+        if (!kernel || !(whole || p->partial))
             continue;
-        }
         *tail = kernel;
         tail = &kernel->next;
     }
 }
 
-enum peal_status peal_parse_into(struct peal_module *module, const struct peal_source *source,
-                                 struct peal_diags *diags)
+static enum peal_status parse_text(struct peal_module *module, const struct peal_source *source,
+                                   struct peal_diags *diags, bool partial)
 {
     if (source->len >= (size_t)1 << 31) {
         peal_diag_error(diags, (struct peal_pos){.source = source},
@@ -431,7 +434,7 @@ enum peal_status peal_parse_into(struct peal_module *module, const struct peal_s
                         (size_t)(nul - source->text));
         return PEAL_INVALID;
     }
-    struct peal_parser p = {.module = module, .diags = diags};
+    struct peal_parser p = {.module = module, .diags = diags, .partial = partial};
     struct peal_kernel **tail = &module->kernels;
     while (*tail)
         tail = &(*tail)->next;
@@ -445,21 +448,41 @@ enum peal_status peal_parse_into(struct peal_module *module, const struct peal_s
     }
     if (!p.errors && !p.no_memory)
         return PEAL_OK;
-    *tail = NULL;
+    if (!partial)
+        *tail = NULL;
     return p.no_memory ? PEAL_NO_MEMORY : PEAL_INVALID;
 }
 
-enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
-                            struct peal_module **out)
+enum peal_status peal_parse_into(struct peal_module *module, const struct peal_source *source,
+                                 struct peal_diags *diags)
+{
+    return parse_text(module, source, diags, false);
+}
+
+static enum peal_status parse_new(const struct peal_source *source, struct peal_diags *diags,
+                                  bool partial, struct peal_module **out)
 {
     struct peal_module *module = peal_module_new();
     if (!module)
         return PEAL_NO_MEMORY;
     module->source = source;
-    enum peal_status status = peal_parse_into(module, source, diags);
-    if (status != PEAL_OK)
-        peal_module_free(module);
-    else
+    enum peal_status status = parse_text(module, source, diags, partial);
+    bool keeps = status == PEAL_OK || (partial && status == PEAL_INVALID);
+    if (keeps)
         *out = module;
+    else
+        peal_module_free(module);
     return status;
+}
+
+enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
+                            struct peal_module **out)
+{
+    return parse_new(source, diags, false, out);
+}
+
+enum peal_status peal_parse_partial(const struct peal_source *source, struct peal_diags *diags,
+                                    struct peal_module **out)
+{
+    return parse_new(source, diags, true, out);
 }

@@ -275,6 +275,8 @@ static bool parse_if(struct peal_parser *p, struct peal_stmt *stmt)
         return false;
     peal_parser_step(p);
     bool ok = parse_if(p, stmt->other);
+    if (!ok && !stmt->other->body)
+        stmt->other = NULL; /* a tree that is kept has no half of a statement */
     peal_parser_leave(p);
     return ok;
 }
@@ -563,14 +565,16 @@ static bool has_block(const struct peal_stmt *stmt)
            stmt->kind == PEAL_STMT_LANE || stmt->kind == PEAL_STMT_SCOPE;
 }
 
-/* NULL after a failure. A declaration of several names gives a list. */
+/* NULL after a failure, or, for a partial tree, a block that does not end. A declaration of several names gives a list. */
 static struct peal_stmt *parse_stmt(struct peal_parser *p)
 {
     struct peal_stmt *stmt = peal_stmt_new(p->module, PEAL_STMT_DECL, p->token.pos);
     if (!stmt)
         return peal_parser_out_of_memory(p);
-    if (!parse_by_word(p, stmt))
-        return NULL;
+    if (!parse_by_word(p, stmt)) {
+        bool keeps = p->partial && has_block(stmt) && stmt->body;
+        return keeps ? stmt : NULL; /* it is in panic */
+    }
     if (!has_block(stmt) && !stmt->next)
         stmt->pos = peal_parser_span(p, stmt->pos);
     return stmt;
@@ -613,10 +617,10 @@ bool peal_parse_block(struct peal_parser *p, struct peal_stmt **out)
         }
         struct peal_pos start = p->token.pos;
         struct peal_stmt *stmt = parse_stmt(p);
-        if (!stmt) {
+        if (!stmt || p->panic)
             skip_stmt(p, start);
+        if (!stmt)
             continue;
-        }
         *tail = stmt;
         while (*tail)
             tail = &(*tail)->next;

@@ -22,6 +22,7 @@ struct peal_parser {
     bool panic;     /* this statement is abandoned: report nothing more about it */
     bool gave_up;   /* too many errors, too deep or out of memory: stop reading */
     bool no_memory; /* why it gave up */
+    bool partial;   /* kernels and blocks with errors are kept, as far as they were read */
     size_t errors;
     struct peal_pos error_pos; /* of the latest error */
 };

@@ -270,6 +270,8 @@ struct peal_symbol {
     enum peal_signal_mode mode; /* signals */
     struct peal_expr *initial;  /* int parameters: the default if none is bound, or NULL */
     int64_t value;              /* BUILTIN: enum peal_special */
+    /* tiles of a module that keeps lengths: "n", or "rows, cols"; NULL: not that simple */
+    const char *lengths;
 };
 
 enum peal_stmt_kind {
@@ -371,6 +373,7 @@ struct peal_module {
     struct peal_kernel *kernels;         /* in order */
     struct peal_reduce_decl *reductions; /* in order: expr.reduce is PEAL_USER_REDUCTION + index */
     const struct peal_source *source;    /* of the text; borrowed, NULL for built modules */
+    bool keeps_lengths;                  /* set before deduce: tiles get theirs as text */
 };
 
 /* The memory of a module never grows beyond this. */
