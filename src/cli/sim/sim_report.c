@@ -110,7 +110,7 @@ static void print_time(const struct peal_sim_job *job, struct peal_text *out)
     struct peal_text bound = {0}, closed = {0};
     if (job->bound.time > 0 && job->launches == 1) {
         peal_text_printf(&bound, "%s: %s; %.3f times that",
-                         peal_page_time((uint64_t)job->bound.time, buf), job->bound.formula,
+                         peal_page_time((uint64_t)job->bound.time, buf), job->bound.cause,
                          time / job->bound.time);
         put_fact(out, "bound", &bound);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a collective costs on paper: the alpha-beta bound, and closed forms of known algorithms.
+/* What a collective costs on paper: the least time on the machine's graph (topology/bound/bound.h),
+ * and closed forms of known algorithms.
  *
  * alpha is the smallest latency of any link of the machine, beta the time per byte on the slower of
  * that link and the DMA engine, g the time per reduced byte.
@@ -14,8 +15,8 @@ struct peal_cost_bound {
     double alpha, beta, g; /* ps, ps per byte */
     double bytes;          /* n: of the whole vector */
     double time;           /* the bound; 0 = the plan has no contract */
-    const char *formula;
-    double closed; /* this algorithm's closed form; 0 = none is known */
+    char cause[240];       /* of the bound, in words */
+    double closed;         /* this algorithm's closed form; 0 = none is known */
     const char *closed_formula;
 };
 

@@ -370,6 +370,20 @@ static enum peal_status read_file(const char *path, struct peal_arena *arena,
     return status;
 }
 
+/* A text that was made for a path. */
+static enum peal_status keep_text(const char *path, const struct peal_text *text,
+                                  struct peal_arena *arena, struct peal_source **out)
+{
+    struct peal_source *source = PEAL_ARENA_NEW(arena, struct peal_source);
+    if (!source || text->failed)
+        return PEAL_NO_MEMORY;
+    source->name = peal_arena_copy(arena, path, strlen(path));
+    source->text = peal_arena_copy(arena, peal_text_get(text), text->len);
+    source->len = text->len;
+    *out = source;
+    return source->name && source->text ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
 enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
                                    struct peal_machine **out)
 {
@@ -389,7 +403,12 @@ enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
         goto release_own;
     }
     struct peal_topology topology = {0};
-    status = read_file(path, &used->arena, used, &source);
+    struct peal_text several = {0};
+    if (peal_topology_list(path, &several))
+        status = keep_text(path, &several, &used->arena, &source);
+    else
+        status = read_file(path, &used->arena, used, &source);
+    peal_text_release(&several);
     if (status == PEAL_OK)
         status = peal_topology_read(source, used, &topology);
     if (status == PEAL_OK && topology.graph)
@@ -399,6 +418,42 @@ enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
 release_own:
     peal_diags_release(&own);
     return status;
+}
+
+/* "links.xgmi.bw_GBps", "links.xgmi.lat_ns": of each lane of every link of that kind. */
+enum set_link { SET_NO_LINK, SET_DONE, SET_FAILED };
+
+static enum set_link set_links(struct peal_machine *machine, const char *path, const char *value,
+                               struct peal_diags *diags)
+{
+    const char *kind = path + 6, *dot = strrchr(path, '.'), *why = NULL;
+    bool is_rate = strcmp(dot ? dot : "", ".bw_GBps") == 0;
+    bool is_lat = strcmp(dot ? dot : "", ".lat_ns") == 0;
+    struct peal_rate rate = {0, 1}, all;
+    uint64_t lat = 0;
+    enum set_link done = SET_NO_LINK;
+    if (strncmp(path, "links.", 6) != 0 || (!is_rate && !is_lat) || dot < kind)
+        return SET_NO_LINK;
+    if (is_rate ? !peal_rate_parse(value, &rate, &why) : !peal_time_parse_ns(value, &lat, &why)) {
+        peal_diag_error(diags, (struct peal_pos){0}, "'%s': %s", path, why);
+        return SET_FAILED;
+    }
+    for (size_t i = 0; i < machine->graph->links.len && done != SET_FAILED; i++) {
+        struct peal_graph_link *link = &machine->graph->links.at[i];
+        if (strlen(link->kind) != (size_t)(dot - kind) ||
+            memcmp(link->kind, kind, (size_t)(dot - kind)) != 0)
+            continue;
+        done = SET_DONE;
+        if (is_lat) {
+            link->lat = lat;
+        } else if (peal_rate_bundle(rate, link->lanes, &all)) {
+            link->rate = all;
+        } else {
+            peal_diag_error(diags, (struct peal_pos){0}, "'%s' has too many digits", path);
+            done = SET_FAILED;
+        }
+    }
+    return done;
 }
 
 static bool set_one(struct peal_machine *machine, const char *setting, struct peal_diags *diags)
@@ -416,6 +471,11 @@ static bool set_one(struct peal_machine *machine, const char *setting, struct pe
     memcpy(path, setting, len);
     path[len] = 0;
     enum peal_machine_key key = find_key(path, &is_prefix);
+    if (machine->has_own_graph && (key == PEAL_KEY_COUNT || strncmp(path, "links.", 6) == 0)) {
+        enum set_link set = set_links(machine, path, equals + 1, diags);
+        if (set != SET_NO_LINK)
+            return set == SET_DONE;
+    }
     if (key == PEAL_KEY_COUNT) {
         const char *near = NULL;
         for (int i = 0; i < PEAL_KEY_COUNT; i++)

@@ -75,4 +75,13 @@ enum peal_status peal_graph_bound_find(const struct peal_graph_bound_ask *ask,
 /* ceil of the larger of the two bounds: picoseconds for a vector of so many bytes. */
 uint64_t peal_graph_bound_time(const struct peal_graph_bound *bound, uint64_t bytes);
 
+/* What causes it, one line: "these 8 PEs leave through 400 GB/s, 8 links: gpu0 ... gpu7". */
+void peal_graph_bound_words(const struct peal_graph *graph, const struct peal_graph_bound *bound,
+                            struct peal_text *out);
+
+/* The same nodes with the links of these kinds alone ("xgmi,nvlink"); every PE passes on. NULL after a
+ * diagnostic: some PEs are not joined, or there is no such kind. */
+struct peal_graph *peal_graph_only(const struct peal_graph *graph, const char *kinds,
+                                   struct peal_diags *diags);
+
 #endif
