@@ -14,7 +14,7 @@ DIST ?= dist
 # Whether the build folder has the tests, which `make test` and `make quick` build: if cmocka is installed.
 TESTS ?= $(shell pkg-config --exists cmocka 2>/dev/null && echo true || echo false)
 FOLDER ?=
-.PHONY: all deps quick test test-all test-rest test-long soak fuzz lint coverage abi demo bench bench-torch install uninstall dist static wheel deb fresh format clean help
+.PHONY: all deps quick test test-all test-rest test-long soak fuzz lint coverage abi demo playground bench bench-torch install uninstall dist static wheel deb fresh format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) product
@@ -54,6 +54,7 @@ test-rest: ## what test-all has beyond test
 test-long: ## the tests that take minutes
 	@scripts/install build test
 	@scripts/install wheel systems 2>/dev/null || echo "no PyTorch or mmdebstrap here: the tests that need them are skipped"
+	@scripts/install wasm browser 2>/dev/null || echo "no emscripten or chromium here: the tests of the playground are skipped"
 	@scripts/test --long
 
 soak: ## random programs with random faults, SOAK_SECONDS=600 of them, then a table
@@ -78,6 +79,10 @@ abi: ## compare libpeal's binary interface with the last release
 	@scripts/install build lint
 	@$(MAKE) --no-print-directory all >/dev/null
 	@scripts/abi $(BUILD)
+
+playground: ## the page that proves and simulates in a browser: build-wasm/playground
+	@scripts/install build
+	@scripts/playground
 
 demo: ## install what is missing, build, prove, refute, simulate, run
 	@scripts/install build
@@ -132,7 +137,7 @@ format: ## lay out all C files as .clang-format says
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove all build folders
-	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb build-coverage build-lint build-static build-static-aarch64 dist
+	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb build-coverage build-lint build-static build-static-aarch64 build-wasm dist
 
 help:
 	@echo "make              build $(BUILD)/peal and the libraries"

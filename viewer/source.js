@@ -29,7 +29,8 @@ class SourcePanel {
     if (this.name.tagName === 'SELECT') this.name.value = index;
     this.lines = this.model.sources[index].text.split('\n').map((text, i) =>
       el('div', {}, el('span', { 'aria-hidden': 'true' }, String(i + 1)), el('code', {}, ...highlight(text))));
-    replace(this.code, ...this.lines);
+    replace(this.code);
+    for (const line of this.lines) this.code.append(line); // a call has fewer arguments than a long text has lines
     for (const place of this.badPlaces) this.markBad(place);
   }
 

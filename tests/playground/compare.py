@@ -114,7 +114,7 @@ def compare_hazards(c):
     for path in files:
         file = os.path.relpath(path, TOP)
         cases = [text.split("=>")[0].split() for _, text in find_cases(path)]
-        c.check(f"verify {file}", [["verify", file, "-n", "2..8", "--json", "--no-cache", "--jobs", "1", *options] for options in cases or [[]]])
+        c.check(f"verify {file}", [["verify", file, "-n", "2..8", "--quick", "--json", "--no-cache", "--jobs", "1", *options] for options in cases or [[]]])
 
 
 def compare_texts(c):

@@ -117,7 +117,7 @@ class Browser:
             page.call(domain + ".enable")
         page.resize(width, height, ratio)
         page.set_dark(dark)
-        page.call("Page.navigate", url="file://" + os.path.abspath(path))
+        page.call("Page.navigate", url=path if "://" in path else "file://" + os.path.abspath(path))
         self.wait_event("Page.loadEventFired", session)
         page.settle()
         return page

@@ -376,7 +376,7 @@ static void check_reach(struct peal_graph *graph, const struct reach *r)
     if (middle != PEAL_GRAPH_NONE && find_missing(r, middle, true) == PEAL_GRAPH_NONE &&
         find_missing(r, middle, false) == PEAL_GRAPH_NONE)
         return;
-    if (graph->pes * (graph->nodes.len + graph->links.len) > MAX_REACH_WORK)
+    if ((uint64_t)graph->pes * (graph->nodes.len + graph->links.len) > MAX_REACH_WORK)
         peal_graph_refuse(graph, (struct peal_pos){0},
                           "some PEs may not reach others: too many nodes to try all of them");
     for (uint32_t pe = 0; pe < graph->pes && graph->status == PEAL_OK; pe++) {
