@@ -14,7 +14,7 @@ DIST ?= dist
 # Whether the build folder has the tests, which `make test` and `make quick` build: if cmocka is installed.
 TESTS ?= $(shell pkg-config --exists cmocka 2>/dev/null && echo true || echo false)
 FOLDER ?=
-.PHONY: all deps quick test test-all test-rest test-long soak fuzz lint coverage abi demo playground bench bench-torch install uninstall dist static wheel deb fresh format clean help
+.PHONY: all deps quick test test-all test-rest test-long soak fuzz lint coverage abi demo playground gallery site bench bench-torch install uninstall dist static wheel deb fresh format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) product
@@ -84,6 +84,16 @@ playground: ## the page that proves and simulates in a browser: build-wasm/playg
 	@scripts/install build
 	@scripts/playground
 
+gallery: ## every kernel, hazard and known bug as pages: build-site/gallery
+	@scripts/install build
+	@$(MAKE) --no-print-directory all >/dev/null
+	@scripts/gallery $(BUILD)/peal build-site/gallery
+
+site: gallery playground ## the documents as a site, searchable from disk, with gallery and playground: build-site
+	@rm -rf build-site/playground
+	@cp -r build-wasm/playground build-site/playground
+	@scripts/site build-site
+
 demo: ## install what is missing, build, prove, refute, simulate, run
 	@scripts/install build
 	@$(MAKE) --no-print-directory all >/dev/null
@@ -137,7 +147,7 @@ format: ## lay out all C files as .clang-format says
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove all build folders
-	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb build-coverage build-lint build-static build-static-aarch64 build-wasm dist
+	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb build-coverage build-lint build-static build-static-aarch64 build-wasm build-site dist
 
 help:
 	@echo "make              build $(BUILD)/peal and the libraries"
