@@ -8,6 +8,7 @@
  *   msccl.c    MSCCL XML          mscclpp.c   MSCCL++ JSON
  *   pto/       pto-isa C++: kernel, orchestration, driver, and the reader of what is written
  *   show.c     a plan as Peal text
+ *   goal.c     a plan as GOAL, for LogGOPSim
  *
  * What an engine cannot express is refused with the op, its source line and the reason. Every text
  * is imported again and verified before it is handed out, because exporters have had faults that
@@ -54,7 +55,11 @@ void peal_exported_release(struct peal_exported *exported);
 /* The plan as Peal text, with every rank written out: for people who know the language. */
 void peal_plan_show(const struct peal_plan *plan, struct peal_text *out);
 
-/* The pass behind it: the same plan with messages instead of accesses to peers' windows; freed with
+/* All ranks as GOAL, a schedule for LogGOPSim, which is not read back. PEAL_INVALID: diags say why. */
+enum peal_status peal_goal_write(const struct peal_plan *plan, struct peal_diags *diags,
+                                 struct peal_text *out);
+
+/* The same plan with messages instead of accesses to peers' windows; freed with
  * free. Signals between ranks are left out if messages replace them. The result is not verified
  * here. PEAL_INVALID: diags say why. */
 enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_diags *diags,

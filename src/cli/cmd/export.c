@@ -22,7 +22,7 @@ static const struct peal_option options_table[] = {
     PEAL_KERNEL_MACHINE_ROW(struct export_options, kernel),
     PEAL_KERNEL_ROWS(struct export_options, kernel, " (default: that of -m)"),
     {"to", 0, PEAL_OPTION_STRING, offsetof(struct export_options, to), "ENGINE",
-     "what it is written for: msccl, mscclpp or pto (must be given)", 0, 0},
+     "what it is written for: msccl, mscclpp or pto; or goal, LogGOPSim's (must be given)", 0, 0},
     {"output", 'o', PEAL_OPTION_STRING, offsetof(struct export_options, folder), "DIR",
      "the folder that gets the files (default: the current one)", 0, 0},
     PEAL_RECORDED_ROWS(struct export_options, kernel.recorded),
@@ -84,9 +84,38 @@ static int write_files(const struct peal_cli *cli, const struct export_options *
     return peal_cli_print(cli, &said, PEAL_EXIT_OK);
 }
 
+/* GOAL is a schedule for a simulator: one text, which no engine runs. */
+static int write_goal(const struct peal_cli *cli, const struct export_options *o,
+                      const struct peal_plan *plan)
+{
+    struct peal_diags diags;
+    struct peal_text text = {0}, path = {0};
+    peal_diags_init(&diags);
+    enum peal_status status = peal_goal_write(plan, &diags, &text);
+    int code = PEAL_EXIT_OK;
+    if (status != PEAL_OK) {
+        code = peal_cli_diags(cli, status, &diags);
+        code = status == PEAL_INVALID ? PEAL_EXIT_NO : code;
+    } else if (!o->folder) {
+        code = peal_cli_print(cli, &text, PEAL_EXIT_OK);
+    } else {
+        peal_text_printf(&path, "%s/%s.goal", o->folder, peal_plan_string(plan, plan->kernel));
+        if (!make_folder(o->folder))
+            code = peal_cli_fail(cli, "%s: %s", o->folder, strerror(errno));
+        else if (!peal_cli_write(cli, peal_text_get(&path), &text))
+            code = PEAL_EXIT_OTHER;
+    }
+    peal_text_release(&path);
+    peal_text_release(&text);
+    peal_diags_release(&diags);
+    return code;
+}
+
 static int export_plan(const struct peal_cli *cli, const struct export_options *o,
                        enum peal_target target, const struct peal_plan *plan)
 {
+    if (target == PEAL_TARGETS)
+        return write_goal(cli, o, plan);
     struct peal_diags diags;
     struct peal_exported done;
     struct peal_verify_options verify = {0};
@@ -129,8 +158,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     enum peal_target target;
     int code;
     (void)nargs;
-    if (!o->to || !peal_target_find(o->to, &target))
-        return peal_cli_usage(cli, "--to names an engine: msccl, mscclpp or pto");
+    target = PEAL_TARGETS;
+    if (!o->to || (!peal_target_find(o->to, &target) && strcmp(o->to, "goal") != 0))
+        return peal_cli_usage(cli, "--to names an engine: msccl, mscclpp or pto; or goal");
     if (!peal_import_options_fit(cli, &o->kernel, args[0]))
         return PEAL_EXIT_USAGE;
     if (peal_import_names_file(args[0])) {
@@ -164,9 +194,12 @@ const struct peal_command peal_cmd_export = {
         "anything is kept. What the engine cannot express is refused with the op, its source line "
         "and the reason; accesses to other ranks' windows become messages where that keeps the "
         "proof. See docs/formats.md.\n\n"
+        "GOAL, the input of LogGOPSim, is the schedule alone: sends, recvs and computations (a "
+        "nanosecond per byte), printed, or written into DIR; it is not read back.\n\n"
         "  peal export allreduce_chunked -n 4 --to msccl -o out\n"
         "  peal export allreduce_ring -n 4 --to mscclpp -o out\n"
-        "  peal export allreduce_mesh -n 8 --count 4K --to pto -o out\n",
+        "  peal export allreduce_mesh -n 8 --count 4K --to pto -o out\n"
+        "  peal export allreduce_chunked -n 4 --to goal\n",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct export_options),

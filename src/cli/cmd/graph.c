@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal graph: tensors, domains and tasks of a file, proved, simulated or run. */
 #include "cli/cli.h"
+#include "cli/graph/chakra.h"
 #include "cli/graph/graph_file.h"
 #include "report/report.h"
 #include "verify/verify.h"
@@ -11,7 +12,7 @@
 
 struct graph_options {
     bool verify, run, threads, json;
-    const char *machine, *html, *trace, *svg;
+    const char *machine, *html, *trace, *svg, *emit;
     int64_t repeat;
 };
 
@@ -32,6 +33,8 @@ static const struct peal_option options_table[] = {
      "write a trace for ui.perfetto.dev", 0, 0},
     {"svg", 0, PEAL_OPTION_STRING, offsetof(struct graph_options, svg), "FILE", "draw the graph", 0,
      0},
+    {"emit", 0, PEAL_OPTION_STRING, offsetof(struct graph_options, emit), "FILE",
+     "of a trace: write the graph as a file of this command, and end", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct graph_options, json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
@@ -180,8 +183,13 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     struct peal_graph_file *file = NULL;
     struct peal_diags diags;
     (void)nargs;
-    if (!peal_cli_read(cli, args[0], &source))
+    bool is_trace = peal_chakra_names(args[0]);
+    if (is_trace ? !peal_chakra_open(cli, args[0], &source) : !peal_cli_read(cli, args[0], &source))
         return PEAL_EXIT_OTHER;
+    if (graph->emit) {
+        struct peal_text text = {.at = (char *)source.text, .len = source.len};
+        return peal_cli_write(cli, graph->emit, &text) ? PEAL_EXIT_OK : PEAL_EXIT_OTHER;
+    }
     peal_diags_init(&diags);
     enum peal_status status = peal_graph_file_open(&source, &diags, &file);
     int code = status == PEAL_OK ? drive(cli, graph, file, &diags) : reject(cli, status, &diags);
@@ -197,7 +205,9 @@ const struct peal_command peal_cmd_graph = {
     .args = "FILE",
     .summary = "prove, simulate or run a graph of tasks",
     .details =
-        "Reads tensors, domains and tasks from a YAML file (docs/host.md has its form), submits "
+        "Reads tensors, domains and tasks from a YAML file (docs/host.md has its form), or "
+        "Chakra's "
+        "execution traces (NAME.0.et, and those of the other ranks beside it), submits "
         "the tasks to a host and reports how long they take: on the machine of the file or of -m, "
         "where they share links and engines; with --run on this machine. Tasks are ordered by what "
         "they read and write. Tensors are zero at first.\n\n"
