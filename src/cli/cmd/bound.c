@@ -34,7 +34,7 @@ static const struct peal_option options_table[] = {
     {"set", 0, PEAL_OPTION_PAIRS, AT(settings), "KEY=VALUE",
      "a key of the machine; may be repeated", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
-     "write a page that shows the machine and the cut (or a picture: FILE.svg)", 0, 0},
+     "write a page that shows the machine and the cut", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
@@ -228,7 +228,10 @@ static bool write_page(const struct peal_cli *cli, const struct bound_answer *a)
     struct peal_text words = {0};
     char time[32];
     peal_page_begin(cli, &page, PEAL_PAGE_SIM, a->machine, NULL);
-    peal_page_graph(&page, a->graph, a->bound.kind == PEAL_BOUND_CUT ? a->bound.inside : NULL);
+    bool *sends = peal_arena_alloc(cli->arena, a->graph->nodes.len);
+    for (size_t n = 0; sends && n < a->graph->nodes.len; n++)
+        sends[n] = a->bound.inside[n] != a->bound.enters;
+    peal_page_graph(&page, a->graph, a->bound.kind == PEAL_BOUND_CUT ? sends : NULL);
     peal_graph_bound_words(a->graph, &a->bound, &words);
     peal_page_fact(&page, "bound", "%s: %s, %s", peal_contract_info(a->ask.contract)->name,
                    peal_page_time(peal_graph_bound_time(&a->bound, a->options->bytes), time),

@@ -22,8 +22,7 @@ struct machine_options {
 static const struct peal_option options_table[] = {
     {"set", 0, PEAL_OPTION_PAIRS, AT(settings), "KEY=VALUE",
      "a key of the machine (links.KIND.bw_GBps: a rate that the file lacks)", 0, 0},
-    {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
-     "write a page that shows the machine (or a picture: FILE.svg)", 0, 0},
+    {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE", "write a page that shows the machine", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };

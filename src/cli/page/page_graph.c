@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void add_nodes(struct peal_page *page, const struct peal_graph *graph, const bool *inside)
+static void add_nodes(struct peal_page *page, const struct peal_graph *graph, const bool *sends)
 {
     struct peal_spot *spots = malloc(graph->nodes.len * sizeof *spots);
     if (!spots || !peal_graph_layout(graph, spots)) {
@@ -16,8 +16,8 @@ static void add_nodes(struct peal_page *page, const struct peal_graph *graph, co
         struct peal_page_node drawn = {.x = spots[n].x, .y = spots[n].y, .rank = PEAL_PAGE_NONE};
         drawn.label = peal_page_text(page, node->name);
         drawn.detail = peal_page_printf(page, "%s%s", peal_node_kind_name(node->kind),
-                                        inside && inside[n] ? ", inside the cut" : "");
-        drawn.load = inside && inside[n] ? 1 : 0;
+                                        sends && sends[n] ? ", sends through the cut" : "");
+        drawn.load = sends && sends[n] ? 1 : 0;
         if (node->kind == PEAL_NODE_PE)
             drawn.rank = (uint32_t)n;
         peal_page_node(page, drawn);
@@ -25,12 +25,12 @@ static void add_nodes(struct peal_page *page, const struct peal_graph *graph, co
     free(spots);
 }
 
-void peal_page_graph(struct peal_page *page, const struct peal_graph *graph, const bool *inside)
+void peal_page_graph(struct peal_page *page, const struct peal_graph *graph, const bool *sends)
 {
-    add_nodes(page, graph, inside);
+    add_nodes(page, graph, sends);
     for (size_t i = 0; i < graph->links.len && !page->failed; i++) {
         const struct peal_graph_link *link = &graph->links.at[i];
-        bool cut = inside && inside[link->from] != inside[link->to];
+        bool cut = sends && sends[link->from] && !sends[link->to];
         struct peal_text text = {0};
         peal_rate_print(link->rate, &text);
         peal_page_link(page, (struct peal_page_link){

@@ -6,8 +6,8 @@
 #include "report/report.h"
 #include "topology/topology.h"
 
-/* Its nodes and links. `inside`: of each node, whether it is in a cut, whose links are drawn as fully
- * loaded; or NULL. */
-void peal_page_graph(struct peal_page *page, const struct peal_graph *graph, const bool *inside);
+/* Its nodes and links. `sends`: of each node, whether it is on the side of a cut that sends; the cut's
+ * links are drawn as fully loaded. NULL: there is no cut. */
+void peal_page_graph(struct peal_page *page, const struct peal_graph *graph, const bool *sends);
 
 #endif
