@@ -154,7 +154,13 @@ static bool parse_elem(struct peal_parser *p, struct peal_elem *out)
     }
     enum peal_dtype dtype;
     if (p->token.kind != PEAL_TOKEN_NAME || !peal_dtype_find(p->token.text, p->token.len, &dtype)) {
+        const char *known[PEAL_DTYPES + 1] = {NULL};
+        size_t errors = p->errors;
+        for (int i = 0; i < PEAL_DTYPES; i++)
+            known[i] = peal_dtype_name((enum peal_dtype)i);
         peal_parser_expected(p, "an element type (T, f16, bf16, f32, f64, i8, u8, i32 or i64)");
+        if (p->errors > errors && p->token.kind == PEAL_TOKEN_NAME)
+            peal_parser_hint_word(p, p->token.text, p->token.len, known);
         return false;
     }
     out->dtype = dtype;
