@@ -123,7 +123,8 @@ const struct peal_command peal_cmd_lsp = {
         "Speaks LSP 3.17 on standard input and output; an editor starts it. Errors as you type, "
         "meanings, definitions, references, rename, completion, layout, hints, fixes that were "
         "verified, and beside every kernel its verdict at 2..4 ranks, found in the background with "
-        "limits of time and memory. docs/editors.md sets up Vim, Neovim, Emacs and Helix.\n\n"
+        "limits of time and memory. docs/editors.md sets up VS Code, Vim, Neovim, Emacs and "
+        "Helix.\n\n"
         "Exit code: 0 the editor ended it as the protocol says, otherwise 1.",
     .options = options_table,
     .defaults = &defaults,
