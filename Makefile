@@ -130,6 +130,12 @@ static: ## the command in one file that needs no library: dist/peal-VERSION-linu
 	@scripts/install build
 	@scripts/dist $(DIST) static
 
+.PHONY: vscode
+vscode: ## the extension for VS Code: dist/peal-VERSION.vsix (needs npm and its registry)
+	@scripts/install build
+	@$(MAKE) --no-print-directory all >/dev/null
+	@scripts/vscode $(BUILD)/peal $(DIST)
+
 wheel: ## the PyTorch backend for the installed torch: a wheel with libpeal inside, and its source, in dist/
 	@scripts/install build wheel
 	@$(MAKE) --no-print-directory all >/dev/null
