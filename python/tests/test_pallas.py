@@ -345,6 +345,22 @@ def kernel(x_ref, o_ref, slots, send, recv):
 call(kernel, data(8, 256), out=(8, 256), spaces=[ANY], out_space=ANY, scratch=[pltpu.HBM((8, 256), F32), DMA, DMA])
 '''
 
+PASSED = '''
+def start(x, same, o, sem):
+    pltpu.make_async_copy(x, o, sem).start()
+
+def done(x, o, sem, same):
+    pltpu.{wait}
+
+def f(x):
+    x, o, sem = pl.pallas_call(start, in_specs=[spec(ANY)], out_specs=(spec(ANY), spec({space}), spec(pltpu.SEMAPHORE)), input_output_aliases={{0: 0}},
+                               out_shape=(jax.ShapeDtypeStruct.like(x), {space}(x.shape, x.dtype), DMA(())))(x)
+    return pl.pallas_call(done, in_specs=[spec(ANY), spec({space}), spec(pltpu.SEMAPHORE)], out_specs=spec({space}), input_output_aliases={{1: 0}},
+                          out_shape={space}(x.shape, x.dtype))(x, o, sem)
+
+jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(data(8, 128))
+'''
+
 CONSTRUCTS = [
     ("a copy that is waited for", permute(), 3, "proved", "that Pallas inserts a barrier"),
     ("in vector memory", permute(space="VMEM"), 3, "proved", ""),
@@ -621,6 +637,19 @@ def f(x):
 
 jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(data(8, 128))
 ''', 2, "proved", ""),
+    ("a copy that one kernel starts, and another one waits for", PASSED.format(space="pl.ANY", wait="make_async_copy(x, o, sem).wait()"), 2, "proved", ""),
+    ("the same into vector memory", PASSED.format(space="VMEM", wait="make_async_copy(x, o, sem).wait()"), 2, "proved", ""),
+    ("a copy that no kernel waits for", PASSED.format(space="pl.ANY", wait="touch(o)"), 2, "deadlock", "'sem' of rank 0 holds 12288"),
+    ("a kernel outside of shard_map", '''
+f = jax.jit(lambda x, n: pl.pallas_call(lambda x, o: o.__setitem__(Ellipsis, x[...] * n[None]), out_shape=jax.ShapeDtypeStruct.like(x))(x))
+f(jax.random.normal(jax.random.key(0), (8, 128)), 2)
+''', 2, "proved", ""),
+    ("the mesh of the array", '''
+x = jax.device_put(data(8, 128), jax.sharding.NamedSharding(mesh, P("x")))
+kernel = pl.pallas_call(lambda x, o, s, r: pltpu.async_remote_copy(x, o, s, r, neighbours()[0]).wait(), scratch_shapes=[DMA, DMA],
+                        out_shape=jax.ShapeDtypeStruct((8, 128), F32), in_specs=[spec(ANY)], out_specs=spec(ANY))
+jax.shard_map(kernel, in_specs=P("x"), out_specs=P("x"))(x)
+''', 3, "proved", ""),
     ("two kernels, one after the other", '''
 def f(x):
     one = pl.pallas_call(lambda x, o: o.__setitem__(Ellipsis, x[...] + 1.0), out_shape=jax.ShapeDtypeStruct((8, 128), F32))(x)

@@ -2,15 +2,12 @@
 """What 'peal verify' answers about programs with tile kernels: for how many calls, whose line, which program and call, what would fix it."""
 import json
 import os
-import re
-import subprocess
-import sys
 import tempfile
 import unittest
 
+import tile_command
 from peal.tiles.calls import fold
 
-COMMAND = os.environ.get("PEAL_COMMAND")
 
 # A push allreduce: each rank writes into a box of each peer, sets a flag there, and waits for its own.
 PUSH = '''
@@ -92,17 +89,12 @@ class Calls(unittest.TestCase):
         self.assertEqual(found.ranks[0], ["call 1", "copy a b", "join", "call 2", "copy a b", "join"])
 
 
-@unittest.skipUnless(COMMAND, "PEAL_COMMAND is not set")
+@unittest.skipUnless(tile_command.COMMAND, "PEAL_COMMAND is not set")
 class Answers(unittest.TestCase):
     def verify(self, text, *options, command="verify"):
-        with tempfile.TemporaryDirectory() as folder:
-            with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
-                file.write(text)
-            done = subprocess.run([COMMAND, command, "run.py", *options, *(["--no-cache"] if command == "verify" else [])], cwd=folder, text=True,
-                                  check=False, capture_output=True, env={**os.environ, "PEAL_PYTHON": sys.executable})
-            self.files = {name: open(os.path.join(folder, name), encoding="utf-8").read() for name in os.listdir(folder) if name != "run.py"}
-            self.folded = re.sub(r"\s+", " ", done.stdout + done.stderr)
-            return done.stdout + done.stderr
+        answer = tile_command.run_text(command, text, *options)
+        self.files, self.folded = answer.files, answer.folded
+        return answer.said
 
     def test_for_how_many_calls(self):
         one_box = PUSH.replace("call % 2", "0")
@@ -219,6 +211,24 @@ class Answers(unittest.TestCase):
                 ("export", ("-n", "2", "--to", "msccl"), "only one-writer signals of one launch")):
             self.verify(PUSH, *options, command=command)
             self.assertIn(words, self.folded)
+
+    def test_what_cannot_be_read_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "dir.py"))
+            for name, why in ("none.py", "No such file or directory"), ("dir.py", "Is a directory"):
+                for command in "verify", "plan", "run":
+                    answer = tile_command.run(command, name, "-n", "2", folder=folder)
+                    self.assertEqual(answer.code, 3)
+                    self.assertEqual(answer.folded.strip(), f"peal {command}: cannot read '{name}': {why}")
+
+    def test_what_the_program_prints_is_printed_once_for_each_rank(self):
+        said = self.verify(PUSH + "print('rank', rank, 'is done')\n", "-n", "3")
+        for rank in range(3):
+            self.assertEqual(said.count(f"rank {rank} is done"), 1, said)
+
+    def test_one_rank_is_one(self):
+        self.assertIn("at 1 rank\n", self.verify(PUSH, "-n", "1"))
+        self.assertIn("at 1, 2 ranks\n", self.verify(PUSH, "-n", "1,2"))
 
     def test_what_is_not_done_is_said(self):
         self.verify(PUSH, "run.py")

@@ -16,9 +16,8 @@ import numpy
 
 from . import core, jaxarray, pallas, pallas_copies, pallas_memory, program
 from .jaxarray import EXTENDED, AnyArray, Array, as_int, call, dtype_of, known, loaded
-from .jaxmesh import (Device, Mesh, NamedSharding, Nothing, Sharded, axis_position, create_device_mesh, current_mesh, data, devices,
-                      make_mesh,
-                      set_mesh, shard_map)
+from .jaxmesh import (Device, Mesh, NamedSharding, Nothing, Sharded, axis_position, create_device_mesh, current_mesh, data, device_put, devices,
+                      make_mesh, set_mesh, shard_map)
 from .pallas import refused
 from .pallas_copies import AsyncCopy
 from .pallas_memory import Ref
@@ -27,13 +26,14 @@ from .trees import (NODES, PartitionSpec, TreeDef, leaves, register_dataclass, t
 
 # ---- jit and the like ----
 
-def jit(f: Any = None, **_: Any) -> Any:
+def jit(f: Any = None, static_argnums: Any = None, static_argnames: Any = None, **_: Any) -> Any:
     if f is None:
-        return lambda given: jit(given)
+        return lambda given: jit(given, static_argnums, static_argnames)
+    fixed = static_argnums is not None or static_argnames is not None
 
     @functools.wraps(f)
     def run(*args: Any, **named: Any) -> Any:
-        return f(*args, **named)
+        return f(*[numpy.int32(one) if type(one) is int and not fixed else one for one in args], **named)  # an array of no dimensions
     run.lower = run.trace = lambda *_, **__: Lowered(run)  # type: ignore[attr-defined]
     return run
 
@@ -64,6 +64,10 @@ class ShapeDtypeStruct:
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        return cls(x.shape, x.dtype)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         return ShapeDtypeStruct(**{"shape": self.shape, "dtype": self.dtype, **changes})
@@ -463,7 +467,7 @@ def _modules() -> Dict[str, types.ModuleType]:
         "jax", jit=jit, shard_map=shard_map, make_mesh=make_mesh, devices=devices, local_devices=devices,
         device_count=lambda *_: len(devices()),
         local_device_count=lambda *_: len(devices()), process_index=lambda: 0, process_count=lambda: 1, default_backend=lambda: "tpu",
-        device_put=lambda x, *_, **__: x, device_get=lambda x: x, block_until_ready=lambda x: x, Array=AnyArray,
+        device_put=device_put, device_get=lambda x: x, block_until_ready=lambda x: x, Array=AnyArray,
         ShapeDtypeStruct=ShapeDtypeStruct,
         P=PartitionSpec, NamedSharding=NamedSharding, Mesh=Mesh, named_scope=named_scope, named_call=lambda f, **_: f, set_mesh=set_mesh,
         typeof=lambda x: ShapeDtypeStruct(x.shape, x.dtype), new_ref=pallas.new_ref, freeze=pallas.freeze, eval_shape=eval_shape,

@@ -106,10 +106,11 @@ def set_mesh(mesh: Mesh) -> Any:
         yield mesh
 
 
-def current_mesh() -> Mesh:
-    found = pallas_memory.state().get("set")
+def current_mesh(arrays: Any = ()) -> Mesh:
+    """That of jax.set_mesh, or else on which the arrays are."""
+    found = [*(one.mesh for one in leaves(arrays) if isinstance(one, Sharded) and one.mesh), *pallas_memory.state().get("set", ())]
     if not found:
-        raise core.refuse("no mesh: neither shard_map nor jax.set_mesh names one")
+        raise core.refuse("no mesh: neither shard_map, jax.set_mesh nor the arrays name one")
     return found[-1]
 
 
@@ -167,7 +168,7 @@ def shard_map(f: Any = None, *, mesh: Any = None, in_specs: Any = None, out_spec
 
     @functools.wraps(f)
     def run(*arrays: Any) -> Any:
-        where = mesh if mesh is not None else current_mesh()
+        where = mesh if mesh is not None else current_mesh(arrays)
         rank = core.rank().index
         at = where.coordinates(rank)
         names = pallas.parameter_names(f, len(arrays))
@@ -289,6 +290,14 @@ class Sharded(Array):
             raise core.refuse(f"no device has been given '{self.label}' yet")
         return found.address
 
+    def here(self) -> Array:
+        """All of it on this device, for a kernel that is called outside of shard_map."""
+        if self.spec is not None and self.part.shape == self.shape:
+            return self.part
+        if () not in self.views:
+            self.views[()] = source(self, "x", self.shape)
+        return self.views[()]
+
     addressable_shards = property(lambda self: [types.SimpleNamespace(data=self.part)])
     is_global = True
 
@@ -324,6 +333,13 @@ def part_for(array: Any, spec: Any, mesh: Mesh, rank: int, name: str) -> Any:
     numbers = numpy.asarray(array)
     _, where = part_of(numbers.shape, spec, mesh, rank)
     return known(numbers[tuple(where)])
+
+
+def device_put(x: Any, sharding: Any = None, *_: Any, **__: Any) -> Any:
+    for one in leaves(x) if isinstance(sharding, NamedSharding) else ():
+        if isinstance(one, Sharded) and one.mesh is None:
+            one.mesh = sharding.mesh
+    return x
 
 
 def trimmed(spec: Sequence[Any]) -> Tuple[Any, ...]:

@@ -160,23 +160,26 @@ def _difference(call: Sequence[Tuple[str, ...]], first: Sequence[Tuple[str, ...]
 
 
 def _probed(recording: Recording, done: Sequence[List[List[str]]]) -> List[List[List[str]]]:
-    every, given = [], set()
+    every: List[Tuple[List[List[Op]], Dict[str, str]]] = []
+    given: Set[str] = set()
     for rank, parts in zip(recording.rank, done):
         names: Dict[str, str] = {}
         if len(parts) < 5 or _ops(parts[0], names):
             raise Refused("there are no three calls from the beginning")
         calls = [_ops(call, names) for call in parts[1:-1]]
-        for op in calls[0]:
-            if _is_given(rank, op):
-                target = _region(rank, op.words[1])
-                given.add(target.name if target else "")
         every.append((calls, names))
     sums: Dict[str, int] = {}
+    firsts = []
     for rank, (calls, names) in zip(recording.rank, every):
-        first = [op for op in calls[0] if not _is_given(rank, op)]
+        first = calls[0]
+        if _alike(calls[1], names) != _alike(first, names):  # the host may give what it gives before the first call alone
+            given.update(_region(rank, op.words[1]).name for op in first if _is_given(rank, op))  # type: ignore[union-attr]
+            first = [op for op in first if not _is_given(rank, op)]
         for number, call in enumerate(calls[1:], 2):
             if _alike(call, names) != _alike(first, names):
                 raise Refused(f"call {number} does not do what call 1 does: {_difference(_alike(call, names), _alike(first, names))}")
+        firsts.append(first)
+    for rank, (_, names), first in zip(recording.rank, every, firsts):
         _check_signals(recording, rank.index, first, names, sums)
         _check_data(recording, rank.index, first, given)
     if any(sums.values()):

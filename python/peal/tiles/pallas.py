@@ -111,7 +111,8 @@ class Operand:
     def __init__(self, k: Kernel, name: str, whole: Ref, spec: BlockSpec, writes: bool, index: Any) -> None:
         self.whole, self.spec, self.writes, self.name = whole, spec, writes, name
         space = spec.memory_space or MemorySpace.DEFAULT
-        self.direct = is_direct(spec)
+        stays = whole.storage.space is MemorySpace.VMEM is space and spec.block_shape is None  # where an earlier kernel has put it
+        self.direct = is_direct(spec) or stays
         self.ref: Any = None
         self.block: Optional[Tuple[int, ...]] = None
         if self.direct:
@@ -191,10 +192,26 @@ def as_memory(wanted: Any) -> MemoryRef:
                      getattr(wanted, "memory_space", None))
 
 
+def memory_of(wanted: MemoryRef) -> MemorySpace:
+    """Where an output is."""
+    if isinstance(wanted.dtype, SemaphoreType):
+        return MemorySpace.SEMAPHORE
+    return MemorySpace.VMEM if wanted.memory_space is MemorySpace.VMEM else MemorySpace.HBM
+
+
+def on_this_device(value: Any) -> Any:
+    """An array, all of which this device has."""
+    if isinstance(value, Array):
+        return value.here() if value.is_global else value  # type: ignore[attr-defined]
+    return numpy.asarray(value)
+
+
 def on_device(value: Any, name: str, key: Any) -> Storage:
     """The memory of the device in which an operand is."""
     if isinstance(value, Ref):
         return value.storage
+    if isinstance(value, Array) and value.is_global:
+        value = on_this_device(value)
     if isinstance(value, Array) and value.buffer is not None and value.buffer.shape == value.shape:
         return value.buffer
     rank = core.rank()
@@ -296,8 +313,8 @@ def run_grid(body: Any, name: Optional[str], out_shape: Any, spec: Any, aliases:
         source = next((a for a, b in aliases.items() if b == i), None)
         results.append(inputs[source] if source is not None else storage_for(
             (k.key, "out", i), outside[len(arrays) + i],
-            MemorySpace.SEMAPHORE if isinstance(wanted.dtype, SemaphoreType) else MemorySpace.HBM,
-            wanted.shape, wanted.dtype, user=True))
+            memory_of(wanted), wanted.shape, wanted.dtype, user=True))
+        results[-1].is_passed = isinstance(wanted.dtype, SemaphoreType)
     with Running(k):
         for i, storage in enumerate(results):
             if i not in aliases.values() and not isinstance(storage.dtype, SemaphoreType):
@@ -471,7 +488,7 @@ def new_ref(value: Any, *, memory_space: Any = None) -> Ref:
     del memory_space
     file, line = core.place()
     rank = core.rank()
-    value = value if isinstance(value, Array) else numpy.asarray(value)
+    value = on_this_device(value)
     storage = storage_for(("ref", file, line), "ref", MemorySpace.HBM, value.shape, dtype_of(value), user=True)
     ref = Ref.of(storage)
     keeper = Result()
@@ -501,7 +518,7 @@ def run_state(body: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def new_ref_for(key: Any, value: Any) -> Ref:
-    value = value if isinstance(value, Array) else numpy.asarray(value)
+    value = on_this_device(value)
     storage = storage_for(key, f"state_{key[-1]}", MemorySpace.HBM, value.shape, dtype_of(value), user=True)
     ref = Ref.of(storage)
     keeper = Result()

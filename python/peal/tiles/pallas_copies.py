@@ -96,7 +96,8 @@ def account(storage: Storage, number: int, rank: int, added: int, taken: int,
     k = kernel()
     if not shared().balance:
         k.rank.recording.at_end.append(functools.partial(check_balance, k.rank.recording, shared()))
-    entry = shared().balance.setdefault((k.call, id(storage), number, rank), Account(storage, number, k.name))
+    call = (None, 0) if storage.is_passed else k.call  # those are zero after the last kernel that has them
+    entry = shared().balance.setdefault((call, id(storage), number, rank), Account(storage, number, k.name))
     entry.added += added
     entry.taken += taken
     entry.place = core.place()

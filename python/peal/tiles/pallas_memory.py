@@ -42,6 +42,7 @@ class Storage:
         self.numbers: Dict[int, Tuple[Any, Any]] = {}   # of each rank: what it holds, and where that is known
         self.used_as_number: Optional[core.Place] = None
         self.users: Dict[int, Any] = {}             # of each rank: the array that is in it
+        self.is_passed = False                      # semaphores that one kernel gives to another
 
     def whole(self, rank: int) -> core.Span:
         return core.Span(self.peal, self.regions[rank].address, max(math.prod(self.shape), 1))

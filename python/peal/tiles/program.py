@@ -7,10 +7,12 @@ host (collectives, rendezvous, barriers). Modules of the program are each rank's
 """
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import os
 import queue
 import sys
@@ -508,7 +510,8 @@ def record(path: str, ranks: int, given: Options) -> str:
     repeated = Repeated()
     if given.calls > 1 and not _imports_jax(path):
         try:
-            repeated = _run(World(path, ranks, given), True, _repeated)
+            with contextlib.redirect_stdout(io.StringIO()):  # what the program prints is printed once for each rank, by the second run
+                repeated = _run(World(path, ranks, given), True, _repeated)
         except OutOfTime:
             raise
         except Exception:  # pylint: disable=broad-except

@@ -159,6 +159,7 @@ static void put_verdicts(const struct peal_files_job *job, struct peal_text *out
 {
     const char *previous = "";
     struct peal_text verdict[2] = {{0}, {0}};
+    bool several = false; /* numbers in the line */
     for (size_t i = 0; i < job->ntasks; i++) {
         const struct peal_file_task *task = &job->tasks[i];
         struct peal_text *now = &verdict[i % 2];
@@ -166,16 +167,20 @@ static void put_verdicts(const struct peal_files_job *job, struct peal_text *out
         put_verdict(task, now);
         if (i && strcmp(previous, peal_text_get(now)) == 0) {
             peal_text_printf(out, ", %u", task->facts.nranks);
+            several = true;
         } else {
             if (i)
-                peal_text_puts(out, " ranks\n");
+                peal_text_printf(out, " rank%s\n",
+                                 several ? "s" : peal_text_plural(job->tasks[i - 1].facts.nranks));
+            several = false;
             peal_text_printf(out, "%s: ", task->path);
             peal_text_toned(out, tone_of(task), peal_text_get(now));
             peal_text_printf(out, " at %u", task->facts.nranks);
         }
         previous = peal_text_get(now);
     }
-    peal_text_puts(out, " ranks\n");
+    peal_text_printf(out, " rank%s\n",
+                     several ? "s" : peal_text_plural(job->tasks[job->ntasks - 1].facts.nranks));
     peal_text_release(&verdict[0]);
     peal_text_release(&verdict[1]);
 }

@@ -90,8 +90,9 @@ static void say_calls(struct peal_file_task *task, bool proved, const char *word
     else if (!proved && strcmp(words, "yes") == 0)
         peal_finding_add(&task->findings, PEAL_FINDING_NOTE, "recorded", pos,
                          "for %u calls only: part of a call may go on when the one after the next "
-                         "begins (%u ranks)",
-                         task->facts.calls, task->facts.nranks);
+                         "begins (%u rank%s)",
+                         task->facts.calls, task->facts.nranks,
+                         peal_text_plural(task->facts.nranks));
     else if (words[0])
         peal_finding_add(&task->findings, PEAL_FINDING_NOTE, "recorded", pos,
                          "for %u calls only: %s", task->facts.calls, words);
@@ -214,9 +215,11 @@ static void offer(const struct program_search *search)
         peal_text_puts(&where, search->partly ? " ranks: proved, and not at " : ", ");
         put_ranks(peal_text_get(&search->others), &where);
     }
+    if (!search->partly)
+        peal_text_printf(&where, " rank%s: proved",
+                         search->others.len ? "s" : peal_text_plural(task->facts.nranks));
     peal_finding_add(&task->findings, PEAL_FINDING_NOTE, PEAL_PROGRAM_FIX, pos,
-                     "fix: %s (tried at %s%s)", peal_text_get(&search->words),
-                     peal_text_get(&where), search->partly ? "" : " ranks: proved");
+                     "fix: %s (tried at %s)", peal_text_get(&search->words), peal_text_get(&where));
     peal_text_release(&where);
 }
 
@@ -229,10 +232,10 @@ static void try_copy_order(const struct program_search *search)
         return;
     peal_finding_add(&task->findings, PEAL_FINDING_NOTE, PEAL_PROGRAM_FIX,
                      (struct peal_pos){NULL, 1, 1, 1},
-                     "note: with --in-order-copies it is proved at %u ranks: it is right only if "
+                     "note: with --in-order-copies it is proved at %u rank%s: it is right only if "
                      "copies from one device to the same other one arrive in the order in which "
                      "they were started",
-                     task->facts.nranks);
+                     task->facts.nranks, peal_text_plural(task->facts.nranks));
 }
 
 /* --- --fix ----------------------------------------------------------------------------------- */

@@ -183,6 +183,20 @@ static void list_settings(const struct peal_recorded_options *o, struct peal_tex
         peal_text_printf(out, "argument=%s\n", o->arguments[i]);
 }
 
+/* Is there such a file? False after a message. */
+static bool find_file(const struct peal_cli *cli, const char *path)
+{
+    struct stat info;
+    int error = 0;
+    if (stat(path, &info) != 0 || access(path, R_OK) != 0)
+        error = errno;
+    else if (S_ISDIR(info.st_mode))
+        error = EISDIR;
+    if (error)
+        peal_cli_fail(cli, "cannot read '%s': %s", path, strerror(error));
+    return !error;
+}
+
 bool peal_python_record(const struct peal_cli *cli, const char *path,
                         const struct peal_kernel_options *options, const char *fallback,
                         struct peal_python_recordings *out)
@@ -195,7 +209,8 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
                                  .output = UINT64_C(2) << 30};
     bool ok = false;
     peal_limits_ask(&limits);
-    if (!list_levels(cli, options, &levels, &placed) || !peal_cli_folder_open(cli, out->folder))
+    if (!find_file(cli, path) || !list_levels(cli, options, &levels, &placed) ||
+        !peal_cli_folder_open(cli, out->folder))
         goto release;
     list_numbers(&options->ranks, &ranks);
     list_numbers(&options->counts, &counts);
