@@ -4,19 +4,17 @@ refused at the author's line. Prints its seed."""
 import os
 import random
 import re
-import subprocess
-import sys
 import tempfile
 import unittest
 import unittest.mock
 
 import numpy as np
 
+import tile_command
 from peal.record import SIZES, Refused
 from peal.tiles import core, program
 
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
-COMMAND = os.environ.get("PEAL_COMMAND")
 
 HEAD = '''
 import functools
@@ -64,22 +62,10 @@ def record(text, ranks=2, settings="calls=1"):
         return program.record(path, ranks, program.Options(settings))
 
 
-def answer(command, text, ranks, *options):
-    """What a command says of a program."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "run.py")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(HEAD + text)
-        done = subprocess.run([COMMAND, command, path, "-n", str(ranks), *options], capture_output=True, text=True, timeout=300,
-                              check=False, env={**os.environ, "PEAL_PYTHON": sys.executable})
-    return done
-
-
 def verdict(text, ranks=2, *options):
     """The word of the table that `peal verify` prints, and everything that it prints."""
-    done = answer("verify", text, ranks, "--no-cache", *options)
-    found = re.search(rf"^ +{ranks} +\d+ +([a-z][a-z ]*?)  ", done.stdout, re.MULTILINE)
-    return (found.group(1) if found else done.stderr), done.stdout + done.stderr
+    answer = tile_command.run_text("verify", HEAD + text, "-n", ranks, *options)
+    return answer.verdicts().get(ranks, answer.err), answer.said
 
 
 # ---- a recording, executed ----
@@ -361,6 +347,18 @@ def f(x):
 jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(data(8, 128))
 '''
 
+SHARED = '''
+def kernel(x_ref, o_ref, buf, sem):
+    one = pltpu.async_copy(x_ref.at[0:4], buf.at[0:4], sem)
+    two = pltpu.async_copy(x_ref.at[4:8], buf.at[4:8], sem)
+    one.wait()
+    {early}
+    two.wait()
+    {late}
+
+call(kernel, data(8, 128), scratch=[VMEM((8, 128), F32), DMA])
+'''
+
 CONSTRUCTS = [
     ("a copy that is waited for", permute(), 3, "proved", "that Pallas inserts a barrier"),
     ("in vector memory", permute(space="VMEM"), 3, "proved", ""),
@@ -387,27 +385,8 @@ def kernel(x_ref, o_ref, buf, sem):
 
 call(kernel, data(8, 128), scratch=[VMEM((8, 128), F32), DMA])
 ''', 1, "proved", ""),
-    ("one semaphore for two copies", '''
-def kernel(x_ref, o_ref, buf, sem):
-    one = pltpu.async_copy(x_ref.at[0:4], buf.at[0:4], sem)
-    two = pltpu.async_copy(x_ref.at[4:8], buf.at[4:8], sem)
-    one.wait()
-    o_ref[0:4] = buf[0:4]
-    two.wait()
-    o_ref[4:8] = buf[4:8]
-
-call(kernel, data(8, 128), scratch=[VMEM((8, 128), F32), DMA])
-''', 1, "race", "of 'buf'"),
-    ("one semaphore for two copies, both waited for", '''
-def kernel(x_ref, o_ref, buf, sem):
-    one = pltpu.async_copy(x_ref.at[0:4], buf.at[0:4], sem)
-    two = pltpu.async_copy(x_ref.at[4:8], buf.at[4:8], sem)
-    one.wait()
-    two.wait()
-    o_ref[...] = buf[...]
-
-call(kernel, data(8, 128), scratch=[VMEM((8, 128), F32), DMA])
-''', 1, "proved", ""),
+    ("one semaphore for two copies", SHARED.format(early="o_ref[0:4] = buf[0:4]", late="o_ref[4:8] = buf[4:8]"), 1, "race", "of 'buf'"),
+    ("one semaphore for two copies, both waited for", SHARED.format(early="pass", late="o_ref[...] = buf[...]"), 1, "proved", ""),
     ("two copies to one device, one semaphore", '''
 def kernel(x_ref, o_ref, send, recv):
     right, left = neighbours()
@@ -703,7 +682,7 @@ call(kernel, data(8, 128), scratch=[DMA, DMA], spaces=[ANY], out_space=ANY, para
 '''
 
 
-@unittest.skipUnless(COMMAND, "the command is not built")
+@unittest.skipUnless(tile_command.COMMAND, "the command is not built")
 class Constructs(unittest.TestCase):
     def test_each_means_what_its_verdict_says(self):
         for name, text, ranks, wanted, words in CONSTRUCTS:
@@ -757,9 +736,9 @@ class Constructs(unittest.TestCase):
 
     def test_a_kernel_runs(self):
         """On ranks of this host, with data, as any plan."""
-        done = answer("run", RING + "np.testing.assert_allclose(y, jax.shard_map(lambda v: lax.psum(v, 'x'), mesh=mesh, in_specs=P('x'), "
-                      "out_specs=P('x'))(x))\n", 3, "--launches", "2")
-        self.assertIn("allreduce: right", done.stdout, done.stderr)
+        done = tile_command.run_text("run", HEAD + RING + "np.testing.assert_allclose(y, jax.shard_map(lambda v: lax.psum(v, 'x'), mesh=mesh, in_specs=P('x'), "
+                      "out_specs=P('x'))(x))\n", "-n", 3, "--launches", 2)
+        self.assertIn("allreduce: right", done.out, done.err)
 
 
 # What is not recorded: a kernel's body (or a whole program), and what is said, with the number of its line.

@@ -3,16 +3,15 @@
 line, or found wrong by the verifier."""
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import unittest
 from unittest import mock
 
+import tile_command
 from peal.record import Refused
 from peal.tiles import core
-from test_tiles import COMMAND, MEMORY, record
+from test_tiles import MEMORY, record
 
 TENSORS = '''
 x, y = Memory("in", "x", 64, "float32", kept=True), Memory("out", "y", 64, "float32", kept=True)
@@ -180,7 +179,7 @@ class Refusals(unittest.TestCase):
             self.assertIn("run.py:", str(caught.exception)) if "launches no" not in why else None
 
 
-@unittest.skipUnless(COMMAND, "PEAL_COMMAND is not set")
+@unittest.skipUnless(tile_command.COMMAND, "PEAL_COMMAND is not set")
 class Commands(unittest.TestCase):
     """Programs that harm the process that records them: an error with the line, and nothing left behind."""
 
@@ -188,8 +187,7 @@ class Commands(unittest.TestCase):
         os.makedirs(os.path.join(folder, "tmp"))
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(MEMORY + kernel(body, host))
-        return subprocess.Popen([COMMAND, "verify", name, "-n", "2", "--calls", "1", "--no-cache"], cwd=folder, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, env={**os.environ, "PEAL_PYTHON": sys.executable, "TMPDIR": os.path.join(folder, "tmp"), **environment})
+        return tile_command.start("verify", name, "-n", "2", "--calls", "1", folder=folder, given={"TMPDIR": os.path.join(folder, "tmp"), **environment})
 
     def nothing_is_left(self, folder):
         """A process of its own tidies up after the command has ended, however it ended."""
@@ -226,10 +224,10 @@ class Commands(unittest.TestCase):
     def test_a_missing_program(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, why in ("nothing.py", "No such file or directory"), (".", None):
-                done = subprocess.run([COMMAND, "verify", name], cwd=folder, text=True, check=False, capture_output=True)
-                self.assertNotIn("Error", done.stderr)
-                self.assertIn(why or "", done.stderr)
-                self.assertNotEqual(done.returncode, 0)
+                done = tile_command.run("verify", name, folder=folder)
+                self.assertNotIn("Error", done.err)
+                self.assertIn(why or "", done.err)
+                self.assertNotEqual(done.code, 0)
 
     def test_names_that_are_not_ascii(self):
         with tempfile.TemporaryDirectory(suffix="-größe 数") as folder:

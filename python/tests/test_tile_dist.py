@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stand-ins of iris and Triton-distributed: what each call is recorded as, and verdicts of small programs that use it."""
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
 
+import tile_command
 from peal.record import Refused
 from peal.tiles import core, program
 
-COMMAND = os.environ.get("PEAL_COMMAND")
 IRIS = """
 import torch, triton, triton.language as tl
 import iris
@@ -136,15 +135,13 @@ class Distributed(unittest.TestCase):
             self.assertIn("run.py:16", str(error.exception))
 
 
-@unittest.skipUnless(COMMAND, "no command")
+@unittest.skipUnless(tile_command.COMMAND, "no command")
 class Verdicts(unittest.TestCase):
     """A put, something that orders it, a signal, a wait, and a use of what came."""
 
     def verdict(self, text):
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([COMMAND, "verify", write(folder, text), "-n", "2", "--calls", "1", "--no-cache"], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, env={**os.environ, "PEAL_PYTHON": sys.executable}, text=True, check=False)
-        return next((word for word in ("proved", "race", "deadlock", "not decided") if f"  {word}  " in done.stdout), done.stdout)
+        answer = tile_command.run_text("verify", text, "-n", "2", "--calls", "1")
+        return answer.verdicts().get(2, answer.said)
 
     PUT = "shmem.putmem_nbi_block(y, x, 256, 1 - rank)\n{}\nshmem.signal_op(flags + rank, 1, shmem.NVSHMEM_SIGNAL_SET, 1 - rank)\n"
     USE = ("shmem.signal_wait_until(flags + (1 - rank), shmem.NVSHMEM_CMP_EQ, 1)\n__syncthreads()\nat = tl.arange(0, 64)\n"

@@ -12,13 +12,13 @@ import unittest.mock
 
 import numpy as np
 
+import tile_command
 from peal.record import SIZES, Refused
 from peal.tiles import core, data, lanes, program
 from peal.tiles.data import Affine, Tile
 
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
 HERE = os.path.dirname(os.path.abspath(__file__))
-COMMAND = os.environ.get("PEAL_COMMAND")
 
 # What tests allocate memory with.
 MEMORY = '''
@@ -382,37 +382,33 @@ BLOCKS = PUSH.replace("at = pid * BLOCK + tl.arange(0, BLOCK)", "at = tl.arange(
     "((BLOCK,)", "((4, 12)").replace("100", "96")
 
 
-@unittest.skipUnless(COMMAND, "PEAL_COMMAND is not set")
+@unittest.skipUnless(tile_command.COMMAND, "PEAL_COMMAND is not set")
 class Verdicts(unittest.TestCase):
     def verdict(self, text, *options, command="verify"):
-        with tempfile.TemporaryDirectory() as folder:
-            with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
-                file.write(MEMORY + text)
-            return subprocess.run([COMMAND, command, "run.py", *(["--no-cache"] if command == "verify" else []), *options], cwd=folder, text=True, check=False, capture_output=True,
-                                  env={**os.environ, "PEAL_PYTHON": sys.executable})
+        return tile_command.run_text(command, MEMORY + text, *options)
 
     def test_a_push_allreduce(self):
-        self.assertIn("3 proved", self.verdict(PUSH, "-n", "2,3,4", "--between", "barrier").stdout)
-        self.assertIn("race", self.verdict(PUSH, "-n", "2").stdout)
-        self.assertIn("race", self.verdict(PUSH.replace('"acquire"', '"relaxed"'), "-n", "2", "--between", "barrier").stdout)
-        self.assertIn("wrong", self.verdict(PUSH.replace("total += ", "total = "), "-n", "2", "--between", "barrier").stdout)
+        self.assertIn("3 proved", self.verdict(PUSH, "-n", "2,3,4", "--between", "barrier").out)
+        self.assertIn("race", self.verdict(PUSH, "-n", "2").out)
+        self.assertIn("race", self.verdict(PUSH.replace('"acquire"', '"relaxed"'), "-n", "2", "--between", "barrier").out)
+        self.assertIn("wrong", self.verdict(PUSH.replace("total += ", "total = "), "-n", "2", "--between", "barrier").out)
 
     def test_rows_with_gaps_are_one_op(self):
-        self.assertIn("3 proved", self.verdict(BLOCKS, "-n", "2,3,4", "--between", "barrier").stdout)
-        self.assertIn("race", self.verdict(BLOCKS.replace("pid * 12", "pid * 11"), "-n", "2", "--between", "barrier").stdout)
-        self.assertIn("wrong", self.verdict(BLOCKS.replace("tl.store(y + at, total", "tl.store(y + at, mine"), "-n", "2", "--between", "barrier").stdout)
+        self.assertIn("3 proved", self.verdict(BLOCKS, "-n", "2,3,4", "--between", "barrier").out)
+        self.assertIn("race", self.verdict(BLOCKS.replace("pid * 12", "pid * 11"), "-n", "2", "--between", "barrier").out)
+        self.assertIn("wrong", self.verdict(BLOCKS.replace("tl.store(y + at, total", "tl.store(y + at, mine"), "-n", "2", "--between", "barrier").out)
         options = ("-n", "2", "--between", "barrier", "--calls", "1")
-        plans = [self.verdict(text, *options, command="plan").stdout for text in (PUSH, BLOCKS)]
+        plans = [self.verdict(text, *options, command="plan").out for text in (PUSH, BLOCKS)]
         self.assertEqual(*(plan.count(" <- ") for plan in plans))
         self.assertIn("y[12 +: 12, 4 rows every 24]", plans[1])
-        self.assertIn("allreduce: right", self.verdict(BLOCKS, *options, command="run").stdout)
-        self.assertIn("full: the result is what the contract says", self.verdict(BLOCKS, "-m", "mesh4x4", *options, command="sim").stdout)
+        self.assertIn("allreduce: right", self.verdict(BLOCKS, *options, command="run").out)
+        self.assertIn("full: the result is what the contract says", self.verdict(BLOCKS, "-m", "mesh4x4", *options, command="sim").out)
 
     def test_a_contract_from_outside(self):
         plain = PUSH.replace("peal.expect(y, sum(peal.of_ranks(x)))\n", "")
         for implements, answer in (("allreduce:x,y", "result: allreduce"), ("allreduce", "result: allreduce"), ("allgather:x,y", "refuted")):
-            self.assertIn(answer, self.verdict(plain, "-n", "2", "--between", "barrier", "--implements", implements).stdout, implements)
-        self.assertIn("they use box, x, y", self.verdict(plain, "-n", "2", "--implements", "allreduce:x,z").stderr)
+            self.assertIn(answer, self.verdict(plain, "-n", "2", "--between", "barrier", "--implements", implements).out, implements)
+        self.assertIn("they use box, x, y", self.verdict(plain, "-n", "2", "--implements", "allreduce:x,z").err)
 
     @unittest.skipUnless(os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3") and hasattr(sys, "orig_argv"), "numpy is not the system's")
     def test_a_python_without_numpy_hands_on(self):
@@ -420,14 +416,11 @@ class Verdicts(unittest.TestCase):
             subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
             with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
                 file.write(MEMORY + PUSH)
-            environment = {**os.environ, "PATH": os.path.join(folder, "bin") + ":" + os.environ["PATH"]}
-            environment.pop("PEAL_PYTHON", None)
-            command = [COMMAND, "verify", "run.py", "--no-cache", "-n", "2", "--between", "barrier"]
-            ran = subprocess.run(command, cwd=folder, text=True, check=False, capture_output=True, env=environment)
-            self.assertIn("proved", ran.stdout, ran.stderr)
-            named = {**environment, "PEAL_PYTHON": os.path.join(folder, "bin", "python3")}
-            ran = subprocess.run(command, cwd=folder, text=True, check=False, capture_output=True, env=named)
-            self.assertIn("numpy is needed", " ".join(ran.stderr.split()))
+            path, options = os.path.join(folder, "bin"), ("-n", "2", "--between", "barrier")
+            ran = tile_command.run("verify", "run.py", *options, folder=folder, given={"PATH": path + ":" + os.environ["PATH"], "PEAL_PYTHON": None})
+            self.assertIn("proved", ran.out, ran.err)
+            ran = tile_command.run("verify", "run.py", *options, folder=folder, given={"PEAL_PYTHON": os.path.join(path, "python3")})
+            self.assertIn("numpy is needed", ran.folded)
 
     def test_given_contents_decide(self):
         text = '''
@@ -445,29 +438,27 @@ route[(1,)](x, box, where, BLOCK=8)
                 with open(path, "wb") as file:
                     file.write(np.array(numbers, np.int32).tobytes())
                 done = self.verdict(text, "-n", "2", "--input", f"where={path}")
-                self.assertIn(answer, " ".join((done.stdout + done.stderr).split()))
-        self.assertIn("give them by --input", self.verdict(text, "-n", "2").stderr)
+                self.assertIn(answer, done.folded)
+        self.assertIn("give them by --input", self.verdict(text, "-n", "2").err)
 
     def test_recordings_are_files(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "run.py"), "w", encoding="utf-8") as file:
                 file.write(MEMORY + "import sys\nassert sys.argv[1:] == ['--size', '3']\n" + PUSH)
-            words = [COMMAND, "record", "-n", "2", "--between", "barrier", "-o", "push.rec", "run.py", "--size", "3"]
-            environment = {**os.environ, "PEAL_PYTHON": sys.executable}
-            done = subprocess.run(words, cwd=folder, text=True, check=False, capture_output=True, env=environment)
+            done = subprocess.run([*tile_command.words("record", "run.py", "-n", "2", "--between", "barrier", "-o", "push.rec"), "--size", "3"],
+                                  cwd=folder, text=True, check=False, capture_output=True, env=tile_command.environment())
             self.assertEqual(done.stdout, "push.rec: 2 ranks; peal verify push.rec proves it or shows what is wrong\n", done.stderr)
-            done = subprocess.run([COMMAND, "verify", "push.rec", "--no-cache"], cwd=folder, text=True, check=False, capture_output=True)
-            self.assertIn("1 proved", done.stdout)
+            self.assertIn("1 proved", tile_command.run("verify", "push.rec", folder=folder).out)
             self.assertEqual(sorted(os.listdir(folder)), ["push.rec", "run.py"])
 
     def test_a_hand_shake_in_assembly(self):
         proved = self.verdict(HANDSHAKE, "-n", "2")
-        self.assertIn("proved", proved.stdout)
-        self.assertIn("any number of calls", proved.stdout)
-        self.assertIn("race", self.verdict(HANDSHAKE.replace("FIRST = True", "FIRST = False"), "-n", "2").stdout)
-        self.assertIn("race", self.verdict(HANDSHAKE.replace("    meet(pads, WORLD, True, False)\n", ""), "-n", "2").stdout)
-        self.assertIn("race", self.verdict(HANDSHAKE.replace("    if before:\n        tl.debug_barrier()\n", ""), "-n", "2").stdout)
-        self.assertIn("race", self.verdict(HANDSHAKE.replace("    if after:\n        tl.debug_barrier()\n", ""), "-n", "2").stdout)
+        self.assertIn("proved", proved.out)
+        self.assertIn("any number of calls", proved.out)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("FIRST = True", "FIRST = False"), "-n", "2").out)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("    meet(pads, WORLD, True, False)\n", ""), "-n", "2").out)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("    if before:\n        tl.debug_barrier()\n", ""), "-n", "2").out)
+        self.assertIn("race", self.verdict(HANDSHAKE.replace("    if after:\n        tl.debug_barrier()\n", ""), "-n", "2").out)
 
 
 if __name__ == "__main__":

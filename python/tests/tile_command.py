@@ -26,12 +26,25 @@ class Answer(NamedTuple):
         return {int(ranks): verdict for ranks, verdict in re.findall(r"^ +(\d+) +\d+ +([a-z][a-z ]*?)  ", self.out, re.M)}
 
 
-def run(command, file, *options, folder=None, environment=None):
+def words(command, file, *options):
+    return [COMMAND, command, *map(str, options), file, *(["--no-cache"] if command == "verify" else [])]
+
+
+def environment(given=None):
+    """This one, with the Python of the test and what is given; None takes a variable away."""
+    return {name: value for name, value in {**os.environ, "PEAL_PYTHON": sys.executable, **(given or {})}.items() if value is not None}
+
+
+def start(command, file, *options, folder, given=None):
+    """The process of the command; what it says is one text."""
+    return subprocess.Popen(words(command, file, *options), cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env=environment(given))
+
+
+def run(command, file, *options, folder=None, given=None):
     """The command on a file of a folder."""
-    cache = ["--no-cache"] if command == "verify" else []
     before = set(os.listdir(folder)) if folder else set()
-    done = subprocess.run([COMMAND, command, file, *map(str, options), *cache], cwd=folder, text=True, check=False, capture_output=True, timeout=300,
-                          env={**os.environ, "PEAL_PYTHON": sys.executable, **(environment or {})})
+    done = subprocess.run(words(command, file, *options), cwd=folder, text=True, check=False, capture_output=True, timeout=600, env=environment(given))
     files = {}
     for name in set(os.listdir(folder)) - before if folder else ():
         if os.path.isfile(os.path.join(folder, name)):
