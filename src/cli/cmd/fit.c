@@ -97,11 +97,41 @@ static int64_t count_of(const struct peal_timing_series *s, uint64_t bytes)
     return (int64_t)peal_size_max(bytes / part + (bytes % part != 0), 1);
 }
 
+static bool bind_plan(struct fit_run *run, const struct peal_timing_series *s, int64_t count,
+                      struct peal_plan **out)
+{
+    struct peal_bind bind;
+    struct peal_diags diags;
+    run->code = PEAL_EXIT_USAGE;
+    if (!peal_sim_setup_bind(run->cli, &run->setup, run->setup.machine, s->ranks, count, &bind))
+        return false;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_instantiate(run->setup.kernel, &bind, &diags, out);
+    if (status != PEAL_OK)
+        run->code = peal_cli_diags(run->cli, status, &diags);
+    peal_diags_release(&diags);
+    return status == PEAL_OK;
+}
+
+/* A kernel whose dimension is a row of its vector gets a plan of the table's size, too. */
+static bool fit_size(struct fit_run *run, const struct peal_timing_series *s, uint64_t bytes,
+                     int64_t count, struct peal_plan **plan)
+{
+    const struct peal_contract_info *info = peal_contract_info(s->collective);
+    uint32_t side = peal_side_has_blocks(info->out) ? (*plan)->contract_out : (*plan)->contract_in;
+    if (side == PEAL_NONE)
+        return true;
+    uint64_t has = peal_plan_len(*plan, 0, side) * peal_dtype_size(s->dtype), times = has / bytes;
+    if (times < 2 || (uint64_t)count < times)
+        return true;
+    free(*plan);
+    return bind_plan(run, s, (int64_t)(((uint64_t)count + times - 1) / times), plan);
+}
+
 static bool make_plan(struct fit_run *run, const struct peal_timing_series *s,
                       const struct peal_measured_time *row, struct peal_plan **out)
 {
     int64_t count = count_of(s, row->bytes);
-    struct peal_diags diags;
     if (run->setup.file) {
         struct peal_import_file file;
         struct peal_kernel_options options = run->setup.kernel_options;
@@ -115,16 +145,7 @@ static bool make_plan(struct fit_run *run, const struct peal_timing_series *s,
         peal_import_file_release(&file);
         return opened;
     }
-    struct peal_bind bind;
-    run->code = PEAL_EXIT_USAGE;
-    if (!peal_sim_setup_bind(run->cli, &run->setup, run->setup.machine, s->ranks, count, &bind))
-        return false;
-    peal_diags_init(&diags);
-    enum peal_status status = peal_instantiate(run->setup.kernel, &bind, &diags, out);
-    if (status != PEAL_OK)
-        run->code = peal_cli_diags(run->cli, status, &diags);
-    peal_diags_release(&diags);
-    return status == PEAL_OK;
+    return bind_plan(run, s, count, out) && fit_size(run, s, row->bytes, count, out);
 }
 
 static bool open_setup(struct fit_run *run, const struct peal_timing_series *s)
