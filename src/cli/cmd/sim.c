@@ -20,7 +20,7 @@ struct sim_options {
     struct peal_ints trace_ranks;
     int64_t trace_from, trace_to;
     int64_t launches;
-    bool json, print_machine, strict;
+    bool json, print_machine, strict, whole;
 };
 
 #define AT(member) offsetof(struct sim_options, member)
@@ -46,6 +46,8 @@ static const struct peal_option options_table[] = {
      "print the resolved machine file and end", 0, 0},
     {"strict", 0, PEAL_OPTION_FLAG, AT(strict), NULL,
      "every op at its own event: slower, the same times", 0, 0},
+    {"whole", 0, PEAL_OPTION_FLAG, AT(whole), NULL,
+     "never cut a call that is larger than its queues hold into segments", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     PEAL_RECORDED_ROWS(struct sim_options, kernel.recorded),
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
@@ -159,7 +161,8 @@ static bool bind_kernel(const struct peal_cli *cli, const struct peal_sim_setup 
     int64_t nranks, count;
     return peal_kernel_ranks(cli, &options->kernel, peal_machine_ranks(setup->machine), &nranks) &&
            peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) &&
-           peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind);
+           peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind) &&
+           (job->may_cut = !options->whole && setup->kernel_options.set.len == 0 ? count : 0, true);
 }
 
 /* Fills in and runs a job. False: *code is the exit code. */

@@ -96,8 +96,9 @@ static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
             status = peal_sim_run(sim);
     } else {
         struct peal_sim_turns turns = {.options = &options, .launches = job->launches};
+        const struct peal_plan *plan = job->parts[0] ? job->parts[0] : job->plan;
         enter(job, PEAL_PHASE_SLOT_RUN);
-        status = peal_sim_run_plan(job->machine, job->plan, &turns, &job->diags, &sim);
+        status = peal_sim_run_plan(job->machine, plan, &turns, &job->diags, &sim);
     }
     if (status == PEAL_OK && !peal_sim_deadlock(sim))
         used = peal_sim_stats(sim)->slots_used;
@@ -180,10 +181,122 @@ static void simulate(struct peal_sim_job *job)
     peal_job_data_free(data);
 }
 
+/* Does a lane wait for a slot? */
+static bool lacks_slots(const struct peal_sim_job *job)
+{
+    const struct peal_sim_deadlock *deadlock = job->sim ? peal_sim_deadlock(job->sim) : NULL;
+    for (uint32_t i = 0; deadlock && i < deadlock->blocked; i++) {
+        if (deadlock->lanes[i].full)
+            return true;
+    }
+    return false;
+}
+
+/* The plan of a part of the call. */
+static enum peal_status make_part(struct peal_sim_job *job, int64_t count, struct peal_plan **out)
+{
+    struct peal_bind bind = job->bind;
+    struct peal_bind_value *values = malloc((bind.nvalues + 1) * sizeof *values);
+    if (!values)
+        return PEAL_NO_MEMORY;
+    for (size_t i = 0; i < bind.nvalues; i++) {
+        values[i] = bind.values[i];
+        if (values[i].count == 1 && values[i].values[0] == job->may_cut)
+            values[i].values = &count;
+    }
+    bind.values = values;
+    enum peal_status status = peal_instantiate(job->kernel, &bind, &job->diags, out);
+    free(values);
+    return status;
+}
+
+/* The largest half of a half ... of the call of which two launches in a row end. 0: there is none. */
+static int64_t find_segment(struct peal_sim_job *job)
+{
+    struct peal_sim_options options = {.data = PEAL_SIM_DATA_OFF};
+    struct peal_sim_turns twice = {.options = &options, .launches = 2};
+    for (int64_t count = job->may_cut; count > 1;) {
+        struct peal_sim *sim = NULL;
+        count -= count / 2;
+        enum peal_status status = make_part(job, count, &job->parts[0]);
+        if (status == PEAL_OK)
+            status = peal_sim_run_plan(job->machine, job->parts[0], &twice, &job->diags, &sim);
+        bool ends = status == PEAL_OK && !peal_sim_deadlock(sim);
+        peal_sim_free(sim);
+        if (ends)
+            return count;
+        free(job->parts[0]);
+        job->parts[0] = NULL;
+        if (status != PEAL_OK)
+            break;
+    }
+    return 0;
+}
+
+/* The data of each launch, which is checked for itself. */
+static enum peal_status run_segments(struct peal_sim_job *job, struct peal_job_data **data)
+{
+    enum peal_status status =
+        peal_sim_new(job->machine, job->bind.nranks, &job->options, &job->diags, &job->sim);
+    for (uint64_t i = 0; i < job->segments && status == PEAL_OK; i++) {
+        const struct peal_plan *plan = job->parts[i + 1 == job->segments && job->parts[1]];
+        struct peal_sim_args args = {0};
+        if (job->options.data && !(data[i] = peal_job_data_new(plan)))
+            return PEAL_NO_MEMORY;
+        if (data[i])
+            args.buffers = peal_job_data_buffers(data[i]);
+        status = peal_sim_launch(job->sim, plan, &args, &job->diags);
+    }
+    if (status == PEAL_OK)
+        status = peal_sim_run(job->sim);
+    if (status != PEAL_OK || !job->options.data || peal_sim_deadlock(job->sim))
+        return status;
+    enter(job, PEAL_PHASE_DATA);
+    status = peal_sim_sync(job->sim);
+    for (uint64_t i = 0; i < job->segments && status == PEAL_OK; i++) {
+        if (job->check != PEAL_CHECK_WRONG)
+            job->check = peal_job_data_check(data[i], job->sim, job->wrong, sizeof job->wrong);
+        job->data_hash = peal_hash_u64(peal_job_data_hash(data[i]), job->data_hash + i);
+    }
+    job->has_data = status == PEAL_OK;
+    return status;
+}
+
+/* The whole call has deadlocked for lack of slots: it is run again in segments, if some size of them
+ * ends. */
+static void simulate_segments(struct peal_sim_job *job)
+{
+    double began = seconds();
+    int64_t segment = find_segment(job);
+    if (segment == 0)
+        return;
+    int64_t rest = job->may_cut % segment;
+    job->segment = segment;
+    job->segments = (uint64_t)(job->may_cut / segment + (rest != 0));
+    if (rest)
+        job->status = make_part(job, rest, &job->parts[1]);
+    peal_sim_free(job->sim);
+    job->sim = NULL;
+    struct peal_job_data **data = calloc(job->segments, sizeof *data);
+    enter(job, PEAL_PHASE_RUN);
+    if (!data)
+        job->status = PEAL_NO_MEMORY;
+    if (job->status == PEAL_OK)
+        job->status = run_segments(job, data);
+    if (job->status == PEAL_NO_MEMORY)
+        peal_diag_error(&job->diags, (struct peal_pos){0},
+                        "the data of all ranks does not fit; use --set data.mode=off");
+    for (uint64_t i = 0; data && i < job->segments; i++)
+        peal_job_data_free(data[i]);
+    free(data);
+    job->seconds += seconds() - began;
+}
+
 void peal_sim_job_run(struct peal_sim_job *job)
 {
     double began = seconds();
     peal_diags_init(&job->diags);
+    job->segments = 1;
     job->options.pace = NULL;
     if (job->follow)
         job->options.pace = &job->follow->pace;
@@ -200,6 +313,10 @@ void peal_sim_job_run(struct peal_sim_job *job)
         return;
     peal_bound_find(job->machine, job->plan, &job->bound);
     simulate(job);
+    bool is_cut = job->status == PEAL_OK && job->may_cut > 1 && job->launches == 1 && job->kernel &&
+                  job->plan->contract != PEAL_CONTRACT_NONE && lacks_slots(job);
+    if (is_cut)
+        simulate_segments(job);
     if (job->status == PEAL_OK && job->find_slots)
         find_slots(job);
 }
@@ -209,8 +326,10 @@ void peal_sim_job_drop(struct peal_sim_job *job)
     peal_sim_free(job->sim);
     if (!job->streamed)
         free(job->plan);
+    free(job->parts[0]);
+    free(job->parts[1]);
     job->sim = NULL;
-    job->plan = NULL;
+    job->plan = job->parts[0] = job->parts[1] = NULL;
 }
 
 void peal_sim_job_release(struct peal_sim_job *job)

@@ -33,6 +33,9 @@ struct peal_sim_job {
     const struct peal_machine *machine;
     struct peal_sim_options options;
     uint32_t launches;
+    /* elements that every dimension of the kernel is bound to: if that many at once deadlock for lack
+     * of slots, they are cut into segments, as the runtime does; 0 = never */
+    int64_t may_cut;
     bool find_slots;                /* run again with unlimited slots */
     bool find_hash;                 /* of the outputs */
     uint32_t threads;               /* threads that make a large plan; 0 = one per core */
@@ -42,6 +45,11 @@ struct peal_sim_job {
     struct peal_diags diags;
     struct peal_plan *plan;
     struct peal_sim *sim;
+    /* Segments of the call, 1 = it was not cut. They are launched one after the other: all but the
+     * last have this many elements, and their plan. `plan` is that of the whole call. */
+    uint64_t segments;
+    int64_t segment;
+    struct peal_plan *parts[2]; /* of a segment, and of the rest if it is smaller; or NULL */
     bool streamed; /* the plan was never held as a whole: `plan` has no ops, and belongs to `sim` */
     double plan_seconds, seconds;
     uint32_t slots_used; /* largest number of any channel */

@@ -83,6 +83,11 @@ static void print_head(const struct peal_sim_job *job, struct peal_text *out)
                      peal_dtype_name((enum peal_dtype)plan->dtype));
     if (job->launches > 1)
         peal_text_printf(out, ", %u launches", job->launches);
+    if (job->segments > 1)
+        peal_text_printf(out,
+                         "\n%" PRIu64 " segments of %" PRId64
+                         " elements: queues do not hold the whole call (--whole)",
+                         job->segments, job->segment);
     peal_text_puts(out, "\n\n");
     peal_text_release(&embed);
 }
@@ -360,6 +365,7 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
     peal_json_put_string(json, "machine", job->machine->name);
     peal_json_put_uint(json, "ranks", job->plan->nranks);
     peal_json_put_uint(json, "launches", job->launches);
+    peal_json_put_uint(json, "segments", job->segments);
     peal_json_put_real(json, "bytes", job->bound.bytes);
     peal_json_put_bool(json, "deadlock", deadlock != NULL);
     peal_json_put_uint(json, "time_ps", s->time);
