@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "cli/museum/museum.h"
+#include "cli/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,7 @@ static void say(const struct peal_cli *cli, const char *format, va_list args)
     peal_text_puts(&text, "\n");
     peal_text_fold(&text, 0, 2, PEAL_TEXT_WIDTH);
     fflush(stdout);
-    fputs(peal_text_get(&text), stderr);
+    peal_progress_say(peal_text_get(&text));
     peal_text_release(&text);
 }
 
@@ -91,7 +92,7 @@ int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
         peal_text_printf(&text, "peal %s: ", cli->command->name);
     peal_diags_print(diags, cli->color_err, &text);
     fflush(stdout);
-    fputs(peal_text_get(&text), stderr);
+    peal_progress_say(peal_text_get(&text));
     peal_text_release(&text);
     return PEAL_EXIT_OTHER;
 }

@@ -49,11 +49,72 @@ static bool asks_for_help(const struct peal_command *command, int argc, char **a
     return false;
 }
 
+/* What to do next, for people at a terminal: a command, how it ended, an option that says it already. */
+static const struct next_step {
+    const char *command;
+    int code;
+    const char *unless, *text;
+    bool texts_only; /* only for texts in Peal's language and built-in kernels */
+} next_steps[] = {
+    {"check", PEAL_EXIT_OK, "--json", "peal verify %s proves it", true},
+    {"verify", PEAL_EXIT_OK, "--json", "peal sim %s -m mesh4x4 says how long it takes", true},
+    {"verify", PEAL_EXIT_NO, "--advice", "peal verify %s --advice looks for what would fix it",
+     true},
+    {"verify", PEAL_EXIT_NO, "--html", "peal verify %s --html race.html shows it step by step",
+     false},
+    {"sim", PEAL_EXIT_OK, "--json", "peal run %s -n 4 runs it on this machine", true},
+    {"run", PEAL_EXIT_OK, "--html", "peal run %s -n 4 --html run.html shows where its time goes",
+     true},
+};
+
+static bool is_given(const struct next_step *step, int argc, char **argv)
+{
+    size_t len = strlen(step->unless);
+    for (int i = 0; i < argc; i++) {
+        bool is_short = argv[i][0] == '-' && argv[i][1] == step->unless[2] && !argv[i][2];
+        if (strncmp(argv[i], step->unless, len) == 0 || is_short ||
+            strncmp(argv[i], "--fix", 5) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The text with the argument in the place of %s. */
+static void put_with(struct peal_text *out, const char *text, const char *arg)
+{
+    const char *at = strstr(text, "%s");
+    peal_text_printf(out, "%.*s%s%s", (int)(at - text), text, arg, at + 2);
+}
+
+static void say_next(const struct peal_cli *cli, const char *arg, int code, int argc, char **argv)
+{
+    size_t len = strlen(arg);
+    bool is_text = !strchr(arg, '.') || (len > 5 && strcmp(arg + len - 5, ".peal") == 0);
+    bool plain = arg[0] != '-' && arg[strcspn(arg, " \t\n'\"\\$`!*?&;|<>(){}[]~#")] == '\0';
+    if (!plain || !cli->color || !cli->color_err)
+        return;
+    for (size_t i = 0; i < sizeof next_steps / sizeof *next_steps; i++) {
+        const struct next_step *step = &next_steps[i];
+        if (strcmp(step->command, cli->command->name) != 0 || step->code != code ||
+            (step->texts_only && !is_text) || is_given(step, argc, argv))
+            continue;
+        struct peal_text text = {0};
+        peal_text_puts(&text, "\nnext: ");
+        put_with(&text, step->text, arg);
+        peal_text_puts(&text, "\n");
+        peal_text_fold(&text, 0, 2, PEAL_TEXT_WIDTH);
+        fflush(stdout);
+        fputs(peal_text_get(&text), stderr);
+        peal_text_release(&text);
+        return;
+    }
+}
+
 static int run_command(struct peal_cli *cli, int argc, char **argv)
 {
     const struct peal_command *command = cli->command;
     void *options = peal_arena_alloc(cli->arena, command->size);
-    struct peal_args args;
+    struct peal_args args = {0};
     struct peal_text error = {0};
     if (!options)
         return peal_cli_fail(cli, "out of memory");
@@ -71,6 +132,8 @@ static int run_command(struct peal_cli *cli, int argc, char **argv)
         code = peal_cli_usage(cli, "%s", peal_text_get(&error));
     else
         code = command->run(cli, options, args.at, args.len);
+    if (args.len == 1)
+        say_next(cli, args.at[0], code, argc, argv);
     peal_text_release(&error);
     return code;
 }

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -18,6 +19,10 @@
 enum { DRAW_AFTER_MS = 1000, DRAW_EVERY_MS = 250 };
 
 static const char wipe[] = "\r\033[K";
+
+/* The one that is open and draws, for messages; part of the exception for the Ctrl-C handler, because a
+ * process has one terminal. */
+static _Atomic bool is_drawing;
 
 /* In one call, so that lines of several processes on one terminal do not mix. */
 static void put(int fd, const char *text, size_t len)
@@ -149,7 +154,9 @@ void peal_progress_begin(struct peal_progress *progress)
     sigset_t set;
     fflush(stdout);
     progress->began_ms = peal_now_ms();
-    progress->draws = isatty(STDERR_FILENO);
+    const char *term = getenv("TERM");
+    bool erases = !term || strcmp(term, "dumb") != 0;
+    progress->draws = erases && isatty(STDERR_FILENO);
     progress->drawn = progress->watches = false;
     atomic_store(&progress->up, false);
     progress->phase = NULL;
@@ -159,6 +166,7 @@ void peal_progress_begin(struct peal_progress *progress)
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (progress->counts == MAP_FAILED) /* then the steps of forked processes are not counted */
         progress->counts = &progress->own_counts;
+    atomic_store(&is_drawing, progress->draws); /* partner: peal_progress_say */
     fill_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &progress->before);
     progress->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -187,8 +195,15 @@ void peal_progress_print(const struct peal_progress *progress, const struct peal
     fflush(stdout);
 }
 
+void peal_progress_say(const char *lines)
+{
+    fprintf(stderr, "%s%s", atomic_load(&is_drawing) ? wipe : "",
+            lines); /* partners: begin and end */
+}
+
 void peal_progress_leave(const struct peal_progress *progress)
 {
+    atomic_store(&is_drawing, false); /* partner: peal_progress_say */
     pthread_sigmask(SIG_SETMASK, &progress->before, NULL);
 }
 
@@ -200,6 +215,7 @@ void peal_progress_end(struct peal_progress *progress)
         pthread_join(progress->thread, NULL);
         pthread_sigmask(SIG_SETMASK, &progress->before, NULL);
     }
+    atomic_store(&is_drawing, false); /* partner: peal_progress_say */
     if (progress->drawn)
         put(STDERR_FILENO, wipe, sizeof wipe - 1);
     if (progress->signals >= 0)

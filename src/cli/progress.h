@@ -50,7 +50,7 @@ struct peal_progress {
     uint64_t phase_ms; /* and when it began */
     struct peal_progress_counts *counts, own_counts;
     uint64_t began_ms;
-    bool draws;      /* stderr is a terminal */
+    bool draws;      /* stderr is a terminal that can erase a line */
     bool watches;    /* the thread is running */
     _Atomic bool up; /* the thread has started: a fork from here on copies no lock of its start */
     bool drawn;      /* used by the thread only: there is a line to be erased */
@@ -65,6 +65,8 @@ void peal_progress_begin(struct peal_progress *progress);
 void peal_progress_step(struct peal_progress *progress, uint64_t weight);
 /* Prints whole lines to stdout, replacing the line of progress. Called by any thread or process. */
 void peal_progress_print(const struct peal_progress *progress, const struct peal_text *lines);
+/* Prints whole lines to stderr, in the place of the line of whichever progress is open, if any. */
+void peal_progress_say(const char *lines);
 /* In a forked process that is to end by the usual signals, and draws nothing. */
 void peal_progress_leave(const struct peal_progress *progress);
 /* Erases the line. */

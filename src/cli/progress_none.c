@@ -27,3 +27,8 @@ void peal_progress_end(struct peal_progress *progress)
 {
     (void)progress;
 }
+
+void peal_progress_say(const char *lines)
+{
+    fputs(lines, stderr);
+}

@@ -139,7 +139,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     }
     peal_library_close(library);
     peal_diags_release(&diags);
-    return peal_cli_print(cli, &text, code);
+    if (check->json)
+        return peal_cli_print(cli, &text, code);
+    return peal_cli_print_code(cli, &text, code);
 }
 
 static const struct check_options defaults = {.json = false};

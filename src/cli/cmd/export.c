@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal export KERNEL --to ENGINE: a proved plan as another engine's file. */
 #include "cli/import/import_args.h"
+#include "cli/progress.h"
 #include "cli/record/record.h"
 #include "cli/run/ranks.h"
 #include "cli/kernel_args.h"
@@ -120,7 +121,10 @@ static int export_plan(const struct peal_cli *cli, const struct export_options *
     struct peal_exported done;
     struct peal_verify_options verify = {0};
     peal_diags_init(&diags);
+    struct peal_progress progress = {.label = "proving it, before and after"};
+    peal_progress_begin(&progress);
     enum peal_status status = peal_export(plan, target, &verify, &diags, &done);
+    peal_progress_end(&progress);
     int code =
         status == PEAL_OK ? write_files(cli, o, plan, &done) : peal_cli_diags(cli, status, &diags);
     if (status == PEAL_INVALID)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal museum: bugs that happened, as kernels, with the verdicts on them. */
 #include "cli/museum/museum.h"
+#include "cli/progress.h"
 #include "cli/verify/verify_kernel.h"
 #include "cli/verify/verify_report.h"
 #include "lang/lang.h"
@@ -119,8 +120,7 @@ static bool open_case(struct peal_cli *cli, const char *path, const char *line,
     struct peal_diags diags;
     peal_diags_init(&diags);
     if (good)
-        c->kernel =
-            peal_kernel_open_quietly(cli, path, &c->settings.kernel, &diags, &c->program);
+        c->kernel = peal_kernel_open_quietly(cli, path, &c->settings.kernel, &diags, &c->program);
     peal_diags_release(&diags);
     return c->kernel != NULL;
 }
@@ -167,14 +167,25 @@ static const char *next_case(const char *text)
     return at ? at + sizeof mark - 1 : NULL;
 }
 
+static size_t count_cases(const struct peal_source *text)
+{
+    size_t n = 0;
+    for (const char *at = next_case(text->text); at; at = next_case(at))
+        n++;
+    return n;
+}
+
 /* The verdicts of all cases of a kernel's text. */
-static bool prove_all(struct peal_cli *cli, const struct peal_source *text, struct peal_text *out)
+static bool prove_all(struct peal_cli *cli, const struct peal_source *text, struct peal_text *out,
+                      struct peal_progress *progress)
 {
     char path[MAX_PATH];
     bool good = true;
     snprintf(path, sizeof path, "museum/%s", text->name);
-    for (const char *at = next_case(text->text); at && good; at = next_case(at))
+    for (const char *at = next_case(text->text); at && good; at = next_case(at)) {
         good = prove(cli, path, at, out);
+        peal_progress_step(progress, 1);
+    }
     return good;
 }
 
@@ -188,9 +199,13 @@ static const struct peal_source *find(const char *name, const char *file)
 static int show(struct peal_cli *cli, const char *name)
 {
     struct peal_text out = {.colors = cli->color};
+    const struct peal_source *bug = find(name, "bug.peal"), *fix = find(name, "fix.peal");
+    struct peal_progress progress = {.label = "cases",
+                                     .total = count_cases(bug) + count_cases(fix)};
     peal_text_puts(&out, find(name, "page.md")->text);
-    bool good = prove_all(cli, find(name, "bug.peal"), &out) &&
-                prove_all(cli, find(name, "fix.peal"), &out);
+    peal_progress_begin(&progress);
+    bool good = prove_all(cli, bug, &out, &progress) && prove_all(cli, fix, &out, &progress);
+    peal_progress_end(&progress);
     peal_text_printf(&out,
                      "\npeal museum %s bug               the kernel; also: fix\n"
                      "peal museum %s --html bug.html   the counterexample as a page\n",

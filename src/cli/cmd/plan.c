@@ -5,6 +5,7 @@
 #include "cli/record/record.h"
 #include "cli/run/ranks.h"
 #include "cli/kernel_args.h"
+#include "cli/progress.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -65,9 +66,12 @@ static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
     struct peal_diags diags;
     peal_diags_init(&diags);
     struct peal_plan *plan = NULL;
+    struct peal_progress progress = {.label = "making the plan"};
+    peal_progress_begin(&progress);
     enum peal_status status = peal_plan_make(&request, &diags, &plan);
     if (status == PEAL_OK && options->flush)
         status = peal_plan_flush(&plan);
+    peal_progress_end(&progress);
     int code = status == PEAL_OK ? print_plan(cli, plan, PEAL_NONE, options->json)
                                  : peal_cli_diags(cli, status, &diags);
     free(plan);

@@ -10,6 +10,7 @@
 #include "cli/kernel_args.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_run.h"
+#include "cli/progress.h"
 #include "cli/run/ranks.h"
 #include "cli/run/promise_check.h"
 #include "cli/run/run_data.h"
@@ -33,7 +34,8 @@ struct run_command {
     const struct run_options *options;
     bool is_import;                /* `whole` comes from a file in another format */
     const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
-    double simulated_us;           /* a launch on the modelled machine, if there is one */
+    struct peal_progress *progress;
+    double simulated_us; /* a launch on the modelled machine, if there is one */
 };
 
 /* The state of one rank while it runs. */
@@ -255,6 +257,8 @@ static enum peal_status launch_all(struct rank *me, double *times, uint64_t n, u
         enum peal_status status = launch(me, &times[i]);
         if (status != PEAL_OK)
             return status;
+        if (peal_comm_rank(me->comm) == 0)
+            peal_progress_step(me->run->progress, 1);
         if (has_data)
             *wrong += peal_run_data_check(&me->data, &first);
         uint64_t more = promises ? peal_run_data_promised(&me->data, &why) : 0;
@@ -390,8 +394,13 @@ static int run_plan(struct peal_cli *cli, struct run_command *run)
         code = prove(cli, whole);
     if (code == PEAL_EXIT_OK && peal_ranks_machine())
         code = peal_plan_time(cli, run->argument, whole, peal_ranks_machine(), &run->simulated_us);
-    if (code == PEAL_EXIT_OK)
-        code = peal_ranks_run(cli, &start);
+    if (code != PEAL_EXIT_OK)
+        return code;
+    struct peal_progress progress = {.label = "launches", .total = (uint64_t)o->launches};
+    run->progress = &progress;
+    peal_progress_begin(&progress);
+    code = peal_ranks_run(cli, &start);
+    peal_progress_end(&progress);
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/import/files.h"
 #include "cli/import/python.h"
 #include "cli/kernel_args.h"
+#include "cli/progress.h"
 #include "cli/record/record.h"
 #include "cli/run/ranks.h"
 #include "cli/verify/verify_recorded.h"
@@ -106,7 +107,9 @@ static int report_stops(struct peal_cli *cli, const struct peal_verify_settings 
     request.invent = true;
     request.bind.rank = PEAL_NONE;
     request.bind.symmetric = true;
-    for (size_t i = 0; i < n; i++) {
+    struct peal_progress progress = {.label = "numbers of ranks", .total = n};
+    peal_progress_begin(&progress);
+    for (size_t i = 0; i < n; i++, peal_progress_step(&progress, 1)) {
         struct peal_stops stops = {0};
         struct peal_plan *plan = NULL;
         request.bind.nranks =
@@ -131,6 +134,7 @@ static int report_stops(struct peal_cli *cli, const struct peal_verify_settings 
         peal_stops_release(&stops);
         free(plan);
     }
+    peal_progress_end(&progress);
     return peal_cli_print(cli, &out, code);
 }
 

@@ -2,6 +2,7 @@
 /* See python.h. */
 #include "cli/import/python.h"
 
+#include "cli/progress.h"
 #include "cli/record_limits.h"
 
 #include <errno.h>
@@ -242,7 +243,10 @@ bool peal_python_record(const struct peal_cli *cli, const char *path,
     int output = memfd_create("peal-names", MFD_CLOEXEC);
     if (output >= 0 && write_package(out->folder)) {
         struct limited what = {args, output, options->recorded.tries != NULL};
+        struct peal_progress progress = {.label = "recording"};
+        peal_progress_begin(&progress);
         ok = run_limited(cli, &limits, &what, path);
+        peal_progress_end(&progress);
         take_names(out, output);
         if (ok && out->npaths == 0)
             peal_cli_fail(cli, "'%s' was not recorded: it ended its own process", path);

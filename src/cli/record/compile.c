@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,16 +56,24 @@ bool peal_compile_write(const struct compiled *c, const char *name, const char *
 static bool run(char *const *argv, const char *in, const char *out)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
     pid_t pid;
     int status = 1;
     posix_spawn_file_actions_init(&actions);
+    /* Signals that a progress keeps for itself end the compiler, too. */
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     if (in)
         posix_spawn_file_actions_addopen(&actions, 0, in, O_RDONLY, 0);
     if (out) {
         posix_spawn_file_actions_addopen(&actions, 1, out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         posix_spawn_file_actions_adddup2(&actions, 1, 2);
     }
-    errno = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+    errno = posix_spawnp(&pid, argv[0], &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (errno)
         return false;

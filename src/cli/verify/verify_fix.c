@@ -5,6 +5,7 @@
  * as one from which a line was lost. */
 #include "cli/museum/museum.h"
 #include "cli/patch.h"
+#include "cli/progress.h"
 #include "cli/verify/verify_kernel.h"
 
 #include "cli/verify/text_fix.h"
@@ -56,6 +57,16 @@ static bool try_text(struct peal_cli *cli, const struct peal_verify_settings *o,
     return good;
 }
 
+/* A line about a kernel, broken where a terminal would. */
+static void say(const char *name, const char *what, const char *more)
+{
+    struct peal_text line = {0};
+    peal_text_printf(&line, "%s: %s%s\n", name, what, more);
+    peal_text_fold(&line, 0, 2, PEAL_TEXT_WIDTH);
+    fputs(peal_text_get(&line), stdout);
+    peal_text_release(&line);
+}
+
 /* Replaces *text by one with which the kernel is proved. False: there is no such change. */
 static bool fix_kernel(struct peal_cli *cli, const struct peal_verify_settings *o,
                        struct peal_source *text, const char *name, const struct tried *refuted)
@@ -78,7 +89,7 @@ static bool fix_kernel(struct peal_cli *cli, const struct peal_verify_settings *
         peal_text_release(&changed);
         if (!kept)
             continue;
-        printf("%s: fixed: %s\n", name, advice->text);
+        say(name, "fixed: ", advice->text);
         *text = (struct peal_source){text->name, kept, len};
         return true;
     }
@@ -93,7 +104,19 @@ struct searching {
     const char *name;
     int64_t ranks[2];
     uint32_t tried, proved; /* guesses, with few ranks */
+    struct peal_progress progress;
 };
+
+enum { MOST_TRIED = 4000, MOST_PROVED = 40 }; /* then there is no such change */
+
+/* How many guesses there are: none of them is good. */
+static bool count_guess(void *context, const struct peal_source *text, bool weaker)
+{
+    uint64_t *count = context;
+    (void)text, (void)weaker;
+    *count += *count < MOST_TRIED;
+    return false;
+}
 
 static bool is_proved(struct searching *s, const struct peal_verify_settings *o,
                       const struct peal_source *text, bool weaker)
@@ -107,11 +130,11 @@ static bool is_proved(struct searching *s, const struct peal_verify_settings *o,
 
 static bool try_guess(void *context, const struct peal_source *text, bool weaker)
 {
-    enum { MOST = 4000, MOST_PROVED = 40 }; /* then there is no such change */
     struct searching *s = context;
-    if (s->tried == MOST || s->proved == MOST_PROVED)
+    if (s->tried == MOST_TRIED || s->proved == MOST_PROVED)
         return false;
     s->tried++;
+    peal_progress_step(&s->progress, 1);
     if (!is_proved(s, &s->few, text, weaker))
         return false;
     s->proved++;
@@ -141,10 +164,15 @@ static bool search(struct peal_cli *cli, const struct peal_verify_settings *o,
     s.few.quick = s.few.alone = s.few.no_cache = true;
     s.few.states = s.few.states ? s.few.states : FEW_STATES;
     char *kept = NULL;
-    if (peal_text_search(text, name, try_guess, &s, &changed, &what))
+    s.progress.label = "changes tried";
+    (void)peal_text_search(text, name, count_guess, &s.progress.total, &changed, &what);
+    peal_progress_begin(&s.progress);
+    bool found = peal_text_search(text, name, try_guess, &s, &changed, &what);
+    peal_progress_end(&s.progress);
+    if (found)
         kept = peal_arena_copy(cli->arena, peal_text_get(&changed), changed.len);
     if (kept) {
-        printf("%s: fixed: %s\n", name, peal_text_get(&what));
+        say(name, "fixed: ", peal_text_get(&what));
         *text = (struct peal_source){text->name, kept, changed.len};
     }
     peal_text_release(&changed);
@@ -158,22 +186,25 @@ static int fix_one(struct peal_cli *cli, const struct peal_verify_settings *o,
 {
     struct tried before;
     int code = PEAL_EXIT_OTHER;
+    struct peal_progress progress = {.label = "proving it as it is"};
+    peal_progress_begin(&progress);
     bool good = try_text(cli, o, text, name, true, &before);
+    peal_progress_end(&progress);
     if (good && before.verdict == PEAL_PROVED) {
-        printf("%s: proved; nothing to fix\n", name);
+        say(name, "proved; nothing to fix", "");
         code = PEAL_EXIT_OK;
     } else if (good && before.verdict == PEAL_REFUTED) {
         code = PEAL_EXIT_NO;
         if (fix_kernel(cli, o, text, name, &before) || search(cli, o, text, name))
             code = PEAL_EXIT_OK;
         else
-            printf("%s: refuted, and no change that was tried proves it\n", name);
+            say(name, "refuted, and no change that was tried proves it", "");
     } else if (before.kernel) {
-        printf("%s: not decided, so not fixed\n", name);
+        say(name, "not decided, so not fixed", "");
     } else if (search(cli, o, text, name)) {
         code = PEAL_EXIT_OK;
     } else {
-        printf("%s: no change that was tried makes it right\n", name);
+        say(name, "no change that was tried makes it right", "");
     }
     release(&before);
     return code;

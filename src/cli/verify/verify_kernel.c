@@ -393,10 +393,10 @@ int peal_verify_kernel(struct peal_cli *cli, const struct peal_verify_settings *
     if (o->advice)
         peal_claim_judge_advice(&claim);
     bool finished = !asked || finish_all(cli, o, &claim, &all);
-    peal_progress_end(&progress);
-    int code = PEAL_EXIT_OTHER;
     if (finished && !o->kernel.op.given && peal_claim_try_operations(&claim) != PEAL_OK)
         finished = peal_cli_fail(cli, "out of memory") == PEAL_EXIT_OK;
+    peal_progress_end(&progress);
+    int code = PEAL_EXIT_OTHER;
     const struct peal_claim *shown = peal_claim_shown(&claim);
     if (claim.other && all.proved) {
         all.proved = false;

@@ -6,6 +6,7 @@
 #include "cli/record/story.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_verify.h"
+#include "cli/progress.h"
 #include "cli/verify/sarif.h"
 
 #include <ctype.h>
@@ -423,8 +424,15 @@ static int verify_entry(struct verify_job *job)
     job->nanswers = 0;
     job->fix = NULL;
     job->polls = job->acts_on_data = job->reads_clock = false;
-    for (size_t i = 0; i < n && good; i++)
+    struct peal_progress progress = {.label = "numbers of ranks", .total = n};
+    for (size_t i = 0; i < n; i++)
+        progress.weight += (uint64_t)(ranks[i] * ranks[i]);
+    peal_progress_begin(&progress);
+    for (size_t i = 0; i < n && good; i++) {
         good = prove_ranks(job, (uint32_t)ranks[i]);
+        peal_progress_step(&progress, (uint64_t)(ranks[i] * ranks[i]));
+    }
+    peal_progress_end(&progress);
     int code = good ? report(job) : PEAL_EXIT_OTHER;
     if (good && job->o->html && !write_page(job))
         code = PEAL_EXIT_OTHER;
@@ -475,7 +483,11 @@ int peal_verify_recorded(struct peal_cli *cli, const struct peal_verify_settings
     job->launches = (uint32_t)o->launches;
     if (!job->launches && has_zeroed(&job->signature))
         job->launches = 1;
-    if (peal_compile(cli, path, &job->pipes, &job->signature, &job->compiled, &code))
+    struct peal_progress progress = {.label = "compiling"};
+    peal_progress_begin(&progress);
+    bool compiled = peal_compile(cli, path, &job->pipes, &job->signature, &job->compiled, &code);
+    peal_progress_end(&progress);
+    if (compiled)
         code = verify_entries(job);
     peal_compile_release(&job->compiled);
     return code;
