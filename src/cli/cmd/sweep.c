@@ -122,7 +122,10 @@ static struct peal_machine *vary_machine(struct peal_sweep *s, const struct peal
 static bool fill_point(struct peal_sweep *s, struct peal_sweep_point *point,
                        const struct peal_sim_setup *setup, int *code)
 {
-    point->machine = vary_machine(s, point, setup, code);
+    /* Machines are large: only where keys vary does each point have one of its own. */
+    point->machine = setup->machine;
+    if (s->nvaried)
+        point->machine = vary_machine(s, point, setup, code);
     if (!point->machine)
         return false;
     struct peal_places places;
@@ -235,7 +238,8 @@ static void release(struct peal_sweep *s)
     for (size_t i = 0; i < s->npoints; i++) {
         if (s->points[i].job.kernel)
             peal_sim_job_release(&s->points[i].job);
-        peal_machine_free(s->points[i].machine);
+        if (s->nvaried)
+            peal_machine_free(s->points[i].machine);
     }
     for (size_t i = 0; i < s->nkernels; i++)
         peal_sim_setup_close(&s->setups[i]);
