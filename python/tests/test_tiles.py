@@ -192,7 +192,7 @@ apart[(1,)](f)
 
     def test_what_cannot_be_recorded_has_a_line(self):
         for body, why in (
-                ("if tl.atomic_add(f, 1) == 3: tl.store(f + 1, 1)", "run.py:20: the value of a signal decides"),
+                ("if tl.atomic_add(f, 1) > 3: tl.store(f + 1, 1)", "run.py:20: the value of a signal decides"),
                 ("n = 0\n    while tl.atomic_add(f, 0) < 2: n = n + 1", "counts 'n'"),
                 ("tl.store(f + tl.load(f + 1), 1)", "run.py:20: data decides which address"),
                 ("tl.store(f + 100, 1)", "run.py:20: rank 0 uses address"),
@@ -382,6 +382,29 @@ BLOCKS = PUSH.replace("at = pid * BLOCK + tl.arange(0, BLOCK)", "at = tl.arange(
     "((BLOCK,)", "((4, 12)").replace("100", "96")
 
 
+# The last program to arrive tells the neighbour.
+LAST = '''
+@triton.jit
+def kernel(x, y, box, flags, count, P: tl.constexpr, EPOCH: tl.constexpr, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    at = pid * BLOCK + tl.arange(0, BLOCK)
+    far = ((RANK + 1) % WORLD - RANK) * core.HEAP_BYTES
+    tl.store((box.to(tl.int64) + far).to(tl.pointer_type(tl.float32)) + at, tl.load(x + at))
+    val = tl.atomic_add(count, 1, sem="acq_rel", scope="gpu")
+    if val == P - 1:
+        tl.atomic_xchg((flags.to(tl.int64) + far).to(tl.pointer_type(tl.int32)), EPOCH, sem="release", scope="sys")
+        tl.store(count, 0)
+    while tl.atomic_add(flags, 0, sem="acquire", scope="sys") < EPOCH:
+        pass
+    tl.store(y + at, tl.load(box + at))
+
+x, y = Memory("in", "x", 80, "float32", kept=True), Memory("out", "y", 80, "float32", kept=True)
+box, flags, count = Memory("window", "box", 80, "float32"), Memory("window", "flags", 4, "int32", zeroed=True), Memory("window", "count", 1, "int32", zeroed=True)
+for call in peal.calls():
+    kernel[(5,)](x, y, box, flags, count, 5, call + 1, BLOCK=16)
+'''
+
+
 @unittest.skipUnless(tile_command.COMMAND, "PEAL_COMMAND is not set")
 class Verdicts(unittest.TestCase):
     def verdict(self, text, *options, command="verify"):
@@ -403,6 +426,30 @@ class Verdicts(unittest.TestCase):
         self.assertIn("y[12 +: 12, 4 rows every 24]", plans[1])
         self.assertIn("allreduce: right", self.verdict(BLOCKS, *options, command="run").out)
         self.assertIn("full: the result is what the contract says", self.verdict(BLOCKS, "-m", "mesh4x4", *options, command="sim").out)
+
+    def test_the_last_one_to_arrive(self):
+        again = "        tl.store(count, 0)\n"
+        host = LAST.replace(again, "").replace("    kernel[", "    core.rank().host_write(count.region, 0, 4, 0)\n    kernel[")
+        for text, answer in ((LAST, "proved for any number of calls"), (host, "proved"), (LAST.replace('"acq_rel"', '"release"'), "race"),
+                             (LAST.replace('sem="release", scope="sys"', 'sem="relaxed", scope="sys"'), "race"), (LAST.replace(again, ""), "deadlock"),
+                             (LAST.replace(again, "").replace("P - 1", "P - 2"), "race"), (LAST.replace("kernel[(5,)]", "kernel[(4,)]").replace(again, ""), "deadlock"),
+                             (LAST.replace("if val ==", "if not val !="), "decides what the kernel does"),
+                             (LAST.replace("EPOCH, sem", "EPOCH + pid, sem"), "differs from program to program"),
+                             (LAST.replace('"count", 1, "int32", zeroed=True', '"count", 1, "int32"'), "nothing says what the counter holds"),
+                             (LAST.replace("P - 1", "P - 2"), "the counter is set back when 1 more arrive"),
+                             (LAST.replace("    val =", "    tl.atomic_add(count, 2, mask=pid == 3)\n    val ="), "also changed in other ways"),
+                             (LAST.replace(again, again + "        at = 0\n"), "decides what the kernel does")):
+            with self.subTest(answer):
+                done = self.verdict(text, "-n", "3" if "proved" in answer else "2", "--between", "barrier")
+                self.assertIn(answer, " ".join((done.stdout + done.stderr).split()))
+
+    def test_one_thread_does_it(self):
+        apart = LAST.replace('val = tl.atomic_add(count, 1, sem="acq_rel", scope="gpu")', "if thread_number() == 5:").replace("    if val == P - 1:\n", "")
+        apart = apart.replace("        tl.store(count, 0)\n", "").replace("[(5,)]", "[(1,)]").replace("80", "16")
+        text = HANDSHAKE[:HANDSHAKE.index("@triton.jit\ndef meet")] + apart
+        self.assertIn("race", self.verdict(text, "-n", "2", "--between", "barrier").stdout)  # thread 5 speaks for itself alone
+        text = text.replace("    if thread_number", "    tl.debug_barrier()\n    if thread_number")
+        self.assertIn("proved", self.verdict(text, "-n", "2", "--between", "barrier").stdout)
 
     def test_a_contract_from_outside(self):
         plain = PUSH.replace("peal.expect(y, sum(peal.of_ranks(x)))\n", "")

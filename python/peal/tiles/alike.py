@@ -37,7 +37,8 @@ class Pattern:
         self.marks: Dict[Tuple[Form, str], str] = {}
         self.scratch: Dict[str, int] = {}    # where this program's memory of values begins, by type
         self.cells: List[Tuple[Any, int]] = []
-        self.values: List[Tuple[Any, Optional[int]]] = []
+        self.values: List[Tuple[Any, Optional[int], Optional[int]]] = []
+        self.fills: List[Tuple[Any, int, float]] = []
         self.held: Dict[Tuple[int, int, Tuple[str, int]], Tuple[Set[int], str]] = {}
         self.threads: List[int] = []         # that have lanes of their own, in the order in which they got them
 
@@ -270,5 +271,7 @@ class Template:
         rank.recording.cells.update([(number(address), nbytes) for address, nbytes in pattern.cells])
         for (base, times, place), (held, why) in pattern.held.items():
             rank.recording.held[base + times * at, place] = (held, why)
-        for address, value in pattern.values:
-            rank.recording.is_set(number(address), value)
+        for address, value, adds in pattern.values:
+            rank.recording.is_set(number(address), value, rank, adds)
+        for address, nbytes, filled in pattern.fills:
+            rank.at(number(address)).rank.counters.fill(number(address), nbytes, filled)

@@ -20,6 +20,7 @@ from ..record import SIZES, Refused, Writer, head
 from . import statements
 from .alike import Number, Pattern
 from .calls import Folded, fold, numbered
+from .last import Counters
 from .lanes import Fill, Lane, Launch, Orders, Program, Stream
 from .places import Place, Span, author, constant, place, refuse, told
 
@@ -113,6 +114,7 @@ class Rank:
         self.launches: List[statements.Launch] = []
         self.symmetric_by: List[statements.Path] = []  # what made symmetric memory
         self.freed: Dict[Tuple[bool, int, str], List[Region]] = {}
+        self.counters = Counters(self)
         self.pattern: Optional[Pattern] = None  # of the program in progress, if others may be like it
         self.changes = 0                     # of memory by kernels, for the first time
         self.waiting: Any = None             # a loop while it goes round once more: its frame, what it asks for, its first look
@@ -246,6 +248,7 @@ class Rank:
                 region.zeroed = True
             return
         hub = self.host()
+        self.counters.fill(region.address + offset, nbytes, value)
         self.say(hub, Fill(region.address + offset, nbytes, value, dtype or region.dtype, True))
         self.stream().hub_ahead = True
 
@@ -422,12 +425,16 @@ class Recording:
         """A named assumption, said once with the verdict."""
         self.assumed.setdefault(key, text)
 
-    def is_set(self, address: int, value: Optional[int]) -> None:
-        """A signal, perhaps, is set to a value, or (None) changed in another way."""
+    def is_set(self, address: int, value: Optional[int], by: Rank, adds: Optional[int] = 0) -> None:
+        """A rank's kernel sets a signal, perhaps, to a value, or (None) changes it in another way: adds so much. adds None: it may."""
         if type(address) is Number:  # pylint: disable=unidiomatic-typecheck
-            address.pattern.values.append((address, value))
-        else:
+            address.pattern.values.append((address, value, adds))
+            return
+        if adds is not None:
             self.values.setdefault(address, set()).add(value)
+        region = by.find(address)
+        if region is not None:
+            region.rank.counters.change(address, value if adds is not None else None, adds or 0, by)
 
     def holds(self, address: int, values: Set[int], why: str) -> None:
         """An op means what was written down only if the signal never holds anything else; that is checked at the end."""
@@ -494,6 +501,8 @@ class Recording:
         for check in self.at_end:
             check()
         self._check_held()
+        for rank_ in self.rank:
+            rank_.counters.check()
         self._settle_waits()
         self._tell_apart()
         for region in [region for rank_ in self.rank for region in rank_.regions]:

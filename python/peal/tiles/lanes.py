@@ -106,12 +106,16 @@ class Lane:
         self.rank.wrote(span)
         if span.rows > 1 or span.dtype[0] not in "iu":
             return self.say(f"copy {span.text()} {constant(span.dtype, value).text()}")
+        if type(span.address) is Number:  # pylint: disable=unidiomatic-typecheck
+            span.address.pattern.fills.append((span.address, span.count * SIZES[span.dtype], value))
+        else:
+            self.rank.at(span.address).rank.counters.fill(span.address, span.count * SIZES[span.dtype], value)
         return self.say(Fill(span.address, span.count * SIZES[span.dtype], value, span.dtype, False))
 
     def write(self, span: Span, value: Optional[float] = None) -> int:
         self.rank.wrote(span)
         if value is not None and span.dtype[0] in "iu" and span.count == span.rows == 1:
-            self.rank.recording.is_set(span.address, int(value))
+            self.rank.recording.is_set(span.address, int(value), self.rank)
         return self.use(f"write {span.text()}" + ("" if value is None else f" {value!r}"))
 
     def use(self, text: str) -> int:
@@ -130,7 +134,7 @@ class Lane:
         if change == "set":
             order = {"acquire": "relaxed", "acq_rel": "release"}.get(order, order)
         self.rank.is_cell(address, nbytes)
-        self.rank.recording.is_set(address, value if change == "set" else None)
+        self.rank.recording.is_set(address, value if change == "set" else None, self.rank, value)
         return self.say(f"notify {address:#x} {nbytes} {change} {value} {order} {scope}")
 
     def wait(self, address: int, nbytes: int, relation: str, value: int, order: str = "acquire", scope: str = "system") -> int:
@@ -140,7 +144,8 @@ class Lane:
 
     def take(self, address: int, nbytes: int, old: int, new: int, order: str = "acq_rel", scope: str = "system") -> int:
         self.rank.is_cell(address, nbytes)
-        self.rank.recording.is_set(address, new)
+        self.rank.recording.is_set(address, new, self.rank)
+        self.rank.recording.is_set(address, None, self.rank, None)
         order = self.strengthen(order, False)
         return self.weakly(order, self.say(f"take {address:#x} {nbytes} {old} {new} {order} {scope}"))
 
@@ -436,6 +441,7 @@ class Launch:
                 self._program(program, index, body)
             finally:
                 rank.lane = before
+        rank.counters.settle(stream)
         stream.hub_ahead = False
         stream.done = total
 

@@ -11,7 +11,7 @@ import ast
 import copy
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from . import core
+from . import core, last
 from .core import Lane, Span, refuse
 from .data import COMPARISONS, INT1, MIRRORED, Tile, addresses_of, array, broadcast_to, cast, tile
 from . import data
@@ -96,6 +96,7 @@ def _line(kind: str, address: int, nbytes: int, old: int, new: int, order: str, 
     if kind == "set":
         return lane.notify(address, nbytes, "set", new, order, scope)
     recording = lane.rank.recording
+    recording.is_set(address, None, lane.rank, None)
     if kind == "cas":
         recording.holds(address, {old, new}, f"a compare-and-swap from {old} to {new} without a loop")
         return lane.notify(address, nbytes, "set", new, order, scope)
@@ -648,14 +649,18 @@ def with_arms(fn: Any) -> Any:
     tree = _tree(fn.__code__.co_filename)
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == fn.__name__ and
              node.lineno <= fn.__code__.co_firstlineno + len(node.decorator_list) and fn.__code__.co_firstlineno <= node.lineno] if tree else []
-    if not found or not any(isinstance(node, ast.If) and node.orelse for node in ast.walk(found[0])):
+    if not found:
         return None
-    words = {word for node in ast.walk(found[0]) for word in (getattr(node, "id", ""), getattr(node, "attr", ""))}
-    if not any(part in word.lower() for word in words for part in ("tid", "thread", "lane", "warp")):
+    words = {word.lower() for node in ast.walk(found[0]) for word in (getattr(node, "id", ""), getattr(node, "attr", ""))}
+    threads = any(part in word for word in words for part in ("tid", "thread", "lane", "warp")) and any(
+        isinstance(node, ast.If) and node.orelse for node in ast.walk(found[0]))
+    last = {id(node) for node in ast.walk(found[0]) if any("atomic" in word for word in words) and _can_be_last(node, found[0])}
+    if not threads and not last:
         return None
-    function = copy.deepcopy(found[0])
+    memo: Dict[int, Any] = {}
+    function = copy.deepcopy(found[0], memo)
     function.decorator_list = []
-    _ArmsOf().visit(function)
+    _ArmsOf(threads, {id(memo[node]) for node in last}).visit(function)
     outer: List[Any] = [function]
     if fn.__code__.co_freevars:  # a function around it that has the names which it takes from outside
         names = ast.parse("def outer():\n" + "".join(f"    {name} = None\n" for name in fn.__code__.co_freevars))
@@ -667,12 +672,55 @@ def with_arms(fn: Any) -> Any:
     return code
 
 
+def _can_be_last(node: ast.AST, function: ast.AST) -> bool:
+    """`if X == Y:` whose body sets no name that is used elsewhere, and does not leave."""
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare) or not isinstance(node.test.ops[0], ast.Eq) or (
+            not isinstance(node.test.left, (ast.Name, ast.Call))):
+        return False
+    inside = [part for statement in node.body for part in ast.walk(statement)]
+    if any(isinstance(part, (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.AugAssign, ast.Global, ast.Nonlocal)) for part in inside):
+        return False
+    those = {id(part) for part in inside}
+    stored = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return not any(isinstance(part, ast.Name) and part.id in stored and id(part) not in those for part in ast.walk(function))
+
+
+class Numbered:
+    """`if ANSWER == NUMBER: A` where the answer may be that of an atomic which counts: who arrives as that number does A (last.py)."""
+
+    def __init__(self, asked: Any) -> None:
+        self.asked, self.arrival = asked, None
+
+    def __enter__(self) -> Any:
+        condition = self.asked.condition if isinstance(self.asked, Tile) else None
+        cell = condition.cell if condition is not None else None
+        if cell is None or condition.relation != "eq" or cell.kind != "add" or cell.new != 1 or len(cell.addresses) != 1 or core.rank().waiting:
+            return self.asked
+        # Who does not come last learns nothing of the others: that an atomic acquires matters to the one that does.
+        lines, at = core.rank().writer.lines, cell.lines[0]
+        lines[at] = lines[at].replace(" acq_rel ", " release ").replace(" acquire ", " relaxed ")
+        self.arrival = last.Arrival(core.rank(), int(cell.addresses[0]), cell.nbytes, condition.value, cell.order, cell.scope)
+        return True
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if self.arrival is not None:
+            self.arrival.leave(kind is None)
+
+
 class _ArmsOf(ast.NodeTransformer):
     number = 0
 
+    def __init__(self, threads: bool, last_ones: Set[int]) -> None:
+        self.threads, self.last_ones = threads, last_ones
+
     def visit_If(self, node: ast.If) -> Any:  # pylint: disable=invalid-name
         self.generic_visit(node)
-        if not node.orelse:
+        if id(node) in self.last_ones:
+            on = ast.Name("__on", ast.Load())
+            made = ast.With([ast.withitem(ast.Call(ast.Name("__peal_numbered", ast.Load()), [node.test], []), ast.Name("__on", ast.Store()))],
+                            [ast.If(on, node.body, [])])
+            return _placed([made], node.test)[0]
+        if not node.orelse or not self.threads:
             return node
         self.number += 1
         name = f"__arms{self.number}"
@@ -681,11 +729,16 @@ class _ArmsOf(ast.NodeTransformer):
             call = ast.Call(ast.Attribute(ast.Name(name, ast.Load()), "arm", ast.Load()), [ast.Constant(first)], [])
             on = ast.Name("__on", ast.Load())
             out.append(ast.With([ast.withitem(call, ast.Name("__on", ast.Store()))], [ast.If(on, body, [])]))
-        for one in out:
-            for part in ast.walk(one):
-                if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
-                    ast.copy_location(part, node.test)
-        return out
+        return _placed(out, node.test)
+
+
+def _placed(made: List[Any], where: ast.AST) -> List[Any]:
+    """What has no place in the text gets that of another node."""
+    for one in made:
+        for part in ast.walk(one):
+            if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
+                ast.copy_location(part, where)
+    return made
 
 
 __all__ = ["Cell", "Condition", "Thread", "atomic", "compare", "find_loop", "load_flag", "reduce", "set_flag", "take", "wait_for"]

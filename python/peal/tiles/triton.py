@@ -81,7 +81,7 @@ def _print(*_: Any, **__: Any) -> None:
     """Nothing is printed by a kernel that is recorded."""
 
 
-_BUILTINS = {**vars(builtins), "range": Range, "min": _least, "max": _most, "print": _print, "__peal_arms": spins.Arms}
+_BUILTINS = {**vars(builtins), "range": Range, "min": _least, "max": _most, "print": _print, "__peal_arms": spins.Arms, "__peal_numbered": spins.Numbered}
 
 
 HANDSHAKES: Dict[str, Callable[..., Any]] = {}  # functions, by module and name, whose text cannot be recorded and whose meaning is known
