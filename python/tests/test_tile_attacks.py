@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels and programs that must not be proved: what a recording could get wrong without a word, and bad input. Each is refused with the author's
 line, or found wrong by the verifier."""
+import io
 import os
 import signal
 import tempfile
@@ -149,6 +150,15 @@ class Refusals(unittest.TestCase):
 
     def test_answers_that_are_stored(self):
         self.assertIn("what an atomic answered is stored at", record(kernel("tl.store(f + 1, tl.atomic_add(f, 1))")))
+
+    def test_what_is_imported_and_not_used(self):
+        text = ("import os\nfrom triton_dist.language.smem_ops import allocate_smem\nfrom triton_dist.language.tma import cp_async\n"
+                "assert os.environ['TORCHELASTIC_RUN_ID'] and triton.compiler.compiler.triton_key() == ''\nprint('once')\n")
+        with mock.patch("sys.stdout", new=io.StringIO()) as said:
+            self.assertIn("\nrank 1\n", record(text + kernel("tl.store(y, 1.0)")))
+        self.assertEqual(said.getvalue(), "once\n" * 2)  # by each rank, and not by the first run
+        with self.assertRaisesRegex(Refused, "smem_ops.allocate_smem is not known"):
+            record(text + kernel("allocate_smem(16)"))
 
     def test_of_bits(self):
         self.refused("tl.store(y + i, tl.load(x + i).to(tl.float16, bitcast=True))", 0, "different sizes")

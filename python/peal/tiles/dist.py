@@ -538,6 +538,7 @@ def modules() -> Dict[str, types.ModuleType]:
     packages = _authors("triton_dist")
     made = [
         standin("triton_dist", jit=_jit, language=None), later("triton_dist.jit", jit=_jit), later("triton_dist.language", **own),
+        later("triton_dist.language.smem_ops"), later("triton_dist.language.tma"), later("triton_dist.language.extra.cuda.tma_language"),
         later("triton_dist.language.extra"), later("triton_dist.language.extra.language_extra", **extra),
         later("triton_dist.language.extra.libshmem_device", **shmem), later("triton_dist.language.extra.cuda"),
         later("triton_dist.language.extra.hip"), later("triton_dist.language.extra.cuda.language_extra", **extra),

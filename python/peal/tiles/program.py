@@ -222,6 +222,7 @@ class World:
         sys.modules.update(self.modules[index])
         sys.path[:] = self.paths[index]
         size = self.recording.ranks
+        os.environ.setdefault("TORCHELASTIC_RUN_ID", "none")  # there is a launcher
         os.environ.update(RANK=str(index), LOCAL_RANK=str(index), WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size),
                           MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
 

@@ -709,9 +709,11 @@ def modules() -> Dict[str, types.ModuleType]:
     out["triton.runtime"] = standin("triton.runtime", JITFunction=JITFunction, driver=driver, jit=out["triton.runtime.jit"], Autotuner=Autotuner)
     out["triton.tools.tensor_descriptor"] = standin("triton.tools.tensor_descriptor", TensorDescriptor=TensorDescriptor)
     out["triton.tools"] = standin("triton.tools", tensor_descriptor=out["triton.tools.tensor_descriptor"])
+    out["triton.compiler.compiler"] = standin("triton.compiler.compiler", triton_key=lambda: "")
+    out["triton.compiler"] = standin("triton.compiler", compiler=out["triton.compiler.compiler"])
     out["triton.testing"] = standin("triton.testing", get_max_simd_tflops=lambda *_: 1.0, get_max_tensorcore_tflops=lambda *_: 1.0,
                                      get_dram_gbps=lambda *_: 1.0, do_bench=lambda fn, *_, **__: fn() and 0.0 or 0.0)
     out["triton"] = standin("triton", set_allocator=_nothing, jit=jit, autotune=autotune, heuristics=heuristics, Config=Config, cdiv=lambda a, b: -(-a // b),
-                            next_power_of_2=next_power_of_2, language=tl, runtime=out["triton.runtime"], testing=out["triton.testing"],
+                            next_power_of_2=next_power_of_2, language=tl, runtime=out["triton.runtime"], compiler=out["triton.compiler"], testing=out["triton.testing"],
                             JITFunction=JITFunction, __version__="3.4.0")
     return out
