@@ -226,7 +226,7 @@ class Commands(unittest.TestCase):
                 ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nk[(1,)](x, y, box, f)", "proved")):
             with self.subTest(host), tempfile.TemporaryDirectory() as folder:
                 with self.start(folder, host, PEAL_RECORD_SECONDS="3" if "while" in host else "30") as process:
-                    said = process.communicate(timeout=120)[0]
+                    said = process.communicate(timeout=1500)[0]
                 self.assertIn(why, said[-4000:])
                 self.assertEqual(process.returncode == 0, why == "proved", said[-4000:])
                 self.nothing_is_left(folder)
@@ -242,7 +242,7 @@ class Commands(unittest.TestCase):
     def test_names_that_are_not_ascii(self):
         with tempfile.TemporaryDirectory(suffix="-größe 数") as folder:
             with self.start(folder, "k[(1,)](x, y, box, f)", "tl.store(y + 999, 1.0)", name="läuft 数.py") as process:
-                said = process.communicate(timeout=120)[0]
+                said = process.communicate(timeout=1500)[0]
             self.assertIn(f"läuft 数.py:{LINE}: rank 0 uses ", said)
             self.nothing_is_left(folder)
 
@@ -255,7 +255,7 @@ class Commands(unittest.TestCase):
                             break
                         time.sleep(0.1)
                     process.send_signal(number)
-                    process.communicate(timeout=60)
+                    process.communicate(timeout=1500)
                 self.assertNotEqual(process.returncode, 0)
                 self.nothing_is_left(folder)
 
