@@ -8,11 +8,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEBOUNCE_MS = 300, VERDICT_MS = 10000, FIX_MS = 20000, COMMAND_MS = 60000, POLL_MS = 1000 };
+enum { DEBOUNCE_MS = 300, VERDICT_S = 10, FIX_TIMES = 2, COMMAND_TIMES = 6, POLL_MS = 1000 };
 static const char background_ranks[] = "2..4", asked_ranks[] = "2..8";
 
 const char *const lsp_commands[] = {"peal.prove", "peal.simulate", "peal.showPlan", NULL};
 static const char *const titles[] = {"prove at 2..8", "simulate", "show plan"};
+
+/* How long a job may take, in units of a verdict's limit. */
+static uint32_t limit_ms(const struct peal_lsp *server, uint32_t times)
+{
+    uint32_t limit_s = server->options.limit_s ? server->options.limit_s : VERDICT_S;
+    return limit_s * times * 1000;
+}
 
 /* ---- what is known ---- */
 
@@ -83,7 +90,7 @@ static char *write_copy(struct peal_lsp *server, const struct lsp_document *doc)
 /* Starts `peal WORDS... FILE -k KERNEL MORE...`. False: it could not be started. */
 static bool start(struct peal_lsp *server, struct lsp_document *doc, enum lsp_job_kind kind,
                   const char *kernel, const char *command, const char *const *more,
-                  uint32_t limit_ms)
+                  uint32_t within_ms)
 {
     enum { MAX_WORDS = 24 };
     struct lsp_job *job = &server->job;
@@ -105,7 +112,7 @@ static bool start(struct peal_lsp *server, struct lsp_document *doc, enum lsp_jo
     while (*more && n + 1 < MAX_WORDS)
         argv[n++] = *more++;
     argv[n] = NULL;
-    bool good = lsp_job_start(job, argv, limit_ms);
+    bool good = lsp_job_start(job, argv, within_ms);
     if (!good)
         lsp_job_release(job);
     return good;
@@ -119,7 +126,7 @@ static bool start_verdict(struct peal_lsp *server, struct lsp_document *doc, str
     forget_verdict(v);
     v->hash = doc->hash;
     v->state = LSP_RUNNING;
-    return start(server, doc, LSP_JOB_VERDICT, v->name, "verify", words, VERDICT_MS);
+    return start(server, doc, LSP_JOB_VERDICT, v->name, "verify", words, limit_ms(server, 1));
 }
 
 static bool start_fix(struct peal_lsp *server, struct lsp_document *doc, struct lsp_verdict *v)
@@ -140,7 +147,8 @@ static bool start_fix(struct peal_lsp *server, struct lsp_document *doc, struct 
                                  "1",
                                  NULL};
     v->fix_state = LSP_RUNNING;
-    bool good = start(server, doc, LSP_JOB_FIX, v->name, "verify", words, FIX_MS);
+    bool good =
+        start(server, doc, LSP_JOB_FIX, v->name, "verify", words, limit_ms(server, FIX_TIMES));
     if (good)
         server->job.command = strdup(peal_text_get(&out)); /* where the fix will be */
     peal_text_release(&out);
@@ -216,7 +224,7 @@ static void take_verdict(struct lsp_verdict *v, const struct lsp_job *job)
     }
     peal_arena_release(&arena);
     if (!v->summary)
-        v->summary = strdup(job->timed_out ? "not decided in 10 s" : "not decided at 2..4 ranks");
+        v->summary = strdup(job->timed_out ? "not decided in time" : "not decided at 2..4 ranks");
 }
 
 static void take_fix(struct lsp_verdict *v, const struct lsp_job *job, int code)
@@ -281,7 +289,8 @@ static void answer_command(struct peal_lsp *server, const struct lsp_job *job, i
         return;
     lsp_reply_begin(&reply);
     if (job->timed_out) {
-        lsp_refuse(&reply, LSP_FAILED, "it was ended after %d s", COMMAND_MS / 1000);
+        lsp_refuse(&reply, LSP_FAILED, "it was ended after %u s",
+                   limit_ms(server, COMMAND_TIMES) / 1000);
     } else {
         peal_json_object(&reply.json);
         peal_json_put_string(&reply.json, "kernel", job->kernel);
@@ -422,7 +431,7 @@ void lsp_execute(struct peal_lsp *server, const struct peal_json_value *params,
             give_up(server, "another command was started");
         (void)lsp_analyse(doc, peal_library_module(server->library));
         reply->later = start(server, doc, LSP_JOB_COMMAND, kernel->text, rows[which].command,
-                             rows[which].more, COMMAND_MS);
+                             rows[which].more, limit_ms(server, COMMAND_TIMES));
         server->job.command = reply->later ? strdup(command) : NULL;
         if (!reply->later)
             lsp_refuse(reply, LSP_FAILED, "the command could not be started");

@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What the server sends: whole messages with their headers. */
 typedef void peal_lsp_write(void *context, const char *bytes, size_t len);
@@ -27,6 +28,7 @@ typedef void peal_lsp_write(void *context, const char *bytes, size_t len);
 struct peal_lsp_options {
     peal_lsp_write *write;
     void *context;
+    uint32_t limit_s;    /* for a verdict; a fix has twice as long, a command six times; 0: 10 */
     const char *program; /* the `peal` command; NULL: nothing runs in the background */
     const char *
         folder; /* of the server, for files that an editor opens and the command reads; NULL: none */

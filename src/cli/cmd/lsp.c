@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 struct lsp_options {
+    int64_t limit;
     bool no_proofs, ignored;
 };
 
 static const struct peal_option options_table[] = {
     {"no-proofs", 0, PEAL_OPTION_FLAG, offsetof(struct lsp_options, no_proofs), NULL,
      "prove nothing in the background, and run no commands", 0, 0},
+    {"limit", 0, PEAL_OPTION_INT, offsetof(struct lsp_options, limit), "S",
+     "seconds for a verdict; a fix has twice as long, a lens six times (default 10)", 1, 3600},
     {"stdio", 0, PEAL_OPTION_FLAG, offsetof(struct lsp_options, ignored), NULL,
      "ignored: some editors add it", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
@@ -100,8 +103,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (client.out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return peal_cli_fail(cli, "the system has no files left");
     signal(SIGPIPE, SIG_IGN);
-    struct peal_lsp_options server_options = {
-        .write = write_to_client, .context = &client, .folder = folder};
+    struct peal_lsp_options server_options = {.write = write_to_client,
+                                              .context = &client,
+                                              .folder = folder,
+                                              .limit_s = (uint32_t)o->limit};
     if (!o->no_proofs && len > 0)
         server_options.program = program;
     struct peal_lsp *server = peal_lsp_new(&server_options);
