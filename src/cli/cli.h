@@ -17,6 +17,7 @@
  *             results are what the contract says (contract_check.h)
  *   sim/      simulations as jobs, their reports        verify/  reports of verdicts
  *   ci/       what a change of a Git repository could break
+ *   machine/  this host as a machine
  *   import/   files of other engines as arguments       graph/   files of task graphs, traces
  *   record/   kernels in C++ as arguments: compiled, run, recorded
  *   museum/   the texts of museum/, found by name

@@ -316,6 +316,45 @@ TEST(a_protocol_costs_what_its_size_says)
     }
 }
 
+/* A host's ops cost what they touch: own bytes half a copied one, others' the rest of a fetched one, at the
+ * rate for the bytes that a rank touches. */
+TEST(a_host_costs_what_its_ops_touch)
+{
+    static const char text[] = "kernel k(in x: T[n], out y: T[n], op: reduce) {\n"
+                               "    window w: T[n]\n"
+                               "    signal s\n"
+                               "    w = x\n"
+                               "    notify s@(1 - rank) += 1\n"
+                               "    wait s >= 1\n"
+                               "    y = op(x, w@(1 - rank))\n"
+                               "}\n";
+    struct peal_plan *plan = case_plan_make(
+        &(struct case_plan){.text = text, .nranks = 2, .count = 1000, .dtype = PEAL_F32});
+    struct peal_machine *machine = case_machine(
+        "exact.yaml", NO_MATH " host.copy_GBps=4K:10 host.fetch_GBps=4K:5 host.push_GBps=4K:4 "
+                              "host.op_ns=7 links.flat.bw_GBps=.inf");
+    /* u = 50 ps a touch; pushed 250 - 50, fetched 200 - 50; x, the own part of w, y; and the notify. */
+    uint64_t copy = 7000 + 4000 * (50 + 200), sum = 7000 + 4000 * (50 + 150 + 50);
+    assert_int_equal(case_run(plan, machine, NULL, 1).time, copy + ALPHA + sum);
+    peal_machine_free(machine);
+    /* 16,000 bytes: x, w, y and the other's w. Between 8,000 and 24,000 bytes the rate is in the middle. */
+    machine = case_machine("exact.yaml", NO_MATH " host.copy_GBps=1000:10 host.fetch_GBps=8000:10 "
+                                                 "host.op_ns=0 links.flat.bw_GBps=.inf");
+    const char *curve[] = {"host.fetch_GBps=8000:10 24000:5"};
+    assert_int_equal(peal_machine_set(machine, curve, 1, NULL), PEAL_OK);
+    copy = 4000 * (50 + 50), sum = 4000 * (50 + 100 + 50);
+    assert_int_equal(case_run(plan, machine, NULL, 1).time, copy + ALPHA + sum);
+    peal_machine_free(machine);
+    /* Both on one core: one after the other, and a switch where the other one goes on. */
+    machine = case_machine("exact.yaml", NO_MATH " host.copy_GBps=1000:10 host.cores=1 "
+                                                 "host.switch_ns=3 links.flat.bw_GBps=.inf");
+    copy = 4000 * 100, sum = 4000 * 150;
+    uint64_t time = case_run(plan, machine, NULL, 1).time;
+    assert_in_range(time, 2 * copy + 2 * sum + 2 * 3000, 2 * copy + 2 * sum + ALPHA + 4 * 3000);
+    peal_machine_free(machine);
+    free(plan);
+}
+
 /* In row-major order, a ring on a torus needs two hops at every row end; as a snake it never does.
  * A message that starts before a row end and travels h hops crosses ceil(h / 8) of them: each costs
  * another latency, and if messages are stored and forwarded, all of their bytes again. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal machine [MACHINE]: what a description of a machine was understood as, and what it lacks. */
 #include "cli/cli.h"
+#include "cli/machine/host.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_graph.h"
 #include "cli/sim/machine_args.h"
@@ -15,7 +16,9 @@
 struct machine_options {
     const char *html;
     struct peal_pairs settings;
-    bool json;
+    bool json, this_host;
+    int64_t ranks;
+    const char *output;
 };
 
 #define AT(member) offsetof(struct machine_options, member)
@@ -23,6 +26,15 @@ static const struct peal_option options_table[] = {
     {"set", 0, PEAL_OPTION_PAIRS, AT(settings), "KEY=VALUE",
      "a key of the machine (links.KIND.bw_GBps: a rate that the file lacks)", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE", "write a page that shows the machine", 0, 0},
+#ifndef __EMSCRIPTEN__
+    {"this-host", 0, PEAL_OPTION_FLAG, AT(this_host), NULL,
+     "measure this host (some seconds, two cores) and print it as a machine file", 0, 0},
+    {"ranks", 'n', PEAL_OPTION_INT, AT(ranks), "P",
+     "--this-host: a machine for this many ranks, which share cores (default: one per core)", 1,
+     4096},
+    {"output", 'o', PEAL_OPTION_STRING, AT(output), "FILE",
+     "--this-host: write the machine file there", 0, 0},
+#endif
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
@@ -465,6 +477,14 @@ static int list(struct peal_cli *cli, bool as_json)
 static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
 {
     const struct machine_options *options = opaque;
+    if ((options->ranks || options->output) && !options->this_host)
+        return peal_cli_usage(cli, "--ranks and --output need --this-host");
+#ifndef __EMSCRIPTEN__
+    if (options->this_host && (nargs || options->html || options->settings.len))
+        return peal_cli_usage(cli, "--this-host takes no machine, no --html and no --set");
+    if (options->this_host)
+        return peal_host_command(cli, (uint32_t)options->ranks, options->output, options->json);
+#endif
     if (nargs == 0 && (options->html || options->settings.len))
         return peal_cli_usage(cli, "--html and --set need a machine");
     return nargs == 0 ? list(cli, options->json) : show(cli, options, args[0]);
@@ -487,8 +507,13 @@ const struct peal_command peal_cmd_machine = {
         "the second to another. What such a file lacks is taken from a table, and listed with its "
         "source; --set links.KIND.bw_GBps and links.KIND.lat_ns replace it, for each lane of "
         "every link of that kind.\n\n"
+        "--this-host measures the round trip of a cache line between the first core and one of "
+        "each kind of neighbour that hwloc shows; copies of own memory, of what another core has "
+        "just written or read, and by the kernel, by size; a system call, a yield, a wake-up; and "
+        "what the runtime costs. Run it while the host has nothing else to do.\n\n"
         "    peal machine\n"
         "    peal machine topo.xml --set links.xgmi.bw_GBps=50\n"
+        "    peal machine --this-host -o host.yaml\n"
         "    peal machine 'h100.xml*4,rails=ib' --html machine.html",
     .options = options_table,
     .defaults = &defaults,

@@ -108,6 +108,9 @@ static struct peal_coded_op make_step(const struct peal_sim *sim, const struct s
     if (key->shape >> 32 == OUTSIDE) { /* its count is its time */
         step.bytes = 1;
         step.work = elements;
+    } else if (sim->host && row->form == PEAL_FORM_DATA && row->shape != PEAL_BY_MATRIX) {
+        step.source = step.target = 0;
+        peal_sim_host_cost(sim, key->where, &step);
     } else if (row->work >= PEAL_WORK_FN && row->shape == PEAL_BY_EACH && step.bytes)
         peal_sim_math_cost(sim, dtype, elements, key->shape >> 32, (uint32_t)(key->where >> 16),
                            &step);
@@ -192,9 +195,18 @@ struct op_operands {
     uint32_t rank; /* load, store */
 };
 
+/* On a host the rank itself does it, wherever the operands are. */
+static bool is_hosts(const struct peal_sim *sim, const struct peal_op *op)
+{
+    return sim->host && peal_op_is_data(op) && !peal_op_has_matrices(op) &&
+           !(op->flags & PEAL_OP_OUTSIDE);
+}
+
 static struct op_operands operands_of(const struct coding *c, const struct peal_op *op)
 {
     const struct peal_ref *refs = c->lane->refs + op->mem.ref;
+    if (is_hosts(c->sim, op))
+        return (struct op_operands){.where = peal_sim_host_touches(c->sim, c->lane, op)};
     bool computes = peal_op_applies(op) || peal_op_is_own(op);
     struct op_operands out = {0};
     if (peal_op_has_matrices(op)) {

@@ -232,6 +232,22 @@ void peal_sim_math_cost(const struct peal_sim *sim, enum peal_dtype dtype, uint6
                         uint64_t combinations, uint32_t operands, struct peal_coded_op *step);
 bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step);
 
+/* host.c: what copies and computes cost where PEs are cores of a host. */
+struct peal_host_use; /* who uses the buffers of a plan */
+static inline bool peal_sim_host(const struct peal_sim *sim)
+{
+    return sim->machine->keys.host_copy.count > 0;
+}
+/* NULL: out of memory. */
+struct peal_host_use *peal_sim_host_use_new(const struct peal_plan *plan);
+void peal_sim_host_use_free(struct peal_host_use *use);
+/* How often an op touches memory of each kind, as a word: what its cost follows from. */
+uint64_t peal_sim_host_touches(const struct peal_sim *sim, const struct peal_part_lane *lane,
+                               const struct peal_op *op);
+void peal_sim_host_cost(const struct peal_sim *sim, uint64_t touches, struct peal_coded_op *step);
+/* When the rank's core can go on with it, if not before `time`. */
+uint64_t peal_sim_host_core(struct peal_sim *sim, uint32_t rank, uint64_t time);
+
 /* async.c */
 bool peal_sim_async_check(struct peal_sim *sim, uint32_t index, const struct peal_op *op);
 bool peal_sim_async_drain(struct peal_sim *sim, uint32_t index);

@@ -129,7 +129,8 @@ static void walk_back(struct path_walk *w, uint32_t index)
         }
         uint32_t before = w->before[index];
         if (before != PEAL_NONE && sim->log_ops.at[before].end < at) {
-            add(w, sim->log_ops.at[before].end, at, index, PEAL_CAUSE_ISSUE); /* not_before, launch */
+            add(w, sim->log_ops.at[before].end, at, index,
+                PEAL_CAUSE_ISSUE); /* not_before, launch */
             at = sim->log_ops.at[before].end;
         }
         index = before;

@@ -212,6 +212,12 @@ static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
     struct peal_lane_run *lane = &sim->lanes.at[index];
     if (lane->phase == PHASE_MOVED || step->bytes == 0)
         return PEAL_OP_DONE;
+    if (peal_sim_host(sim)) {
+        lane->phase = PHASE_MOVED;
+        return peal_sim_math_run(sim, index, step) && !peal_sim_must_step(sim, index)
+                   ? PEAL_OP_DONE
+                   : PEAL_OP_BLOCKED;
+    }
     if (step->reach != PEAL_REACH_OWN)
         return copy_across(sim, index, step);
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))

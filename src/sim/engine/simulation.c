@@ -175,13 +175,18 @@ enum peal_status peal_sim_new(const struct peal_machine *machine, uint32_t nrank
     bool ports = k->mem_ports[0] || k->mem_ports[1] || k->mem_ports[2];
     sim->dma_event = ports || k->dma_arb != PEAL_ARB_INDEPENDENT;
     sim->lean_sends = !options->log && !sim->dma_event;
-    sim->strict = options->strict || sim->dma_event;
+    bool shares = peal_sim_host(sim) && k->host_cores && k->host_cores < nranks;
+    sim->strict = options->strict || sim->dma_event || shares;
     enum peal_status status = rank_rates(sim, diags);
     if (status != PEAL_OK) {
         peal_sim_free(sim);
         return status;
     }
     sim->protocols = peal_sim_protocols_cost(k);
+    if (shares && !(sim->core_user = calloc(k->host_cores, sizeof *sim->core_user))) {
+        peal_sim_free(sim);
+        return PEAL_NO_MEMORY;
+    }
     if (!peal_sim_router_init(sim) || !peal_sim_memory_init(sim) || !init_ranks(sim) ||
         (k->link_mode == PEAL_LINK_FLUID && !peal_sim_fluid_init(sim))) {
         peal_sim_free(sim);
@@ -246,6 +251,7 @@ void peal_sim_free(struct peal_sim *sim)
     free(sim->ports);
     free(sim->ranks);
     free(sim->dma_starts);
+    free(sim->core_user);
     free(sim);
 }
 
@@ -336,8 +342,12 @@ struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct p
         goto fail;
     init_cells(instance);
     peal_sim_place_bufs(sim, peal_plan_bufs(plan), plan->bufs.count, instance->buf_mem);
+    if (!codes && peal_sim_host(sim) && !(sim->host = peal_sim_host_use_new(plan)))
+        goto fail;
     if (!codes)
         instance->codes = make_codes(sim, instance);
+    peal_sim_host_use_free(sim->host);
+    sim->host = NULL;
     if (!instance->codes || !peal_sim_ipcq_init(sim, instance) ||
         !peal_vec_push(&sim->instances, instance))
         goto fail;

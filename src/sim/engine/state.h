@@ -335,8 +335,10 @@ struct peal_sim {
     struct peal_rate_memo memo[PEAL_RATES][PEAL_RATE_MEMOS];
     uint8_t mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT], dma_rate, no_rate,
         protocol_rate[PEAL_PROTOCOL_COUNT]; /* the engine's, by a protocol */
-    bool protocols; /* some message costs more than dma.setup_ps and the engine's time */
-    uint8_t *link_rate; /* of each link */
+    struct peal_host_use *host;             /* while the ops of a plan are coded; NULL: no host */
+    uint32_t *core_user; /* of each core of a host that ranks share: who used it last */
+    bool protocols;      /* some message costs more than dma.setup_ps and the engine's time */
+    uint8_t *link_rate;  /* of each link */
     uint64_t math_lanes[PEAL_DTYPES], dtype_size[PEAL_DTYPES];
 
     uint32_t *pe_rank; /* rank on a PE, or PEAL_NONE */

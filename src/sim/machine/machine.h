@@ -38,6 +38,16 @@ enum peal_protocol {
 };
 enum peal_credit_mode { PEAL_CREDIT_FAST, PEAL_CREDIT_FABRIC, PEAL_CREDIT_ZERO };
 
+/* Rates by bytes, rising; between two points they change evenly. count 0: none. */
+enum { PEAL_MACHINE_CURVE_POINTS = 16 };
+struct peal_machine_curve {
+    uint64_t count;
+    struct {
+        uint64_t bytes;
+        struct peal_rate rate;
+    } at[PEAL_MACHINE_CURVE_POINTS];
+};
+
 /* Values from the file or its defaults. Every member is a row of machine.def. */
 struct peal_machine_keys {
     uint64_t flat;   /* PEs on one switch; if set, the other topology keys are not used */
@@ -63,6 +73,8 @@ struct peal_machine_keys {
     uint64_t order, delay, delay_pair[2]; /* order: 0 windows, 1 pairwise */
     uint64_t notify_bytes, request_bytes;
     uint64_t place_param, place_window, place_private, place_tile;
+    struct peal_machine_curve host_copy, host_fetch, host_reduce, host_push, host_kernel;
+    uint64_t host_kernel_ps, host_op, host_params, host_cores, host_switch;
     const char *algorithm;
     uint64_t launch, ranks, embed;
     uint64_t data;

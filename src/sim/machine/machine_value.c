@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { COUNT, PAIR, RATE, NS, CYCLE, WORD, BOOL, TEXT, AUTO };
+enum kind { COUNT, PAIR, RATE, NS, CYCLE, WORD, BOOL, TEXT, AUTO, CURVE };
 
 struct row {
     const char *path;
@@ -99,6 +99,34 @@ static bool are_algorithms(const char *text)
     }
 }
 
+/* "4K:31 64K:24.5", or "none". */
+static bool parse_curve(const char *text, struct peal_machine_curve *out, const char **why)
+{
+    struct peal_machine_curve curve = {0};
+    if (strcmp(text, "none") == 0) {
+        *out = curve;
+        return true;
+    }
+    for (const char *at = text; *at;) {
+        char bytes[24], rate[24];
+        int used = 0;
+        *why = "expected GB/s by bytes, such as 4K:31 64K:24.5, at most 16, bytes rising";
+        if (curve.count == PEAL_MACHINE_CURVE_POINTS ||
+            sscanf(at, " %23[0-9KMG]:%23[0-9.]%n", bytes, rate, &used) != 2 || used == 0)
+            return false;
+        uint64_t *end = &curve.at[curve.count].bytes;
+        if (!peal_size_parse(bytes, end) ||
+            (curve.count && *end <= curve.at[curve.count - 1].bytes) ||
+            !peal_rate_parse(rate, &curve.at[curve.count].rate, why))
+            return false;
+        curve.count++;
+        at += used;
+        at += strspn(at, " ");
+    }
+    *out = curve;
+    return curve.count > 0;
+}
+
 static bool parse_word(const char *words, const char *text, uint64_t *out)
 {
     size_t len = strlen(text);
@@ -154,6 +182,8 @@ static bool read_one(struct peal_machine *machine, const struct row *row, const 
         *why = "expected true or false";
         *(uint64_t *)field = strcmp(text, "true") == 0;
         return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    case CURVE:
+        return parse_curve(text, field, why);
     case TEXT:
         *why = "expected a name, a file that ends in .peal, or a list such as "
                "allreduce=ring,broadcast=mine.peal";
@@ -341,6 +371,19 @@ void peal_machine_key_value(const struct peal_machine *machine, enum peal_machin
     case BOOL:
         peal_text_puts(out, value ? "true" : "false");
         break;
+    case CURVE: {
+        const struct peal_machine_curve *curve =
+            (const struct peal_machine_curve *)(const void *)field;
+        if (curve->count == 0)
+            peal_text_puts(out, "none");
+        for (uint64_t i = 0; i < curve->count; i++) {
+            char bytes[24];
+            peal_text_printf(out, "%s%s:", i ? " " : "",
+                             peal_size_format(curve->at[i].bytes, bytes));
+            peal_rate_print(curve->at[i].rate, out);
+        }
+        break;
+    }
     case TEXT:
         peal_text_puts(out, *(const char *const *)(const void *)field);
         break;

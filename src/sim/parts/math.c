@@ -67,6 +67,10 @@ bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_c
     if (sim->machine->keys.math_async && !peal_sim_async_room(sim, index))
         return false;
     uint64_t start = peal_size_max(rank->math_free, lane->time);
+    if (sim->core_user) {
+        start = peal_sim_host_core(sim, lane->rank, lane->time);
+        rank = &sim->ranks[lane->rank % sim->machine->keys.host_cores];
+    }
     uint64_t end = start + step->work + step->memory;
     if (sim->machine->keys.math_async) {
         uint64_t causes[PEAL_CAUSE_COUNT];

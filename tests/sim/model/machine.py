@@ -19,6 +19,9 @@ DEFAULTS = {
 }
 for _mem, _per in (("tcm", "pe"), ("sram", "cube"), ("hbm", "cube")):
     DEFAULTS.update({f"mem.{_mem}.lat_ns": "0", f"mem.{_mem}.ports": "0", f"mem.{_mem}.per": _per})
+# Hosts are not modelled here.
+DEFAULTS.update({f"host.{_key}_GBps": "none" for _key in ("copy", "fetch", "reduce", "push", "kernel")})
+DEFAULTS.update({"host.kernel_ns": "0", "host.op_ns": "0", "host.params": "shared", "host.cores": "0", "host.switch_ns": "0"})
 PROTOCOLS = ("ll", "ll128", "simple")
 for _name in PROTOCOLS:
     DEFAULTS.update({f"protocol.{_name}.lat_ns": "0", f"protocol.{_name}.bw_GBps": ".inf",
