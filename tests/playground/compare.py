@@ -4,7 +4,7 @@
 
     compare.py PEAL FOLDER [PART]     FOLDER: where scripts/wasm builds; PART: verify, hazards, sim or texts
 
-The whole library at 2 to 8 ranks, proved and simulated on four machines; all hazards and the museum; refused texts. Prints TAP, and
+The whole library, all hazards and the museum at 2 to 8 ranks, proved, and simulated on four machines in turn; refused texts. Prints TAP, and
 the processor time of both. Ends with 77 (skipped) without emscripten or node.
 """
 import glob
@@ -104,14 +104,19 @@ def compare_verify(c):
         c.check(f"verify {name}", [["verify", name, "-n", "2..8", "--json", "--no-cache", "--jobs", "1"]])
 
 
+def hazards():
+    return sorted(glob.glob(os.path.join(TOP, "tests", "hazards", "*.peal")) + glob.glob(os.path.join(TOP, "museum", "*", "*.peal")))
+
+
 def compare_sim(c):
-    for name in kernels(c.peal):
-        c.check(f"sim {name}", [["sim", name, "-n", str(n), "-m", machine, "--count", "1K", "--json"] for machine in MACHINES for n in RANKS])
+    """On the machines in turn, each kernel on one."""
+    for i, name in enumerate(kernels(c.peal) + [os.path.relpath(path, TOP) for path in hazards()]):
+        machine = MACHINES[i % len(MACHINES)]
+        c.check(f"sim {name} on {machine}", [["sim", name, "-n", str(n), "-m", machine, "--count", "1K", "--json"] for n in RANKS])
 
 
 def compare_hazards(c):
-    files = sorted(glob.glob(os.path.join(TOP, "tests", "hazards", "*.peal")) + glob.glob(os.path.join(TOP, "museum", "*", "*.peal")))
-    for path in files:
+    for path in hazards():
         file = os.path.relpath(path, TOP)
         cases = [text.split("=>")[0].split() for _, text in find_cases(path)]
         c.check(f"verify {file}", [["verify", file, "-n", "2..8", "--quick", "--json", "--no-cache", "--jobs", "1", *options] for options in cases or [[]]])
