@@ -23,7 +23,7 @@ void peal_limits_ask(struct peal_limits *limits)
     long given = text ? strtol(text, NULL, 10) : 0;
     if (given > 0 && given < 100000) {
         limits->cpu_seconds = (uint32_t)given;
-        limits->wall_seconds = 4 * (uint32_t)given;
+        limits->wall_seconds = 30 * (uint32_t)given; /* a busy machine gives a process little */
     }
 }
 

@@ -14,7 +14,7 @@ struct peal_limits {
     uint64_t memory, output; /* bytes; of output those of one file */
 };
 
-/* PEAL_RECORD_SECONDS, if it is set: that much processor time, and four times that in all. */
+/* PEAL_RECORD_SECONDS, if it is set: that much processor time, and thirty times that in all. */
 void peal_limits_ask(struct peal_limits *limits);
 /* Runs `body` in a process of its own, which must not return, and waits for it. It ends with its parent, and
  * what it started ends with it. True: it ended with code 0. Otherwise `why` has the reason, as in "it did not
