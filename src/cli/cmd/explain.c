@@ -170,9 +170,22 @@ static bool compare(void *context, const char *word, size_t len)
     return candidate != NULL;
 }
 
+/* Is the word in a text of words with ", " between them? */
+static bool is_listed(const char *words, const char *word, size_t len)
+{
+    for (const char *at = words; at; at = strstr(at, ", ")) {
+        at += at == words ? 0 : 2;
+        if (strncmp(at, word, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 static bool list(void *context, const char *word, size_t len)
 {
     struct peal_text *out = context;
+    if (is_listed(peal_text_get(out), word, len))
+        return true; /* the glossary has it, too */
     peal_text_printf(out, "%s%.*s", out->len ? ", " : "", (int)len, word);
     return true;
 }
