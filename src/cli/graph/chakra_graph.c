@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = UINT32_MAX, MAX_COSTS = 3000, MAX_POOLS = 1000, MAX_DOMAINS = 1000 };
+#define NONE UINT32_MAX
+enum { MAX_COSTS = 3000, MAX_POOLS = 1000, MAX_DOMAINS = 1000 };
 
 /* What a collective is in a graph, by the schema's number. */
 static const struct chakra_kind {
