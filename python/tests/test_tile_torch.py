@@ -145,6 +145,24 @@ with torch.cuda.stream(s):
         alone, ordered = (ops(record(text.format(wait=wait))) for wait in ("pass", "s.wait_event(e)"))
         self.assertEqual(sum(line.startswith("order") for line in ordered), 1 + sum(line.startswith("order") for line in alone))
 
+    def test_programs_of_a_second_stream_begin_together(self):
+        text = record("""
+@triton.jit
+def kernel(flag, x):
+    if tl.program_id(0) == 0:
+        while tl.atomic_add(flag, 0, sem="acquire", scope="sys") != 1: pass
+    else:
+        tl.atomic_add(flag, 1, sem="release", scope="sys")
+
+s = torch.cuda.Stream()
+x, flag = torch.ones(8, device="cuda"), torch.zeros(1, dtype=torch.int32, device="cuda")
+s.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(s):
+    kernel[(2,)](flag, x)
+""")
+        said = [line.split()[0] for line in ops(text)]
+        self.assertLess(len(said) - said[::-1].index("order"), said.index("wait") + 1)
+
     def test_tests_of_data_are_contracts_where_inputs_are_known(self):
         text = record("dist.init_process_group()\nx = torch.randn(8, device='cuda')\ny = torch.empty(8, device='cuda')\ny.copy_(x)\n"
                       "g = x.clone()\ndist.all_reduce(g)\ntorch.testing.assert_close(y, g)\n")

@@ -432,10 +432,10 @@ class Launch:
         stream.used.clear()
         total = self.grid[0] * self.grid[1] * self.grid[2]
         before = rank.lane
+        for index in range(1, total if stream.hub_ahead else 1):  # all of them first: none comes after what the hub's lane does as a program
+            stream.program(index).after(hub)
         for index in range(total):
             program = stream.program(index)
-            if stream.hub_ahead and index:
-                program.after(hub)
             rank.lane = program
             try:
                 self._program(program, index, body)
