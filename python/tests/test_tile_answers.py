@@ -251,6 +251,11 @@ class Answers(unittest.TestCase):
         self.assertEqual(place["artifactLocation"]["uri"], "run.py")
         self.assertIn(place["region"]["startLine"], (line_of(text, "# the store"), line_of(text, "# the load")))
 
+    def test_a_program_gets_its_arguments(self):
+        text = "import sys\nassert sys.argv[1:] == ['--size', '64', 'a \\'b', ''], sys.argv\n" + PUSH.replace(", 100\n", ", int(sys.argv[2])\n")
+        answer = tile_command.run_text("plan", text, "-n", "2", "--args", "--size 64\t\"a 'b\" ''")
+        self.assertIn("parameter x: f32[64]", answer.out, answer.said)
+
 
 if __name__ == "__main__":
     unittest.main()

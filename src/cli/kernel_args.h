@@ -81,7 +81,7 @@ struct peal_recorded_options {
          offsetof(type, member.args),                                                              \
          "LIST",                                                                                   \
          "KERNEL.cpp: what it is called with: 'in x: f32[256], out y: f32[256], window s: 2K "     \
-         "zeroed, nranks, ctx'",                                                                   \
+         "zeroed, nranks, ctx'; PROGRAM.py: its arguments, quoted as in a shell",                  \
          0,                                                                                        \
          0},                                                                                       \
         {"then",                                                                                   \

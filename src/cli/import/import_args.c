@@ -39,7 +39,7 @@ bool peal_import_options_fit(const struct peal_cli *cli, const struct peal_kerne
         bool is_given;
         int of;
     } all[] = {{"entry", o->entry != NULL, CPP},
-               {"args", o->args != NULL, CPP},
+               {"args", o->args != NULL, CPP | PYTHON},
                {"implements", o->implements != NULL, CPP | PYTHON},
                {"level", o->level != PEAL_LEVEL_BOTH, CPP},
                {"pipes", o->pipes != NULL, CPP},

@@ -165,6 +165,28 @@ static void add_choice(struct peal_text *out, const char *words, int number)
     peal_text_printf(out, "%.*s", (int)strcspn(words, "|"), words);
 }
 
+/* The words of a text: apart at blanks, except within quotes. */
+static void list_words(const char *text, struct peal_text *out)
+{
+    char quote = '\0';
+    bool inside = false;
+    for (; *text; text++) {
+        bool is_blank = strchr(" \t\n", *text) != NULL;
+        if (!quote && is_blank) {
+            peal_text_puts(out, inside ? "\n" : "");
+            inside = false;
+            continue;
+        }
+        peal_text_puts(out, inside ? "" : "argument=");
+        inside = true;
+        if (quote ? *text == quote : *text == '\'' || *text == '"')
+            quote = quote ? '\0' : *text;
+        else
+            peal_text_printf(out, "%c", *text == '\n' ? ' ' : *text);
+    }
+    peal_text_puts(out, inside ? "\n" : "");
+}
+
 /* What only programs have, as record.py takes it: one KEY=VALUE per line. */
 static void list_settings(const struct peal_recorded_options *o, struct peal_text *out)
 {
@@ -180,6 +202,8 @@ static void list_settings(const struct peal_recorded_options *o, struct peal_tex
     peal_text_puts(out, o->tries ? o->tries : "");
     for (size_t i = 0; i < o->inputs.len; i++)
         peal_text_printf(out, "input=%s=%s\n", o->inputs.at[i].key, o->inputs.at[i].value);
+    if (o->args)
+        list_words(o->args, out);
     for (int i = 0; i < o->narguments; i++)
         peal_text_printf(out, "argument=%s\n", o->arguments[i]);
 }
