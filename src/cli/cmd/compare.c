@@ -433,7 +433,7 @@ static bool measure_host(struct compare *c, char folder[PEAL_CLI_FOLDER], int *c
     enum peal_status status = peal_host_measure(&figures);
     if (status != PEAL_OK) {
         peal_cli_fail(c->cli, "this host cannot be measured: %s",
-                      status == PEAL_UNSUPPORTED ? "it takes two cores" : peal_status_text(status));
+                      peal_host_why_not(&figures, status));
         return false;
     }
     if (!peal_host_measure_runtime(c->cli, &figures) || !peal_cli_folder_open(c->cli, folder))

@@ -17,6 +17,7 @@ struct peal_host_pair {
 
 struct peal_host_figures {
     uint32_t cores; /* that this process may use */
+    bool no_cores;  /* this build has no hwloc */
     char processor[96];
     double syscall_ns, yield_ns, wake_ns, kernel_ns;
     /* Of the runtime, by small kernels; 0: not measured. A launch with one small copy, each further one,
@@ -33,9 +34,11 @@ struct peal_host_figures {
     struct peal_host_pair pairs[PEAL_HOST_PAIRS];
 };
 
-/* Takes some seconds, on two cores. PEAL_UNSUPPORTED: there is only one. PEAL_SYSTEM: no memory, no
- * process. */
+/* Takes some seconds, on two cores. PEAL_UNSUPPORTED: there is only one, or (no_cores) this build cannot
+ * find them. PEAL_SYSTEM: no memory, no process. */
 enum peal_status peal_host_measure(struct peal_host_figures *out);
+/* Why it failed, for people. */
+const char *peal_host_why_not(const struct peal_host_figures *figures, enum peal_status status);
 /* What the runtime costs: runs kernels of its own, as peal run does. False after a message. */
 bool peal_host_measure_runtime(const struct peal_cli *cli, struct peal_host_figures *out);
 /* What `peal run` says about a kernel on this host, in microseconds; < 0: it did not run, or was wrong. */

@@ -97,10 +97,9 @@ int peal_host_command(struct peal_cli *cli, uint32_t ranks, const char *output, 
     struct peal_host_figures figures;
     struct peal_text machine = {0}, json_text = {0};
     enum peal_status status = peal_host_measure(&figures);
-    if (status == PEAL_UNSUPPORTED)
-        return peal_cli_fail(cli, "this host has one core; two are needed to measure it");
     if (status != PEAL_OK)
-        return peal_cli_fail(cli, "this host cannot be measured: %s", peal_status_text(status));
+        return peal_cli_fail(cli, "this host cannot be measured: %s",
+                             peal_host_why_not(&figures, status));
     if (!peal_host_measure_runtime(cli, &figures))
         return PEAL_EXIT_OTHER;
     peal_host_machine(&figures, ranks ? ranks : figures.cores, &machine);
