@@ -159,6 +159,9 @@ static enum peal_status find_pair(struct peal_bound_finder *f, struct peal_cuts 
     f->out->pair = (struct peal_rate){0, 1};
     if (num > 0 && !peal_bound_rate(1, num, 1, den, &f->out->pair))
         return too_large(f);
+    /* The two are an allreduce. Their cuts alone can say less where a switch has more links out than in. */
+    if (!f->out->in_switch && peal_rate_compare(f->out->pair, f->out->per_byte) < 0)
+        f->out->pair = f->out->per_byte;
     return PEAL_OK;
 }
 

@@ -5,7 +5,8 @@
  * allgather, reduce_scatter, all_to_all, gather and scatter). Ranks may pass on what they got; switches
  * pass on, and nothing else does that a PE without a rank says it `ends`.
  *
- *   allgather       M/N · max over cuts S of  ranks in S / what leaves S        (reached: ForestColl)
+ *   allgather       M/N · max over cuts S of  ranks in S / what leaves S        (reached: ForestColl,
+ *                   where as much leaves each switch as enters it; a bound everywhere)
  *   reduce_scatter  the same, links backwards
  *   broadcast       M / the least max-flow from the root (reduce: to the root)  (reached: Edmonds)
  *   gather          M/N · max over cuts S without the root of ranks in S / what leaves S
