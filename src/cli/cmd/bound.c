@@ -58,7 +58,7 @@ static const char *rational(struct peal_rate rate, char text[48])
     return text;
 }
 
-/* GB/s for so many bytes per byte of the vector. */
+/* GB/s, from the bytes that move per byte of the vector. */
 static double speed(struct peal_rate per_byte, double share)
 {
     return per_byte.num ? share * 1000 * (double)per_byte.den / (double)per_byte.num : 0;

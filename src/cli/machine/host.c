@@ -2,7 +2,7 @@
 /* What was measured of this host as a machine file, and as JSON. See host.h. */
 #include "cli/machine/host.h"
 
-/* Rates by the bytes that pass a core's caches in a round: so many times the copy's size. */
+/* Rates by the bytes that pass a core's caches in a round, `times` the size of the copy. */
 static void put_curve(struct peal_text *out, const char *key, const double *ns, double fixed,
                       uint64_t times, const struct peal_host_figures *f)
 {

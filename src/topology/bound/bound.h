@@ -73,7 +73,7 @@ enum peal_status peal_graph_bound_find(const struct peal_graph_bound_ask *ask,
                                        struct peal_arena *arena, struct peal_diags *diags,
                                        struct peal_graph_bound *out);
 
-/* ceil of the larger of the two bounds: picoseconds for a vector of so many bytes. */
+/* ceil of the larger of the two bounds: picoseconds for a vector of `bytes` bytes. */
 uint64_t peal_graph_bound_time(const struct peal_graph_bound *bound, uint64_t bytes);
 
 /* What causes it, one line: "these 8 PEs leave through 400 GB/s, 8 links: gpu0 ... gpu7". */

@@ -15,7 +15,7 @@ static bool is_unlimited(const struct peal_graph_link *link)
     return link->rate.num == 0;
 }
 
-/* The least common multiple of the links' ps per so many bytes. */
+/* The least common multiple of the numerators of the links' rates, in lowest terms. */
 static bool find_scale(struct peal_cuts *cuts, const bool *used)
 {
     cuts->scale = 1;
